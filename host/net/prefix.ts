@@ -1,0 +1,64 @@
+/**
+ * Prefixes (CIDR): an address and a length, text in and out, first and last address.
+ * Called by the resources, the configuration and the planners.
+ * Effects: none.
+ */
+import { bitsOf, formatIp, type Ip, parseIp } from "./ip.ts";
+
+/** `ip` may have host bits; {@link maskPrefix} clears them. `length` is 0 to 32 or 0 to 128. */
+export interface Prefix {
+  readonly ip: Ip;
+  readonly length: number;
+}
+
+const LENGTH = /^(?:0|[1-9][0-9]{0,2})$/;
+
+/** Parses `address/length`; host bits are kept. Undefined when the text is no prefix. */
+export function parsePrefix(text: string): Prefix | undefined {
+  const slash = text.indexOf("/");
+  if (slash < 0) return undefined;
+  const ip = parseIp(text.slice(0, slash));
+  const lengthText = text.slice(slash + 1);
+  if (ip === undefined || !LENGTH.test(lengthText)) return undefined;
+  const length = Number(lengthText);
+  return length <= bitsOf(ip.family) ? { ip, length } : undefined;
+}
+
+/** Like {@link parsePrefix}; a bare address is a prefix of full length (spec.md, Resolved D). */
+export function parsePrefixOrIp(text: string): Prefix | undefined {
+  const ip = parseIp(text);
+  return ip === undefined ? parsePrefix(text) : { ip, length: bitsOf(ip.family) };
+}
+
+export function formatPrefix(prefix: Prefix): string {
+  return `${formatIp(prefix.ip)}/${prefix.length}`;
+}
+
+function hostMaskOf(prefix: Prefix): bigint {
+  return (1n << BigInt(bitsOf(prefix.ip.family) - prefix.length)) - 1n;
+}
+
+/** The lowest address of the prefix. */
+export function firstIp(prefix: Prefix): Ip {
+  return { family: prefix.ip.family, value: prefix.ip.value & ~hostMaskOf(prefix) };
+}
+
+/** The highest address of the prefix. */
+export function lastIp(prefix: Prefix): Ip {
+  return { family: prefix.ip.family, value: prefix.ip.value | hostMaskOf(prefix) };
+}
+
+/** The same prefix without host bits: its canonical form. */
+export function maskPrefix(prefix: Prefix): Prefix {
+  return { ip: firstIp(prefix), length: prefix.length };
+}
+
+/** Whether `ip` is of the prefix's family and lies inside it. */
+export function prefixContains(prefix: Prefix, ip: Ip): boolean {
+  return ip.family === prefix.ip.family && ((ip.value ^ prefix.ip.value) & ~hostMaskOf(prefix)) === 0n;
+}
+
+/** Whether the two prefixes share an address; of two prefixes, one then contains the other. */
+export function prefixesOverlap(a: Prefix, b: Prefix): boolean {
+  return a.length <= b.length ? prefixContains(a, b.ip) : prefixContains(b, a.ip);
+}
