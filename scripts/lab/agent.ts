@@ -1,0 +1,187 @@
+/**
+ * An embedded agent in a temporary place: started, asked, killed, started again.
+ *
+ *   const agent = await startAgent({ config: { "pools.yaml": text } });   // resolves when GET /v1/health answers
+ *   await agent.get("/v1/pools");                    // JSON; throws when the answer is not 2xx
+ *   await agent.write("pod.yaml", text);             // into the watched folder, by rename
+ *   await agent.kill("SIGKILL"); await agent.start(); // the same state, spool and socket
+ *   await agent.delete();                            // stop and remove the place
+ *
+ * `agent.env` is what the plugins need to find this agent. With `node`, it runs in that namespace.
+ * Effects: a child and a folder below the system's temporary folder.
+ */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { root } from "../setup/paths.mjs";
+import type { Netns } from "./netns.ts";
+
+export interface AgentOptions {
+  /** YAML texts by file name, written before the start. */
+  readonly config: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Added to `--config DIR`. */
+  readonly args?: readonly string[];
+  readonly node?: Netns;
+  /** How long `start` waits for an answer. Default: 10,000. */
+  readonly readyMs?: number;
+}
+
+export interface Agent {
+  readonly directory: string;
+  readonly socket: string;
+  readonly state: string;
+  readonly spool: string;
+  readonly configDir: string;
+  /** BERTH_SOCKET, BERTH_STATE and BERTH_SPOOL of this agent. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Of the running child; throws while there is none. */
+  readonly pid: number;
+  /** What all children so far wrote to stderr and stdout. */
+  stderr(): string;
+  /** Starts again after `stop` or `kill`. */
+  start(): Promise<void>;
+  /** SIGTERM, and the exit code; SIGKILL after 10 s. */
+  stop(): Promise<number | null>;
+  /** Sends the signal and waits for the end. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+  /** The decoded answer of GET on the socket; throws with status and body unless it is 2xx. */
+  // biome-ignore lint/suspicious/noExplicitAny: callers look into it by name, and a wrong name gives undefined.
+  get(path: string): Promise<any>;
+  request(path: string): Promise<{ status: number; body: string }>;
+  write(fileName: string, text: string): Promise<void>;
+  remove(fileName: string): Promise<void>;
+  /** Stops the agent and removes its folder. */
+  delete(): Promise<void>;
+}
+
+type Child = ChildProcessByStdio<null, Readable, Readable>;
+
+/** Makes the place, writes the configuration, starts the built agent. */
+export async function startAgent(options: AgentOptions): Promise<Agent> {
+  const directory = await mkdtemp(join(tmpdir(), "berth-agent-"));
+  const agent = agentIn(directory, options);
+  try {
+    for (const path of [agent.configDir, agent.state, agent.spool]) await mkdir(path);
+    for (const [name, text] of Object.entries(options.config)) await agent.write(name, text);
+    await agent.start();
+  } catch (error) {
+    await agent.delete();
+    throw error;
+  }
+  return agent;
+}
+
+function agentIn(directory: string, options: AgentOptions): Agent {
+  const [socket, state, spool, configDir] = ["agent.sock", "state", "spool", "config"].map((name) =>
+    join(directory, name),
+  ) as [string, string, string, string];
+  const env = { BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool };
+  const output: Buffer[] = [];
+  let child: Child | undefined;
+
+  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+    const ending = child;
+    child = undefined;
+    return ending === undefined ? null : endChild(ending, signal);
+  };
+  const agent: Agent = {
+    directory,
+    socket,
+    state,
+    spool,
+    configDir,
+    env,
+    get pid() {
+      if (child?.pid === undefined) throw new Error("The agent is not running");
+      return child.pid;
+    },
+    stderr: () => Buffer.concat(output).toString(),
+    start: async () => {
+      if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
+      child = spawnAgent(configDir, { ...process.env, ...env, ...options.env }, options);
+      for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => output.push(chunk));
+      await answering(agent, child, options.readyMs ?? 10_000);
+    },
+    stop: () => end("SIGTERM"),
+    kill: async (signal) => void (await end(signal)),
+    get: async (path) => {
+      const { status, body } = await agent.request(path);
+      if (status < 200 || status > 299) throw new Error(`GET ${path} was answered with ${status}: ${body}`);
+      return JSON.parse(body);
+    },
+    request: (path) => requestSocket(socket, path),
+    write: async (fileName, text) => {
+      const temporary = join(directory, `${fileName}.tmp`);
+      await writeFile(temporary, text);
+      await rename(temporary, join(configDir, fileName));
+    },
+    remove: (fileName) => rm(join(configDir, fileName)),
+    delete: async () => {
+      await end("SIGTERM");
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+  return agent;
+}
+
+function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOptions): Child {
+  const argv = [
+    process.execPath,
+    join(root, "dist", "berth-agent.mjs"),
+    "--config",
+    configDir,
+    ...(options.args ?? []),
+  ];
+  const [file = "", ...args] = options.node?.enter(argv) ?? argv;
+  return spawn(file, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Resolves when the agent answers; throws with what it printed when it ends, or stays silent for `readyMs`. */
+async function answering(agent: Agent, child: Child, readyMs: number): Promise<void> {
+  const deadline = Date.now() + readyMs;
+  for (;;) {
+    if (!isRunning(child)) {
+      throw new Error(`The agent ended at once (${child.exitCode ?? child.signalCode}):\n${agent.stderr()}`);
+    }
+    const answered = await agent.request("/v1/health").then(
+      () => true,
+      () => false,
+    );
+    if (answered) return;
+    if (Date.now() > deadline) throw new Error(`The agent does not answer after ${readyMs} ms:\n${agent.stderr()}`);
+    await sleep(10);
+  }
+}
+
+function isRunning(child: Child): boolean {
+  return child.exitCode === null && child.signalCode === null;
+}
+
+async function endChild(child: Child, signal: NodeJS.Signals): Promise<number | null> {
+  if (!isRunning(child)) return child.exitCode;
+  const exited = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
+  child.kill(signal);
+  const lastResort = setTimeout(() => child.kill("SIGKILL"), 10_000);
+  const code = await exited;
+  clearTimeout(lastResort);
+  return code;
+}
+
+function requestSocket(socketPath: string, path: string): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const call = request({ socketPath, path, agent: false, timeout: 10_000 }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+      answer.on("error", reject);
+      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks).toString() }));
+    });
+    call.on("timeout", () => call.destroy(new Error(`GET ${path} was not answered within 10 s`)));
+    call.on("error", reject);
+    call.end();
+  });
+}

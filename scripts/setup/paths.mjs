@@ -1,0 +1,29 @@
+/**
+ * Where set-up puts things: the repository's own `dist/`, and the user's cache for tools that are not part of Berth.
+ * Called by the set-up steps (Node 20) and, with types from paths.d.mts, by the lab, the demo and the benchmarks.
+ * Effects: reads the two go.mod files of scripts/reference.
+ */
+import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+/** The folder of caches: `BERTH_CACHE`, else `berth` below the user's cache folder. An empty HOME is the user's entry in passwd. */
+export function cacheDir(env = process.env) {
+  return env.BERTH_CACHE || join(env.XDG_CACHE_HOME || join(env.HOME || userInfo().homedir, ".cache"), "berth");
+}
+
+const modules = {
+  plugins: "github.com/containernetworking/plugins",
+  cnitool: "github.com/containernetworking/cni",
+};
+
+/** The folder scripts/reference/<tool>, the version that its go.mod asks for, and the cache folder of the executables. */
+export function referenceTool(tool) {
+  const source = join(root, "scripts", "reference", tool);
+  const version = new RegExp(`${modules[tool]} v(\\S+)`).exec(readFileSync(join(source, "go.mod"), "utf8"))?.[1];
+  if (version === undefined) throw new Error(`No version of ${modules[tool]} in ${source}/go.mod`);
+  return { source, version, directory: join(cacheDir(), `${tool}-${version}`) };
+}
