@@ -1,0 +1,13 @@
+/**
+ * The registry's limits, each explained in docs/limits.md.
+ * Effects: none.
+ */
+
+/** Room kept back so that a DEL can be recorded on a full disk: bytes. A handful of WAL pages per DEL. */
+export const RESERVE_BYTES = 1024 * 1024;
+
+/** Most operations that share one commit. */
+export const MAX_GROUP = 128;
+
+/** How often a second agent looks whether the state directory is free: milliseconds. */
+export const LOCK_RETRY_MS = 100;

@@ -1,0 +1,139 @@
+/**
+ * The registry: who holds which address. A port; sqlite-registry.ts is the embedded implementation.
+ * Called by the agent. It decides nothing about pools: it only says whether a name was free.
+ * Effects: none (types only).
+ */
+import type { Family, Ip } from "../net/ip.ts";
+
+/** The states of reference table "The life of an allocation" in docs/allocation.md; an absent record is a free address. */
+export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
+
+/** One address that is not free. (`space`, `ip`) is unique. */
+export interface Allocation {
+  readonly space: string;
+  readonly ip: Ip;
+  /** Of the pool's subnet when the address was claimed; outlives the pool. */
+  readonly prefixLength: number;
+  readonly pool: string;
+  readonly state: AllocationState;
+  /** Pod UID, or container ID where no pod is known. */
+  readonly owner: string;
+  readonly ifName: string;
+  /** Empty until the NIC has been attached: claimed together with another NIC of the pod. */
+  readonly containerId: string;
+  readonly network: string;
+  readonly namespace: string;
+  readonly pod: string;
+  /** Of the last transition, on the machine's monotonic clock, milliseconds. */
+  readonly sinceMs: number;
+  /** Grows with every write; the precondition of take-over and undo. */
+  readonly version: number;
+}
+
+/** An address that the caller would like for one NIC. */
+export interface Proposal {
+  readonly space: string;
+  readonly ip: Ip;
+  readonly prefixLength: number;
+  readonly pool: string;
+  readonly ifName: string;
+  /** Version of the Cooling allocation to take over; absent when the address must be free. */
+  readonly replaces?: number;
+}
+
+/** Who asks, for which NIC now, and what would suit: one address per family and NIC. */
+export interface Claim {
+  readonly owner: string;
+  readonly namespace: string;
+  readonly pod: string;
+  /** The NIC of the current request. */
+  readonly ifName: string;
+  readonly containerId: string;
+  readonly network: string;
+  readonly proposals: readonly Proposal[];
+  /** Do not offer the owner's own cooling addresses again: they lie outside what is selected now. */
+  readonly forsakeCooling?: boolean;
+}
+
+export type ClaimOutcome =
+  /** `held`: all addresses of the NIC of the request; `created`: what this claim wrote, for any NIC. */
+  | { readonly kind: "bound"; readonly held: readonly Allocation[]; readonly created: readonly Allocation[] }
+  /** The owner's own addresses are still cooling: nothing was written; propose them, or forsake them. */
+  | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
+  /** Somebody has a proposed address: nothing was written. */
+  | { readonly kind: "taken"; readonly by: readonly Allocation[] };
+
+export interface Attachment {
+  readonly containerId: string;
+  readonly ifName: string;
+}
+
+/** All addresses of one family in one space from `first` to `last`, both included. */
+export interface AddressSpan {
+  readonly space: string;
+  readonly family: Family;
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+export interface UsageCount {
+  readonly pool: string;
+  readonly state: AllocationState;
+  readonly count: number;
+}
+
+/** Where a page of {@link Registry.list} ended. */
+export interface ListCursor {
+  readonly space: string;
+  readonly ip: Ip;
+}
+
+/** How long a released address cools, in milliseconds. */
+export interface Cooldowns {
+  readonly defaultMs: number;
+  readonly byPool: ReadonlyMap<string, number>;
+}
+
+/** Told of every address that becomes free, in the order of the registry's own writes. */
+export type FreedObserver = (space: string, ip: Ip) => void;
+
+/**
+ * Every method settles only when what it answers is recorded. Failures are RegistryError.
+ * A method either does all it says or nothing.
+ */
+export interface Registry {
+  claim(claim: Claim): Promise<ClaimOutcome>;
+  /** Takes back exactly these records, if nobody has written to them since; for addresses that never were on a NIC. */
+  undo(created: readonly Allocation[]): Promise<void>;
+  /** DEL: the attachment's addresses start to cool; with the owner's last NIC go those that were never attached. */
+  release(attachment: Attachment): Promise<readonly Allocation[]>;
+  /** GC: like release for every attachment of the network that is not in `valid` and was bound before `beforeMs`. */
+  releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]>;
+  /** Frees what was claimed before `beforeMs` and never attached. */
+  releaseUnattached(beforeMs: number): Promise<readonly Allocation[]>;
+  /** Frees what has cooled long enough. Answers how many addresses still cool. */
+  expire(): Promise<number>;
+  findAttachment(attachment: Attachment): Promise<readonly Allocation[]>;
+  findAddress(space: string, ip: Ip): Promise<Allocation | undefined>;
+  /** All addresses of an owner, of every NIC and state. */
+  findOwner(owner: string): Promise<readonly Allocation[]>;
+  /** Cooling addresses in the span, the longest released first. */
+  findCooling(span: AddressSpan, limit: number): Promise<readonly Allocation[]>;
+  /** All addresses in use in the span, 4 or 16 big-endian bytes each, in order. */
+  readUsed(span: AddressSpan): Promise<Uint8Array>;
+  countUsage(): Promise<readonly UsageCount[]>;
+  list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
+  setCooldowns(cooldowns: Cooldowns): void;
+  close(): Promise<void>;
+}
+
+/** The registry could not do it. `full` says that the state directory has no room. */
+export class RegistryError extends Error {
+  override readonly name = "RegistryError";
+  readonly full: boolean;
+
+  constructor(message: string, options: { full?: boolean; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.full = options.full ?? false;
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Group commit: many operations, one transaction, one write to the disk. What fails together is tried again
+ * one by one, so that one operation's trouble is not its neighbours'.
+ * Called by sqlite-worker.ts, on its own thread.
+ * Effects: commits to the database; spends the reserve file when the disk is full.
+ */
+import type { DatabaseSync } from "node:sqlite";
+import type { Faults } from "../lib/fault.ts";
+import type { ReserveFile } from "./reserve-file.ts";
+import type { Freed, SqliteStore } from "./sqlite-store.ts";
+
+/** One call of a store method; `recordsRelease` marks those that may spend the reserve. */
+export interface Operation {
+  readonly id: number;
+  readonly recordsRelease: boolean;
+  readonly run: (store: SqliteStore) => unknown;
+}
+
+export type Reply =
+  | { readonly id: number; readonly value: unknown; readonly freed: readonly Freed[] }
+  | { readonly id: number; readonly error: { readonly message: string; readonly full: boolean } };
+
+/** SQLITE_FULL, sqlite3.h */
+const SQLITE_FULL = 13;
+
+export class SqliteBatch {
+  readonly #database: DatabaseSync;
+  readonly #store: SqliteStore;
+  readonly #reserve: ReserveFile;
+  readonly #faults: Faults;
+
+  constructor(database: DatabaseSync, store: SqliteStore, reserve: ReserveFile, faults: Faults) {
+    this.#database = database;
+    this.#store = store;
+    this.#reserve = reserve;
+    this.#faults = faults;
+  }
+
+  /** Runs all operations and says what became of each, in order. Never throws for the sake of one of them. */
+  run(operations: readonly Operation[]): Reply[] {
+    try {
+      return this.#transact(operations);
+    } catch (error) {
+      const [only, ...others] = operations;
+      if (only !== undefined && others.length === 0) return [this.#runAgain(only, error)];
+      return operations.flatMap((operation) => this.run([operation]));
+    }
+  }
+
+  #runAgain(operation: Operation, error: unknown): Reply {
+    const full = isFull(error);
+    if (full && operation.recordsRelease && this.#reserve.spend()) {
+      try {
+        const [reply] = this.#transact([operation]);
+        if (reply !== undefined) return reply;
+      } catch (again) {
+        return failed(operation, again);
+      }
+    }
+    return failed(operation, error);
+  }
+
+  #transact(operations: readonly Operation[]): Reply[] {
+    this.#database.exec("BEGIN IMMEDIATE");
+    let replies: Reply[];
+    try {
+      replies = operations.map((operation) => {
+        const value = operation.run(this.#store);
+        return { id: operation.id, value, freed: this.#store.takeFreed() };
+      });
+      this.#faults("registry.commit");
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      this.#store.takeFreed();
+      // SQLite may have rolled back by itself (full disk): a second ROLLBACK would hide the real error.
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      throw error;
+    }
+    this.#faults("registry.committed");
+    return replies;
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error && error.errcode === SQLITE_FULL;
+}
+
+function failed(operation: Operation, error: unknown): Reply {
+  const message = error instanceof Error ? error.message : String(error);
+  return { id: operation.id, error: { message, full: isFull(error) } };
+}

@@ -1,0 +1,180 @@
+/**
+ * The embedded registry: the `Registry` port over the SQLite worker thread.
+ * Called by the agent; the statements are in sqlite-store.ts, the thread in sqlite-worker.ts.
+ * Effects: starts a thread, which owns one database file.
+ */
+import { mkdirSync } from "node:fs";
+import { Worker } from "node:worker_threads";
+import type { FaultPlan } from "../lib/fault.ts";
+import type { Ip } from "../net/ip.ts";
+import type {
+  AddressSpan,
+  Allocation,
+  Attachment,
+  Claim,
+  ClaimOutcome,
+  Cooldowns,
+  FreedObserver,
+  ListCursor,
+  Registry,
+  UsageCount,
+} from "./registry.ts";
+import { RegistryError } from "./registry.ts";
+import type { Reply } from "./sqlite-batch.ts";
+import type { SqliteStore } from "./sqlite-store.ts";
+import type { CallMessage, OpenMessage, StoreMethod, WorkerOptions } from "./sqlite-worker.ts";
+
+export interface SqliteRegistryOptions {
+  /** Made when missing, mode 0700. */
+  readonly directory: string;
+  /** Of the running kernel: /proc/sys/kernel/random/boot_id. */
+  readonly bootId: string;
+  /** The machine's monotonic clock, the same in all processes of one boot. */
+  readonly nowMs: () => number;
+  /** How long to wait for another agent that has the directory. */
+  readonly lockWaitMs: number;
+  readonly cooldowns: Cooldowns;
+  readonly onFreed: FreedObserver;
+  /** The thread died: nothing can be recorded any more. */
+  readonly onDeath: (error: Error) => void;
+  readonly faultPlan?: FaultPlan | undefined;
+  readonly faultCounter: SharedArrayBuffer;
+}
+
+interface Waiting {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The worker beside this file: built it is a bundle, in the source tree it is TypeScript. */
+function workerUrl(): URL {
+  return new URL(import.meta.url.endsWith(".ts") ? "./sqlite-worker.ts" : "./sqlite-worker.mjs", import.meta.url);
+}
+
+/** Opens the database, or rejects with a RegistryError that says what is in the way. */
+export async function openSqliteRegistry(options: SqliteRegistryOptions): Promise<Registry> {
+  mkdirSync(options.directory, { recursive: true, mode: 0o700 });
+  const { directory, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter } = options;
+  const workerData: WorkerOptions = {
+    ...{ directory, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter },
+    nowMs: options.nowMs(),
+  };
+  const worker = new Worker(workerUrl(), { workerData, name: "registry" });
+  const opened = await new Promise<OpenMessage>((resolve, reject) => {
+    worker.once("message", resolve);
+    worker.once("error", reject);
+  });
+  if (opened.kind === "failed") {
+    await worker.terminate();
+    throw new RegistryError(opened.message);
+  }
+  return new SqliteRegistry(worker, options);
+}
+
+class SqliteRegistry implements Registry {
+  readonly #worker: Worker;
+  readonly #nowMs: () => number;
+  readonly #waiting = new Map<number, Waiting>();
+  #lastId = 0;
+  #gone: RegistryError | undefined;
+
+  constructor(worker: Worker, options: SqliteRegistryOptions) {
+    this.#worker = worker;
+    this.#nowMs = options.nowMs;
+    worker.removeAllListeners("error");
+    worker.on("message", (replies: readonly Reply[]) => this.#settle(replies, options.onFreed));
+    const die = (error: Error): void => {
+      if (this.#gone !== undefined) return;
+      this.#end(new RegistryError(`The registry's thread ended: ${error.message}`, { cause: error }));
+      options.onDeath(error);
+    };
+    worker.on("error", die);
+    worker.on("exit", (code) => die(new Error(`exit code ${code}`)));
+  }
+
+  claim(claim: Claim): Promise<ClaimOutcome> {
+    return this.#call("claim", claim, this.#nowMs());
+  }
+  undo(created: readonly Allocation[]): Promise<void> {
+    return this.#call("undo", created);
+  }
+  release(attachment: Attachment): Promise<readonly Allocation[]> {
+    return this.#call("release", attachment, this.#nowMs());
+  }
+  releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]> {
+    return this.#call("releaseOthers", network, valid, beforeMs, this.#nowMs());
+  }
+  releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
+    return this.#call("releaseUnattached", beforeMs);
+  }
+  expire(): Promise<number> {
+    return this.#call("expire", this.#nowMs());
+  }
+  findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
+    return this.#call("findAttachment", attachment);
+  }
+  findAddress(space: string, ip: Ip): Promise<Allocation | undefined> {
+    return this.#call("findAddress", space, ip);
+  }
+  findOwner(owner: string): Promise<readonly Allocation[]> {
+    return this.#call("findOwner", owner);
+  }
+  findCooling(span: AddressSpan, limit: number): Promise<readonly Allocation[]> {
+    return this.#call("findCooling", span, limit);
+  }
+  readUsed(span: AddressSpan): Promise<Uint8Array> {
+    return this.#call("readUsed", span);
+  }
+  countUsage(): Promise<readonly UsageCount[]> {
+    return this.#call("countUsage");
+  }
+  list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
+    return this.#call("list", after, limit);
+  }
+  setCooldowns(cooldowns: Cooldowns): void {
+    this.#call("setCooldowns", cooldowns).catch(() => {
+      // Fails only when the thread is gone, which onDeath has reported.
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#gone !== undefined) return;
+    const closed = this.#send("close", []);
+    this.#gone = new RegistryError("The registry is closed");
+    await closed;
+    await this.#worker.terminate();
+  }
+
+  #call<M extends StoreMethod>(method: M, ...args: Parameters<SqliteStore[M]>): Promise<ReturnType<SqliteStore[M]>> {
+    if (this.#gone !== undefined) return Promise.reject(this.#gone);
+    return this.#send(method, args) as Promise<ReturnType<SqliteStore[M]>>;
+  }
+
+  #send(method: CallMessage["method"], args: readonly unknown[]): Promise<unknown> {
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#worker.postMessage({ id, method, args } satisfies CallMessage);
+    });
+  }
+
+  /** Freed addresses are told before anybody who waits goes on, in the order of the writes. */
+  #settle(replies: readonly Reply[], onFreed: FreedObserver): void {
+    for (const reply of replies) {
+      const waiting = this.#waiting.get(reply.id);
+      this.#waiting.delete(reply.id);
+      if ("error" in reply) {
+        waiting?.reject(new RegistryError(reply.error.message, { full: reply.error.full }));
+      } else {
+        for (const { space, ip } of reply.freed) onFreed(space, ip);
+        waiting?.resolve(reply.value);
+      }
+    }
+  }
+
+  #end(error: RegistryError): void {
+    this.#gone = error;
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+}

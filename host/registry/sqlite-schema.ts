@@ -1,0 +1,89 @@
+/**
+ * The embedded registry's one table, and its rows as values.
+ * Called by sqlite-store.ts only.
+ * Effects: creates the table in the database it is given.
+ */
+import type { DatabaseSync } from "node:sqlite";
+import { invariant } from "../lib/invariant.ts";
+import { bitsOf, type Family, type Ip } from "../net/ip.ts";
+import { type Allocation, type AllocationState, RegistryError } from "./registry.ts";
+
+/** Stored in `user_version`; a database of a newer Berth is refused rather than misread. */
+export const SCHEMA_VERSION = 1;
+
+/* One row per address that is not free. Times are CLOCK_MONOTONIC milliseconds and mean something only together
+   with the boot id: after a reboot no sandbox lives, and no old time can be compared (allocation rule 13). */
+const SCHEMA = `
+CREATE TABLE allocation (
+  space     TEXT    NOT NULL,
+  family    INTEGER NOT NULL CHECK (family IN (4, 6)),
+  address   BLOB    NOT NULL CHECK (length(address) = CASE family WHEN 4 THEN 4 ELSE 16 END),
+  length    INTEGER NOT NULL,
+  pool      TEXT    NOT NULL,
+  state     TEXT    NOT NULL CHECK (state IN ('Bound', 'Cooling', 'Kept', 'Quarantined')),
+  owner     TEXT    NOT NULL,
+  interface TEXT    NOT NULL,
+  container TEXT    NOT NULL,
+  network   TEXT    NOT NULL,
+  namespace TEXT    NOT NULL,
+  pod       TEXT    NOT NULL,
+  boot      TEXT    NOT NULL,
+  since     INTEGER NOT NULL,
+  free_at   INTEGER NOT NULL,
+  version   INTEGER NOT NULL,
+  PRIMARY KEY (space, family, address)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX by_owner ON allocation (owner);
+CREATE INDEX by_container ON allocation (container, interface) WHERE container <> '';
+CREATE INDEX unattached ON allocation (since) WHERE container = '' AND state = 'Bound';
+CREATE INDEX cooling ON allocation (free_at) WHERE state = 'Cooling';
+`;
+
+/** Creates the table in an empty database, accepts its own version, refuses any other. */
+export function prepareSchema(database: DatabaseSync): void {
+  const found = Number(database.prepare("PRAGMA user_version").get()?.user_version);
+  if (found === SCHEMA_VERSION) return;
+  if (found !== 0) {
+    throw new RegistryError(`The registry has format ${found}, this Berth reads format ${SCHEMA_VERSION}`);
+  }
+  database.exec(`BEGIN; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+}
+
+/** 4 or 16 bytes, big-endian. */
+export function encodeAddress(ip: Ip): Uint8Array {
+  const bytes = new Uint8Array(bitsOf(ip.family) / 8);
+  let rest = ip.value;
+  for (let index = bytes.length - 1; index >= 0; index--) {
+    bytes[index] = Number(rest & 0xffn);
+    rest >>= 8n;
+  }
+  return bytes;
+}
+
+/** The inverse of {@link encodeAddress}. */
+export function decodeAddress(bytes: Uint8Array): Ip {
+  invariant(bytes.length === 4 || bytes.length === 16, `An address has 4 or 16 bytes, not ${bytes.length}`);
+  const family: Family = bytes.length === 4 ? 4 : 6;
+  return { family, value: bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n) };
+}
+
+/** A row as node:sqlite gives it. */
+export type Row = Record<string, unknown>;
+
+export function decodeRow(row: Row): Allocation {
+  return {
+    space: String(row.space),
+    ip: decodeAddress(row.address as Uint8Array),
+    prefixLength: Number(row.length),
+    pool: String(row.pool),
+    state: row.state as AllocationState,
+    owner: String(row.owner),
+    ifName: String(row.interface),
+    containerId: String(row.container),
+    network: String(row.network),
+    namespace: String(row.namespace),
+    pod: String(row.pod),
+    sinceMs: Number(row.since),
+    version: Number(row.version),
+  };
+}
