@@ -1,0 +1,45 @@
+/**
+ * The names of the CNI protocol as branded text, so that one cannot stand for another.
+ * Called by the request decoder and by the configuration wherever an interface is named.
+ * Effects: none.
+ */
+
+declare const containerIdBrand: unique symbol;
+declare const ifNameBrand: unique symbol;
+
+/** A container ID of the runtime (CNI 1.1 §"Parameters"). */
+export type ContainerId = string & { readonly [containerIdBrand]: true };
+
+/** The name of an interface inside the pod. */
+export type IfName = string & { readonly [ifNameBrand]: true };
+
+/** IFNAMSIZ of linux/if.h less its final NUL, in bytes. */
+export const MAX_IF_NAME_BYTES = 15;
+
+/** CNI 1.1 §"Parameters" and §"Network configuration format" give container IDs and network names one grammar. */
+const IDENTIFIER = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
+
+/** What the kernel (`dev_valid_name`) refuses in a name, and control characters, which it does not. */
+const BAD_IN_IF_NAME = /[\s/:\p{Cc}]/u;
+
+/** What {@link parseContainerId} accepts, for error texts. */
+export const CONTAINER_ID_FORM = "a letter or digit, then letters, digits, _, . or -";
+
+/** What {@link parseIfName} accepts, for error texts. */
+export const IF_NAME_FORM = `an interface name: 1 to ${MAX_IF_NAME_BYTES} bytes without "/", ":" and blanks, not "." or ".."`;
+
+/** Undefined when the text is no container ID. */
+export function parseContainerId(text: string): ContainerId | undefined {
+  return IDENTIFIER.test(text) ? (text as ContainerId) : undefined;
+}
+
+/** Whether the text may name a network configuration. */
+export function isNetworkName(text: string): boolean {
+  return IDENTIFIER.test(text);
+}
+
+/** Undefined when the kernel would refuse the name. */
+export function parseIfName(text: string): IfName | undefined {
+  if (text === "" || text === "." || text === ".." || BAD_IN_IF_NAME.test(text)) return undefined;
+  return new TextEncoder().encode(text).length <= MAX_IF_NAME_BYTES ? (text as IfName) : undefined;
+}

@@ -1,0 +1,54 @@
+/**
+ * What a plugin answers to ADD and reads as prevResult, free of any protocol version.
+ * Built by the plugins; result-versions.ts turns it into each version's JSON and back.
+ * Effects: none.
+ */
+import type { Ip } from "../net/ip.ts";
+import type { Prefix } from "../net/prefix.ts";
+
+export interface ResultInterface {
+  readonly name: string;
+  readonly mac?: string | undefined;
+  /** From CNI 1.1 on, in bytes. */
+  readonly mtu?: number | undefined;
+  /** Path of the network namespace; absent for an interface of the host. */
+  readonly sandbox?: string | undefined;
+  /** From CNI 1.1 on. */
+  readonly socketPath?: string | undefined;
+  /** From CNI 1.1 on. */
+  readonly pciId?: string | undefined;
+}
+
+export interface ResultIp {
+  /** Keeps the host bits: the pod's address with the length of its subnet. */
+  readonly address: Prefix;
+  readonly gateway?: Ip | undefined;
+  /** Index into `interfaces`. */
+  readonly interface?: number | undefined;
+}
+
+export interface ResultRoute {
+  readonly dst: Prefix;
+  readonly gw?: Ip | undefined;
+  /** The rest is known from CNI 1.1 on and dropped in older versions. */
+  readonly mtu?: number | undefined;
+  readonly advmss?: number | undefined;
+  readonly priority?: number | undefined;
+  readonly table?: number | undefined;
+  readonly scope?: number | undefined;
+}
+
+export interface ResultDns {
+  readonly nameservers?: readonly string[] | undefined;
+  readonly domain?: string | undefined;
+  readonly search?: readonly string[] | undefined;
+  readonly options?: readonly string[] | undefined;
+}
+
+/** An IPAM result has no interfaces, and its addresses no `interface` (CNI 1.1 §"Delegated plugins"). */
+export interface CniResult {
+  readonly interfaces: readonly ResultInterface[];
+  readonly ips: readonly ResultIp[];
+  readonly routes: readonly ResultRoute[];
+  readonly dns?: ResultDns | undefined;
+}

@@ -1,0 +1,37 @@
+/**
+ * The versions of the CNI protocol that Berth speaks.
+ * Called by the network configuration's decoder and by whoever prints a result.
+ * Effects: none.
+ */
+import { CniError, ErrorCode } from "./error.ts";
+
+/** Oldest first; the shim answers VERSION with the same list. */
+export const SUPPORTED_VERSIONS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"] as const;
+
+export type CniVersion = (typeof SUPPORTED_VERSIONS)[number];
+
+/** Whether `version` is `other` or newer. */
+export function isAtLeast(version: CniVersion, other: CniVersion): boolean {
+  return SUPPORTED_VERSIONS.indexOf(version) >= SUPPORTED_VERSIONS.indexOf(other);
+}
+
+/**
+ * The `cniVersion` of a configuration; a missing one means 0.1.0 (CNI 1.1 §"Network configuration format").
+ * Throws {@link CniError} code 1 when Berth does not speak it, code 7 when it is no text.
+ */
+export function decodeCniVersion(value: unknown): CniVersion {
+  const version = value === undefined || value === null || value === "" ? "0.1.0" : value;
+  if (typeof version !== "string") {
+    throw new CniError(
+      ErrorCode.InvalidNetworkConfig,
+      `Field "cniVersion" is not text; want a version such as "1.0.0"`,
+    );
+  }
+  const known = SUPPORTED_VERSIONS.find((supported) => supported === version);
+  if (known !== undefined) return known;
+  const origin = version === value ? "" : ', which a missing "cniVersion" stands for,';
+  throw new CniError(
+    ErrorCode.IncompatibleVersion,
+    `CNI version ${JSON.stringify(version)}${origin} is not supported; supported are ${SUPPORTED_VERSIONS.join(", ")}`,
+  );
+}
