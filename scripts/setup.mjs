@@ -1,0 +1,93 @@
+/**
+ * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
+ *
+ *   node scripts/setup.mjs [product] [reference] [test] [bench]      default: all of them
+ *
+ * Called by npm's pre-scripts. Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
+ * One set-up works at a time (flock on dist/.setup.lock); the question whether anything is stale is asked without the lock first.
+ * Effects: node_modules, dist, the user's cache, Debian packages (as root).
+ */
+import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { userInfo } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { benchSteps } from "./setup/bench.mjs";
+import { SetupError } from "./setup/command.mjs";
+import { debianStep } from "./setup/debian.mjs";
+import { root } from "./setup/paths.mjs";
+import { productSteps } from "./setup/product.mjs";
+import { referenceSteps } from "./setup/reference.mjs";
+
+const LOCKED = "--locked";
+const LOCK_IS_HELD = 75;
+
+/** In the order of their work; a step is asked `isCurrent` after the steps before it have run. */
+const targets = {
+  product: productSteps,
+  reference: referenceSteps,
+  test: () => [debianStep("test")],
+  bench: benchSteps,
+};
+
+function readArguments() {
+  const names = process.argv.slice(2).filter((word) => word !== LOCKED);
+  const unknown = names.find((name) => !(name in targets));
+  if (unknown !== undefined) {
+    throw new SetupError(
+      `There is no set-up target "${unknown}"`,
+      `the targets are ${Object.keys(targets).join(", ")}`,
+    );
+  }
+  return { names: names.length > 0 ? names : Object.keys(targets), locked: process.argv.includes(LOCKED) };
+}
+
+/** Runs this file again under the lock, which the kernel frees however it ends; its exit code is ours. */
+function runLocked(names) {
+  mkdirSync(join(root, "dist"), { recursive: true });
+  const call = (...options) => {
+    const self = [process.execPath, fileURLToPath(import.meta.url), LOCKED, ...names];
+    const { status, error } = spawnSync("flock", [...options, join(root, "dist", ".setup.lock"), ...self], {
+      stdio: "inherit",
+    });
+    if (error) throw new SetupError("Cannot lock dist/.setup.lock", error.message, "apt-get install util-linux");
+    return status ?? 1;
+  };
+  const status = call("--nonblock", "--conflict-exit-code", String(LOCK_IS_HELD));
+  if (status !== LOCK_IS_HELD) return status;
+  console.log("Set-up: another one is running here, waiting for it");
+  return call();
+}
+
+function seconds(sinceMs) {
+  return `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`;
+}
+
+function runSteps(steps) {
+  for (const step of steps) {
+    if (step.isCurrent()) continue;
+    const startMs = performance.now();
+    process.stdout.write(`Set-up: ${step.name} …`);
+    try {
+      step.run();
+    } finally {
+      process.stdout.write(` ${seconds(startMs)}\n`);
+    }
+  }
+}
+
+function main() {
+  process.env.HOME ||= userInfo().homedir;
+  const { names, locked } = readArguments();
+  const steps = names.flatMap((name) => targets[name]());
+  if (locked) runSteps(steps);
+  else if (!steps.every((step) => step.isCurrent())) process.exitCode = runLocked(names);
+}
+
+try {
+  main();
+} catch (error) {
+  if (!(error instanceof SetupError)) throw error;
+  console.error(`\nSet-up failed. ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,61 @@
+/**
+ * Debian packages: which commands and files each target needs, and the package that brings them.
+ * Presence is judged by the command or the file itself, so that what was installed another way counts.
+ * Effects: apt-get, as root, only when something is missing.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { findCommand, run, SetupError } from "./command.mjs";
+
+const triple = process.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
+
+const requirements = {
+  product: [
+    { package: "gcc", command: "gcc", why: "builds the shim and the addon" },
+    { package: "libc6-dev", file: "/usr/include/stdio.h", why: "the C library's headers" },
+    { package: "musl-tools", command: "musl-gcc", why: "links the shim statically" },
+    { package: "libatomic1", file: `/usr/lib/${triple}/libatomic.so.1`, why: "the Node.js executable needs it" },
+  ],
+  test: [
+    { package: "iproute2", command: "ip", why: "makes network namespaces" },
+    { package: "iputils-ping", command: "ping", why: "shows that pods reach each other" },
+    { package: "tcpdump", command: "tcpdump", why: "shows what a pod sends" },
+    { package: "jq", command: "jq", why: "reads JSON in shell tests" },
+  ],
+};
+
+function isThere(requirement) {
+  if (requirement.command !== undefined) return findCommand(requirement.command) !== undefined;
+  if (existsSync(requirement.file)) return true;
+  const { status, stdout } = spawnSync("dpkg-query", ["--status", requirement.package], { encoding: "utf8" });
+  return status === 0 && stdout.includes("Status: install ok installed");
+}
+
+/** The step that installs what `target` lacks. */
+export function debianStep(target) {
+  const missing = requirements[target].filter((requirement) => !isThere(requirement));
+  return {
+    name: `Debian packages (${missing.map((requirement) => requirement.package).join(", ")})`,
+    isCurrent: () => missing.length === 0,
+    run: () => install(missing),
+  };
+}
+
+function install(missing) {
+  const packages = missing.map((requirement) => requirement.package);
+  const command = `apt-get update && apt-get install -y --no-install-recommends ${packages.join(" ")}`;
+  const what = missing.map((requirement) => `${requirement.package} (${requirement.why})`).join(", ");
+  if (findCommand("apt-get") === undefined) throw new SetupError("Missing", `${what}; this machine has no apt-get`);
+  if (process.getuid() !== 0)
+    throw new SetupError("Missing", `${what}; only root may install packages`, `sudo sh -c '${command}'`);
+  const env = { DEBIAN_FRONTEND: "noninteractive" };
+  const wait = ["-o", "DPkg::Lock::Timeout=300"];
+  try {
+    run("apt-get", [...wait, "-qq", "update"], { env });
+    run("apt-get", [...wait, "-qq", "install", "-y", "--no-install-recommends", ...packages], { env });
+  } catch (error) {
+    throw new SetupError(`Cannot install ${what}`, error.message, command);
+  }
+  const absent = missing.filter((requirement) => !isThere(requirement)).map((requirement) => requirement.package);
+  if (absent.length > 0) throw new SetupError("Installed, but not found", absent.join(", "), command);
+}

@@ -1,0 +1,56 @@
+/**
+ * The npm packages: installed by `npm ci` when node_modules differs from package-lock.json.
+ * npm keeps in node_modules/.package-lock.json what it installed; the two are compared package by package.
+ * Effects: replaces node_modules.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { run, SetupError } from "./command.mjs";
+import { root } from "./paths.mjs";
+
+function packagesOf(path) {
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).packages : {};
+}
+
+/**
+ * npm leaves out optional packages that are made for another machine, and those that only they need.
+ * So an optional package is missed only when it is made for a kind of machine, and that kind is this one.
+ */
+function isMissed(entry) {
+  if (entry.optional !== true) return true;
+  const allows = (list, value) => list === undefined || [list].flat().includes(value);
+  const isForSome = entry.os !== undefined || entry.cpu !== undefined;
+  return (
+    isForSome && allows(entry.os, process.platform) && allows(entry.cpu, process.arch) && allows(entry.libc, "glibc")
+  );
+}
+
+function isInstalled() {
+  const wanted = packagesOf(join(root, "package-lock.json"));
+  const installed = packagesOf(join(root, "node_modules", ".package-lock.json"));
+  const isMet = ([path, entry]) =>
+    path === "" || (installed[path] === undefined ? !isMissed(entry) : installed[path].version === entry.version);
+  return (
+    Object.entries(wanted).every(isMet) &&
+    Object.keys(installed).every((path) => path in wanted) &&
+    existsSync(join(root, "node_modules", ".bin", "node"))
+  );
+}
+
+export function npmStep() {
+  return {
+    name: "npm packages",
+    isCurrent: isInstalled,
+    run: () => {
+      const npm = process.env.npm_execpath;
+      const [file, ...args] = npm === undefined ? ["npm"] : [process.execPath, npm];
+      run(file, [...args, "ci"]);
+      if (isInstalled()) return;
+      throw new SetupError(
+        "npm ci left something out",
+        "node_modules differs from package-lock.json",
+        "npm ci --verbose",
+      );
+    },
+  };
+}

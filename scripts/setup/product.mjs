@@ -1,0 +1,80 @@
+/**
+ * What Berth itself consists of: npm packages, the shim, the addon, the Wasm core, the bundles.
+ * Each part is built from the files named beside it when one of them has changed.
+ * Effects: node_modules and dist.
+ */
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { run } from "./command.mjs";
+import { debianStep } from "./debian.mjs";
+import { npmStep } from "./npm.mjs";
+import { root } from "./paths.mjs";
+import { buildStep } from "./stamp.mjs";
+
+const inRoot = (...parts) => join(root, ...parts);
+const packageLock = inRoot("package-lock.json");
+
+/** Each bundle's entry below host/; the executables are called by their users, the worker by the agent. */
+const bundles = ["bin/berth-agent.ts", "registry/sqlite-worker.ts", "bin/berthctl.ts"];
+
+export function productSteps() {
+  const steps = [debianStep("product"), npmStep()];
+  if (existsSync(inRoot("native", "build.sh"))) steps.push(...nativeSteps());
+  if (existsSync(inRoot("asconfig.json"))) steps.push(coreStep());
+  const entries = bundles.map((name) => inRoot("host", name)).filter((path) => existsSync(path));
+  if (entries.length > 0) steps.push(bundleStep(entries));
+  return steps;
+}
+
+function nativeSteps() {
+  const step = (name, part, outputs) =>
+    buildStep({
+      name,
+      inputs: [inRoot("native"), packageLock],
+      outputs: outputs.map((path) => inRoot("dist", path)),
+      build: () => run("sh", [inRoot("native", "build.sh"), part]),
+    });
+  return [
+    step("shim", "shim", ["bin/berth", "bin/coordinator", "bin/ifacer"]),
+    step("kernel addon", "addon", ["native/berth.node"]),
+  ];
+}
+
+function coreStep() {
+  return buildStep({
+    name: "Wasm core",
+    inputs: [inRoot("assembly"), inRoot("asconfig.json"), packageLock],
+    outputs: [inRoot("dist", "core", "berth-core.wasm")],
+    build: () => {
+      for (const target of ["release", "debug"]) run(inRoot("node_modules", ".bin", "asc"), ["--target", target]);
+    },
+  });
+}
+
+/** One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. */
+function bundleStep(entries) {
+  const nameOf = (entry) => entry.replace(/^.*\/(.+)\.ts$/, "$1.mjs");
+  const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
+  const options = ["--bundle", "--platform=node", "--target=node26", "--format=esm", "--out-extension:.js=.mjs"];
+  const flags = [...options, "--entry-names=[name]", `--banner:js=${require}`, "--log-level=warning"];
+  return buildStep({
+    name: `bundles (${entries.map(nameOf).join(", ")})`,
+    inputs: [inRoot("host"), packageLock],
+    outputs: entries.map((entry) => inRoot("dist", nameOf(entry))),
+    texts: flags,
+    build: () => {
+      const temporary = inRoot("dist", ".bundles");
+      rmSync(temporary, { recursive: true, force: true });
+      run(inRoot("node_modules", ".bin", "esbuild"), [...entries, ...flags, `--outdir=${temporary}`]);
+      for (const entry of entries) publish(join(temporary, nameOf(entry)), inRoot("dist", nameOf(entry)));
+    },
+  });
+}
+
+/** Makes a bundle executable and renames it into place. */
+function publish(from, to) {
+  const text = readFileSync(from, "utf8");
+  if (!text.startsWith("#!")) writeFileSync(from, `#!/usr/bin/env node\n${text}`);
+  chmodSync(from, 0o755);
+  renameSync(from, to);
+}

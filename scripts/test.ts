@@ -1,0 +1,113 @@
+/**
+ * The gate: linter, compiler, then the tests kind by kind; `--long` adds the long ones.
+ *
+ *   npm test            everything that must hold before a commit
+ *   npm run test:long   the same and test/long
+ *
+ * Everything runs even when something before it has failed. The last line is `N passed, N failed`: the tests, and one each
+ * for the linter and the compiler. A kind without a test, a skipped test and an error outside of the tests are failures.
+ * Effects: starts the tools and prints; vitest's results pass through a temporary folder.
+ */
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { root } from "./setup/paths.mjs";
+
+interface Tally {
+  readonly passed: number;
+  readonly failed: number;
+  /** Why something failed that no test reports by itself. */
+  readonly complaints: readonly string[];
+}
+
+interface Stage {
+  readonly name: string;
+  run(): Promise<Tally>;
+}
+
+/** What is read of vitest's JSON report. */
+interface Report {
+  readonly success: boolean;
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numTodoTests: number;
+}
+
+const KINDS = ["unit", "property", "netns", "e2e"];
+
+/** Runs one of the npm tools with this terminal; gives the exit code, 1 when a signal ended it. */
+function runTool(name: string, args: readonly string[]): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(join(root, "node_modules", ".bin", name), args, { cwd: root, stdio: "inherit" });
+    child.on("error", reject);
+    child.on("exit", (code) => resolve(code ?? 1));
+  });
+}
+
+function toolStage(name: string, tool: string, args: readonly string[]): Stage {
+  const run = async (): Promise<Tally> =>
+    (await runTool(tool, args)) === 0
+      ? { passed: 1, failed: 0, complaints: [] }
+      : { passed: 0, failed: 1, complaints: [`${name}: see above`] };
+  return { name, run };
+}
+
+function testStage(kind: string, directory: string): Stage {
+  const outputFile = join(directory, `${kind}.json`);
+  const args = ["run", "--project", kind, "--reporter=default", "--reporter=json", `--outputFile=${outputFile}`];
+  const run = async (): Promise<Tally> => {
+    const exitCode = await runTool("vitest", args);
+    const text = await readFile(outputFile, "utf8").catch(() => undefined);
+    return tallyReport(kind, exitCode, text === undefined ? undefined : (JSON.parse(text) as Report));
+  };
+  return { name: `${kind} tests`, run };
+}
+
+/** Counts a report, and as one failure whatever is wrong although no test failed. */
+function tallyReport(kind: string, exitCode: number, report: Report | undefined): Tally {
+  if (report === undefined) return { passed: 0, failed: 1, complaints: [`${kind}: vitest left no report`] };
+  const { numPassedTests: passed, numFailedTests, numPendingTests, numTodoTests, success } = report;
+  const skipped = numPendingTests + numTodoTests;
+  const complaints: string[] = [];
+  if (skipped > 0) complaints.push(`${kind}: ${skipped} tests were skipped`);
+  if (passed + numFailedTests === 0) complaints.push(`${kind}: no test ran`);
+  else if ((exitCode !== 0 || !success) && numFailedTests === 0)
+    complaints.push(`${kind}: vitest failed outside of the tests`);
+  return { passed, failed: numFailedTests + complaints.length, complaints };
+}
+
+async function runStages(stages: readonly Stage[]): Promise<boolean> {
+  let passed = 0;
+  let failed = 0;
+  const lines: string[] = [];
+  for (const [index, { name, run }] of stages.entries()) {
+    console.log(`\n[${index + 1}/${stages.length}] ${name}`);
+    const startMs = performance.now();
+    const tally = await run();
+    passed += tally.passed;
+    failed += tally.failed;
+    const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
+    lines.push(
+      `${name.padEnd(16)} ${String(tally.passed).padStart(6)} passed ${String(tally.failed).padStart(5)} failed ${seconds.padStart(8)} s`,
+    );
+    lines.push(...tally.complaints.map((complaint) => `  ${complaint}`));
+  }
+  console.log(`\n${lines.join("\n")}\n\n${passed} passed, ${failed} failed`);
+  return failed === 0;
+}
+
+const { values } = parseArgs({ options: { long: { type: "boolean", default: false } } });
+const directory = await mkdtemp(join(tmpdir(), "berth-test-"));
+try {
+  const ok = await runStages([
+    toolStage("linter", "biome", ["check", "."]),
+    toolStage("compiler", "tsc", ["--noEmit"]),
+    ...(values.long ? [...KINDS, "long"] : KINDS).map((kind) => testStage(kind, directory)),
+  ]);
+  process.exitCode = ok ? 0 : 1;
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
