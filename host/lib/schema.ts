@@ -1,3 +1,12 @@
+/**
+ * Decoding of unknown values by zod schemas, with mismatches a person can act on: where, what was found, what is wanted.
+ * Called by the CNI protocol, the configuration and the resources, each of which wraps mismatches in its own error.
+ * In these schemas an issue's message is the phrase of what is wanted.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { findClosest } from "./closest.ts";
+
 /** One disagreement: `path` as in `routes[0].gw` ("" is the value itself), `got` and `wanted` as phrases. */
 export interface Mismatch {
   readonly path: string;
@@ -5,9 +14,11 @@ export interface Mismatch {
   readonly wanted: string;
 }
 
+export type Mismatches = readonly [Mismatch, ...Mismatch[]];
+
 export type Decoded<T> =
   | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly mismatches: readonly [Mismatch, ...Mismatch[]] };
+  | { readonly ok: false; readonly mismatches: Mismatches };
 
 /** Longest text of a found value in an error, in UTF-16 units. */
 const SHOWN_VALUE_LENGTH = 80;
@@ -19,7 +30,9 @@ export function describeValue(value: unknown): string {
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value !== "string") return String(value);
   const cut = value.length > SHOWN_VALUE_LENGTH ? `${value.slice(0, SHOWN_VALUE_LENGTH)}…` : value;
-  return JSON.stringify(cut).replace(/[\p{Cc}\p{Cf}]/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return JSON.stringify(cut).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  });
 }
 
 const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_-]*$/;
@@ -32,4 +45,117 @@ export function formatPath(path: readonly PropertyKey[]): string {
     if (!PLAIN_KEY.test(key)) return `${text}[${describeValue(key)}]`;
     return text === "" ? key : `${text}.${key}`;
   }, "");
+}
+
+const TYPE_PHRASES: Readonly<Record<string, string>> = {
+  string: "text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object",
+};
+
+function limitPhrase(origin: string, side: "at least" | "at most", limit: number | bigint): string {
+  if (origin === "string") return `text of ${side} ${limit} characters`;
+  if (origin === "array") return `a list of ${side} ${limit} ${limit === 1 ? "entry" : "entries"}`;
+  return `a number of ${side} ${limit}`;
+}
+
+/** Between the known keys that an issue of unknown keys carries as its message; no key of ours contains it. */
+const KEY_SEPARATOR = ", ";
+
+/** The message of every issue whose schema gives none. */
+function messageOf(issue: z.core.$ZodRawIssue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return TYPE_PHRASES[issue.expected] ?? issue.expected;
+    case "invalid_value":
+      return issue.values.map(describeValue).join(" or ");
+    case "too_small":
+      return limitPhrase(issue.origin, "at least", issue.minimum);
+    case "too_big":
+      return limitPhrase(issue.origin, "at most", issue.maximum);
+    case "unrecognized_keys":
+      return issue.inst instanceof z.ZodObject ? Object.keys(issue.inst.shape).join(KEY_SEPARATOR) : "";
+    default:
+      return `a value that passes the check ${issue.code}`;
+  }
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((inner, step) => {
+    if (typeof inner !== "object" || inner === null || !Object.hasOwn(inner, step)) return undefined;
+    return (inner as Record<PropertyKey, unknown>)[step];
+  }, value);
+}
+
+function unknownKey(path: readonly PropertyKey[], key: string, known: readonly string[]): Mismatch {
+  const closest = findClosest(key, known);
+  const wanted = closest === undefined ? `one of the keys ${known.join(", ")}` : `the key "${closest}"`;
+  return { path: formatPath([...path, key]), got: "an unknown key", wanted };
+}
+
+function mismatchesOf(issue: z.core.$ZodIssue, root: unknown): Mismatch[] {
+  if (issue.code === "unrecognized_keys") {
+    const known = issue.message.split(KEY_SEPARATOR);
+    return issue.keys.map((key) => unknownKey(issue.path, key, known));
+  }
+  return [{ path: formatPath(issue.path), got: describeValue(valueAt(root, issue.path)), wanted: issue.message }];
+}
+
+/** The checked value, or everything that is wrong with it in the order of the schema. */
+export function decode<S extends z.ZodType>(schema: S, value: unknown): Decoded<z.output<S>> {
+  const result = schema.safeParse(value, { error: messageOf });
+  if (result.success) return { ok: true, value: result.data };
+  const [first, ...rest] = result.error.issues.flatMap((issue) => mismatchesOf(issue, value));
+  if (first === undefined) throw new TypeError("zod refused a value without an issue");
+  return { ok: false, mismatches: [first, ...rest] };
+}
+
+/** Formats mismatches as one sentence without its end: `field "a.b": found 3, want text; …`. */
+export function formatMismatches(mismatches: Mismatches): string {
+  return mismatches
+    .map(
+      ({ path, got, wanted }) => `${path === "" ? "" : `field ${JSON.stringify(path)}: `}found ${got}, want ${wanted}`,
+    )
+    .join("; ");
+}
+
+/** Text that `parse` understands; `wanted` says what that is. */
+export function parsedText<T>(parse: (text: string) => T | undefined, wanted: string) {
+  return z.string({ error: wanted }).transform((text, context) => {
+    const value = parse(text);
+    if (value !== undefined) return value;
+    context.addIssue({ code: "custom", message: wanted });
+    return z.NEVER;
+  });
+}
+
+/** An object of texts under free keys; unlike `z.record` it refuses the key `__proto__` instead of dropping it. */
+export function textMap() {
+  return z
+    .unknown()
+    .transform((value, context) => {
+      const fail = (path: PropertyKey[], message: string) => context.addIssue({ code: "custom", path, message });
+      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+        fail([], "an object of texts");
+        return z.NEVER;
+      }
+      const texts: Record<string, string> = {};
+      for (const [key, text] of Object.entries(value)) {
+        if (key === "__proto__") fail([key], "another key");
+        else if (typeof text === "string") texts[key] = text;
+        else fail([key], "text");
+      }
+      return texts;
+    })
+    .meta({ type: "object", additionalProperties: { type: "string" } });
+}
+
+/** A whole number from `min` to `max`, both inclusive. */
+export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  const open = max === Number.MAX_SAFE_INTEGER;
+  const error = open ? `a whole number of at least ${min}` : `a whole number from ${min} to ${max}`;
+  return z.int({ error }).min(min, { error }).max(max, { error });
 }

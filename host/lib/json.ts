@@ -1,0 +1,122 @@
+/**
+ * JSON text to a value, with the place of the first fault; a key given twice is one (JSON.parse would keep the last).
+ * Called where a person wrote the text: annotations and network configurations.
+ * Effects: none.
+ */
+
+/** `line` and `column` count from 1, in UTF-16 units; `found` and `wanted` are phrases. */
+export class JsonError extends Error {
+  override readonly name = "JsonError";
+  readonly line: number;
+  readonly column: number;
+  readonly found: string;
+  readonly wanted: string;
+
+  constructor(text: string, offset: number, found: string, wanted: string) {
+    const before = text.slice(0, offset).split("\n");
+    const line = before.length;
+    const column = (before.at(-1) ?? "").length + 1;
+    super(`Malformed JSON at line ${line}, column ${column}: found ${found}, want ${wanted}`);
+    this.line = line;
+    this.column = column;
+    this.found = found;
+    this.wanted = wanted;
+  }
+}
+
+const BLANK = /[ \t\n\r]*/y;
+const TOKEN =
+  /[{}[\],:]|"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|[\u007f-\u009f])*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/uy;
+
+/** Characters of the text shown as found. */
+const SHOWN_LENGTH = 12;
+
+type Expected =
+  | "a value"
+  | 'a value or "]"'
+  | "a key in quotes"
+  | 'a key in quotes or "}"'
+  | '":"'
+  | '"," or "}"'
+  | '"," or "]"'
+  | "the end";
+
+/** One open bracket: the keys met so far when it is an object. */
+type Open = { readonly keys: Set<string> | undefined };
+
+/** Walks the tokens of RFC 8259 without recursion, so that depth costs no stack. */
+class Checker {
+  readonly text: string;
+  offset = 0;
+  expected: Expected = "a value";
+  readonly open: Open[] = [];
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  check(): void {
+    while (true) {
+      BLANK.lastIndex = this.offset;
+      this.offset += BLANK.exec(this.text)?.[0].length ?? 0;
+      if (this.expected === "the end" && this.offset === this.text.length) return;
+      TOKEN.lastIndex = this.offset;
+      const token = TOKEN.exec(this.text)?.[0];
+      if (token === undefined) this.fail();
+      this.accept(token);
+      this.offset += token.length;
+    }
+  }
+
+  accept(token: string): void {
+    const { expected } = this;
+    if ((token === "}" || token === "]") && expected.endsWith(`"${token}"`)) this.close();
+    else if (expected.startsWith("a value")) this.acceptValue(token);
+    else if (expected.startsWith("a key")) this.acceptKey(token);
+    else if (expected === '":"' && token === ":") this.expected = "a value";
+    else if (expected === '"," or "}"' && token === ",") this.expected = "a key in quotes";
+    else if (expected === '"," or "]"' && token === ",") this.expected = "a value";
+    else this.fail();
+  }
+
+  acceptValue(token: string): void {
+    if (token === "{" || token === "[") {
+      this.open.push({ keys: token === "{" ? new Set() : undefined });
+      this.expected = token === "{" ? 'a key in quotes or "}"' : 'a value or "]"';
+      return;
+    }
+    if ("}],:".includes(token)) this.fail();
+    this.afterValue();
+  }
+
+  acceptKey(token: string): void {
+    if (!token.startsWith('"')) this.fail();
+    const key = String(JSON.parse(token));
+    const keys = this.open.at(-1)?.keys;
+    if (keys?.has(key)) this.fail(`the key ${token} a second time`, "each key once");
+    keys?.add(key);
+    this.expected = '":"';
+  }
+
+  close(): void {
+    this.open.pop();
+    this.afterValue();
+  }
+
+  afterValue(): void {
+    const around = this.open.at(-1);
+    this.expected = around === undefined ? "the end" : around.keys === undefined ? '"," or "]"' : '"," or "}"';
+  }
+
+  fail(found?: string, wanted?: string): never {
+    const rest = this.text.slice(this.offset, this.offset + SHOWN_LENGTH);
+    const shown = rest === "" ? "the end of the text" : JSON.stringify(rest);
+    throw new JsonError(this.text, this.offset, found ?? shown, wanted ?? this.expected);
+  }
+}
+
+/** Throws {@link JsonError} when the text is not one JSON value. */
+export function parseJson(text: string): unknown {
+  new Checker(text).check();
+  return JSON.parse(text);
+}

@@ -1,0 +1,22 @@
+import { expect, it } from "vitest";
+import { findClosest } from "../../../host/lib/closest.ts";
+
+const known = ["ipv4", "ipv6", "interface", "cleangateway"];
+const rows: [word: string, expected: string | undefined][] = [
+  ["ipv4", "ipv4"],
+  ["IPV4", "ipv4"],
+  ["ipv5", "ipv4"],
+  ["ip4", "ipv4"],
+  ["ipvv6", "ipv6"],
+  ["cleanGateway", "cleangateway"],
+  ["cleangatewya", "cleangateway"],
+  ["clean-gate-way", "cleangateway"],
+  ["inteface", "interface"],
+  ["nic", undefined],
+  ["", undefined],
+  ["x".repeat(100_000), undefined],
+];
+
+it.each(rows)("the closest known word of %s is %s", (word, expected) => {
+  expect(findClosest(word, known)).toBe(expected);
+});

@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import { JsonError, parseJson } from "../../../host/lib/json.ts";
+
+describe("parseJson agrees with JSON.parse", () => {
+  const texts = [
+    "{}",
+    "[]",
+    " [ ] ",
+    '"a"',
+    "-0.5e+3",
+    "0",
+    "true",
+    "null",
+    '{"a":{"b":[1,2,{"c":null}]},"d":""}',
+    '"\\u00e9\\n\\"\\\\ é 漢 😀 \u007f"',
+    '{"__proto__":1}',
+    '[{"a":1},{"a":1}]',
+  ];
+  it.each(texts)("%s", (text) => {
+    expect(parseJson(text)).toStrictEqual(JSON.parse(text));
+  });
+});
+
+describe("parseJson names the place of a fault", () => {
+  const rows: [text: string, message: string][] = [
+    ["", "line 1, column 1: found the end of the text, want a value"],
+    ["  ", "line 1, column 3: found the end of the text, want a value"],
+    ["tru", 'line 1, column 1: found "tru", want a value'],
+    ["01", 'line 1, column 2: found "1", want the end'],
+    ["[1,]", 'line 1, column 4: found "]", want a value'],
+    ["[1 2]", 'line 1, column 4: found "2]", want "," or "]"'],
+    ["[1}", 'line 1, column 3: found "}", want "," or "]"'],
+    ["[,1]", 'line 1, column 2: found ",1]", want a value or "]"'],
+    ['{"a":1,}', 'line 1, column 8: found "}", want a key in quotes'],
+    ['{"a":1]', 'line 1, column 7: found "]", want "," or "}"'],
+    ["{a:1}", 'line 1, column 2: found "a:1}", want a key in quotes or "}"'],
+    ['{"a" 1}', 'line 1, column 6: found "1}", want ":"'],
+    ['{"a":}', 'line 1, column 6: found "}", want a value'],
+    ['{\n  "a": b\n}', 'line 2, column 8: found "b\\n}", want a value'],
+    ["{}{}", 'line 1, column 3: found "{}", want the end'],
+    ['{"a":1,"a":2}', 'line 1, column 8: found the key "a" a second time, want each key once'],
+    ['{"a":1,"\\u0061":2}', 'line 1, column 8: found the key "\\u0061" a second time, want each key once'],
+    ['"\\x"', 'line 1, column 1: found "\\"\\\\x\\"", want a value'],
+    ['"a\nb"', 'line 1, column 1: found "\\"a\\nb\\"", want a value'],
+    ["\ufeff{}", 'line 1, column 1: found "\ufeff{}", want a value'],
+    ["[".repeat(100_000), 'line 1, column 100001: found the end of the text, want a value or "]"'],
+  ];
+  it.each(rows)("%s", (text, message) => {
+    expect(() => parseJson(text)).toThrow(JsonError);
+    expect(() => parseJson(text)).toThrow(`Malformed JSON at ${message}`);
+  });
+});
+
+it("parseJson judges a long unfinished string in linear time", () => {
+  expect(() => parseJson(`"${"x".repeat(1_000_000)}`)).toThrow("line 1, column 1");
+});

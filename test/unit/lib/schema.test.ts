@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import {
+  decode,
+  describeValue,
+  formatMismatches,
+  formatPath,
+  parsedText,
+  textMap,
+  wholeNumber,
+} from "../../../host/lib/schema.ts";
+
+const schema = z.strictObject({
+  name: parsedText((text) => (text.startsWith("x") ? text.length : undefined), "text that begins with x"),
+  size: wholeNumber(1, 9).optional(),
+  mode: z.enum(["on", "off"]).optional(),
+  list: z
+    .array(z.strictObject({ ipv4: z.boolean() }))
+    .min(1)
+    .max(2)
+    .optional(),
+  labels: textMap().optional(),
+});
+
+describe("decode says where, what was found and what is wanted", () => {
+  const rows: [value: unknown, message: string][] = [
+    [undefined, "found nothing, want an object"],
+    [null, "found null, want an object"],
+    [[], "found an empty list, want an object"],
+    [{}, 'field "name": found nothing, want text that begins with x'],
+    [{ name: 3 }, 'field "name": found 3, want text that begins with x'],
+    [{ name: "abc" }, 'field "name": found "abc", want text that begins with x'],
+    [{ name: "x", size: "3" }, 'field "size": found "3", want a whole number from 1 to 9'],
+    [{ name: "x", size: 1.5 }, 'field "size": found 1.5, want a whole number from 1 to 9'],
+    [{ name: "x", size: 0 }, 'field "size": found 0, want a whole number from 1 to 9'],
+    [{ name: "x", size: 10 }, 'field "size": found 10, want a whole number from 1 to 9'],
+    [{ name: "x", mode: "auto" }, 'field "mode": found "auto", want "on" or "off"'],
+    [{ name: "x", list: [] }, 'field "list": found an empty list, want a list of at least 1 entry'],
+    [{ name: "x", list: [1] }, 'field "list[0]": found 1, want an object'],
+    [{ name: "x", list: [{ ipv4: "yes" }] }, 'field "list[0].ipv4": found "yes", want true or false'],
+    [{ name: "x", list: [{ ipv4: true, ipv5: 1 }] }, 'field "list[0].ipv5": found an unknown key, want the key "ipv4"'],
+    [
+      { name: "x", colour: 1 },
+      'field "colour": found an unknown key, want one of the keys name, size, mode, list, labels',
+    ],
+    [
+      { name: "x", siz: 1, mod: 2 },
+      'field "siz": found an unknown key, want the key "size"; field "mod": found an unknown key, want the key "mode"',
+    ],
+    [JSON.parse('{"name":"x","__proto__":{"size":3}}'), 'field "__proto__": found an unknown key'],
+    [{ name: "x", labels: [] }, 'field "labels": found an empty list, want an object of texts'],
+    [{ name: "x", labels: { "a/b": 1 } }, 'field "labels[\\"a/b\\"]": found 1, want text'],
+    [JSON.parse('{"name":"x","labels":{"__proto__":"y"}}'), 'field "labels.__proto__": found "y", want another key'],
+  ];
+  it.each(rows)("%j", (value, message) => {
+    const decoded = decode(schema, value);
+    expect(decoded.ok ? "accepted" : formatMismatches(decoded.mismatches)).toContain(message);
+  });
+
+  it("gives the parsed value when all is well", () => {
+    const value = { name: "xyz", labels: { constructor: "a" } };
+    expect(decode(schema, value)).toEqual({ ok: true, value: { name: 3, labels: { constructor: "a" } } });
+  });
+});
+
+it.each([
+  ["", '""'],
+  ["a\nb", '"a\\nb"'],
+  ["\u202eabc\u007f", '"\\u{202e}abc\\u{7f}"'],
+  ["y".repeat(90), `"${"y".repeat(80)}…"`],
+  [-0.5, "-0.5"],
+  [false, "false"],
+  [{}, "an object"],
+  [[1], "a list"],
+])("describeValue of %j", (value, expected) => {
+  expect(describeValue(value)).toBe(expected);
+});
+
+it.each([
+  [[], ""],
+  [[0, "gw"], "[0].gw"],
+  [["spec", "routes", 2, "gw"], "spec.routes[2].gw"],
+  [["labels", "a.b/c"], 'labels["a.b/c"]'],
+])("formatPath of %j", (path, expected) => {
+  expect(formatPath(path)).toBe(expected);
+});
