@@ -1,0 +1,91 @@
+#include "reply.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io.h"
+#include "json.h"
+#include "text.h"
+
+/* A cniVersion is a few digits and dots; a longer one is none. */
+#define VERSION_LIMIT 64
+#define REPLY_LIMIT 16384
+
+static const char *config;
+static size_t config_length;
+
+struct version {
+    const char *text;
+    size_t length;
+};
+
+void reply_to(const char *bytes, size_t length) {
+    config = bytes;
+    config_length = length;
+}
+
+/* The cniVersion to answer in. False when the configuration is no object, or its version cannot be repeated as it stands. */
+static bool read_version(struct version *version) {
+    struct json_member member = {.name = "cniVersion"};
+    *version = (struct version){"1.1.0", 5};
+    if (!json_read_object(config, config_length, &member, 1)) return false;
+    if (member.kind == JSON_ABSENT) return true;
+    if (member.kind != JSON_STRING || member.length > VERSION_LIMIT) return false;
+    if (memchr(member.value, '\\', member.length) != NULL) return false;
+    *version = (struct version){member.value, member.length};
+    return true;
+}
+
+void fail(enum code code, ...) {
+    static char reply[REPLY_LIMIT];
+    static const char closing[] = "\"}\n";
+    struct text text = {.start = reply, .capacity = sizeof reply - sizeof closing};
+    struct version version;
+    read_version(&version);
+    text_add(&text, "{\"cniVersion\":\"");
+    text_add_bytes(&text, version.text, version.length);
+    text_add(&text, "\",\"code\":");
+    text_add_number(&text, code);
+    text_add(&text, ",\"msg\":\"");
+    va_list pieces;
+    va_start(pieces, code);
+    for (const char *piece; (piece = va_arg(pieces, const char *)) != NULL;) text_add_json(&text, piece);
+    va_end(pieces);
+    text.capacity = sizeof reply;
+    text_add(&text, closing);
+    reply_body(text.start, text.length, 1);
+}
+
+void reply_versions(void) {
+    static char reply[256];
+    struct text text = {.start = reply, .capacity = sizeof reply};
+    struct version version;
+    if (!read_version(&version))
+        fail(DECODE, "The configuration on stdin is no JSON object with a cniVersion such as \"1.1.0\"", NULL);
+    text_add(&text, "{\"cniVersion\":\"");
+    text_add_bytes(&text, version.text, version.length);
+    text_add(&text, "\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n");
+    reply_body(text.start, text.length, 0);
+}
+
+void reply_body(const char *body, size_t length, int exit_code) {
+    _exit(io_write_all(STDOUT_FILENO, body, length) == 0 ? exit_code : 1);
+}
+
+void print_line(const char *piece, ...) {
+    static char line[REPLY_LIMIT];
+    struct text text = {.start = line, .capacity = sizeof line - 1};
+    va_list pieces;
+    va_start(pieces, piece);
+    for (; piece != NULL; piece = va_arg(pieces, const char *)) text_add_json(&text, piece);
+    va_end(pieces);
+    text.capacity = sizeof line;
+    text_add(&text, "\n");
+    io_write_all(STDERR_FILENO, text.start, text.length);
+}
+
+void print_about(void) {
+    print_line("Berth: pod network addresses and interfaces, CNI plugins berth, coordinator and ifacer", NULL);
+    print_line("CNI protocol versions supported: 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0", NULL);
+}

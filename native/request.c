@@ -1,0 +1,116 @@
+#include "request.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "io.h"
+#include "reply.h"
+#include "text.h"
+
+#define STDIN_LIMIT (1024 * 1024)
+#define VARIABLE_LIMIT (64 * 1024)
+#define DEFAULT_SOCKET "/run/berth/agent.sock"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const struct {
+    const char *variable, *header;
+} FORWARDED[] = {
+    {"CNI_COMMAND", "CNI-Command"},
+    {"CNI_CONTAINERID", "CNI-ContainerID"},
+    {"CNI_NETNS", "CNI-Netns"},
+    {"CNI_IFNAME", "CNI-IfName"},
+    {"CNI_ARGS", "CNI-Args"},
+    {"CNI_PATH", "CNI-Path"},
+    {"CNI_NETNS_OVERRIDE", "CNI-Netns-Override"},
+    {"TRACEPARENT", "Traceparent"},
+};
+
+/* All variables at their limit, their names, and the lines that are always there. */
+#define HEAD_LIMIT (COUNT(FORWARDED) * (VARIABLE_LIMIT + 64) + 256)
+
+/*
+ *   bytes  ├──── unused ────┤── head ──┤── configuration ──┤ room ┤
+ *                                      └ HEAD_LIMIT        └ one byte more than allowed, by which too much is noticed
+ */
+static char bytes[HEAD_LIMIT + STDIN_LIMIT + 1];
+static char *const config = bytes + HEAD_LIMIT;
+static size_t config_length;
+
+const char *variable_or(const char *name, const char *otherwise) {
+    const char *value = getenv(name);
+    return value == NULL || *value == '\0' ? otherwise : value;
+}
+
+int64_t milliseconds_of(const char *name, int64_t otherwise) {
+    const char *value = variable_or(name, NULL);
+    int64_t milliseconds = otherwise;
+    if (value != NULL && !text_parse_seconds(value, &milliseconds))
+        fail(ENVIRONMENT, "Variable ", name, " is \"", value, "\"; want seconds from 0 to 3600, such as 20 or 0.5", NULL);
+    return milliseconds;
+}
+
+const char *socket_path(void) {
+    const char *path = variable_or("BERTH_SOCKET", DEFAULT_SOCKET);
+    if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        fail(ENVIRONMENT, "Variable BERTH_SOCKET is \"", path, "\"; want a path of at most 107 bytes", NULL);
+    return path;
+}
+
+void read_config(int64_t limit_ms) {
+    int64_t deadline_ms = io_now_ms() + limit_ms;
+    for (;;) {
+        int error = io_wait(STDIN_FILENO, POLLIN, deadline_ms);
+        ssize_t count = error == 0 ? read(STDIN_FILENO, config + config_length, STDIN_LIMIT + 1 - config_length) : -1;
+        if (count == 0) break;
+        if (count < 0) {
+            if (error == 0) error = errno;
+            if (error == EINTR || error == EAGAIN) continue;
+            fail(INPUT_OUTPUT, "Cannot read the configuration on stdin to its end: ", strerror(error), NULL);
+        }
+        config_length += (size_t)count;
+        if (config_length > STDIN_LIMIT) fail(DECODE, "The configuration on stdin is larger than 1048576 bytes", NULL);
+    }
+    reply_to(config, config_length);
+}
+
+/* Refuses what a header cannot carry unchanged: HTTP has no other bytes, and strips blanks at both ends. */
+static void require_forwardable(const char *name, const char *value) {
+    size_t length = strnlen(value, VARIABLE_LIMIT + 1);
+    if (length > VARIABLE_LIMIT) fail(ENVIRONMENT, "Variable ", name, " is longer than 65536 bytes", NULL);
+    for (size_t i = 0; i < length; i++)
+        if (value[i] < 0x20 || value[i] > 0x7e)
+            fail(ENVIRONMENT, "Variable ", name, " is \"", value, "\"; only printable ASCII can be forwarded", NULL);
+    if (length > 0 && (value[0] == ' ' || value[length - 1] == ' '))
+        fail(ENVIRONMENT, "Variable ", name, " is \"", value, "\"; it must not begin or end with a blank", NULL);
+}
+
+static void add_variables(struct text *head) {
+    for (size_t i = 0; i < COUNT(FORWARDED); i++) {
+        const char *value = getenv(FORWARDED[i].variable);
+        if (value == NULL) continue;
+        require_forwardable(FORWARDED[i].variable, value);
+        text_add(head, FORWARDED[i].header);
+        text_add(head, ": ");
+        text_add(head, value);
+        text_add(head, "\r\n");
+    }
+}
+
+const char *build_request(const char *plugin, size_t *length) {
+    static char space[HEAD_LIMIT];
+    struct text head = {.start = space, .capacity = sizeof space};
+    text_add(&head, "POST /v1/cni/");
+    text_add(&head, plugin);
+    text_add(&head, " HTTP/1.1\r\nHost: berth\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ");
+    text_add_number(&head, config_length);
+    text_add(&head, "\r\n");
+    add_variables(&head);
+    text_add(&head, "\r\n");
+    *length = head.length + config_length;
+    return memcpy(config - head.length, space, head.length);
+}

@@ -1,0 +1,145 @@
+/*
+ * What the container runtime executes as berth, coordinator and ifacer: it carries one CNI call to the agent and the answer back.
+ * It knows the protocol's frame (CNI 1.1 §2) and docs/shim-protocol.md; what a call means is the agent's business.
+ *
+ *   environment, stdin ──▶ request ──▶ agent ──▶ answer ──▶ stdout, exit code
+ *                             └─ DEL without a complete answer ──▶ spool, exit 0
+ *
+ * What stands on stdout is CNI JSON, always: its own, or an answer that it has checked.
+ * Effects: those of request.h, http.h, spool.h and reply.h.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "json.h"
+#include "reply.h"
+#include "request.h"
+#include "spool.h"
+
+#define CONNECT_WAIT_MS 20000
+#define OWN_LIMIT_MS 2000
+#define DEFAULT_SPOOL "/var/lib/berth/spool"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum verb_name { ADD, CHECK, DEL, GC, STATUS, VERSION };
+
+/* `limit_ms` bounds the reading of stdin, and then the time from the connection to the complete answer. */
+struct verb {
+    const char *name;
+    int64_t limit_ms;
+    int64_t connect_wait_ms;
+    enum code unanswered;
+};
+
+static const struct verb VERBS[] = {
+    [ADD] = {"ADD", 90000, CONNECT_WAIT_MS, TRY_AGAIN},
+    [CHECK] = {"CHECK", 10000, CONNECT_WAIT_MS, TRY_AGAIN},
+    [DEL] = {"DEL", 10000, 0, INPUT_OUTPUT},
+    [GC] = {"GC", 60000, CONNECT_WAIT_MS, TRY_AGAIN},
+    [STATUS] = {"STATUS", 2000, 0, NOT_AVAILABLE},
+    [VERSION] = {"VERSION", OWN_LIMIT_MS, 0, DECODE},
+};
+
+static const char *const PLUGINS[] = {"berth", "coordinator", "ifacer"};
+
+/* A closed descriptor 0, 1 or 2 would be given to the next file opened, and a reply written into that. */
+static void fill_standard_streams(void) {
+    struct pollfd streams[] = {{.fd = STDIN_FILENO}, {.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
+    poll(streams, COUNT(streams), 0);
+    for (size_t i = 0; i < COUNT(streams); i++)
+        if (streams[i].revents & POLLNVAL) open("/dev/null", O_RDONLY);
+}
+
+static const struct verb *find_verb(const char *command) {
+    for (size_t i = 0; i < COUNT(VERBS); i++)
+        if (strcmp(VERBS[i].name, command) == 0) return &VERBS[i];
+    return NULL;
+}
+
+static const char *require_plugin(const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    for (size_t i = 0; i < COUNT(PLUGINS); i++)
+        if (strcmp(PLUGINS[i], name) == 0) return PLUGINS[i];
+    fail(ENVIRONMENT, "The executable's name is \"", name, "\"; want berth, coordinator or ifacer", NULL);
+}
+
+enum body { EMPTY, RESULT, ERROR, REFUSED };
+
+/* With `code` and `msg` it is an error, which then must be one that every CNI caller can decode. */
+static enum body judge_body(const char *body, size_t length) {
+    struct json_member members[] = {{.name = "code"}, {.name = "msg"}, {.name = "cniVersion"}, {.name = "details"}};
+    const struct json_member *code = &members[0], *msg = &members[1];
+    if (length == 0) return EMPTY;
+    if (!json_read_object(body, length, members, COUNT(members))) return REFUSED;
+    if (code->kind == JSON_ABSENT || msg->kind == JSON_ABSENT) return RESULT;
+    for (size_t i = 0; i < COUNT(members); i++) {
+        enum json_kind wanted = &members[i] == code ? JSON_NUMBER : JSON_STRING;
+        if (members[i].count > 1 || (members[i].count == 1 && members[i].kind != wanted)) return REFUSED;
+    }
+    if (code->length > 9) return REFUSED;
+    for (size_t i = 0; i < code->length; i++)
+        if (code->value[i] < '0' || code->value[i] > '9') return REFUSED;
+    return ERROR;
+}
+
+/* Ends the execution when the answer is one that the caller may see; otherwise returns what the agent did instead. */
+static const char *pass_on(const struct verb *verb, const struct http_answer *answer) {
+    enum body body = judge_body(answer->body, answer->body_length);
+    if (answer->status >= 400 && answer->status <= 599) {
+        if (body == ERROR) reply_body(answer->body, answer->body_length, 1);
+        return "refused the request without CNI error JSON";
+    }
+    if (answer->status != 200) return "answered with a status that is neither 200 nor an error";
+    if (body == ERROR) return "sent an error with status 200";
+    if (body == REFUSED) return "sent a body that is no JSON object";
+    if (body == EMPTY && verb == &VERBS[ADD]) return "answered ADD without a result";
+    if (answer->notice != NULL) print_line(answer->notice, NULL);
+    reply_body(answer->body, answer->body_length, 0);
+}
+
+/* Ends the execution: the DEL is safe in the spool, or the runtime learns that it is not. */
+__attribute__((noreturn)) static void spool(const struct http_request *request, const char *reason) {
+    const char *directory = variable_or("BERTH_SPOOL", DEFAULT_SPOOL);
+    int error = spool_write(directory, request->bytes, request->length);
+    if (error != 0)
+        fail(INPUT_OUTPUT, "Cannot record this DEL in directory \"", directory, "\": ", strerror(error), "; the agent at \"",
+             request->socket_path, "\" cannot take it either: it ", reason, NULL);
+    print_line("DEL recorded in ", directory, ": agent at ", request->socket_path, " ", reason, NULL);
+    _exit(0);
+}
+
+__attribute__((noreturn)) static void forward(const struct verb *verb, const char *plugin) {
+    struct http_request request = {.socket_path = socket_path(), .connect_ms = verb->connect_wait_ms};
+    request.bytes = build_request(plugin, &request.length);
+    request.answer_ms = milliseconds_of("BERTH_REQUEST_LIMIT", verb->limit_ms);
+    if (request.connect_ms > 0) request.connect_ms = milliseconds_of("BERTH_CONNECT_WAIT", request.connect_ms);
+    struct http_answer answer;
+    const char *reason = http_exchange(&request, &answer);
+    if (reason == NULL) reason = pass_on(verb, &answer);
+    if (verb == &VERBS[DEL]) spool(&request, reason);
+    fail(verb->unanswered, "Agent at \"", request.socket_path, "\" ", reason, "; try ", verb->name, " again later", NULL);
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN);
+    fill_standard_streams();
+    const char *command = variable_or("CNI_COMMAND", NULL);
+    if (command == NULL) {
+        print_about();
+        return 0;
+    }
+    const struct verb *verb = find_verb(command);
+    read_config(verb == NULL ? OWN_LIMIT_MS : verb->limit_ms);
+    const char *plugin = require_plugin(argc > 0 ? argv[0] : "");
+    if (verb == NULL)
+        fail(ENVIRONMENT, "Variable CNI_COMMAND is \"", command, "\"; want ADD, DEL, CHECK, GC, STATUS or VERSION", NULL);
+    if (verb == &VERBS[VERSION]) reply_versions();
+    forward(verb, plugin);
+}

@@ -1,0 +1,37 @@
+/*
+ * Text into fixed buffers, seconds out of text. Called by all files of the shim.
+ * Effects: none.
+ */
+#ifndef BERTH_TEXT_H
+#define BERTH_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A buffer that is filled from the front. What does not fit is left out, whole, and `full` is set. */
+struct text {
+    char *start;
+    size_t length, capacity;
+    bool full;
+};
+
+void text_add_bytes(struct text *text, const char *bytes, size_t length);
+void text_add(struct text *text, const char *string);
+void text_add_number(struct text *text, uint64_t number);
+
+/*
+ * Adds `string` as the inside of a JSON string. Bytes that are not printable ASCII appear as \xNN, visibly;
+ * of a string longer than TEXT_QUOTE_LIMIT bytes the beginning, then "...".
+ */
+#define TEXT_QUOTE_LIMIT 1024
+void text_add_json(struct text *text, const char *string);
+
+/*
+ * Parses seconds such as 20 or 0.25 into milliseconds, rounding down; at most TEXT_SECONDS_LIMIT.
+ * False for anything else (sign, blank, exponent, empty).
+ */
+#define TEXT_SECONDS_LIMIT 3600
+bool text_parse_seconds(const char *string, int64_t *milliseconds);
+
+#endif
