@@ -22,8 +22,8 @@ const IDENTIFIER = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 /** What the kernel (`dev_valid_name`) refuses in a name, and control characters, which it does not. */
 const BAD_IN_IF_NAME = /[\s/:\p{Cc}]/u;
 
-/** What {@link parseContainerId} accepts, for error texts. */
-export const CONTAINER_ID_FORM = "a letter or digit, then letters, digits, _, . or -";
+/** What {@link parseContainerId} and {@link parseNetworkName} accept, for error texts. */
+export const IDENTIFIER_FORM = "a letter or digit, then letters, digits, _, . or -";
 
 /** What {@link parseIfName} accepts, for error texts. */
 export const IF_NAME_FORM = `an interface name: 1 to ${MAX_IF_NAME_BYTES} bytes without "/", ":" and blanks, not "." or ".."`;
@@ -33,9 +33,9 @@ export function parseContainerId(text: string): ContainerId | undefined {
   return IDENTIFIER.test(text) ? (text as ContainerId) : undefined;
 }
 
-/** Whether the text may name a network configuration. */
-export function isNetworkName(text: string): boolean {
-  return IDENTIFIER.test(text);
+/** Undefined when the text may not name a network configuration. */
+export function parseNetworkName(text: string): string | undefined {
+  return IDENTIFIER.test(text) ? text : undefined;
 }
 
 /** Undefined when the kernel would refuse the name. */

@@ -3,10 +3,25 @@
  * Called by the request decoder; the plugin's own keys stay raw and are decoded by host/config.
  * Effects: none.
  */
-import type { Ip } from "../net/ip.ts";
-import type { ContainerId, IfName } from "./names.ts";
+import { z } from "zod";
+import { JsonError, parseJson } from "../lib/json.ts";
+import { decode, formatMismatches, parsedText, textMap } from "../lib/schema.ts";
+import { type Ip, parseIp } from "../net/ip.ts";
+import { type Mac, parseMac } from "../net/mac.ts";
+import { parsePrefix } from "../net/prefix.ts";
+import { CniError, ErrorCode } from "./error.ts";
+import {
+  type ContainerId,
+  IDENTIFIER_FORM,
+  IF_NAME_FORM,
+  type IfName,
+  parseContainerId,
+  parseIfName,
+  parseNetworkName,
+} from "./names.ts";
 import type { CniResult } from "./result.ts";
-import type { CniVersion } from "./version.ts";
+import { decodeResult } from "./result-versions.ts";
+import { type CniVersion, decodeCniVersion } from "./version.ts";
 
 /** An address that somebody asks for; `length` when it was written as `address/length`. */
 export interface AskedIp {
@@ -19,6 +34,13 @@ export interface Attachment {
   readonly ifName: IfName;
 }
 
+export interface RuntimeConfig {
+  readonly ips?: readonly AskedIp[] | undefined;
+  readonly mac?: Mac | undefined;
+  /** From the capability `io.kubernetes.cri.pod-annotations`. */
+  readonly podAnnotations?: Readonly<Record<string, string>> | undefined;
+}
+
 export interface NetConf {
   readonly cniVersion: CniVersion;
   readonly name: string;
@@ -28,16 +50,128 @@ export interface NetConf {
   readonly prevResult?: CniResult | undefined;
   /** Absent: the caller sent no list, and GC has nothing to do. */
   readonly validAttachments?: readonly Attachment[] | undefined;
-  readonly runtimeConfig: {
-    readonly ips?: readonly AskedIp[] | undefined;
-    readonly mac?: string | undefined;
-    readonly podAnnotations?: Readonly<Record<string, string>> | undefined;
-  };
+  readonly runtimeConfig: RuntimeConfig;
   readonly args: { readonly cni: { readonly ips?: readonly AskedIp[] | undefined } };
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
-/** Throws {@link CniError}: code 6 for malformed JSON, 1 for the version, 7 for all else. */
-export function decodeNetConf(_text: string): NetConf {
-  throw new Error("decodeNetConf is under construction");
+/** What {@link parseAskedIp} accepts, for error texts. */
+export const ASKED_IP_FORM = "an address, or an address with its length";
+
+/** Parses `a` or `a/length`. Undefined when the text is neither. */
+export function parseAskedIp(text: string): AskedIp | undefined {
+  const ip = parseIp(text);
+  return ip === undefined ? parsePrefix(text) : { ip };
+}
+
+function optional<S extends z.ZodType>(schema: S) {
+  return schema.nullish().transform((value) => value ?? undefined);
+}
+
+const askedIps = optional(z.array(parsedText(parseAskedIp, ASKED_IP_FORM)));
+
+const attachments = optional(
+  z.array(
+    z
+      .object({
+        containerID: parsedText(parseContainerId, IDENTIFIER_FORM),
+        ifname: parsedText(parseIfName, IF_NAME_FORM),
+      })
+      .transform(({ containerID, ifname }): Attachment => ({ containerId: containerID, ifName: ifname })),
+  ),
+);
+
+const headSchema = z.object({
+  name: parsedText(parseNetworkName, IDENTIFIER_FORM),
+  type: z.string(),
+  "cni.dev/valid-attachments": attachments,
+  /** The name that CNI 1.1's text first had; the reference library sends both. */
+  "cni.dev/attachments": attachments,
+});
+
+/** What the runtime adds for ADD; {@link decodeNetConf} says why a DEL may do without. */
+const callSchema = z.object({
+  runtimeConfig: optional(
+    z.object({
+      ips: askedIps,
+      mac: optional(parsedText(parseMac, "a MAC address of six octets")),
+      "io.kubernetes.cri.pod-annotations": optional(textMap()),
+    }),
+  ),
+  args: optional(z.object({ cni: optional(z.object({ ips: askedIps })) })),
+});
+
+function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const decoded = decode(schema, value);
+  if (decoded.ok) return decoded.value;
+  throw new CniError(
+    ErrorCode.InvalidNetworkConfig,
+    `Invalid network configuration: ${formatMismatches(decoded.mismatches)}`,
+  );
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    return decodePart(z.record(z.string(), z.unknown()), parseJson(text));
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw new CniError(ErrorCode.DecodeFailure, `Network configuration: ${error.message}`, { cause: error });
+  }
+}
+
+type CallParts = Pick<NetConf, "prevResult" | "runtimeConfig" | "args">;
+
+function decodeCallParts(raw: Record<string, unknown>, cniVersion: CniVersion): CallParts {
+  const { runtimeConfig, args } = decodePart(callSchema, raw);
+  const { ips, mac, "io.kubernetes.cri.pod-annotations": podAnnotations } = runtimeConfig ?? {};
+  return {
+    prevResult: raw.prevResult == null ? undefined : decodeResult(raw.prevResult, cniVersion),
+    runtimeConfig: { ips, mac, podAnnotations },
+    args: { cni: { ips: args?.cni?.ips } },
+  };
+}
+
+/**
+ * Decodes a configuration. Throws {@link CniError}: code 6 for malformed JSON, 1 for the version, 7 for all else.
+ * With `forDelete`, malformed prevResult, runtimeConfig and args count as absent: what an ADD refused for them
+ * must still be deletable, or its pod never goes away.
+ */
+export function decodeNetConf(text: string, forDelete = false): NetConf {
+  const raw = parseObject(text);
+  const cniVersion = decodeCniVersion(raw.cniVersion);
+  const head = decodePart(headSchema, raw);
+  let parts: CallParts = { runtimeConfig: {}, args: { cni: {} } };
+  try {
+    parts = decodeCallParts(raw, cniVersion);
+  } catch (error) {
+    if (!forDelete) throw error;
+  }
+  return {
+    cniVersion,
+    name: head.name,
+    type: head.type,
+    ipam: raw.ipam,
+    validAttachments: head["cni.dev/valid-attachments"] ?? head["cni.dev/attachments"],
+    ...parts,
+    raw,
+  };
+}
+
+/** The keys of a plugin's configuration that belong to the protocol, not to the plugin (CNI 1.1, section 1). */
+const PROTOCOL_KEYS: ReadonlySet<string> = new Set([
+  "cniVersion",
+  "name",
+  "type",
+  "ipam",
+  "dns",
+  "args",
+  "capabilities",
+  "runtimeConfig",
+  "prevResult",
+]);
+
+/** The plugin's own keys: the configuration without those of the protocol and those under `cni.dev/`. */
+export function pluginKeys(netConf: NetConf): Record<string, unknown> {
+  const own = Object.entries(netConf.raw).filter(([key]) => !PROTOCOL_KEYS.has(key) && !key.startsWith("cni.dev/"));
+  return Object.fromEntries(own);
 }

@@ -3,9 +3,18 @@
  * Called by the agent's dispatcher before anything else; VERSION never comes here, the shim answers it.
  * Effects: none.
  */
-import type { Ip } from "../net/ip.ts";
-import type { ContainerId, IfName } from "./names.ts";
-import type { NetConf } from "./net-conf.ts";
+import { describeValue } from "../lib/schema.ts";
+import { formatIp, type Ip } from "../net/ip.ts";
+import { CniError, ErrorCode } from "./error.ts";
+import {
+  type ContainerId,
+  IDENTIFIER_FORM,
+  IF_NAME_FORM,
+  type IfName,
+  parseContainerId,
+  parseIfName,
+} from "./names.ts";
+import { ASKED_IP_FORM, type AskedIp, decodeNetConf, type NetConf, parseAskedIp } from "./net-conf.ts";
 
 export type PluginName = "berth" | "coordinator" | "ifacer";
 
@@ -55,27 +64,143 @@ export interface RequestedIp {
   readonly source: "runtimeConfig.ips" | "args.cni.ips" | "CNI_ARGS IP";
 }
 
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+const PLUGINS: readonly string[] = ["berth", "coordinator", "ifacer"] satisfies PluginName[];
+
+function isPluginName(text: string): text is PluginName {
+  return PLUGINS.includes(text);
+}
+
+function refuse(message: string): never {
+  throw new CniError(ErrorCode.InvalidEnvironment, message);
+}
+
+/** The header that carries an environment variable (docs/shim-protocol.md); an empty variable is as good as none. */
+function readVariable(headers: Headers, variable: string): string | undefined {
+  const value = headers[variable.toLowerCase().replaceAll("_", "-")];
+  if (Array.isArray(value)) refuse(`Environment variable ${variable} was given ${value.length} times`);
+  return value === "" ? undefined : value;
+}
+
+/** The variables that each command needs (CNI 1.1, section 2, "Parameters"). */
+const REQUIRED: Readonly<Record<CniRequest["command"], readonly string[]>> = {
+  ADD: ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"],
+  CHECK: ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"],
+  DEL: ["CNI_CONTAINERID", "CNI_IFNAME", "CNI_PATH"],
+  GC: ["CNI_PATH"],
+  STATUS: ["CNI_PATH"],
+};
+
+function readCommand(headers: Headers): CniRequest["command"] {
+  const command = readVariable(headers, "CNI_COMMAND");
+  const known = Object.keys(REQUIRED) as CniRequest["command"][];
+  const found = known.find((name) => name === command);
+  if (found !== undefined) return found;
+  return refuse(`Environment variable CNI_COMMAND: found ${describeValue(command)}, want one of ${known.join(", ")}`);
+}
+
+function requireVariables(headers: Headers, command: CniRequest["command"]): void {
+  const missing = REQUIRED[command].filter((variable) => readVariable(headers, variable) === undefined);
+  if (missing.length === 0) return;
+  refuse(`Missing environment variable${missing.length > 1 ? "s" : ""} ${missing.join(", ")}: ${command} needs them`);
+}
+
+function requireParsed<T>(headers: Headers, variable: string, parse: (text: string) => T | undefined, form: string): T {
+  const text = readVariable(headers, variable);
+  const value = parse(text ?? "");
+  return value ?? refuse(`Environment variable ${variable}: found ${describeValue(text)}, want ${form}`);
+}
+
+/** Decodes `K=V;K=V`; a value may contain `=`. The same key with two values is a fault. */
+function decodeArgs(text: string | undefined): ReadonlyMap<string, string> {
+  const args = new Map<string, string>();
+  for (const piece of text?.split(";") ?? []) {
+    const equals = piece.indexOf("=");
+    if (equals < 1) refuse(`Environment variable CNI_ARGS: found the piece ${describeValue(piece)}, want KEY=VALUE`);
+    const key = piece.slice(0, equals);
+    const value = piece.slice(equals + 1);
+    if ((args.get(key) ?? value) !== value) refuse(`Environment variable CNI_ARGS: found two values for ${key}`);
+    args.set(key, value);
+  }
+  return args;
+}
+
+/** What counts as set for the reference library, too. */
+function readOverride(headers: Headers): boolean {
+  return /^(?:1|true)$/i.test(readVariable(headers, "CNI_NETNS_OVERRIDE") ?? "");
+}
+
 /**
  * Decodes a request; `headers` have lower-case names as `node:http` gives them.
- * Throws {@link CniError}: code 4 naming every missing or malformed variable, else what {@link decodeNetConf} throws.
+ * Throws {@link CniError}: code 4 naming every missing or the first malformed variable, else what {@link decodeNetConf} throws.
  */
-export function decodeRequest(
-  _plugin: string,
-  _headers: Readonly<Record<string, string | string[] | undefined>>,
-  _body: Buffer | string,
-): CniRequest {
-  throw new Error("decodeRequest is under construction");
+export function decodeRequest(plugin: string, headers: Headers, body: Buffer | string): CniRequest {
+  if (!isPluginName(plugin)) {
+    return refuse(
+      `No plugin is called ${describeValue(plugin)}; install the executable as one of ${PLUGINS.join(", ")}`,
+    );
+  }
+  const command = readCommand(headers);
+  requireVariables(headers, command);
+  const args = decodeArgs(readVariable(headers, "CNI_ARGS"));
+  const path = readVariable(headers, "CNI_PATH") ?? "";
+  if (command === "GC" || command === "STATUS") {
+    return { plugin, command, args, path, netConf: decodeNetConf(String(body)) };
+  }
+  const attachment = {
+    containerId: requireParsed(headers, "CNI_CONTAINERID", parseContainerId, IDENTIFIER_FORM),
+    ifName: requireParsed(headers, "CNI_IFNAME", parseIfName, IF_NAME_FORM),
+    netnsOverride: readOverride(headers),
+  };
+  const call = { plugin, args, path, netConf: decodeNetConf(String(body), command === "DEL") };
+  const netns = readVariable(headers, "CNI_NETNS");
+  if (command === "DEL") return { ...call, ...attachment, command, netns };
+  return { ...call, ...attachment, command, netns: netns ?? "" };
 }
 
 /** The pod's identity in CNI_ARGS (`K8S_POD_*`); what is not set or empty is absent. */
-export function decodePodArgs(_args: ReadonlyMap<string, string>): PodArgs {
-  throw new Error("decodePodArgs is under construction");
+export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
+  const find = (key: string) => args.get(`K8S_POD_${key}`) || undefined;
+  return {
+    namespace: find("NAMESPACE"),
+    name: find("NAME"),
+    uid: find("UID"),
+    infraContainerId: find("INFRA_CONTAINER_ID"),
+  };
+}
+
+function refuseAsked(source: RequestedIp["source"], found: string, wanted: string): never {
+  throw new CniError(ErrorCode.InvalidNetworkConfig, `Requested address in ${source}: found ${found}, want ${wanted}`);
+}
+
+/** `IP=` holds one address or several with commas between. */
+function askedInArgs(args: ReadonlyMap<string, string>): AskedIp[] {
+  const pieces = args.get("IP")?.split(",") ?? [];
+  return pieces.map((piece) => parseAskedIp(piece) ?? refuseAsked("CNI_ARGS IP", describeValue(piece), ASKED_IP_FORM));
 }
 
 /**
  * All addresses that this request asks for, each once, in the order runtimeConfig, args, CNI_ARGS.
- * Throws {@link CniError} code 7 naming the field of a malformed one.
+ * Throws {@link CniError} code 7 naming the source of a malformed one, or of one asked for with two lengths.
  */
-export function requestedIps(_request: CniRequest): RequestedIp[] {
-  throw new Error("requestedIps is under construction");
+export function requestedIps(request: CniRequest): RequestedIp[] {
+  const { runtimeConfig, args } = request.netConf;
+  const bySource: [RequestedIp["source"], readonly AskedIp[]][] = [
+    ["runtimeConfig.ips", runtimeConfig.ips ?? []],
+    ["args.cni.ips", args.cni.ips ?? []],
+    ["CNI_ARGS IP", askedInArgs(request.args)],
+  ];
+  const requested = new Map<string, RequestedIp>();
+  for (const [source, asked] of bySource) {
+    for (const { ip, length } of asked) {
+      const key = formatIp(ip);
+      const before = requested.get(key);
+      if (before?.length !== undefined && length !== undefined && before.length !== length) {
+        refuseAsked(source, `${key}/${length}`, `${key}/${before.length} as in ${before.source}`);
+      }
+      requested.set(key, { ip, source, ...before, length: before?.length ?? length });
+    }
+  }
+  return [...requested.values()];
 }

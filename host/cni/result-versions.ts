@@ -1,17 +1,135 @@
 /**
  * The version-free result to and from the JSON of each CNI version.
- * Called where a result is printed and where prevResult is read.
+ * Called where a result is printed and where prevResult is read; reading is as lenient as the reference library
+ * (null and "" stand for absent, unknown keys are ignored), since any plugin of a chain may have written it.
  * Effects: none.
  */
-import type { CniResult } from "./result.ts";
-import type { CniVersion } from "./version.ts";
+import { z } from "zod";
+import { decode, formatMismatches, parsedText, wholeNumber } from "../lib/schema.ts";
+import { formatIp, parseIp } from "../net/ip.ts";
+import { formatPrefix, parsePrefix } from "../net/prefix.ts";
+import { CniError, ErrorCode } from "./error.ts";
+import type { CniResult, ResultInterface, ResultIp, ResultRoute } from "./result.ts";
+import { type CniVersion, isAtLeast } from "./version.ts";
 
-/** The JSON value of the result in that version; empty lists are left out. */
-export function formatResult(_result: CniResult, _version: CniVersion): Record<string, unknown> {
-  throw new Error("formatResult is under construction");
+type JsonObject = Record<string, unknown>;
+
+/** Drops the keys whose value is undefined. */
+function defined(object: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }
 
-/** Throws {@link CniError} code 7 naming the field when the value is no result. */
-export function decodeResult(_value: unknown, _version: CniVersion): CniResult {
-  throw new Error("decodeResult is under construction");
+function nonEmpty<T>(list: readonly T[]): readonly T[] | undefined {
+  return list.length > 0 ? list : undefined;
+}
+
+/** The result without what the version does not know. */
+function knownTo(version: CniVersion, result: CniResult): CniResult {
+  if (isAtLeast(version, "1.1.0")) return result;
+  return {
+    ...result,
+    interfaces: result.interfaces.map(({ name, mac, sandbox }) => ({ name, mac, sandbox })),
+    routes: result.routes.map(({ dst, gw }) => ({ dst, gw })),
+  };
+}
+
+function formatInterface({ pciId, ...rest }: ResultInterface): JsonObject {
+  return defined({ ...rest, pciID: pciId });
+}
+
+function formatIpEntry({ address, gateway, interface: index }: ResultIp, version: CniVersion): JsonObject {
+  return defined({
+    version: isAtLeast(version, "1.0.0") ? undefined : String(address.ip.family),
+    address: formatPrefix(address),
+    gateway: gateway && formatIp(gateway),
+    interface: index,
+  });
+}
+
+function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
+  return defined({ dst: formatPrefix(dst), gw: gw && formatIp(gw), ...rest });
+}
+
+/** The JSON value of the result in that version; empty lists and what the version does not know are left out. */
+export function formatResult(result: CniResult, version: CniVersion): JsonObject {
+  const { interfaces, ips, routes, dns } = knownTo(version, result);
+  return defined({
+    cniVersion: version,
+    interfaces: nonEmpty(interfaces.map(formatInterface)),
+    ips: nonEmpty(ips.map((ip) => formatIpEntry(ip, version))),
+    routes: nonEmpty(routes.map(formatRoute)),
+    dns: dns && defined({ ...dns }),
+  });
+}
+
+/** Text in which absent, null and "" are the same, as in the reference library. */
+function optionalText<T>(parse: (text: string) => T | undefined, wanted: string) {
+  return z
+    .string({ error: wanted })
+    .nullish()
+    .transform((text, context) => {
+      if (!text) return undefined;
+      const value = parse(text);
+      if (value === undefined) context.addIssue({ code: "custom", message: wanted });
+      return value;
+    });
+}
+
+function optional<S extends z.ZodType>(schema: S) {
+  return schema.nullish().transform((value) => value ?? undefined);
+}
+
+function list<S extends z.ZodType>(entry: S) {
+  return z
+    .array(entry)
+    .nullish()
+    .transform((entries) => entries ?? []);
+}
+
+const prefix = parsedText(parsePrefix, "an address with its length, as 10.0.0.2/24");
+const optionalIp = optionalText(parseIp, "an address");
+const anyText = optionalText((text) => text, "text");
+const number = optional(wholeNumber(0));
+
+const interfaceSchema = z
+  .object({ name: z.string(), mac: anyText, sandbox: anyText, mtu: number, socketPath: anyText, pciID: anyText })
+  .transform(({ pciID, ...rest }) => ({ ...rest, pciId: pciID }));
+
+/** Before 1.0.0 an address carried its family as `version`, which must then be true. */
+const ipSchema = z
+  .object({ version: anyText, address: prefix, gateway: optionalIp, interface: number })
+  .refine(({ version, address }) => version === undefined || version === String(address.ip.family), {
+    path: ["version"],
+    error: "the family of the address",
+  })
+  .transform(({ version: _, ...rest }) => rest);
+
+const routeSchema = z.object({
+  dst: prefix,
+  gw: optionalIp,
+  mtu: number,
+  advmss: number,
+  priority: number,
+  table: number,
+  scope: number,
+});
+
+const texts = optional(z.array(z.string()));
+const dnsSchema = z.object({ nameservers: texts, domain: anyText, search: texts, options: texts });
+
+const resultSchema = z.object({
+  interfaces: list(interfaceSchema),
+  ips: list(ipSchema),
+  routes: list(routeSchema),
+  dns: optional(dnsSchema),
+});
+
+/**
+ * The result that `value` is in that version; `where` names its place for the error.
+ * Throws {@link CniError} code 7 naming the field when it is none.
+ */
+export function decodeResult(value: unknown, version: CniVersion, where = "prevResult"): CniResult {
+  const decoded = decode(resultSchema, value);
+  if (decoded.ok) return knownTo(version, decoded.value);
+  throw new CniError(ErrorCode.InvalidNetworkConfig, `Invalid ${where}: ${formatMismatches(decoded.mismatches)}`);
 }
