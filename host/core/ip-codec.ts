@@ -1,0 +1,59 @@
+/**
+ * Addresses and ranges as the bytes of the core's exchange buffer: 4 or 16 bytes, big-endian.
+ * Used by host/core only.
+ * Effects: writes to the view it is given.
+ */
+import { bitsOf, type Family, type Ip } from "../net/ip.ts";
+import type { Prefix } from "../net/prefix.ts";
+import type { Range } from "../net/range.ts";
+
+/** Bytes of an address of the family. */
+export function widthOf(family: Family): 4 | 16 {
+  return family === 4 ? 4 : 16;
+}
+
+export function writeIp(view: DataView, offset: number, ip: Ip): void {
+  if (ip.family === 4) {
+    view.setUint32(offset, Number(ip.value));
+  } else {
+    view.setBigUint64(offset, ip.value >> 64n);
+    view.setBigUint64(offset + 8, ip.value); // the view keeps the low 64 bits
+  }
+}
+
+export function readIp(view: DataView, offset: number, family: Family): Ip {
+  if (family === 4) return { family, value: BigInt(view.getUint32(offset)) };
+  return { family, value: (view.getBigUint64(offset) << 64n) | view.getBigUint64(offset + 8) };
+}
+
+/** Writes pairs (first, last) one after another from the start of the view. */
+export function writeRanges(view: DataView, family: Family, ranges: readonly Range[]): void {
+  const width = widthOf(family);
+  for (const [index, range] of ranges.entries()) {
+    writeIp(view, 2 * index * width, range.first);
+    writeIp(view, (2 * index + 1) * width, range.last);
+  }
+}
+
+export function readRanges(view: DataView, family: Family, count: number): Range[] {
+  const width = widthOf(family);
+  return Array.from({ length: count }, (_, index) => ({
+    first: readIp(view, 2 * index * width, family),
+    last: readIp(view, (2 * index + 1) * width, family),
+  }));
+}
+
+/** Reads items of an address and a length byte. */
+export function readPrefixes(view: DataView, family: Family, count: number): Prefix[] {
+  const item = widthOf(family) + 1;
+  return Array.from({ length: count }, (_, index) => ({
+    ip: readIp(view, index * item, family),
+    length: view.getUint8(index * item + item - 1),
+  }));
+}
+
+/** Reads the 17 bytes of a number of addresses. */
+export function readSize(view: DataView, offset: number): bigint {
+  const high = BigInt(view.getUint8(offset)) << BigInt(bitsOf(6));
+  return high | readIp(view, offset + 1, 6).value;
+}

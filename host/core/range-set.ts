@@ -1,0 +1,96 @@
+/**
+ * Sets of addresses of one family, kept in the core: algebra, membership, size, shortest list of prefixes.
+ * Used by whoever compares pools, subnets and reservations. A set lives until {@link RangeSet.drop}, or to the end
+ * of the scope with `using`.
+ * Effects: the core instance's memory.
+ */
+import type { Family, Ip } from "../net/ip.ts";
+import type { Prefix } from "../net/prefix.ts";
+import type { Range } from "../net/range.ts";
+import { CoreError } from "./core-error.ts";
+import { readPrefixes, readRanges, readSize, widthOf, writeIp, writeRanges } from "./ip-codec.ts";
+import type { CoreModule } from "./module.ts";
+
+/** Creates the set and returns its handle; for host/core itself. The ranges may overlap and stand in any order. */
+export function createSetHandle(core: CoreModule, family: Family, ranges: readonly Range[]): number {
+  for (const range of ranges) {
+    if (range.first.family !== family || range.last.family !== family) {
+      throw new CoreError("set_create", -2, `a range of IPv${range.first.family} in a set of IPv${family}`);
+    }
+  }
+  writeRanges(core.reserve(ranges.length * 2 * widthOf(family)), family, ranges);
+  return core.check("set_create", core.exports.set_create(family, ranges.length), `${ranges.length} ranges`);
+}
+
+export class RangeSet implements Disposable {
+  readonly family: Family;
+  readonly #core: CoreModule;
+  readonly #handle: number;
+
+  private constructor(core: CoreModule, family: Family, handle: number) {
+    this.#core = core;
+    this.family = family;
+    this.#handle = handle;
+  }
+
+  /** The addresses of the ranges, which may overlap and stand in any order. For {@link PoolSpace.rangeSet}. */
+  static create(core: CoreModule, family: Family, ranges: readonly Range[]): RangeSet {
+    return new RangeSet(core, family, createSetHandle(core, family, ranges));
+  }
+
+  union(other: RangeSet): RangeSet {
+    return this.#derive("set_union", this.#core.exports.set_union(this.#handle, other.#handle));
+  }
+
+  intersect(other: RangeSet): RangeSet {
+    return this.#derive("set_intersect", this.#core.exports.set_intersect(this.#handle, other.#handle));
+  }
+
+  /** The addresses of this set that are not in the other. */
+  subtract(other: RangeSet): RangeSet {
+    return this.#derive("set_subtract", this.#core.exports.set_subtract(this.#handle, other.#handle));
+  }
+
+  /** Whether the sets share an address. */
+  overlaps(other: RangeSet): boolean {
+    return this.#core.check("set_overlaps", this.#core.exports.set_overlaps(this.#handle, other.#handle)) === 1;
+  }
+
+  contains(ip: Ip): boolean {
+    if (ip.family !== this.family) return false;
+    writeIp(this.#core.reserve(16), 0, ip);
+    return this.#core.check("set_contains", this.#core.exports.set_contains(this.#handle)) === 1;
+  }
+
+  /** The number of addresses. */
+  size(): bigint {
+    this.#core.check("set_size", this.#core.exports.set_size(this.#handle));
+    return readSize(this.#core.output(), 0);
+  }
+
+  /** The fewest ranges, ascending; no two touch. */
+  ranges(): Range[] {
+    const count = this.#core.check("set_ranges", this.#core.exports.set_ranges(this.#handle));
+    return readRanges(this.#core.output(), this.family, count);
+  }
+
+  /** The fewest prefixes that cover exactly this set, ascending. */
+  prefixes(): Prefix[] {
+    const count = this.#core.check("set_prefixes", this.#core.exports.set_prefixes(this.#handle));
+    return readPrefixes(this.#core.output(), this.family, count);
+  }
+
+  /** Gives the memory back; every later use is a CoreError. */
+  drop(): void {
+    this.#core.check("drop", this.#core.exports.drop(this.#handle));
+  }
+
+  [Symbol.dispose](): void {
+    this.drop();
+  }
+
+  /** Sets of two instances must not meet: a handle means nothing elsewhere. */
+  #derive(operation: string, handle: number): RangeSet {
+    return new RangeSet(this.#core, this.family, this.#core.check(operation, handle));
+  }
+}

@@ -1,0 +1,153 @@
+import { describe, expect, it } from "vitest";
+import { CoreError } from "../../../host/core/core-error.ts";
+import { type PoolShape, PoolSpace } from "../../../host/core/pool-space.ts";
+import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
+import { parsePrefixOrIp } from "../../../host/net/prefix.ts";
+import { parseRange, type Range, rangeOfPrefix } from "../../../host/net/range.ts";
+import { CORE_BUILDS } from "./core-build.ts";
+
+function ip(text: string): Ip {
+  const parsed = parseIp(text);
+  if (parsed === undefined) throw new Error(`not an address: ${text}`);
+  return parsed;
+}
+
+function range(text: string): Range {
+  const prefix = parsePrefixOrIp(text);
+  const parsed = prefix === undefined ? parseRange(text) : rangeOfPrefix(prefix);
+  if (parsed === undefined) throw new Error(`not a range: ${text}`);
+  return parsed;
+}
+
+function shape(ranges: string[], masked: string[] = []): PoolShape {
+  return { ranges: ranges.map(range), masked: masked.map(range) };
+}
+
+function textOf(found: Ip | undefined): string | undefined {
+  return found === undefined ? undefined : formatIp(found);
+}
+
+describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
+  const pool = (ranges: string[], masked: string[] = []) => PoolSpace.open(wasm).createPool(shape(ranges, masked));
+
+  it("finds the lowest free address, past masks and uses", () => {
+    const p = pool(["10.0.0.0/29"], ["10.0.0.0", "10.0.0.2-10.0.0.3"]);
+    expect(textOf(p.findFreeAscending())).toBe("10.0.0.1");
+    expect(p.claim(ip("10.0.0.1"))).toBe("claimed");
+    expect(p.claim(ip("10.0.0.1"))).toBe("taken");
+    expect(textOf(p.findFreeAscending())).toBe("10.0.0.4");
+    expect(textOf(p.findFree(2))).toBe("10.0.0.4");
+    expect(textOf(p.findFree(7))).toBe("10.0.0.7");
+    expect(textOf(p.findFree(8))).toBe("10.0.0.4"); // 8 modulo 8, then on
+    expect(p.release(ip("10.0.0.1"))).toBe("released");
+    expect(p.release(ip("10.0.0.1"))).toBe("free");
+  });
+
+  it("wraps once and then finds nothing", () => {
+    const p = pool(["192.168.0.0/30"]);
+    for (const host of [1, 2, 3]) p.claim(ip(`192.168.0.${host}`));
+    expect(textOf(p.findFree(3))).toBe("192.168.0.0");
+    p.claim(ip("192.168.0.0"));
+    expect(p.findFree(3)).toBeUndefined();
+    expect(p.findFreeAscending()).toBeUndefined();
+  });
+
+  it("knows what is outside, masked and of the other family", () => {
+    const p = pool(["10.0.0.0/30"], ["10.0.0.1"]);
+    expect(p.contains(ip("10.0.0.0"))).toBe(true);
+    expect(p.contains(ip("10.0.0.1"))).toBe(false);
+    expect(p.contains(ip("10.0.0.4"))).toBe(false);
+    expect(p.contains(ip("::a00:0"))).toBe(false);
+    expect(p.claim(ip("10.0.0.4"))).toBe("outside");
+    expect(p.release(ip("9.255.255.255"))).toBe("outside");
+    expect(p.claim(ip("::a00:0"))).toBe("outside");
+    expect(p.test(ip("::a00:0"))).toBe(false);
+  });
+
+  it("keeps the mark of a masked address through unmasking", () => {
+    const p = pool(["10.0.0.0/30"], ["10.0.0.0-10.0.0.2"]);
+    expect(p.claim(ip("10.0.0.2"))).toBe("claimed");
+    expect(p.counts()).toEqual({ total: 1n, used: 1, usedMasked: 1, free: 1n, window: 4 });
+    p.edit(shape(["10.0.0.0/30"], ["10.0.0.0-10.0.0.1"]));
+    expect(p.test(ip("10.0.0.2"))).toBe(true);
+    expect(p.counts()).toEqual({ total: 2n, used: 1, usedMasked: 0, free: 1n, window: 4 });
+    expect(textOf(p.findFreeAscending())).toBe("10.0.0.3");
+  });
+
+  it("forgets used addresses that an edit leaves outside, and keeps the others", () => {
+    const p = pool(["10.0.0.0/24", "10.0.2.0/24"]);
+    for (const used of ["10.0.0.5", "10.0.2.7", "10.0.2.200"]) p.claim(ip(used));
+    p.edit(shape(["10.0.1.0-10.0.2.100"]));
+    expect(p.test(ip("10.0.2.7"))).toBe(true);
+    expect(p.claim(ip("10.0.0.5"))).toBe("outside");
+    p.edit(shape(["10.0.0.0/22"]));
+    expect(["10.0.0.5", "10.0.2.7", "10.0.2.200"].map((used) => p.test(ip(used)))).toEqual([false, true, false]);
+    expect(p.counts().used).toBe(1);
+  });
+
+  it("claims many at once and ignores those outside", () => {
+    const p = pool(["10.0.0.0/30"], ["10.0.0.3"]);
+    const packed = Uint8Array.from([10, 0, 0, 1, 10, 0, 0, 3, 10, 0, 0, 1, 11, 0, 0, 0]);
+    expect(p.claimMany(packed)).toBe(2);
+    expect(p.counts().used).toBe(2);
+    expect(() => p.claimMany(new Uint8Array(5))).toThrow("got 5 bytes, wanted a multiple of 4");
+  });
+
+  it("holds addresses beyond the window of a wide pool", () => {
+    const p = pool(["2001:db8::/64"], ["2001:db8:0:0:8000::/80"]);
+    const far = ["2001:db8::1:0:0:1", "2001:db8::ffff:ffff:ffff:ffff", "2001:db8:0:0:8000::1"].map(ip);
+    for (const address of far) {
+      expect(p.claim(address)).toBe("claimed");
+      expect(p.claim(address)).toBe("taken");
+      expect(p.test(address)).toBe(true);
+    }
+    expect(p.counts()).toMatchObject({ total: 2n ** 64n - 2n ** 48n, used: 3, usedMasked: 1, window: 1 << 24 });
+    for (const address of far) expect(p.release(address)).toBe("released");
+    expect(p.release(ip("2001:db8::1:0:0:1"))).toBe("free");
+    expect(textOf(p.findFree(5))).toBe("2001:db8::5");
+  });
+
+  it("reaches both ends of the address space", () => {
+    const v4 = pool(["0.0.0.0", "255.255.255.255"]);
+    expect(textOf(v4.findFree(1))).toBe("255.255.255.255");
+    const v6 = pool(["::/0"]);
+    expect(v6.counts().total).toBe(2n ** 128n);
+    expect(v6.claim(ip("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"))).toBe("claimed");
+    expect(v6.claim(ip("::"))).toBe("claimed");
+    expect(textOf(v6.findFreeAscending())).toBe("::1");
+  });
+
+  it("has nothing to give in an empty pool, and can grow from it", () => {
+    const p = pool([]);
+    expect(p.findFree(0)).toBeUndefined();
+    expect(p.counts()).toEqual({ total: 0n, used: 0, usedMasked: 0, free: 0n, window: 0 });
+    p.edit(shape(["2001:db8::/126"]));
+    expect(textOf(p.findFreeAscending())).toBe("2001:db8::");
+    expect(() => p.edit(shape(["10.0.0.0/24"]))).toThrow(CoreError);
+    p.edit(shape([]));
+    expect(p.findFree(9)).toBeUndefined();
+  });
+
+  it("names what it refuses", () => {
+    const space = PoolSpace.open(wasm);
+    const twoFamilies = { ranges: [range("10.0.0.0/8"), range("::/64")], masked: [] };
+    expect(() => space.createPool(twoFamilies)).toThrow("the families differ");
+    const backwards = { ranges: [{ first: ip("10.0.0.2"), last: ip("10.0.0.1") }], masked: [] };
+    expect(() => space.createPool(backwards)).toThrow("a range ends before it starts");
+    const p = space.createPool(shape(["10.0.0.0/24"]));
+    p.drop();
+    expect(() => p.findFree(0)).toThrow('"pool_find" refused with status -1');
+    expect(() => p.drop()).toThrow(CoreError);
+  });
+
+  it("makes 1,000 pools in under 200 ms and an empty /8 in under 64 KiB of heap", () => {
+    const space = PoolSpace.open(wasm);
+    const started = performance.now();
+    const pools = Array.from({ length: 1000 }, (_, i) =>
+      space.createPool(shape([`10.${i >> 8}.${i & 255}.0/24`], [`10.${i >> 8}.${i & 255}.0`])),
+    );
+    expect(performance.now() - started).toBeLessThan(200);
+    expect(pools.every((p) => p.counts().free === 255n)).toBe(true);
+    expect(pools[999]?.findFree(0)).toEqual(ip("10.3.231.1"));
+  });
+});
