@@ -27,6 +27,8 @@ export interface AgentOptions {
   /** Added to `--config DIR`. */
   readonly args?: readonly string[];
   readonly node?: Netns;
+  /** Where the state lies; default: in the agent's temporary folder. Not removed by `delete` when given. */
+  readonly stateDir?: string;
   /** How long `start` waits for an answer. Default: 10,000. */
   readonly readyMs?: number;
 }
@@ -66,7 +68,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const directory = await mkdtemp(join(tmpdir(), "berth-agent-"));
   const agent = agentIn(directory, options);
   try {
-    for (const path of [agent.configDir, agent.state, agent.spool]) await mkdir(path);
+    for (const path of [agent.configDir, agent.state, agent.spool]) await mkdir(path, { recursive: true });
     for (const [name, text] of Object.entries(options.config)) await agent.write(name, text);
     await agent.start();
   } catch (error) {
@@ -77,9 +79,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 }
 
 function agentIn(directory: string, options: AgentOptions): Agent {
-  const [socket, state, spool, configDir] = ["agent.sock", "state", "spool", "config"].map((name) =>
-    join(directory, name),
-  ) as [string, string, string, string];
+  const state = options.stateDir ?? join(directory, "state");
+  const [socket, spool, configDir] = [
+    join(directory, "agent.sock"),
+    join(directory, "spool"),
+    join(directory, "config"),
+  ];
   const env = { BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool };
   const output: Buffer[] = [];
   let child: Child | undefined;

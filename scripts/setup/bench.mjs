@@ -1,3 +1,33 @@
+/**
+ * What only the benchmarks need: the small runner, the floor's empty program, the trivial agent.
+ * Effects: dist/bench.
+ */
+import { mkdirSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { run } from "./command.mjs";
+import { root } from "./paths.mjs";
+import { buildStep } from "./stamp.mjs";
+
+const programs = [
+  { name: "runner", compiler: "gcc", flags: ["-O2", "-Wall", "-Wextra"] },
+  { name: "empty", compiler: "musl-gcc", flags: ["-O2", "-static", "-s"] },
+  { name: "echo-agent", compiler: "musl-gcc", flags: ["-O2", "-Wall", "-Wextra", "-static", "-s"] },
+];
+
 export function benchSteps() {
-  return [];
+  return programs.map(({ name, compiler, flags }) => {
+    const source = join(root, "benchmarks", "harness", `${name}.c`);
+    const output = join(root, "dist", "bench", name);
+    return buildStep({
+      name: `bench ${name}`,
+      inputs: [source],
+      outputs: [output],
+      texts: [compiler, ...flags],
+      build: () => {
+        mkdirSync(join(root, "dist", "bench"), { recursive: true });
+        run(compiler, [...flags, "-o", `${output}.tmp`, source]);
+        renameSync(`${output}.tmp`, output);
+      },
+    });
+  });
 }

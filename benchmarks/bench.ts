@@ -1,0 +1,33 @@
+/**
+ * The benchmarks: `npm run bench -- [--only NAME]... [--quick]`.
+ *
+ * A full run prints its tables, writes them into benchmarks/README.md and keeps the raw figures in benchmarks/results.
+ * A quick one only prints. The exit code says whether everything ran, not whether the targets were met.
+ * Effects: those of the benchmarks; the README and the results.
+ */
+import { parseArgs } from "node:util";
+import { type Bench, formatReport, readMachine, writeReadme, writeResults } from "./harness/report.ts";
+import { ipamBench } from "./ipam/ipam.ts";
+
+const benches: readonly Bench[] = [ipamBench];
+
+const { values } = parseArgs({
+  options: { only: { type: "string", multiple: true }, quick: { type: "boolean", default: false } },
+});
+const only = values.only ?? benches.map(({ name }) => name);
+const unknown = only.find((name) => !benches.some((bench) => bench.name === name));
+if (unknown !== undefined) {
+  throw new Error(`There is no benchmark "${unknown}", only ${benches.map(({ name }) => name).join(", ")}`);
+}
+
+for (const { name, run } of benches.filter((bench) => only.includes(bench.name))) {
+  const machine = readMachine();
+  console.log(`\n# ${name}\n`);
+  const startMs = performance.now();
+  const report = await run({ quick: values.quick });
+  const text = formatReport(report, machine, values.quick);
+  console.log(`${text}\n\n${((performance.now() - startMs) / 1000).toFixed(0)} s`);
+  if (values.quick) continue;
+  await writeReadme(name, text);
+  console.log(`Raw figures: ${await writeResults(name, machine, report)}`);
+}

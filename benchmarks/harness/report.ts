@@ -1,0 +1,123 @@
+/**
+ * What a benchmark hands over, and where it goes: a table in the terminal and in benchmarks/README.md, targets met or
+ * missed, raw samples in benchmarks/results.
+ * Called by bench.ts.
+ * Effects: writes the README between its markers, and one results file.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { cpus, loadavg, release, totalmem } from "node:os";
+import { join } from "node:path";
+import { root } from "../../scripts/setup/paths.mjs";
+
+export interface Table {
+  readonly title: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** A promise of the design and what this run measured of it. */
+export interface Target {
+  readonly what: string;
+  readonly wanted: string;
+  readonly measured: string;
+  readonly isMet: boolean;
+}
+
+export interface BenchReport {
+  readonly tables: readonly Table[];
+  readonly targets: readonly Target[];
+  /** Remarks that a reader of the tables needs, such as rows that are left out and why. */
+  readonly notes: readonly string[];
+  /** Versions of what was compared, by name. */
+  readonly versions: Readonly<Record<string, string>>;
+  /** Everything measured, for later questions. */
+  readonly raw: unknown;
+}
+
+export interface BenchOptions {
+  /** Few samples: to see that it works, not to quote. */
+  readonly quick: boolean;
+}
+
+export interface Bench {
+  readonly name: string;
+  run(options: BenchOptions): Promise<BenchReport>;
+}
+
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGib: number;
+  readonly kernel: string;
+  readonly node: string;
+  readonly commit: string;
+  readonly loadBefore: number;
+}
+
+/** Call it before the benchmark: the load of the last minute tells whether the machine was quiet. */
+export function readMachine(): Machine {
+  const git = (...args: string[]): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
+  const changed = git("status", "--porcelain", "--untracked-files=no") !== "";
+  return {
+    cpu: cpus()[0]?.model.trim() ?? "unknown",
+    cores: cpus().length,
+    memoryGib: Math.round(totalmem() / 2 ** 30),
+    kernel: release(),
+    node: process.version,
+    commit: `${git("rev-parse", "--short", "HEAD")}${changed ? " with changes" : ""}`,
+    loadBefore: loadavg()[0] ?? Number.NaN,
+  };
+}
+
+/** Markdown, with the columns padded so that it is a table in a terminal too. */
+export function formatTable({ title, columns, rows }: Table): string {
+  const widths = columns.map((column, index) =>
+    Math.max(column.length, ...rows.map((row) => (row[index] ?? "").length)),
+  );
+  const line = (cells: readonly string[]): string =>
+    `| ${widths.map((width, index) => (index === 0 ? (cells[index] ?? "").padEnd(width) : (cells[index] ?? "").padStart(width))).join(" | ")} |`;
+  const rule = `|${widths.map((width, index) => (index === 0 ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|`;
+  return [`${title}`, "", line(columns), rule, ...rows.map(line)].join("\n");
+}
+
+export function formatReport(report: BenchReport, machine: Machine, quick: boolean): string {
+  const parts = report.tables.map(formatTable);
+  if (report.targets.length > 0) {
+    const rows = report.targets.map(({ what, wanted, measured, isMet }) => [
+      what,
+      wanted,
+      measured,
+      isMet ? "met" : "MISSED",
+    ]);
+    parts.push(formatTable({ title: "Targets", columns: ["what", "target", "measured", ""], rows }));
+  }
+  parts.push(report.notes.map((note) => `* ${note}`).join("\n"));
+  const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
+  const { cpu, cores, memoryGib, kernel, node, commit, loadBefore } = machine;
+  parts.push(
+    `Measured on ${cpu}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node.js ${node}, ${[...versions, `commit ${commit}`].join(", ")}; ` +
+      `load average before: ${loadBefore.toFixed(2)}${quick ? "; a quick run: too few samples to quote" : ""}.`,
+  );
+  return parts.filter((part) => part !== "").join("\n\n");
+}
+
+/** Replaces what is between the markers of `name` in benchmarks/README.md. Throws when they are not there. */
+export async function writeReadme(name: string, text: string): Promise<void> {
+  const path = join(root, "benchmarks", "README.md");
+  const readme = await readFile(path, "utf8");
+  const [start, end] = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`];
+  const [from, to] = [readme.indexOf(start), readme.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`benchmarks/README.md lacks the markers ${start} and ${end}`);
+  await writeFile(path, `${readme.slice(0, from + start.length)}\n${text}\n${readme.slice(to)}`);
+}
+
+/** Keeps the raw figures; gives the file's path. */
+export async function writeResults(name: string, machine: Machine, report: BenchReport): Promise<string> {
+  const directory = join(root, "benchmarks", "results");
+  await mkdir(directory, { recursive: true });
+  const path = join(directory, `${name}-${new Date().toISOString().slice(0, 10)}.json`);
+  const { targets, notes, versions, raw } = report;
+  await writeFile(path, `${JSON.stringify({ name, machine, versions, targets, notes, raw })}\n`);
+  return path;
+}

@@ -1,0 +1,62 @@
+/**
+ * Berth with an embedded agent of its own on a pool of a given shape.
+ * Called by ipam.ts.
+ * Effects: an agent; its state lies on the benchmark's disk, its socket in the system's temporary folder.
+ */
+import { existsSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { startAgent } from "../../scripts/lab/agent.ts";
+import { berthBin } from "../../scripts/lab/cnitool.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { type Contestant, callEnvironment, type Place } from "./contestant.ts";
+import { type PoolShape, takenAddresses, usableRange } from "./pool-shape.ts";
+import { prefillBerth } from "./prefill-berth.ts";
+
+const POOL = "bench";
+
+export const isShimBuilt = (): boolean => existsSync(join(berthBin, "berth"));
+export const isBerthBuilt = (): boolean => isShimBuilt() && existsSync(join(root, "dist", "berth-agent.mjs"));
+
+/** The configuration on the plugin's stdin; the pool is the agent's default pool. */
+export function writeNetConf(place: Place): string {
+  const path = join(place.directory, "berth.json");
+  writeFileSync(path, JSON.stringify({ cniVersion: "1.0.0", name: "bench", type: "bridge", ipam: { type: "berth" } }));
+  return path;
+}
+
+export async function openBerth(shape: PoolShape, place: Place): Promise<Contestant> {
+  const stateDir = join(place.directory, `berth-${shape.subnet.replace("/", "-")}`);
+  const prefixLength = Number(shape.subnet.split("/")[1]);
+  if (shape.taken > 0) await prefillBerth({ stateDir, pool: POOL, prefixLength, addresses: takenAddresses(shape) });
+  const agent = await startAgent({ config: { "pool.yaml": poolManifest(shape) }, stateDir, readyMs: 120_000 });
+  const stdinFile = writeNetConf(place);
+  const subject = (command: "ADD" | "DEL") => ({
+    path: join(berthBin, "berth"),
+    stdinFile,
+    env: callEnvironment(command, place, agent.env),
+  });
+  return {
+    name: `berth, ${shape.name}`,
+    add: subject("ADD"),
+    del: subject("DEL"),
+    daemonPid: agent.pid,
+    close: async () => {
+      await agent.delete();
+      await rm(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function poolManifest(shape: PoolShape): string {
+  const { gateway, first, last } = usableRange(shape);
+  return `apiVersion: ipam.vendor.io/v1
+kind: IPPool
+metadata: {name: ${POOL}}
+spec:
+  subnet: ${shape.subnet}
+  ips: [${first}-${last}]
+  gateway: ${gateway}
+  default: true
+`;
+}

@@ -1,0 +1,58 @@
+/**
+ * The floors: an empty static executable, and the shim in front of agents that do nothing.
+ * Called by ipam.ts. What a figure is worth shows only beside the floor of the same run.
+ * Effects: starts the echo agents; each serves a socket in the benchmark's folder.
+ */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { berthBin } from "../../scripts/lab/cnitool.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { type Contestant, callEnvironment, type Place } from "./contestant.ts";
+
+const bench = (name: string): string => join(root, "dist", "bench", name);
+
+export function openEmptyProgram(place: Place): Contestant {
+  const subject = { path: bench("empty"), stdinFile: "/dev/null", env: callEnvironment("ADD", place) };
+  return { name: "empty static program", add: subject, del: subject, daemonPid: undefined, close: async () => {} };
+}
+
+/** The shim with a trivial agent: in C, the floor of any agent; in Node.js, the floor of ours. */
+export function openEchoAgent(language: "C" | "Node.js", place: Place, stdinFile: string): Promise<Contestant> {
+  const socket = join(place.directory, `echo-${language}.sock`);
+  const argv =
+    language === "C" ? [bench("echo-agent")] : [process.execPath, join(root, "benchmarks/harness/echo-agent.ts")];
+  return openShim(`shim + trivial agent in ${language}`, [...argv, socket], socket, place, stdinFile);
+}
+
+async function openShim(
+  name: string,
+  argv: string[],
+  socket: string,
+  place: Place,
+  stdinFile: string,
+): Promise<Contestant> {
+  const [file = "", ...args] = argv;
+  const child = spawn(file, args, { stdio: ["ignore", "ignore", "inherit"] });
+  for (let waitedMs = 0; !existsSync(socket); waitedMs += 10) {
+    if (waitedMs > 5_000 || child.exitCode !== null) throw new Error(`${name} does not serve ${socket}`);
+    await sleep(10);
+  }
+  const subject = (command: "ADD" | "DEL") => ({
+    path: join(berthBin, "berth"),
+    stdinFile,
+    env: callEnvironment(command, place, { BERTH_SOCKET: socket, BERTH_SPOOL: place.directory }),
+  });
+  return {
+    name,
+    add: subject("ADD"),
+    del: subject("DEL"),
+    daemonPid: child.pid,
+    close: async () => {
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}

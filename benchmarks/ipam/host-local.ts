@@ -1,0 +1,41 @@
+/**
+ * The reference IPAM plugin host-local on a pool of a given shape.
+ * Called by ipam.ts. host-local keeps a file per address in use (content: container ID, CR LF, interface), one for the
+ * last address given, and a lock.
+ * Effects: writes the store below the benchmark's folder.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { referenceBin } from "../../scripts/lab/cnitool.ts";
+import { type Contestant, callEnvironment, type Place } from "./contestant.ts";
+import { type PoolShape, takenAddresses } from "./pool-shape.ts";
+
+export function openHostLocal(shape: PoolShape, place: Place): Contestant {
+  const network = `host-local-${shape.subnet.replace("/", "-")}`;
+  const dataDir = join(place.directory, "host-local");
+  const store = join(dataDir, network);
+  mkdirSync(store, { recursive: true });
+  let last = "";
+  for (const address of takenAddresses(shape)) {
+    writeFileSync(join(store, address), `other-${address}\r\neth0`);
+    last = address;
+  }
+  if (last !== "") writeFileSync(join(store, "last_reserved_ip.0"), last);
+
+  const stdinFile = join(place.directory, `${network}.json`);
+  const ipam = { type: "host-local", dataDir, ranges: [[{ subnet: shape.subnet }]] };
+  writeFileSync(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: network, type: "bridge", ipam }));
+  const subject = (command: "ADD" | "DEL") => ({
+    path: join(referenceBin, "host-local"),
+    stdinFile,
+    env: callEnvironment(command, place),
+  });
+  return {
+    name: `host-local, ${shape.name}`,
+    add: subject("ADD"),
+    del: subject("DEL"),
+    daemonPid: undefined,
+    close: () => rm(store, { recursive: true, force: true }),
+  };
+}

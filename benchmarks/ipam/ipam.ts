@@ -1,0 +1,102 @@
+/**
+ * The benchmark `ipam`: ADD and DEL from exec to exit, one at a time and forty at once; Berth against host-local,
+ * above the floors of the same run.
+ * Called by bench.ts.
+ * Effects: runs plugins and agents; one network namespace; files below .scratch, removed at the end.
+ */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { createNetns } from "../../scripts/lab/netns.ts";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import { isBerthBuilt, isShimBuilt, openBerth, writeNetConf } from "./berth.ts";
+import type { Contestant, Place } from "./contestant.ts";
+import { openEchoAgent, openEmptyProgram } from "./floor.ts";
+import { openHostLocal } from "./host-local.ts";
+import { type Course, type Measured, measure } from "./measure.ts";
+import { emptyC24, full12, full16, half16 } from "./pool-shape.ts";
+import { type Series, tabulate, targetsOf } from "./tabulate.ts";
+
+const AT_ONCE = 40;
+
+export const ipamBench: Bench = { name: "ipam", run: runIpam };
+
+async function runIpam(options: BenchOptions): Promise<BenchReport> {
+  const directory = join(root, ".scratch", `bench-${process.pid}`);
+  mkdirSync(directory, { recursive: true });
+  const netns = await createNetns(`berth-bench-${process.pid}`);
+  try {
+    const place = { directory, netnsPath: netns.path };
+    const quick = await runSeries(await openQuickOnes(place, options), quickCourses(options));
+    const slow = await runSeries(openSlowOnes(place, options), slowCourses(options));
+    return {
+      tables: [tabulate(quick, slow)],
+      targets: targetsOf(quick),
+      notes: notesOf(options),
+      versions: { "host-local": referenceTool("plugins").version },
+      raw: { quick, slow },
+    };
+  } finally {
+    await netns.delete();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+interface Courses {
+  readonly oneAtATime: Course;
+  readonly manyAtOnce: Course;
+}
+
+function quickCourses({ quick }: BenchOptions): Courses {
+  return {
+    oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: 3, rounds: quick ? 5 : 50 },
+    manyAtOnce: { atOnce: AT_ONCE, callsPerRound: 200, warmUpRounds: 1, rounds: quick ? 2 : 10 },
+  };
+}
+
+/** For pools on which a call of host-local takes the better part of a second. */
+function slowCourses({ quick }: BenchOptions): Courses {
+  return {
+    oneAtATime: { atOnce: 1, callsPerRound: 2, warmUpRounds: quick ? 0 : 1, rounds: quick ? 1 : 5 },
+    manyAtOnce: { atOnce: AT_ONCE, callsPerRound: quick ? 4 : AT_ONCE, warmUpRounds: 0, rounds: 1 },
+  };
+}
+
+async function openQuickOnes(place: Place, { quick }: BenchOptions): Promise<Contestant[]> {
+  const contestants = [openEmptyProgram(place), openHostLocal(emptyC24, place)];
+  if (isShimBuilt()) {
+    const netConf = writeNetConf(place);
+    contestants.push(await openEchoAgent("C", place, netConf), await openEchoAgent("Node.js", place, netConf));
+  }
+  if (isBerthBuilt()) {
+    const shapes = quick ? [emptyC24, half16, full16] : [emptyC24, half16, full16, full12];
+    for (const shape of shapes) contestants.push(await openBerth(shape, place));
+  }
+  return contestants;
+}
+
+/** host-local on the empty /24 runs along, so that there is a ratio of one run here too. */
+function openSlowOnes(place: Place, { quick }: BenchOptions): Contestant[] {
+  return (quick ? [emptyC24, half16] : [emptyC24, half16, full16]).map((shape) => openHostLocal(shape, place));
+}
+
+async function runSeries(contestants: readonly Contestant[], courses: Courses): Promise<Series> {
+  try {
+    const { oneAtATime, manyAtOnce } = courses;
+    const single: Measured[] = await measure(contestants, oneAtATime, 0);
+    const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
+    return { single, atOnce: await measure(contestants, manyAtOnce, firstNumber) };
+  } finally {
+    for (const contestant of contestants) await contestant.close();
+  }
+}
+
+function notesOf({ quick }: BenchOptions): string[] {
+  const notes = [
+    "Milliseconds from exec to exit, as a runtime sees them. Ratios compare with `host-local` on an empty /24 within the same run; the first rows are the floors of that run.",
+    "Each round runs ADDs, then the DELs of the same pods. Berth's registry is durable (fsync before the answer), host-local's is not. Berth's released addresses cool for 30 s, so on the /24 most ADDs take over a cooling address.",
+  ];
+  if (!isBerthBuilt()) notes.push("Berth's rows are left out: dist/berth-agent.mjs or dist/bin/berth is not built.");
+  if (quick) notes.push("The largest pools are left out of a quick run.");
+  return notes;
+}

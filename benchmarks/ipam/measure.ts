@@ -1,0 +1,93 @@
+/**
+ * The measuring itself: every contestant in turn, a few calls at a time, round after round, so that whatever else the
+ * machine does falls on all alike; each round begins with another contestant.
+ * Called by ipam.ts.
+ * Effects: runs the contestants.
+ */
+import { daemonCpuMs, daemonRssMib } from "../harness/daemon.ts";
+import { type BatchOutcome, runBatch, type Sample } from "../harness/runner.ts";
+import type { Contestant } from "./contestant.ts";
+
+export interface Course {
+  /** Rounds that are measured, after `warmUpRounds` that are not. */
+  readonly rounds: number;
+  readonly warmUpRounds: number;
+  /** ADDs, then as many DELs, of each contestant in a round. */
+  readonly callsPerRound: number;
+  /** How many calls are under way at any time. */
+  readonly atOnce: number;
+}
+
+export interface Measured {
+  readonly name: string;
+  readonly add: Sample[];
+  readonly del: Sample[];
+  /** ADDs (DELs) per second of each round. */
+  readonly addRates: number[];
+  readonly delRates: number[];
+  /** The daemon's CPU time per call; 0 without a daemon. */
+  readonly daemonAddMs: number[];
+  readonly daemonDelMs: number[];
+  /** Resident memory of the daemon at the end. */
+  rssMib: number | undefined;
+}
+
+/** Measures all contestants over one course. Run numbers start at `firstNumber`: no pod may appear twice. */
+export async function measure(
+  contestants: readonly Contestant[],
+  course: Course,
+  firstNumber: number,
+): Promise<Measured[]> {
+  const all = contestants.map(
+    ({ name }): Measured => ({
+      name,
+      add: [],
+      del: [],
+      addRates: [],
+      delRates: [],
+      daemonAddMs: [],
+      daemonDelMs: [],
+      rssMib: undefined,
+    }),
+  );
+  for (let round = 0; round < course.warmUpRounds + course.rounds; round++) {
+    for (let turn = 0; turn < contestants.length; turn++) {
+      const index = (round + turn) % contestants.length;
+      const [contestant, measured] = [contestants[index], all[index]];
+      if (contestant === undefined || measured === undefined) continue;
+      const outcome = await runTurn(contestant, course, firstNumber + round * course.callsPerRound);
+      if (round >= course.warmUpRounds) record(measured, outcome, course.callsPerRound);
+    }
+  }
+  for (const [index, { daemonPid }] of contestants.entries()) {
+    const measured = all[index];
+    if (measured !== undefined && daemonPid !== undefined) measured.rssMib = daemonRssMib(daemonPid);
+  }
+  return all;
+}
+
+interface Turn {
+  readonly add: BatchOutcome;
+  readonly del: BatchOutcome;
+  readonly daemonAddMs: number;
+  readonly daemonDelMs: number;
+}
+
+async function runTurn({ add, del, daemonPid }: Contestant, course: Course, first: number): Promise<Turn> {
+  const cpuMs = (): number => (daemonPid === undefined ? 0 : daemonCpuMs(daemonPid));
+  const batch = { atOnce: course.atOnce, first, count: course.callsPerRound };
+  const beforeMs = cpuMs();
+  const added = await runBatch({ subject: add, ...batch });
+  const betweenMs = cpuMs();
+  const deleted = await runBatch({ subject: del, ...batch });
+  return { add: added, del: deleted, daemonAddMs: betweenMs - beforeMs, daemonDelMs: cpuMs() - betweenMs };
+}
+
+function record(measured: Measured, turn: Turn, calls: number): void {
+  measured.add.push(...turn.add.samples);
+  measured.del.push(...turn.del.samples);
+  measured.addRates.push((calls * 1000) / turn.add.wallMs);
+  measured.delRates.push((calls * 1000) / turn.del.wallMs);
+  measured.daemonAddMs.push(turn.daemonAddMs / calls);
+  measured.daemonDelMs.push(turn.daemonDelMs / calls);
+}

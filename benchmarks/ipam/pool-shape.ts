@@ -1,0 +1,51 @@
+/**
+ * The shapes of pools that are compared: how large, how full, and exactly which addresses are taken.
+ * Called by host-local.ts and berth.ts, which fill their stores with it.
+ * Effects: none; the same shape always gives the same addresses.
+ */
+
+/** `taken` is the share of the usable addresses that is in use before the first call, 0 to 1. */
+export interface PoolShape {
+  readonly name: string;
+  readonly subnet: string;
+  readonly taken: number;
+}
+
+export const emptyC24: PoolShape = { name: "empty /24", subnet: "10.1.0.0/24", taken: 0 };
+export const half16: PoolShape = { name: "/16 at 50 %", subnet: "10.2.0.0/16", taken: 0.5 };
+export const full16: PoolShape = { name: "/16 at 99 %", subnet: "10.3.0.0/16", taken: 0.99 };
+export const full12: PoolShape = { name: "/12 at 99 %", subnet: "10.16.0.0/12", taken: 0.99 };
+
+/** The first and the last address that may be given to a pod: neither network, broadcast nor gateway (the first). */
+export function usableRange({ subnet }: PoolShape): { gateway: string; first: string; last: string } {
+  const { base, size } = decodeSubnet(subnet);
+  return { gateway: formatAddress(base + 1), first: formatAddress(base + 2), last: formatAddress(base + size - 2) };
+}
+
+/** The addresses in use, ascending, spread at random with a fixed seed. */
+export function* takenAddresses({ subnet, taken }: PoolShape): Generator<string> {
+  const { base, size } = decodeSubnet(subnet);
+  const random = seededRandom(size);
+  for (let offset = 2; offset <= size - 2; offset++) {
+    if (random() < taken) yield formatAddress(base + offset);
+  }
+}
+
+function decodeSubnet(subnet: string): { base: number; size: number } {
+  const [address = "", length = ""] = subnet.split("/");
+  const base = address.split(".").reduce((value, octet) => value * 256 + Number(octet), 0);
+  return { base, size: 2 ** (32 - Number(length)) };
+}
+
+function formatAddress(value: number): string {
+  return [24, 16, 8, 0].map((shift) => (value >>> shift) & 255).join(".");
+}
+
+/** A linear congruential generator (the constants of ISO C's example); values from 0 to below 1. */
+function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return (state >>> 8) / 2 ** 24;
+  };
+}
