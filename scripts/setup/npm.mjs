@@ -42,9 +42,9 @@ export function npmStep() {
     name: "npm packages",
     isCurrent: isInstalled,
     run: () => {
-      const npm = process.env.npm_execpath;
-      const [file, ...args] = npm === undefined ? ["npm"] : [process.execPath, npm];
-      run(file, [...args, "ci"]);
+      const { npm_execpath: npm, npm_node_execpath: node } = process.env;
+      if (npm === undefined || node === undefined) run("npm", ["ci"]);
+      else run(node, [npm, "ci"]);
       if (isInstalled()) return;
       throw new SetupError(
         "npm ci left something out",

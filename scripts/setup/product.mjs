@@ -19,34 +19,35 @@ const bundles = ["bin/berth-agent.ts", "registry/sqlite-worker.ts", "bin/berthct
 
 export function productSteps() {
   const steps = [debianStep("product"), npmStep()];
-  if (existsSync(inRoot("native", "build.sh"))) steps.push(...nativeSteps());
-  if (existsSync(inRoot("asconfig.json"))) steps.push(coreStep());
+  steps.push(nativeStep("shim", ["bin/berth", "bin/coordinator", "bin/ifacer"]));
+  if (existsSync(inRoot("native", "addon.c"))) steps.push(nativeStep("addon", ["native/berth.node"]));
   const entries = bundles.map((name) => inRoot("host", name)).filter((path) => existsSync(path));
-  if (entries.length > 0) steps.push(bundleStep(entries));
-  return steps;
+  return [...steps, coreStep(), bundleStep(entries)];
 }
 
-function nativeSteps() {
-  const step = (name, part, outputs) =>
-    buildStep({
-      name,
-      inputs: [inRoot("native"), packageLock],
-      outputs: outputs.map((path) => inRoot("dist", path)),
-      build: () => run("sh", [inRoot("native", "build.sh"), part]),
-    });
-  return [
-    step("shim", "shim", ["bin/berth", "bin/coordinator", "bin/ifacer"]),
-    step("kernel addon", "addon", ["native/berth.node"]),
-  ];
+function nativeStep(part, outputs) {
+  return buildStep({
+    name: part,
+    inputs: [inRoot("native"), packageLock],
+    outputs: outputs.map((path) => inRoot("dist", path)),
+    build: () => run("sh", [inRoot("native", "build.sh"), part]),
+  });
 }
 
+/** The release and the debug core, as asconfig.json describes them, each renamed into place. */
 function coreStep() {
+  const config = JSON.parse(readFileSync(inRoot("asconfig.json"), "utf8"));
+  const targets = Object.entries(config.targets).map(([name, { outFile }]) => ({ name, outFile: inRoot(outFile) }));
   return buildStep({
     name: "Wasm core",
     inputs: [inRoot("assembly"), inRoot("asconfig.json"), packageLock],
-    outputs: [inRoot("dist", "core", "berth-core.wasm")],
+    outputs: targets.map(({ outFile }) => outFile),
     build: () => {
-      for (const target of ["release", "debug"]) run(inRoot("node_modules", ".bin", "asc"), ["--target", target]);
+      for (const { name, outFile } of targets) {
+        const temporary = outFile.replace(/[^/]+$/, ".$&");
+        run(inRoot("node_modules", ".bin", "asc"), ["--target", name, "--outFile", temporary]);
+        renameSync(temporary, outFile);
+      }
     },
   });
 }
