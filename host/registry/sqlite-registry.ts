@@ -119,8 +119,8 @@ class SqliteRegistry implements Registry {
   findOwner(owner: string): Promise<readonly Allocation[]> {
     return this.#call("findOwner", owner);
   }
-  findCooling(span: AddressSpan, limit: number): Promise<readonly Allocation[]> {
-    return this.#call("findCooling", span, limit);
+  findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]> {
+    return this.#call("findCooling", spans, limit);
   }
   readUsed(span: AddressSpan): Promise<Uint8Array> {
     return this.#call("readUsed", span);

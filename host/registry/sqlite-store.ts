@@ -127,9 +127,10 @@ export class SqliteStore {
     return this.#all("owner = ?", owner);
   }
 
-  findCooling(span: AddressSpan, limit: number): readonly Allocation[] {
+  findCooling(spans: readonly AddressSpan[], limit: number): readonly Allocation[] {
     const where = "space = ? AND family = ? AND address BETWEEN ? AND ? AND state = 'Cooling' ORDER BY since LIMIT ?";
-    return this.#all(where, ...spanOf(span), limit);
+    const found = spans.flatMap((span) => this.#all(where, ...spanOf(span), limit));
+    return found.sort((a, b) => a.sinceMs - b.sinceMs).slice(0, limit);
   }
 
   readUsed(span: AddressSpan): Uint8Array {

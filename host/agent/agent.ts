@@ -1,0 +1,143 @@
+/**
+ * One agent, from its start to its end: configuration, registry, address book, spool, socket, in this order; and back.
+ * Called by bin/berth-agent.ts, and by tests, which may run several in one process.
+ * Effects: those of its parts.
+ */
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { PoolSpace } from "../core/pool-space.ts";
+import { AddressBook } from "../ipam/address-book.ts";
+import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
+import type { Registry } from "../registry/registry.ts";
+import { openSqliteRegistry } from "../registry/sqlite-registry.ts";
+import { createAbsentPlugin } from "./absent-plugin.ts";
+import { Catalogue, cooldownsOf } from "./catalogue.ts";
+import { createDispatcher } from "./dispatcher.ts";
+import { createInspector } from "./inspector.ts";
+import { createIpamPlugin, type Readiness } from "./ipam-plugin.ts";
+import { startJanitor } from "./janitor.ts";
+import { ManifestDirectory } from "./manifest-directory.ts";
+import { listenOnSocket } from "./socket-server.ts";
+import { Spool } from "./spool.ts";
+
+export interface AgentOptions {
+  readonly configDirectory: string;
+  readonly stateDirectory: string;
+  readonly spoolDirectory: string;
+  readonly socketPath: string;
+  readonly nodeName?: string | undefined;
+  readonly nodeLabels?: Readonly<Record<string, string>>;
+  readonly lockWaitMs: number;
+  /** The built core, berth-core.wasm. */
+  readonly coreWasm: Uint8Array;
+  readonly version: string;
+  readonly faultPlan?: FaultPlan | undefined;
+  readonly log: Log;
+  /** The agent cannot go on: its registry's thread died. */
+  readonly onDeath: (error: Error) => void;
+}
+
+export interface Agent {
+  /** Requests under way finish; what is recorded stays. */
+  stop(): Promise<void>;
+}
+
+/** CLOCK_MONOTONIC: the same in all processes of one boot, untouched by whoever sets the time. */
+function monotonicMs(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n);
+}
+
+function readBootId(): string {
+  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+}
+
+/** Resolves when the socket answers. Rejects, with everything undone, when a part cannot start. */
+export async function startAgent(options: AgentOptions): Promise<Agent> {
+  const { log } = options;
+  const closers: (() => Promise<void> | void)[] = [];
+  const stop = async (): Promise<void> => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
+  try {
+    await assemble(options, closers);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  log.info({ socket: options.socketPath, state: options.stateDirectory, config: options.configDirectory }, "Ready");
+  return { stop };
+}
+
+async function assemble(options: AgentOptions, closers: (() => Promise<void> | void)[]): Promise<void> {
+  const { log } = options;
+  const faultCounter = createFaultCounter();
+  const faults = openFaults(options.faultPlan, faultCounter);
+  let catalogue: Catalogue | undefined;
+  const directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => catalogue?.follow(snapshot));
+  closers.push(() => directory.close());
+
+  const book = new AddressBook(PoolSpace.open(options.coreWasm));
+  const registry = await openRegistry(options, faultCounter, directory, book);
+  closers.push(() => registry.close());
+  catalogue = new Catalogue(book, registry, directory.state.snapshot);
+  catalogue.follow(directory.state.snapshot);
+  await catalogue.settled();
+
+  const readiness = (): Readiness => readinessOf(directory);
+  const node = nodeOf(options);
+  const ipam = createIpamPlugin({ catalogue, registry, node, nowMs: monotonicMs, log, readiness });
+  const plugins = {
+    berth: ipam,
+    coordinator: createAbsentPlugin("coordinator"),
+    ifacer: createAbsentPlugin("ifacer"),
+  };
+  const dispatch = createDispatcher(plugins, log);
+  const spool = new Spool(options.spoolDirectory, dispatch, faults, log);
+  await spool.drain();
+  const janitor = startJanitor(registry, spool, monotonicMs, log);
+  closers.push(() => janitor.close());
+  const server = await listenOnSocket({
+    path: options.socketPath,
+    dispatch,
+    inspect: createInspector({ catalogue, registry, spool, readiness, version: options.version }),
+    beforeAdd: async () => {
+      directory.settle();
+      await spool.drain();
+    },
+    faults,
+    log,
+  });
+  closers.push(() => server.close());
+}
+
+function openRegistry(
+  options: AgentOptions,
+  faultCounter: SharedArrayBuffer,
+  directory: ManifestDirectory,
+  book: AddressBook,
+): Promise<Registry> {
+  return openSqliteRegistry({
+    directory: options.stateDirectory,
+    bootId: readBootId(),
+    nowMs: monotonicMs,
+    lockWaitMs: options.lockWaitMs,
+    cooldowns: cooldownsOf(directory.state.snapshot),
+    onFreed: (space, ip) => book.unmark(space, ip),
+    onDeath: options.onDeath,
+    faultPlan: options.faultPlan,
+    faultCounter,
+  });
+}
+
+function nodeOf({ nodeName = hostname(), nodeLabels = {} }: AgentOptions): {
+  name: string;
+  labels: Readonly<Record<string, string>>;
+} {
+  return { name: nodeName, labels: { "kubernetes.io/hostname": nodeName, ...nodeLabels } };
+}
+
+/** Not ready while a file that never was right may hold what must not be handed out. */
+function readinessOf({ state }: ManifestDirectory): Readiness {
+  return { ready: state.complete, problems: [...state.problems, ...state.snapshot.problems] };
+}

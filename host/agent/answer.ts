@@ -1,0 +1,78 @@
+/**
+ * The agent's answers on the socket, and the one place where any error becomes CNI error JSON.
+ * Called by the dispatcher.
+ * Effects: none.
+ */
+import { CniError, ErrorCode, formatCniError } from "../cni/error.ts";
+import { SUPPORTED_VERSIONS } from "../cni/version.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { NetlinkError } from "../kernel/netlink/netlink-error.ts";
+import { RegistryError } from "../registry/registry.ts";
+
+/** `notice` is a line for people, shown on the plugin's stderr. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+  readonly notice?: string;
+}
+
+export function answerJson(value: unknown): Answer {
+  return { status: 200, body: `${JSON.stringify(value)}\n` };
+}
+
+/** Printed when the configuration is too broken to say which version it is. */
+const FALLBACK_VERSION = SUPPORTED_VERSIONS[SUPPORTED_VERSIONS.length - 1] ?? "1.0.0";
+
+/** Whatever went wrong, as CNI error JSON in the caller's version. */
+export function answerError(error: unknown, requestBody: string): Answer {
+  const refusal = toCniError(error);
+  const body = JSON.stringify(formatCniError(refusal, findVersion(requestBody)));
+  return { status: isTransient(refusal) ? 503 : 422, body: `${body}\n` };
+}
+
+function isTransient({ code }: CniError): boolean {
+  return code === ErrorCode.TryAgainLater || code === ErrorCode.PluginNotAvailable;
+}
+
+/** Every failure as the one error that a runtime sees. */
+export function toCniError(error: unknown): CniError {
+  if (error instanceof CniError) return error;
+  const cause = { cause: error };
+  if (error instanceof ConfigError) {
+    const code = /annotation /i.test(error.source) ? ErrorCode.InvalidAnnotation : ErrorCode.InvalidNetworkConfig;
+    return new CniError(code, capitalise(error.message), cause);
+  }
+  if (error instanceof RegistryError) {
+    const mend = error.full ? "; make room in the state directory" : "";
+    return new CniError(
+      ErrorCode.RegistryUnavailable,
+      `The registry did not record it: ${error.message}${mend}`,
+      cause,
+    );
+  }
+  if (error instanceof NetlinkError) return new CniError(ErrorCode.KernelRefused, error.message, cause);
+  const text = error instanceof Error ? error.message : String(error);
+  return new CniError(ErrorCode.TryAgainLater, `Berth met a bug of its own and gave the request up: ${text}`, cause);
+}
+
+/** Whether the error is a bug rather than a refusal: those go to the log with their stack. */
+export function isBug(error: unknown): boolean {
+  const known = [CniError, ConfigError, RegistryError, NetlinkError];
+  return !known.some((kind) => error instanceof kind);
+}
+
+function capitalise(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function findVersion(requestBody: string): string {
+  try {
+    const value: unknown = JSON.parse(requestBody);
+    if (typeof value === "object" && value !== null && "cniVersion" in value && typeof value.cniVersion === "string") {
+      return value.cniVersion;
+    }
+  } catch {
+    // Said in the error itself.
+  }
+  return FALLBACK_VERSION;
+}

@@ -1,0 +1,270 @@
+/**
+ * Claims the addresses of an ADD: guess from the address book, ask the registry, learn from its answer, again.
+ * Called by ipam-add.ts. What is chosen is decided in host/ipam; here the decisions meet the registry and the clock.
+ * Effects: writes to the registry; waits up to MIN_COOLING_MS when only just-released addresses are left.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { CniError, ErrorCode } from "../cni/error.ts";
+import type { RequestedIp } from "../cni/request.ts";
+import type { AddressBook } from "../ipam/address-book.ts";
+import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, TAKE_OVER_CHOICES } from "../ipam/limits.ts";
+import { familyName, type NicDemand } from "../ipam/model.ts";
+import {
+  findPoolOfAsked,
+  giveBack,
+  hashText,
+  type Picked,
+  pickAddresses,
+  poolsOf,
+  type Shortage,
+} from "../ipam/pick.ts";
+import { findUnservable, noPoolMatches, poolsExhausted } from "../ipam/refusal.ts";
+import { invariant } from "../lib/invariant.ts";
+import { equalIp, formatIp } from "../net/ip.ts";
+import type { Allocation, Claim, ClaimOutcome, Registry } from "../registry/registry.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+
+export interface ClaimTools {
+  readonly registry: Registry;
+  readonly book: AddressBook;
+  readonly nowMs: () => number;
+}
+
+export interface AddressDemand {
+  readonly nics: readonly NicDemand[];
+  readonly asked: readonly RequestedIp[];
+  readonly claimant: Omit<Claim, "proposals" | "forsakeCooling">;
+  /** Pods of the same name start their search at the same place. */
+  readonly seedText: string;
+  /** The caller hung up: stop waiting. */
+  readonly signal: AbortSignal;
+}
+
+export interface Claimed {
+  /** The addresses of the NIC of the request. */
+  readonly held: readonly Allocation[];
+  /** What this claim wrote, for any NIC: to be undone when the answer reaches nobody. */
+  readonly created: readonly Allocation[];
+}
+
+/** Throws CniError 100, 101 or 7 when the demand cannot be met; then nothing of it is kept. */
+export async function claimAddresses(tools: ClaimTools, demand: AddressDemand): Promise<Claimed> {
+  const search = new AddressSearch(tools, demand);
+  try {
+    return await search.run();
+  } finally {
+    search.forget();
+  }
+}
+
+/** One ADD's search: what is settled so far, and what has been tried. */
+class AddressSearch {
+  readonly #tools: ClaimTools;
+  readonly #demand: AddressDemand;
+  readonly #waitUntilMs: number;
+  #settled: Picked[] = [];
+  #marked: Picked[] = [];
+  #forsakeCooling = false;
+
+  constructor(tools: ClaimTools, demand: AddressDemand) {
+    this.#tools = tools;
+    this.#demand = demand;
+    this.#waitUntilMs = tools.nowMs() + MIN_COOLING_MS;
+  }
+
+  async run(): Promise<Claimed> {
+    this.#settled = this.#settleAsked();
+    for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
+      const claimed = await this.#attempt();
+      if (claimed !== undefined) return claimed;
+      this.#demand.signal.throwIfAborted();
+    }
+    throw new CniError(
+      ErrorCode.TryAgainLater,
+      `Interface "${this.#demand.claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
+    );
+  }
+
+  /** What was marked in the book for this ADD and did not become an allocation is free again. */
+  forget(): void {
+    giveBack(this.#tools.book, this.#marked, []);
+    this.#marked = [];
+  }
+
+  async #attempt(): Promise<Claimed | undefined> {
+    const { nics, seedText } = this.#demand;
+    const pick = pickAddresses(this.#tools.book, {
+      nics,
+      seedOf: (ifName, family) => hashText(`${seedText}/${ifName}/${family}`),
+      settled: this.#settled,
+    });
+    const picked = pick.kind === "picked" ? pick.picked : [];
+    this.#marked = picked.filter((each) => !this.#settled.includes(each));
+    const outcome = await this.#ask(picked);
+    switch (outcome.kind) {
+      case "bound":
+        return this.#finish(outcome, pick.kind === "short" ? pick.shortage : undefined);
+      case "cooling":
+        this.forget();
+        this.#settleOwn(outcome.own);
+        return undefined;
+      case "taken":
+        this.#keepTaken(outcome.by);
+        this.forget();
+        await this.#settleTaken(outcome.by);
+        return undefined;
+    }
+  }
+
+  #ask(picked: readonly Picked[]): Promise<ClaimOutcome> {
+    const proposals = picked.map(({ ifName, pool, ip, replaces }) => ({
+      space: pool.spec.addressSpace,
+      ip,
+      prefixLength: pool.spec.subnet.length,
+      pool: pool.name,
+      ifName,
+      ...(replaces === undefined ? {} : { replaces }),
+    }));
+    return this.#tools.registry.claim({
+      ...this.#demand.claimant,
+      proposals,
+      forsakeCooling: this.#forsakeCooling,
+    });
+  }
+
+  async #finish(
+    outcome: Extract<ClaimOutcome, { kind: "bound" }>,
+    shortage: Shortage | undefined,
+  ): Promise<Claimed | undefined> {
+    if (outcome.held.length === 0) {
+      invariant(shortage !== undefined, "A claim with proposals for its NIC holds addresses afterwards");
+      await this.#overcome(shortage);
+      return undefined;
+    }
+    this.#marked = this.#marked.filter(
+      (each) => !outcome.created.some(({ space, ip }) => space === each.pool.spec.addressSpace && equalIp(ip, each.ip)),
+    );
+    return outcome;
+  }
+
+  /** A person or the runtime named addresses: they are honoured or refused, never replaced. */
+  #settleAsked(): Picked[] {
+    const { asked, nics, claimant } = this.#demand;
+    const nic = nics.find(({ ifName }) => ifName === claimant.ifName);
+    invariant(nic !== undefined, "Selection demands something for the NIC of the request");
+    return asked.map(({ ip, length, source }, index) => {
+      const twin = asked.findIndex((other) => other.ip.family === ip.family);
+      if (twin !== index) {
+        const both = [asked[twin]?.ip ?? ip, ip].map(formatIp).join(" and ");
+        throw refuseAsked(
+          ErrorCode.InvalidNetworkConfig,
+          source,
+          `${both}: a NIC gets one ${familyName(ip.family)} address`,
+        );
+      }
+      const found = findPoolOfAsked(this.#tools.book, nic, ip);
+      if (found.kind === "none") throw refuseAsked(ErrorCode.NoPoolMatches, source, `${formatIp(ip)}: ${found.reason}`);
+      const { subnet } = found.pool.spec;
+      if (length !== undefined && length !== subnet.length) {
+        const text = `${formatIp(ip)}/${length}: the subnet of pool "${found.pool.name}" has length ${subnet.length}`;
+        throw refuseAsked(ErrorCode.InvalidNetworkConfig, source, text);
+      }
+      return { ifName: nic.ifName, pool: found.pool, ip };
+    });
+  }
+
+  /** The pod's own addresses still cool: they are its own again, if what is selected now allows them. */
+  #settleOwn(own: readonly Allocation[]): void {
+    const { nics, claimant } = this.#demand;
+    const nic = nics.find(({ ifName }) => ifName === claimant.ifName);
+    const fitting = own.flatMap(({ ip, version }): Picked[] => {
+      const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, ip);
+      const contradicts = this.#settled.some((other) => other.ip.family === ip.family && !equalIp(other.ip, ip));
+      if (found?.kind !== "pool" || contradicts) return [];
+      return [{ ifName: claimant.ifName, pool: found.pool, ip, replaces: version }];
+    });
+    this.#forsakeCooling = true;
+    this.#settle(fitting);
+  }
+
+  #settle(picked: readonly Picked[]): void {
+    const replaced = (old: Picked): boolean =>
+      picked.some(({ ifName, ip }) => ifName === old.ifName && ip.family === old.ip.family);
+    this.#settled = [...this.#settled.filter((old) => !replaced(old)), ...picked];
+  }
+
+  /** What somebody else has stays marked, so that the next search goes past it. */
+  #keepTaken(by: readonly Allocation[]): void {
+    this.#marked = this.#marked.filter(({ ip }) => !by.some((other) => equalIp(other.ip, ip)));
+    for (const { space, ip } of by) this.#tools.book.mark(space, ip);
+  }
+
+  async #settleTaken(by: readonly Allocation[]): Promise<void> {
+    const { asked, claimant } = this.#demand;
+    for (const holder of by) {
+      const request = asked.find(({ ip }) => equalIp(ip, holder.ip));
+      const settled = this.#settled.find(({ ip }) => equalIp(ip, holder.ip));
+      if (settled === undefined) continue;
+      if (request === undefined) {
+        this.#settled = this.#settled.filter((each) => each !== settled);
+        continue;
+      }
+      if (holder.state !== "Cooling") {
+        const text = `${formatIp(holder.ip)}: ${describeHolder(holder)}`;
+        throw refuseAsked(ErrorCode.PoolExhausted, request.source, text);
+      }
+      await this.#waitFor(holder);
+      if (this.#ageOf(holder) < MIN_COOLING_MS) {
+        throw refuseAsked(ErrorCode.TryAgainLater, request.source, `${formatIp(holder.ip)} was released only just now`);
+      }
+      this.#settle([{ ifName: claimant.ifName, pool: settled.pool, ip: holder.ip, replaces: holder.version }]);
+    }
+  }
+
+  /** No pool has a free address: take over the longest released one, or wait for it, or give up. */
+  async #overcome(shortage: Shortage): Promise<void> {
+    const unservable = findUnservable(this.#demand.nics);
+    if (unservable !== undefined) throw noPoolMatches(this.#demand.nics, unservable.nic, unservable.demand);
+    for (const pool of poolsOf(shortage.demand)) {
+      const released = await this.#findReleased(pool);
+      const oldest = released[0];
+      if (oldest === undefined) continue;
+      await this.#waitFor(oldest);
+      const ripe = released.filter((each) => this.#ageOf(each) >= MIN_COOLING_MS).slice(0, TAKE_OVER_CHOICES);
+      const chosen = ripe[hashText(this.#demand.claimant.owner) % Math.max(1, ripe.length)];
+      if (chosen === undefined) continue;
+      this.#settle([{ ifName: shortage.nic.ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
+      return;
+    }
+    throw poolsExhausted(this.#demand.nics, shortage.nic, shortage.demand, shortage.reasons);
+  }
+
+  async #findReleased(pool: IpPool): Promise<readonly Allocation[]> {
+    const { addressSpace: space, family, ranges } = pool.spec;
+    const spans = ranges.map(({ first, last }) => ({ space, family, first: first.value, last: last.value }));
+    const settled = new Set(this.#settled.map(({ replaces }) => replaces));
+    const cooling = await this.#tools.registry.findCooling(spans, TAKE_OVER_CHOICES * 8);
+    return cooling.filter(({ ip, version }) => this.#tools.book.contains(pool.name, ip) && !settled.has(version));
+  }
+
+  #ageOf({ sinceMs }: Allocation): number {
+    return this.#tools.nowMs() - sinceMs;
+  }
+
+  /** Waits until the released address is old enough; not past the search's own patience. */
+  async #waitFor(released: Allocation): Promise<void> {
+    const ripeAtMs = released.sinceMs + MIN_COOLING_MS;
+    const untilMs = Math.min(ripeAtMs, this.#waitUntilMs);
+    const waitMs = untilMs - this.#tools.nowMs();
+    if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.#demand.signal });
+  }
+}
+
+function describeHolder({ state, namespace, pod, containerId, ifName }: Allocation): string {
+  const who = pod === "" ? `container ${containerId}` : `pod ${namespace}/${pod}`;
+  return `it is ${state} to ${who}, interface ${ifName}`;
+}
+
+function refuseAsked(code: ErrorCode, source: string, text: string): CniError {
+  return new CniError(code, `The address asked for by ${source} is refused: ${text}`);
+}

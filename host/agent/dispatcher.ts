@@ -1,0 +1,66 @@
+import { type CniRequest, decodeRequest, type PluginName } from "../cni/request.ts";
+import { formatResult } from "../cni/result-versions.ts";
+import { requireForeignNetns } from "../kernel/netns.ts";
+import type { Log } from "../lib/log.ts";
+import { type Answer, answerError, answerJson, isBug } from "./answer.ts";
+import type { Plugin } from "./plugin.ts";
+
+export interface RawRequest {
+  /** Path segment after /v1/cni/. */
+  readonly plugin: string;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+/** An answer; `undo` is to be called when it could not be delivered. */
+export interface Dispatched extends Answer {
+  readonly undo?: () => Promise<void>;
+}
+
+export type Dispatcher = (raw: RawRequest, signal: AbortSignal) => Promise<Dispatched>;
+
+const EMPTY: Answer = { status: 200, body: "" };
+
+export function createDispatcher(plugins: Readonly<Record<PluginName, Plugin>>, log: Log): Dispatcher {
+  return async (raw, signal) => {
+    try {
+      const request = decodeRequest(raw.plugin, raw.headers, raw.body);
+      return await run(plugins[request.plugin], request, signal);
+    } catch (error) {
+      const answer = answerError(error, raw.body);
+      const about = {
+        plugin: raw.plugin,
+        command: raw.headers["cni-command"],
+        containerId: raw.headers["cni-containerid"],
+      };
+      if (isBug(error) && !signal.aborted) log.error({ ...about, err: error }, "Bug");
+      else log.warn({ ...about, refusal: answer.body.trim() }, "Request refused");
+      return answer;
+    }
+  };
+}
+
+async function run(plugin: Plugin, request: CniRequest, signal: AbortSignal): Promise<Dispatched> {
+  switch (request.command) {
+    case "ADD": {
+      requireForeignNetns(request);
+      const { result, undo } = await plugin.add(request, signal);
+      return { ...answerJson(formatResult(result, request.netConf.cniVersion)), undo };
+    }
+    case "CHECK":
+      requireForeignNetns(request);
+      await plugin.check(request);
+      return EMPTY;
+    case "DEL":
+      await plugin.del(request);
+      return EMPTY;
+    case "GC":
+      await plugin.gc(request);
+      return EMPTY;
+    case "STATUS": {
+      const notice = await plugin.status(request);
+      return notice === "" ? EMPTY : { ...EMPTY, notice };
+    }
+  }
+}

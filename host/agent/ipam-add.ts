@@ -1,0 +1,117 @@
+/**
+ * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md).
+ * Called by ipam-plugin.ts.
+ * Effects: those of claim-addresses.ts.
+ */
+import { type AttachRequest, requestedIps } from "../cni/request.ts";
+import { decodeNamespaceAnnotations } from "../config/annotations.ts";
+import { decodeIpamConf } from "../config/ipam-conf.ts";
+import type { Selection, Subject } from "../ipam/model.ts";
+import { buildNicResult, requireCarriers } from "../ipam/nic-result.ts";
+import { selectPools } from "../ipam/selection.ts";
+import type { Log } from "../lib/log.ts";
+import type { Prefix } from "../net/prefix.ts";
+import type { Allocation, Registry } from "../registry/registry.ts";
+import type { Snapshot } from "../resources/snapshot.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { claimAddresses } from "./claim-addresses.ts";
+import type { Addition } from "./plugin.ts";
+import { identifyPod, type PodIdentity } from "./pod-identity.ts";
+
+export interface IpamTools {
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly node: Subject["node"];
+  readonly nowMs: () => number;
+  readonly log: Log;
+}
+
+/** Name of a pod's first NIC when no Coordinator says otherwise (spec.md 2.3, podDefaultCniNic). */
+const FIRST_NIC = "eth0";
+
+/** Everything that selection looks at for this request. Throws ConfigError. */
+export function describeSubject(
+  request: AttachRequest,
+  identity: PodIdentity,
+  snapshot: Snapshot,
+  node: Subject["node"],
+): Subject {
+  const namespace = snapshot.namespaces.get(identity.namespace);
+  return {
+    pod: identity.subject,
+    namespace: namespace && {
+      labels: namespace.labels,
+      annotations: decodeNamespaceAnnotations(namespace.annotations),
+    },
+    node,
+    ifName: request.ifName,
+    network: request.netConf.name,
+    firstNic: snapshot.coordinator?.spec.podDefaultCniNic ?? FIRST_NIC,
+    ipamConf: decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam"),
+    vendorConf: snapshot.vendorConf,
+  };
+}
+
+export async function addAddresses(tools: IpamTools, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
+  const snapshot = await tools.catalogue.settled();
+  const identity = identifyPod(request, snapshot);
+  const subject = describeSubject(request, identity, snapshot, tools.node);
+  const selection = selectPools(subject, snapshot.pools);
+  const { owner, namespace, name } = identity;
+  const { ifName, containerId } = request;
+  for (const warning of selection.warnings) tools.log.warn({ namespace, pod: name, ifName }, warning);
+  const { held, created } = await claimAddresses(
+    { registry: tools.registry, book: tools.catalogue.book, nowMs: tools.nowMs },
+    {
+      nics: selection.nics,
+      asked: requestedIps(request),
+      claimant: { owner, namespace, pod: name, ifName, containerId, network: request.netConf.name },
+      seedText: name === "" ? owner : `${namespace}/${name}`,
+      signal,
+    },
+  );
+  const undo = (): Promise<void> => tools.registry.undo(created);
+  try {
+    const result = await resultOf(tools, selection, subject, owner, held);
+    return { result, undo };
+  } catch (error) {
+    await undo();
+    throw error;
+  }
+}
+
+async function resultOf(
+  tools: IpamTools,
+  selection: Selection,
+  subject: Subject,
+  owner: string,
+  held: readonly Allocation[],
+): Promise<Addition["result"]> {
+  const podRoutes = subject.pod?.annotations.routes ?? [];
+  if (podRoutes.length > 0 && isLastNic(selection, subject)) {
+    const all = await tools.registry.findOwner(owner);
+    requireCarriers(podRoutes, all.filter(({ state }) => state === "Bound").map(addressOf));
+  }
+  return buildNicResult({
+    held: held.map(({ ip, prefixLength, pool }) => {
+      return { ip, prefixLength, pool: tools.catalogue.snapshot.pools.get(pool) };
+    }),
+    cleanGateway: selection.nics.find(({ ifName }) => ifName === subject.ifName)?.cleanGateway ?? false,
+    podRoutes,
+  });
+}
+
+function addressOf({ ip, prefixLength }: Allocation): Prefix {
+  return { ip, length: prefixLength };
+}
+
+/**
+ * Whether all NICs of the pod that could carry a route are known now: with `ippools` all are claimed at once, with a
+ * list of networks the last one decides, and a NIC that nothing announces is the last.
+ */
+function isLastNic({ nics }: Selection, { pod, firstNic, ifName }: Subject): boolean {
+  if (nics.length > 1) return true;
+  const networks = pod?.annotations.networks ?? [];
+  const names = [firstNic, ...networks.map((network, index) => network.interface ?? `net${index + 1}`)];
+  return !names.includes(ifName) || ifName === names.at(-1);
+}

@@ -1,0 +1,52 @@
+/**
+ * The plugin `berth`: the verbs of CNI over the registry.
+ * Called by the dispatcher.
+ * Effects: those of the registry.
+ */
+import { CniError, ErrorCode } from "../cni/error.ts";
+import { addAddresses, type IpamTools } from "./ipam-add.ts";
+import { checkAddresses } from "./ipam-check.ts";
+import type { Plugin } from "./plugin.ts";
+
+/** Whether the agent can serve, from memory. */
+export interface Readiness {
+  readonly ready: boolean;
+  /** Each a sentence, the most important first. */
+  readonly problems: readonly string[];
+}
+
+export interface IpamPluginOptions extends IpamTools {
+  readonly readiness: () => Readiness;
+}
+
+export function createIpamPlugin(options: IpamPluginOptions): Plugin {
+  const { registry, log, readiness } = options;
+  return {
+    add: async (request, signal) => {
+      requireReady(readiness());
+      return addAddresses(options, request, signal);
+    },
+    check: (request) => checkAddresses(registry, request),
+    del: async ({ containerId, ifName }) => {
+      const released = await registry.release({ containerId, ifName });
+      log.debug({ containerId, ifName, released: released.length }, "DEL");
+    },
+    gc: async ({ netConf }) => {
+      if (netConf.validAttachments === undefined) return;
+      const released = await registry.releaseOthers(netConf.name, netConf.validAttachments, options.nowMs());
+      if (released.length > 0) log.info({ network: netConf.name, released: released.length }, "GC released addresses");
+    },
+    status: async () => {
+      const now = readiness();
+      requireReady(now);
+      return now.problems.join("; ");
+    },
+  };
+}
+
+function requireReady({ ready, problems }: Readiness): void {
+  if (ready) return;
+  throw new CniError(ErrorCode.PluginNotAvailable, `Berth is not ready: ${problems[0] ?? "it is starting"}`, {
+    details: problems.join("\n"),
+  });
+}

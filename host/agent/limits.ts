@@ -1,0 +1,31 @@
+/**
+ * The agent's limits, each explained in docs/limits.md.
+ * Effects: none.
+ */
+
+/** Largest request body, as the shim's: bytes. */
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+/** Largest request head; the shim forwards variables of up to 64 KiB: bytes. */
+export const MAX_HEAD_BYTES = 256 * 1024;
+
+/** Largest manifest file: bytes. */
+export const MAX_MANIFEST_BYTES = 16 * 1024 * 1024;
+
+/** Changes of the directory within this time are read together: milliseconds. */
+export const RELOAD_DELAY_MS = 20;
+
+/** How often the agent looks whether the watched directory was replaced, and into the spool: milliseconds. */
+export const RECHECK_MS = 2_000;
+
+/** How often what has cooled is freed: milliseconds. */
+export const EXPIRE_INTERVAL_MS = 1_000;
+
+/** How long a second agent waits for the first one's state directory unless told otherwise: milliseconds. */
+export const LOCK_WAIT_MS = 30_000;
+
+/** How long a stopping agent lets requests finish: milliseconds. */
+export const STOP_GRACE_MS = 5_000;
+
+/** Most allocations on one page of GET /v1/allocations. */
+export const MAX_PAGE = 1_000;

@@ -1,0 +1,146 @@
+/**
+ * The embedded mode's resources: YAML manifests in a directory that is watched. A bad file keeps what it last said
+ * rightly; a problem is reported until it is mended.
+ * Called by the agent, which is told of each new snapshot.
+ * Effects: reads the directory, watches it.
+ */
+import { type FSWatcher, readdirSync, readFileSync, statSync, watch } from "node:fs";
+import { join } from "node:path";
+import type { Log } from "../lib/log.ts";
+import { decodeManifests, type Resource } from "../resources/manifest.ts";
+import { assembleSnapshot, type Snapshot } from "../resources/snapshot.ts";
+import { MAX_MANIFEST_BYTES, RECHECK_MS, RELOAD_DELAY_MS } from "./limits.ts";
+
+interface ManifestFile {
+  readonly text: string;
+  /** What the file last said rightly; undefined when it never did. */
+  readonly resources: readonly Resource[] | undefined;
+  readonly problem: string | undefined;
+}
+
+/** A snapshot, and how far it can be trusted. */
+export interface DirectoryState {
+  readonly snapshot: Snapshot;
+  /** Of single files and of the directory itself; those between resources are in the snapshot. */
+  readonly problems: readonly string[];
+  /** False while a file that never was right may hold what others must not be given. */
+  readonly complete: boolean;
+}
+
+const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/;
+
+export class ManifestDirectory {
+  readonly #path: string;
+  readonly #log: Log;
+  readonly #onChange: (state: DirectoryState) => void;
+  #files = new Map<string, ManifestFile>();
+  #state: DirectoryState;
+  #watcher: FSWatcher | undefined;
+  #watchedInode: bigint | undefined;
+  #pending: NodeJS.Timeout | undefined;
+  readonly #recheck: NodeJS.Timeout;
+
+  /** Reads the directory once, then follows it; `onChange` is called for every later state. */
+  constructor(path: string, log: Log, onChange: (state: DirectoryState) => void) {
+    this.#path = path;
+    this.#log = log;
+    this.#onChange = onChange;
+    this.#arm();
+    this.#state = this.#read();
+    this.#recheck = setInterval(() => this.#rearm(), RECHECK_MS).unref();
+  }
+
+  get state(): DirectoryState {
+    return this.#state;
+  }
+
+  /** Reads at once what is known to have changed, instead of a moment later. */
+  settle(): void {
+    if (this.#pending === undefined) return;
+    clearTimeout(this.#pending);
+    this.#reload();
+  }
+
+  close(): void {
+    clearInterval(this.#recheck);
+    clearTimeout(this.#pending);
+    this.#watcher?.close();
+  }
+
+  #arm(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
+    try {
+      this.#watchedInode = statSync(this.#path, { bigint: true }).ino;
+      this.#watcher = watch(this.#path, { persistent: false }, () => this.#schedule());
+      this.#watcher.on("error", () => this.#schedule());
+    } catch {
+      this.#watchedInode = undefined; // The next look finds it again; until then reading reports what is wrong.
+    }
+  }
+
+  /** A directory that was removed and made anew has another inode and needs another watch. */
+  #rearm(): void {
+    const inode = statSync(this.#path, { bigint: true, throwIfNoEntry: false })?.ino;
+    if (inode === this.#watchedInode && inode !== undefined) return;
+    this.#arm();
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#pending ??= setTimeout(() => this.#reload(), RELOAD_DELAY_MS).unref();
+  }
+
+  #reload(): void {
+    this.#pending = undefined;
+    const before = this.#state;
+    this.#state = this.#read();
+    const news = this.#state.problems.filter((problem) => !before.problems.includes(problem));
+    for (const problem of news) this.#log.warn({ problem }, "A manifest is refused; what it said before still holds");
+    this.#onChange(this.#state);
+  }
+
+  #read(): DirectoryState {
+    try {
+      const names = readdirSync(this.#path).filter((name) => MANIFEST_NAME.test(name)).sort(); // biome-ignore format: one thought
+      this.#files = new Map(names.map((name) => [name, this.#readFile(name)]));
+    } catch (error) {
+      const problem = `Directory ${this.#path} cannot be read: ${messageOf(error)}`;
+      const known = this.#state as DirectoryState | undefined;
+      if (known !== undefined) return { ...known, problems: [...new Set([...known.problems, problem])] };
+      return { snapshot: assembleSnapshot([]), problems: [problem], complete: false };
+    }
+    const files = [...this.#files];
+    return {
+      snapshot: assembleSnapshot(files.map(([name, { resources = [] }]) => ({ source: name, resources }))),
+      problems: files.flatMap(([, { problem }]) => problem ?? []),
+      complete: files.every(([, { resources }]) => resources !== undefined),
+    };
+  }
+
+  #readFile(name: string): ManifestFile {
+    const known = this.#files.get(name);
+    try {
+      const path = join(this.#path, name);
+      const { size } = statSync(path);
+      if (size > MAX_MANIFEST_BYTES) throw new Error(`it has ${size} bytes, at most ${MAX_MANIFEST_BYTES} are read`);
+      const text = readFileSync(path, "utf8");
+      if (known?.text === text) return known;
+      return this.#decode(name, text, known);
+    } catch (error) {
+      return { text: "", resources: known?.resources, problem: `File "${name}": ${messageOf(error)}` };
+    }
+  }
+
+  #decode(name: string, text: string, known: ManifestFile | undefined): ManifestFile {
+    try {
+      return { text, resources: decodeManifests(text, name), problem: undefined };
+    } catch (error) {
+      return { text, resources: known?.resources, problem: messageOf(error) };
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

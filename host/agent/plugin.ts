@@ -1,0 +1,26 @@
+/**
+ * What the dispatcher needs of a plugin, and what a plugin may use.
+ * Implemented by ipam-plugin.ts and, in their folders, by the other plugins.
+ * Effects: none (types only).
+ */
+import type { AttachRequest, CniRequest, DetachRequest, NodeRequest } from "../cni/request.ts";
+import type { CniResult } from "../cni/result.ts";
+
+/** A result that counts only once it has reached the caller. */
+export interface Addition {
+  readonly result: CniResult;
+  /** Takes back what the ADD recorded, when nobody is there to hear the answer (allocation rule 4). */
+  readonly undo: () => Promise<void>;
+}
+
+/** One CNI plugin. Every method rejects with CniError, ConfigError or RegistryError; anything else is a bug. */
+export interface Plugin {
+  add(request: AttachRequest, signal: AbortSignal): Promise<Addition>;
+  check(request: AttachRequest): Promise<void>;
+  del(request: DetachRequest): Promise<void>;
+  gc(request: NodeRequest): Promise<void>;
+  /** Resolves with a notice for people, "" when there is nothing to say. */
+  status(request: NodeRequest): Promise<string>;
+}
+
+export type { AttachRequest, CniRequest, DetachRequest, NodeRequest };

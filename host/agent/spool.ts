@@ -1,0 +1,110 @@
+/**
+ * DELs that the shim wrote down because no agent answered: replayed before anything is attached
+ * (docs/shim-protocol.md, "Spool").
+ * Called by agent.ts at the start and by a timer, and before every ADD.
+ * Effects: removes what it has carried out; renames what it cannot read, so that nothing is lost.
+ */
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Faults } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
+import type { Dispatcher, RawRequest } from "./dispatcher.ts";
+
+const SPOOLED = /\.del$/;
+const REJECTED = ".rejected";
+
+export class Spool {
+  readonly #directory: string;
+  readonly #dispatch: Dispatcher;
+  readonly #faults: Faults;
+  readonly #log: Log;
+  #draining: Promise<void> | undefined;
+
+  constructor(directory: string, dispatch: Dispatcher, faults: Faults, log: Log) {
+    this.#directory = directory;
+    this.#dispatch = dispatch;
+    this.#faults = faults;
+    this.#log = log;
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  }
+
+  /** How many requests wait, and how many could not be read. */
+  count(): { readonly waiting: number; readonly rejected: number } {
+    const names = this.#names();
+    return {
+      waiting: names.filter((name) => SPOOLED.test(name)).length,
+      rejected: names.filter((name) => name.endsWith(REJECTED)).length,
+    };
+  }
+
+  /** Carries out all that waits, oldest first. What fails stays for the next time. */
+  drain(): Promise<void> {
+    if (this.#draining !== undefined) return this.#draining;
+    const names = this.#names().filter((name) => SPOOLED.test(name)).sort(); // biome-ignore format: one thought
+    if (names.length === 0) return Promise.resolve();
+    this.#draining = this.#drainAll(names).finally(() => {
+      this.#draining = undefined;
+    });
+    return this.#draining;
+  }
+
+  #names(): string[] {
+    try {
+      return readdirSync(this.#directory);
+    } catch {
+      return []; // Removed under us: the shim makes it again with its next DEL.
+    }
+  }
+
+  async #drainAll(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      const path = join(this.#directory, name);
+      try {
+        const answer = await this.#dispatch(parseSpooled(readFileSync(path)), new AbortController().signal);
+        if (answer.status === 200) {
+          this.#faults("spool.remove");
+          rmSync(path, { force: true });
+        } else if (answer.status === 422 && isUnreadable(answer.body)) {
+          this.#reject(path, answer.body);
+        } else {
+          this.#log.warn({ file: name, answer: answer.body }, "A spooled DEL failed and stays in the spool");
+        }
+      } catch (error) {
+        this.#reject(path, error instanceof Error ? error.message : String(error));
+      }
+    }
+  }
+
+  #reject(path: string, reason: string): void {
+    this.#log.error({ file: path, reason }, "A spooled request cannot be read and is set aside");
+    renameSync(path, `${path}${REJECTED}`);
+  }
+}
+
+/** Codes of requests that no later try can make better: version, environment, JSON, configuration. */
+function isUnreadable(body: string): boolean {
+  const { code } = JSON.parse(body) as { code: number };
+  return code < 8;
+}
+
+/** Throws when the bytes are no request as the shim writes it. */
+export function parseSpooled(bytes: Buffer): RawRequest {
+  const end = bytes.indexOf("\r\n\r\n");
+  if (end < 0) throw new Error("The head of the request has no end");
+  const [first = "", ...lines] = bytes.subarray(0, end).toString("latin1").split("\r\n");
+  const plugin = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/.exec(first)?.[1];
+  if (plugin === undefined) throw new Error(`"${first}" is no request line of the shim`);
+  const headers = Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(":");
+      if (colon < 1) throw new Error(`"${line}" is no header`);
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
+  const body = bytes.subarray(end + 4);
+  if (Number(headers["content-length"]) !== body.length) {
+    throw new Error(`The body has ${body.length} bytes, Content-Length says ${headers["content-length"] ?? "nothing"}`);
+  }
+  if (headers["cni-command"] !== "DEL") throw new Error(`Command ${headers["cni-command"] ?? "(none)"} is not spooled`);
+  return { plugin, headers, body: body.toString("utf8") };
+}

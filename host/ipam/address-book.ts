@@ -1,0 +1,140 @@
+/**
+ * Which addresses of which pool are in use, as far as this agent knows: one bitmap of the core per pool. A cache, never
+ * the truth: the registry has the last word, and what it says is written down here.
+ * Called by the agent: on every change of the pools, and by pick.ts for every claim.
+ * Effects: none outside the Wasm instance that it is given.
+ */
+import type { Pool, PoolCounts, PoolSpace } from "../core/pool-space.ts";
+import { equalIp, type Ip } from "../net/ip.ts";
+import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+import { poolShape } from "../resources/ip-pool-shape.ts";
+import type { ReservedIp } from "../resources/reserved-ip.ts";
+
+interface Page {
+  pool: IpPool;
+  /** Of the shape that the core was given, so that an unchanged pool costs nothing. */
+  fingerprint: string;
+  readonly bits: Pool;
+}
+
+/** All pools of one subnet in one address space: an address belongs to all of them whose ranges hold it. */
+interface Segment {
+  readonly subnet: Prefix;
+  readonly pages: Page[];
+}
+
+export class AddressBook {
+  readonly #core: PoolSpace;
+  readonly #pages = new Map<string, Page>();
+  /** By address space; the subnets of one space are disjoint, sorted by their first address, families apart. */
+  #segments = new Map<string, Segment[]>();
+
+  constructor(core: PoolSpace) {
+    this.#core = core;
+  }
+
+  /** Follows the pools. Answers those that are new or have another shape: the caller marks what is used in them. */
+  update(pools: readonly IpPool[], reserved: readonly ReservedIp[]): IpPool[] {
+    const wanted = new Set<string>(pools.map(({ name }) => name));
+    for (const [name, page] of this.#pages) {
+      if (wanted.has(name)) continue;
+      page.bits.drop();
+      this.#pages.delete(name);
+    }
+    const changed = pools.filter((pool) => this.#write(pool, reserved));
+    this.#segments = segmentsOf([...this.#pages.values()]);
+    return changed;
+  }
+
+  /** Creates or edits the page of a pool. True when the core has to learn what is used. */
+  #write(pool: IpPool, reserved: readonly ReservedIp[]): boolean {
+    const shape = poolShape(pool, reserved);
+    const { addressSpace, subnet } = pool.spec;
+    const fingerprint = JSON.stringify([addressSpace, subnet, shape], (_, value) => typeof value === "bigint" ? value.toString(16) : value); // biome-ignore format: one thought
+    const page = this.#pages.get(pool.name);
+    if (page === undefined) {
+      this.#pages.set(pool.name, { pool, fingerprint, bits: this.#core.createPool(shape) });
+      return true;
+    }
+    page.pool = pool;
+    if (page.fingerprint === fingerprint) return false;
+    page.fingerprint = fingerprint;
+    page.bits.edit(shape);
+    return true;
+  }
+
+  /** Marks addresses as used in one pool: 4 or 16 big-endian bytes each. */
+  markUsed(poolName: string, packed: Uint8Array): void {
+    this.#pages.get(poolName)?.bits.claimMany(packed);
+  }
+
+  /** Marks one address in all pools that hold it. */
+  mark(space: string, ip: Ip): void {
+    for (const { bits } of this.#pagesOf(space, ip)) bits.claim(ip);
+  }
+
+  /** Makes one address free again in all pools that hold it. */
+  unmark(space: string, ip: Ip): void {
+    for (const { bits } of this.#pagesOf(space, ip)) bits.release(ip);
+  }
+
+  /** Finds a free address of the pool and marks it. The search starts at `seed`, or at the lowest address. */
+  take({ name, spec }: IpPool, seed: number): Ip | undefined {
+    const bits = this.#pages.get(name)?.bits;
+    const ip = spec.selection === "ascending" ? bits?.findFreeAscending() : bits?.findFree(seed);
+    if (ip !== undefined) this.mark(spec.addressSpace, ip);
+    return ip;
+  }
+
+  /** Marks just this address, if the pool may hand it out and believes it free. */
+  takeExactly({ name, spec }: IpPool, ip: Ip): "claimed" | "taken" | "outside" {
+    const bits = this.#pages.get(name)?.bits;
+    if (bits === undefined || !bits.contains(ip)) return "outside";
+    if (bits.test(ip)) return "taken";
+    this.mark(spec.addressSpace, ip);
+    return "claimed";
+  }
+
+  /** Whether the pool may hand the address out: in its ranges, neither excluded nor reserved. */
+  contains(poolName: string, ip: Ip): boolean {
+    return this.#pages.get(poolName)?.bits.contains(ip) ?? false;
+  }
+
+  counts(poolName: string): PoolCounts | undefined {
+    return this.#pages.get(poolName)?.bits.counts();
+  }
+
+  #pagesOf(space: string, ip: Ip): readonly Page[] {
+    const segments = this.#segments.get(space) ?? [];
+    let low = 0;
+    let high = segments.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const segment = segments[middle];
+      if (segment !== undefined && compareToSubnet(ip, segment.subnet) >= 0) low = middle + 1;
+      else high = middle;
+    }
+    const found = segments[low - 1];
+    return found !== undefined && prefixContains(found.subnet, ip) ? found.pages : [];
+  }
+}
+
+function compareToSubnet(ip: Ip, { ip: start }: Prefix): number {
+  if (ip.family !== start.family) return ip.family - start.family;
+  return ip.value < start.value ? -1 : ip.value > start.value ? 1 : 0;
+}
+
+function segmentsOf(pages: readonly Page[]): Map<string, Segment[]> {
+  const spaces = new Map<string, Segment[]>();
+  const ordered = [...pages].sort((a, b) => compareToSubnet(a.pool.spec.subnet.ip, b.pool.spec.subnet));
+  for (const page of ordered) {
+    const { addressSpace, subnet } = page.pool.spec;
+    const segments = spaces.get(addressSpace) ?? [];
+    spaces.set(addressSpace, segments);
+    const last = segments.at(-1);
+    if (last !== undefined && equalIp(firstIp(last.subnet), firstIp(subnet))) last.pages.push(page);
+    else segments.push({ subnet, pages: [page] });
+  }
+  return spaces;
+}

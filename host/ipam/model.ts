@@ -1,0 +1,70 @@
+/**
+ * What selection talks about: who asks, and which pools were considered for it, with the reasons.
+ * Called by everything in this folder and by the agent.
+ * Effects: none.
+ */
+import type { FamilyNames, PodAnnotations } from "../config/annotations.ts";
+import type { IpamConf } from "../config/ipam-conf.ts";
+import type { VendorConf } from "../config/vendor-conf.ts";
+import type { Family } from "../net/ip.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** The pod as far as it is known: without Kubernetes arguments or a manifest there is none. */
+export interface PodSubject {
+  readonly namespace: string;
+  readonly name: string;
+  readonly labels: Labels;
+  readonly annotations: PodAnnotations;
+}
+
+export interface NamespaceSubject {
+  readonly labels: Labels;
+  readonly annotations: FamilyNames;
+}
+
+/** All that decides which pools a NIC may take its addresses from. */
+export interface Subject {
+  readonly pod: PodSubject | undefined;
+  readonly namespace: NamespaceSubject | undefined;
+  readonly node: { readonly name: string; readonly labels: Labels };
+  /** The NIC of the request, and the name of its network. */
+  readonly ifName: string;
+  readonly network: string;
+  /** Name of a pod's first NIC. */
+  readonly firstNic: string;
+  readonly ipamConf: IpamConf;
+  readonly vendorConf: VendorConf;
+}
+
+/** A pool that some rule named. With a `refusal` it was passed over, for that reason. */
+export type Candidate =
+  | { readonly name: string; readonly pool: IpPool; readonly refusal?: undefined }
+  | { readonly name: string; readonly pool?: IpPool | undefined; readonly refusal: string };
+
+/** One address is wanted from the first candidate that has one. */
+export interface FamilyDemand {
+  readonly family: Family;
+  readonly candidates: readonly Candidate[];
+}
+
+/** What one NIC shall get: one address of each family, all or nothing. */
+export interface NicDemand {
+  readonly ifName: string;
+  /** The rule that named the pools, as a person would say it. */
+  readonly rule: string;
+  readonly cleanGateway: boolean;
+  readonly families: readonly FamilyDemand[];
+}
+
+export interface Selection {
+  /** The NIC of the request, and with `ippools` all NICs of the pod. */
+  readonly nics: readonly NicDemand[];
+  readonly warnings: readonly string[];
+}
+
+/** `IPv4` or `IPv6`. */
+export function familyName(family: Family): string {
+  return `IPv${family}`;
+}

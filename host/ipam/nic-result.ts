@@ -1,0 +1,79 @@
+/**
+ * What the NIC's addresses mean for the main plugin: addresses, gateways, routes, as a version-free CNI result.
+ * Called by the agent for ADD, and again for CHECK.
+ * Effects: none.
+ */
+import { CniError, ErrorCode } from "../cni/error.ts";
+import type { CniResult, ResultIp, ResultRoute } from "../cni/result.ts";
+import { ANNOTATION_PREFIX, type AnnotatedRoute } from "../config/annotations.ts";
+import { type Family, formatIp, type Ip } from "../net/ip.ts";
+import { formatPrefix, type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+
+/** One address of the NIC; the pool may have been deleted since. */
+export interface HeldIp {
+  readonly ip: Ip;
+  readonly prefixLength: number;
+  readonly pool: IpPool | undefined;
+}
+
+export interface NicResultOptions {
+  readonly held: readonly HeldIp[];
+  /** No gateway and no default route on this NIC (`cleangateway`). */
+  readonly cleanGateway: boolean;
+  /** Annotation `ipam.vendor.io/routes`, of the whole pod. */
+  readonly podRoutes: readonly AnnotatedRoute[];
+}
+
+const DEFAULT_ROUTE: Record<Family, Prefix> = {
+  4: requirePrefix("0.0.0.0/0"),
+  6: requirePrefix("::/0"),
+};
+
+function requirePrefix(text: string): Prefix {
+  const prefix = parsePrefix(text);
+  if (prefix === undefined) throw new TypeError(`"${text}" is no prefix`);
+  return prefix;
+}
+
+/** Addresses v4 before v6; routes: default, the pool's, then those of the pod whose gateway is on this NIC. */
+export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptions): CniResult {
+  const ordered = [...held].sort((a, b) => a.ip.family - b.ip.family);
+  const ips = ordered.map(({ ip, prefixLength, pool }): ResultIp => {
+    const gateway = cleanGateway ? undefined : pool?.spec.gateway;
+    return { address: { ip, length: prefixLength }, ...(gateway === undefined ? {} : { gateway }) };
+  });
+  const routes = ordered.flatMap(({ pool }, index): ResultRoute[] => {
+    const gateway = ips[index]?.gateway;
+    const defaultRoute = gateway === undefined ? [] : [{ dst: DEFAULT_ROUTE[gateway.family], gw: gateway }];
+    return [...defaultRoute, ...(pool?.spec.routes ?? [])];
+  });
+  return {
+    interfaces: [],
+    ips,
+    routes: [
+      ...routes,
+      ...routesOfNic(
+        podRoutes,
+        ips.map(({ address }) => address),
+      ),
+    ],
+  };
+}
+
+/** Each route goes to the NIC whose prefix contains its gateway (spec.md, Resolved A). */
+export function routesOfNic(podRoutes: readonly AnnotatedRoute[], addresses: readonly Prefix[]): AnnotatedRoute[] {
+  return podRoutes.filter(({ gw }) => addresses.some((address) => prefixContains(address, gw)));
+}
+
+/** Throws CniError 102 for a route that none of the pod's NICs can carry; `addresses` are those of all of them. */
+export function requireCarriers(podRoutes: readonly AnnotatedRoute[], addresses: readonly Prefix[]): void {
+  const carried = routesOfNic(podRoutes, addresses);
+  const lost = podRoutes.find((route) => !carried.includes(route));
+  if (lost === undefined) return;
+  throw new CniError(
+    ErrorCode.InvalidAnnotation,
+    `Annotation "${ANNOTATION_PREFIX}routes": no NIC of the pod can carry the route to ${formatPrefix(lost.dst)}: ` +
+      `its gateway ${formatIp(lost.gw)} lies in none of ${addresses.map(formatPrefix).join(", ")}`,
+  );
+}

@@ -1,0 +1,110 @@
+/**
+ * Chooses an address for every family of every demanded NIC, from the address book, all or nothing. A guess: only the
+ * registry can say that the addresses were free.
+ * Called by the agent's claim loop.
+ * Effects: marks what it picks in the address book that it is given; gives it back when the pick is not whole.
+ */
+import type { Family, Ip } from "../net/ip.ts";
+import { formatIp } from "../net/ip.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+import type { AddressBook } from "./address-book.ts";
+import { type FamilyDemand, familyName, type NicDemand } from "./model.ts";
+
+/** An address out of a pool for a NIC. `replaces` is the version of the Cooling record to take over. */
+export interface Picked {
+  readonly ifName: string;
+  readonly pool: IpPool;
+  readonly ip: Ip;
+  readonly replaces?: number;
+}
+
+/** A family of a NIC for which no pool had an address, with each pool's reason. */
+export interface Shortage {
+  readonly nic: NicDemand;
+  readonly demand: FamilyDemand;
+  readonly reasons: ReadonlyMap<string, string>;
+}
+
+export type Pick =
+  | { readonly kind: "picked"; readonly picked: readonly Picked[] }
+  | { readonly kind: "short"; readonly shortage: Shortage };
+
+export interface PickOptions {
+  readonly nics: readonly NicDemand[];
+  /** Where the search starts, so that nodes do not meet: a hash of who asks. */
+  readonly seedOf: (ifName: string, family: Family) => number;
+  /** Addresses that are settled already: asked for by the caller, or to be taken over. Not looked for again. */
+  readonly settled: readonly Picked[];
+}
+
+/** Picks; a `settled` address stands for its NIC and family. */
+export function pickAddresses(book: AddressBook, { nics, seedOf, settled }: PickOptions): Pick {
+  const picked: Picked[] = [];
+  for (const nic of nics) {
+    for (const demand of nic.families) {
+      const given = settled.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
+      const found = given ?? pickOne(book, nic.ifName, demand, seedOf(nic.ifName, demand.family));
+      if (found === undefined) {
+        giveBack(book, picked, settled);
+        return { kind: "short", shortage: { nic, demand, reasons: explainShortage(book, demand) } };
+      }
+      picked.push(found);
+    }
+  }
+  return { kind: "picked", picked };
+}
+
+/** Unmarks what was picked and not settled before. */
+export function giveBack(book: AddressBook, picked: readonly Picked[], settled: readonly Picked[]): void {
+  for (const each of picked) {
+    if (!settled.includes(each)) book.unmark(each.pool.spec.addressSpace, each.ip);
+  }
+}
+
+function pickOne(book: AddressBook, ifName: string, demand: FamilyDemand, seed: number): Picked | undefined {
+  for (const pool of poolsOf(demand)) {
+    const ip = book.take(pool, seed);
+    if (ip !== undefined) return { ifName, pool, ip };
+  }
+  return undefined;
+}
+
+/** The pools that may serve, in order. */
+export function poolsOf(demand: FamilyDemand): IpPool[] {
+  return demand.candidates.flatMap((candidate) => (candidate.refusal === undefined ? [candidate.pool] : []));
+}
+
+function explainShortage(book: AddressBook, demand: FamilyDemand): Map<string, string> {
+  return new Map(
+    poolsOf(demand).map(({ name }) => {
+      const counts = book.counts(name);
+      if (counts === undefined || counts.total === 0n) return [name, "has no address that may be handed out"];
+      return [name, `has no free address (${counts.used} of ${counts.total} in use)`];
+    }),
+  );
+}
+
+export type AskedPool =
+  | { readonly kind: "pool"; readonly pool: IpPool }
+  | { readonly kind: "none"; readonly reason: string };
+
+/** The candidate that may hand out an address that somebody asked for by name. */
+export function findPoolOfAsked(book: AddressBook, nic: NicDemand, ip: Ip): AskedPool {
+  const demand = nic.families.find(({ family }) => family === ip.family);
+  if (demand === undefined) return { kind: "none", reason: `${nic.rule} names no ${familyName(ip.family)} pool` };
+  const pool = poolsOf(demand).find(({ name }) => book.contains(name, ip));
+  if (pool !== undefined) return { kind: "pool", pool };
+  const names = demand.candidates.map(
+    ({ name, refusal }) => `pool "${name}" ${refusal ?? `may not hand out ${formatIp(ip)}`}`,
+  );
+  return { kind: "none", reason: names.join("; ") };
+}
+
+/** FNV-1a, 32 bits: spreads names over a pool; not for security. */
+export function hashText(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193) >>> 0;
+  }
+  return hash;
+}

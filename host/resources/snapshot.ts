@@ -1,0 +1,66 @@
+/**
+ * All resources at one moment, by name, and what does not fit together among them.
+ * Built by the agent's manifest directory whenever a file changes; read by everything that serves a request.
+ * Effects: none.
+ */
+import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
+import { checkPools } from "./check-pools.ts";
+import type { Coordinator } from "./coordinator.ts";
+import type { IpPool } from "./ip-pool.ts";
+import type { Resource } from "./manifest.ts";
+import type { Namespace } from "./namespace.ts";
+import type { Pod } from "./pod.ts";
+import type { ReservedIp } from "./reserved-ip.ts";
+
+export interface Snapshot {
+  /** Without those that {@link Snapshot.problems} refuse. */
+  readonly pools: ReadonlyMap<string, IpPool>;
+  readonly reserved: readonly ReservedIp[];
+  readonly namespaces: ReadonlyMap<string, Namespace>;
+  /** By `namespace/name`. */
+  readonly pods: ReadonlyMap<string, Pod>;
+  /** The one named `default`. */
+  readonly coordinator: Coordinator | undefined;
+  readonly vendorConf: VendorConf;
+  /** Each a sentence; what is refused says so. */
+  readonly problems: readonly string[];
+}
+
+/** The resources of one file, in the order in which it lists them. */
+export interface ResourceSource {
+  readonly source: string;
+  readonly resources: readonly Resource[];
+}
+
+export const EMPTY_SNAPSHOT: Snapshot = assembleSnapshot([]);
+
+/** Puts the files together in the order given. Of two resources with one name the first counts; the second is a problem. */
+export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
+  const problems: string[] = [];
+  const first = new Map<string, { resource: Resource; source: string }>();
+  for (const { source, resources } of sources) {
+    for (const resource of resources) {
+      const key = `${resource.kind} "${nameOf(resource)}"`;
+      const other = first.get(key);
+      if (other === undefined) first.set(key, { resource, source });
+      else problems.push(`${key} of ${source} is ignored: ${other.source} has one of that name too`);
+    }
+  }
+  const resources = [...first.values()].map(({ resource }) => resource);
+  const every = <K extends Resource["kind"]>(kind: K): Extract<Resource, { kind: K }>[] =>
+    resources.filter((resource): resource is Extract<Resource, { kind: K }> => resource.kind === kind);
+  const { accepted, problems: poolProblems } = checkPools(every("IPPool"));
+  return {
+    pools: new Map(accepted.map((pool) => [pool.name, pool])),
+    reserved: every("ReservedIP"),
+    namespaces: new Map(every("Namespace").map((namespace) => [namespace.name, namespace])),
+    pods: new Map(every("Pod").map((pod) => [nameOf(pod), pod])),
+    coordinator: every("Coordinator").find(({ name }) => name === "default"),
+    vendorConf: every("ConfigMap")[0]?.conf ?? DEFAULT_VENDOR_CONF,
+    problems: [...problems, ...poolProblems],
+  };
+}
+
+function nameOf(resource: Resource): string {
+  return resource.kind === "Pod" ? `${resource.namespace}/${resource.name}` : resource.name;
+}
