@@ -11,13 +11,13 @@ import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts"
 import type { Log } from "../lib/log.ts";
 import type { Registry } from "../registry/registry.ts";
 import { openSqliteRegistry } from "../registry/sqlite-registry.ts";
-import { createAbsentPlugin } from "./absent-plugin.ts";
-import { Catalogue, cooldownsOf } from "./catalogue.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { createInspector } from "./inspector.ts";
-import { createIpamPlugin, type Readiness } from "./ipam-plugin.ts";
+import { Catalogue, cooldownsOf } from "./ipam/catalogue.ts";
+import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
 import { startJanitor } from "./janitor.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
+import { createAbsentPlugin } from "./plugin.ts";
 import { listenOnSocket } from "./socket-server.ts";
 import { Spool } from "./spool.ts";
 

@@ -1,3 +1,8 @@
+/**
+ * One call of a runtime: decode, hand to the plugin, print in the caller's version, take back what nobody heard.
+ * Called by the socket server for requests, and by the spool for DELs that were written down.
+ * Effects: those of the plugins.
+ */
 import { type CniRequest, decodeRequest, type PluginName } from "../cni/request.ts";
 import { formatResult } from "../cni/result-versions.ts";
 import { requireForeignNetns } from "../kernel/netns.ts";

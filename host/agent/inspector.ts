@@ -7,8 +7,8 @@ import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import type { Allocation, ListCursor, Registry, UsageCount } from "../registry/registry.ts";
 import { type Answer, answerError, answerJson } from "./answer.ts";
-import type { Catalogue } from "./catalogue.ts";
-import type { Readiness } from "./ipam-plugin.ts";
+import type { Catalogue } from "./ipam/catalogue.ts";
+import type { Readiness } from "./ipam/plugin.ts";
 import { MAX_PAGE } from "./limits.ts";
 import type { Spool } from "./spool.ts";
 

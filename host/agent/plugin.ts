@@ -1,9 +1,10 @@
 /**
  * What the dispatcher needs of a plugin, and what a plugin may use.
- * Implemented by ipam-plugin.ts and, in their folders, by the other plugins.
- * Effects: none (types only).
+ * Implemented by ipam/plugin.ts; the others stand here until they have a folder of their own.
+ * Effects: none.
  */
-import type { AttachRequest, CniRequest, DetachRequest, NodeRequest } from "../cni/request.ts";
+import { CniError, ErrorCode } from "../cni/error.ts";
+import type { AttachRequest, DetachRequest, NodeRequest } from "../cni/request.ts";
 import type { CniResult } from "../cni/result.ts";
 
 /** A result that counts only once it has reached the caller. */
@@ -23,4 +24,14 @@ export interface Plugin {
   status(request: NodeRequest): Promise<string>;
 }
 
-export type { AttachRequest, CniRequest, DetachRequest, NodeRequest };
+/** A plugin whose name is installed but which this version does not have: it refuses to attach and has nothing to detach. */
+export function createAbsentPlugin(name: string): Plugin {
+  const refuse = async (): Promise<never> => {
+    throw new CniError(
+      ErrorCode.InvalidNetworkConfig,
+      `Plugin "${name}" is not part of this version of Berth; remove it from the network configuration`,
+    );
+  };
+  const nothing = async (): Promise<void> => {};
+  return { add: refuse, check: refuse, status: refuse, del: nothing, gc: nothing };
+}

@@ -1,12 +1,12 @@
 /**
  * Who a request is for: the key under which its addresses are kept, and what is known of the pod.
- * Called by ipam-add.ts and explain.ts.
+ * Called by add.ts and explain.ts.
  * Effects: none.
  */
-import { type AttachRequest, decodePodArgs } from "../cni/request.ts";
-import { decodePodAnnotations } from "../config/annotations.ts";
-import type { PodSubject } from "../ipam/model.ts";
-import type { Snapshot } from "../resources/snapshot.ts";
+import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
+import { decodePodAnnotations } from "../../config/annotations.ts";
+import type { PodSubject } from "../../ipam/model.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
 
 export interface PodIdentity {
   /** Pod UID, else the container ID (allocation rule 18). */

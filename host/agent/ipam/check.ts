@@ -1,14 +1,14 @@
 /**
  * CHECK of `berth`: recorded, equal to prevResult, present on the link. It never heals.
- * Called by ipam-plugin.ts.
+ * Called by plugin.ts.
  * Effects: reads the registry and the pod's link.
  */
-import { CniError, ErrorCode } from "../cni/error.ts";
-import type { AttachRequest } from "../cni/request.ts";
-import { observeLink } from "../kernel/observe-link.ts";
-import { equalIp, formatIp } from "../net/ip.ts";
-import { prefixContains } from "../net/prefix.ts";
-import type { Allocation, Registry } from "../registry/registry.ts";
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { AttachRequest } from "../../cni/request.ts";
+import { observeLink } from "../../kernel/observe-link.ts";
+import { equalIp, formatIp } from "../../net/ip.ts";
+import { prefixContains } from "../../net/prefix.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
 
 export async function checkAddresses(registry: Registry, request: AttachRequest): Promise<void> {
   const { containerId, ifName } = request;

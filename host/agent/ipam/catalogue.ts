@@ -3,11 +3,11 @@
  * Called by the agent when resources change, and by every ADD for the current view.
  * Effects: reads what is used from the registry into the address book.
  */
-import type { AddressBook } from "../ipam/address-book.ts";
-import { firstIp, lastIp } from "../net/prefix.ts";
-import type { Cooldowns, Registry } from "../registry/registry.ts";
-import type { IpPool } from "../resources/ip-pool.ts";
-import type { Snapshot } from "../resources/snapshot.ts";
+import type { AddressBook } from "../../ipam/address-book.ts";
+import { firstIp, lastIp } from "../../net/prefix.ts";
+import type { Cooldowns, Registry } from "../../registry/registry.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
 
 export class Catalogue {
   readonly #book: AddressBook;

@@ -3,10 +3,10 @@
  * Called by the dispatcher.
  * Effects: those of the registry.
  */
-import { CniError, ErrorCode } from "../cni/error.ts";
-import { addAddresses, type IpamTools } from "./ipam-add.ts";
-import { checkAddresses } from "./ipam-check.ts";
-import type { Plugin } from "./plugin.ts";
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { Plugin } from "../plugin.ts";
+import { addAddresses, type IpamTools } from "./add.ts";
+import { checkAddresses } from "./check.ts";
 
 /** Whether the agent can serve, from memory. */
 export interface Readiness {

@@ -1,14 +1,14 @@
 /**
  * Claims the addresses of an ADD: guess from the address book, ask the registry, learn from its answer, again.
- * Called by ipam-add.ts. What is chosen is decided in host/ipam; here the decisions meet the registry and the clock.
+ * Called by add.ts. What is chosen is decided in host/ipam; here the decisions meet the registry and the clock.
  * Effects: writes to the registry; waits up to MIN_COOLING_MS when only just-released addresses are left.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { CniError, ErrorCode } from "../cni/error.ts";
-import type { RequestedIp } from "../cni/request.ts";
-import type { AddressBook } from "../ipam/address-book.ts";
-import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, TAKE_OVER_CHOICES } from "../ipam/limits.ts";
-import { familyName, type NicDemand } from "../ipam/model.ts";
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { RequestedIp } from "../../cni/request.ts";
+import type { AddressBook } from "../../ipam/address-book.ts";
+import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, TAKE_OVER_CHOICES } from "../../ipam/limits.ts";
+import { familyName, type NicDemand } from "../../ipam/model.ts";
 import {
   findPoolOfAsked,
   giveBack,
@@ -17,12 +17,12 @@ import {
   pickAddresses,
   poolsOf,
   type Shortage,
-} from "../ipam/pick.ts";
-import { findUnservable, noPoolMatches, poolsExhausted } from "../ipam/refusal.ts";
-import { invariant } from "../lib/invariant.ts";
-import { equalIp, formatIp } from "../net/ip.ts";
-import type { Allocation, Claim, ClaimOutcome, Registry } from "../registry/registry.ts";
-import type { IpPool } from "../resources/ip-pool.ts";
+} from "../../ipam/pick.ts";
+import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
+import { invariant } from "../../lib/invariant.ts";
+import { equalIp, formatIp } from "../../net/ip.ts";
+import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
 
 export interface ClaimTools {
   readonly registry: Registry;

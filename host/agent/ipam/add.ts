@@ -1,21 +1,21 @@
 /**
  * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md).
- * Called by ipam-plugin.ts.
+ * Called by plugin.ts.
  * Effects: those of claim-addresses.ts.
  */
-import { type AttachRequest, requestedIps } from "../cni/request.ts";
-import { decodeNamespaceAnnotations } from "../config/annotations.ts";
-import { decodeIpamConf } from "../config/ipam-conf.ts";
-import type { Selection, Subject } from "../ipam/model.ts";
-import { buildNicResult, requireCarriers } from "../ipam/nic-result.ts";
-import { selectPools } from "../ipam/selection.ts";
-import type { Log } from "../lib/log.ts";
-import type { Prefix } from "../net/prefix.ts";
-import type { Allocation, Registry } from "../registry/registry.ts";
-import type { Snapshot } from "../resources/snapshot.ts";
+import { type AttachRequest, requestedIps } from "../../cni/request.ts";
+import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
+import { decodeIpamConf } from "../../config/ipam-conf.ts";
+import type { Selection, Subject } from "../../ipam/model.ts";
+import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
+import { selectPools } from "../../ipam/selection.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Prefix } from "../../net/prefix.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+import type { Addition } from "../plugin.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { claimAddresses } from "./claim-addresses.ts";
-import type { Addition } from "./plugin.ts";
 import { identifyPod, type PodIdentity } from "./pod-identity.ts";
 
 export interface IpamTools {
