@@ -54,15 +54,16 @@ async function describePools({ catalogue, registry }: InspectorOptions): Promise
   const { pools } = await catalogue.settled();
   const known = [...pools.values()].map(({ name, spec }) => {
     const counts = catalogue.book.counts(name);
-    const { total, used } = counts ?? { total: 0n, used: 0 };
+    const { total, free } = counts ?? { total: 0n, free: 0n };
     return {
       name,
       subnet: formatPrefix(spec.subnet),
       default: spec.default,
       disabled: spec.disable,
+      // Text: an IPv6 pool has more addresses than a JSON number can count.
       total: String(total),
-      used,
-      free: String(total - BigInt(used)),
+      used: String(total - free),
+      free: String(free),
       states: statesOf(usage, name),
     };
   });

@@ -1,0 +1,287 @@
+/**
+ * What every registry must do, whatever stores it. Each implementation runs this suite with its own `open`.
+ */
+import { describe, expect, it } from "vitest";
+import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
+import type { Claim, ClaimOutcome, Proposal, Registry } from "../../../host/registry/registry.ts";
+
+export interface SuiteWorld {
+  readonly registry: Registry;
+  /** Addresses reported as free so far, as text. */
+  readonly freed: string[];
+  /** Moves the clock of the registry. */
+  advance(milliseconds: number): void;
+  nowMs(): number;
+}
+
+export const COOLDOWN_MS = 30_000;
+
+function ip(text: string): Ip {
+  const parsed = parseIp(text);
+  if (parsed === undefined) throw new Error(`"${text}" is no address`);
+  return parsed;
+}
+
+function proposal(address: string, options: Partial<Proposal> = {}): Proposal {
+  return { space: "", ip: ip(address), prefixLength: 24, pool: "blue", ifName: "eth0", ...options };
+}
+
+function claim(owner: string, proposals: readonly Proposal[], options: Partial<Claim> = {}): Claim {
+  const claimant = { owner, namespace: "shop", pod: owner, ifName: "eth0", containerId: `c-${owner}`, network: "net" };
+  return { ...claimant, proposals, ...options };
+}
+
+function held(outcome: ClaimOutcome): string[] {
+  if (outcome.kind !== "bound") throw new Error(`The claim was answered with ${outcome.kind}`);
+  return outcome.held.map((allocation) => formatIp(allocation.ip));
+}
+
+export function describeRegistry(
+  name: string,
+  withWorld: (test: (world: SuiteWorld) => Promise<void>) => Promise<void>,
+) {
+  const check = (what: string, test: (world: SuiteWorld) => Promise<void>) => it(what, () => withWorld(test));
+
+  describe(`${name}: claim`, () => {
+    check("binds free addresses of both families", async ({ registry }) => {
+      const outcome = await registry.claim(
+        claim("a", [proposal("10.0.0.1"), proposal("fd00::1", { prefixLength: 64 })]),
+      );
+      expect(held(outcome)).toEqual(["10.0.0.1", "fd00::1"]);
+      const [first] = await registry.findAttachment({ containerId: "c-a", ifName: "eth0" });
+      expect(first).toMatchObject({ pool: "blue", state: "Bound", owner: "a", namespace: "shop", prefixLength: 24 });
+    });
+
+    check("binds nothing when one of the addresses is taken", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("fd00::1")]));
+      const outcome = await registry.claim(claim("b", [proposal("10.0.0.1"), proposal("fd00::1")]));
+      expect(outcome).toMatchObject({ kind: "taken", by: [{ owner: "a" }] });
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toBeUndefined();
+    });
+
+    check("gives the same attachment the same address again", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      const again = await registry.claim(claim("a", [proposal("10.0.0.2")]));
+      expect(held(again)).toEqual(["10.0.0.1"]);
+      expect(again).toMatchObject({ created: [] });
+      expect(await registry.findAddress("", ip("10.0.0.2"))).toBeUndefined();
+    });
+
+    check("of two claims of one attachment at once, both get one address", async ({ registry }) => {
+      const outcomes = await Promise.all([
+        registry.claim(claim("a", [proposal("10.0.0.1")])),
+        registry.claim(claim("a", [proposal("10.0.0.2")])),
+      ]);
+      expect(new Set(outcomes.flatMap(held))).toEqual(new Set(["10.0.0.1"]));
+      expect(await registry.list(undefined, 10)).toHaveLength(1);
+    });
+
+    check("of 40 claims of one address at once, one wins", async ({ registry }) => {
+      const owners = Array.from({ length: 40 }, (_, index) => `o${index}`);
+      const outcomes = await Promise.all(owners.map((owner) => registry.claim(claim(owner, [proposal("10.0.0.1")]))));
+      expect(outcomes.filter(({ kind }) => kind === "bound")).toHaveLength(1);
+    });
+
+    check("keeps one address in two address spaces apart", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      expect(held(await registry.claim(claim("b", [proposal("10.0.0.1", { space: "lab" })])))).toEqual(["10.0.0.1"]);
+    });
+
+    check("gives a new sandbox of the pod the same address", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      const again = await registry.claim(claim("a", [proposal("10.0.0.9")], { containerId: "second" }));
+      expect(held(again)).toEqual(["10.0.0.1"]);
+    });
+
+    check("claims all NICs of a pod at once, the second is attached by its own ADD", async ({ registry }) => {
+      const both = [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })];
+      expect(held(await registry.claim(claim("a", both)))).toEqual(["10.0.0.1"]);
+      const second = await registry.claim(claim("a", [proposal("10.0.1.9", { ifName: "net1" })], { ifName: "net1" }));
+      expect(held(second)).toEqual(["10.0.1.1"]);
+      expect(second).toMatchObject({ created: [] });
+    });
+  });
+
+  describe(`${name}: release`, () => {
+    check("cools, and then frees, an address", async ({ registry, freed, advance }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      const released = await registry.release({ containerId: "c-a", ifName: "eth0" });
+      expect(released.map(({ pod }) => pod)).toEqual(["a"]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling" });
+      advance(COOLDOWN_MS - 1);
+      expect(await registry.expire()).toBe(1);
+      expect(freed).toEqual([]);
+      advance(1);
+      expect(await registry.expire()).toBe(0);
+      expect(freed).toEqual(["10.0.0.1"]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toBeUndefined();
+    });
+
+    check("rule 1: a late DEL of an old sandbox frees nothing of the new one", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")], { containerId: "old" }));
+      await registry.claim(claim("a", [proposal("10.0.0.1")], { containerId: "new" }));
+      expect(await registry.release({ containerId: "old", ifName: "eth0" })).toEqual([]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "new" });
+    });
+
+    check("twice, or of what never was, is nothing", async ({ registry }) => {
+      expect(await registry.release({ containerId: "never", ifName: "eth0" })).toEqual([]);
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      expect(await registry.release({ containerId: "c-a", ifName: "eth0" })).toEqual([]);
+    });
+
+    check("of one NIC leaves the other NIC alone", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.claim(claim("a", [proposal("10.0.1.1", { ifName: "net1" })], { ifName: "net1" }));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      expect(await registry.findAddress("", ip("10.0.1.1"))).toMatchObject({ state: "Bound" });
+    });
+
+    check("rule 17: with the last NIC go those that were never attached", async ({ registry, freed }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      expect(freed).toEqual(["10.0.1.1"]);
+    });
+
+    check("rule 17: what was never attached goes after a while", async ({ registry, freed, advance, nowMs }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })]));
+      advance(1_000);
+      expect(await registry.releaseUnattached(nowMs() - 1_000)).toEqual([]);
+      advance(1);
+      await registry.releaseUnattached(nowMs() - 1_000);
+      expect(freed).toEqual(["10.0.1.1"]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound" });
+    });
+  });
+
+  describe(`${name}: cooling addresses`, () => {
+    check("rule 3: the same pod gets its own back", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.2")], { containerId: "next" }));
+      if (outcome.kind !== "cooling") throw new Error(`answered with ${outcome.kind}`);
+      const own = outcome.own.map(({ version }) => proposal("10.0.0.1", { replaces: version }));
+      expect(held(await registry.claim(claim("a", own, { containerId: "next" })))).toEqual(["10.0.0.1"]);
+    });
+
+    check("the same pod may forsake its own", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      expect(held(await registry.claim(claim("a", [proposal("10.0.0.2")], { forsakeCooling: true })))).toEqual([
+        "10.0.0.2",
+      ]);
+    });
+
+    check("another pod takes over by compare-and-swap, once", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      const [released] = await registry.release({ containerId: "c-a", ifName: "eth0" });
+      const [cooling] = await registry.findCooling([spanOfTen()], 8);
+      if (cooling === undefined || released === undefined) throw new Error("nothing cools");
+      expect(cooling.version).toBeGreaterThan(released.version);
+      const taking = [proposal("10.0.0.1", { replaces: cooling.version })];
+      expect(held(await registry.claim(claim("b", taking)))).toEqual(["10.0.0.1"]);
+      expect(await registry.claim(claim("c", taking))).toMatchObject({ kind: "taken", by: [{ owner: "b" }] });
+    });
+
+    check("are not free for a plain claim", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      const outcome = await registry.claim(claim("b", [proposal("10.0.0.1")]));
+      expect(outcome).toMatchObject({ kind: "taken", by: [{ state: "Cooling" }] });
+    });
+
+    check("are found longest released first", async ({ registry, advance }) => {
+      for (const owner of ["a", "b", "c"]) {
+        await registry.claim(claim(owner, [proposal(`10.0.0.${owner.charCodeAt(0)}`)]));
+      }
+      for (const owner of ["b", "c", "a"]) {
+        advance(10);
+        await registry.release({ containerId: `c-${owner}`, ifName: "eth0" });
+      }
+      expect((await registry.findCooling([spanOfTen()], 2)).map(({ owner }) => owner)).toEqual(["b", "c"]);
+    });
+
+    check("cool as long as their pool says", async ({ registry, freed, advance }) => {
+      registry.setCooldowns({ defaultMs: COOLDOWN_MS, byPool: new Map([["quick", 5]]) });
+      await registry.claim(claim("a", [proposal("10.0.0.1", { pool: "quick" })]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      advance(5);
+      await registry.expire();
+      expect(freed).toEqual(["10.0.0.1"]);
+    });
+  });
+
+  describe(`${name}: undo`, () => {
+    check("rule 4: takes back what nobody heard of, without a cooldown", async ({ registry, freed }) => {
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      await registry.undo(outcome.created);
+      expect(freed).toEqual(["10.0.0.1"]);
+    });
+
+    check("leaves what somebody has written to since", async ({ registry }) => {
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      await registry.claim(claim("a", [], { containerId: "second" }));
+      await registry.undo(outcome.created);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
+    });
+
+    check("leaves a later holder of the freed address alone", async ({ registry }) => {
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      await registry.undo(outcome.created);
+      await registry.claim(claim("b", [proposal("10.0.0.1")]));
+      await registry.undo(outcome.created);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ owner: "b" });
+    });
+  });
+
+  describe(`${name}: GC`, () => {
+    check(
+      "releases what the list lacks, of this network, older than the call",
+      async ({ registry, advance, nowMs }) => {
+        await registry.claim(claim("kept", [proposal("10.0.0.1")]));
+        await registry.claim(claim("lost", [proposal("10.0.0.2")]));
+        await registry.claim(claim("other", [proposal("10.0.0.3")], { network: "elsewhere" }));
+        advance(1);
+        const callMs = nowMs();
+        await registry.claim(claim("young", [proposal("10.0.0.4")]));
+        const released = await registry.releaseOthers("net", [{ containerId: "c-kept", ifName: "eth0" }], callMs);
+        expect(released.map(({ owner }) => owner)).toEqual(["lost"]);
+      },
+    );
+
+    check("with an empty list releases all of the network", async ({ registry, advance, nowMs }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      advance(1);
+      expect(await registry.releaseOthers("net", [], nowMs())).toHaveLength(1);
+    });
+  });
+
+  describe(`${name}: reading`, () => {
+    check("packs the used addresses of a span", async ({ registry }) => {
+      for (const last of [3, 1, 2]) await registry.claim(claim(`o${last}`, [proposal(`10.0.0.${last}`)]));
+      await registry.claim(claim("six", [proposal("fd00::1")]));
+      const packed = await registry.readUsed({ ...spanOfTen(), first: ip("10.0.0.2").value });
+      expect([...packed]).toEqual([10, 0, 0, 2, 10, 0, 0, 3]);
+    });
+
+    check("lists in pages and counts by pool and state", async ({ registry }) => {
+      for (const last of [1, 2, 3]) await registry.claim(claim(`o${last}`, [proposal(`10.0.0.${last}`)]));
+      await registry.release({ containerId: "c-o2", ifName: "eth0" });
+      const first = await registry.list(undefined, 2);
+      const rest = await registry.list({ space: "", ip: ip("10.0.0.2") }, 2);
+      expect([...first, ...rest].map((each) => formatIp(each.ip))).toEqual(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+      expect(await registry.countUsage()).toEqual([
+        { pool: "blue", state: "Bound", count: 2 },
+        { pool: "blue", state: "Cooling", count: 1 },
+      ]);
+    });
+  });
+
+  function spanOfTen() {
+    return { space: "", family: 4 as const, first: ip("10.0.0.0").value, last: ip("10.255.255.255").value };
+  }
+}
