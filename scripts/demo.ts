@@ -1,0 +1,39 @@
+/**
+ * `npm run demo`: what Berth does, told to somebody who sees CNI for the first time, on real namespaces with real plugins.
+ * The exit code is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
+ * Effects: network namespaces, an agent, temporary files; all removed.
+ */
+import { openNarrator, StoryError } from "./demo/narrator.ts";
+import { scenes } from "./demo/scenes.ts";
+import { openStage } from "./demo/stage.ts";
+
+async function tell(interrupted: AbortSignal): Promise<void> {
+  const startMs = performance.now();
+  const narrator = openNarrator(interrupted);
+  console.log(
+    "Berth gives pods their addresses. This demo uses network namespaces of its own; this machine's network stays as it is.",
+  );
+  {
+    await using stack = new AsyncDisposableStack();
+    const stage = await openStage(stack);
+    for (const scene of scenes) await scene(stage, narrator);
+  }
+  const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
+  console.log(`\n${narrator.claims} claims, all true, in ${seconds} s; everything has been removed.`);
+}
+
+const interruption = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interruption.abort());
+
+if (process.getuid?.() !== 0) {
+  console.error("The demo makes network namespaces, which only root may do. Run: sudo npm run demo");
+  process.exit(1);
+}
+try {
+  await tell(interruption.signal);
+} catch (error) {
+  console.error(
+    `\nThe demo ends here, everything has been removed. ${error instanceof StoryError ? error.message : String(error)}`,
+  );
+  process.exitCode = interruption.signal.aborted ? 130 : 1;
+}

@@ -1,0 +1,72 @@
+/**
+ * The demo's voice: scenes, remarks, and claims that are checked before they are made.
+ * Called by the story's scenes.
+ * Effects: prints.
+ */
+
+/** A claim that did not come true, or an interruption; the story ends here. */
+export class StoryError extends Error {
+  override readonly name = "StoryError";
+}
+
+export interface Narrator {
+  /** Throws when the user has interrupted: no scene begins after that. */
+  scene(title: string, text: string): void;
+  /** Prints `what` with what was seen, and throws unless it `holds`. */
+  claim(what: string, holds: boolean, seen: string): void;
+  remark(text: string): void;
+  /** Lines that belong together, indented. */
+  lines(lines: readonly string[]): void;
+  readonly claims: number;
+}
+
+const WIDTH = 110;
+
+export function openNarrator(interrupted: AbortSignal): Narrator {
+  let scenes = 0;
+  let claims = 0;
+  return {
+    scene: (title, text) => {
+      if (interrupted.aborted) throw new StoryError("Interrupted");
+      console.log(`\n${++scenes}. ${title}\n${indent(wrap(text))}`);
+    },
+    claim: (what, holds, seen) => {
+      if (interrupted.aborted) throw new StoryError("Interrupted");
+      console.log(`   ${holds ? "✓" : "✗ NOT TRUE:"} ${what}: ${seen}`);
+      if (!holds) throw new StoryError(`Claim "${what}" is not true: ${seen}`);
+      claims++;
+    },
+    remark: (text) => console.log(indent(wrap(text))),
+    lines: (lines) => console.log(lines.map((line) => `     ${line}`).join("\n")),
+    get claims() {
+      return claims;
+    },
+  };
+}
+
+/** Columns as wide as their widest cell. */
+export function formatColumns(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => (row[index] ?? "").length)));
+  return rows.map((row) =>
+    widths
+      .map((width, index) => (row[index] ?? "").padEnd(width))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+function indent(lines: readonly string[]): string {
+  return lines.map((line) => `   ${line}`).join("\n");
+}
+
+function wrap(text: string): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/\s+/)) {
+    if (line !== "" && line.length + 1 + word.length > WIDTH) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}
