@@ -1,40 +1,29 @@
 /**
- * Berth's annotations of pods and namespaces (spec.md 2.1, 2.2), from text to checked values.
+ * Berth's annotations of pods and namespaces (spec.md 2.1, 2.2, Resolved A), from text to checked values.
  * Called per pod by selection; precedence between them is selection's, not this file's.
  * Effects: none.
  */
-import type { IfName } from "../cni/names.ts";
-import type { Ip } from "../net/ip.ts";
-import type { Prefix } from "../net/prefix.ts";
-import type { PoolNumber } from "./pool-number.ts";
+import type { z } from "zod";
+import { findClosest } from "../lib/closest.ts";
+import { describeValue } from "../lib/schema.ts";
+import { NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";
+import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
+import { decodeNetworkSelections, type NetworkSelection } from "./network-selection.ts";
+
+export const ANNOTATION_PREFIX = "ipam.vendor.io/";
+
+type Annotations = Readonly<Record<string, string>>;
+type PodAnnotation<K extends keyof typeof POD_ANNOTATIONS> = z.output<(typeof POD_ANNOTATIONS)[K]["schema"]>;
 
 /** Names in the order written; a family that was not named is absent, a list is never empty. */
-export interface FamilyNames {
-  readonly ipv4?: readonly string[] | undefined;
-  readonly ipv6?: readonly string[] | undefined;
-}
+export type FamilyNames = PodAnnotation<"ippool">;
 
-export interface NicSubnets extends FamilyNames {
-  readonly interface: IfName;
-}
+export type NicSubnets = PodAnnotation<"subnets">[number];
 
 /** Either every entry of the list has an `interface` or none has: then the index is the NIC's. */
-export interface NicPools extends FamilyNames {
-  readonly interface?: IfName | undefined;
-  readonly cleangateway: boolean;
-}
+export type NicPools = PodAnnotation<"ippools">[number];
 
-export interface AnnotatedRoute {
-  readonly dst: Prefix;
-  readonly gw: Ip;
-}
-
-/** One element of `k8s.v1.cni.cncf.io/networks`. */
-export interface NetworkSelection {
-  readonly namespace?: string | undefined;
-  readonly name: string;
-  readonly interface?: IfName | undefined;
-}
+export type AnnotatedRoute = PodAnnotation<"routes">[number];
 
 /** Pool names may be patterns (pattern.ts); subnet names may not. */
 export interface PodAnnotations {
@@ -43,35 +32,110 @@ export interface PodAnnotations {
   readonly ippool?: FamilyNames | undefined;
   readonly ippools?: readonly NicPools[] | undefined;
   readonly routes?: readonly AnnotatedRoute[] | undefined;
-  readonly defaultRouteNic?: IfName | undefined;
-  readonly ippoolIpNumber?: PoolNumber | undefined;
+  readonly defaultRouteNic?: PodAnnotation<"default-route-nic"> | undefined;
+  readonly ippoolIpNumber?: PodAnnotation<"ippool-ip-number"> | undefined;
   readonly ippoolReclaim?: boolean | undefined;
+  /** `k8s.v1.cni.cncf.io/networks`. */
   readonly networks?: readonly NetworkSelection[] | undefined;
   /** `v1.multus-cni.io/default-network`. */
   readonly defaultNetwork?: NetworkSelection | undefined;
 }
 
-export const ANNOTATION_PREFIX = "ipam.vendor.io/";
+function sourceOf(annotation: string): string {
+  return `annotation ${describeValue(annotation)}`;
+}
+
+/** A key of ours that means nothing here is a typing mistake or stands on the wrong object. */
+function refuseUnknown(
+  annotations: Annotations,
+  known: readonly string[],
+  elsewhere: readonly string[],
+  where: string,
+) {
+  for (const annotation of Object.keys(annotations)) {
+    if (!annotation.startsWith(ANNOTATION_PREFIX)) continue;
+    const key = annotation.slice(ANNOTATION_PREFIX.length);
+    if (known.includes(key)) continue;
+    const closest = findClosest(key, known);
+    const wanted = elsewhere.includes(key)
+      ? `it on a ${where}`
+      : closest === undefined
+        ? `one of ${known.map((name) => ANNOTATION_PREFIX + name).join(", ")}`
+        : `"${ANNOTATION_PREFIX}${closest}"`;
+    throw new ConfigError(sourceOf(annotation), [{ path: "", got: "an unknown annotation", wanted }]);
+  }
+}
+
+function readText(annotations: Annotations, annotation: string): string | undefined {
+  return Object.hasOwn(annotations, annotation) ? annotations[annotation] : undefined;
+}
+
+/** The value of one annotation; undefined when it is not there. */
+function readAnnotation<S extends z.ZodType>(
+  annotations: Annotations,
+  key: string,
+  { format, schema }: { readonly format: "JSON" | "text"; readonly schema: S },
+): z.output<S> | undefined {
+  const text = readText(annotations, ANNOTATION_PREFIX + key);
+  if (text === undefined) return undefined;
+  const decodeText = format === "JSON" ? decodeJsonConfig : decodeConfig;
+  return decodeText(schema, text, sourceOf(ANNOTATION_PREFIX + key));
+}
+
+const POD_KEYS = Object.keys(POD_ANNOTATIONS);
+const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS);
 
 /** Throws ConfigError whose source is `annotation "<key>"`. */
-export function decodePodAnnotations(_annotations: Readonly<Record<string, string>>): PodAnnotations {
-  throw new Error("decodePodAnnotations is under construction");
+export function decodePodAnnotations(annotations: Annotations): PodAnnotations {
+  refuseUnknown(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");
+  const read = <K extends keyof typeof POD_ANNOTATIONS>(key: K) =>
+    readAnnotation(annotations, key, POD_ANNOTATIONS[key]) as PodAnnotation<K> | undefined;
+  const networks = (annotation: string) =>
+    decodeNetworkSelections(readText(annotations, annotation) ?? "", sourceOf(annotation));
+  return {
+    subnet: read("subnet"),
+    subnets: read("subnets"),
+    ippool: read("ippool"),
+    ippools: read("ippools"),
+    routes: read("routes"),
+    defaultRouteNic: read("default-route-nic"),
+    ippoolIpNumber: read("ippool-ip-number"),
+    ippoolReclaim: read("ippool-reclaim"),
+    networks: networks("k8s.v1.cni.cncf.io/networks"),
+    defaultNetwork: networks("v1.multus-cni.io/default-network")?.[0],
+  };
 }
 
 /** The pools that a namespace gives to its pods. Throws ConfigError. */
-export function decodeNamespaceAnnotations(_annotations: Readonly<Record<string, string>>): FamilyNames {
-  throw new Error("decodeNamespaceAnnotations is under construction");
+export function decodeNamespaceAnnotations(annotations: Annotations): FamilyNames {
+  refuseUnknown(annotations, NAMESPACE_KEYS, POD_KEYS, "pod");
+  return {
+    ipv4: readAnnotation(annotations, "default-ipv4-ippool", NAMESPACE_ANNOTATIONS["default-ipv4-ippool"]),
+    ipv6: readAnnotation(annotations, "default-ipv6-ippool", NAMESPACE_ANNOTATIONS["default-ipv6-ippool"]),
+  };
+}
+
+export interface FamilyRules {
+  readonly enableIPv4: boolean;
+  readonly enableIPv6: boolean;
+  readonly allowSingleFamily: boolean;
 }
 
 /**
  * Throws ConfigError unless `entry` names every enabled family, or one enabled family where `allowSingleFamily` is set.
  * `path` is the entry's place in the annotation: "" or `[1]`.
  */
-export function requireFamilies(
-  _annotation: string,
-  _path: string,
-  _entry: FamilyNames,
-  _families: { readonly enableIPv4: boolean; readonly enableIPv6: boolean; readonly allowSingleFamily: boolean },
-): void {
-  throw new Error("requireFamilies is under construction");
+export function requireFamilies(annotation: string, path: string, entry: FamilyNames, rules: FamilyRules): void {
+  const families = [
+    { key: "ipv4", setting: "enableIPv4", enabled: rules.enableIPv4, names: entry.ipv4 },
+    { key: "ipv6", setting: "enableIPv6", enabled: rules.enableIPv6, names: entry.ipv6 },
+  ].filter(({ enabled }) => enabled);
+  const missing = families.filter(({ names }) => names === undefined);
+  const suffices = rules.allowSingleFamily && missing.length < families.length;
+  const [first] = missing;
+  if (first === undefined || suffices) return;
+  const fieldOf = (key: string) => (path === "" ? key : `${path}.${key}`);
+  const reasons = missing.map(({ key, setting }) => `field "${fieldOf(key)}" is required because ${setting} is true`);
+  const mismatch = { path: fieldOf(first.key), got: "nothing", wanted: "a list of names" };
+  throw new ConfigError(sourceOf(annotation), [mismatch], reasons.join(rules.allowSingleFamily ? ", or " : "; "));
 }

@@ -1,42 +1,143 @@
 /**
- * The coordinator's settings, from a network definition or the resource Coordinator (spec.md 2.3, Resolved D).
- * Each source decodes to what it says; {@link resolveCoordinatorConf} lays them over one another and the defaults.
+ * The keys of the coordinator's configuration, in a network definition or the resource Coordinator (spec.md 2.3, Resolved D).
+ * Each source decodes to what it says; coordinator-settings.ts lays them over one another.
  * Effects: none.
  */
-import type { IfName } from "../cni/names.ts";
-import type { Prefix } from "../net/prefix.ts";
+import { z } from "zod";
+import { parseIfName } from "../cni/names.ts";
+import { parsedText, wholeNumber } from "../lib/schema.ts";
+import { decodeConfig } from "./config-error.ts";
+import { type CoordinatorSettings, DEFAULT_COORDINATOR_CONF, LOG_LEVELS } from "./coordinator-settings.ts";
+import { positiveDuration } from "./duration.ts";
+import { ifName, prefixOrIp } from "./fields.ts";
+import { MAX_DETECT_RETRY, MAX_ROUTE_TABLE, POD_TABLES_FIRST, POD_TABLES_LAST } from "./limits.ts";
 
-export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal";
+/** Where log files must lie: definitions are written by tenants, the writer is root. */
+export const LOG_DIRECTORY = "/var/log/vendor/";
 
-export interface DetectOptions {
-  /** Gateway: requests sent before it counts as unreachable. */
-  readonly retry: number;
-  /** Gateway: between two requests. */
-  readonly intervalMs: number;
-  /** Gateway: how long each answer is awaited. */
-  readonly timeoutMs: number;
-  /** Conflict: the time over which probes are spread; silence is judged at its end. */
-  readonly windowMs: number;
-  readonly onConflict: "fail" | "next";
+/** Resolves `.` and `..` as text. Undefined outside {@link LOG_DIRECTORY}; links are the writer's to refuse. */
+function parseLogFile(text: string): string | undefined {
+  if (!text.startsWith("/") || /\p{Cc}/u.test(text)) return undefined;
+  const parts: string[] = [];
+  for (const part of text.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  const path = `/${parts.join("/")}`;
+  return path.startsWith(LOG_DIRECTORY) ? path : undefined;
 }
 
-export interface CoordinatorConf {
-  readonly mode: "auto" | "underlay" | "overlay" | "disable";
-  readonly tunePodRoutes: boolean;
-  /** "" keeps the default route where it is. */
-  readonly podDefaultRouteNic: IfName | "";
-  readonly podDefaultCniNic: IfName;
-  readonly detectGateway: boolean;
-  readonly detectIPConflict: boolean;
-  /** Two octets as `0a:1b`; "" leaves the MAC alone. */
-  readonly podMACPrefix: string;
-  readonly overlayPodCIDR: readonly Prefix[];
-  readonly serviceCIDR: readonly Prefix[];
-  readonly hijackCIDR: readonly Prefix[];
-  readonly hostRuleTable: number;
-  /** -1 leaves the sysctl alone. */
-  readonly hostRPFilter: -1 | 0 | 1 | 2;
-  readonly serviceSnat: "auto" | "on" | "off";
-  readonly detectOptions: DetectOptions;
-  readonly logOptions: { readonly logLevel: LogLevel; readonly logFile: string };
+/** Two octets; the multicast bit is the lowest of the first. */
+function parseMacPrefix(text: string): string | undefined {
+  const prefix = text.toLowerCase();
+  return prefix === "" || /^[0-9a-f][02468ace]:[0-9a-f]{2}$/.test(prefix) ? prefix : undefined;
+}
+
+const MAC_PREFIX_FORM = 'two octets such as "0a:1b" with the multicast bit 0 (the first octet is even), or ""';
+
+const ROUTE_TABLE_FORM =
+  `a routing table from 1 to 252 or from 256 to ${MAX_ROUTE_TABLE}, ` +
+  `not ${POD_TABLES_FIRST} to ${POD_TABLES_LAST} (Berth's own inside pods)`;
+
+/** 253 to 255 are the kernel's default, main and local. */
+function isFreeTable(table: number): boolean {
+  const isKernels = table >= 253 && table <= 255;
+  const isPods = table >= POD_TABLES_FIRST && table <= POD_TABLES_LAST;
+  return !isKernels && !isPods;
+}
+
+const mode = z.enum(["auto", "underlay", "overlay", "disable", "disabled"]);
+
+/** Reports two spellings of one setting that differ; gives the one that is there. */
+function eitherOf<T>(context: z.RefinementCtx, [name, value]: [string, T], [alias, other]: [string, T]): T {
+  if (value !== undefined && other !== undefined && value !== other) {
+    context.addIssue({ code: "custom", path: [alias], message: `${value} as "${name}" says, or only one of the two` });
+  }
+  return value ?? other;
+}
+
+const detectOptions = z
+  .strictObject({
+    retry: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "Gateway: requests sent.", default: 3 }),
+    retries: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "The same as `retry`." }),
+    interval: positiveDuration.meta({ description: "Gateway: time between two requests.", default: "1s" }),
+    timeout: positiveDuration.meta({ description: "Gateway: time to wait for each answer.", default: "1s" }),
+    window: positiveDuration.meta({ description: "Conflict: time over which probes are spread.", default: "200ms" }),
+    onConflict: z.enum(["fail", "next"]).meta({
+      description: "Conflict: refuse the pod, or take the next address within the same ADD.",
+      default: "fail",
+    }),
+  })
+  .partial()
+  .transform(({ retry, retries, interval, timeout, window, onConflict }, context) => ({
+    retry: eitherOf(context, ["retry", retry], ["retries", retries]),
+    intervalMs: interval,
+    timeoutMs: timeout,
+    windowMs: window,
+    onConflict,
+  }));
+
+const logOptions = z
+  .strictObject({
+    logLevel: z.enum(LOG_LEVELS).meta({ description: "Least level that is written.", default: "debug" }),
+    logFile: parsedText(parseLogFile, `a path inside ${LOG_DIRECTORY}`).meta({
+      description: `File inside \`${LOG_DIRECTORY}\`, no symbolic link.`,
+      default: DEFAULT_COORDINATOR_CONF.logOptions.logFile,
+    }),
+  })
+  .partial();
+
+/** The keys of a coordinator entry, all optional; the resource Coordinator has the same and its own. */
+export const coordinatorKeys = z
+  .strictObject({
+    type: z.literal("coordinator").meta({ description: "Plugin name.", default: "coordinator" }),
+    mode: mode.meta({ description: "Operating mode; `disabled` is `disable`.", default: "auto" }),
+    tune_mode: mode.meta({ description: "The same as `mode`, with a warning." }),
+    tunePodRoutes: z.boolean().meta({ description: "Tune the routes of a pod with several NICs.", default: true }),
+    podDefaultRouteNic: parsedText(
+      (text) => (text === "" ? "" : parseIfName(text)),
+      'an interface name, or "" for the first NIC',
+    ).meta({ description: "NIC that carries the pod's default route; empty: the first keeps it.", default: "" }),
+    podDefaultCniNic: ifName.meta({ description: "Name of the pod's first NIC.", default: "eth0" }),
+    detectGateway: z.boolean().meta({ description: "An unreachable gateway prevents the pod.", default: false }),
+    detectIPConflict: z.boolean().meta({ description: "An address conflict prevents the pod.", default: false }),
+    podMACPrefix: parsedText(parseMacPrefix, MAC_PREFIX_FORM).meta({
+      description: "First two octets of the pods' MAC addresses; empty: left alone.",
+      default: "",
+    }),
+    overlayPodCIDR: z
+      .array(prefixOrIp)
+      .meta({ description: "Cluster pod networks; collected when empty.", default: [] }),
+    serviceCIDR: z.array(prefixOrIp).meta({ description: "Service networks; collected when empty.", default: [] }),
+    hijackCIDR: z.array(prefixOrIp).meta({ description: "Networks reached through the host.", default: [] }),
+    hostRuleTable: wholeNumber(1, MAX_ROUTE_TABLE)
+      .refine(isFreeTable, { error: ROUTE_TABLE_FORM })
+      .meta({ description: "Host's routing table for the pods' addresses.", default: 500 }),
+    hostRPFilter: z
+      .literal([-1, 0, 1, 2])
+      .meta({ description: "`rp_filter` of interfaces that carry pod traffic; -1 leaves it alone.", default: 0 }),
+    serviceSnat: z
+      .enum(["auto", "on", "off"])
+      .meta({ description: "Masquerade of service connections that leave the node.", default: "auto" }),
+    detectOptions: detectOptions.meta({ description: "Settings of both detections." }),
+    logOptions: logOptions.meta({ description: "The plugin's log." }),
+  })
+  .partial();
+
+const TUNE_MODE_WARNING = 'Key "tune_mode" is an alias; write "mode" instead';
+
+/** Folds the aliases; see {@link CoordinatorSettings}. */
+export function settingsOf(keys: z.output<typeof coordinatorKeys>, context: z.RefinementCtx): CoordinatorSettings {
+  const { type: _, tune_mode, ...settings } = keys;
+  const spelled = (value: typeof keys.mode) => (value === "disabled" ? "disable" : value);
+  return {
+    ...settings,
+    mode: eitherOf(context, ["mode", spelled(settings.mode)], ["tune_mode", spelled(tune_mode)]),
+    warnings: tune_mode === undefined ? [] : [TUNE_MODE_WARNING],
+  };
+}
+
+/** Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError. */
+export function decodeCoordinatorConf(value: unknown, source: string): CoordinatorSettings {
+  return decodeConfig(coordinatorKeys.transform(settingsOf), value, source);
 }

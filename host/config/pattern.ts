@@ -9,7 +9,80 @@ export function isPattern(text: string): boolean {
   return /[*?[\]]/.test(text);
 }
 
-/** Whether the whole name matches; a plain name matches itself. */
-export function matchPattern(_pattern: string, _name: string): boolean {
-  throw new Error("matchPattern is under construction");
+/** One step of a pattern: any text, or one character of which `accepts` judges. */
+type Step = "*" | ((character: string) => boolean);
+
+const CLASS = /^\[(!?)([^[\]]+)\]/;
+
+/** Judges one character by the inside of `[..]`: characters and ranges; a `-` at an end is itself. */
+function classOf(inside: string, negated: boolean): Step | undefined {
+  const ranges: [first: string, last: string][] = [];
+  for (let at = 0; at < inside.length; ) {
+    const first = inside.charAt(at);
+    const isRange = inside.charAt(at + 1) === "-" && at + 2 < inside.length;
+    const last = isRange ? inside.charAt(at + 2) : first;
+    if (last < first) return undefined;
+    ranges.push([first, last]);
+    at += isRange ? 3 : 1;
+  }
+  return (character) => ranges.some(([first, last]) => first <= character && character <= last) !== negated;
+}
+
+/** The steps of a pattern; undefined when a bracket stands alone, is empty, or holds a range that runs backwards. */
+function parsePattern(pattern: string): Step[] | undefined {
+  const steps: Step[] = [];
+  for (let rest = pattern; rest !== ""; ) {
+    const [text, not, inside] = CLASS.exec(rest) ?? [rest.charAt(0)];
+    const step = inside === undefined ? stepOf(text) : classOf(inside, not === "!");
+    if (step === undefined) return undefined;
+    steps.push(step);
+    rest = rest.slice(text.length);
+  }
+  return steps;
+}
+
+function stepOf(text: string): Step | undefined {
+  if (text === "*") return "*";
+  if (text === "?") return () => true;
+  return text === "[" || text === "]" ? undefined : (character) => character === text;
+}
+
+/** Whether the text is a well-formed pattern; a plain name is one. */
+export function isWellFormedPattern(text: string): boolean {
+  return parsePattern(text) !== undefined;
+}
+
+/** Whether the whole name matches; a plain name matches itself, a malformed pattern nothing. */
+export function matchPattern(pattern: string, name: string): boolean {
+  return compilePattern(pattern)(name);
+}
+
+/** {@link matchPattern} for many names: at most pattern times name steps, whatever they hold. */
+export function compilePattern(pattern: string): (name: string) => boolean {
+  const steps = parsePattern(pattern);
+  if (steps === undefined) return () => false;
+  return (name) => matchSteps(steps, name);
+}
+
+/** Goes back to the latest `*` only: an earlier one could not help. */
+function matchSteps(steps: readonly Step[], name: string): boolean {
+  let step = 0;
+  let star = -1;
+  let starAt = 0;
+  for (let at = 0; at < name.length; ) {
+    const current = steps[step];
+    if (current === "*") {
+      star = step++;
+      starAt = at;
+    } else if (current?.(name.charAt(at))) {
+      step++;
+      at++;
+    } else if (star >= 0) {
+      step = star + 1;
+      at = ++starAt;
+    } else {
+      return false;
+    }
+  }
+  return steps.slice(step).every((remaining) => remaining === "*");
 }

@@ -1,38 +1,57 @@
 /**
  * The service's own settings: key `conf.yml` of the ConfigMap `vendor-conf` (spec.md, Resolved C).
- * Called by whoever watches that ConfigMap or reads it from a file.
+ * Called by whoever watches that ConfigMap or reads it from a file; they keep the last good settings.
  * Effects: none.
  */
+import { z } from "zod";
+import { wholeNumber } from "../lib/schema.ts";
+import { decodeConfig } from "./config-error.ts";
+import { duration, positiveDuration } from "./duration.ts";
 
-export interface VendorConf {
-  readonly enableIPv4: boolean;
-  readonly enableIPv6: boolean;
-  readonly allowSingleFamily: boolean;
-  readonly enableSubnet: boolean;
-  readonly enableStatefulSet: boolean;
-  readonly enableKubevirt: boolean;
-  readonly allocationCooldownMs: number;
-  readonly garbageCollection: { readonly intervalMs: number; readonly graceMs: number; readonly nodeLostMs: number };
-  readonly maxGeneratedPoolSize: number;
-  /** 0 is no limit. */
-  readonly maxGeneratedAddressesPerNamespace: number;
+const garbageCollection = z
+  .strictObject({
+    interval: positiveDuration.prefault("5m").meta({ description: "Time between two sweeps." }),
+    grace: duration.prefault("60s").meta({ description: "Age before a lost record counts as a leak." }),
+    nodeLost: duration
+      .prefault("10m")
+      .meta({ description: "Silence on the segment after which the addresses of a lost node are freed." }),
+  })
+  .transform(({ interval, grace, nodeLost }) => ({ intervalMs: interval, graceMs: grace, nodeLostMs: nodeLost }));
+
+/** The keys of `conf.yml`. */
+export const vendorConfSchema = z
+  .strictObject({
+    enableIPv4: z.boolean().default(true).meta({ description: "Pods get IPv4 addresses." }),
+    enableIPv6: z.boolean().default(true).meta({ description: "Pods get IPv6 addresses." }),
+    allowSingleFamily: z
+      .boolean()
+      .default(false)
+      .meta({ description: "A pod annotation may name one of two enabled families." }),
+    enableSubnet: z.boolean().default(true).meta({ description: "Subnets and their annotations have effect." }),
+    enableStatefulSet: z.boolean().default(true).meta({ description: "A StatefulSet pod keeps its addresses." }),
+    enableKubevirt: z.boolean().default(true).meta({ description: "A virtual machine keeps its addresses." }),
+    allocationCooldown: duration
+      .prefault("30s")
+      .meta({ description: "Time for which a released address is not handed out again." }),
+    garbageCollection: garbageCollection.prefault({}).meta({ description: "Collection of leaked addresses." }),
+    maxGeneratedPoolSize: wholeNumber(1).default(1_024).meta({ description: "Addresses of one generated pool." }),
+    maxGeneratedAddressesPerNamespace: wholeNumber(0)
+      .default(0)
+      .meta({ description: "Addresses of all generated pools of one namespace; 0 is no limit." }),
+  })
+  .check(({ value, issues }) => {
+    if (value.enableIPv4 || value.enableIPv6) return;
+    const message = 'true here or for "enableIPv6": pods need one family';
+    issues.push({ code: "custom", path: ["enableIPv4"], message, input: value });
+  })
+  .transform(({ allocationCooldown, ...rest }) => ({ ...rest, allocationCooldownMs: allocationCooldown }));
+
+export type VendorConf = Readonly<z.output<typeof vendorConfSchema>>;
+
+/** `value` is the parsed YAML; nothing at all means the defaults. Throws ConfigError. */
+export function decodeVendorConf(value: unknown, source: string): VendorConf {
+  return decodeConfig(vendorConfSchema, value ?? {}, source);
 }
 
 /** What holds without a ConfigMap. */
-export const DEFAULT_VENDOR_CONF: VendorConf = {
-  enableIPv4: true,
-  enableIPv6: true,
-  allowSingleFamily: false,
-  enableSubnet: true,
-  enableStatefulSet: true,
-  enableKubevirt: true,
-  allocationCooldownMs: 30_000,
-  garbageCollection: { intervalMs: 300_000, graceMs: 60_000, nodeLostMs: 600_000 },
-  maxGeneratedPoolSize: 1_024,
-  maxGeneratedAddressesPerNamespace: 0,
-};
-
-/** `value` is the parsed YAML; nothing at all means the defaults. Throws ConfigError. */
-export function decodeVendorConf(_value: unknown, _source: string): VendorConf {
-  throw new Error("decodeVendorConf is under construction");
-}
+export const DEFAULT_VENDOR_CONF: VendorConf = decodeVendorConf({}, "defaults");

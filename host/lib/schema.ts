@@ -71,7 +71,7 @@ function messageOf(issue: z.core.$ZodRawIssue): string {
     case "invalid_type":
       return TYPE_PHRASES[issue.expected] ?? issue.expected;
     case "invalid_value":
-      return issue.values.map(describeValue).join(" or ");
+      return `${issue.values.length > 1 ? "one of " : ""}${issue.values.map(describeValue).join(", ")}`;
     case "too_small":
       return limitPhrase(issue.origin, "at least", issue.minimum);
     case "too_big":

@@ -34,7 +34,7 @@ describe("decode says where, what was found and what is wanted", () => {
     [{ name: "x", size: 1.5 }, 'field "size": found 1.5, want a whole number from 1 to 9'],
     [{ name: "x", size: 0 }, 'field "size": found 0, want a whole number from 1 to 9'],
     [{ name: "x", size: 10 }, 'field "size": found 10, want a whole number from 1 to 9'],
-    [{ name: "x", mode: "auto" }, 'field "mode": found "auto", want "on" or "off"'],
+    [{ name: "x", mode: "auto" }, 'field "mode": found "auto", want one of "on", "off"'],
     [{ name: "x", list: [] }, 'field "list": found an empty list, want a list of at least 1 entry'],
     [{ name: "x", list: [1] }, 'field "list[0]": found 1, want an object'],
     [{ name: "x", list: [{ ipv4: "yes" }] }, 'field "list[0].ipv4": found "yes", want true or false'],

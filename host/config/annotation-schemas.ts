@@ -1,0 +1,95 @@
+/**
+ * The schema of each annotation under `ipam.vendor.io/`: the decoder's rules and the reference page's text.
+ * Called by annotations.ts and by the page's generator.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { parsedText } from "../lib/schema.ts";
+import { formatPrefix } from "../net/prefix.ts";
+import { findRepeated, ifName, nameOrPattern, nonEmptyList, objectName, route } from "./fields.ts";
+import { POOL_NUMBER_FORM, parsePoolNumber } from "./pool-number.ts";
+
+function families(entry: typeof objectName | typeof nameOrPattern, what: string) {
+  return {
+    ipv4: nonEmptyList(entry)
+      .optional()
+      .meta({ description: `${what} for IPv4; required when \`enableIPv4\` is true.` }),
+    ipv6: nonEmptyList(entry)
+      .optional()
+      .meta({ description: `${what} for IPv6; required when \`enableIPv6\` is true.` }),
+  };
+}
+
+const subnetFamilies = families(objectName, "Subnets");
+const poolFamilies = families(nameOrPattern, "Pools, or patterns of their names, tried in this order,");
+
+function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field: string) {
+  return ({ value, issues }: z.core.ParsePayload<T[]>) => {
+    const keyed = value.map((entry, index) => ({ index, key: keyOf(entry) })).filter(({ key }) => key !== undefined);
+    const repeated = findRepeated(keyed, ({ key }) => key ?? "");
+    if (repeated === undefined) return;
+    const [before, again] = repeated.map((at) => keyed[at]?.index);
+    const message = `another one than entry [${before}] has`;
+    issues.push({ code: "custom", path: [again ?? 0, field], message, input: value });
+  };
+}
+
+const nicSubnets = nonEmptyList(
+  z.strictObject({ interface: ifName.meta({ description: "NIC to which the entry applies." }), ...subnetFamilies }),
+).check(refuseRepeated((entry) => entry.interface, "interface"));
+
+const nicPools = nonEmptyList(
+  z.strictObject({
+    interface: ifName.optional().meta({
+      description: "NIC to which the entry applies. All entries have it or none: then the order is that of the NICs.",
+    }),
+    ...poolFamilies,
+    cleangateway: z.boolean().default(false).meta({ description: "The NIC gets no route through a pool's gateway." }),
+  }),
+)
+  .check(refuseRepeated((entry) => entry.interface, "interface"))
+  .check(({ value, issues }) => {
+    const withNic = value.findIndex((entry) => entry.interface !== undefined);
+    const without = value.findIndex((entry) => entry.interface === undefined);
+    if (withNic < 0 || without < 0) return;
+    const message = `an interface in every entry, as entry [${withNic}] has one, or in none`;
+    issues.push({ code: "custom", path: [without, "interface"], message, input: value });
+  });
+
+const routes = nonEmptyList(route).check(refuseRepeated((entry) => formatPrefix(entry.dst), "dst"));
+
+/** On pods. `JSON` is JSON text inside the annotation, `text` the text itself. */
+export const POD_ANNOTATIONS = {
+  subnet: {
+    format: "JSON",
+    schema: z.strictObject(subnetFamilies),
+    meaning: "Subnets from which pools are generated, for every NIC of the pod.",
+  },
+  subnets: { format: "JSON", schema: nicSubnets, meaning: "The same, NIC by NIC." },
+  ippool: { format: "JSON", schema: z.strictObject(poolFamilies), meaning: "Pools, for every NIC of the pod." },
+  ippools: { format: "JSON", schema: nicPools, meaning: "The same, NIC by NIC." },
+  routes: {
+    format: "JSON",
+    schema: routes,
+    meaning: "Additional routes; each goes to the NIC whose network contains its `gw`.",
+  },
+  "default-route-nic": { format: "text", schema: ifName, meaning: "NIC that carries the pod's default route." },
+  "ippool-ip-number": {
+    format: "text",
+    schema: parsedText(parsePoolNumber, POOL_NUMBER_FORM),
+    meaning: 'Addresses of a generated pool: `"N"`, or `"+N"` for the replicas and N more. Default `+1`.',
+  },
+  "ippool-reclaim": {
+    format: "text",
+    schema: z.enum(["true", "false"]).transform((text) => text === "true"),
+    meaning: "Whether a generated pool goes with its workload. Default `true`.",
+  },
+} as const;
+
+const poolNames = nonEmptyList(nameOrPattern);
+
+/** On namespaces. */
+export const NAMESPACE_ANNOTATIONS = {
+  "default-ipv4-ippool": { format: "JSON", schema: poolNames, meaning: "IPv4 pools of the pods in this namespace." },
+  "default-ipv6-ippool": { format: "JSON", schema: poolNames, meaning: "IPv6 pools of the pods in this namespace." },
+} as const;

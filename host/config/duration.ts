@@ -1,0 +1,43 @@
+/**
+ * Durations as people write them: `30s`, `200ms`, `1h30m`.
+ * Called by the schemas of this folder and of the resources.
+ * Effects: none.
+ */
+import { parsedText } from "../lib/schema.ts";
+
+/** What {@link parseDuration} accepts, for error texts. */
+export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m"';
+
+/** Units from long to short; each at most once and in this order. */
+const DURATION = /^(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?$/;
+const UNIT_MS = [3_600_000, 60_000, 1_000, 1];
+
+/** The milliseconds that the text stands for. Undefined when it is no duration or no safe integer. */
+export function parseDuration(text: string): number | undefined {
+  const match = DURATION.exec(text);
+  if (match === null || text === "") return undefined;
+  const ms = UNIT_MS.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit, 0);
+  return Number.isSafeInteger(ms) ? ms : undefined;
+}
+
+/** The shortest text with the same meaning: `90000` is `1m30s`. */
+export function formatDuration(ms: number): string {
+  const units = ["h", "m", "s", "ms"];
+  let rest = ms;
+  let text = "";
+  for (const [index, unitMs] of UNIT_MS.entries()) {
+    const count = Math.floor(rest / unitMs);
+    rest -= count * unitMs;
+    if (count > 0) text += `${count}${units[index]}`;
+  }
+  return text === "" ? "0s" : text;
+}
+
+/** A duration of 0 or more, in milliseconds. */
+export const duration = parsedText(parseDuration, DURATION_FORM);
+
+/** A duration longer than 0, in milliseconds. */
+export const positiveDuration = parsedText(
+  (text) => parseDuration(text) || undefined,
+  `${DURATION_FORM}, longer than 0`,
+);

@@ -1,0 +1,37 @@
+/**
+ * `k8s.v1.cni.cncf.io/networks`: which networks a pod attaches beside its first
+ * (Kubernetes Network Custom Resource Definition De-facto Standard, section 4.1).
+ * Called by the annotations; keys of the JSON form that Berth does not read are Multus's to judge.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { describeValue, parsedText } from "../lib/schema.ts";
+import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
+import { ifName, isDnsLabel, objectName } from "./fields.ts";
+
+const networkSelection = z.object({
+  namespace: parsedText((text) => (isDnsLabel(text) ? text : undefined), "the name of a namespace").optional(),
+  name: objectName,
+  interface: ifName.optional(),
+});
+
+export type NetworkSelection = Readonly<z.output<typeof networkSelection>>;
+
+const networkSelections = z.array(networkSelection);
+
+/** `[namespace/]name[@interface]`. */
+const SHORT_FORM = /^(?:(?<namespace>[^/@]+)\/)?(?<name>[^/@]+)(?:@(?<interface>[^/@]+))?$/;
+
+function splitShortForm(item: string, source: string): object {
+  const groups = SHORT_FORM.exec(item.trim())?.groups;
+  if (groups !== undefined) return groups;
+  throw new ConfigError(source, [{ path: "", got: describeValue(item), wanted: "[namespace/]name[@interface]" }]);
+}
+
+/** Reads the comma list or the JSON list; undefined for a blank text. Throws ConfigError. */
+export function decodeNetworkSelections(text: string, source: string): NetworkSelection[] | undefined {
+  if (text.trim() === "") return undefined;
+  if (/[[{"]/.test(text)) return decodeJsonConfig(networkSelections, text, source);
+  const items = text.split(",").map((item) => splitShortForm(item, source));
+  return decodeConfig(networkSelections, items, source);
+}
