@@ -116,14 +116,20 @@ static int connect_to(const char *path, int64_t wait_ms) {
     return -1;
 }
 
-/* NULL when all was sent, or when the server stopped listening: its answer may be there all the same. */
+static bool has_input(int fd) {
+    char byte;
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* NULL when all was sent, or when no more need be: the server has answered early, or listens no longer. */
 static const char *send_all(int fd, const struct http_request *request, int64_t deadline_ms) {
     for (size_t sent = 0; sent < request->length;) {
         ssize_t count = send(fd, request->bytes + sent, request->length - sent, MSG_NOSIGNAL);
         if (count >= 0) {
             sent += (size_t)count;
         } else if (errno == EAGAIN) {
-            if (io_wait(fd, POLLOUT, deadline_ms) != 0) return "did not read the request within the time limit";
+            if (io_wait(fd, POLLIN | POLLOUT, deadline_ms) != 0) return "did not read the request within the time limit";
+            if (has_input(fd)) return NULL;
         } else if (errno != EINTR) {
             return NULL;
         }

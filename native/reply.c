@@ -78,7 +78,7 @@ void print_line(const char *piece, ...) {
     struct text text = {.start = line, .capacity = sizeof line - 1};
     va_list pieces;
     va_start(pieces, piece);
-    for (; piece != NULL; piece = va_arg(pieces, const char *)) text_add_json(&text, piece);
+    for (; piece != NULL; piece = va_arg(pieces, const char *)) text_add_plain(&text, piece);
     va_end(pieces);
     text.capacity = sizeof line;
     text_add(&text, "\n");

@@ -23,7 +23,7 @@ __attribute__((noreturn)) void reply_versions(void);
 /* Prints a checked body on stdout; exits with `exit_code`, or with 1 when nobody takes the body. */
 __attribute__((noreturn)) void reply_body(const char *body, size_t length, int exit_code);
 
-/* Prints the pieces up to NULL as one line on stderr, escaped as text_add_json does. */
+/* Prints the pieces up to NULL as one line on stderr, as text_add_plain shows them. */
 __attribute__((sentinel)) void print_line(const char *piece, ...);
 
 /* What the shim is and speaks, on stderr. */

@@ -23,22 +23,33 @@ void text_add_number(struct text *text, uint64_t number) {
     text_add_bytes(text, digits + at, sizeof digits - at);
 }
 
-void text_add_json(struct text *text, const char *string) {
+static void add_visible(struct text *text, const char *string, const char *backslash, const char *quote) {
     static const char hex[] = "0123456789abcdef";
-    size_t length = strlen(string);
+    size_t length = strnlen(string, TEXT_QUOTE_LIMIT + 1);
     bool cut = length > TEXT_QUOTE_LIMIT;
     if (cut) length = TEXT_QUOTE_LIMIT;
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)string[i];
-        if (byte == '"' || byte == '\\') {
-            text_add_bytes(text, (char[]){'\\', (char)byte}, 2);
+        if (byte == '\\') {
+            text_add(text, backslash);
+        } else if (byte == '"') {
+            text_add(text, quote);
         } else if (byte >= 0x20 && byte < 0x7f) {
             text_add_bytes(text, string + i, 1);
         } else {
-            text_add_bytes(text, (char[]){'\\', '\\', 'x', hex[byte >> 4], hex[byte & 15]}, 5);
+            text_add(text, backslash);
+            text_add_bytes(text, (char[]){'x', hex[byte >> 4], hex[byte & 15]}, 3);
         }
     }
     if (cut) text_add(text, "...");
+}
+
+void text_add_plain(struct text *text, const char *string) {
+    add_visible(text, string, "\\", "\"");
+}
+
+void text_add_json(struct text *text, const char *string) {
+    add_visible(text, string, "\\\\", "\\\"");
 }
 
 bool text_parse_seconds(const char *string, int64_t *milliseconds) {

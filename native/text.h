@@ -21,10 +21,11 @@ void text_add(struct text *text, const char *string);
 void text_add_number(struct text *text, uint64_t number);
 
 /*
- * Adds `string` as the inside of a JSON string. Bytes that are not printable ASCII appear as \xNN, visibly;
- * of a string longer than TEXT_QUOTE_LIMIT bytes the beginning, then "...".
+ * Adds `string` as a line for people (text_add_plain) or as the inside of a JSON string (text_add_json). Bytes that are not
+ * printable ASCII appear as \xNN, visibly; of a string longer than TEXT_QUOTE_LIMIT bytes the beginning, then "...".
  */
 #define TEXT_QUOTE_LIMIT 1024
+void text_add_plain(struct text *text, const char *string);
 void text_add_json(struct text *text, const char *string);
 
 /*
