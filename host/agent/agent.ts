@@ -86,9 +86,9 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
 
   const readiness = (): Readiness => readinessOf(directory);
   const node = nodeOf(options);
-  const ipam = createIpamPlugin({ catalogue, registry, node, nowMs: monotonicMs, log, readiness });
+  const tools = { catalogue, registry, node, nowMs: monotonicMs, log, readiness };
   const plugins = {
-    berth: ipam,
+    berth: createIpamPlugin(tools),
     coordinator: createAbsentPlugin("coordinator"),
     ifacer: createAbsentPlugin("ifacer"),
   };
@@ -100,7 +100,7 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const server = await listenOnSocket({
     path: options.socketPath,
     dispatch,
-    inspect: createInspector({ catalogue, registry, spool, readiness, version: options.version }),
+    inspect: createInspector({ ...tools, spool, version: options.version }),
     beforeAdd: async () => {
       directory.settle();
       await spool.drain();

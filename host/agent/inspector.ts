@@ -1,22 +1,21 @@
 /**
- * What people and tools may ask the agent: GET /v1/health, /v1/pools, /v1/allocations.
+ * What people and tools may ask the agent: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain.
  * Called by the socket server; answers are JSON and change nothing.
  * Effects: reads the registry.
  */
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
-import type { Allocation, ListCursor, Registry, UsageCount } from "../registry/registry.ts";
+import type { Allocation, ListCursor, UsageCount } from "../registry/registry.ts";
 import { type Answer, answerError, answerJson } from "./answer.ts";
-import type { Catalogue } from "./ipam/catalogue.ts";
+import type { IpamTools } from "./ipam/add.ts";
+import { explainPod, type Question } from "./ipam/explain.ts";
 import type { Readiness } from "./ipam/plugin.ts";
 import { MAX_PAGE } from "./limits.ts";
 import type { Spool } from "./spool.ts";
 
 export type Inspector = (method: string, url: string) => Promise<Answer>;
 
-export interface InspectorOptions {
-  readonly catalogue: Catalogue;
-  readonly registry: Registry;
+export interface InspectorOptions extends IpamTools {
   readonly spool: Spool;
   readonly readiness: () => Readiness;
   readonly version: string;
@@ -27,6 +26,7 @@ export function createInspector(options: InspectorOptions): Inspector {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => describePools(options),
     "/v1/allocations": (query) => describeAllocations(options, query),
+    "/v1/explain": async (query) => answerJson({ explanation: await explainPod(options, questionOf(query)) }),
   };
   return async (method, url) => {
     const { pathname, searchParams } = new URL(url, "http://berth");
@@ -40,6 +40,16 @@ export function createInspector(options: InspectorOptions): Inspector {
     } catch (error) {
       return answerError(error, "");
     }
+  };
+}
+
+function questionOf(query: URLSearchParams): Question {
+  const value = (key: string, absent: string): string => query.get(key) ?? absent;
+  return {
+    namespace: value("namespace", "default"),
+    pod: value("pod", ""),
+    ifName: value("interface", "eth0"),
+    network: value("network", ""),
   };
 }
 

@@ -4,7 +4,6 @@
  * Effects: those of claim-addresses.ts.
  */
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
-import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import type { Selection, Subject } from "../../ipam/model.ts";
 import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
@@ -12,11 +11,11 @@ import { selectPools } from "../../ipam/selection.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Prefix } from "../../net/prefix.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
-import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Addition } from "../plugin.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { claimAddresses } from "./claim-addresses.ts";
-import { identifyPod, type PodIdentity } from "./pod-identity.ts";
+import { identifyRequest } from "./pod-identity.ts";
+import { describeSubject } from "./subject.ts";
 
 export interface IpamTools {
   readonly catalogue: Catalogue;
@@ -26,36 +25,16 @@ export interface IpamTools {
   readonly log: Log;
 }
 
-/** Name of a pod's first NIC when no Coordinator says otherwise (spec.md 2.3, podDefaultCniNic). */
-const FIRST_NIC = "eth0";
-
-/** Everything that selection looks at for this request. Throws ConfigError. */
-export function describeSubject(
-  request: AttachRequest,
-  identity: PodIdentity,
-  snapshot: Snapshot,
-  node: Subject["node"],
-): Subject {
-  const namespace = snapshot.namespaces.get(identity.namespace);
-  return {
-    pod: identity.subject,
-    namespace: namespace && {
-      labels: namespace.labels,
-      annotations: decodeNamespaceAnnotations(namespace.annotations),
-    },
-    node,
-    ifName: request.ifName,
-    network: request.netConf.name,
-    firstNic: snapshot.coordinator?.spec.podDefaultCniNic ?? FIRST_NIC,
-    ipamConf: decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam"),
-    vendorConf: snapshot.vendorConf,
-  };
-}
-
 export async function addAddresses(tools: IpamTools, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const snapshot = await tools.catalogue.settled();
-  const identity = identifyPod(request, snapshot);
-  const subject = describeSubject(request, identity, snapshot, tools.node);
+  const identity = identifyRequest(request, snapshot);
+  const subject = describeSubject(snapshot, {
+    identity,
+    ifName: request.ifName,
+    network: request.netConf.name,
+    ipamConf: decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam"),
+    node: tools.node,
+  });
   const selection = selectPools(subject, snapshot.pools);
   const { owner, namespace, name } = identity;
   const { ifName, containerId } = request;

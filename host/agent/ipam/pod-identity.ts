@@ -17,14 +17,31 @@ export interface PodIdentity {
   readonly subject: PodSubject | undefined;
 }
 
+/** What is known without a manifest of the pod. */
+export interface PodHints {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: string | undefined;
+  readonly containerId: string;
+  /** From the runtime; a manifest's win. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
+}
+
 /** Throws ConfigError when an annotation of the pod is wrong. */
-export function identifyPod(request: AttachRequest, snapshot: Snapshot): PodIdentity {
+export function identifyRequest(request: AttachRequest, snapshot: Snapshot): PodIdentity {
   const { namespace = "", name = "", uid } = decodePodArgs(request.args);
+  const annotations = request.netConf.runtimeConfig.podAnnotations;
+  return identifyPod({ namespace, name, uid, annotations, containerId: request.containerId }, snapshot);
+}
+
+/** Throws ConfigError when an annotation of the pod is wrong. */
+export function identifyPod(hints: PodHints, snapshot: Snapshot): PodIdentity {
+  const { namespace, name } = hints;
   const known = namespace === "" || name === "" ? undefined : snapshot.pods.get(`${namespace}/${name}`);
-  const annotations = known?.annotations ?? request.netConf.runtimeConfig.podAnnotations;
+  const annotations = known?.annotations ?? hints.annotations;
   const isUnknown = name === "" && annotations === undefined;
   return {
-    owner: uid ?? known?.uid ?? request.containerId,
+    owner: hints.uid ?? known?.uid ?? hints.containerId,
     namespace,
     name,
     subject: isUnknown

@@ -1,0 +1,50 @@
+/**
+ * Why a pod would get its addresses from these pools and not from others: selection without a claim.
+ * Called by the inspector for `berthctl explain`.
+ * Effects: reads the registry.
+ */
+import type { Selection, Subject } from "../../ipam/model.ts";
+import { poolsOf } from "../../ipam/pick.ts";
+import { describeDemand } from "../../ipam/refusal.ts";
+import { selectPools } from "../../ipam/selection.ts";
+import { formatIp } from "../../net/ip.ts";
+import type { IpamTools } from "./add.ts";
+import { identifyPod } from "./pod-identity.ts";
+import { describeSubject } from "./subject.ts";
+
+export interface Question {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly ifName: string;
+  /** Name of the network configuration, for pools with `multusName`. */
+  readonly network: string;
+}
+
+/** Lines for a person. Throws what ADD would throw: CniError or ConfigError. */
+export async function explainPod(tools: IpamTools, question: Question): Promise<string> {
+  const snapshot = await tools.catalogue.settled();
+  const { namespace, pod: name, ifName, network } = question;
+  const identity = identifyPod({ namespace, name, containerId: "" }, snapshot);
+  const subject: Subject = describeSubject(snapshot, {
+    ...{ identity, ifName, network, node: tools.node },
+    ipamConf: { type: "berth" },
+  });
+  const selection = selectPools(subject, snapshot.pools);
+  const roomOf = roomByPool(tools, selection);
+  const held = identity.owner === "" ? [] : await tools.registry.findOwner(identity.owner);
+  return [
+    ...selection.nics.map((nic) => describeDemand(nic, roomOf)),
+    ...selection.warnings.map((warning) => `warning: ${warning}`),
+    ...held.map(({ ip, ifName: nic, pool, state }) => `${nic} has ${formatIp(ip)} of pool "${pool}" (${state})`),
+  ].join("\n");
+}
+
+function roomByPool({ catalogue }: IpamTools, { nics }: Selection): Map<string, string> {
+  const pools = nics.flatMap(({ families }) => families.flatMap(poolsOf));
+  return new Map(
+    pools.map(({ name }) => {
+      const { free, total } = catalogue.book.counts(name) ?? { free: 0n, total: 0n };
+      return [name, `fits, ${free} of ${total} addresses are free`];
+    }),
+  );
+}

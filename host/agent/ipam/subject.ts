@@ -1,0 +1,31 @@
+/**
+ * Everything that selection looks at, gathered from the resources of one moment.
+ * Called by add.ts for a request and by explain.ts for a question.
+ * Effects: none.
+ */
+import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
+import type { Subject } from "../../ipam/model.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+import type { PodIdentity } from "./pod-identity.ts";
+
+/** Name of a pod's first NIC when no Coordinator says otherwise (spec.md 2.3, podDefaultCniNic). */
+const FIRST_NIC = "eth0";
+
+export interface SubjectOptions extends Pick<Subject, "ifName" | "network" | "ipamConf" | "node"> {
+  readonly identity: PodIdentity;
+}
+
+/** Throws ConfigError when an annotation of the namespace is wrong. */
+export function describeSubject(snapshot: Snapshot, { identity, ...request }: SubjectOptions): Subject {
+  const namespace = snapshot.namespaces.get(identity.namespace);
+  return {
+    ...request,
+    pod: identity.subject,
+    namespace: namespace && {
+      labels: namespace.labels,
+      annotations: decodeNamespaceAnnotations(namespace.annotations),
+    },
+    firstNic: snapshot.coordinator?.spec.podDefaultCniNic ?? FIRST_NIC,
+    vendorConf: snapshot.vendorConf,
+  };
+}

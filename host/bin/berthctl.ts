@@ -1,0 +1,55 @@
+/**
+ * The executable `berthctl`: asks the agent of this node and prints what it says.
+ * Effects: exits with 0 when all is well, with 1 when the answer is bad news or there is none, with 2 on wrong usage.
+ */
+import { Command, Option } from "commander";
+import {
+  type ExplainOptions,
+  explainPod,
+  type Outcome,
+  showAllocations,
+  showHealth,
+  showPools,
+} from "../cli/commands.ts";
+import { VERSION } from "./version.ts";
+
+const program = new Command("berthctl").description("Asks the Berth agent of this node").version(VERSION);
+const socket = new Option("--socket <path>", "unix socket").default("/run/berth/agent.sock").env("BERTH_SOCKET");
+
+async function print(outcome: Promise<Outcome>): Promise<void> {
+  try {
+    const { text, ok } = await outcome;
+    console.log(text);
+    process.exitCode = ok ? 0 : 1;
+  } catch (error) {
+    console.error(`berthctl: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  }
+}
+
+const simple: readonly [name: string, description: string, show: (socket: string) => Promise<Outcome>][] = [
+  ["health", "whether the agent can serve, and what is wrong", showHealth],
+  ["pools", "pools and how full they are", showPools],
+  ["allocations", "addresses in use and their pods", showAllocations],
+];
+for (const [name, description, show] of simple) {
+  program
+    .command(name)
+    .description(description)
+    .addOption(socket)
+    .action((options: { socket: string }) => print(show(options.socket)));
+}
+
+program
+  .command("explain")
+  .description("which pools a pod may take its addresses from, and why not from others")
+  .argument("<pod>", "name of the pod")
+  .option("-n, --namespace <name>", "namespace of the pod", "default")
+  .option("-i, --interface <name>", "interface of the pod", "eth0")
+  .option("--network <name>", "name of the network configuration", "")
+  .addOption(socket)
+  .action((pod: string, { socket: path, ...options }: ExplainOptions & { socket: string }) =>
+    print(explainPod(path, pod, options)),
+  );
+
+await program.parseAsync();

@@ -1,0 +1,37 @@
+/**
+ * One question to the agent on its socket.
+ * Called by every command.
+ * Effects: connects to the socket.
+ */
+import { request } from "node:http";
+
+/** The agent refused, or none is there. */
+export class AgentError extends Error {
+  override readonly name = "AgentError";
+}
+
+/** The decoded answer of GET `path`, whatever its status. Rejects with AgentError. */
+export function askAgent(socketPath: string, path: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const call = request({ socketPath, path, agent: false, timeout: 10_000 }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+      answer.on("error", reject);
+      answer.on("end", () => {
+        const text = Buffer.concat(chunks).toString();
+        try {
+          resolve(JSON.parse(text));
+        } catch {
+          reject(new AgentError(`The agent on ${socketPath} answered with status ${answer.statusCode} and no JSON`));
+        }
+      });
+    });
+    call.on("timeout", () => call.destroy(new AgentError(`The agent on ${socketPath} does not answer`)));
+    call.on("error", (error) =>
+      reject(
+        error instanceof AgentError ? error : new AgentError(`No agent answers on ${socketPath}: ${error.message}`),
+      ),
+    );
+    call.end();
+  });
+}

@@ -1,0 +1,98 @@
+/**
+ * What berthctl can ask: each command a question to the agent and a text for its answer.
+ * Called by bin/berthctl.ts.
+ * Effects: those of ask-agent.ts.
+ */
+import { AgentError, askAgent } from "./ask-agent.ts";
+import { formatTable } from "./table.ts";
+
+/** Text to print, and whether all is well. */
+export interface Outcome {
+  readonly text: string;
+  readonly ok: boolean;
+}
+
+interface PoolLine {
+  readonly name: string;
+  readonly subnet?: string;
+  readonly total?: string;
+  readonly used?: string;
+  readonly free?: string;
+  readonly gone?: boolean;
+  readonly disabled?: boolean;
+  readonly default?: boolean;
+  readonly states: Readonly<Record<string, number>>;
+}
+
+interface AllocationLine {
+  readonly cursor: string;
+  readonly address: string;
+  readonly pool: string;
+  readonly state: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly interface: string;
+  readonly containerId: string;
+}
+
+interface Health {
+  readonly status: string;
+  readonly version: string;
+  readonly problems: readonly string[];
+  readonly spool: { readonly waiting: number; readonly rejected: number };
+}
+
+export async function showHealth(socket: string): Promise<Outcome> {
+  const { status, version, problems, spool } = (await askAgent(socket, "/v1/health")) as Health;
+  const lines = [`berth-agent ${version}: ${status}`, ...problems.map((problem) => `- ${problem}`)];
+  if (spool.waiting > 0) lines.push(`- ${spool.waiting} DELs wait in the spool`);
+  if (spool.rejected > 0) lines.push(`- ${spool.rejected} spooled requests could not be read`);
+  return { text: lines.join("\n"), ok: status === "ready" && lines.length === 1 };
+}
+
+export async function showPools(socket: string): Promise<Outcome> {
+  const pools = (await askAgent(socket, "/v1/pools")) as readonly PoolLine[];
+  const rows = pools.map((pool) => [
+    pool.name,
+    pool.subnet ?? "-",
+    pool.total ?? "-",
+    pool.used ?? "-",
+    pool.free ?? "-",
+    String(pool.states["Cooling"] ?? 0),
+    [pool.default && "default", pool.disabled && "disabled", pool.gone && "deleted"].filter(Boolean).join(","),
+  ]);
+  return { text: formatTable(["POOL", "SUBNET", "TOTAL", "USED", "FREE", "COOLING", "NOTES"], rows), ok: true };
+}
+
+export async function showAllocations(socket: string): Promise<Outcome> {
+  const rows: string[][] = [];
+  for (let after = ""; ; ) {
+    const query = after === "" ? "" : `?after=${encodeURIComponent(after)}`;
+    const page = (await askAgent(socket, `/v1/allocations${query}`)) as readonly AllocationLine[];
+    rows.push(...page.map(describeLine));
+    const last = page.at(-1);
+    if (last === undefined) break;
+    after = last.cursor;
+  }
+  return { text: formatTable(["ADDRESS", "POOL", "STATE", "POD", "INTERFACE", "CONTAINER"], rows), ok: true };
+}
+
+function describeLine(line: AllocationLine): string[] {
+  const pod = line.pod === "" ? "-" : `${line.namespace}/${line.pod}`;
+  return [line.address, line.pool, line.state, pod, line.interface, line.containerId.slice(0, 12)];
+}
+
+export interface ExplainOptions {
+  readonly namespace: string;
+  readonly interface: string;
+  readonly network: string;
+}
+
+export async function explainPod(socket: string, pod: string, options: ExplainOptions): Promise<Outcome> {
+  const query = new URLSearchParams({ pod, ...options });
+  const answer = await askAgent(socket, `/v1/explain?${query}`);
+  if (typeof answer !== "object" || answer === null) throw new AgentError("The agent's answer is no object");
+  if ("explanation" in answer) return { text: String(answer.explanation), ok: true };
+  const { msg, details } = answer as { msg?: string; details?: string };
+  return { text: [msg, details].filter(Boolean).join("\n"), ok: false };
+}

@@ -1,0 +1,13 @@
+/**
+ * Rows as aligned text.
+ * Called by the commands that list.
+ * Effects: none.
+ */
+
+/** A header line and a line per row; columns are two blanks apart. */
+export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (cells: readonly string[]): string =>
+    cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd(); // biome-ignore format: one thought
+  return [line(header), ...rows.map(line)].join("\n");
+}
