@@ -23,7 +23,7 @@ async function tell(interrupted: AbortSignal): Promise<void> {
 }
 
 const interruption = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interruption.abort());
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interruption.abort());
 
 if (process.getuid?.() !== 0) {
   console.error("The demo makes network namespaces, which only root may do. Run: sudo npm run demo");
@@ -32,8 +32,9 @@ if (process.getuid?.() !== 0) {
 try {
   await tell(interruption.signal);
 } catch (error) {
+  const reason = error instanceof StoryError ? error.message : String(error);
   console.error(
-    `\nThe demo ends here, everything has been removed. ${error instanceof StoryError ? error.message : String(error)}`,
+    `\nThe demo ends here, everything has been removed. ${interruption.signal.aborted ? "Interrupted" : reason}`,
   );
   process.exitCode = interruption.signal.aborted ? 130 : 1;
 }

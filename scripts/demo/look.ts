@@ -9,7 +9,12 @@ import { formatColumns } from "./narrator.ts";
 import type { Pod, Stage } from "./stage.ts";
 
 interface IpAddressLine {
-  readonly addr_info: readonly { readonly local: string; readonly prefixlen: number; readonly scope: string }[];
+  readonly addr_info: readonly {
+    readonly local: string;
+    readonly prefixlen: number;
+    readonly scope: string;
+    readonly tentative?: boolean;
+  }[];
 }
 
 /** One address in the agent's records. */
@@ -30,11 +35,22 @@ interface PoolCount {
   readonly free: string | number;
 }
 
-/** The interface's global addresses, with prefix length, sorted. */
-export async function addressesOf(netns: Netns, ifName: string): Promise<string[]> {
+/** The interface's global addresses that the kernel lets it use, with prefix length, sorted. */
+async function usableAddresses(netns: Netns, ifName: string): Promise<string[]> {
   const links = await netns.ipJson<IpAddressLine>(`addr show dev ${ifName}`);
-  const all = links.flatMap((link) => link.addr_info).filter(({ scope }) => scope === "global");
+  const all = links
+    .flatMap((link) => link.addr_info)
+    .filter(({ scope, tentative }) => scope === "global" && !tentative);
   return all.map(({ local, prefixlen }) => `${local}/${prefixlen}`).sort();
+}
+
+/** The same, once there are as many as `wanted`: the kernel holds an IPv6 address back for a second or two (RFC 4862 §5.4). */
+export function addressesOf(netns: Netns, ifName: string, wanted: number): Promise<string[]> {
+  return eventually(
+    () => usableAddresses(netns, ifName),
+    (addresses) => addresses.length === wanted,
+    5_000,
+  );
 }
 
 /** Two pings; `answered` when one came back. */
@@ -80,11 +96,9 @@ export async function overview(stage: Stage): Promise<string[]> {
     record.pool,
     record.state,
   ]);
-  return [
-    ...formatColumns([["POOL", "SUBNET", "TOTAL", "USED", "FREE"], ...poolRows]),
-    "",
-    ...formatColumns([["POD", "NIC", "ADDRESS", "POOL", "STATE"], ...podRows.sort()]),
-  ];
+  const poolLines = formatColumns([["POOL", "SUBNET", "TOTAL", "USED", "FREE"], ...poolRows]);
+  if (podRows.length === 0) return [...poolLines, "", "No pod has an address."];
+  return [...poolLines, "", ...formatColumns([["POD", "NIC", "ADDRESS", "POOL", "STATE"], ...podRows.sort()])];
 }
 
 /** All addresses of a pod without prefix length, as its plugins' results said. */

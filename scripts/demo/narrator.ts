@@ -37,7 +37,7 @@ export function openNarrator(interrupted: AbortSignal): Narrator {
       claims++;
     },
     remark: (text) => console.log(indent(wrap(text))),
-    lines: (lines) => console.log(lines.map((line) => `     ${line}`).join("\n")),
+    lines: (lines) => console.log(lines.map((line) => `     ${line}`.trimEnd()).join("\n")),
     get claims() {
       return claims;
     },

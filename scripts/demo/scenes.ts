@@ -64,7 +64,7 @@ async function claimNic(
   nic: Nic,
   wanted: readonly PoolName[],
 ): Promise<void> {
-  const present = await addressesOf(netns, nic.ifName);
+  const present = await addressesOf(netns, nic.ifName, wanted.length);
   const isPresent = present.join() === [...nic.addresses].sort().join();
   const isOfPools =
     nic.addresses.length === wanted.length && wanted.every((name, index) => lies(nic.addresses[index], name));
@@ -198,7 +198,11 @@ const endScene: Scene = async (stage, narrator) => {
   );
   for (const pod of [...stage.pods.values()]) {
     const deleted = await detachAll(stage, pod);
-    narrator.claim(`${pod.spec.name} is deleted`, deleted, `${pod.nics.length} NICs`);
+    narrator.claim(
+      `${pod.spec.name} is deleted`,
+      deleted,
+      `NICs: ${pod.nics.map(({ ifName }) => ifName).join(", ") || "none"}`,
+    );
   }
   const records = await eventually(
     () => recordsOf(stage),

@@ -38,6 +38,11 @@ export function run(file, args, { cwd = root, env = {} } = {}) {
   });
   if (error !== undefined) throw new SetupError(`Cannot run ${file}`, error.message);
   if (status === 0) return stdout;
-  const line = `(cd ${cwd} && ${[file, ...args].join(" ")})`;
+  const line = `(cd ${cwd} && ${[file, ...args].map(quote).join(" ")})`;
   throw new SetupError(`A command ended with ${status ?? signal}`, `\n${stdout}${stderr}`.trimEnd(), line);
+}
+
+/** As a POSIX shell needs it. */
+function quote(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -66,7 +66,8 @@ function bundleStep(entries) {
     build: () => {
       const temporary = inRoot("dist", ".bundles");
       rmSync(temporary, { recursive: true, force: true });
-      run(inRoot("node_modules", ".bin", "esbuild"), [...entries, ...flags, `--outdir=${temporary}`]);
+      const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
+      run(esbuild, [...entries, ...flags, `--outdir=${temporary}`]);
       for (const entry of entries) publish(join(temporary, nameOf(entry)), inRoot("dist", nameOf(entry)));
     },
   });
