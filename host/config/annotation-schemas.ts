@@ -58,7 +58,14 @@ const nicPools = nonEmptyList(
 
 const routes = nonEmptyList(route).check(refuseRepeated((entry) => formatPrefix(entry.dst), "dst"));
 
-/** On pods. `JSON` is JSON text inside the annotation, `text` the text itself. */
+/** `JSON` is JSON text inside the annotation, `text` the text itself. */
+export interface AnnotationSchema {
+  readonly format: "JSON" | "text";
+  readonly schema: z.ZodType;
+  readonly meaning: string;
+}
+
+/** On pods. */
 export const POD_ANNOTATIONS = {
   subnet: {
     format: "JSON",
@@ -84,7 +91,7 @@ export const POD_ANNOTATIONS = {
     schema: z.enum(["true", "false"]).transform((text) => text === "true"),
     meaning: "Whether a generated pool goes with its workload. Default `true`.",
   },
-} as const;
+} as const satisfies Record<string, AnnotationSchema>;
 
 const poolNames = nonEmptyList(nameOrPattern);
 
@@ -92,4 +99,4 @@ const poolNames = nonEmptyList(nameOrPattern);
 export const NAMESPACE_ANNOTATIONS = {
   "default-ipv4-ippool": { format: "JSON", schema: poolNames, meaning: "IPv4 pools of the pods in this namespace." },
   "default-ipv6-ippool": { format: "JSON", schema: poolNames, meaning: "IPv6 pools of the pods in this namespace." },
-} as const;
+} as const satisfies Record<string, AnnotationSchema>;

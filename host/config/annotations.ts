@@ -6,7 +6,7 @@
 import type { z } from "zod";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/schema.ts";
-import { NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";
+import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeNetworkSelections, type NetworkSelection } from "./network-selection.ts";
 
@@ -71,11 +71,7 @@ function readText(annotations: Annotations, annotation: string): string | undefi
 }
 
 /** The value of one annotation; undefined when it is not there. */
-function readAnnotation<S extends z.ZodType>(
-  annotations: Annotations,
-  key: string,
-  { format, schema }: { readonly format: "JSON" | "text"; readonly schema: S },
-): z.output<S> | undefined {
+function readAnnotation(annotations: Annotations, key: string, { format, schema }: AnnotationSchema): unknown {
   const text = readText(annotations, ANNOTATION_PREFIX + key);
   if (text === undefined) return undefined;
   const decodeText = format === "JSON" ? decodeJsonConfig : decodeConfig;
@@ -109,10 +105,11 @@ export function decodePodAnnotations(annotations: Annotations): PodAnnotations {
 /** The pools that a namespace gives to its pods. Throws ConfigError. */
 export function decodeNamespaceAnnotations(annotations: Annotations): FamilyNames {
   refuseUnknown(annotations, NAMESPACE_KEYS, POD_KEYS, "pod");
-  return {
-    ipv4: readAnnotation(annotations, "default-ipv4-ippool", NAMESPACE_ANNOTATIONS["default-ipv4-ippool"]),
-    ipv6: readAnnotation(annotations, "default-ipv6-ippool", NAMESPACE_ANNOTATIONS["default-ipv6-ippool"]),
-  };
+  const read = <K extends keyof typeof NAMESPACE_ANNOTATIONS>(key: K) =>
+    readAnnotation(annotations, key, NAMESPACE_ANNOTATIONS[key]) as
+      | z.output<(typeof NAMESPACE_ANNOTATIONS)[K]["schema"]>
+      | undefined;
+  return { ipv4: read("default-ipv4-ippool"), ipv6: read("default-ipv6-ippool") };
 }
 
 export interface FamilyRules {

@@ -159,3 +159,18 @@ export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) 
   const error = open ? `a whole number of at least ${min}` : `a whole number from ${min} to ${max}`;
   return z.int({ error }).min(min, { error }).max(max, { error });
 }
+
+/**
+ * An object of which only the keys of `shape` are read. Other keys pass and are dropped, except one that looks like
+ * a slip of a key that is read.
+ */
+export function openObject<T extends z.ZodRawShape>(shape: T) {
+  const known = Object.keys(shape);
+  return z.looseObject(shape).transform((value, context) => {
+    for (const key of Object.keys(value)) {
+      const closest = Object.hasOwn(shape, key) ? undefined : findClosest(key, known);
+      if (closest !== undefined) context.addIssue({ code: "custom", path: [key], message: `the key "${closest}"` });
+    }
+    return Object.fromEntries(known.map((key) => [key, value[key]])) as z.output<z.ZodObject<T>>;
+  });
+}

@@ -3,41 +3,32 @@
  * Called by the manifests and the watches; what spans pools is check-pools.ts, what may be handed out ip-pool-shape.ts.
  * Effects: none.
  */
-import type { LabelSelector, Labels } from "../config/label-selector.ts";
-import type { Family, Ip } from "../net/ip.ts";
-import type { Prefix } from "../net/prefix.ts";
-import type { Range } from "../net/range.ts";
+import { z } from "zod";
+import { decodeConfig } from "../config/config-error.ts";
+import { duration } from "../config/duration.ts";
+import { isDnsLabel, isDnsSubdomain, objectName } from "../config/fields.ts";
+import { type LabelSelector, type Labels, labelSelector } from "../config/label-selector.ts";
+import { parsedText } from "../lib/schema.ts";
+import { type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./address-spec.ts";
+import { berthObject, isDeleting } from "./metadata.ts";
 
 declare const poolNameBrand: unique symbol;
 
 /** The name of an IPPool: a DNS subdomain of at most 253 characters (RFC 1123). */
 export type PoolName = string & { readonly [poolNameBrand]: true };
 
-export interface PoolRoute {
-  readonly dst: Prefix;
-  readonly gw: Ip;
-}
-
-export interface IpPoolSpec {
-  readonly family: Family;
-  readonly subnet: Prefix;
-  /** `ips`; the whole subnet when that is absent, nothing when it is empty. */
-  readonly ranges: readonly Range[];
-  /** `excludeIPs`. */
-  readonly excluded: readonly Range[];
-  readonly gateway?: Ip | undefined;
-  readonly routes: readonly PoolRoute[];
+/** `ranges` are `ips`: the whole subnet when that is absent, nothing when it is empty; `excluded` is `excludeIPs`. */
+export interface IpPoolSpec extends AddressSpec {
   readonly podAffinity?: LabelSelector | undefined;
   readonly namespaceAffinity?: LabelSelector | undefined;
   readonly nodeAffinity?: LabelSelector | undefined;
   /** Empty name lists bind nothing. */
   readonly namespaceName: readonly string[];
   readonly nodeName: readonly string[];
+  /** `name` or `namespace/name` of network definitions. */
   readonly multusName: readonly string[];
   readonly default: boolean;
   readonly disable: boolean;
-  /** "" is the default space. */
-  readonly addressSpace: string;
   readonly selection: "hash" | "ascending";
   /** Absent: `allocationCooldown` of vendor-conf. */
   readonly cooldownMs?: number | undefined;
@@ -47,7 +38,60 @@ export interface IpPool {
   readonly kind: "IPPool";
   readonly name: PoolName;
   readonly labels: Labels;
-  /** It has a deletionTimestamp. */
   readonly deleting: boolean;
   readonly spec: IpPoolSpec;
+}
+
+function parseNetworkReference(text: string): string | undefined {
+  const slash = text.indexOf("/");
+  const namespaceHolds = slash < 0 || isDnsLabel(text.slice(0, slash));
+  return namespaceHolds && isDnsSubdomain(text.slice(slash + 1)) ? text : undefined;
+}
+
+const namespaceName = parsedText((text) => (isDnsLabel(text) ? text : undefined), "the name of a namespace");
+const networkReference = parsedText(parseNetworkReference, "the name of a network, or namespace/name");
+
+const spec = z
+  .strictObject({
+    ...addressKeys,
+    podAffinity: labelSelector.optional().meta({ description: "Only for pods with these labels." }),
+    namespaceAffinity: labelSelector.optional().meta({ description: "Only for pods in namespaces with these labels." }),
+    nodeAffinity: labelSelector.optional().meta({ description: "Only for pods on nodes with these labels." }),
+    namespaceName: z
+      .array(namespaceName)
+      .default([])
+      .meta({ description: "Only for pods in these namespaces; wins over `namespaceAffinity`." }),
+    nodeName: z
+      .array(objectName)
+      .default([])
+      .meta({ description: "Only for pods on these nodes; wins over `nodeAffinity`." }),
+    multusName: z
+      .array(networkReference)
+      .default([])
+      .meta({ description: "Only for NICs of these network definitions." }),
+    default: z.boolean().default(false).meta({ description: "For pods whom nothing stronger gives pools." }),
+    disable: z.boolean().default(false).meta({ description: "No new addresses; those held stay." }),
+    selection: z
+      .enum(["hash", "ascending"])
+      .default("hash")
+      .meta({ description: "Where the search for a free address begins." }),
+    cooldown: duration
+      .optional()
+      .meta({ description: "Time for which a released address rests; absent: `allocationCooldown`." }),
+  })
+  .check(checkAddresses)
+  .transform(
+    ({ ipVersion: _, subnet, ips, excludeIPs, gateway, routes, addressSpace, cooldown, ...rest }): IpPoolSpec => ({
+      ...addressSpecOf({ subnet, ips, excludeIPs, gateway, routes, addressSpace }),
+      ...rest,
+      cooldownMs: cooldown,
+    }),
+  );
+
+export const ipPoolSchema = berthObject("IPPool", spec);
+
+/** Throws ConfigError. */
+export function decodeIpPool(value: unknown, source: string): IpPool {
+  const { kind, metadata, spec } = decodeConfig(ipPoolSchema, value, source);
+  return { kind, name: metadata.name as PoolName, labels: metadata.labels, deleting: isDeleting(metadata), spec };
 }

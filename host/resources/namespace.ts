@@ -3,11 +3,22 @@
  * Called by the manifests and the watches.
  * Effects: none.
  */
+import { z } from "zod";
+import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
+import { metadata } from "./metadata.ts";
 
 export interface Namespace {
   readonly kind: "Namespace";
   readonly name: string;
   readonly labels: Labels;
   readonly annotations: Readonly<Record<string, string>>;
+}
+
+const namespaceSchema = z.object({ kind: z.literal("Namespace"), metadata });
+
+/** Throws ConfigError. */
+export function decodeNamespace(value: unknown, source: string): Namespace {
+  const { kind, metadata } = decodeConfig(namespaceSchema, value, source);
+  return { kind, name: metadata.name, labels: metadata.labels, annotations: metadata.annotations };
 }

@@ -3,16 +3,50 @@
  * Called by the manifests and the watches.
  * Effects: none.
  */
+import { z } from "zod";
+import { decodeConfig } from "../config/config-error.ts";
 import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
+import { addressSpace, ipVersion, ranges } from "./address-spec.ts";
+import { berthObject } from "./metadata.ts";
+
+export interface ReservedIpSpec {
+  readonly family: Family;
+  readonly ranges: readonly Range[];
+  /** "" is the default space. */
+  readonly addressSpace: string;
+}
 
 export interface ReservedIp {
   readonly kind: "ReservedIP";
   readonly name: string;
-  readonly spec: {
-    readonly family: Family;
-    readonly ranges: readonly Range[];
-    /** "" is the default space. */
-    readonly addressSpace: string;
-  };
+  readonly spec: ReservedIpSpec;
+}
+
+const spec = z
+  .strictObject({
+    ipVersion: ipVersion.optional().meta({ description: "Family; derived from `ips`, with which it must agree." }),
+    ips: ranges
+      .min(1, { error: "a list of at least one entry" })
+      .meta({ description: "Addresses `a` and ranges `a-b` of one family." }),
+    addressSpace: addressSpace.meta({ description: "The space whose pools leave them alone; immutable." }),
+  })
+  .transform(({ ipVersion, ips, addressSpace }, context): ReservedIpSpec => {
+    const family = ips[0]?.first.family ?? 4;
+    const stranger = ips.findIndex(({ first }) => first.family !== family);
+    if (stranger >= 0) {
+      context.addIssue({ code: "custom", path: ["ips", stranger], message: `IPv${family} addresses, as ips[0] has` });
+    }
+    if ((ipVersion ?? family) !== family) {
+      context.addIssue({ code: "custom", path: ["ipVersion"], message: `${family}, the family of "ips"` });
+    }
+    return { family, ranges: ips, addressSpace };
+  });
+
+export const reservedIpSchema = berthObject("ReservedIP", spec);
+
+/** Throws ConfigError. */
+export function decodeReservedIp(value: unknown, source: string): ReservedIp {
+  const { kind, metadata, spec } = decodeConfig(reservedIpSchema, value, source);
+  return { kind, name: metadata.name, spec };
 }

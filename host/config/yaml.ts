@@ -1,0 +1,43 @@
+/**
+ * YAML text to plain values, with the place of the first fault; what YAML merely warns of is a fault, too.
+ * Called for manifests and for `conf.yml`.
+ * Effects: none.
+ */
+import { parseAllDocuments } from "yaml";
+import { ConfigError } from "./config-error.ts";
+
+/** One document of a text; `line` is where it begins, from 1. */
+export interface YamlDocument {
+  readonly value: unknown;
+  readonly line: number;
+}
+
+function malformed(source: string, error: unknown): never {
+  const [first = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+  const got = first.replace(/:$/, "");
+  throw new ConfigError(source, [{ path: "", got, wanted: "well-formed YAML" }], `Malformed YAML: ${got}`);
+}
+
+/**
+ * The documents of a text, without those that hold nothing. Throws ConfigError: a key given twice, an unknown tag,
+ * an alias to nothing or too many of them are faults like any other.
+ */
+export function parseYaml(text: string, source: string): YamlDocument[] {
+  const parsed: YamlDocument[] = [];
+  for (const document of parseAllDocuments(text, { stringKeys: true })) {
+    const [fault] = [...document.errors, ...document.warnings];
+    if (fault !== undefined) malformed(source, fault);
+    const line = text.slice(0, document.contents?.range?.[0] ?? 0).split("\n").length;
+    const value = toValue(document, source);
+    if (value !== null) parsed.push({ value, line });
+  }
+  return parsed;
+}
+
+function toValue(document: { toJS(): unknown }, source: string): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    return malformed(source, error);
+  }
+}

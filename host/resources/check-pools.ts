@@ -1,0 +1,92 @@
+/**
+ * The rules that span pools: which of them do not fit together (spec.md, Resolved B; no webhook, so nobody refuses them earlier).
+ * Called whenever a pool changes.
+ * Effects: none.
+ */
+import { compareIp } from "../net/ip.ts";
+import { formatPrefix, maskPrefix, type Prefix } from "../net/prefix.ts";
+import { formatRange, type Range } from "../net/range.ts";
+import type { IpPool } from "./ip-pool.ts";
+
+export interface PoolCheck {
+  /** The pools that may be used, in the order given. */
+  readonly accepted: readonly IpPool[];
+  /** Sentences; one about a pool that is refused says so. */
+  readonly problems: readonly string[];
+}
+
+/** Two pools may share a subnet of one address space; a subnet inside another one is refused. */
+function keyOf(space: string, subnet: Prefix): string {
+  return `${space} ${formatPrefix(subnet)}`;
+}
+
+/** The keys of all prefixes that contain the subnet, the next wider one first. */
+function* widerKeys({ spec }: IpPool): Generator<string> {
+  for (let length = spec.subnet.length - 1; length >= 0; length--) {
+    yield keyOf(spec.addressSpace, maskPrefix({ ip: spec.subnet.ip, length }));
+  }
+}
+
+function inSpace(pool: IpPool): string {
+  return pool.spec.addressSpace === "" ? "" : ` of address space "${pool.spec.addressSpace}"`;
+}
+
+function refusal(pool: IpPool, other: IpPool): string {
+  const [subnet, otherSubnet] = [formatPrefix(pool.spec.subnet), formatPrefix(other.spec.subnet)];
+  return (
+    `IPPool "${pool.name}" is refused: its subnet ${subnet} partly overlaps ${otherSubnet} of IPPool ` +
+    `"${other.name}"${inSpace(pool)}; make them equal or disjoint`
+  );
+}
+
+/** Of two pools with one name, or whose subnets partly overlap, the one that comes first is accepted. */
+export function checkPools(pools: readonly IpPool[]): PoolCheck {
+  const accepted: IpPool[] = [];
+  const problems: string[] = [];
+  const names = new Set<string>();
+  const at = new Map<string, IpPool>();
+  const inside = new Map<string, IpPool>();
+  for (const pool of pools) {
+    const key = keyOf(pool.spec.addressSpace, pool.spec.subnet);
+    const wider = at.has(key) ? [] : [...widerKeys(pool)];
+    const other = inside.get(key) ?? wider.map((outer) => at.get(outer)).find((found) => found !== undefined);
+    if (names.has(pool.name)) problems.push(`IPPool "${pool.name}" is refused: another pool has this name`);
+    else if (other !== undefined) problems.push(refusal(pool, other));
+    else {
+      accepted.push(pool);
+      names.add(pool.name);
+      if (!at.has(key)) at.set(key, pool);
+      for (const outer of wider) if (!inside.has(outer)) inside.set(outer, pool);
+    }
+  }
+  return { accepted, problems: [...problems, ...sharedRanges(accepted)] };
+}
+
+/** Notices of pools whose ranges share addresses: legal, since an address is unique by itself. */
+function sharedRanges(pools: readonly IpPool[]): string[] {
+  const groups = Map.groupBy(pools, ({ spec }) => keyOf(spec.addressSpace, spec.subnet));
+  return [...groups.values()].filter((group) => group.length > 1).flatMap(sharedInGroup);
+}
+
+function sharedInGroup(pools: readonly IpPool[]): string[] {
+  const entries = pools
+    .flatMap((pool) => pool.spec.ranges.map((range) => ({ pool, range })))
+    .sort((a, b) => compareIp(a.range.first, b.range.first));
+  const notices = new Map<string, string>();
+  let reach: { pool: IpPool; range: Range } | undefined;
+  for (const entry of entries) {
+    if (reach !== undefined && entry.pool !== reach.pool && compareIp(entry.range.first, reach.range.last) <= 0) {
+      const key = `${reach.pool.name} ${entry.pool.name}`;
+      if (!notices.has(key)) notices.set(key, notice(reach, entry));
+    }
+    if (reach === undefined || compareIp(entry.range.last, reach.range.last) > 0) reach = entry;
+  }
+  return [...notices.values()];
+}
+
+function notice(a: { pool: IpPool; range: Range }, b: { pool: IpPool; range: Range }): string {
+  return (
+    `IPPools "${a.pool.name}" and "${b.pool.name}"${inSpace(a.pool)} share addresses of ` +
+    `${formatRange(a.range)} and ${formatRange(b.range)}; each address is still given out once`
+  );
+}

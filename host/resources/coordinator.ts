@@ -1,0 +1,37 @@
+/**
+ * The resource Coordinator: the cluster's settings of the coordinator plugin (spec.md, Resolved B).
+ * Called by the manifests and the watches; only the one named `default` counts.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { decodeConfig } from "../config/config-error.ts";
+import { coordinatorKeys, settingsOf } from "../config/coordinator-conf.ts";
+import type { CoordinatorSettings } from "../config/coordinator-settings.ts";
+import { berthObject } from "./metadata.ts";
+
+const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
+
+export interface Coordinator {
+  readonly kind: "Coordinator";
+  readonly name: string;
+  /** What the resource says; a network definition lies over it, the defaults under it. */
+  readonly settings: CoordinatorSettings;
+  /** Where the cluster's pod networks are found. */
+  readonly podCIDRType: z.output<typeof podCIDRType>;
+}
+
+const spec = coordinatorKeys
+  .extend({
+    podCIDRType: podCIDRType
+      .default("auto")
+      .meta({ description: "Source of `overlayPodCIDR` when that is empty; `none` collects nothing." }),
+  })
+  .transform(({ podCIDRType, ...keys }, context) => ({ settings: settingsOf(keys, context), podCIDRType }));
+
+export const coordinatorSchema = berthObject("Coordinator", spec);
+
+/** Throws ConfigError. */
+export function decodeCoordinator(value: unknown, source: string): Coordinator {
+  const { kind, metadata, spec } = decodeConfig(coordinatorSchema, value, source);
+  return { kind, name: metadata.name, ...spec };
+}

@@ -1,0 +1,81 @@
+/**
+ * Manifests: YAML (or JSON) text to resources, whatever their kind.
+ * Called by the embedded mode's directory, the watches and berthctl.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { ConfigError, decodeConfig } from "../config/config-error.ts";
+import { parseYaml } from "../config/yaml.ts";
+import { findClosest } from "../lib/closest.ts";
+import { describeValue } from "../lib/schema.ts";
+import { type Coordinator, decodeCoordinator } from "./coordinator.ts";
+import { decodeIpPool, type IpPool } from "./ip-pool.ts";
+import { API_VERSION } from "./metadata.ts";
+import { decodeNamespace, type Namespace } from "./namespace.ts";
+import { decodePod, type Pod } from "./pod.ts";
+import { decodeReservedIp, type ReservedIp } from "./reserved-ip.ts";
+import { decodeSubnet, type Subnet } from "./subnet.ts";
+import { decodeVendorConfMap, type VendorConfMap } from "./vendor-conf-map.ts";
+
+export type Resource = IpPool | Subnet | ReservedIp | Coordinator | VendorConfMap | Namespace | Pod;
+
+type Kind = Resource["kind"];
+
+interface KindDecoder {
+  readonly apiVersion: string;
+  readonly decode: (value: unknown, source: string) => Resource;
+}
+
+const KINDS: { readonly [K in Kind]: KindDecoder } = {
+  IPPool: { apiVersion: API_VERSION, decode: decodeIpPool },
+  Subnet: { apiVersion: API_VERSION, decode: decodeSubnet },
+  ReservedIP: { apiVersion: API_VERSION, decode: decodeReservedIp },
+  Coordinator: { apiVersion: API_VERSION, decode: decodeCoordinator },
+  ConfigMap: { apiVersion: "v1", decode: decodeVendorConfMap },
+  Namespace: { apiVersion: "v1", decode: decodeNamespace },
+  Pod: { apiVersion: "v1", decode: decodePod },
+};
+
+const head = z.looseObject({ apiVersion: z.string(), kind: z.string() });
+const list = z.object({ items: z.array(z.unknown()) });
+
+function isKind(text: string): text is Kind {
+  return Object.hasOwn(KINDS, text);
+}
+
+/** `IPPool "blue"`, as far as the value tells. */
+function describeObject(kind: string, value: unknown): string {
+  const name = z.object({ metadata: z.object({ name: z.string() }) }).safeParse(value).data?.metadata.name;
+  return name === undefined ? kind : `${kind} ${describeValue(name)}`;
+}
+
+/** One object; `source` says where it stands. Throws ConfigError, for an unknown kind, too. */
+export function decodeResource(value: unknown, source: string): Resource {
+  const { apiVersion, kind } = decodeConfig(head, value, source);
+  if (!isKind(kind)) {
+    const closest = findClosest(kind, Object.keys(KINDS));
+    const wanted =
+      closest === undefined ? `one of the kinds ${Object.keys(KINDS).join(", ")}` : `the kind "${closest}"`;
+    throw new ConfigError(source, [{ path: "kind", got: describeValue(kind), wanted }]);
+  }
+  const within = `${source}, ${describeObject(kind, value)}`;
+  const decoder = KINDS[kind];
+  if (apiVersion !== decoder.apiVersion) {
+    const mismatch = { path: "apiVersion", got: describeValue(apiVersion), wanted: `"${decoder.apiVersion}"` };
+    throw new ConfigError(within, [mismatch]);
+  }
+  return decoder.decode(value, within);
+}
+
+/** One object, or the items of a `List` as kubectl prints it. */
+function decodeObjects(value: unknown, source: string): Resource[] {
+  const { kind, apiVersion } = decodeConfig(head, value, source);
+  if (kind !== "List" || apiVersion !== "v1") return [decodeResource(value, source)];
+  const { items } = decodeConfig(list, value, source);
+  return items.map((item, index) => decodeResource(item, `${source}, item ${index}`));
+}
+
+/** All resources of a text of one or more documents. Throws ConfigError for the first bad one, naming its line. */
+export function decodeManifests(text: string, source: string): Resource[] {
+  return parseYaml(text, source).flatMap(({ value, line }) => decodeObjects(value, `${source}, line ${line}`));
+}

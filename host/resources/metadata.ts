@@ -1,0 +1,60 @@
+/**
+ * What all resources share: the metadata of Kubernetes objects as far as Berth reads it, and the frame of its own kinds.
+ * Called by every resource; the API server's other metadata passes, a slip of a key that is read does not.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { objectName } from "../config/fields.ts";
+import type { Labels } from "../config/label-selector.ts";
+import { openObject, textMap } from "../lib/schema.ts";
+
+/** An empty `labels:` is null in YAML. */
+const texts = textMap()
+  .nullish()
+  .transform((value): Labels => value ?? {});
+
+const ownerReference = z
+  .object({
+    apiVersion: z.string(),
+    kind: z.string(),
+    name: z.string(),
+    uid: z.string(),
+    controller: z.boolean().nullish(),
+  })
+  .transform((owner) => ({ ...owner, controller: owner.controller ?? false }));
+
+export type OwnerReference = Readonly<z.output<typeof ownerReference>>;
+
+export const metadata = openObject({
+  name: objectName,
+  namespace: z.string().optional(),
+  uid: z.string().optional(),
+  labels: texts,
+  annotations: texts,
+  ownerReferences: z
+    .array(ownerReference)
+    .nullish()
+    .transform((owners) => owners ?? []),
+  deletionTimestamp: z.string().nullish(),
+});
+
+export type Metadata = z.output<typeof metadata>;
+
+/** The API group and version of Berth's own kinds. */
+export const API_VERSION = "ipam.vendor.io/v1";
+
+/** An object of Berth's own: nothing but these keys, the status whatever it is. */
+export function berthObject<K extends string, S extends z.ZodType>(kind: K, spec: S) {
+  return z.strictObject({
+    apiVersion: z.literal(API_VERSION),
+    kind: z.literal(kind),
+    metadata,
+    spec,
+    status: z.unknown().optional(),
+  });
+}
+
+/** It has a deletionTimestamp. */
+export function isDeleting(object: Metadata): boolean {
+  return object.deletionTimestamp != null;
+}

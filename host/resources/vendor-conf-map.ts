@@ -1,0 +1,42 @@
+/**
+ * The ConfigMap `vendor-conf`, whose key `conf.yml` holds the service's settings (spec.md, Resolved C).
+ * Called by the manifests and the watches.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { ConfigError, decodeConfig } from "../config/config-error.ts";
+import { decodeVendorConf, type VendorConf } from "../config/vendor-conf.ts";
+import { parseYaml } from "../config/yaml.ts";
+import { metadata } from "./metadata.ts";
+
+export interface VendorConfMap {
+  readonly kind: "ConfigMap";
+  readonly name: "vendor-conf";
+  readonly conf: VendorConf;
+}
+
+const VENDOR_CONF_NAME = "vendor-conf";
+const VENDOR_CONF_KEY = "conf.yml";
+
+const configMapSchema = z.strictObject({
+  apiVersion: z.literal("v1"),
+  kind: z.literal("ConfigMap"),
+  metadata,
+  data: z.strictObject({ [VENDOR_CONF_KEY]: z.string() }),
+  immutable: z.boolean().optional(),
+});
+
+/** Throws ConfigError, also for another ConfigMap and for bad settings inside. */
+export function decodeVendorConfMap(value: unknown, source: string): VendorConfMap {
+  const { kind, metadata, data } = decodeConfig(configMapSchema, value, source);
+  if (metadata.name !== VENDOR_CONF_NAME) {
+    const mismatch = { path: "metadata.name", got: `"${metadata.name}"`, wanted: `"${VENDOR_CONF_NAME}"` };
+    throw new ConfigError(source, [mismatch]);
+  }
+  const inside = `${source}, key "${VENDOR_CONF_KEY}"`;
+  const documents = parseYaml(data[VENDOR_CONF_KEY], inside);
+  if (documents.length > 1) {
+    throw new ConfigError(inside, [{ path: "", got: `${documents.length} documents`, wanted: "one" }]);
+  }
+  return { kind, name: VENDOR_CONF_NAME, conf: decodeVendorConf(documents[0]?.value, inside) };
+}
