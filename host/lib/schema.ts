@@ -1,7 +1,7 @@
 /**
  * Decoding of unknown values by zod schemas, with mismatches a person can act on: where, what was found, what is wanted.
  * Called by the CNI protocol, the configuration and the resources, each of which wraps mismatches in its own error.
- * In these schemas an issue's message is the phrase of what is wanted.
+ * In these schemas an issue's message is the phrase of what is wanted; `params.got` replaces that of what was found.
  * Effects: none.
  */
 import { z } from "zod";
@@ -90,10 +90,12 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   }, value);
 }
 
+const UNKNOWN_KEY = "an unknown key";
+
 function unknownKey(path: readonly PropertyKey[], key: string, known: readonly string[]): Mismatch {
   const closest = findClosest(key, known);
   const wanted = closest === undefined ? `one of the keys ${known.join(", ")}` : `the key "${closest}"`;
-  return { path: formatPath([...path, key]), got: "an unknown key", wanted };
+  return { path: formatPath([...path, key]), got: UNKNOWN_KEY, wanted };
 }
 
 function mismatchesOf(issue: z.core.$ZodIssue, root: unknown): Mismatch[] {
@@ -101,7 +103,9 @@ function mismatchesOf(issue: z.core.$ZodIssue, root: unknown): Mismatch[] {
     const known = issue.message.split(KEY_SEPARATOR);
     return issue.keys.map((key) => unknownKey(issue.path, key, known));
   }
-  return [{ path: formatPath(issue.path), got: describeValue(valueAt(root, issue.path)), wanted: issue.message }];
+  const got = issue.code === "custom" && issue.params?.got;
+  const value = () => describeValue(valueAt(root, issue.path));
+  return [{ path: formatPath(issue.path), got: typeof got === "string" ? got : value(), wanted: issue.message }];
 }
 
 /** The checked value, or everything that is wrong with it in the order of the schema. */
@@ -169,7 +173,8 @@ export function openObject<T extends z.ZodRawShape>(shape: T) {
   return z.looseObject(shape).transform((value, context) => {
     for (const key of Object.keys(value)) {
       const closest = Object.hasOwn(shape, key) ? undefined : findClosest(key, known);
-      if (closest !== undefined) context.addIssue({ code: "custom", path: [key], message: `the key "${closest}"` });
+      if (closest === undefined) continue;
+      context.addIssue({ code: "custom", path: [key], message: `the key "${closest}"`, params: { got: UNKNOWN_KEY } });
     }
     return Object.fromEntries(known.map((key) => [key, value[key]])) as z.output<z.ZodObject<T>>;
   });

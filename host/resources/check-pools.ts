@@ -20,11 +20,10 @@ function keyOf(space: string, subnet: Prefix): string {
   return `${space} ${formatPrefix(subnet)}`;
 }
 
-/** The keys of all prefixes that contain the subnet, the next wider one first. */
-function* widerKeys({ spec }: IpPool): Generator<string> {
-  for (let length = spec.subnet.length - 1; length >= 0; length--) {
-    yield keyOf(spec.addressSpace, maskPrefix({ ip: spec.subnet.ip, length }));
-  }
+/** The keys of the prefixes of these lengths that contain the subnet and are wider. */
+function widerKeys({ spec: { addressSpace, subnet } }: IpPool, lengths: readonly number[]): string[] {
+  const wider = lengths.filter((length) => length < subnet.length);
+  return wider.map((length) => keyOf(addressSpace, maskPrefix({ ip: subnet.ip, length })));
 }
 
 function inSpace(pool: IpPool): string {
@@ -43,12 +42,13 @@ function refusal(pool: IpPool, other: IpPool): string {
 export function checkPools(pools: readonly IpPool[]): PoolCheck {
   const accepted: IpPool[] = [];
   const problems: string[] = [];
+  const lengths = [...new Set(pools.map(({ spec }) => spec.subnet.length))];
   const names = new Set<string>();
   const at = new Map<string, IpPool>();
   const inside = new Map<string, IpPool>();
   for (const pool of pools) {
     const key = keyOf(pool.spec.addressSpace, pool.spec.subnet);
-    const wider = at.has(key) ? [] : [...widerKeys(pool)];
+    const wider = at.has(key) ? [] : widerKeys(pool, lengths);
     const other = inside.get(key) ?? wider.map((outer) => at.get(outer)).find((found) => found !== undefined);
     if (names.has(pool.name)) problems.push(`IPPool "${pool.name}" is refused: another pool has this name`);
     else if (other !== undefined) problems.push(refusal(pool, other));

@@ -14,10 +14,11 @@ const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
 export interface Coordinator {
   readonly kind: "Coordinator";
   readonly name: string;
-  /** What the resource says; a network definition lies over it, the defaults under it. */
-  readonly settings: CoordinatorSettings;
-  /** Where the cluster's pod networks are found. */
-  readonly podCIDRType: z.output<typeof podCIDRType>;
+  /** What the resource says: a network definition lies over it, the defaults under it. */
+  readonly spec: CoordinatorSettings & {
+    /** Where the cluster's pod networks are found. */
+    readonly podCIDRType: z.output<typeof podCIDRType>;
+  };
 }
 
 const spec = coordinatorKeys
@@ -26,12 +27,12 @@ const spec = coordinatorKeys
       .default("auto")
       .meta({ description: "Source of `overlayPodCIDR` when that is empty; `none` collects nothing." }),
   })
-  .transform(({ podCIDRType, ...keys }, context) => ({ settings: settingsOf(keys, context), podCIDRType }));
+  .transform(({ podCIDRType, ...keys }, context) => ({ ...settingsOf(keys, context), podCIDRType }));
 
 export const coordinatorSchema = berthObject("Coordinator", spec);
 
 /** Throws ConfigError. */
 export function decodeCoordinator(value: unknown, source: string): Coordinator {
   const { kind, metadata, spec } = decodeConfig(coordinatorSchema, value, source);
-  return { kind, name: metadata.name, ...spec };
+  return { kind, name: metadata.name, spec };
 }
