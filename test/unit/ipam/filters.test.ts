@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import type { IfName } from "../../../host/cni/names.ts";
+import type { LabelSelector } from "../../../host/config/label-selector.ts";
+import { refusePool, tieRank } from "../../../host/ipam/filters.ts";
+import type { Subject } from "../../../host/ipam/model.ts";
+import { selectPools } from "../../../host/ipam/selection.ts";
+import { type PoolOptions, pool, poolsByName, subject } from "./subjects.ts";
+
+function labels(matchLabels: Record<string, string>): LabelSelector {
+  return { matchLabels, matchExpressions: [] };
+}
+
+function check(options: PoolOptions, wanted: string | undefined, given: Subject = subject()) {
+  expect(refusePool(pool("p", "10.0.0.0/24", options), given, 4)).toBe(wanted);
+}
+
+describe("a pool is refused", () => {
+  const rows: [what: string, options: PoolOptions, reason: string][] = [
+    ["terminating", { deleting: true }, "is being deleted"],
+    ["disabled", { disable: true }, "is disabled (spec.disable)"],
+    ["of another node", { nodeName: ["n2", "n3"] }, 'nodeName is "n2", "n3", this node is "n1"'],
+    [
+      "of other nodes by label",
+      { nodeAffinity: labels({ zone: "b" }) },
+      'nodeAffinity does not match the labels of the node "n1"',
+    ],
+    ["of another namespace", { namespaceName: ["bank"] }, 'namespaceName is "bank", the pod\'s namespace is "shop"'],
+    [
+      "of other namespaces by label",
+      { namespaceAffinity: labels({ team: "x" }) },
+      'namespaceAffinity does not match the labels of the namespace "shop"',
+    ],
+    ["of other pods", { podAffinity: labels({ app: "db" }) }, "podAffinity does not match the labels of the pod"],
+    [
+      "of another network",
+      { multusName: ["kube-system/vlan7"] },
+      'multusName is "kube-system/vlan7", the NIC\'s network is "lab"',
+    ],
+  ];
+  it.each(rows)("%s", (_what, options, reason) => check(options, reason));
+
+  it("of the other family", () => {
+    expect(refusePool(pool("p", "fd00::/64"), subject(), 4)).toBe("is an IPv6 pool, not IPv4");
+  });
+
+  it("for the first reason in the order of the filters", () =>
+    check({ disable: true, deleting: true }, "is being deleted"));
+
+  it("when the namespace is unknown and the pool has names", () =>
+    check(
+      { namespaceName: ["shop"] },
+      'namespaceName is "shop", the pod\'s namespace is unknown',
+      subject({ pod: undefined }),
+    ));
+});
+
+describe("a pool is accepted", () => {
+  const rows: [what: string, options: PoolOptions][] = [
+    ["that is tied to nothing", {}],
+    ["of this node", { nodeName: ["n1"] }],
+    [
+      "whose name list wins over an affinity that does not match",
+      { nodeName: ["n1"], nodeAffinity: labels({ zone: "b" }) },
+    ],
+    [
+      "whose namespace list wins over its affinity",
+      { namespaceName: ["shop"], namespaceAffinity: labels({ team: "x" }) },
+    ],
+    ["whose pod labels match", { podAffinity: labels({ app: "web" }) }],
+    ["of this network by name", { multusName: ["lab"] }],
+    ["of this network by namespace and name", { multusName: ["shop/lab"] }],
+  ];
+  it.each(rows)("%s", (_what, options) => check(options, undefined));
+
+  it("of a network in another namespace, as the pod names it", () => {
+    const networks = [{ namespace: "infra", name: "lab", interface: "net1" as IfName }];
+    const given = subject({ pod: { namespace: "shop", name: "w", labels: {}, annotations: { networks } } });
+    check({ multusName: ["infra/lab"] }, undefined, given);
+  });
+});
+
+describe("default pools", () => {
+  it("with the more specific tie come first, equal ones in name order", () => {
+    const tied: [string, PoolOptions][] = [
+      ["plain-b", {}],
+      ["plain-a", {}],
+      ["network", { multusName: ["lab"] }],
+      ["namespace-labels", { namespaceAffinity: labels({}) }],
+      ["namespace", { namespaceName: ["shop"] }],
+      ["node-labels", { nodeAffinity: labels({ zone: "a" }) }],
+      ["node", { nodeName: ["n1"] }],
+      ["pod", { podAffinity: labels({ app: "web" }) }],
+    ];
+    const pools = tied.map(([name, options], index) => pool(name, `10.${index}.0.0/24`, { default: true, ...options }));
+    const [nic] = selectPools(subject(), poolsByName(...pools)).nics;
+    expect(nic?.families[0]?.candidates.map(({ name }) => name)).toEqual([
+      ...["pod", "node", "node-labels", "namespace", "namespace-labels", "network", "plain-a", "plain-b"],
+    ]);
+    expect(pools.map(tieRank)).toEqual([6, 6, 5, 4, 3, 2, 1, 0]);
+  });
+});

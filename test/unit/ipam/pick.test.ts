@@ -1,0 +1,213 @@
+import { describe, expect, it } from "vitest";
+import { AddressBook } from "../../../host/ipam/address-book.ts";
+import type { NicDemand } from "../../../host/ipam/model.ts";
+import { findPoolOfAsked, hashText, type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
+import { describeDemand, findUnservable, noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { ip, openCore, pool } from "./subjects.ts";
+
+function bookOf(...pools: IpPool[]): AddressBook {
+  const book = new AddressBook(openCore());
+  book.update(pools, []);
+  return book;
+}
+
+function nic(ifName: string, ...families: (readonly IpPool[])[]): NicDemand {
+  return {
+    ifName,
+    rule: "a test",
+    cleanGateway: false,
+    families: families.map((pools) => ({
+      family: pools[0]?.spec.family ?? 4,
+      candidates: pools.map((each) => ({ name: each.name, pool: each })),
+    })),
+  };
+}
+
+function pick(book: AddressBook, ...nics: NicDemand[]): Pick {
+  return pickAddresses(book, { nics, seedOf: () => 0, settled: [] });
+}
+
+function addresses(picked: Pick): string[] {
+  if (picked.kind === "short") throw new Error("nothing was picked");
+  return picked.picked.map((each) => `${each.ifName}=${formatIp(each.ip)}`);
+}
+
+const four = pool("four", "10.0.0.0/30");
+const six = pool("six", "fd00::/126");
+const none = pool("none", "10.9.0.0/24", { ips: [] });
+
+describe("pick", () => {
+  it("takes one address of each family", () => {
+    expect(addresses(pick(bookOf(four, six), nic("eth0", [four], [six])))).toEqual(["eth0=10.0.0.1", "eth0=fd00::"]);
+  });
+
+  it("goes to the next pool only when the one before has none", () => {
+    const spare = pool("spare", "10.1.0.0/24");
+    const book = bookOf(four, spare);
+    const demand = nic("eth0", [four, spare]);
+    const seen = Array.from({ length: 3 }, () => addresses(pick(book, demand))[0]);
+    expect(seen).toEqual(["eth0=10.0.0.1", "eth0=10.0.0.2", "eth0=10.1.0.1"]);
+  });
+
+  it("all or nothing: a family without an address gives the other one's back", () => {
+    const book = bookOf(six, none);
+    expect(pick(book, nic("eth0", [six], [none])).kind).toBe("short");
+    expect(book.counts("six")?.used).toBe(0);
+  });
+
+  it("all or nothing over the NICs too", () => {
+    const book = bookOf(four, none);
+    expect(pick(book, nic("eth0", [four]), nic("net1", [none])).kind).toBe("short");
+    expect(book.counts("four")?.used).toBe(0);
+  });
+
+  it("gives two NICs of one pod two addresses of one pool", () => {
+    const picked = addresses(pick(bookOf(four), nic("eth0", [four]), nic("net1", [four])));
+    expect(picked).toEqual(["eth0=10.0.0.1", "net1=10.0.0.2"]);
+  });
+
+  it("says how full each pool is", () => {
+    const book = bookOf(four, none);
+    const demand = nic("eth0", [four, none]);
+    pick(book, demand);
+    pick(book, demand);
+    const short = pick(book, demand);
+    expect(short.kind === "short" && [...short.shortage.reasons]).toEqual([
+      ["four", "has no free address (2 of 2 in use)"],
+      ["none", "has no address that may be handed out"],
+    ]);
+  });
+
+  it("keeps what is settled", () => {
+    const settled = [{ ifName: "eth0", pool: four, ip: ip("10.0.0.2"), replaces: 7 }];
+    const picked = pickAddresses(bookOf(four), { nics: [nic("eth0", [four])], seedOf: () => 0, settled });
+    expect(picked).toEqual({ kind: "picked", picked: settled });
+  });
+});
+
+describe("an address that was asked for", () => {
+  const book = bookOf(four, six);
+  const rows: [address: string, wanted: string][] = [
+    ["10.0.0.2", "four"],
+    ["fd00::3", "six"],
+    ["10.0.0.3", 'pool "four" may not hand out 10.0.0.3'],
+    ["10.7.0.1", 'pool "four" may not hand out 10.7.0.1'],
+  ];
+  it.each(rows)("%s", (address, wanted) => {
+    const found = findPoolOfAsked(book, nic("eth0", [four], [six]), ip(address));
+    expect(found.kind === "pool" ? found.pool.name : found.reason).toBe(wanted);
+  });
+
+  it("of a family that is not served", () => {
+    expect(findPoolOfAsked(book, nic("eth0", [four]), ip("fd00::3"))).toEqual({
+      kind: "none",
+      reason: "a test names no IPv6 pool",
+    });
+  });
+});
+
+describe("the address book", () => {
+  it("never hands out network, broadcast, gateway, excluded or reserved addresses", () => {
+    const narrow = pool("narrow", "10.0.0.0/29", { gatewayIp: "10.0.0.1", excludeIPs: ["10.0.0.2"] });
+    const book = new AddressBook(openCore());
+    const reserved = {
+      family: 4 as const,
+      ranges: [{ first: ip("10.0.0.3"), last: ip("10.0.0.4") }],
+      addressSpace: "",
+    };
+    book.update([narrow], [{ kind: "ReservedIP", name: "r", spec: reserved }]);
+    const seen = [book.take(narrow, 0), book.take(narrow, 0), book.take(narrow, 0)];
+    expect(seen.map((each) => each && formatIp(each))).toEqual(["10.0.0.5", "10.0.0.6", undefined]);
+  });
+
+  it("marks an address in all pools that hold it", () => {
+    const wide = pool("wide", "10.0.0.0/30", { selection: "ascending" });
+    const book = bookOf(four, wide);
+    expect(formatIp(book.take(wide, 9) ?? ip("::"))).toBe("10.0.0.1");
+    expect(book.takeExactly(four, ip("10.0.0.1"))).toBe("taken");
+    book.unmark("", ip("10.0.0.1"));
+    expect(book.takeExactly(four, ip("10.0.0.1"))).toBe("claimed");
+  });
+
+  it("keeps address spaces apart", () => {
+    const lab = pool("lab", "10.0.0.0/30", { addressSpace: "lab" });
+    const book = bookOf(four, lab);
+    book.mark("lab", ip("10.0.0.1"));
+    expect([book.counts("four")?.used, book.counts("lab")?.used]).toEqual([0, 1]);
+  });
+
+  it("finds the subnet of an address among many, of both families", () => {
+    const pools = Array.from({ length: 200 }, (_, index) => pool(`p${index}`, `10.${index}.0.0/16`));
+    const book = bookOf(...pools, six);
+    book.mark("", ip("10.117.3.4"));
+    book.mark("", ip("fd00::2"));
+    book.mark("", ip("11.0.0.1"));
+    expect([book.counts("p117")?.used, book.counts("p116")?.used, book.counts("six")?.used]).toEqual([1, 0, 1]);
+  });
+
+  it("answers which pools are new or changed, and keeps what is used in an edited one", () => {
+    const book = bookOf(four);
+    book.take(four, 0);
+    expect(book.update([four], [])).toEqual([]);
+    const edited = pool("four", "10.0.0.0/30", { excludeIPs: ["10.0.0.2"] });
+    expect(book.update([edited, six], []).map(({ name }) => name)).toEqual(["four", "six"]);
+    expect(book.take(edited, 0)).toBeUndefined();
+    expect(book.update([], [])).toEqual([]);
+    expect(book.counts("four")).toBeUndefined();
+  });
+
+  it("learns what is used from packed addresses", () => {
+    const book = bookOf(four);
+    book.markUsed("four", Uint8Array.of(10, 0, 0, 1));
+    expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
+  });
+});
+
+describe("a refusal", () => {
+  const refused: NicDemand = {
+    ...nic("eth0", [four]),
+    families: [
+      {
+        family: 4,
+        candidates: [
+          { name: "ghost", refusal: "does not exist" },
+          { name: "four", pool: four, refusal: "is disabled (spec.disable)" },
+        ],
+      },
+    ],
+  };
+
+  it("lists every candidate with its reason", () => {
+    const unservable = findUnservable([refused]);
+    if (unservable === undefined) throw new Error("found servable");
+    const error = noPoolMatches([refused], unservable.nic, unservable.demand);
+    expect(error.code).toBe(100);
+    expect(error.message).toBe(
+      'No pool may serve IPv4 of interface "eth0" (a test): pool "ghost" does not exist; pool "four" is disabled (spec.disable)',
+    );
+    expect(error.details).toBe(
+      'eth0: by a test\neth0 IPv4 pool "ghost": does not exist\neth0 IPv4 pool "four": is disabled (spec.disable)',
+    );
+  });
+
+  it("of full pools says how full they are", () => {
+    const demand = nic("eth0", [four]);
+    const reasons = new Map([["four", "has no free address (2 of 2 in use)"]]);
+    const [family] = demand.families;
+    if (family === undefined) throw new Error("no family");
+    const error = poolsExhausted([demand], demand, family, reasons);
+    expect([error.code, error.message]).toEqual([
+      101,
+      'No address is free for IPv4 of interface "eth0" (a test): pool "four" has no free address (2 of 2 in use)',
+    ]);
+    expect(describeDemand(demand, new Map())).toContain('pool "four": fits');
+  });
+});
+
+describe("hash", () => {
+  it("is FNV-1a", () => {
+    expect([hashText(""), hashText("a"), hashText("foobar")]).toEqual([0x811c9dc5, 0xe40c292c, 0xbf9cf968]);
+  });
+});
