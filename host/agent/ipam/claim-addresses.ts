@@ -141,6 +141,7 @@ class AddressSearch {
       await this.#overcome(shortage);
       return undefined;
     }
+    this.#compareAsked(outcome.held);
     this.#marked = this.#marked.filter(
       (each) => !outcome.created.some(({ space, ip }) => space === each.pool.spec.addressSpace && equalIp(ip, each.ip)),
     );
@@ -171,6 +172,14 @@ class AddressSearch {
       }
       return { ifName: nic.ifName, pool: found.pool, ip };
     });
+  }
+
+  /** A repeated ADD that asks for another address than the attachment has cannot be honoured. */
+  #compareAsked(held: readonly Allocation[]): void {
+    const refused = this.#demand.asked.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
+    if (refused === undefined) return;
+    const has = held.map(({ ip }) => formatIp(ip)).join(", ");
+    throw refuseAsked(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
   }
 
   /** The pod's own addresses still cool: they are its own again, if what is selected now allows them. */

@@ -1,0 +1,303 @@
+import { describe, expect, it } from "vitest";
+import { ALL_VERSIONS, CONF, eventually, ipPool, podManifest, vendorConf, withWorld } from "./world.ts";
+
+const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
+const DUAL = {
+  "conf.yaml": vendorConf({ allocationCooldown: "1s" }),
+  "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true, selection: "ascending" }),
+  "six.yaml": ipPool("six", "fd00:6::/64", { gateway: "fd00:6::1", default: true, selection: "ascending" }),
+};
+
+describe("ADD", () => {
+  it("answers in the caller's version", () =>
+    withWorld(DUAL, async (world) => {
+      for (const [index, cniVersion] of ALL_VERSIONS.entries()) {
+        const { stdout } = await world.call("ADD", `c${index}`, { conf: { cniVersion } });
+        const old = cniVersion < "1.0.0";
+        expect(stdout).toEqual({
+          cniVersion,
+          ips: [
+            { ...(old ? { version: "4" } : {}), address: `10.6.0.${index + 2}/24`, gateway: "10.6.0.1" },
+            {
+              ...(old ? { version: "6" } : {}),
+              address: `fd00:6::${index === 0 ? "" : index + 1}/64`,
+              gateway: "fd00:6::1",
+            },
+          ],
+          routes: [
+            { dst: "0.0.0.0/0", gw: "10.6.0.1" },
+            { dst: "::/0", gw: "fd00:6::1" },
+          ],
+        });
+      }
+    }));
+
+  it("of an unknown version is refused with code 1", () =>
+    withWorld(BLUE, async (world) => {
+      const { code, msg } = await world.refused("ADD", "c1", { conf: { cniVersion: "2.0.0" } });
+      expect([code, msg]).toEqual([
+        1,
+        'CNI version "2.0.0" is not supported; supported are 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0',
+      ]);
+    }));
+
+  it("repeated gives the same address", () =>
+    withWorld(BLUE, async (world) => {
+      const first = await world.add("c1");
+      expect(await world.add("c1")).toEqual(first);
+      expect(await world.usage()).toEqual({ Bound: first });
+    }));
+
+  it("two at once of one attachment give one address", () =>
+    withWorld(BLUE, async (world) => {
+      const both = await Promise.all([world.add("c1"), world.add("c1")]);
+      expect(new Set(both.flat()).size).toBe(1);
+      expect(await world.usage()).toEqual({ Bound: both[0] });
+    }));
+
+  it("of a new sandbox of the same pod keeps the address, and the old sandbox's late DEL frees nothing", () =>
+    withWorld(BLUE, async (world) => {
+      const old = await world.add("old", { pod: "shop/web-0/uid-1" });
+      expect(await world.add("new", { pod: "shop/web-0/uid-1" })).toEqual(old);
+      await world.del("old", { pod: "shop/web-0/uid-1" });
+      expect(await world.usage()).toEqual({ Bound: old });
+      await world.del("new", { pod: "shop/web-0/uid-1" });
+      expect(await world.usage()).toEqual({ Cooling: old });
+    }));
+
+  it("on two interfaces of one pod gives two addresses of one pool", () =>
+    withWorld(BLUE, async (world) => {
+      const first = await world.add("c1", { pod: "shop/web-0/uid-1" });
+      const second = await world.add("c1", { pod: "shop/web-0/uid-1", ifName: "net1" });
+      expect(second).not.toEqual(first);
+    }));
+
+  it("in the host's own namespace is refused with code 8, unless it is overridden", () =>
+    withWorld(BLUE, async (world) => {
+      const netns = "/proc/1/ns/net";
+      const own = "/proc/self/ns/net";
+      expect((await world.refused("ADD", "c1", { netns: own })).code).toBe(8);
+      expect((await world.refused("ADD", "c1", { netns })).code).toBe(8);
+      expect((await world.refused("ADD", "c1", { netns: "/run/netns/bt-nothing" })).code).toBe(8);
+      expect(await world.usage()).toEqual({});
+      await world.add("c1", { netns: own, env: { ...world.agent.env, CNI_NETNS_OVERRIDE: "1" } });
+    }));
+});
+
+describe("DEL", () => {
+  it("before ADD, twice, and without a namespace succeeds", () =>
+    withWorld(BLUE, async (world) => {
+      await world.del("c1");
+      const address = await world.add("c1");
+      const outcome = await world.call("DEL", "c1", { env: { ...world.agent.env, CNI_NETNS: undefined } });
+      expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
+      await world.del("c1", { netns: "/run/netns/bt-gone" });
+      expect(await world.usage()).toEqual({ Cooling: address });
+      expect(
+        await eventually(
+          () => world.usage(),
+          (usage) => Object.keys(usage).length === 0,
+        ),
+      ).toEqual({});
+    }));
+
+  it("needs no pool, pod or known plugin configuration", () =>
+    withWorld(BLUE, async (world) => {
+      const address = await world.add("c1");
+      await world.agent.remove("blue.yaml");
+      await world.del("c1", { conf: { ipam: { type: "berth", unknown: true }, prevResult: "broken" } });
+      expect(await world.usage()).toEqual({ Cooling: address });
+    }));
+});
+
+describe("CHECK", () => {
+  const ready = async (world: Parameters<Parameters<typeof withWorld>[1]>[0], conf: Record<string, unknown> = {}) => {
+    const { stdout } = await world.call("ADD", "c1", { conf });
+    await world.pod.ip("link add eth0 type veth peer name peer0");
+    await world.pod.ip(`addr add ${stdout.ips[0].address} dev eth0`);
+    return stdout;
+  };
+
+  it("succeeds in every version that has it when all is as recorded", () =>
+    withWorld(BLUE, async (world) => {
+      let prevResult = await ready(world, { cniVersion: "0.4.0" });
+      for (const cniVersion of ALL_VERSIONS.slice(2)) {
+        ({ stdout: prevResult } = await world.call("ADD", "c1", { conf: { cniVersion } }));
+        const outcome = await world.call("CHECK", "c1", { conf: { cniVersion, prevResult } });
+        expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
+      }
+    }));
+
+  it("fails when nothing is recorded", () =>
+    withWorld(BLUE, async (world) => {
+      const prevResult = await ready(world);
+      await world.del("c1");
+      expect(await world.refused("CHECK", "c1", { conf: { prevResult } })).toMatchObject({
+        code: 3,
+        msg: 'No address is recorded for interface "eth0" of container c1',
+      });
+    }));
+
+  it("fails without prevResult, and when it differs from the record", () =>
+    withWorld(BLUE, async (world) => {
+      const prevResult = await ready(world);
+      expect((await world.refused("CHECK", "c1")).msg).toBe('CHECK needs "prevResult", found nothing');
+      const [address] = prevResult.ips[0].address.split("/");
+      const ips = [{ address: "10.6.0.250/24" }];
+      const other = { ...prevResult, ips };
+      const { code, msg } = await world.refused("CHECK", "c1", { conf: { prevResult: other } });
+      expect([code, msg]).toEqual([7, `"prevResult" lacks ${address}, which is recorded for interface "eth0"`]);
+      const both = { ...prevResult, ips: [...prevResult.ips, ...ips] };
+      expect((await world.refused("CHECK", "c1", { conf: { prevResult: both } })).msg).toBe(
+        `"prevResult" has 10.6.0.250, recorded for interface "eth0" is ${address}`,
+      );
+    }));
+
+  it("fails when the link or its address is gone, and heals nothing", () =>
+    withWorld(BLUE, async (world) => {
+      const prevResult = await ready(world);
+      await world.pod.ip("addr flush dev eth0");
+      const { code, msg } = await world.refused("CHECK", "c1", { conf: { prevResult } });
+      expect([code, msg]).toEqual([
+        106,
+        `Interface "eth0" in ${world.pod.path} lacks its address ${prevResult.ips[0].address}`,
+      ]);
+      expect(await world.pod.ip("-4 addr show dev eth0")).toBe("");
+      await world.pod.ip("link delete eth0");
+      expect((await world.refused("CHECK", "c1", { conf: { prevResult } })).msg).toContain(
+        'Interface "eth0" is missing in',
+      );
+    }));
+});
+
+describe("GC", () => {
+  const network = { cniVersion: "1.1.0", name: "lab" };
+
+  it("without a list does nothing; with one releases what it lacks", () =>
+    withWorld(BLUE, async (world) => {
+      const [kept] = await world.add("kept");
+      const [lost] = await world.add("lost");
+      const [other] = await world.add("other", { conf: { name: "elsewhere" } });
+      expect((await world.call("GC", "", { conf: network })).exitCode).toBe(0);
+      expect((await world.usage())["Bound"]).toHaveLength(3);
+      const valid = [{ containerID: "kept", ifname: "eth0" }];
+      const outcome = await world.call("GC", "", { conf: { ...network, "cni.dev/valid-attachments": valid } });
+      expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
+      const usage = await world.usage();
+      expect(usage["Cooling"]).toEqual([lost]);
+      expect(new Set(usage["Bound"])).toEqual(new Set([kept, other]));
+    }));
+
+  it("understands the older name of the list, and an empty list", () =>
+    withWorld(BLUE, async (world) => {
+      await world.add("c1");
+      await world.call("GC", "", { conf: { ...network, "cni.dev/attachments": [] } });
+      expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
+    }));
+});
+
+describe("STATUS and VERSION", () => {
+  it("STATUS is silent when all is well", () =>
+    withWorld(BLUE, async (world) => {
+      const outcome = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
+      expect([outcome.exitCode, outcome.text, outcome.stderr]).toEqual([0, "", ""]);
+    }));
+
+  it("a file that never was right: STATUS and ADD answer with code 50 and say which", () =>
+    withWorld({ ...BLUE, "reserved.yaml": "kind: ReservedIP\n" }, async (world) => {
+      const status = await world.refused("STATUS", "", { conf: { cniVersion: "1.1.0" } });
+      expect(status).toMatchObject({ code: 50, msg: expect.stringContaining("reserved.yaml") });
+      expect(status.details).toContain("reserved.yaml");
+      expect((await world.refused("ADD", "c1")).code).toBe(50);
+      expect((await world.agent.request("/v1/health")).status).toBe(503);
+      await world.agent.remove("reserved.yaml");
+      expect(await world.add("c1")).toHaveLength(1);
+    }));
+
+  it("a file that went bad keeps what it said, and is reported", () =>
+    withWorld(BLUE, async (world) => {
+      await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { gatway: "10.6.0.1", default: true }));
+      expect(await world.add("c1")).toHaveLength(1);
+      const outcome = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
+      expect(outcome.exitCode).toBe(0);
+      expect(outcome.stderr).toContain("gatway");
+      const { status, problems } = await world.agent.get("/v1/health");
+      expect(status).toBe("ready");
+      expect(problems.join()).toMatch(/blue\.yaml.*spec\.gatway/);
+      expect(world.agent.stderr()).toContain("A manifest is refused");
+      await world.agent.write("blue.yaml", BLUE["blue.yaml"]);
+      expect(
+        await eventually(
+          async () => (await world.agent.get("/v1/health")).problems,
+          (found) => found.length === 0,
+        ),
+      ).toEqual([]);
+    }));
+
+  it("VERSION lists what ADD speaks", () =>
+    withWorld(BLUE, async (world) => {
+      const { stdout } = await world.call("VERSION", "", { conf: { cniVersion: "0.4.0" } });
+      expect(stdout).toEqual({ cniVersion: "0.4.0", supportedVersions: ALL_VERSIONS });
+    }));
+});
+
+describe("addresses that were asked for", () => {
+  const rows: [source: string, options: object][] = [
+    ["runtimeConfig.ips", { conf: { runtimeConfig: { ips: ["10.6.0.77/24"] } } }],
+    ["args.cni.ips", { conf: { args: { cni: { ips: ["10.6.0.77"] } } } }],
+    ["CNI_ARGS IP", { args: "IgnoreUnknown=1;IP=10.6.0.77" }],
+  ];
+  it.each(rows)("%s is honoured, and refused when it is taken", (source, options) =>
+    withWorld(BLUE, async (world) => {
+      expect(await world.add("c1", options)).toEqual(["10.6.0.77"]);
+      expect(await world.add("c1", options)).toEqual(["10.6.0.77"]);
+      const { code, msg } = await world.refused("ADD", "c2", options);
+      expect(code).toBe(101);
+      expect(msg).toBe(
+        `The address asked for by ${source} is refused: 10.6.0.77: it is Bound to container c1, interface eth0`,
+      );
+    }),
+  );
+
+  it("that just cooled is waited for", () =>
+    withWorld({ ...BLUE, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }) }, async (world) => {
+      const asked = { conf: { args: { cni: { ips: ["10.6.0.77"] } } } };
+      await world.add("c1", asked);
+      await world.del("c1");
+      const startMs = performance.now();
+      expect(await world.add("c2", asked)).toEqual(["10.6.0.77"]);
+      expect(performance.now() - startMs).toBeGreaterThan(1_500);
+    }));
+
+  const refusals: [ips: string[], code: number, text: string][] = [
+    [["10.6.0.1"], 100, 'pool "blue" may not hand out 10.6.0.1'],
+    [["10.7.0.5"], 100, 'pool "blue" may not hand out 10.7.0.5'],
+    [["10.6.0.5/16"], 7, 'the subnet of pool "blue" has length 24'],
+    [["10.6.0.5", "10.6.0.6"], 7, "10.6.0.5 and 10.6.0.6: a NIC gets one IPv4 address"],
+    [["fd00::5"], 100, "names no IPv6 pool"],
+    [["10.6.0.300"], 7, "10.6.0.300"],
+  ];
+  it.each(refusals)("%j is refused", (ips, code, text) =>
+    withWorld(BLUE, async (world) => {
+      const refusal = await world.refused("ADD", "c1", { conf: { args: { cni: { ips } } } });
+      expect(refusal).toMatchObject({ code, msg: expect.stringContaining(text) });
+      expect(await world.usage()).toEqual({});
+    }),
+  );
+
+  it("another one than the attachment has is refused", () =>
+    withWorld(BLUE, async (world) => {
+      await world.add("c1", { conf: { args: { cni: { ips: ["10.6.0.77"] } } } });
+      const refusal = await world.refused("ADD", "c1", { conf: { args: { cni: { ips: ["10.6.0.78"] } } } });
+      expect(refusal).toMatchObject({ code: 101, msg: expect.stringContaining("has 10.6.0.77") });
+    }));
+});
+
+describe("other plugins", () => {
+  it.each(["coordinator", "ifacer"])("%s is refused in this version, its DEL is not", (plugin) =>
+    withWorld({ ...BLUE, "pod.yaml": podManifest("shop", "web-0", {}) }, async (world) => {
+      expect((await world.refused("ADD", "c1", { plugin, conf: { type: plugin } })).code).toBe(7);
+      await world.del("c1", { plugin, conf: { type: plugin } });
+    }),
+  );
+});
