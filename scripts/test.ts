@@ -14,26 +14,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "./setup/paths.mjs";
-
-interface Tally {
-  readonly passed: number;
-  readonly failed: number;
-  /** Why something failed that no test reports by itself. */
-  readonly complaints: readonly string[];
-}
+import { type Report, type Tally, tallyReport } from "./tally.ts";
 
 interface Stage {
   readonly name: string;
   run(): Promise<Tally>;
-}
-
-/** What is read of vitest's JSON report. */
-interface Report {
-  readonly success: boolean;
-  readonly numPassedTests: number;
-  readonly numFailedTests: number;
-  readonly numPendingTests: number;
-  readonly numTodoTests: number;
 }
 
 const KINDS = ["unit", "property", "netns", "e2e"];
@@ -64,19 +49,6 @@ function testStage(kind: string, directory: string): Stage {
     return tallyReport(kind, exitCode, text === undefined ? undefined : (JSON.parse(text) as Report));
   };
   return { name: `${kind} tests`, run };
-}
-
-/** Counts a report, and as one failure whatever is wrong although no test failed. */
-function tallyReport(kind: string, exitCode: number, report: Report | undefined): Tally {
-  if (report === undefined) return { passed: 0, failed: 1, complaints: [`${kind}: vitest left no report`] };
-  const { numPassedTests: passed, numFailedTests, numPendingTests, numTodoTests, success } = report;
-  const skipped = numPendingTests + numTodoTests;
-  const complaints: string[] = [];
-  if (skipped > 0) complaints.push(`${kind}: ${skipped} tests were skipped`);
-  if (passed + numFailedTests === 0) complaints.push(`${kind}: no test ran`);
-  else if ((exitCode !== 0 || !success) && numFailedTests === 0)
-    complaints.push(`${kind}: vitest failed outside of the tests`);
-  return { passed, failed: numFailedTests + complaints.length, complaints };
 }
 
 async function runStages(stages: readonly Stage[]): Promise<boolean> {

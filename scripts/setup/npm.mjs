@@ -25,16 +25,17 @@ function isMissed(entry) {
   );
 }
 
+/** Whether the packages `installed` are those that the lock file wants; both are npm's "packages" objects, by path. */
+export function meetsLock(wanted, installed) {
+  const isMet = ([path, entry]) =>
+    path === "" || (installed[path] === undefined ? !isMissed(entry) : installed[path].version === entry.version);
+  return Object.entries(wanted).every(isMet) && Object.keys(installed).every((path) => path in wanted);
+}
+
 function isInstalled() {
   const wanted = packagesOf(join(root, "package-lock.json"));
   const installed = packagesOf(join(root, "node_modules", ".package-lock.json"));
-  const isMet = ([path, entry]) =>
-    path === "" || (installed[path] === undefined ? !isMissed(entry) : installed[path].version === entry.version);
-  return (
-    Object.entries(wanted).every(isMet) &&
-    Object.keys(installed).every((path) => path in wanted) &&
-    existsSync(join(root, "node_modules", ".bin", "node"))
-  );
+  return meetsLock(wanted, installed) && existsSync(join(root, "node_modules", ".bin", "node"));
 }
 
 export function npmStep() {

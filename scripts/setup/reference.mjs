@@ -3,8 +3,8 @@
  * The modules in scripts/reference fix the exact versions of all they need.
  * Effects: the user's cache; nothing in the repository.
  */
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "./command.mjs";
 import { referenceTool } from "./paths.mjs";
 import { hashInputs, readStamp, writeStamp } from "./stamp.mjs";
@@ -26,6 +26,7 @@ function referenceStep(tool) {
     run: () => {
       const go = requireGo();
       mkdirSync(dirname(directory), { recursive: true });
+      removeAbandoned(directory);
       const temporary = mkdtempSync(`${directory}.`);
       try {
         run(go, ["build", ...FLAGS, "-o", `${temporary}/`, "tool"], { cwd: source, env: ENVIRONMENT });
@@ -36,6 +37,18 @@ function referenceStep(tool) {
       }
     },
   };
+}
+
+/** Removes what an interrupted build left beside `directory`; a build that is under way is younger. */
+function removeAbandoned(directory) {
+  const hourAgoMs = Date.now() - 3_600_000;
+  for (const name of readdirSync(dirname(directory))) {
+    if (!name.startsWith(`${basename(directory)}.`)) continue;
+    const path = join(dirname(directory), name);
+    if ((statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()) < hourAgoMs) {
+      rmSync(path, { recursive: true, force: true });
+    }
+  }
 }
 
 /** Puts `temporary` at `directory`, however often another checkout's set-up does the same at this moment. */

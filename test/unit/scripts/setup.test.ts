@@ -1,0 +1,101 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { cacheDir, referenceTool, root } from "../../../scripts/setup/paths.mjs";
+
+// Plain JavaScript for the machine's own Node.js: without types, so imported by a path that the compiler does not follow.
+const setupFile = (name: string): string => join(root, "scripts", "setup", name);
+const { meetsLock } = await import(setupFile("npm.mjs"));
+const { hashInputs } = await import(setupFile("stamp.mjs"));
+const { run } = await import(setupFile("command.mjs"));
+
+let directory = "";
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "berth-unit-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+describe("npm packages", () => {
+  const lock = { "": {}, a: { version: "1.0.0" } };
+  const elsewhere = { version: "1.0.0", optional: true, os: ["nowhere"] };
+  const here = { version: "1.0.0", optional: true, os: [process.platform], cpu: [process.arch] };
+  test.each([
+    { when: "all are there", wanted: lock, installed: { a: { version: "1.0.0" } }, meets: true },
+    { when: "one is missing", wanted: lock, installed: {}, meets: false },
+    { when: "one has another version", wanted: lock, installed: { a: { version: "1.0.1" } }, meets: false },
+    { when: "one is too many", wanted: { "": {} }, installed: { a: { version: "1.0.0" } }, meets: false },
+    { when: "one for another system is missing", wanted: { a: elsewhere }, installed: {}, meets: true },
+    { when: "one for musl is missing", wanted: { a: { ...here, libc: ["musl"] } }, installed: {}, meets: true },
+    { when: "one for this machine is missing", wanted: { a: here }, installed: {}, meets: false },
+    { when: "one that only others need is missing", wanted: { a: { optional: true } }, installed: {}, meets: true },
+  ])("meet the lock file when $when: $meets", ({ wanted, installed, meets }) => {
+    expect(meetsLock(wanted, installed)).toBe(meets);
+  });
+});
+
+describe("stamps", () => {
+  test("change with a content, a name, a new file and a text, not with the time", () => {
+    const file = join(directory, "sub", "a");
+    mkdirSync(join(directory, "sub"));
+    writeFileSync(file, "1");
+    const first = hashInputs([directory], ["x"]);
+    writeFileSync(file, "1");
+    expect(hashInputs([directory], ["x"])).toBe(first);
+    expect(hashInputs([directory], ["y"])).not.toBe(first);
+    writeFileSync(file, "2");
+    const second = hashInputs([directory], ["x"]);
+    expect(second).not.toBe(first);
+    writeFileSync(join(directory, "b"), "");
+    expect(hashInputs([directory], ["x"])).not.toBe(second);
+  });
+
+  test("of an absent file differ from those of an empty one", () => {
+    const file = join(directory, "a");
+    const absent = hashInputs([file]);
+    writeFileSync(file, "");
+    expect(hashInputs([file])).not.toBe(absent);
+  });
+});
+
+describe("a command of the set-up", () => {
+  test("gives what it printed", () => {
+    expect(run("echo", ["hello"])).toBe("hello\n");
+  });
+
+  test("that fails shows its output and how to run it", () => {
+    expect(() => run("sh", ["-c", "echo broken >&2; exit 3"])).toThrow(/ended with 3.*broken.*sh -c 'echo broken/s);
+  });
+
+  test("that does not exist is named", () => {
+    expect(() => run("berth-no-such-command", [])).toThrow(/Cannot run berth-no-such-command/);
+  });
+});
+
+describe("places", () => {
+  test.each([
+    { env: { BERTH_CACHE: "/a", XDG_CACHE_HOME: "/b", HOME: "/c" }, expected: "/a" },
+    { env: { XDG_CACHE_HOME: "/b", HOME: "/c" }, expected: "/b/berth" },
+    { env: { HOME: "/c" }, expected: "/c/.cache/berth" },
+  ])("the cache is $expected", ({ env, expected }) => {
+    expect(cacheDir(env)).toBe(expected);
+  });
+
+  test("an empty HOME still gives an absolute cache", () => {
+    expect(cacheDir({ HOME: "" })).toMatch(/^\/.*\/\.cache\/berth$/);
+  });
+
+  test("the reference tools are those of the committed modules", () => {
+    expect(referenceTool("plugins").version).toBe("1.9.1");
+    expect(referenceTool("cnitool").version).toBe("1.3.0");
+  });
+});
+
+test("an unknown target is refused with the list of targets", () => {
+  const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts", "setup.mjs"), "prodct"], {
+    encoding: "utf8",
+  });
+  expect(status).toBe(1);
+  expect(stderr).toContain('There is no set-up target "prodct": the targets are product, reference, test, bench');
+});
