@@ -103,7 +103,9 @@ function readCommand(headers: Headers): CniRequest["command"] {
 function requireVariables(headers: Headers, command: CniRequest["command"]): void {
   const missing = REQUIRED[command].filter((variable) => readVariable(headers, variable) === undefined);
   if (missing.length === 0) return;
-  refuse(`Missing environment variable${missing.length > 1 ? "s" : ""} ${missing.join(", ")}: ${command} needs them`);
+  refuse(
+    `Missing environment variable${missing.length > 1 ? "s" : ""} ${missing.join(", ")}: ${command} needs ${missing.length > 1 ? "them" : "it"}`,
+  );
 }
 
 function requireParsed<T>(headers: Headers, variable: string, parse: (text: string) => T | undefined, form: string): T {

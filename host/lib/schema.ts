@@ -54,6 +54,7 @@ const TYPE_PHRASES: Readonly<Record<string, string>> = {
   boolean: "true or false",
   array: "a list",
   object: "an object",
+  record: "an object",
 };
 
 function limitPhrase(origin: string, side: "at least" | "at most", limit: number | bigint): string {

@@ -1,0 +1,54 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { CniResult } from "../../../host/cni/result.ts";
+import { decodeResult, formatResult } from "../../../host/cni/result-versions.ts";
+import { SUPPORTED_VERSIONS } from "../../../host/cni/version.ts";
+import { bitsOf, type Family, type Ip, lastValueOf } from "../../../host/net/ip.ts";
+import type { Prefix } from "../../../host/net/prefix.ts";
+
+const ipOf = (family: Family): fc.Arbitrary<Ip> =>
+  fc.bigInt({ min: 0n, max: lastValueOf(family) }).map((value) => ({ family, value }));
+const prefixOf = (family: Family): fc.Arbitrary<Prefix> =>
+  fc.record({ ip: ipOf(family), length: fc.integer({ min: 0, max: bitsOf(family) }) });
+const family = fc.constantFrom<Family[]>(4, 6);
+const name = fc.string({ minLength: 1 });
+const optional = { requiredKeys: [] };
+
+const result: fc.Arbitrary<CniResult> = fc.record({
+  interfaces: fc.array(
+    fc.record(
+      { name, mac: name, sandbox: name, mtu: fc.nat(), socketPath: name, pciId: name },
+      { requiredKeys: ["name"] },
+    ),
+  ),
+  ips: fc.array(
+    family.chain((f) =>
+      fc.record({ address: prefixOf(f), gateway: ipOf(f), interface: fc.nat() }, { requiredKeys: ["address"] }),
+    ),
+  ),
+  routes: fc.array(
+    family.chain((f) =>
+      fc.record(
+        { dst: prefixOf(f), gw: ipOf(f), mtu: fc.nat(), advmss: fc.nat(), priority: fc.nat(), table: fc.nat() },
+        { requiredKeys: ["dst"] },
+      ),
+    ),
+  ),
+  dns: fc.option(fc.record({ nameservers: fc.array(name), domain: name, search: fc.array(name) }, optional), {
+    nil: undefined,
+  }),
+});
+
+describe.each(SUPPORTED_VERSIONS)("results in version %s", (version) => {
+  it("survive a round trip, less what the version does not know", () => {
+    fc.assert(
+      fc.property(result, (original) => {
+        const text = JSON.stringify(formatResult(original, version));
+        const read = decodeResult(JSON.parse(text), version);
+        expect(JSON.stringify(formatResult(read, version))).toBe(text);
+        if (version === "1.1.0") expect(read).toEqual(original);
+        else expect(read.ips).toEqual(original.ips);
+      }),
+    );
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest";
+import { ErrorCode } from "../../../host/cni/error.ts";
+import { decodeNetConf, pluginKeys } from "../../../host/cni/net-conf.ts";
+
+const CONF = { cniVersion: "1.0.0", name: "net-1", type: "macvlan" };
+
+describe("decodeNetConf reads", () => {
+  it("what every plugin needs", () => {
+    const ipam = { type: "berth", anything: 1 };
+    const conf = decodeNetConf(JSON.stringify({ ...CONF, ipam, master: "eth0" }));
+    expect(conf).toMatchObject({ cniVersion: "1.0.0", name: "net-1", type: "macvlan", ipam });
+    expect(conf.raw).toMatchObject({ master: "eth0" });
+    expect(conf.validAttachments).toBeUndefined();
+    expect(conf.prevResult).toBeUndefined();
+    expect(conf.runtimeConfig).toEqual({});
+    expect(conf.args.cni.ips).toBeUndefined();
+  });
+
+  it("what the runtime adds", () => {
+    const runtimeConfig = {
+      mac: "0A:00:00:00:00:01",
+      ips: ["10.0.0.1/24"],
+      portMappings: [],
+      "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": "{}" },
+    };
+    expect(decodeNetConf(JSON.stringify({ ...CONF, runtimeConfig })).runtimeConfig).toEqual({
+      mac: "0a:00:00:00:00:01",
+      ips: [{ ip: { family: 4, value: 0x0a000001n }, length: 24 }],
+      podAnnotations: { "ipam.vendor.io/ippool": "{}" },
+    });
+  });
+
+  it("prevResult in the configuration's version", () => {
+    const prevResult = { cniVersion: "0.3.1", ips: [{ version: "4", address: "10.0.0.2/24" }] };
+    const conf = decodeNetConf(JSON.stringify({ ...CONF, cniVersion: "0.3.1", prevResult }));
+    expect(conf.prevResult?.ips).toHaveLength(1);
+  });
+
+  const attachment = { containerID: "c1", ifname: "eth0" };
+  it.each([
+    ["its name", { "cni.dev/valid-attachments": [attachment] }, [{ containerId: "c1", ifName: "eth0" }]],
+    ["its older name", { "cni.dev/attachments": [attachment] }, [{ containerId: "c1", ifName: "eth0" }]],
+    ["both names", { "cni.dev/valid-attachments": [], "cni.dev/attachments": [attachment] }, []],
+    ["an empty list", { "cni.dev/valid-attachments": [] }, []],
+    ["null, as good as no list", { "cni.dev/valid-attachments": null }, undefined],
+  ])("the valid attachments under %s", (_title, keys, expected) => {
+    expect(decodeNetConf(JSON.stringify({ ...CONF, ...keys })).validAttachments).toEqual(expected);
+  });
+});
+
+const { InvalidNetworkConfig, DecodeFailure, IncompatibleVersion } = ErrorCode;
+const refused: [title: string, text: string, code: number, message: string][] = [
+  ["nothing", "", DecodeFailure, "line 1, column 1: found the end of the text"],
+  ["half a text", '{"cniVersion": "1.0.0"', DecodeFailure, "line 1, column 23: found the end of the text"],
+  ["a fault in line 2", '{"name":"a",\n "type":x}', DecodeFailure, 'line 2, column 9: found "x}"'],
+  ["a list", "[]", InvalidNetworkConfig, "found an empty list, want an object"],
+  ["null", "null", InvalidNetworkConfig, "found null, want an object"],
+  ["no version", '{"name":"a","type":"b"}', IncompatibleVersion, '"0.1.0"'],
+  ["a version to come", '{"cniVersion":"9.0.0"}', IncompatibleVersion, '"9.0.0"'],
+];
+const wrong: [patch: object, message: string][] = [
+  [{ name: undefined }, 'field "name": found nothing'],
+  [{ name: "" }, 'field "name": found ""'],
+  [{ name: "a/b" }, 'field "name": found "a/b", want a letter or digit'],
+  [{ name: "../x" }, 'field "name": found "../x"'],
+  [{ name: 7 }, 'field "name": found 7'],
+  [{ type: undefined }, 'field "type": found nothing, want text'],
+  [{ runtimeConfig: [] }, 'field "runtimeConfig": found an empty list, want an object'],
+  [{ runtimeConfig: { ips: "10.0.0.1" } }, 'field "runtimeConfig.ips": found "10.0.0.1", want a list'],
+  [{ runtimeConfig: { ips: ["10.0.0.x"] } }, 'field "runtimeConfig.ips[0]": found "10.0.0.x", want an address'],
+  [{ runtimeConfig: { mac: "aa" } }, 'field "runtimeConfig.mac": found "aa", want a MAC address'],
+  [{ args: { cni: { ips: [3] } } }, 'field "args.cni.ips[0]": found 3, want an address'],
+  [{ prevResult: "x" }, 'Invalid prevResult: found "x", want an object'],
+  [{ "cni.dev/valid-attachments": {} }, 'field "[\\"cni.dev/valid-attachments\\"]": found an object, want a list'],
+  [{ "cni.dev/valid-attachments": [{ containerID: "a" }] }, "[0].ifname"],
+];
+
+describe("decodeNetConf refuses", () => {
+  it.each(refused)("%s", (_title, text, code, message) => {
+    expect(() => decodeNetConf(text)).toThrow(
+      expect.objectContaining({ code, message: expect.stringContaining(message) }),
+    );
+  });
+  it.each(wrong)("%j", (patch, message) => {
+    expect(() => decodeNetConf(JSON.stringify({ ...CONF, ...patch }))).toThrow(
+      expect.objectContaining({ code: InvalidNetworkConfig, message: expect.stringContaining(message) }),
+    );
+  });
+});
+
+describe("decodeNetConf for DEL", () => {
+  it.each([{ prevResult: "x" }, { runtimeConfig: { ips: ["10.0.0.x"] } }, { args: [] }])(
+    "takes malformed %j for absent",
+    (patch) => {
+      const conf = decodeNetConf(JSON.stringify({ ...CONF, ...patch }), true);
+      expect(conf).toMatchObject({ name: "net-1", runtimeConfig: {}, args: { cni: {} } });
+      expect(conf.prevResult).toBeUndefined();
+    },
+  );
+  it("keeps what is right", () => {
+    const prevResult = { ips: [{ address: "10.0.0.2/24" }] };
+    expect(decodeNetConf(JSON.stringify({ ...CONF, prevResult }), true).prevResult?.ips).toHaveLength(1);
+  });
+  it("still needs a name", () => {
+    expect(() => decodeNetConf(JSON.stringify({ ...CONF, name: "" }), true)).toThrow('field "name"');
+  });
+});
+
+it("pluginKeys leaves out the protocol's keys", () => {
+  const protocol = { ipam: {}, dns: {}, args: {}, capabilities: {}, runtimeConfig: {}, "cni.dev/attachments": [] };
+  const conf = decodeNetConf(JSON.stringify({ ...CONF, ...protocol, mode: "auto", detectGateway: true }));
+  expect(pluginKeys(conf)).toEqual({ mode: "auto", detectGateway: true });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import { ErrorCode } from "../../../host/cni/error.ts";
+import type { CniResult } from "../../../host/cni/result.ts";
+import { decodeResult, formatResult } from "../../../host/cni/result-versions.ts";
+import { type CniVersion, SUPPORTED_VERSIONS } from "../../../host/cni/version.ts";
+import { type Ip, parseIp } from "../../../host/net/ip.ts";
+import { type Prefix, parsePrefix } from "../../../host/net/prefix.ts";
+
+function ip(text: string): Ip {
+  return parseIp(text) ?? expect.fail(text);
+}
+
+function prefix(text: string): Prefix {
+  return parsePrefix(text) ?? expect.fail(text);
+}
+
+const RESULT: CniResult = {
+  interfaces: [
+    { name: "veth1", mac: "0a:00:00:00:00:01" },
+    { name: "eth0", mac: "0a:00:00:00:00:02", sandbox: "/run/netns/a", mtu: 1500, socketPath: "/s", pciId: "0000:00" },
+  ],
+  ips: [
+    { address: prefix("10.0.0.2/24"), gateway: ip("10.0.0.1"), interface: 1 },
+    { address: prefix("fd00::2/64"), interface: 0 },
+  ],
+  routes: [
+    { dst: prefix("0.0.0.0/0") },
+    { dst: prefix("fd01::/48"), gw: ip("fd00::1"), mtu: 1400, advmss: 1300, priority: 5, table: 7, scope: 0 },
+  ],
+  dns: { nameservers: ["10.0.0.53"], domain: "a.b" },
+};
+
+const EMPTY: CniResult = { interfaces: [], ips: [], routes: [] };
+const before10: readonly CniVersion[] = ["0.3.0", "0.3.1", "0.4.0"];
+
+describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
+  const isOld = before10.includes(version);
+  const is11 = version === "1.1.0";
+
+  it("a result has that version's shape", () => {
+    const since11 = (fields: object) => (is11 ? fields : {});
+    expect(formatResult(RESULT, version)).toStrictEqual({
+      cniVersion: version,
+      interfaces: [
+        { name: "veth1", mac: "0a:00:00:00:00:01" },
+        {
+          name: "eth0",
+          mac: "0a:00:00:00:00:02",
+          sandbox: "/run/netns/a",
+          ...since11({ mtu: 1500, socketPath: "/s", pciID: "0000:00" }),
+        },
+      ],
+      ips: [
+        { ...(isOld ? { version: "4" } : {}), address: "10.0.0.2/24", gateway: "10.0.0.1", interface: 1 },
+        { ...(isOld ? { version: "6" } : {}), address: "fd00::2/64", interface: 0 },
+      ],
+      routes: [
+        { dst: "0.0.0.0/0" },
+        {
+          dst: "fd01::/48",
+          gw: "fd00::1",
+          ...since11({ mtu: 1400, advmss: 1300, priority: 5, table: 7, scope: 0 }),
+        },
+      ],
+      dns: { nameservers: ["10.0.0.53"], domain: "a.b" },
+    });
+  });
+
+  it("an IPAM result has no interfaces and no index of one", () => {
+    const result = { ...EMPTY, ips: [{ address: prefix("10.0.0.2/24") }] };
+    const address = { ...(isOld ? { version: "4" } : {}), address: "10.0.0.2/24" };
+    expect(formatResult(result, version)).toStrictEqual({ cniVersion: version, ips: [address] });
+  });
+
+  it("an empty result is its version", () => {
+    expect(formatResult(EMPTY, version)).toStrictEqual({ cniVersion: version });
+    expect(decodeResult({ cniVersion: version }, version)).toEqual(EMPTY);
+  });
+
+  it("null and empty text are read as absent", () => {
+    const value = {
+      interfaces: [{ name: "eth0", mac: "", sandbox: null }],
+      ips: [{ address: "10.0.0.2/24", gateway: null, interface: null }],
+      routes: [{ dst: "10.1.0.0/16", gw: "" }],
+      dns: null,
+    };
+    const read = decodeResult(value, version);
+    expect(read).toEqual({
+      interfaces: [{ name: "eth0" }],
+      ips: [{ address: prefix("10.0.0.2/24") }],
+      routes: [{ dst: prefix("10.1.0.0/16") }],
+    });
+    expect(decodeResult({ interfaces: null, ips: null, routes: null }, version)).toEqual(EMPTY);
+  });
+
+  it("unknown keys are ignored", () => {
+    expect(decodeResult({ ips: [{ address: "10.0.0.2/24", color: 1 }], x: {} }, version).ips).toHaveLength(1);
+  });
+});
+
+const refused: [value: unknown, message: string][] = [
+  [undefined, "Invalid prevResult: found nothing, want an object"],
+  ["x", 'Invalid prevResult: found "x", want an object'],
+  [[], "Invalid prevResult: found an empty list, want an object"],
+  [{ ips: {} }, 'field "ips": found an object, want a list'],
+  [{ ips: [{}] }, 'field "ips[0].address": found nothing, want an address with its length'],
+  [{ ips: [{ address: "10.0.0.2" }] }, 'field "ips[0].address": found "10.0.0.2"'],
+  [{ ips: [{ address: "10.0.0.2/24", gateway: "10.0.0" }] }, 'field "ips[0].gateway": found "10.0.0", want an address'],
+  [{ ips: [{ address: "10.0.0.2/24", interface: -1 }] }, 'field "ips[0].interface": found -1, want a whole number'],
+  [{ ips: [{ address: "fd00::2/64", version: "4" }] }, 'field "ips[0].version": found "4", want the family'],
+  [{ interfaces: [{ mac: "x" }] }, 'field "interfaces[0].name": found nothing, want text'],
+  [{ routes: [{ dst: "x" }] }, 'field "routes[0].dst": found "x"'],
+  [{ dns: { search: "a" } }, 'field "dns.search": found "a", want a list'],
+];
+
+it.each(refused)("decodeResult refuses %j with code 7", (value, message) => {
+  expect(() => decodeResult(value, "1.0.0")).toThrow(
+    expect.objectContaining({ code: ErrorCode.InvalidNetworkConfig, message: expect.stringContaining(message) }),
+  );
+});
+
+it("decodeResult names the place it is told", () => {
+  expect(() => decodeResult(3, "1.0.0", "IPAM result")).toThrow("Invalid IPAM result: found 3, want an object");
+});
