@@ -58,20 +58,28 @@ export class Spool {
 
   async #drainAll(names: readonly string[]): Promise<void> {
     for (const name of names) {
-      const path = join(this.#directory, name);
       try {
-        const answer = await this.#dispatch(parseSpooled(readFileSync(path)), new AbortController().signal);
-        if (answer.status === 200) {
-          this.#faults("spool.remove");
-          rmSync(path, { force: true });
-        } else if (answer.status === 422 && isUnreadable(answer.body)) {
-          this.#reject(path, answer.body);
-        } else {
-          this.#log.warn({ file: name, answer: answer.body }, "A spooled DEL failed and stays in the spool");
-        }
+        await this.#replay(join(this.#directory, name));
       } catch (error) {
-        this.#reject(path, error instanceof Error ? error.message : String(error));
+        this.#log.warn({ file: name, err: error }, "A spooled DEL could not be carried out and stays in the spool");
       }
+    }
+  }
+
+  async #replay(path: string): Promise<void> {
+    const request = readSpooled(path);
+    if (typeof request === "string") {
+      this.#reject(path, request);
+      return;
+    }
+    const { status, body } = await this.#dispatch(request, new AbortController().signal);
+    if (status === 200) {
+      this.#faults("spool.remove");
+      rmSync(path, { force: true });
+    } else if (isUnreadable(body)) {
+      this.#reject(path, body);
+    } else {
+      this.#log.warn({ file: path, answer: body }, "A spooled DEL was refused and stays in the spool");
     }
   }
 
@@ -85,6 +93,16 @@ export class Spool {
 function isUnreadable(body: string): boolean {
   const { code } = JSON.parse(body) as { code: number };
   return code < 8;
+}
+
+/** The request, or why the file is none. */
+function readSpooled(path: string): RawRequest | string {
+  const bytes = readFileSync(path);
+  try {
+    return parseSpooled(bytes);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** Throws when the bytes are no request as the shim writes it. */

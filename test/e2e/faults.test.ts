@@ -1,0 +1,236 @@
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { requireCommand } from "../../scripts/lab/command.ts";
+import { CONF, eventually, ipPool, podManifest, vendorConf, type World, withWorld } from "./world.ts";
+
+const CONFIG = {
+  "conf.yaml": CONF,
+  "blue.yaml": ipPool("blue", "10.6.0.0/28", { default: true }),
+  "green.yaml": ipPool("green", "10.7.0.0/28"),
+  "pod.yaml": podManifest("shop", "web-0", {
+    ippools: [
+      { interface: "eth0", ipv4: ["blue"] },
+      { interface: "net1", ipv4: ["green"] },
+    ],
+  }),
+};
+const POD = { pod: "shop/web-0/uid-1" };
+/** More effects than two ADDs and two DELs have: the walk of kills must end before. */
+const MOST_EFFECTS = 40;
+/** A failure leaves no sign of itself when the agent mended it: that walk has a fixed length. */
+const FAILURES = 24;
+
+/** Starts the agent again with another fault plan, or none. */
+async function restart(world: World, fault: string | undefined): Promise<void> {
+  await world.agent.kill("SIGKILL");
+  process.env["BERTH_FAULT"] = fault;
+  if (fault === undefined) delete process.env["BERTH_FAULT"];
+  await world.agent.start();
+  delete process.env["BERTH_FAULT"];
+}
+
+/** What a runtime does: ADD of both NICs; when one fails, DEL of both and a new sandbox. */
+async function runPod(world: World, sandbox: string): Promise<string[] | undefined> {
+  const call = { ...POD, env: { ...world.agent.env, BERTH_CONNECT_WAIT: "0.2" } };
+  const first = await world.call("ADD", sandbox, call);
+  const second = first.exitCode === 0 ? await world.call("ADD", sandbox, { ...call, ifName: "net1" }) : first;
+  if (second.exitCode === 0) return [first, second].map(({ stdout }) => stdout.ips[0].address.split("/")[0]);
+  expect([11, 107]).toContain(second.stdout.code);
+  for (const ifName of ["eth0", "net1"]) await world.del(sandbox, { ...call, ifName });
+  return undefined;
+}
+
+async function expectOnly(world: World, addresses: readonly string[]): Promise<void> {
+  const usage = await world.usage();
+  expect(new Set(usage["Bound"] ?? [])).toEqual(new Set(addresses));
+}
+
+describe.each(["kill", "fail"])("%s at every effect of ADD and DEL, by number", (action) => {
+  it("loses nothing that was answered, keeps nothing that was not", () =>
+    withWorld(CONFIG, async (world) => {
+      let reached = 0;
+      for (let number = 1; ; number++) {
+        expect(number).toBeLessThan(MOST_EFFECTS);
+        await restart(world, `${action}@${number}`);
+        const sandbox = `s${number}`;
+        const added = await runPod(world, sandbox);
+        if (added !== undefined) {
+          for (const ifName of ["eth0", "net1"]) {
+            const del = { ...POD, ifName, env: { ...world.agent.env, BERTH_CONNECT_WAIT: "0.2" } };
+            const outcome = await world.call("DEL", sandbox, del);
+            if (outcome.exitCode !== 0) expect(outcome.stdout.code).toBe(107);
+          }
+        }
+        const survived = await world.agent.request("/v1/health").then(
+          () => true,
+          () => false,
+        );
+        await restart(world, undefined);
+        for (const ifName of ["eth0", "net1"]) await world.del(sandbox, { ...POD, ifName });
+        await expectOnly(world, []);
+        const again = await runPod(world, `${sandbox}-again`);
+        expect(again).toHaveLength(2);
+        await expectOnly(world, again ?? []);
+        for (const ifName of ["eth0", "net1"]) await world.del(`${sandbox}-again`, { ...POD, ifName });
+        reached = number;
+        if (action === "kill" ? survived : number === FAILURES) break;
+      }
+      expect(reached).toBeGreaterThan(10);
+    }));
+});
+
+describe("kill -9 after the answer", () => {
+  it("loses no address of many", () =>
+    withWorld({ ...CONFIG, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) }, async (world) => {
+      const adds = Array.from({ length: 30 }, (_, index) => world.add(`c${index}`));
+      const added = (await Promise.all(adds)).flat();
+      await restart(world, undefined);
+      await expectOnly(world, added);
+      expect(await world.add("c7")).toEqual([added[7]]);
+      expect(await world.add("late")).not.toContain(added);
+    }));
+
+  it("keeps a cooldown over the restart", () =>
+    withWorld(
+      { ...CONFIG, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }) },
+      async (world) => {
+        const address = await world.add("c1");
+        await world.del("c1");
+        await restart(world, undefined);
+        await sleep(1_500);
+        expect(await world.usage()).toEqual({ Cooling: address });
+      },
+    ));
+});
+
+describe("DEL while no agent runs", () => {
+  it("is spooled, and carried out before anything is attached again", () =>
+    withWorld(CONFIG, async (world) => {
+      await world.add("c1");
+      await world.agent.kill("SIGKILL");
+      await world.del("c1");
+      await world.agent.start();
+      expect((await world.usage())["Bound"]).toBeUndefined();
+      expect((await world.agent.get("/v1/health")).spool).toEqual({ waiting: 0, rejected: 0 });
+    }));
+
+  it("a spooled file that cannot be read is set aside and reported", () =>
+    withWorld(CONFIG, async (world) => {
+      await requireCommand(["sh", "-c", `echo broken > ${join(world.agent.spool, "1.1-1.del")}`]);
+      const spool = await eventually(
+        async () => (await world.agent.get("/v1/health")).spool,
+        ({ rejected }) => rejected === 1,
+      );
+      expect(spool).toEqual({ waiting: 0, rejected: 1 });
+      expect(readFileSync(join(world.agent.spool, "1.1-1.del.rejected"), "utf8")).toBe("broken\n");
+    }));
+});
+
+describe("a caller that hangs up", () => {
+  const FULL = {
+    "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }),
+    "one.yaml": ipPool("one", "10.9.0.1/32", { default: true }),
+  };
+
+  it("leaves no address behind", () =>
+    withWorld(FULL, async (world) => {
+      await world.add("c1");
+      await world.del("c1");
+      const body = JSON.stringify({ cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" } });
+      const headers = {
+        ...{ "cni-command": "ADD", "cni-containerid": "c2", "cni-netns": world.pod.path, "cni-ifname": "eth0" },
+        ...{ "cni-path": "/bin", "content-length": body.length },
+      };
+      const call = request({
+        socketPath: world.agent.socket,
+        path: "/v1/cni/berth",
+        method: "POST",
+        headers,
+        agent: false,
+      });
+      call.on("error", () => {});
+      call.end(body);
+      await sleep(500); // The ADD waits for the address that only just cooled.
+      call.destroy();
+      await sleep(2_000);
+      expect(await world.usage()).toEqual({ Cooling: ["10.9.0.1"] });
+    }));
+
+  it("waits for the last address when it only just cooled, and gets it", () =>
+    withWorld(FULL, async (world) => {
+      await world.add("c1");
+      await world.del("c1");
+      expect(await world.add("c2")).toEqual(["10.9.0.1"]);
+      const { code, msg } = await world.refused("ADD", "c3");
+      expect([code, msg]).toEqual([
+        101,
+        'No address is free for IPv4 of interface "eth0" (pools with spec.default: true): ' +
+          'pool "one" has no free address (1 of 1 in use)',
+      ]);
+    }));
+});
+
+describe("a full state directory", () => {
+  it("refuses ADD with a clear error, records DEL all the same, loses nothing", () =>
+    withWorld({ ...CONFIG, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) }, async (world) => {
+      const { agent } = world;
+      await agent.stop();
+      await requireCommand(["mount", "-t", "tmpfs", "-o", "size=4m", "berth-test", agent.state]);
+      try {
+        await agent.start();
+        const first = await world.add("c0");
+        await requireCommand(["sh", "-c", `cat /dev/zero > ${agent.state}/filler || true`]);
+        const added: string[] = [...first];
+        let refusal: { code: number; msg: string } | undefined;
+        for (let index = 1; index < 400 && refusal === undefined; index++) {
+          const outcome = await world.call("ADD", `c${index}`);
+          if (outcome.exitCode === 0) added.push(outcome.stdout.ips[0].address.split("/")[0]);
+          else refusal = outcome.stdout;
+        }
+        expect(refusal).toMatchObject({ code: 107, msg: expect.stringContaining("make room in the state directory") });
+        await expectOnly(world, added);
+        await world.del("c0");
+        await expectOnly(world, added.slice(1));
+        await agent.kill("SIGKILL");
+        await agent.start();
+        await expectOnly(world, added.slice(1));
+        await requireCommand(["rm", `${agent.state}/filler`]);
+        expect(await world.add("later")).toHaveLength(1);
+      } finally {
+        await agent.stop();
+        await requireCommand(["umount", agent.state]);
+      }
+    }));
+});
+
+describe("two agents on one state", () => {
+  it("the second waits, and takes over when the first is gone", () =>
+    withWorld(CONFIG, async (world) => {
+      const address = await world.add("c1");
+      const successor = world.agent.start.bind(world.agent);
+      await expect(successor()).rejects.toThrow("running already");
+      const second = requireCommand([
+        ...[process.execPath, join(import.meta.dirname, "../../dist/berth-agent.mjs")],
+        ...["--config", world.agent.configDir, "--state", world.agent.state, "--spool", world.agent.spool],
+        ...["--socket", `${world.agent.socket}.2`, "--lock-wait", "0.3"],
+      ]);
+      await expect(second).rejects.toThrow(
+        new RegExp(`State directory .* is in use by another agent .*"pid":${world.agent.pid}.* waited 300 ms`),
+      );
+      expect(await world.usage()).toEqual({ Bound: address });
+    }));
+
+  it("a stopped agent's socket is gone, a killed one's is replaced", () =>
+    withWorld(CONFIG, async (world) => {
+      expect((await requireCommand(["stat", "-c", "%a %U", world.agent.socket])).trim()).toBe("600 root");
+      expect(await world.agent.stop()).toBe(0);
+      await expect(requireCommand(["stat", world.agent.socket])).rejects.toThrow("No such file");
+      await world.agent.start();
+      await world.agent.kill("SIGKILL");
+      await world.agent.start();
+      expect(await world.add("c1")).toHaveLength(1);
+    }));
+});
