@@ -1,0 +1,24 @@
+/**
+ * Error numbers of the kernel as words.
+ * Called by the errors of this folder.
+ * Effects: none.
+ */
+import { constants } from "node:os";
+import { getSystemErrorMap } from "node:util";
+
+/** Those that code here asks for; all others are only shown. Values of Linux on every 64-bit machine. */
+export const EINTR = 4;
+export const EAGAIN = 11;
+export const ENODEV = 19;
+export const ENOTTY = 25;
+export const EMSGSIZE = 90;
+export const EBADMSG = 74;
+export const ENOBUFS = 105;
+
+/** `no such device (ENODEV)`. A number without a name is shown as such. */
+export function formatErrno(errno: number): string {
+  const [name, words] = getSystemErrorMap().get(-errno) ?? [];
+  if (name !== undefined && words !== undefined) return `${words} (${name})`;
+  const constant = Object.entries(constants.errno).find(([, value]) => value === errno);
+  return constant === undefined ? `errno ${errno}` : constant[0];
+}

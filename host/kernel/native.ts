@@ -1,0 +1,64 @@
+/**
+ * The door to the addon (native/addon.c), and the only importer of it: the system calls that Node.js lacks.
+ * Called within host/kernel; what to call and what to make of the numbers is decided there.
+ * Effects: loads a shared object; the functions are system calls of the calling thread.
+ */
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { invariant } from "../lib/invariant.ts";
+
+/** Each returns a number ≥ 0, or -errno; a TypeError is thrown only for arguments of a wrong type or number. */
+export interface Native {
+  socket(domain: number, type: number, protocol: number): number;
+  bind(fd: number, address: Uint8Array): number;
+  connect(fd: number, address: Uint8Array): number;
+  /** Returns how many bytes were sent. */
+  send(fd: number, bytes: Uint8Array, flags: number): number;
+  /** Returns how many bytes were received. Blocks the thread unless `flags` or the socket say otherwise. */
+  recv(fd: number, into: Uint8Array, flags: number): number;
+  setsockopt(fd: number, level: number, name: number, value: number): number;
+  close(fd: number): number;
+  open(path: string, flags: number, mode: number): number;
+  /** Moves the calling thread into the namespace, which must be of `kind` (CLONE_NEW*, 0 for any). */
+  setns(fd: number, kind: number): number;
+  /** Returns the namespace's kind (CLONE_NEW*) with `into` = [device, inode]; -ENOTTY when `fd` is no namespace. */
+  identify(fd: number, into: BigUint64Array): number;
+}
+
+const FUNCTIONS = [
+  "socket",
+  "bind",
+  "connect",
+  "send",
+  "recv",
+  "setsockopt",
+  "close",
+  "open",
+  "setns",
+  "identify",
+] as const satisfies readonly (keyof Native)[];
+
+function isNative(value: unknown): value is Native {
+  if (typeof value !== "object" || value === null) return false;
+  return FUNCTIONS.every((name) => typeof Reflect.get(value, name) === "function");
+}
+
+/**
+ * Where the addon lies: `native/berth.node` beside a bundle in `dist`, or `dist/native/berth.node` seen from this source file.
+ * `moduleDirectory` is that of the running module.
+ */
+export function addonPath(moduleDirectory: string = import.meta.dirname): string {
+  const isSource = moduleDirectory.endsWith(join("host", "kernel"));
+  const dist = isSource ? join(dirname(dirname(moduleDirectory)), "dist") : moduleDirectory;
+  return join(dist, "native", "berth.node");
+}
+
+/** Loads the addon. Node.js keeps what it has loaded, so a second call costs little. Throws when it is missing or another's. */
+export function loadNative(path: string = addonPath()): Native {
+  const loaded: unknown = createRequire(import.meta.url)(path);
+  invariant(
+    isNative(loaded),
+    `Addon "${path}" lacks functions; it is older than this program: run native/build.sh addon`,
+  );
+  return loaded;
+}

@@ -1,0 +1,68 @@
+/**
+ * Address messages: bytes ↔ values.
+ *
+ *      0        1               2       3       4       8
+ *      ├ family ┼ prefix length ┼ flags ┼ scope ┼ index ┼ attributes …      (linux/if_addr.h, struct ifaddrmsg)
+ *
+ * Effects: none.
+ */
+import { bitsOf } from "../../../net/ip.ts";
+import type { Prefix } from "../../../net/prefix.ts";
+import { type Attribute, decodeAttributes, encodeAttributes, findValue, viewOf } from "../attribute.ts";
+import { AF_INET, AF_INET6 } from "../constants.ts";
+import { malformed } from "../error.ts";
+import { decodeIp } from "../ip-bytes.ts";
+import type { Message } from "../message.ts";
+import { IFA_ADDRESS, IFA_LOCAL, RTM_NEWADDR } from "./constants.ts";
+
+const FIXED_BYTES = 8;
+
+export interface AddressMessage {
+  /** AF_* */
+  readonly family: number;
+  readonly prefixLength: number;
+  /** The low byte of IFA_F_*; the attribute IFA_FLAGS has them all. */
+  readonly flags: number;
+  /** RT_SCOPE_* */
+  readonly scope: number;
+  /** Of the link. */
+  readonly index: number;
+  readonly attributes: readonly Attribute[];
+}
+
+export function encodeAddress({ family, prefixLength, flags, scope, index, attributes }: AddressMessage): Uint8Array {
+  const bytes = encodeAttributes(attributes, FIXED_BYTES);
+  bytes.set([family, prefixLength, flags, scope]);
+  viewOf(bytes).setUint32(4, index, true);
+  return bytes;
+}
+
+/** Throws for a message of another type and for lengths that lie. */
+export function decodeAddress({ type, payload }: Message): AddressMessage {
+  if (type !== RTM_NEWADDR) throw malformed("address message", 4, `type ${type}`, `RTM_NEWADDR (${RTM_NEWADDR})`);
+  if (payload.length < FIXED_BYTES) throw malformed("address message", 0, `${payload.length} bytes`, "8 or more");
+  const view = viewOf(payload);
+  return {
+    family: view.getUint8(0),
+    prefixLength: view.getUint8(1),
+    flags: view.getUint8(2),
+    scope: view.getUint8(3),
+    index: view.getUint32(4, true),
+    attributes: decodeAttributes(payload, FIXED_BYTES),
+  };
+}
+
+/** The link's own address (IFA_LOCAL where there is a peer) with its prefix length; undefined for families other than IP. */
+export function prefixOf({ family, prefixLength, attributes }: AddressMessage): Prefix | undefined {
+  if (family !== AF_INET && family !== AF_INET6) return undefined;
+  const value = findValue(attributes, IFA_LOCAL) ?? findValue(attributes, IFA_ADDRESS);
+  if (value === undefined) throw malformed("address message", 8, "no address", "IFA_LOCAL or IFA_ADDRESS");
+  const ip = decodeIp(value);
+  if (ip.family !== (family === AF_INET ? 4 : 6)) {
+    throw malformed("address message", 0, `family ${family}`, `that of an address of ${value.length} bytes`);
+  }
+  if (prefixLength > bitsOf(ip.family)) {
+    throw malformed("address message", 1, `prefix length ${prefixLength}`, `at most ${bitsOf(ip.family)}`);
+  }
+  return { ip, length: prefixLength };
+}

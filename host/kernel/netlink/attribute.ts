@@ -1,0 +1,95 @@
+/**
+ * Attributes: the type-length-value lists behind every message's fixed part, and the plain values in them.
+ *
+ *      0        2      4                length
+ *      ├ length ┼ type ┼ value …        ┤ padding to a multiple of 4      (linux/netlink.h, struct nlattr)
+ *
+ * Called by the message families. Numbers are in the machine's byte order, which is little-endian wherever Berth runs.
+ * Effects: none.
+ */
+import { malformed } from "./error.ts";
+
+const HEADER_BYTES = 4;
+/** NLA_F_NESTED and NLA_F_NET_BYTEORDER are kept apart, so that what is unknown here survives a round trip. */
+const FLAG_BITS = 0xc000;
+
+export interface Attribute {
+  /** Without its flags. */
+  readonly type: number;
+  readonly flags: number;
+  readonly value: Uint8Array;
+}
+
+/** The next multiple of 4. */
+export function align(length: number): number {
+  return (length + 3) & ~3;
+}
+
+export function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws when a length lies. */
+export function decodeAttributes(bytes: Uint8Array, start = 0): Attribute[] {
+  const view = viewOf(bytes);
+  const attributes: Attribute[] = [];
+  for (let at = start; at < bytes.length; ) {
+    const left = bytes.length - at;
+    if (left < HEADER_BYTES) throw malformed("attribute", at, `${left} bytes`, "a header of 4");
+    const length = view.getUint16(at, true);
+    if (length < HEADER_BYTES || length > left) throw malformed("attribute", at, `length ${length}`, `4 to ${left}`);
+    const type = view.getUint16(at + 2, true);
+    const value = bytes.subarray(at + HEADER_BYTES, at + length);
+    attributes.push({ type: type & ~FLAG_BITS, flags: type & FLAG_BITS, value });
+    at += align(length);
+  }
+  return attributes;
+}
+
+/** Encodes the list behind `start` bytes left free for the fixed part. */
+export function encodeAttributes(attributes: readonly Attribute[], start = 0): Uint8Array {
+  const size = attributes.reduce((total, { value }) => total + align(HEADER_BYTES + value.length), start);
+  const bytes = new Uint8Array(size);
+  const view = viewOf(bytes);
+  let at = start;
+  for (const { type, flags, value } of attributes) {
+    view.setUint16(at, HEADER_BYTES + value.length, true);
+    view.setUint16(at + 2, type | flags, true);
+    bytes.set(value, at + HEADER_BYTES);
+    at += align(HEADER_BYTES + value.length);
+  }
+  return bytes;
+}
+
+/** The value of the last attribute of the type: the kernel's parsers, too, let the last one win. */
+export function findValue(attributes: readonly Attribute[], type: number): Uint8Array | undefined {
+  return attributes.findLast((attribute) => attribute.type === type)?.value;
+}
+
+export function attribute(type: number, value: Uint8Array): Attribute {
+  return { type, flags: 0, value };
+}
+
+export function encodeUint32(value: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  viewOf(bytes).setUint32(0, value, true);
+  return bytes;
+}
+
+export function decodeUint32(value: Uint8Array): number {
+  if (value.length !== 4) throw malformed("32-bit attribute", 0, `${value.length} bytes`, "4");
+  return viewOf(value).getUint32(0, true);
+}
+
+/** With the final NUL that the kernel wants. */
+export function encodeString(text: string): Uint8Array {
+  return new TextEncoder().encode(`${text}\0`);
+}
+
+/** Without the final NUL, which must be there and be the only one. */
+export function decodeString(value: Uint8Array): string {
+  const end = value.indexOf(0);
+  if (end < 0 || end !== value.length - 1)
+    throw malformed("text attribute", 0, `a NUL at ${end}`, `one at ${value.length - 1}`);
+  return new TextDecoder().decode(value.subarray(0, end));
+}

@@ -1,0 +1,39 @@
+/**
+ * Numbers of the netlink protocol itself, as the kernel spells them; those of a message family are in its folder.
+ * Sources: linux/netlink.h, linux/socket.h, bits/socket.h.
+ * Effects: none.
+ */
+
+export const AF_UNSPEC = 0;
+export const AF_INET = 2;
+export const AF_INET6 = 10;
+export const AF_NETLINK = 16;
+export const SOCK_RAW = 3;
+export const SOCK_CLOEXEC = 0o2000000;
+export const NETLINK_ROUTE = 0;
+
+export const MSG_TRUNC = 0x20;
+export const MSG_DONTWAIT = 0x40;
+
+export const SOL_NETLINK = 270;
+export const NETLINK_CAP_ACK = 10;
+export const NETLINK_EXT_ACK = 11;
+export const NETLINK_GET_STRICT_CHK = 12;
+
+export const NLMSG_NOOP = 1;
+export const NLMSG_ERROR = 2;
+export const NLMSG_DONE = 3;
+
+export const NLM_F_REQUEST = 0x1;
+export const NLM_F_MULTI = 0x2;
+export const NLM_F_ACK = 0x4;
+export const NLM_F_DUMP_INTR = 0x10;
+/** NLM_F_ROOT | NLM_F_MATCH */
+export const NLM_F_DUMP = 0x300;
+/** In an acknowledgement: of the request only its header is repeated. */
+export const NLM_F_CAPPED = 0x100;
+/** In an acknowledgement: attributes follow. */
+export const NLM_F_ACK_TLVS = 0x200;
+
+export const NLMSGERR_ATTR_MSG = 1;
+export const NLMSGERR_ATTR_OFFS = 2;

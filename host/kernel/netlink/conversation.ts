@@ -1,0 +1,98 @@
+/**
+ * Requests and dumps over a netlink socket: sequence numbers, parts, acknowledgements, dumps that a change interrupted.
+ * Called by the message families.
+ * Effects: those of the socket that it is given.
+ */
+import { EINTR, ENOBUFS } from "../errno.ts";
+import {
+  NLM_F_ACK,
+  NLM_F_DUMP,
+  NLM_F_DUMP_INTR,
+  NLM_F_REQUEST,
+  NLMSG_DONE,
+  NLMSG_ERROR,
+  NLMSG_NOOP,
+} from "./constants.ts";
+import { NetlinkError } from "./error.ts";
+import { type Acknowledgement, decodeAcknowledgement, decodeMessages, encodeMessage, type Message } from "./message.ts";
+import type { Datagrams } from "./socket.ts";
+
+/** A table that changes during each of so many dumps is changing without end. */
+export const DUMP_ATTEMPTS = 16;
+
+export interface Request {
+  /** For errors: `get link "eth0"`. */
+  readonly operation: string;
+  /** RTM_*; every answer is of a type that the family's decoder checks. */
+  readonly type: number;
+  /** Besides those that every request has. */
+  readonly flags?: number;
+  /** The fixed part and the attributes. */
+  readonly payload: Uint8Array;
+}
+
+/** One at a time: an answer is read to its end before the next question. Throws {@link NetlinkError} when the kernel refuses. */
+export interface Conversation {
+  /** Returns what came before the acknowledgement. */
+  request(request: Request): Message[];
+  /** Returns the whole table as it was at one moment. */
+  dump(request: Request): Message[];
+}
+
+interface Ending {
+  readonly messages: Message[];
+  readonly acknowledgement: Acknowledgement;
+  readonly interrupted: boolean;
+}
+
+/** Reads to the acknowledgement or the end of the dump. What carries another number is left from a question given up. */
+function readToEnd(datagrams: Datagrams, sequence: number): Ending {
+  const messages: Message[] = [];
+  let interrupted = false;
+  for (;;) {
+    for (const message of decodeMessages(datagrams.receive())) {
+      if (message.sequence !== sequence || message.type === NLMSG_NOOP) continue;
+      interrupted ||= (message.flags & NLM_F_DUMP_INTR) !== 0;
+      if (message.type === NLMSG_DONE || message.type === NLMSG_ERROR) {
+        return { messages, acknowledgement: decodeAcknowledgement(message), interrupted };
+      }
+      messages.push(message);
+    }
+  }
+}
+
+function requireWell(operation: string, { messages, acknowledgement }: Ending): Message[] {
+  if (acknowledgement.errno !== 0) throw new NetlinkError({ operation, ...acknowledgement });
+  return messages;
+}
+
+/** Undefined when the kernel had to drop parts of the answer. */
+function readDump(datagrams: Datagrams, sequence: number): Ending | undefined {
+  try {
+    return readToEnd(datagrams, sequence);
+  } catch (error) {
+    if (error instanceof NetlinkError && error.errno === ENOBUFS) return undefined;
+    throw error;
+  }
+}
+
+export function createConversation(datagrams: Datagrams): Conversation {
+  let sequence = 0;
+  const ask = ({ type, flags = 0, payload }: Request, more: number): number => {
+    sequence = (sequence + 1) >>> 0;
+    datagrams.send(encodeMessage({ type, flags: NLM_F_REQUEST | flags | more, sequence, payload }));
+    return sequence;
+  };
+  return {
+    request: (request) => requireWell(request.operation, readToEnd(datagrams, ask(request, NLM_F_ACK))),
+    dump: (request) => {
+      const { operation } = request;
+      for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
+        const ending = readDump(datagrams, ask(request, NLM_F_DUMP));
+        if (ending !== undefined && !ending.interrupted) return requireWell(operation, ending);
+      }
+      const message = `the table changed during each of ${DUMP_ATTEMPTS} dumps`;
+      throw new NetlinkError({ operation, errno: EINTR, message });
+    },
+  };
+}

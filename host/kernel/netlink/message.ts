@@ -1,0 +1,92 @@
+/**
+ * Messages: the header around every request and answer, and the acknowledgement that ends one.
+ *
+ *      0        4      6       8          12     16            length
+ *      ├ length ┼ type ┼ flags ┼ sequence ┼ port ┼ payload …   ┤ padding to a multiple of 4   (linux/netlink.h, struct nlmsghdr)
+ *
+ * Called by conversation.ts. Effects: none.
+ */
+import { align, decodeAttributes, decodeString, decodeUint32, findValue, viewOf } from "./attribute.ts";
+import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_DONE, NLMSGERR_ATTR_MSG, NLMSGERR_ATTR_OFFS } from "./constants.ts";
+import { malformed } from "./error.ts";
+
+const HEADER_BYTES = 16;
+const ERRNO_BYTES = 4;
+
+export interface Message {
+  readonly type: number;
+  readonly flags: number;
+  readonly sequence: number;
+  readonly payload: Uint8Array;
+}
+
+/** Decodes one datagram. The payloads are views into it. Throws when a length lies. */
+export function decodeMessages(datagram: Uint8Array): Message[] {
+  const view = viewOf(datagram);
+  const messages: Message[] = [];
+  for (let at = 0; at < datagram.length; ) {
+    const left = datagram.length - at;
+    if (left < HEADER_BYTES) throw malformed("message", at, `${left} bytes`, "a header of 16");
+    const length = view.getUint32(at, true);
+    if (length < HEADER_BYTES || length > left) throw malformed("message", at, `length ${length}`, `16 to ${left}`);
+    messages.push({
+      type: view.getUint16(at + 4, true),
+      flags: view.getUint16(at + 6, true),
+      sequence: view.getUint32(at + 8, true),
+      payload: datagram.subarray(at + HEADER_BYTES, at + length),
+    });
+    at += align(length);
+  }
+  return messages;
+}
+
+/** Port 0, the kernel fills in ours. */
+export function encodeMessage({ type, flags, sequence, payload }: Message): Uint8Array {
+  const bytes = new Uint8Array(HEADER_BYTES + payload.length);
+  const view = viewOf(bytes);
+  view.setUint32(0, bytes.length, true);
+  view.setUint16(4, type, true);
+  view.setUint16(6, flags, true);
+  view.setUint32(8, sequence, true);
+  bytes.set(payload, HEADER_BYTES);
+  return bytes;
+}
+
+/** How a request or a dump ended: `errno` 0 is well. Message and offset are those of an extended acknowledgement. */
+export interface Acknowledgement {
+  readonly errno: number;
+  readonly message: string | undefined;
+  readonly offset: number | undefined;
+}
+
+/**
+ * Decodes NLMSG_ERROR and NLMSG_DONE:
+ *
+ *      0        4
+ *      ├ -errno ┼ the request (NLMSG_ERROR only; its header only when capped) ┼ attributes when NLM_F_ACK_TLVS ┤
+ */
+export function decodeAcknowledgement({ type, flags, payload }: Message): Acknowledgement {
+  if (payload.length < ERRNO_BYTES) throw malformed("acknowledgement", 0, `${payload.length} bytes`, "4 or more");
+  const view = viewOf(payload);
+  const errno = -view.getInt32(0, true);
+  if ((flags & NLM_F_ACK_TLVS) === 0) return { errno, message: undefined, offset: undefined };
+  const attributes = decodeAttributes(payload, type === NLMSG_DONE ? ERRNO_BYTES : endOfRequest(view, flags));
+  const message = findValue(attributes, NLMSGERR_ATTR_MSG);
+  const offset = findValue(attributes, NLMSGERR_ATTR_OFFS);
+  return {
+    errno,
+    message: message && decodeString(message),
+    offset: offset && decodeUint32(offset),
+  };
+}
+
+function endOfRequest(view: DataView, flags: number): number {
+  const left = view.byteLength - ERRNO_BYTES;
+  if (left < HEADER_BYTES) throw malformed("acknowledgement", ERRNO_BYTES, `${left} bytes`, "a header of 16");
+  if ((flags & NLM_F_CAPPED) !== 0) return ERRNO_BYTES + HEADER_BYTES;
+  const length = view.getUint32(ERRNO_BYTES, true);
+  if (length < HEADER_BYTES || length > left) {
+    throw malformed("acknowledgement", ERRNO_BYTES, `length ${length}`, `16 to ${left}`);
+  }
+  return ERRNO_BYTES + align(length);
+}

@@ -1,0 +1,83 @@
+/**
+ * The one file that touches a netlink socket; everything else in this folder is bytes and values.
+ * The namespace is chosen when the socket is opened; afterwards it is used from outside.
+ * Called by whoever observes or changes a namespace; the protocol on it is in conversation.ts.
+ * Effects: a socket; the calling thread is in the namespace while it is opened.
+ */
+import { EINTR, EMSGSIZE } from "../errno.ts";
+import { loadNative, type Native } from "../native.ts";
+import { withNetns } from "../netns.ts";
+import {
+  AF_NETLINK,
+  MSG_DONTWAIT,
+  MSG_TRUNC,
+  NETLINK_CAP_ACK,
+  NETLINK_EXT_ACK,
+  NETLINK_GET_STRICT_CHK,
+  NETLINK_ROUTE,
+  SOCK_CLOEXEC,
+  SOCK_RAW,
+  SOL_NETLINK,
+} from "./constants.ts";
+import { NetlinkError } from "./error.ts";
+
+/** What a conversation needs of a socket; tests script it. */
+export interface Datagrams extends Disposable {
+  send(datagram: Uint8Array): void;
+  /** The next datagram, in memory of its own. Never waits: rtnetlink has answered when `send` returns. */
+  receive(): Uint8Array;
+}
+
+/** Dumps come in pieces of at most 32 KiB (linux/netlink.h, NLMSG_GOODSIZE and af_netlink.c). */
+const RECEIVE_BYTES = 32 * 1024;
+
+/** struct sockaddr_nl of the kernel: family, padding, port 0, no groups. */
+function kernelAddress(): Uint8Array {
+  const address = new Uint8Array(12);
+  address[0] = AF_NETLINK;
+  return address;
+}
+
+function requireResult(result: number, operation: string): number {
+  if (result < 0) throw new NetlinkError({ operation, errno: -result });
+  return result;
+}
+
+/** Connected to the kernel: datagrams of others, which a privileged pod could send, are refused by the kernel. */
+function configure(native: Native, fd: number): void {
+  for (const option of [NETLINK_EXT_ACK, NETLINK_CAP_ACK, NETLINK_GET_STRICT_CHK]) {
+    requireResult(native.setsockopt(fd, SOL_NETLINK, option, 1), "configure a netlink socket");
+  }
+  requireResult(native.connect(fd, kernelAddress()), "connect a netlink socket");
+}
+
+/** Receives one datagram into `buffer`, over interruptions. MSG_TRUNC makes the kernel tell its true length. */
+function receiveInto(native: Native, fd: number, buffer: Uint8Array): Uint8Array {
+  let length: number;
+  do length = native.recv(fd, buffer, MSG_DONTWAIT | MSG_TRUNC);
+  while (length === -EINTR);
+  requireResult(length, "receive from the kernel");
+  if (length > buffer.length) {
+    const message = `datagram of ${length} bytes, room for ${buffer.length}`;
+    throw new NetlinkError({ operation: "receive from the kernel", errno: EMSGSIZE, message });
+  }
+  return buffer.slice(0, length);
+}
+
+/** Opens an rtnetlink socket in the namespace at `netnsPath`. Throws {@link NetlinkError}, or NetnsError. */
+export function openRouteSocket(netnsPath: string, native: Native = loadNative()): Datagrams {
+  const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  const fd = requireResult(withNetns(netnsPath, open, native), "open a netlink socket");
+  try {
+    configure(native, fd);
+  } catch (error) {
+    native.close(fd);
+    throw error;
+  }
+  const buffer = new Uint8Array(RECEIVE_BYTES);
+  return {
+    send: (datagram) => void requireResult(native.send(fd, datagram, 0), "send to the kernel"),
+    receive: () => receiveInto(native, fd, buffer),
+    [Symbol.dispose]: () => void native.close(fd),
+  };
+}

@@ -1,0 +1,112 @@
+/**
+ * Network namespaces: what a path names, and working inside one.
+ * Called by all of this folder that opens sockets or writes sysctls of a pod, and by the checks of CNI_NETNS.
+ *
+ * A namespace belongs to a thread. So inside there is synchronous work only: what a Promise or a callback does later happens outside,
+ * and what the thread pool does never happens inside.
+ * Effects: moves the calling thread to another namespace and back; importing starts the threads of libuv's pool.
+ */
+import { access, constants, writeSync } from "node:fs";
+import { invariant } from "../lib/invariant.ts";
+import { ENOTTY, formatErrno } from "./errno.ts";
+import { loadNative, type Native } from "./native.ts";
+
+const { O_RDONLY, O_NONBLOCK } = constants;
+/** fcntl.h; Node.js does not name it. */
+const O_CLOEXEC = 0o2000000;
+/** linux/sched.h */
+const CLONE_NEWNET = 0x40000000;
+
+/** Of the calling thread; /proc/self would be that of the main thread. */
+const OWN_NETNS = "/proc/thread-self/ns/net";
+
+/** libuv starts its whole pool with the first task. A thread that was started inside would stay inside for ever. */
+access("/", () => {});
+
+/** What tells namespaces apart: paths are used again, a pair of device and inode is not while anybody holds it. */
+export interface NetnsIdentity {
+  readonly device: bigint;
+  readonly inode: bigint;
+}
+
+/** A path that does not lead into a network namespace, or not us. `errno` is the kernel's. */
+export class NetnsError extends Error {
+  override readonly name = "NetnsError";
+  readonly operation: "open" | "enter";
+  readonly path: string;
+  readonly errno: number;
+
+  constructor(operation: "open" | "enter", path: string, errno: number) {
+    const reason = errno === ENOTTY ? "it is no network namespace, or not any more" : formatErrno(errno);
+    super(`Cannot ${operation} network namespace "${path}": ${reason}`);
+    this.operation = operation;
+    this.path = path;
+    this.errno = errno;
+  }
+}
+
+interface OpenNetns extends Disposable {
+  readonly fd: number;
+  readonly identity: NetnsIdentity;
+}
+
+/** O_NONBLOCK: a path to a FIFO must not hold us. */
+function openNetns(native: Native, path: string): OpenNetns {
+  const fd = native.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+  if (fd < 0) throw new NetnsError("open", path, -fd);
+  const words = new BigUint64Array(2);
+  const kind = native.identify(fd, words);
+  if (kind !== CLONE_NEWNET) {
+    native.close(fd);
+    throw new NetnsError("open", path, kind < 0 ? -kind : ENOTTY);
+  }
+  const [device = 0n, inode = 0n] = words;
+  return { fd, identity: { device, inode }, [Symbol.dispose]: () => void native.close(fd) };
+}
+
+/** Throws {@link NetnsError} when `path` is no network namespace. */
+export function readNetnsIdentity(path: string, native: Native = loadNative()): NetnsIdentity {
+  using netns = openNetns(native, path);
+  return netns.identity;
+}
+
+/** Whether `path` is the namespace that the calling thread is in (CNI_NETNS must not be). Throws {@link NetnsError}. */
+export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
+  const own = readNetnsIdentity(OWN_NETNS, native);
+  const other = readNetnsIdentity(path, native);
+  return own.device === other.device && own.inode === other.inode;
+}
+
+/** A thread that stays in a pod's namespace would serve all other pods there. */
+function leave(native: Native, path: string, home: OpenNetns): void {
+  const left = native.setns(home.fd, CLONE_NEWNET);
+  if (left === 0) return;
+  writeSync(2, `Cannot leave network namespace "${path}": ${formatErrno(-left)}; aborting\n`);
+  process.abort();
+}
+
+/** Refuses a Promise: its work goes on outside. What becomes of it is nobody's business any more. */
+function requireSettled(result: unknown): void {
+  if (typeof result !== "object" || result === null || !("then" in result)) return;
+  if (result instanceof Promise) result.catch(() => {});
+  invariant(false, "Work in a network namespace returned a Promise; it must be synchronous");
+}
+
+/**
+ * Calls `work` with the calling thread inside the namespace at `path` and returns what it returned. Calls may be nested.
+ * Throws {@link NetnsError} when there is no way in, and whatever `work` throws. Aborts when there is no way back.
+ */
+export function withNetns<T>(path: string, work: () => T, native: Native = loadNative()): T {
+  using target = openNetns(native, path);
+  using home = openNetns(native, OWN_NETNS);
+  const entered = native.setns(target.fd, CLONE_NEWNET);
+  if (entered < 0) throw new NetnsError("enter", path, -entered);
+  let result: T;
+  try {
+    result = work();
+  } finally {
+    leave(native, path, home);
+  }
+  requireSettled(result);
+  return result;
+}
