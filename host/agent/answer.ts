@@ -6,7 +6,8 @@
 import { CniError, ErrorCode, formatCniError } from "../cni/error.ts";
 import { SUPPORTED_VERSIONS } from "../cni/version.ts";
 import { ConfigError } from "../config/config-error.ts";
-import { NetlinkError } from "../kernel/netlink/netlink-error.ts";
+import { NetlinkError } from "../kernel/netlink/error.ts";
+import { NetnsError } from "../kernel/netns.ts";
 import { RegistryError } from "../registry/registry.ts";
 
 /** `notice` is a line for people, shown on the plugin's stderr. */
@@ -50,6 +51,7 @@ export function toCniError(error: unknown): CniError {
       cause,
     );
   }
+  if (error instanceof NetnsError) return new CniError(ErrorCode.InvalidNetns, error.message, cause);
   if (error instanceof NetlinkError) return new CniError(ErrorCode.KernelRefused, error.message, cause);
   const text = error instanceof Error ? error.message : String(error);
   return new CniError(ErrorCode.TryAgainLater, `Berth met a bug of its own and gave the request up: ${text}`, cause);
@@ -57,7 +59,7 @@ export function toCniError(error: unknown): CniError {
 
 /** Whether the error is a bug rather than a refusal: those go to the log with their stack. */
 export function isBug(error: unknown): boolean {
-  const known = [CniError, ConfigError, RegistryError, NetlinkError];
+  const known = [CniError, ConfigError, RegistryError, NetlinkError, NetnsError];
   return !known.some((kind) => error instanceof kind);
 }
 

@@ -3,9 +3,10 @@
  * Called by the socket server for requests, and by the spool for DELs that were written down.
  * Effects: those of the plugins.
  */
-import { type CniRequest, decodeRequest, type PluginName } from "../cni/request.ts";
+import { CniError, ErrorCode } from "../cni/error.ts";
+import { type AttachRequest, type CniRequest, decodeRequest, type PluginName } from "../cni/request.ts";
 import { formatResult } from "../cni/result-versions.ts";
-import { requireForeignNetns } from "../kernel/netns.ts";
+import { isOwnNetns } from "../kernel/netns.ts";
 import type { Log } from "../lib/log.ts";
 import { type Answer, answerError, answerJson, isBug } from "./answer.ts";
 import type { Plugin } from "./plugin.ts";
@@ -68,4 +69,11 @@ async function run(plugin: Plugin, request: CniRequest, signal: AbortSignal): Pr
       return notice === "" ? EMPTY : { ...EMPTY, notice };
     }
   }
+}
+
+/** CNI 1.1 §"Parameters": a plugin must not be pointed at the namespace in which it runs itself. */
+function requireForeignNetns({ netns, netnsOverride }: AttachRequest): void {
+  if (netnsOverride || !isOwnNetns(netns)) return;
+  const text = `CNI_NETNS "${netns}" is the host's own network namespace; set CNI_NETNS_OVERRIDE if that is meant`;
+  throw new CniError(ErrorCode.InvalidNetns, text);
 }
