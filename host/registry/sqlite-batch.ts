@@ -63,20 +63,23 @@ export class SqliteBatch {
   #transact(operations: readonly Operation[]): Reply[] {
     this.#database.exec("BEGIN IMMEDIATE");
     let replies: Reply[];
+    let written = false;
     try {
       replies = operations.map((operation) => {
         const value = operation.run(this.#store);
         return { id: operation.id, value, freed: this.#store.takeFreed() };
       });
-      this.#faults("registry.commit");
+      written = this.#store.takeWritten();
+      if (written) this.#faults("registry.commit");
       this.#database.exec("COMMIT");
     } catch (error) {
       this.#store.takeFreed();
+      this.#store.takeWritten();
       // SQLite may have rolled back by itself (full disk): a second ROLLBACK would hide the real error.
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       throw error;
     }
-    this.#faults("registry.committed");
+    if (written) this.#faults("registry.committed");
     return replies;
   }
 }

@@ -39,6 +39,7 @@ export class SqliteStore {
   readonly #statements = new Map<string, StatementSync>();
   #cooldowns: Cooldowns;
   #freed: Freed[] = [];
+  #hasWritten = false;
   /** Versions are never used twice, even for an address that was freed in between: undo relies on it. */
   #lastVersion: number;
 
@@ -55,6 +56,13 @@ export class SqliteStore {
     const freed = this.#freed;
     this.#freed = [];
     return freed;
+  }
+
+  /** Whether anything was written since the last call. */
+  takeWritten(): boolean {
+    const written = this.#hasWritten;
+    this.#hasWritten = false;
+    return written;
   }
 
   setCooldowns(cooldowns: Cooldowns): void {
@@ -236,6 +244,7 @@ export class SqliteStore {
 
   #write(sql: string, ...values: SqlValue[]): number {
     this.#faults("registry.write");
+    this.#hasWritten = true;
     return Number(this.#prepare(sql).run(...values).changes);
   }
 

@@ -28,7 +28,7 @@ export interface WorkerOptions {
 }
 
 /** Store methods that may be called from outside. */
-export type StoreMethod = Exclude<keyof SqliteStore, "takeFreed" | "coolDeadBoots">;
+export type StoreMethod = Exclude<keyof SqliteStore, "takeFreed" | "takeWritten" | "coolDeadBoots">;
 
 export interface CallMessage {
   readonly id: number;
@@ -66,7 +66,7 @@ function isBusy(error: unknown): boolean {
 /** For people only: the lock itself is the database file's, so a full disk need not stop the start. */
 function signHolder(holderFile: string): void {
   try {
-    writeFileSync(holderFile, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
+    writeFileSync(holderFile, `process ${process.pid}\n`, { mode: 0o600 });
   } catch {
     rmSync(holderFile, { force: true });
   }
@@ -75,7 +75,7 @@ function signHolder(holderFile: string): void {
 /** Waits until the other agent is gone; says who it is when it does not go. */
 function lockDatabase(options: WorkerOptions): DatabaseSync {
   const file = join(options.directory, "registry.sqlite");
-  const holderFile = join(options.directory, "holder.json");
+  const holderFile = join(options.directory, "holder");
   const sleep = new Int32Array(new SharedArrayBuffer(4));
   for (let waitedMs = 0; ; waitedMs += LOCK_RETRY_MS) {
     try {
@@ -85,7 +85,7 @@ function lockDatabase(options: WorkerOptions): DatabaseSync {
     } catch (error) {
       if (!isBusy(error)) throw new RegistryError(`Registry ${file} cannot be opened: ${messageOf(error)}`);
       if (waitedMs >= options.lockWaitMs) {
-        const holder = existsSync(holderFile) ? readFileSync(holderFile, "utf8").trim() : "unknown";
+        const holder = existsSync(holderFile) ? readFileSync(holderFile, "utf8").trim() : "unknown process";
         throw new RegistryError(
           `State directory ${options.directory} is in use by another agent (${holder}): waited ${options.lockWaitMs} ms`,
         );

@@ -130,7 +130,7 @@ describe("SQLite registry: one agent at a time", () => {
     withDirectory(async (world) => {
       await world.open();
       await expect(world.open({ lockWaitMs: 100 })).rejects.toThrow(
-        new RegExp(`in use by another agent \\(\\{"pid":${process.pid}\\}\\): waited 100 ms`),
+        new RegExp(`in use by another agent \\(process ${process.pid}\\): waited 100 ms`),
       );
     }));
 
