@@ -28,6 +28,8 @@ export const NLM_F_REQUEST = 0x1;
 export const NLM_F_MULTI = 0x2;
 export const NLM_F_ACK = 0x4;
 export const NLM_F_DUMP_INTR = 0x10;
+/** The dump has only what was asked for. */
+export const NLM_F_DUMP_FILTERED = 0x20;
 /** NLM_F_ROOT | NLM_F_MATCH */
 export const NLM_F_DUMP = 0x300;
 /** In an acknowledgement: of the request only its header is repeated. */

@@ -68,7 +68,7 @@ export interface Acknowledgement {
 export function decodeAcknowledgement({ type, flags, payload }: Message): Acknowledgement {
   if (payload.length < ERRNO_BYTES) throw malformed("acknowledgement", 0, `${payload.length} bytes`, "4 or more");
   const view = viewOf(payload);
-  const errno = -view.getInt32(0, true);
+  const errno = 0 - view.getInt32(0, true);
   if ((flags & NLM_F_ACK_TLVS) === 0) return { errno, message: undefined, offset: undefined };
   const attributes = decodeAttributes(payload, type === NLMSG_DONE ? ERRNO_BYTES : endOfRequest(view, flags));
   const message = findValue(attributes, NLMSGERR_ATTR_MSG);

@@ -11,7 +11,7 @@ export const IFLA_ADDRESS = 1;
 export const IFLA_IFNAME = 3;
 export const IFLA_EXT_MASK = 29;
 
-/** Leaves the counters out of the answer, two thirds of it. */
+/** Leaves the counters of the protocols out of the answer. */
 export const RTEXT_FILTER_SKIP_STATS = 1 << 3;
 
 export const IFF_UP = 0x1;

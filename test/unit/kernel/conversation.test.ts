@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import { EAGAIN, EINTR, ENOBUFS } from "../../../host/kernel/errno.ts";
+import { NLM_F_DUMP_INTR } from "../../../host/kernel/netlink/constants.ts";
+import { createConversation, DUMP_ATTEMPTS } from "../../../host/kernel/netlink/conversation.ts";
+import { decodeMessages, encodeMessage } from "../../../host/kernel/netlink/message.ts";
+import { answersOf, restamp, type Step, scriptDatagrams } from "./scripted-datagrams.ts";
+import { addressesAbsent, addressesV0, linkNameTooLong, linkV0, type Vector } from "./vectors.ts";
+
+const question = { operation: "ask", type: 22, payload: new Uint8Array(8) };
+
+function dumpOver(...answers: Step[][]) {
+  const datagrams = scriptDatagrams(answers);
+  const messages = createConversation(datagrams).dump(question);
+  return { asked: datagrams.sent.length, count: messages.length };
+}
+
+function interrupted(vector: Vector, sequence: number, part: number): Uint8Array[] {
+  return vector.answers.map((datagram, at) => restamp(datagram, sequence, at === part ? NLM_F_DUMP_INTR : 0));
+}
+
+describe("request", () => {
+  it("numbers its questions from 1 and asks for an acknowledgement", () => {
+    const datagrams = scriptDatagrams([answersOf(linkV0, 1), answersOf(linkV0, 2)]);
+    const conversation = createConversation(datagrams);
+    expect(conversation.request(question)).toHaveLength(1);
+    expect(conversation.request({ ...question, flags: 0x400 })).toHaveLength(1);
+    const sent = datagrams.sent.flatMap(decodeMessages);
+    expect(sent.map(({ sequence, flags }) => [sequence, flags])).toEqual([
+      [1, 0x5],
+      [2, 0x405],
+    ]);
+  });
+
+  it("passes over answers to questions given up, and over NOOP", () => {
+    const noop = encodeMessage({ type: 1, flags: 0, sequence: 1, payload: new Uint8Array() });
+    const stale = [...answersOf(linkNameTooLong, 7), ...answersOf(addressesV0, 0), noop];
+    const datagrams = scriptDatagrams([[...stale, ...answersOf(linkV0)]]);
+    expect(createConversation(datagrams).request(question)).toHaveLength(1);
+  });
+
+  it("tells the kernel's words and where the fault lies", () => {
+    const conversation = createConversation(scriptDatagrams([answersOf(linkNameTooLong)]));
+    expect(() => conversation.request(question)).toThrow(
+      expect.objectContaining({
+        operation: "ask",
+        errno: 34,
+        offset: 32,
+        message: "Cannot ask: result too large (ERANGE): Attribute failed policy validation at byte 32",
+      }),
+    );
+  });
+
+  it.each([EAGAIN, ENOBUFS])("fails when no answer comes: errno %i", (errno) => {
+    const conversation = createConversation(scriptDatagrams([[errno]]));
+    expect(() => conversation.request(question)).toThrow(expect.objectContaining({ errno }));
+  });
+});
+
+describe("dump", () => {
+  it("reads all parts up to the end", () => {
+    expect(dumpOver(answersOf(addressesV0))).toEqual({ asked: 1, count: 4 });
+    const [part = new Uint8Array(), end = new Uint8Array()] = answersOf(addressesV0);
+    expect(dumpOver([part, part, part, end])).toEqual({ asked: 1, count: 12 });
+    expect(dumpOver([new Uint8Array([...part, ...end])])).toEqual({ asked: 1, count: 4 });
+  });
+
+  it("is repeated when a change interrupted it, seen in any part, and read to its end first", () => {
+    expect(dumpOver(interrupted(addressesV0, 1, 0), answersOf(addressesV0, 2))).toEqual({ asked: 2, count: 4 });
+    expect(dumpOver(interrupted(addressesV0, 1, 1), answersOf(addressesV0, 2))).toEqual({ asked: 2, count: 4 });
+  });
+
+  it("is repeated when the kernel had no room for a part", () => {
+    const [part = new Uint8Array()] = answersOf(addressesV0);
+    expect(dumpOver([part, ENOBUFS], answersOf(addressesV0, 2))).toEqual({ asked: 2, count: 4 });
+  });
+
+  it("is given up when it is interrupted for ever", () => {
+    const answers = Array.from({ length: 2 * DUMP_ATTEMPTS }, (_, index) => interrupted(addressesV0, index + 1, 0));
+    const datagrams = scriptDatagrams(answers);
+    expect(() => createConversation(datagrams).dump(question)).toThrow(expect.objectContaining({ errno: EINTR }));
+    expect(datagrams.sent).toHaveLength(DUMP_ATTEMPTS);
+  });
+
+  it("fails with the error in its end", () => {
+    expect(() => dumpOver(answersOf(addressesAbsent))).toThrow(/no such device \(ENODEV\)/);
+  });
+
+  it("fails when its end never comes", () => {
+    const [part = new Uint8Array()] = answersOf(addressesV0);
+    expect(() => dumpOver([part])).toThrow(expect.objectContaining({ errno: EAGAIN }));
+  });
+
+  it("fails when a part is cut off", () => {
+    const [part = new Uint8Array()] = answersOf(addressesV0);
+    expect(() => dumpOver([part.subarray(0, -1)])).toThrow(/Cannot decode message/);
+  });
+});
