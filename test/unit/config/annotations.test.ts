@@ -1,0 +1,267 @@
+import { describe, expect, it } from "vitest";
+import {
+  ANNOTATION_PREFIX,
+  decodeNamespaceAnnotations,
+  decodePodAnnotations,
+  requireFamilies,
+} from "../../../host/config/annotations.ts";
+import { ConfigError } from "../../../host/config/config-error.ts";
+import { parseIp } from "../../../host/net/ip.ts";
+import { parsePrefix } from "../../../host/net/prefix.ts";
+
+function decodePod(key: string, value: string) {
+  return decodePodAnnotations({ [ANNOTATION_PREFIX + key]: value });
+}
+
+describe("decodePodAnnotations accepts", () => {
+  it("none, and those of others", () => {
+    expect(decodePodAnnotations({})).toEqual({});
+    expect(decodePodAnnotations({ "example.com/ippool": "{", "ipam.vendor.iox/ippool": "" })).toEqual({});
+  });
+
+  const rows: [key: string, value: string, expected: object][] = [
+    ["subnet", '{"ipv4":["a","b"]}', { subnet: { ipv4: ["a", "b"] } }],
+    ["subnet", "{}", { subnet: {} }],
+    ["subnets", '[{"interface":"eth0","ipv6":["a"]}]', { subnets: [{ interface: "eth0", ipv6: ["a"] }] }],
+    ["ippool", ' {"ipv4":["blue-*"],\n"ipv6":["b[0-9]"]} ', { ippool: { ipv4: ["blue-*"], ipv6: ["b[0-9]"] } }],
+    ["ippool", '{"ipv4":["a","a"]}', { ippool: { ipv4: ["a", "a"] } }],
+    [
+      "ippools",
+      '[{"interface":"eth0","ipv4":["a"],"cleangateway":true},{"interface":"net1","ipv4":["b"]}]',
+      {
+        ippools: [
+          { interface: "eth0", ipv4: ["a"], cleangateway: true },
+          { interface: "net1", ipv4: ["b"], cleangateway: false },
+        ],
+      },
+    ],
+    [
+      "ippools",
+      '[{"ipv4":["a"]},{"ipv4":["b"]}]',
+      {
+        ippools: [
+          { ipv4: ["a"], cleangateway: false },
+          { ipv4: ["b"], cleangateway: false },
+        ],
+      },
+    ],
+    [
+      "routes",
+      '[{"dst":"10.0.0.0/8","gw":"10.6.0.1"},{"dst":"::/0","gw":"fd00::1"}]',
+      {
+        routes: [
+          { dst: parsePrefix("10.0.0.0/8"), gw: parseIp("10.6.0.1") },
+          { dst: parsePrefix("::/0"), gw: parseIp("fd00::1") },
+        ],
+      },
+    ],
+    ["default-route-nic", "net1", { defaultRouteNic: "net1" }],
+    ["ippool-ip-number", "+2", { ippoolIpNumber: { kind: "flexible", count: 2 } }],
+    ["ippool-reclaim", "true", { ippoolReclaim: true }],
+    ["ippool-reclaim", "false", { ippoolReclaim: false }],
+  ];
+  it.each(rows)("%s %s", (key, value, expected) => {
+    expect(decodePod(key, value)).toEqual(expected);
+  });
+
+  it("networks and the default network", () => {
+    const annotations = {
+      "k8s.v1.cni.cncf.io/networks": "a,ns/b@net7",
+      "v1.multus-cni.io/default-network": "kube/main",
+    };
+    expect(decodePodAnnotations(annotations)).toEqual({
+      networks: [{ name: "a" }, { namespace: "ns", name: "b", interface: "net7" }],
+      defaultNetwork: { namespace: "kube", name: "main" },
+    });
+  });
+});
+
+describe("decodePodAnnotations refuses", () => {
+  const rows: [key: string, value: string, message: string][] = [
+    ["ippool", "", "Malformed JSON at line 1, column 1: found the end of the text, want a value"],
+    ["ippool", "blue", 'Malformed JSON at line 1, column 1: found "blue", want a value'],
+    ["ippool", '{"ipv4":["a"],}', 'Malformed JSON at line 1, column 15: found "}", want a key in quotes'],
+    ["ippool", '{"ipv4":["a"],"ipv4":["b"]}', 'found the key "ipv4" a second time'],
+    ["ippool", "null", "found null, want an object"],
+    ["ippool", '["blue"]', "found a list, want an object"],
+    ["ippool", '{"ipv4":"blue"}', 'field "ipv4": found "blue", want a list'],
+    ["ippool", '{"ipv4":null}', 'field "ipv4": found null, want a list'],
+    ["ippool", '{"ipv4":[]}', 'field "ipv4": found an empty list, want a list of at least one entry'],
+    ["ippool", '{"ipv4":[""]}', 'field "ipv4[0]": found "", want a name'],
+    ["ippool", '{"ipv4":["a",3]}', 'field "ipv4[1]": found 3, want a name'],
+    ["ippool", '{"ipv4":["Blau"]}', 'field "ipv4[0]": found "Blau", want a name'],
+    ["ippool", '{"ipv4":["blåu"]}', 'found "blåu", want a name'],
+    ["ippool", '{"ipv4":["a["]}', 'found "a[", want a name'],
+    ["ippool", '{"ipv5":["a"]}', 'field "ipv5": found an unknown key, want the key "ipv4"'],
+    ["ippool", '{"IPv4":["a"]}', 'field "IPv4": found an unknown key, want the key "ipv4"'],
+    ["ippool", '{"pools":["a"]}', 'field "pools": found an unknown key, want one of the keys ipv4, ipv6'],
+    ["ippool", '{"__proto__":{"ipv4":["a"]}}', 'field "__proto__": found an unknown key'],
+    ["ippool", '{"interface":"eth0","ipv4":["a"]}', 'field "interface": found an unknown key'],
+    ["subnet", '{"ipv4":["blue-*"]}', 'field "ipv4[0]": found "blue-*", want a name'],
+    ["subnets", "{}", "found an object, want a list"],
+    ["subnets", "[]", "found an empty list, want a list of at least one entry"],
+    ["subnets", '[{"ipv4":["a"]}]', 'field "[0].interface": found nothing, want an interface name'],
+    ["subnets", '[{"interface":"eth0","cleangateway":true}]', 'field "[0].cleangateway": found an unknown key'],
+    [
+      "subnets",
+      '[{"interface":"eth0"},{"interface":"eth0"}]',
+      'field "[1].interface": found "eth0", want another one than entry [0] has',
+    ],
+    ["ippools", "[]", "found an empty list"],
+    ["ippools", '[{"interface":""}]', 'field "[0].interface": found "", want an interface name'],
+    ["ippools", '[{"interface":"abcdefghijklmnop"}]', "1 to 15 bytes"],
+    [
+      "ippools",
+      '[{"interface":"a"},{"ipv4":["b"]}]',
+      'field "[1].interface": found nothing, want an interface in every entry, as entry [0] has one, or in none',
+    ],
+    [
+      "ippools",
+      '[{"ipv4":["b"]},{"interface":"a"}]',
+      'field "[0].interface": found nothing, want an interface in every entry, as entry [1] has one, or in none',
+    ],
+    [
+      "ippools",
+      '[{"interface":"a"},{"interface":"b"},{"interface":"a"}]',
+      'field "[2].interface": found "a", want another one than entry [0] has',
+    ],
+    ["ippools", '[{"cleangateway":"yes"}]', 'field "[0].cleangateway": found "yes", want true or false'],
+    [
+      "ippools",
+      '[{"nic":"eth0"}]',
+      'field "[0].nic": found an unknown key, want one of the keys interface, ipv4, ipv6, cleangateway',
+    ],
+    ["routes", "[]", "found an empty list"],
+    ["routes", "{}", "found an object, want a list"],
+    ["routes", '[{"dst":"10.0.0.0/8"}]', 'field "[0].gw": found nothing, want an IPv4 or IPv6 address'],
+    ["routes", '[{"gw":"10.0.0.1"}]', 'field "[0].dst": found nothing, want a network in CIDR form'],
+    [
+      "routes",
+      '[{"dst":"10.0.0.0","gw":"10.0.0.1"}]',
+      'field "[0].dst": found "10.0.0.0", want a network in CIDR form',
+    ],
+    ["routes", '[{"dst":"10.0.0.1/8","gw":"10.0.0.1"}]', 'found "10.0.0.1/8", want "10.0.0.0/8" (no host bits)'],
+    ["routes", '[{"dst":"FD00::1/64","gw":"fd00::1"}]', 'want "fd00::/64" (no host bits)'],
+    [
+      "routes",
+      '[{"dst":"10.0.0.0/8","gw":"fd00::1"}]',
+      'field "[0].gw": found "fd00::1", want an IPv4 address, the family of "dst"',
+    ],
+    ["routes", '[{"dst":"10.0.0.0/8","gw":"10.0.0.1/24"}]', 'field "[0].gw": found "10.0.0.1/24"'],
+    [
+      "routes",
+      '[{"dst":"10.0.0.0/8","gw":"10.0.0.1","via":"x"}]',
+      'field "[0].via": found an unknown key, want one of the keys dst, gw',
+    ],
+    [
+      "routes",
+      '[{"dst":"fd00::/16","gw":"fd00::1"},{"dst":"FD00:0::/16","gw":"fd00::2"}]',
+      'field "[1].dst": found "FD00:0::/16", want another one than entry [0] has',
+    ],
+    ["default-route-nic", "", 'found "", want an interface name'],
+    ["default-route-nic", "net 1", 'found "net 1", want an interface name'],
+    ["ippool-ip-number", "+-1", 'found "+-1", want "N" (that many addresses) or "+N"'],
+    ["ippool-ip-number", "", 'found "", want "N"'],
+    ["ippool-reclaim", "yes", 'found "yes", want one of "true", "false"'],
+    ["ippool-reclaim", "True", 'found "True", want one of "true", "false"'],
+  ];
+  it.each(rows)("%s %s", (key, value, message) => {
+    expect(() => decodePod(key, value)).toThrow(ConfigError);
+    expect(() => decodePod(key, value)).toThrow(message);
+    expect(() => decodePod(key, value)).toThrow(`annotation "ipam.vendor.io/${key}": `);
+  });
+
+  const unknown: [key: string, message: string][] = [
+    ["ippol", 'annotation "ipam.vendor.io/ippol": found an unknown annotation, want "ipam.vendor.io/ippool"'],
+    ["ippoolss", 'want "ipam.vendor.io/ippools"'],
+    ["ippool-number", 'want "ipam.vendor.io/ippool-ip-number"'],
+    ["pools", "found an unknown annotation, want one of ipam.vendor.io/subnet, ipam.vendor.io/subnets"],
+    ["", "found an unknown annotation, want one of"],
+    ["__proto__", "found an unknown annotation, want one of"],
+    ["constructor", "found an unknown annotation, want one of"],
+    ["default-ipv4-ippool", "found an unknown annotation, want it on a namespace"],
+  ];
+  it.each(unknown)("the unknown annotation %j", (key, message) => {
+    expect(() => decodePod(key, "x")).toThrow(message);
+  });
+
+  it("a text of a megabyte without waiting", () => {
+    const began = performance.now();
+    expect(() => decodePod("ippool", `{"ipv4":["${"a".repeat(1_000_000)}"]}`)).toThrow(/^.{0,400}$/);
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+});
+
+describe("decodeNamespaceAnnotations", () => {
+  const P = ANNOTATION_PREFIX;
+  it.each([
+    [{}, {}],
+    [{ [`${P}default-ipv4-ippool`]: '["a","b-*"]' }, { ipv4: ["a", "b-*"] }],
+    [
+      {
+        [`${P}default-ipv4-ippool`]: '["a"]',
+        [`${P}default-ipv6-ippool`]: '["b"]',
+        "k8s.v1.cni.cncf.io/networks": "A B",
+      },
+      { ipv4: ["a"], ipv6: ["b"] },
+    ],
+  ])("%j", (annotations, expected) => {
+    expect(decodeNamespaceAnnotations(annotations)).toEqual(expected);
+  });
+
+  it.each([
+    ["default-ipv4-ippool", "blue", "Malformed JSON at line 1, column 1"],
+    ["default-ipv4-ippool", '"blue"', 'found "blue", want a list'],
+    ["default-ipv4-ippool", "[]", "found an empty list, want a list of at least one entry"],
+    ["default-ipv6-ippool", '{"ipv6":["a"]}', "found an object, want a list"],
+    ["default-ipv6-ippool", '["a",null]', 'field "[1]": found null, want a name'],
+    ["default-ipv4-ippools", "[]", 'found an unknown annotation, want "ipam.vendor.io/default-ipv4-ippool"'],
+    ["ippool", "{}", "found an unknown annotation, want it on a pod"],
+  ])("refuses %s %s", (key, value, message) => {
+    expect(() => decodeNamespaceAnnotations({ [P + key]: value })).toThrow(`annotation "${P}${key}": `);
+    expect(() => decodeNamespaceAnnotations({ [P + key]: value })).toThrow(message);
+  });
+});
+
+describe("requireFamilies", () => {
+  const both = { enableIPv4: true, enableIPv6: true, allowSingleFamily: false };
+  const single = { ...both, allowSingleFamily: true };
+  const only4 = { ...both, enableIPv6: false };
+  const v4 = { ipv4: ["a"] };
+  const v6 = { ipv6: ["b"] };
+  const REQUIRED_4 = 'field "ipv4" is required because enableIPv4 is true';
+  const REQUIRED_6 = 'field "ipv6" is required because enableIPv6 is true';
+
+  it.each([
+    [{ ...v4, ...v6 }, both],
+    [v4, only4],
+    [{ ...v4, ...v6 }, only4],
+    [v4, single],
+    [v6, single],
+  ])("%j suffices for %j", (entry, rules) => {
+    expect(() => requireFamilies("ipam.vendor.io/ippool", "", entry, rules)).not.toThrow();
+  });
+
+  it.each([
+    [v6, both, REQUIRED_4],
+    [v4, both, REQUIRED_6],
+    [{}, both, `${REQUIRED_4}; ${REQUIRED_6}`],
+    [v6, only4, REQUIRED_4],
+    [{}, single, `${REQUIRED_4}, or ${REQUIRED_6}`],
+    [v6, { ...only4, allowSingleFamily: true }, REQUIRED_4],
+  ])("%j does not suffice for %j", (entry, rules, message) => {
+    expect(() => requireFamilies("ipam.vendor.io/ippool", "", entry, rules)).toThrow(
+      expect.objectContaining({ message: `annotation "ipam.vendor.io/ippool": ${message}` }),
+    );
+  });
+
+  it("names the place inside a list", () => {
+    expect(() => requireFamilies("ipam.vendor.io/ippools", "[1]", v4, both)).toThrow(
+      expect.objectContaining({
+        message: 'annotation "ipam.vendor.io/ippools": field "[1].ipv6" is required because enableIPv6 is true',
+        path: "[1].ipv6",
+        got: "nothing",
+      }),
+    );
+  });
+});

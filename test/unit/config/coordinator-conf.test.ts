@@ -1,0 +1,169 @@
+import { describe, expect, it } from "vitest";
+import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
+import { DEFAULT_COORDINATOR_CONF, resolveCoordinatorConf } from "../../../host/config/coordinator-settings.ts";
+import { parsePrefix } from "../../../host/net/prefix.ts";
+
+function resolve(...sources: object[]) {
+  return resolveCoordinatorConf(...sources.map((source) => decodeCoordinatorConf(source, "x")));
+}
+
+it("nothing written means the defaults of spec.md 2.3", () => {
+  expect(resolve()).toEqual(DEFAULT_COORDINATOR_CONF);
+  expect(resolve({}, {})).toEqual({
+    mode: "auto",
+    tunePodRoutes: true,
+    podDefaultRouteNic: "",
+    podDefaultCniNic: "eth0",
+    detectGateway: false,
+    detectIPConflict: false,
+    podMACPrefix: "",
+    overlayPodCIDR: [],
+    serviceCIDR: [],
+    hijackCIDR: [],
+    hostRuleTable: 500,
+    hostRPFilter: 0,
+    serviceSnat: "auto",
+    detectOptions: { retry: 3, intervalMs: 1_000, timeoutMs: 1_000, windowMs: 200, onConflict: "fail" },
+    logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },
+  });
+});
+
+describe("one key changes one setting", () => {
+  const rows: [value: object, expected: object][] = [
+    [{ type: "coordinator" }, {}],
+    [{ mode: "disabled" }, { mode: "disable" }],
+    [{ mode: "disable" }, { mode: "disable" }],
+    [{ tune_mode: "underlay" }, { mode: "underlay" }],
+    [{ mode: "disable", tune_mode: "disabled" }, { mode: "disable" }],
+    [{ tunePodRoutes: false }, { tunePodRoutes: false }],
+    [{ podDefaultRouteNic: "" }, { podDefaultRouteNic: "" }],
+    [{ podDefaultRouteNic: "net1" }, { podDefaultRouteNic: "net1" }],
+    [{ podMACPrefix: "0A:1b" }, { podMACPrefix: "0a:1b" }],
+    [{ podMACPrefix: "" }, { podMACPrefix: "" }],
+    [{ hijackCIDR: ["169.254.20.10"] }, { hijackCIDR: [parsePrefix("169.254.20.10/32")] }],
+    [{ serviceCIDR: ["fd00::1"] }, { serviceCIDR: [parsePrefix("fd00::1/128")] }],
+    [
+      { overlayPodCIDR: ["10.0.0.0/8", "fd00::/48"] },
+      { overlayPodCIDR: [parsePrefix("10.0.0.0/8"), parsePrefix("fd00::/48")] },
+    ],
+    [{ hostRuleTable: 1 }, { hostRuleTable: 1 }],
+    [{ hostRuleTable: 99 }, { hostRuleTable: 99 }],
+    [{ hostRuleTable: 200 }, { hostRuleTable: 200 }],
+    [{ hostRuleTable: 252 }, { hostRuleTable: 252 }],
+    [{ hostRuleTable: 256 }, { hostRuleTable: 256 }],
+    [{ hostRuleTable: 4_294_967_295 }, { hostRuleTable: 4_294_967_295 }],
+    [{ hostRPFilter: -1 }, { hostRPFilter: -1 }],
+    [{ hostRPFilter: 2 }, { hostRPFilter: 2 }],
+    [{ serviceSnat: "off" }, { serviceSnat: "off" }],
+    [
+      { logOptions: { logFile: "/var/log/vendor/../vendor//a/./b.log" } },
+      { logOptions: { logLevel: "debug", logFile: "/var/log/vendor/a/b.log" } },
+    ],
+  ];
+  it.each(rows)("%j", (value, expected) => {
+    expect(resolve(value)).toEqual({ ...DEFAULT_COORDINATOR_CONF, ...expected });
+  });
+
+  const options: [value: object, expected: object][] = [
+    [{ retry: 5 }, { retry: 5 }],
+    [{ retries: 5 }, { retry: 5 }],
+    [{ retry: 5, retries: 5 }, { retry: 5 }],
+    [{ window: "3s" }, { windowMs: 3_000 }],
+    [
+      { interval: "10ms", timeout: "2s" },
+      { intervalMs: 10, timeoutMs: 2_000 },
+    ],
+    [{ onConflict: "next" }, { onConflict: "next" }],
+  ];
+  it.each(options)("detectOptions %j", (value, expected) => {
+    expect(resolve({ detectOptions: value }).detectOptions).toEqual({
+      ...DEFAULT_COORDINATOR_CONF.detectOptions,
+      ...expected,
+    });
+  });
+});
+
+it("the first source wins key by key, also inside the objects", () => {
+  const network = { detectGateway: false, detectOptions: { window: "3s" }, hijackCIDR: [] };
+  const global = {
+    detectGateway: true,
+    tunePodRoutes: false,
+    detectOptions: { window: "1s", retry: 9 },
+    hijackCIDR: ["10.0.0.1"],
+  };
+  expect(resolve(network, global)).toEqual({
+    ...DEFAULT_COORDINATOR_CONF,
+    tunePodRoutes: false,
+    detectOptions: { ...DEFAULT_COORDINATOR_CONF.detectOptions, windowMs: 3_000, retry: 9 },
+  });
+});
+
+it("tune_mode is accepted with a warning", () => {
+  expect(decodeCoordinatorConf({ tune_mode: "auto" }, "x").warnings).toEqual([
+    'Key "tune_mode" is an alias; write "mode" instead',
+  ]);
+  expect(decodeCoordinatorConf({ mode: "auto" }, "x").warnings).toEqual([]);
+});
+
+const TABLE = "want a routing table from 1 to 252 or from 256 to 4294967295, not 100 to 199";
+const MAC = 'want two octets such as "0a:1b" with the multicast bit 0';
+const LOG = "want a path inside /var/log/vendor/";
+
+describe("decodeCoordinatorConf refuses", () => {
+  const rows: [value: unknown, message: string][] = [
+    [null, "net: found null, want an object"],
+    [{ type: "berth" }, 'field "type": found "berth", want "coordinator"'],
+    [
+      { mode: "Underlay" },
+      'field "mode": found "Underlay", want one of "auto", "underlay", "overlay", "disable", "disabled"',
+    ],
+    [{ mode: "auto", tune_mode: "underlay" }, 'field "tune_mode": found "underlay", want auto as "mode" says'],
+    [{ detectGatway: true }, 'field "detectGatway": found an unknown key, want the key "detectGateway"'],
+    [{ podCIDRType: "auto" }, 'field "podCIDRType": found an unknown key'],
+    [{ detectGateway: "true" }, 'field "detectGateway": found "true", want true or false'],
+    [{ podDefaultRouteNic: "a/b" }, 'field "podDefaultRouteNic": found "a/b", want an interface name'],
+    [{ podDefaultRouteNic: false }, 'field "podDefaultRouteNic": found false, want an interface name'],
+    [{ podDefaultCniNic: "" }, 'field "podDefaultCniNic": found "", want an interface name'],
+    [{ podMACPrefix: "0a" }, MAC],
+    [{ podMACPrefix: "0a:1b:2c" }, MAC],
+    [{ podMACPrefix: "01:00" }, MAC],
+    [{ podMACPrefix: "0b:00" }, MAC],
+    [{ podMACPrefix: "0a-1b" }, MAC],
+    [{ podMACPrefix: "zz:00" }, MAC],
+    [{ hijackCIDR: "10.0.0.0/8" }, 'field "hijackCIDR": found "10.0.0.0/8", want a list'],
+    [{ hijackCIDR: ["10.0.0.1/8"] }, 'field "hijackCIDR[0]": found "10.0.0.1/8", want "10.0.0.0/8" (no host bits)'],
+    [{ hijackCIDR: ["10.0.0.0/33"] }, 'found "10.0.0.0/33", want a network in CIDR form'],
+    [{ serviceCIDR: [""] }, 'field "serviceCIDR[0]": found ""'],
+    [{ hostRuleTable: 0 }, 'field "hostRuleTable": found 0, want a whole number from 1 to 4294967295'],
+    [{ hostRuleTable: 253 }, `found 253, ${TABLE}`],
+    [{ hostRuleTable: 255 }, `found 255, ${TABLE}`],
+    [{ hostRuleTable: 100 }, `found 100, ${TABLE}`],
+    [{ hostRuleTable: 199 }, `found 199, ${TABLE}`],
+    [{ hostRuleTable: 4_294_967_296 }, "found 4294967296, want a whole number from 1 to 4294967295"],
+    [{ hostRuleTable: "500" }, 'found "500", want a whole number'],
+    [{ hostRPFilter: 3 }, 'field "hostRPFilter": found 3, want one of -1, 0, 1, 2'],
+    [{ serviceSnat: true }, 'field "serviceSnat": found true, want one of "auto", "on", "off"'],
+    [{ detectOptions: null }, 'field "detectOptions": found null, want an object'],
+    [{ detectOptions: { retry: 0 } }, 'field "detectOptions.retry": found 0, want a whole number from 1 to 100'],
+    [{ detectOptions: { retry: 101 } }, "found 101, want a whole number from 1 to 100"],
+    [{ detectOptions: { retry: 3, retries: 4 } }, 'field "detectOptions.retries": found 4, want 3 as "retry" says'],
+    [{ detectOptions: { interval: 1 } }, 'field "detectOptions.interval": found 1, want a duration'],
+    [{ detectOptions: { window: "0s" } }, 'field "detectOptions.window": found "0s", want a duration'],
+    [{ detectOptions: { windows: "1s" } }, 'found an unknown key, want the key "window"'],
+    [{ detectOptions: { onConflict: "retry" } }, 'want one of "fail", "next"'],
+    [{ logOptions: { logLevel: "verbose" } }, 'field "logOptions.logLevel": found "verbose", want one of "trace"'],
+    [{ logOptions: { logFile: "coordinator.log" } }, LOG],
+    [{ logOptions: { logFile: "/var/log/vendor" } }, LOG],
+    [{ logOptions: { logFile: "/var/log/vendor/" } }, LOG],
+    [{ logOptions: { logFile: "/var/log/vendor/a/.." } }, LOG],
+    [{ logOptions: { logFile: "/var/log/vendor/../../etc/passwd" } }, LOG],
+    [{ logOptions: { logFile: "/var/log/vendor2/a" } }, LOG],
+    [{ logOptions: { logFile: "/etc/cron.d/x" } }, LOG],
+    [{ logOptions: { logFile: "/var/log/vendor/a\u0000b" } }, LOG],
+    [{ logOptions: { logFile: "" } }, LOG],
+    [JSON.parse('{"__proto__":{"mode":"disable"}}'), 'field "__proto__": found an unknown key'],
+  ];
+  it.each(rows)("%j", (value, message) => {
+    expect(() => decodeCoordinatorConf(value, "net")).toThrow(message);
+  });
+});

@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+import { formatDuration, parseDuration } from "../../../host/config/duration.ts";
+
+it.each([
+  ["0s", 0],
+  ["200ms", 200],
+  ["30s", 30_000],
+  ["5m", 300_000],
+  ["1h30m", 5_400_000],
+  ["1h1m1s1ms", 3_661_001],
+  ["90m", 5_400_000],
+  ["007s", 7_000],
+  ["", undefined],
+  ["30", undefined],
+  ["s", undefined],
+  ["-1s", undefined],
+  ["+1s", undefined],
+  ["1.5s", undefined],
+  ["1s 1ms", undefined],
+  [" 1s", undefined],
+  ["1s1m", undefined],
+  ["1s1s", undefined],
+  ["1d", undefined],
+  ["1S", undefined],
+  ["１s", undefined],
+  ["9".repeat(30), undefined],
+  [`${"9".repeat(30)}h`, undefined],
+  ["1e3s", undefined],
+])("the duration %j is %s ms", (text, expected) => {
+  expect(parseDuration(text)).toBe(expected);
+});
+
+it.each([
+  [0, "0s"],
+  [200, "200ms"],
+  [90_000, "1m30s"],
+  [3_600_001, "1h1ms"],
+])("%s ms are formatted as %s", (ms, expected) => {
+  expect(formatDuration(ms)).toBe(expected);
+});

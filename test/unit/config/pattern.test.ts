@@ -1,0 +1,73 @@
+import { expect, it } from "vitest";
+import { isPattern, isWellFormedPattern, matchPattern } from "../../../host/config/pattern.ts";
+
+const rows: [pattern: string, name: string, expected: boolean][] = [
+  ["blue", "blue", true],
+  ["blue", "blue2", false],
+  ["blue", "Blue", false],
+  ["", "", true],
+  ["*", "", true],
+  ["*", "anything.at-all", true],
+  ["blue-*", "blue-1", true],
+  ["blue-*", "blue-", true],
+  ["blue-*", "blue", false],
+  ["*-v4", "rack1-v4", true],
+  ["*-v4", "rack1-v4x", false],
+  ["a*b*c", "a-b-b-c", true],
+  ["a*b*c", "a-c-b", false],
+  ["**a**", "bab", true],
+  ["?", "a", true],
+  ["?", "", false],
+  ["?", "ab", false],
+  ["a.b", "axb", false],
+  ["rack[12]", "rack2", true],
+  ["rack[12]", "rack3", false],
+  ["rack[0-9]", "rack7", true],
+  ["rack[0-9a-c]", "rackb", true],
+  ["rack[!0-9]", "racka", true],
+  ["rack[!0-9]", "rack0", false],
+  ["rack[!0-9]", "rack", false],
+  ["[a-]", "-", true],
+  ["[a-]", "b", false],
+  ["[-a]", "-", true],
+  ["[*?]", "x", false],
+  ["[", "[", false],
+  ["[]", "", false],
+  ["x]", "x]", false],
+  ["[9-0]", "5", false],
+];
+
+it.each(rows)("pattern %s and name %s: %s", (pattern, name, expected) => {
+  expect(matchPattern(pattern, name)).toBe(expected);
+});
+
+it.each([
+  ["blue", false],
+  ["blue.1-x", false],
+  ["*", true],
+  ["a?", true],
+  ["a[bc]", true],
+  ["a[", true],
+])("isPattern of %s is %s", (text, expected) => {
+  expect(isPattern(text)).toBe(expected);
+});
+
+it.each([
+  ["a[bc]*?", true],
+  ["[!x]", true],
+  ["[]", false],
+  ["[!]", true],
+  ["[", false],
+  ["]", false],
+  ["[[a]]", false],
+  ["[c-a]", false],
+])("isWellFormedPattern of %s is %s", (text, expected) => {
+  expect(isWellFormedPattern(text)).toBe(expected);
+});
+
+it("many stars cost no more than pattern times name", () => {
+  const pattern = `${"*a".repeat(120)}b`;
+  const began = performance.now();
+  for (let i = 0; i < 100; i++) expect(matchPattern(pattern, "a".repeat(253))).toBe(false);
+  expect(performance.now() - began).toBeLessThan(1_000);
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../../host/config/config-error.ts";
+import { DEFAULT_VENDOR_CONF, decodeVendorConf } from "../../../host/config/vendor-conf.ts";
+
+const DEFAULTS = {
+  enableIPv4: true,
+  enableIPv6: true,
+  allowSingleFamily: false,
+  enableSubnet: true,
+  enableStatefulSet: true,
+  enableKubevirt: true,
+  allocationCooldownMs: 30_000,
+  garbageCollection: { intervalMs: 300_000, graceMs: 60_000, nodeLostMs: 600_000 },
+  maxGeneratedPoolSize: 1_024,
+  maxGeneratedAddressesPerNamespace: 0,
+};
+
+it.each([[undefined], [null], [{}]])("%j is the defaults of spec.md, Resolved C", (value) => {
+  expect(decodeVendorConf(value, "x")).toEqual(DEFAULTS);
+  expect(DEFAULT_VENDOR_CONF).toEqual(DEFAULTS);
+});
+
+it("decodeVendorConf changes what is written and nothing else", () => {
+  const value = { enableIPv6: false, allocationCooldown: "0s", garbageCollection: { grace: "2m" } };
+  expect(decodeVendorConf(value, "x")).toEqual({
+    ...DEFAULTS,
+    enableIPv6: false,
+    allocationCooldownMs: 0,
+    garbageCollection: { ...DEFAULTS.garbageCollection, graceMs: 120_000 },
+  });
+});
+
+describe("decodeVendorConf refuses", () => {
+  const rows: [value: unknown, message: string][] = [
+    ["enableIPv4: true", 'file x: found "enableIPv4: true", want an object'],
+    [[], "file x: found an empty list, want an object"],
+    [{ enableIPV4: true }, 'file x: field "enableIPV4": found an unknown key, want the key "enableIPv4"'],
+    [{ enableIPv4: "true" }, 'field "enableIPv4": found "true", want true or false'],
+    [{ enableIPv4: null }, 'field "enableIPv4": found null, want true or false'],
+    [{ enableIPv4: false, enableIPv6: false }, 'field "enableIPv4": found false, want true here or for "enableIPv6"'],
+    [{ allocationCooldown: 30 }, 'field "allocationCooldown": found 30, want a duration such as'],
+    [{ allocationCooldown: "-1s" }, 'found "-1s", want a duration'],
+    [{ garbageCollection: { interval: "0s" } }, 'field "garbageCollection.interval": found "0s", want a duration'],
+    [
+      { garbageCollection: { nodelost: "1m" } },
+      'field "garbageCollection.nodelost": found an unknown key, want the key "nodeLost"',
+    ],
+    [{ maxGeneratedPoolSize: 0 }, 'field "maxGeneratedPoolSize": found 0, want a whole number of at least 1'],
+    [{ maxGeneratedPoolSize: 1.5 }, "found 1.5, want a whole number of at least 1"],
+    [{ maxGeneratedPoolSize: Number.POSITIVE_INFINITY }, "found Infinity, want a whole number"],
+    [{ maxGeneratedAddressesPerNamespace: -1 }, "found -1, want a whole number of at least 0"],
+    [JSON.parse('{"__proto__":{"enableIPv4":false}}'), 'field "__proto__": found an unknown key'],
+  ];
+  it.each(rows)("%j", (value, message) => {
+    expect(() => decodeVendorConf(value, "file x")).toThrow(message);
+  });
+});
+
+it("a ConfigError has its fields and all that is wrong", () => {
+  try {
+    decodeVendorConf({ enableIPv4: 1, enableSubnet: 2 }, "file x");
+    expect.fail("accepted");
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(error).toMatchObject({ source: "file x", path: "enableIPv4", got: "1", wanted: "true or false" });
+    expect((error as Error).message).toBe(
+      'file x: field "enableIPv4": found 1, want true or false; field "enableSubnet": found 2, want true or false',
+    );
+  }
+});
