@@ -39,7 +39,7 @@ function rangeWanted(text: string): string {
 
 const range = z
   .string({ error: RANGE_FORM })
-  .max(MAX_RANGE_LENGTH, { error: `${RANGE_FORM} of at most ${MAX_RANGE_LENGTH} characters` })
+  .max(MAX_RANGE_LENGTH, { error: `${RANGE_FORM} of at most ${MAX_RANGE_LENGTH} characters`, abort: true })
   .transform((text, context): Range => {
     const parsed = parseRange(text);
     if (parsed !== undefined) return parsed;

@@ -1,0 +1,246 @@
+import { describe, expect, it } from "vitest";
+import { formatIp } from "../../../host/net/ip.ts";
+import { formatPrefix } from "../../../host/net/prefix.ts";
+import { formatRange } from "../../../host/net/range.ts";
+import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
+import { decodeSubnet } from "../../../host/resources/subnet.ts";
+
+const SUBNET = "10.6.0.0/24";
+
+function poolOf(spec: object, metadata: object = {}) {
+  const value = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "blue", ...metadata }, spec };
+  return decodeIpPool(value, "pool");
+}
+
+it("a pool with a subnet alone is the whole subnet", () => {
+  const { spec, ...rest } = poolOf({ subnet: SUBNET });
+  expect(rest).toEqual({ kind: "IPPool", name: "blue", labels: {}, deleting: false });
+  expect({ ...spec, subnet: formatPrefix(spec.subnet), ranges: spec.ranges.map(formatRange) }).toEqual({
+    family: 4,
+    subnet: SUBNET,
+    ranges: ["10.6.0.0-10.6.0.255"],
+    excluded: [],
+    routes: [],
+    namespaceName: [],
+    nodeName: [],
+    multusName: [],
+    default: false,
+    disable: false,
+    addressSpace: "",
+    selection: "hash",
+  });
+});
+
+it("an empty list of ranges is no address", () => {
+  expect(poolOf({ subnet: SUBNET, ips: [] }).spec.ranges).toEqual([]);
+});
+
+it("every field is read", () => {
+  const { spec } = poolOf({
+    ipVersion: 6,
+    subnet: "fd00::/64",
+    ips: ["fd00::10-fd00::1f", "fd00::5"],
+    excludeIPs: ["fd00::11"],
+    gateway: "fd00::1",
+    routes: [{ dst: "fd01::/48", gw: "fd00::2" }],
+    podAffinity: { matchLabels: { app: "web" } },
+    namespaceAffinity: {},
+    nodeAffinity: { matchExpressions: [{ key: "rack", operator: "In", values: ["1"] }] },
+    namespaceName: ["shop"],
+    nodeName: ["n1.example.com"],
+    multusName: ["net-a", "kube-system/net-b"],
+    default: true,
+    disable: true,
+    addressSpace: "lab",
+    selection: "ascending",
+    cooldown: "1m30s",
+  });
+  expect(spec.family).toBe(6);
+  expect(spec.ranges.map(formatRange)).toEqual(["fd00::10-fd00::1f", "fd00::5"]);
+  expect(spec.excluded.map(formatRange)).toEqual(["fd00::11"]);
+  expect(spec.gateway && formatIp(spec.gateway)).toBe("fd00::1");
+  expect(spec.routes.map(({ dst, gw }) => [formatPrefix(dst), formatIp(gw)])).toEqual([["fd01::/48", "fd00::2"]]);
+  expect(spec).toMatchObject({
+    podAffinity: { matchLabels: { app: "web" }, matchExpressions: [] },
+    namespaceAffinity: { matchLabels: {}, matchExpressions: [] },
+    nodeAffinity: { matchExpressions: [{ key: "rack", operator: "In", values: ["1"] }] },
+    namespaceName: ["shop"],
+    nodeName: ["n1.example.com"],
+    multusName: ["net-a", "kube-system/net-b"],
+    default: true,
+    disable: true,
+    addressSpace: "lab",
+    selection: "ascending",
+    cooldownMs: 90_000,
+  });
+});
+
+describe("metadata", () => {
+  it("what the API server adds is accepted", () => {
+    const metadata = {
+      labels: { a: "b" },
+      annotations: null,
+      uid: "u",
+      resourceVersion: "1",
+      generation: 2,
+      creationTimestamp: null,
+      deletionTimestamp: "2026-01-01T00:00:00Z",
+      managedFields: [{}],
+      finalizers: ["x"],
+    };
+    expect(poolOf({ subnet: SUBNET }, metadata)).toMatchObject({ labels: { a: "b" }, deleting: true });
+  });
+
+  const refused: [metadata: object, message: string][] = [
+    [{ name: undefined }, 'field "metadata.name": found nothing'],
+    [{ name: "Blue" }, 'field "metadata.name": found "Blue", want a name'],
+    [{ name: "a".repeat(254) }, "at most 253 characters"],
+    [{ name: "-a" }, 'found "-a"'],
+    [{ name: "a..b" }, 'found "a..b"'],
+    [{ labels: [] }, 'field "metadata.labels": found an empty list, want an object of texts'],
+    [{ labels: { a: true } }, 'field "metadata.labels.a": found true, want text'],
+    [{ lables: {} }, 'field "metadata.lables": found an unknown key, want the key "labels"'],
+    [{ Annotations: {} }, 'field "metadata.Annotations": found an unknown key, want the key "annotations"'],
+  ];
+  it.each(refused)("%j is refused", (metadata, message) => {
+    expect(() => poolOf({ subnet: SUBNET }, metadata)).toThrow(message);
+  });
+});
+
+const many = Array.from({ length: 1_025 }, (_, i) => `10.0.${i >> 8}.${i & 255}`);
+
+/** Rows whose rules an IPPool shares with a Subnet. */
+const addressRules: [spec: unknown, message: string][] = [
+  [undefined, 'field "spec": found nothing, want an object'],
+  [{}, 'field "spec.subnet": found nothing, want a network in CIDR form'],
+  [{ subnet: "10.6.0.1/24" }, 'field "spec.subnet": found "10.6.0.1/24", want "10.6.0.0/24" (no host bits)'],
+  [{ subnet: "10.6.0.0" }, 'field "spec.subnet": found "10.6.0.0", want a network'],
+  [{ subnet: "10.6.0.0/33" }, 'found "10.6.0.0/33"'],
+  [{ subnet: "010.6.0.0/24" }, 'found "010.6.0.0/24"'],
+  [{ subnet: "FD00::1/64" }, 'want "fd00::/64" (no host bits)'],
+  [{ subnet: SUBNET, ipVersion: 6 }, 'field "spec.ipVersion": found 6, want 4, the family of "subnet"'],
+  [{ subnet: SUBNET, ipVersion: "4" }, 'field "spec.ipVersion": found "4", want one of 4, 6'],
+  [{ subnet: SUBNET, ips: "10.6.0.1" }, 'field "spec.ips": found "10.6.0.1", want a list'],
+  [
+    { subnet: SUBNET, ips: ["10.6.0.x"] },
+    'field "spec.ips[0]": found "10.6.0.x", want an address or a range first-last',
+  ],
+  [{ subnet: SUBNET, ips: ["10.6.0.1-10.6.0.2-10.6.0.3"] }, "want an address or a range first-last"],
+  [{ subnet: SUBNET, ips: ["10.6.0.1 - 10.6.0.2"] }, "want an address or a range first-last"],
+  [{ subnet: SUBNET, ips: ["10.6.0.0/28"] }, 'found "10.6.0.0/28", want an address or a range first-last'],
+  [{ subnet: SUBNET, ips: ["10.6.0.9-10.6.0.8"] }, "want a range with its lower address first"],
+  [{ subnet: SUBNET, ips: ["10.6.0.9-fd00::1"] }, "want a range of one family"],
+  [{ subnet: SUBNET, ips: [" ".repeat(81)] }, "want an address or a range first-last of at most 80 characters"],
+  [{ subnet: SUBNET, ips: [null] }, 'field "spec.ips[0]": found null'],
+  [{ subnet: SUBNET, ips: ["10.7.0.1"] }, 'field "spec.ips[0]": found "10.7.0.1", want addresses inside 10.6.0.0/24'],
+  [{ subnet: SUBNET, ips: ["10.6.0.9-10.6.1.9"] }, "want addresses inside 10.6.0.0/24"],
+  [{ subnet: SUBNET, ips: ["10.5.0.0-10.7.0.0"] }, "want addresses inside 10.6.0.0/24"],
+  [{ subnet: SUBNET, ips: ["fd00::1"] }, 'found "fd00::1", want addresses inside 10.6.0.0/24'],
+  [
+    { subnet: SUBNET, ips: ["10.6.0.5", "10.6.0.1-10.6.0.9"] },
+    'field "spec.ips[0]": found "10.6.0.5", want addresses apart from 10.6.0.1-10.6.0.9',
+  ],
+  [
+    { subnet: SUBNET, ips: ["10.6.0.1", "10.6.0.2", "10.6.0.1"] },
+    'field "spec.ips[2]": found "10.6.0.1", want addresses apart from 10.6.0.1',
+  ],
+  [
+    { subnet: SUBNET, ips: ["10.6.0.1-10.6.0.9", "10.6.0.2-10.6.0.3", "10.6.0.8-10.6.0.12"] },
+    'field "spec.ips[2]": found "10.6.0.8-10.6.0.12", want addresses apart from 10.6.0.1-10.6.0.9',
+  ],
+  [{ subnet: "10.0.0.0/8", ips: many }, 'field "spec.ips": found a list, want at most 1024 entries'],
+  [{ subnet: "10.0.0.0/8", excludeIPs: many }, 'field "spec.excludeIPs": found a list, want at most 1024 entries'],
+  [{ subnet: SUBNET, excludeIPs: ["10.7.0.1"] }, 'field "spec.excludeIPs[0]": found "10.7.0.1", want addresses inside'],
+  [
+    { subnet: SUBNET, excludeIPs: ["10.6.0.1", "10.6.0.1"] },
+    'field "spec.excludeIPs[1]": found "10.6.0.1", want addresses apart',
+  ],
+  [
+    { subnet: SUBNET, gateway: "10.7.0.1" },
+    'field "spec.gateway": found "10.7.0.1", want an address inside 10.6.0.0/24',
+  ],
+  [{ subnet: SUBNET, gateway: "fd00::1" }, 'field "spec.gateway": found "fd00::1", want an address inside 10.6.0.0/24'],
+  [{ subnet: SUBNET, gateway: "" }, 'field "spec.gateway": found "", want an IPv4 or IPv6 address'],
+  [{ subnet: SUBNET, gateway: "10.6.0.1/24" }, 'found "10.6.0.1/24", want an IPv4 or IPv6 address'],
+  [{ subnet: SUBNET, routes: {} }, 'field "spec.routes": found an object, want a list'],
+  [
+    { subnet: SUBNET, routes: [{ dst: "0.0.0.0/0", gw: "10.6.0.1" }] },
+    'field "spec.routes[0].dst": found "0.0.0.0/0", want another network; "gateway" is the default route',
+  ],
+  [
+    { subnet: SUBNET, routes: [{ dst: "10.0.0.0/8", gw: "10.7.0.1" }] },
+    'field "spec.routes[0].gw": found "10.7.0.1", want an address inside 10.6.0.0/24',
+  ],
+  [
+    { subnet: SUBNET, routes: [{ dst: "fd00::/64", gw: "fd00::1" }] },
+    'field "spec.routes[0].gw": found "fd00::1", want an address inside 10.6.0.0/24',
+  ],
+  [{ subnet: SUBNET, routes: [{ dst: "10.0.0.0/8", gw: "fd00::1" }] }, 'want an IPv4 address, the family of "dst"'],
+  [
+    {
+      subnet: SUBNET,
+      routes: [
+        { dst: "10.0.0.0/8", gw: "10.6.0.1" },
+        { dst: "10.0.0.0/8", gw: "10.6.0.2" },
+      ],
+    },
+    'field "spec.routes[1].dst": found "10.0.0.0/8", want another one than routes[0] has',
+  ],
+  [
+    { subnet: SUBNET, routes: Array.from({ length: 129 }, (_, i) => ({ dst: `11.${i}.0.0/16`, gw: "10.6.0.1" })) },
+    'field "spec.routes": found a list, want at most 128 entries',
+  ],
+  [{ subnet: SUBNET, addressSpace: "Lab" }, 'field "spec.addressSpace": found "Lab", want ""'],
+  [{ subnet: SUBNET, addressSpace: "a.b" }, 'field "spec.addressSpace": found "a.b"'],
+  [{ subnet: SUBNET, addressSpace: "a".repeat(64) }, "at most 63 characters"],
+  [{ subnet: SUBNET, excludeIps: [] }, 'field "spec.excludeIps": found an unknown key, want the key "excludeIPs"'],
+  [JSON.parse(`{"subnet":"${SUBNET}","__proto__":{"disable":true}}`), 'field "spec.__proto__": found an unknown key'],
+];
+
+const poolRules: [spec: object, message: string][] = [
+  [{ subnet: SUBNET, podAffinity: { app: "web" } }, 'field "spec.podAffinity.app": found an unknown key'],
+  [{ subnet: SUBNET, namespaceName: "shop" }, 'field "spec.namespaceName": found "shop", want a list'],
+  [
+    { subnet: SUBNET, namespaceName: ["a.b"] },
+    'field "spec.namespaceName[0]": found "a.b", want the name of a namespace',
+  ],
+  [{ subnet: SUBNET, nodeName: ["Node"] }, 'field "spec.nodeName[0]": found "Node", want a name'],
+  [{ subnet: SUBNET, multusName: ["a/b/c"] }, 'field "spec.multusName[0]": found "a/b/c", want the name of a network'],
+  [{ subnet: SUBNET, default: "true" }, 'field "spec.default": found "true", want true or false'],
+  [{ subnet: SUBNET, disabled: true }, 'field "spec.disabled": found an unknown key, want the key "disable"'],
+  [{ subnet: SUBNET, selection: "random" }, 'field "spec.selection": found "random", want one of "hash", "ascending"'],
+  [{ subnet: SUBNET, cooldown: 30 }, 'field "spec.cooldown": found 30, want a duration'],
+];
+
+describe("a spec is refused", () => {
+  it.each([...addressRules, ...poolRules])("%j", (spec, message) => {
+    expect(() => poolOf(spec as object)).toThrow(message);
+  });
+  it.each(addressRules)("of a Subnet as well: %j", (spec, message) => {
+    const value = { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "s" }, spec };
+    expect(() => decodeSubnet(value, "subnet")).toThrow(message);
+  });
+});
+
+it("a Subnet is read", () => {
+  const spec = { subnet: "fd00::/48", ips: ["fd00::-fd00::ff"], gateway: "fd00::1", addressSpace: "lab" };
+  const value = { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "s" }, spec, status: { x: 1 } };
+  expect(decodeSubnet(value, "subnet")).toMatchObject({
+    kind: "Subnet",
+    name: "s",
+    deleting: false,
+    spec: { family: 6 },
+  });
+  expect(() => decodeSubnet({ ...value, spec: { ...spec, disable: true } }, "subnet")).toThrow("unknown key");
+});
+
+it.each([
+  ["fd00::/64 whole", { subnet: "fd00::/64" }],
+  ["::/0 in one range", { subnet: "::/0", ips: ["::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"] }],
+  ["10.0.0.0/8 in 1,024 ranges", { subnet: "10.0.0.0/8", ips: many.slice(1) }],
+])("%s is decoded in less than 50 ms", (_title, spec) => {
+  poolOf(spec);
+  const began = performance.now();
+  poolOf(spec);
+  expect(performance.now() - began).toBeLessThan(50);
+});

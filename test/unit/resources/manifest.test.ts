@@ -1,0 +1,228 @@
+import { describe, expect, it } from "vitest";
+import { DEFAULT_VENDOR_CONF } from "../../../host/config/vendor-conf.ts";
+import { formatRange } from "../../../host/net/range.ts";
+import { decodeManifests, decodeResource } from "../../../host/resources/manifest.ts";
+
+const V = "apiVersion: ipam.vendor.io/v1\n";
+const POOL = `${V}kind: IPPool\nmetadata: {name: blue}\nspec: {subnet: 10.6.0.0/24}\n`;
+const POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\n";
+
+function decode(text: string) {
+  return decodeManifests(text, 'file "a.yaml"');
+}
+
+describe("decodeManifests reads", () => {
+  it("several documents in their order, without empty ones", () => {
+    expect(decode(`---\n${POOL}---\n# nothing\n---\n${POD}`).map(({ kind }) => kind)).toEqual(["IPPool", "Pod"]);
+    expect(decode("")).toEqual([]);
+  });
+
+  it("a List as kubectl prints it", () => {
+    const text = JSON.stringify({
+      apiVersion: "v1",
+      kind: "List",
+      metadata: { resourceVersion: "" },
+      items: [
+        { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop", labels: { a: "b" } }, spec: {}, status: {} },
+        { apiVersion: "v1", kind: "Pod", metadata: { name: "p", namespace: "shop" }, spec: { containers: [] } },
+      ],
+    });
+    expect(decode(text)).toMatchObject([
+      { kind: "Namespace", name: "shop", labels: { a: "b" }, annotations: {} },
+      { kind: "Pod", namespace: "shop", name: "p" },
+    ]);
+  });
+
+  it("a Pod with what Berth reads of it", () => {
+    const [pod] =
+      decode(`${POD.replace("}", ", namespace: shop, uid: u1, labels: {app: web}, annotations: {x: y}, deletionTimestamp: t")}
+  , ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: s1, controller: true, blockOwnerDeletion: true}]}
+spec: {nodeName: n1, hostNetwork: true, hostname: web-0, containers: [{name: a, image: b}]}
+status: {phase: Running, podIP: 10.0.0.1}
+`);
+    expect(pod).toEqual({
+      kind: "Pod",
+      namespace: "shop",
+      name: "web-0",
+      uid: "u1",
+      labels: { app: "web" },
+      annotations: { x: "y" },
+      nodeName: "n1",
+      deleting: true,
+      phase: "Running",
+      ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true }],
+      hostNetwork: true,
+    });
+  });
+
+  it("a Pod with its name alone", () => {
+    expect(decode(POD)).toEqual([
+      {
+        kind: "Pod",
+        namespace: "default",
+        name: "web-0",
+        labels: {},
+        annotations: {},
+        deleting: false,
+        ownerReferences: [],
+        hostNetwork: false,
+      },
+    ]);
+  });
+
+  it("a ReservedIP, whose family is that of its addresses", () => {
+    const [four, six] = decode(
+      `${V}kind: ReservedIP\nmetadata: {name: a}\nspec: {ips: [10.0.0.1, 10.0.0.5-10.0.0.9]}\n---\n` +
+        `${V}kind: ReservedIP\nmetadata: {name: b}\nspec: {ipVersion: 6, ips: [fd00::1], addressSpace: lab}\n`,
+    );
+    expect(four).toMatchObject({ kind: "ReservedIP", name: "a", spec: { family: 4, addressSpace: "" } });
+    expect(four?.kind === "ReservedIP" && four.spec.ranges.map(formatRange)).toEqual(["10.0.0.1", "10.0.0.5-10.0.0.9"]);
+    expect(six).toMatchObject({ spec: { family: 6, addressSpace: "lab" } });
+  });
+
+  it("a Coordinator with its warnings", () => {
+    const text = `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {tune_mode: disabled, podCIDRType: calico, detectOptions: {window: 3s}}\nstatus: {phase: Synced}\n`;
+    expect(decode(text)).toMatchObject([
+      {
+        kind: "Coordinator",
+        name: "default",
+        spec: {
+          mode: "disable",
+          podCIDRType: "calico",
+          detectOptions: { windowMs: 3_000 },
+          warnings: [expect.stringContaining("tune_mode")],
+        },
+      },
+    ]);
+    expect(decode(`${V}kind: Coordinator\nmetadata: {name: default}\nspec: {}\n`)).toMatchObject([
+      { spec: { podCIDRType: "auto" } },
+    ]);
+  });
+
+  it.each([
+    ["enableIPv6: false\n", { ...DEFAULT_VENDOR_CONF, enableIPv6: false }],
+    ["", DEFAULT_VENDOR_CONF],
+    ["# nothing changed\n", DEFAULT_VENDOR_CONF],
+  ])("the ConfigMap vendor-conf with %j", (conf, expected) => {
+    const map = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "vendor-conf" }, data: { "conf.yml": conf } };
+    expect(decode(JSON.stringify(map))).toEqual([{ kind: "ConfigMap", name: "vendor-conf", conf: expected }]);
+  });
+});
+
+const CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vendor-conf}\n";
+const reserved = (spec: string) => `${V}kind: ReservedIP\nmetadata: {name: a}\nspec: ${spec}\n`;
+
+describe("decodeManifests refuses", () => {
+  const rows: [title: string, text: string, message: string][] = [
+    ["malformed YAML", "a: 1\na: 2\n", 'file "a.yaml": Malformed YAML: Map keys must be unique at line 2, column 1'],
+    ["a text", "hello\n", 'file "a.yaml", line 1: found "hello", want an object'],
+    ["a list", "- a\n", "line 1: found a list, want an object"],
+    ["no kind", `${V}metadata: {}\n`, 'line 1: field "kind": found nothing, want text'],
+    ["no apiVersion", "kind: IPPool\n", 'field "apiVersion": found nothing, want text'],
+    ["a slip in the kind", `${V}kind: IpPool\n`, 'field "kind": found "IpPool", want the kind "IPPool"'],
+    [
+      "an unknown kind",
+      "apiVersion: apps/v1\nkind: Deployment\n",
+      'found "Deployment", want one of the kinds IPPool, Subnet, ReservedIP, Coordinator, ConfigMap, Namespace, Pod',
+    ],
+    ["a kind of Object", `${V}kind: constructor\n`, 'found "constructor", want one of the kinds'],
+    [
+      "another apiVersion",
+      POOL.replace("/v1", "/v2"),
+      'IPPool "blue": field "apiVersion": found "ipam.vendor.io/v2", want "ipam.vendor.io/v1"',
+    ],
+    ["a List of another group", `${V}kind: List\nitems: []\n`, 'field "kind": found "List"'],
+    ["a List without items", "apiVersion: v1\nkind: List\n", 'field "items": found nothing, want a list'],
+    [
+      "a bad item",
+      "apiVersion: v1\nkind: List\nitems: [{kind: Pod, apiVersion: v1}]\n",
+      'line 1, item 0, Pod: field "metadata": found nothing, want an object',
+    ],
+    [
+      "the second document",
+      `${POD}---\n${POOL.replace("/24", "/44")}`,
+      'file "a.yaml", line 5, IPPool "blue": field "spec.subnet": found "10.6.0.0/44"',
+    ],
+    ["an unknown key beside spec", `${POOL}specs: 1\n`, 'field "specs": found an unknown key, want the key "spec"'],
+    [
+      "a slip in a pod's metadata",
+      POD.replace("name", "annotation: {}, name"),
+      'field "metadata.annotation": found an unknown key, want the key "annotations"',
+    ],
+    [
+      "a slip in a pod's spec",
+      `${POD}spec: {nodename: a}\n`,
+      'field "spec.nodename": found an unknown key, want the key "nodeName"',
+    ],
+    [
+      "a number for an annotation",
+      POD.replace("}", ", annotations: {ipam.vendor.io/ippool-ip-number: 3}}"),
+      'field "metadata.annotations[\\"ipam.vendor.io/ippool-ip-number\\"]": found 3, want text',
+    ],
+    [
+      "a reserved list without entries",
+      reserved("{ips: []}"),
+      'ReservedIP "a": field "spec.ips": found an empty list, want a list of at least one entry',
+    ],
+    [
+      "reserved addresses of two families",
+      reserved('{ips: [10.0.0.1, "fd00::1"]}'),
+      'field "spec.ips[1]": found "fd00::1", want IPv4 addresses, as ips[0] has',
+    ],
+    [
+      "reserved addresses of another family",
+      reserved("{ips: [10.0.0.1], ipVersion: 6}"),
+      'field "spec.ipVersion": found 6, want 4, the family of "ips"',
+    ],
+    [
+      "an unknown key of a ReservedIP",
+      reserved("{ips: [10.0.0.1], subnet: x}"),
+      'field "spec.subnet": found an unknown key',
+    ],
+    [
+      "two spellings of the mode",
+      `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {mode: auto, tune_mode: overlay}\n`,
+      'Coordinator "default": field "spec.tune_mode": found "overlay", want auto as "mode" says',
+    ],
+    [
+      "an unknown key of a Coordinator",
+      `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {podCidrType: auto}\n`,
+      'field "spec.podCidrType": found an unknown key, want the key "podCIDRType"',
+    ],
+    [
+      "another ConfigMap",
+      `${CONFIG_MAP.replace("vendor-conf", "other")}data: {conf.yml: ""}\n`,
+      'field "metadata.name": found "other", want "vendor-conf"',
+    ],
+    [
+      "another key of vendor-conf",
+      `${CONFIG_MAP}data: {conf.yaml: ""}\n`,
+      'field "data[\\"conf.yml\\"]": found nothing, want text',
+    ],
+    [
+      "a bad setting",
+      `${CONFIG_MAP}data: {conf.yml: "enableIPv4: 1"}\n`,
+      'ConfigMap "vendor-conf", key "conf.yml": field "enableIPv4": found 1, want true or false',
+    ],
+    ["malformed settings", `${CONFIG_MAP}data: {conf.yml: "a: [1"}\n`, 'key "conf.yml": Malformed YAML'],
+    [
+      "two documents of settings",
+      `${CONFIG_MAP}data: {conf.yml: "a: 1\\n---\\na: 1"}\n`,
+      'key "conf.yml": found 2 documents, want one',
+    ],
+  ];
+  it.each(rows)("%s", (_title, text, message) => {
+    expect(() => decode(text)).toThrow(message);
+  });
+});
+
+it("decodeResource serves one object of a watch", () => {
+  const value = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop", annotations: { a: "b" } } };
+  expect(decodeResource(value, "watch")).toEqual({
+    kind: "Namespace",
+    name: "shop",
+    labels: {},
+    annotations: { a: "b" },
+  });
+  expect(() => decodeResource(null, "watch")).toThrow("watch: found null, want an object");
+});
