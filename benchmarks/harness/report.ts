@@ -55,6 +55,10 @@ export interface Machine {
   readonly loadBefore: number;
 }
 
+/** The load average above which something else disturbs the measuring. */
+const QUIET = 0.5;
+const BUSY = "The machine was busy with something else before the run: the p99 and the rates are of little worth.";
+
 /** Call it before the benchmark: the load of the last minute tells whether the machine was quiet. */
 export function readMachine(): Machine {
   const git = (...args: string[]): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
@@ -92,7 +96,8 @@ export function formatReport(report: BenchReport, machine: Machine, quick: boole
     ]);
     parts.push(formatTable({ title: "Targets", columns: ["what", "target", "measured", ""], rows }));
   }
-  parts.push(report.notes.map((note) => `* ${note}`).join("\n"));
+  const notes = machine.loadBefore > QUIET ? [...report.notes, BUSY] : report.notes;
+  parts.push(notes.map((note) => `* ${note}`).join("\n"));
   const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
   const { cpu, cores, memoryGib, kernel, node, commit, loadBefore } = machine;
   parts.push(

@@ -26,7 +26,7 @@ export function writeNetConf(place: Place): string {
 }
 
 export async function openBerth(shape: PoolShape, place: Place): Promise<Contestant> {
-  const stateDir = join(place.directory, `berth-${shape.subnet.replace("/", "-")}`);
+  const stateDir = join(place.directory, `berth-${shape.name.replaceAll(/\W+/g, "-")}`);
   const prefixLength = Number(shape.subnet.split("/")[1]);
   if (shape.taken > 0) await prefillBerth({ stateDir, pool: POOL, prefixLength, addresses: takenAddresses(shape) });
   const agent = await startAgent({ config: { "pool.yaml": poolManifest(shape) }, stateDir, readyMs: 120_000 });
@@ -58,5 +58,6 @@ spec:
   ips: [${first}-${last}]
   gateway: ${gateway}
   default: true
+  cooldown: ${shape.cooldown}
 `;
 }

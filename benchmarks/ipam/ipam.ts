@@ -13,8 +13,8 @@ import { isBerthBuilt, isShimBuilt, openBerth, writeNetConf } from "./berth.ts";
 import type { Contestant, Place } from "./contestant.ts";
 import { openEchoAgent, openEmptyProgram } from "./floor.ts";
 import { openHostLocal } from "./host-local.ts";
-import { type Course, type Measured, measure } from "./measure.ts";
-import { emptyC24, full12, full16, half16 } from "./pool-shape.ts";
+import { type Course, compact, type Measured, measure } from "./measure.ts";
+import { coolingC24, emptyC24, full12, full16, half16 } from "./pool-shape.ts";
 import { type Series, tabulate, targetsOf } from "./tabulate.ts";
 
 const AT_ONCE = 40;
@@ -34,7 +34,7 @@ async function runIpam(options: BenchOptions): Promise<BenchReport> {
       targets: targetsOf(quick),
       notes: notesOf(options),
       versions: { "host-local": referenceTool("plugins").version },
-      raw: { quick, slow },
+      raw: { quick: compactSeries(quick), slow: compactSeries(slow) },
     };
   } finally {
     await netns.delete();
@@ -69,7 +69,7 @@ async function openQuickOnes(place: Place, { quick }: BenchOptions): Promise<Con
     contestants.push(await openEchoAgent("C", place, netConf), await openEchoAgent("Node.js", place, netConf));
   }
   if (isBerthBuilt()) {
-    const shapes = quick ? [emptyC24, half16, full16] : [emptyC24, half16, full16, full12];
+    const shapes = [emptyC24, coolingC24, half16, full16, ...(quick ? [] : [full12])];
     for (const shape of shapes) contestants.push(await openBerth(shape, place));
   }
   return contestants;
@@ -91,10 +91,14 @@ async function runSeries(contestants: readonly Contestant[], courses: Courses): 
   }
 }
 
+function compactSeries({ single, atOnce }: Series): object {
+  return { oneAtATime: single.map(compact), manyAtOnce: atOnce.map(compact) };
+}
+
 function notesOf({ quick }: BenchOptions): string[] {
   const notes = [
     "Milliseconds from exec to exit, as a runtime sees them. Ratios compare with `host-local` on an empty /24 within the same run; the first rows are the floors of that run.",
-    "Each round runs ADDs, then the DELs of the same pods. Berth's registry is durable (fsync before the answer), host-local's is not. Berth's released addresses cool for 30 s, so on the /24 most ADDs take over a cooling address.",
+    "Each round runs ADDs, then the DELs of the same pods. Berth's registry is durable (fsync before the answer), host-local's is not. Released addresses are free again at once, as host-local's are, except in the row with a cooldown: there nearly all of the /24 cools after the first round, and most ADDs take such an address over.",
   ];
   if (!isBerthBuilt()) notes.push("Berth's rows are left out: dist/berth-agent.mjs or dist/bin/berth is not built.");
   if (quick) notes.push("The largest pools are left out of a quick run.");

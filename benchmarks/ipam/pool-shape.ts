@@ -4,17 +4,21 @@
  * Effects: none; the same shape always gives the same addresses.
  */
 
-/** `taken` is the share of the usable addresses that is in use before the first call, 0 to 1. */
 export interface PoolShape {
   readonly name: string;
   readonly subnet: string;
+  /** The share of the usable addresses that is in use before the first call, 0 to 1. */
   readonly taken: number;
+  /** How long Berth lets a released address rest. host-local knows no rest: to compare, none. */
+  readonly cooldown: string;
 }
 
-export const emptyC24: PoolShape = { name: "empty /24", subnet: "10.1.0.0/24", taken: 0 };
-export const half16: PoolShape = { name: "/16 at 50 %", subnet: "10.2.0.0/16", taken: 0.5 };
-export const full16: PoolShape = { name: "/16 at 99 %", subnet: "10.3.0.0/16", taken: 0.99 };
-export const full12: PoolShape = { name: "/12 at 99 %", subnet: "10.16.0.0/12", taken: 0.99 };
+export const emptyC24: PoolShape = { name: "empty /24", subnet: "10.1.0.0/24", taken: 0, cooldown: "0s" };
+/** With Berth's default rest nearly all of the /24 is cooling after the first round: most ADDs take such an address over. */
+export const coolingC24: PoolShape = { ...emptyC24, name: "empty /24, cooldown 30 s", cooldown: "30s" };
+export const half16: PoolShape = { name: "/16 at 50 %", subnet: "10.2.0.0/16", taken: 0.5, cooldown: "0s" };
+export const full16: PoolShape = { name: "/16 at 99 %", subnet: "10.3.0.0/16", taken: 0.99, cooldown: "0s" };
+export const full12: PoolShape = { name: "/12 at 99 %", subnet: "10.16.0.0/12", taken: 0.99, cooldown: "0s" };
 
 /** The first and the last address that may be given to a pod: neither network, broadcast nor gateway (the first). */
 export function usableRange({ subnet }: PoolShape): { gateway: string; first: string; last: string } {

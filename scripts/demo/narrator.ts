@@ -32,7 +32,7 @@ export function openNarrator(interrupted: AbortSignal): Narrator {
     },
     claim: (what, holds, seen) => {
       if (interrupted.aborted) throw new StoryError("Interrupted");
-      console.log(`   ${holds ? "✓" : "✗ NOT TRUE:"} ${what}: ${seen}`);
+      console.log(`   ${holds ? "✓" : "✗ NOT TRUE:"} ${what}: ${seen.replaceAll("\n", "\n     ")}`);
       if (!holds) throw new StoryError(`Claim "${what}" is not true: ${seen}`);
       claims++;
     },

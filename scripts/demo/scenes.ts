@@ -54,6 +54,9 @@ const attachScene: Scene = async (stage, narrator) => {
   narrator.remark("gw-0 has two NICs, one in each network; all its addresses are claimed together or not at all:");
   const gw0 = await stage.createPod({ name: "gw-0", uid: "uid-gw-0", annotations: TWO_NICS });
   await claimNic(narrator, gw0, await stage.attach(gw0, "bridge", "eth0"), ["blue"]);
+  const claimed = (await recordsOf(stage)).filter((record) => record.pod === "gw-0" && record.interface === "net1");
+  const seen = claimed.map(({ address }) => address).join(", ");
+  narrator.claim("the second NIC's addresses are claimed before it exists", claimed.length === 2, seen);
   await claimNic(narrator, gw0, await stage.attach(gw0, "lan", "net1"), ["lan-v4", "lan-v6"]);
 };
 

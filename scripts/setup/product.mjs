@@ -15,7 +15,7 @@ const inRoot = (...parts) => join(root, ...parts);
 const packageLock = inRoot("package-lock.json");
 
 /** Each bundle's entry below host/; the executables are called by their users, the worker by the agent. */
-const bundles = ["bin/berth-agent.ts", "registry/sqlite-worker.ts", "bin/berthctl.ts"];
+const bundles = ["bin/berth-agent.ts", "bin/berth-agent-main.ts", "registry/sqlite-worker.ts", "bin/berthctl.ts"];
 
 export function productSteps() {
   const steps = [debianStep("product"), npmStep()];
@@ -69,6 +69,7 @@ function bundleStep(entries) {
       const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
       run(esbuild, [...entries, ...flags, `--outdir=${temporary}`]);
       for (const entry of entries) publish(join(temporary, nameOf(entry)), inRoot("dist", nameOf(entry)));
+      rmSync(temporary, { recursive: true });
     },
   });
 }

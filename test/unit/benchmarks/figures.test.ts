@@ -68,7 +68,7 @@ describe("pool shape", () => {
   });
 
   test("half of a pool is spread over all of it", () => {
-    const shape: PoolShape = { name: "half", subnet: "10.9.0.0/24", taken: 0.5 };
+    const shape: PoolShape = { name: "half", subnet: "10.9.0.0/24", taken: 0.5, cooldown: "0s" };
     const lastOctets = [...takenAddresses(shape)].map((address) => Number(address.split(".")[3]));
     expect(lastOctets.filter((octet) => octet < 128).length).toBeGreaterThan(40);
     expect(lastOctets.filter((octet) => octet >= 128).length).toBeGreaterThan(40);
