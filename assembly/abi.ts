@@ -49,21 +49,26 @@ export const MAX_WINDOW: u32 = 1 << 24;
 export const MAX_RANGES: u32 = 1 << 20;
 export const MAX_OBJECTS: u32 = 1 << 16;
 /** Used addresses beyond the window, per pool. */
-export const MAX_SPARSE: u32 = 1 << 21;
+export const MAX_SPARSE: u32 = 1 << 20;
 export const MAX_EXCHANGE: u32 = 1 << 28;
 
 // Header.
 export const HEAP_USED: usize = 0;
 export const TABLE: usize = 4;
 export const TABLE_CAPACITY: usize = 8;
-/** Index + 1 of the first free slot of the handle table; 0 = none. */
+/** Index + 1 of the first slot that was freed; 0 = none. */
 export const TABLE_FREE: usize = 12;
 export const EXCHANGE: usize = 16;
 export const EXCHANGE_SIZE: usize = 20;
 export const LIVE_OBJECTS: usize = 24;
+/** Slots that were ever in use. */
+export const TABLE_USED: usize = 28;
 /** Two 64-bit registers for the 128-bit results of internal functions. */
 export const WIDE_HI: usize = 32;
 export const WIDE_LO: usize = 40;
+/** Where the reader of a snapshot stands, and where the snapshot ends. */
+export const READ_AT: usize = 48;
+export const READ_END: usize = 52;
 export const FREE_LISTS: usize = 64;
 export const HEAP_START: usize = 256;
 

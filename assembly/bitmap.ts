@@ -1,6 +1,6 @@
 /**
  * A 64-ary hierarchical bitmap over the ordinals 0 to window - 1, with two bits per ordinal: used and masked.
- * An ordinal is free when neither is set. Called by pools, policies and snapshots.
+ * An ordinal is free when neither is set. Called by pools, policies and snapshots; bitmap-search.ts looks things up.
  * Effects: linear memory; may grow it.
  *
  *  top        1 word    bit i: group i is full            (group = 64 chunks = 2^18 ordinals)
@@ -12,21 +12,21 @@
  *
  * Bits past the window are set on every level, so that no search leaves it.
  */
-import { NO_MEMORY, NONE, OK } from "./abi";
+import { NO_MEMORY, OK } from "./abi";
 import { allocateChunk, freeChunk } from "./heap";
 
 const WINDOW: usize = 0;
 const CHUNKS: usize = 4;
-const TOP: usize = 8;
+export const TOP: usize = 8;
 const USED_COUNT: usize = 16;
 const MASKED_COUNT: usize = 20;
 const USED_MASKED_COUNT: usize = 24;
 const DIRECTORY: usize = 28;
-const GROUPS: usize = 32;
+export const GROUPS: usize = 32;
 
 export const USED: usize = 8;
 export const MASKED: usize = 520;
-const ALL: u64 = ~(<u64>0);
+export const ALL: u64 = ~(<u64>0);
 
 export function windowOf(bitmap: usize): u32 {
   return load<u32>(bitmap, WINDOW);
@@ -96,57 +96,32 @@ function requireChunk(bitmap: usize, chunk: u32): usize {
   return fresh;
 }
 
-/** Marks word `word` of the chunk full, and whatever that fills above it. */
-function riseFull(bitmap: usize, at: usize, chunk: u32, word: u32): void {
-  const summary = load<u64>(at) | ((<u64>1) << word);
-  store<u64>(at, summary);
-  if (summary != ALL) return;
-  const group = bitmap + ((chunk >>> 6) << 3);
-  const chunks = load<u64>(group, GROUPS) | ((<u64>1) << (chunk & 63));
-  store<u64>(group, chunks, GROUPS);
-  if (chunks == ALL) store<u64>(bitmap, load<u64>(bitmap, TOP) | ((<u64>1) << (chunk >>> 6)), TOP);
+/** Sets or clears a bit: whether the word became, or ceased to be, all ones. */
+function put(word: usize, bit: u32, value: bool): bool {
+  const before = load<u64>(word);
+  const mask = (<u64>1) << bit;
+  const after = value ? before | mask : before & ~mask;
+  store<u64>(word, after);
+  return (before == ALL) != (after == ALL);
 }
 
-/** Marks word `word` of the chunk not full, and all above it. */
-function riseFree(bitmap: usize, at: usize, chunk: u32, word: u32): void {
-  const summary = load<u64>(at);
-  store<u64>(at, summary & ~((<u64>1) << word));
-  if (summary != ALL) return;
-  const group = bitmap + ((chunk >>> 6) << 3);
-  store<u64>(group, load<u64>(group, GROUPS) & ~((<u64>1) << (chunk & 63)), GROUPS);
-  store<u64>(bitmap, load<u64>(bitmap, TOP) & ~((<u64>1) << (chunk >>> 6)), TOP);
+/** Records on all levels that a word of the chunk is full, or no longer full. */
+function rise(bitmap: usize, at: usize, chunk: u32, word: u32, full: bool): void {
+  if (!put(at, word, full)) return;
+  if (put(bitmap + GROUPS + ((chunk >>> 6) << 3), chunk & 63, full)) put(bitmap + TOP, chunk >>> 6, full);
 }
 
-/** Whether the used bit of the ordinal, below the window, is set. */
-export function isUsed(bitmap: usize, ordinal: u32): bool {
+/** Whether the bit of the ordinal, below the window, is set in the plane USED or MASKED. */
+export function isSet(bitmap: usize, ordinal: u32, plane: usize): bool {
   const at = chunkAt(bitmap, ordinal >>> 12);
   if (at == 0) return false;
-  return ((load<u64>(at + (((ordinal >>> 6) & 63) << 3), USED) >> (ordinal & 63)) & 1) != 0;
-}
-
-/** Whether the masked bit of the ordinal, below the window, is set. */
-export function isMasked(bitmap: usize, ordinal: u32): bool {
-  const at = chunkAt(bitmap, ordinal >>> 12);
-  if (at == 0) return false;
-  return ((load<u64>(at + (((ordinal >>> 6) & 63) << 3), MASKED) >> (ordinal & 63)) & 1) != 0;
+  return ((load<u64>(at + (((ordinal >>> 6) & 63) << 3) + plane) >> (ordinal & 63)) & 1) != 0;
 }
 
 /** Sets the used bit of an ordinal below the window: 1 newly, 0 it was set, or NO_MEMORY. */
 export function claimOrdinal(bitmap: usize, ordinal: u32): i32 {
-  const chunk = ordinal >>> 12;
-  const word = (ordinal >>> 6) & 63;
-  const bit = (<u64>1) << (ordinal & 63);
-  const at = requireChunk(bitmap, chunk);
-  if (at == 0) return NO_MEMORY;
-  const cell = at + (word << 3);
-  const before = load<u64>(cell, USED);
-  if ((before & bit) != 0) return 0;
-  const masked = load<u64>(cell, MASKED);
-  store<u64>(cell, before | bit, USED);
-  store<u32>(bitmap, load<u32>(bitmap, USED_COUNT) + 1, USED_COUNT);
-  if ((masked & bit) != 0) store<u32>(bitmap, load<u32>(bitmap, USED_MASKED_COUNT) + 1, USED_MASKED_COUNT);
-  else if ((before | bit | masked) == ALL) riseFull(bitmap, at, chunk, word);
-  return 1;
+  if (isSet(bitmap, ordinal, USED)) return 0;
+  return setBits(bitmap, ordinal, (<u64>1) << (ordinal & 63), USED) == OK ? 1 : NO_MEMORY;
 }
 
 /** Clears the used bit of an ordinal below the window: 1 it was set, 0 it was not. */
@@ -163,104 +138,34 @@ export function releaseOrdinal(bitmap: usize, ordinal: u32): i32 {
   store<u64>(cell, before & ~bit, USED);
   store<u32>(bitmap, load<u32>(bitmap, USED_COUNT) - 1, USED_COUNT);
   if ((masked & bit) != 0) store<u32>(bitmap, load<u32>(bitmap, USED_MASKED_COUNT) - 1, USED_MASKED_COUNT);
-  else if ((before | masked) == ALL) riseFree(bitmap, at, chunk, word);
+  else if ((before | masked) == ALL) rise(bitmap, at, chunk, word, false);
   return 1;
 }
 
-/** Sets the bits of `first` to `last` inclusive in one plane, USED or MASKED. Masks come before uses. */
-export function setRun(bitmap: usize, first: u32, last: u32, plane: usize): i32 {
-  let ordinal = first;
-  while (ordinal <= last) {
-    const end = min<u32>(last, ordinal | 63);
-    const bits = (ALL << (ordinal & 63)) & (ALL >> (63 - (end & 63)));
-    const at = requireChunk(bitmap, ordinal >>> 12);
-    if (at == 0) return NO_MEMORY;
-    const word = (ordinal >>> 6) & 63;
-    const cell = at + (word << 3);
-    const before = load<u64>(cell + plane);
-    const added = bits & ~before;
-    store<u64>(cell + plane, before | bits);
-    const count = bitmap + (plane == USED ? USED_COUNT : MASKED_COUNT);
-    store<u32>(count, load<u32>(count) + <u32>popcnt<u64>(added));
-    if (plane == USED) {
-      const both = <u32>popcnt<u64>(added & load<u64>(cell, MASKED));
-      store<u32>(bitmap, load<u32>(bitmap, USED_MASKED_COUNT) + both, USED_MASKED_COUNT);
-    }
-    if ((load<u64>(cell, USED) | load<u64>(cell, MASKED)) == ALL) riseFull(bitmap, at, ordinal >>> 12, word);
-    ordinal = end + 1;
-  }
+/** Sets bits of the ordinal's word in the plane USED or MASKED, whatever was set before. OK or NO_MEMORY. */
+export function setBits(bitmap: usize, ordinal: u32, bits: u64, plane: usize): i32 {
+  const chunk = ordinal >>> 12;
+  const word = (ordinal >>> 6) & 63;
+  const at = requireChunk(bitmap, chunk);
+  if (at == 0) return NO_MEMORY;
+  const cell = at + (word << 3);
+  const before = load<u64>(cell + plane);
+  const other = load<u64>(cell + (USED + MASKED - plane));
+  const added = bits & ~before;
+  store<u64>(cell + plane, before | bits);
+  const count = bitmap + (plane == USED ? USED_COUNT : MASKED_COUNT);
+  store<u32>(count, load<u32>(count) + <u32>popcnt<u64>(added));
+  store<u32>(bitmap, usedMaskedOf(bitmap) + <u32>popcnt<u64>(added & other), USED_MASKED_COUNT);
+  if ((before | bits | other) == ALL) rise(bitmap, at, chunk, word, true);
   return OK;
 }
 
-/** The bits above position `at`, 0 to 63. */
-function above(at: u32): u64 {
-  return (ALL << at) << 1;
-}
-
-/** The first free ordinal of a chunk that is not full. */
-function firstInChunk(bitmap: usize, chunk: u32): i32 {
-  const at = chunkAt(bitmap, chunk);
-  if (at == 0) return chunk << 12;
-  const word = <u32>ctz<u64>(~load<u64>(at));
-  const cell = at + (word << 3);
-  return (chunk << 12) | (word << 6) | <u32>ctz<u64>(~(load<u64>(cell, USED) | load<u64>(cell, MASKED)));
-}
-
-/** The first free ordinal at or after `start`, which is below the window; NONE when there is none. */
-export function findFree(bitmap: usize, start: u32): i32 {
-  const chunk = start >>> 12;
-  const at = chunkAt(bitmap, chunk);
-  if (at == 0) return start;
-  const word = (start >>> 6) & 63;
-  const cell = at + (word << 3);
-  const bits = ~(load<u64>(cell, USED) | load<u64>(cell, MASKED)) & (ALL << (start & 63));
-  if (bits != 0) return (start & ~63) | <u32>ctz<u64>(bits);
-  if ((~load<u64>(at) & above(word)) != 0) {
-    const next = <u32>ctz<u64>(~load<u64>(at) & above(word));
-    const nextCell = at + (next << 3);
-    return (chunk << 12) | (next << 6) | <u32>ctz<u64>(~(load<u64>(nextCell, USED) | load<u64>(nextCell, MASKED)));
+/** Sets the bits of `first` to `last` inclusive in the plane USED or MASKED. OK or NO_MEMORY, with some of them set. */
+export function setRun(bitmap: usize, first: u32, last: u32, plane: usize): i32 {
+  for (let ordinal = first; ordinal <= last; ordinal = (ordinal | 63) + 1) {
+    const bits = (ALL << (ordinal & 63)) & (ALL >> (63 - (min<u32>(last, ordinal | 63) & 63)));
+    const status = setBits(bitmap, ordinal, bits, plane);
+    if (status != OK) return status;
   }
-  let group = chunk >>> 6;
-  let chunks = ~load<u64>(bitmap + (group << 3), GROUPS) & above(chunk & 63);
-  if (chunks == 0) {
-    const groups = ~load<u64>(bitmap, TOP) & above(group);
-    if (groups == 0) return NONE;
-    group = <u32>ctz<u64>(groups);
-    chunks = ~load<u64>(bitmap + (group << 3), GROUPS);
-  }
-  return firstInChunk(bitmap, (group << 6) | <u32>ctz<u64>(chunks));
-}
-
-/** The used bits of a chunk's word; none when the chunk is absent. */
-function usedWord(bitmap: usize, ordinal: u32): u64 {
-  const at = chunkAt(bitmap, ordinal >>> 12);
-  return at == 0 ? 0 : load<u64>(at + (((ordinal >>> 6) & 63) << 3), USED);
-}
-
-/** The first used ordinal at or after `start`; the window when there is none. */
-export function findUsed(bitmap: usize, start: u32): u32 {
-  const window = windowOf(bitmap);
-  let ordinal = start;
-  while (ordinal < window) {
-    if (chunkAt(bitmap, ordinal >>> 12) == 0) {
-      ordinal = (ordinal | 4095) + 1;
-      continue;
-    }
-    const bits = usedWord(bitmap, ordinal) & (ALL << (ordinal & 63));
-    if (bits != 0) return (ordinal & ~63) | <u32>ctz<u64>(bits);
-    ordinal = (ordinal | 63) + 1;
-  }
-  return window;
-}
-
-/** The first ordinal at or after `start` whose used bit is clear; the window when there is none. */
-export function findUnused(bitmap: usize, start: u32): u32 {
-  const window = windowOf(bitmap);
-  let ordinal = start;
-  while (ordinal < window) {
-    const bits = ~usedWord(bitmap, ordinal) & (ALL << (ordinal & 63));
-    if (bits != 0) return min<u32>(window, (ordinal & ~63) | <u32>ctz<u64>(bits));
-    ordinal = (ordinal | 63) + 1;
-  }
-  return window;
+  return OK;
 }

@@ -2,7 +2,17 @@
  * Exports about the module as a whole: version, exchange buffer, end of objects.
  * Effects: linear memory; may grow it.
  */
-import { ABI_VERSION, BAD_ARGUMENT, BAD_HANDLE, KIND_POOL, KIND_SET, OK } from "./abi";
+import {
+  ABI_VERSION,
+  BAD_ARGUMENT,
+  BAD_HANDLE,
+  HEAP_START,
+  HEAP_USED,
+  KIND_POOL,
+  KIND_SET,
+  LIVE_OBJECTS,
+  OK,
+} from "./abi";
 import { exchangeSize, reserveExchange } from "./exchange";
 import { forget, resolve } from "./handles";
 import { freePool } from "./pool";
@@ -28,4 +38,12 @@ export function drop(handle: i32): i32 {
   if (set != 0) freeSet(set);
   else freePool(pool);
   return OK;
+}
+
+export function state_bytes(): i32 {
+  return <i32>(<u32>HEAP_START + load<u32>(HEAP_USED));
+}
+
+export function live_objects(): i32 {
+  return <i32>load<u32>(LIVE_OBJECTS);
 }

@@ -3,88 +3,95 @@
  * big-endian, by the family of the set.
  * Effects: linear memory; may grow it.
  */
+
 import {
+  BAD_ARGUMENT,
   BAD_FAMILY,
   BAD_HANDLE,
   BAD_RANGE,
-  KIND_SET,
   MAX_RANGES,
   NO_MEMORY,
   OK,
   OVER_CEILING,
   SHORT_EXCHANGE,
 } from "./abi";
-import { checkPair } from "./arguments";
+import { checkMembers, checkPair, givenHi, givenLo, nameSet, setOf } from "./arguments";
 import { exchangeAt, holds } from "./exchange";
-import { name, reserveHandle, resolve } from "./handles";
-import { readRanges, writePrefixes, writeRanges, writeSize } from "./range-codec";
-import { countOf, createSet, familyOf, findEntry, freeSet, intersect, overlaps, subtract, union } from "./range-set";
-import { isFamily, readHi, readLo, widthOf } from "./u128";
+import { containsMany, itemBytes, readRanges, writePrefixes, writeRanges, writeSize } from "./range-codec";
+import { countOf, createSet, familyOf, findEntry, freeSet } from "./range-set";
+import { includes, intersect, overlaps, subtract, union } from "./set-algebra";
+import { isFamily, widthOf } from "./u128";
 
-/** The handle of a new set, or NO_MEMORY when it is 0; too large a set is freed again. */
-function nameSet(set: usize): i32 {
+/** A set of what the exchange buffer holds: ranges of two addresses, or prefixes of an address and a length byte. */
+function create(family: u32, count: i32, prefixes: bool): i32 {
+  if (!isFamily(family)) return BAD_FAMILY;
+  if (!holds(count, itemBytes(family, prefixes))) return SHORT_EXCHANGE;
+  if (<u32>count > MAX_RANGES) return OVER_CEILING;
+  const set = createSet(family, <u32>count);
   if (set == 0) return NO_MEMORY;
-  const status = countOf(set) > MAX_RANGES ? OVER_CEILING : reserveHandle();
-  if (status == OK) return name(set, KIND_SET);
+  const status = readRanges(set, exchangeAt(), <u32>count, prefixes);
+  if (status == OK) return nameSet(set);
   freeSet(set);
   return status;
 }
 
 export function set_create(family: i32, count: i32): i32 {
-  if (!isFamily(<u32>family)) return BAD_FAMILY;
-  if (!holds(count, 2 * widthOf(<u32>family))) return SHORT_EXCHANGE;
-  if (<u32>count > MAX_RANGES) return OVER_CEILING;
-  const set = createSet(<u32>family, <u32>count);
-  if (set == 0) return NO_MEMORY;
-  if (readRanges(set, exchangeAt(), <u32>count) == OK) return nameSet(set);
-  freeSet(set);
-  return BAD_RANGE;
+  return create(<u32>family, count, false);
+}
+
+export function set_create_prefixes(family: i32, count: i32): i32 {
+  return create(<u32>family, count, true);
 }
 
 export function set_union(a: i32, b: i32): i32 {
   const status = checkPair(a, b);
-  return status == OK ? nameSet(union(resolve(a, KIND_SET), resolve(b, KIND_SET))) : status;
+  return status == OK ? nameSet(union(setOf(a), setOf(b))) : status;
 }
 
 export function set_intersect(a: i32, b: i32): i32 {
   const status = checkPair(a, b);
-  return status == OK ? nameSet(intersect(resolve(a, KIND_SET), resolve(b, KIND_SET))) : status;
+  return status == OK ? nameSet(intersect(setOf(a), setOf(b))) : status;
 }
 
 export function set_subtract(a: i32, b: i32): i32 {
   const status = checkPair(a, b);
-  return status == OK ? nameSet(subtract(resolve(a, KIND_SET), resolve(b, KIND_SET))) : status;
+  return status == OK ? nameSet(subtract(setOf(a), setOf(b))) : status;
 }
 
 export function set_overlaps(a: i32, b: i32): i32 {
   const status = checkPair(a, b);
-  return status == OK ? i32(overlaps(resolve(a, KIND_SET), resolve(b, KIND_SET))) : status;
+  return status == OK ? i32(overlaps(setOf(a), setOf(b))) : status;
 }
 
-export function set_contains(handle: i32): i32 {
-  const set = resolve(handle, KIND_SET);
-  if (set == 0) return BAD_HANDLE;
-  const family = familyOf(set);
-  if (!holds(1, widthOf(family))) return SHORT_EXCHANGE;
-  return i32(findEntry(set, readHi(family, exchangeAt()), readLo(family, exchangeAt())) != 0);
+export function set_includes(a: i32, b: i32): i32 {
+  const status = checkPair(a, b);
+  return status == OK ? i32(includes(setOf(a), setOf(b))) : status;
 }
 
-export function set_count(handle: i32): i32 {
-  const set = resolve(handle, KIND_SET);
-  return set == 0 ? BAD_HANDLE : <i32>countOf(set);
+export function set_contains(set: i32): i32 {
+  const status = checkMembers(set, 1);
+  if (status != OK) return status;
+  const family = familyOf(setOf(set));
+  return i32(findEntry(setOf(set), givenHi(family, 0), givenLo(family, 0)) != 0);
 }
 
-export function set_size(handle: i32): i32 {
-  const set = resolve(handle, KIND_SET);
-  return set == 0 ? BAD_HANDLE : writeSize(set);
+export function set_contains_many(set: i32, count: i32): i32 {
+  const status = checkMembers(set, count);
+  return status == OK ? containsMany(setOf(set), <u32>count) : status;
 }
 
-export function set_ranges(handle: i32): i32 {
-  const set = resolve(handle, KIND_SET);
-  return set == 0 ? BAD_HANDLE : writeRanges(set);
+export function set_count(set: i32): i32 {
+  return setOf(set) == 0 ? BAD_HANDLE : <i32>countOf(setOf(set));
 }
 
-export function set_prefixes(handle: i32): i32 {
-  const set = resolve(handle, KIND_SET);
-  return set == 0 ? BAD_HANDLE : writePrefixes(set);
+export function set_size(set: i32): i32 {
+  return setOf(set) == 0 ? BAD_HANDLE : writeSize(setOf(set));
+}
+
+export function set_ranges(set: i32): i32 {
+  return setOf(set) == 0 ? BAD_HANDLE : writeRanges(setOf(set));
+}
+
+export function set_prefixes(set: i32): i32 {
+  return setOf(set) == 0 ? BAD_HANDLE : writePrefixes(setOf(set));
 }

@@ -6,7 +6,17 @@
  *
  *  slot, 16 bytes:  object u32 │ generation u32 │ kind u32 (0 = free) │ next free slot + 1 u32
  */
-import { LIVE_OBJECTS, MAX_OBJECTS, NO_MEMORY, OK, OVER_CEILING, TABLE, TABLE_CAPACITY, TABLE_FREE } from "./abi";
+import {
+  LIVE_OBJECTS,
+  MAX_OBJECTS,
+  NO_MEMORY,
+  OK,
+  OVER_CEILING,
+  TABLE,
+  TABLE_CAPACITY,
+  TABLE_FREE,
+  TABLE_USED,
+} from "./abi";
 import { allocateZeroed, free } from "./heap";
 
 const SLOT_BYTES: u32 = 16;
@@ -29,24 +39,24 @@ function grow(): i32 {
   if (old != 0) free(load<u32>(TABLE), old * SLOT_BYTES);
   store<u32>(TABLE, <u32>table);
   store<u32>(TABLE_CAPACITY, capacity);
-  for (let index = capacity; index > old; index--) {
-    store<u32>(slotAt(index - 1), load<u32>(TABLE_FREE), NEXT);
-    store<u32>(TABLE_FREE, index);
-  }
   return OK;
 }
 
 /** Makes room for one more object, so that the next {@link name} cannot fail. */
 export function reserveHandle(): i32 {
-  return load<u32>(TABLE_FREE) == 0 ? grow() : OK;
+  if (load<u32>(TABLE_FREE) != 0 || load<u32>(TABLE_USED) < load<u32>(TABLE_CAPACITY)) return OK;
+  return grow();
 }
 
 /** The new handle of `object`; {@link reserveHandle} has succeeded before. */
 export function name(object: usize, kind: u32): i32 {
-  const index = load<u32>(TABLE_FREE) - 1;
+  const freed = load<u32>(TABLE_FREE);
+  const used = load<u32>(TABLE_USED);
+  const index = freed == 0 ? used : freed - 1;
   const slot = slotAt(index);
   const generation = (load<u32>(slot, GENERATION) % 0x7fff) + 1;
-  store<u32>(TABLE_FREE, load<u32>(slot, NEXT));
+  if (freed == 0) store<u32>(TABLE_USED, used + 1);
+  else store<u32>(TABLE_FREE, load<u32>(slot, NEXT));
   store<u32>(slot, <u32>object);
   store<u32>(slot, generation, GENERATION);
   store<u32>(slot, kind, KIND);

@@ -29,7 +29,7 @@ function extend(bytes: u32): usize {
   const missing = pages - memory.size();
   if (missing > 0) {
     const step = (missing + STEP_PAGES - 1) & ~(STEP_PAGES - 1);
-    if (memory.grow(step) < 0 && memory.grow(missing) < 0) return 0;
+    if (memory.grow(step) < 0) return 0;
   }
   store<u32>(HEAP_USED, <u32>(end - HEAP_START));
   return <usize>start;

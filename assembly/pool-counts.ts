@@ -3,20 +3,25 @@
  * Called by the ABI.
  * Effects: the exchange buffer; may grow memory.
  *
- *  0        17       34      38    42           46         50          54         58
- *  │ size   │ masked │ window│ used│ used masked│ beyond   │ free      │ chunks   │
- *  │ 17 B BE│ 17 B BE│ u32 LE, each; "beyond" = used past the window; "free" = in the window
+ *  0  size       17 bytes, big-endian      36  window      u32     52  free in window  u32
+ * 17  masked     17 bytes, big-endian      40  used        u32     56  chunks present  u32
+ * 34  -                                    44  used masked u32     60  ring entries    u32
+ *                                          48  beyond      u32     64  digest          u64, little-endian as the u32
  */
 
 import { chunkAt, chunkCountOf, maskedOf, usedMaskedOf, usedOf, windowOf } from "./bitmap";
+import { freeWord } from "./bitmap-search";
+import { digestOf } from "./digest";
 import { exchangeAt, reserveExchange } from "./exchange";
-import { bitmapOf, masksOf, rangesOf, sparseMaskedOf, sparseOf } from "./pool";
+import { freedCount } from "./freed";
+import { bitmapOf, freedOf, masksOf, rangesOf, sparseMaskedOf, sparseOf } from "./pool";
 import { writeSizeAt } from "./range-codec";
 import { sparseCount } from "./sparse-set";
 
-const BYTES: u32 = 58;
+const BYTES: u32 = 72;
 
-function presentChunks(bitmap: usize): u32 {
+/** Chunks that are not absent. */
+export function presentChunks(bitmap: usize): u32 {
   let present: u32 = 0;
   for (let chunk: u32 = 0; chunk < chunkCountOf(bitmap); chunk++) present += u32(chunkAt(bitmap, chunk) != 0);
   return present;
@@ -31,11 +36,33 @@ export function writeCounts(pool: usize): i32 {
   const beyond = sparseCount(sparseOf(pool));
   writeSizeAt(rangesOf(pool), at);
   writeSizeAt(masksOf(pool), at + 17);
-  store<u32>(at, windowOf(bitmap), 34);
-  store<u32>(at, usedOf(bitmap) + beyond, 38);
-  store<u32>(at, usedMaskedOf(bitmap) + sparseMaskedOf(pool), 42);
-  store<u32>(at, beyond, 46);
-  store<u32>(at, windowOf(bitmap) - maskedOf(bitmap) - (usedOf(bitmap) - usedMaskedOf(bitmap)), 50);
-  store<u32>(at, presentChunks(bitmap), 54);
+  store<u16>(at, 0, 34);
+  store<u32>(at, windowOf(bitmap), 36);
+  store<u32>(at, usedOf(bitmap) + beyond, 40);
+  store<u32>(at, usedMaskedOf(bitmap) + sparseMaskedOf(pool), 44);
+  store<u32>(at, beyond, 48);
+  store<u32>(at, windowOf(bitmap) - maskedOf(bitmap) - (usedOf(bitmap) - usedMaskedOf(bitmap)), 52);
+  store<u32>(at, presentChunks(bitmap), 56);
+  store<u32>(at, freedOf(pool) == 0 ? 0 : freedCount(freedOf(pool)), 60);
+  store<u64>(at, digestOf(rangesOf(pool)), 64);
   return <i32>BYTES;
+}
+
+/** Free ordinals of one chunk. */
+function freeInChunk(bitmap: usize, chunk: u32): u32 {
+  const first = chunk << 12;
+  let free: u32 = 0;
+  for (let word: u32 = 0; word < 64; word++) free += <u32>popcnt<u64>(freeWord(bitmap, first | (word << 6)));
+  return free;
+}
+
+/** Writes the free ordinals of each block of 4,096 as u16, little-endian: the number of blocks, or a status. */
+export function writeBlocks(pool: usize): i32 {
+  const bitmap = bitmapOf(pool);
+  const blocks = chunkCountOf(bitmap);
+  const status = reserveExchange(blocks * 2);
+  if (status < 0) return status;
+  for (let block: u32 = 0; block < blocks; block++)
+    store<u16>(exchangeAt() + block * 2, <u16>freeInChunk(bitmap, block));
+  return <i32>blocks;
 }

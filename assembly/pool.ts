@@ -7,40 +7,32 @@
  *
  *  pool:  family u32 │ bytes u32 │ ranges │ masks │ sparse │ cursor u32 │ freed │ sparse masked u32 │ bitmap ...
  */
-import { BAD_FAMILY, MAX_SPARSE, MAX_WINDOW, NO_MEMORY, OK, OUTSIDE, OVER_CEILING, WIDE_HI, WIDE_LO } from "./abi";
-import {
-  bitmapBytes,
-  claimOrdinal,
-  freeChunks,
-  initBitmap,
-  isMasked,
-  isUsed,
-  MASKED,
-  releaseOrdinal,
-  setRun,
-  windowOf,
-} from "./bitmap";
+import { MAX_WINDOW, NO_MEMORY, OK, OUTSIDE, WIDE_HI, WIDE_LO } from "./abi";
+import { bitmapBytes, freeChunks, initBitmap, MASKED, setRun, windowOf } from "./bitmap";
+import { createFreed, dropFreed } from "./freed";
 import { allocateZeroed, free } from "./heap";
 import {
+  addressAt,
   beforeHiOf,
   beforeLoOf,
   copySet,
   countOf,
   entryAt,
   familyOf,
-  findEntry,
   findOrdinalEntry,
   firstHiOf,
   firstLoOf,
   freeSet,
-  intersect,
+  indexOf,
   lastHiOf,
   lastLoOf,
+  nextEntry,
   sizeHi,
   sizeLo,
 } from "./range-set";
-import { freeSparse, sparseAdd, sparseCount, sparseHas, sparseRemove, sparseReserve } from "./sparse-set";
-import { addHi, subHi } from "./u128";
+import { intersect } from "./set-algebra";
+import { freeSparse } from "./sparse-set";
+import { addHi, less, subHi } from "./u128";
 
 const BYTES: usize = 4;
 const RANGES: usize = 8;
@@ -66,6 +58,9 @@ export function masksOf(pool: usize): usize {
 export function sparseOf(pool: usize): usize {
   return load<u32>(pool, SPARSE);
 }
+export function setSparse(pool: usize, sparse: usize): void {
+  store<u32>(pool, <u32>sparse, SPARSE);
+}
 export function bitmapOf(pool: usize): usize {
   return pool + BITMAP;
 }
@@ -76,9 +71,16 @@ export function cursorOf(pool: usize): u32 {
 export function setCursor(pool: usize, ordinal: u32): void {
   store<u32>(pool, ordinal, CURSOR);
 }
+/** The ring of freed ordinals; 0 when the pool does not track them. */
+export function freedOf(pool: usize): usize {
+  return load<u32>(pool, FREED);
+}
 /** Used addresses beyond the window that are masked. */
 export function sparseMaskedOf(pool: usize): u32 {
   return load<u32>(pool, SPARSE_MASKED);
+}
+export function addSparseMasked(pool: usize, by: i32): void {
+  store<u32>(pool, sparseMaskedOf(pool) + by, SPARSE_MASKED);
 }
 
 function windowFor(ranges: usize): u32 {
@@ -89,19 +91,29 @@ function windowFor(ranges: usize): u32 {
   return wide ? MAX_WINDOW : <u32>lo;
 }
 
+/**
+ * Sets the bits of an address and of `lengthHi, lengthLo` more after it, all in one range, as far as they lie in the
+ * window: how many, or NO_MEMORY.
+ */
+export function setAddresses(pool: usize, hi: u64, lo: u64, lengthHi: u64, lengthLo: u64, plane: usize): i32 {
+  const first = locate(pool, hi, lo);
+  if (first < 0) return 0;
+  const room = windowOf(bitmapOf(pool)) - 1 - <u32>first;
+  const length = less(0, room, lengthHi, lengthLo) ? room : <u32>lengthLo;
+  const status = setRun(bitmapOf(pool), <u32>first, <u32>first + length, plane);
+  return status == OK ? <i32>length + 1 : status;
+}
+
 /** The window's share of the masks, as bits. */
-function maskBits(pool: usize): i32 {
+function maskWindow(pool: usize): i32 {
   const masks = masksOf(pool);
   for (let index: u32 = 0; index < countOf(masks); index++) {
     const mask = entryAt(masks, index);
-    const first = locate(pool, firstHiOf(mask), firstLoOf(mask));
-    if (first < 0) break;
-    const length = lastLoOf(mask) - firstLoOf(mask);
-    const lengthHi = subHi(lastHiOf(mask), lastLoOf(mask), firstHiOf(mask), firstLoOf(mask));
-    const room = windowOf(bitmapOf(pool)) - 1 - <u32>first;
-    const span = lengthHi != 0 || length > <u64>room ? room : <u32>length;
-    const status = setRun(bitmapOf(pool), <u32>first, <u32>first + span, MASKED);
-    if (status != OK) return status;
+    const hi = firstHiOf(mask);
+    const lo = firstLoOf(mask);
+    const lengthHi = subHi(lastHiOf(mask), lastLoOf(mask), hi, lo);
+    const done = setAddresses(pool, hi, lo, lengthHi, lastLoOf(mask) - lo, MASKED);
+    if (done < 0) return done;
   }
   return OK;
 }
@@ -116,11 +128,9 @@ export function createPool(ranges: usize, masks: usize): usize {
   store<u32>(pool, bytes, BYTES);
   let status = initBitmap(bitmapOf(pool), window);
   store<u32>(pool, <u32>copySet(ranges), RANGES);
-  const inside = intersect(masks, ranges);
-  if (inside != 0) store<u32>(pool, <u32>copySet(inside), MASKS);
-  freeSet(inside);
+  store<u32>(pool, <u32>intersect(masks, ranges), MASKS);
   if (rangesOf(pool) == 0 || masksOf(pool) == 0) status = NO_MEMORY;
-  if (status == OK) status = maskBits(pool);
+  if (status == OK) status = maskWindow(pool);
   if (status == OK) return pool;
   freePool(pool);
   return 0;
@@ -130,79 +140,36 @@ export function freePool(pool: usize): void {
   freeSet(rangesOf(pool));
   freeSet(masksOf(pool));
   freeSparse(sparseOf(pool));
+  dropFreed(freedOf(pool));
   freeChunks(bitmapOf(pool));
   free(pool, load<u32>(pool, BYTES));
 }
 
 /** The ordinal of an address when it is in the window, else BEYOND (WIDE is set) or OUTSIDE. */
 export function locate(pool: usize, hi: u64, lo: u64): i32 {
-  const entry = findEntry(rangesOf(pool), hi, lo);
-  if (entry == 0) return OUTSIDE;
-  const offsetLo = lo - firstLoOf(entry);
-  const offsetHi = subHi(hi, lo, firstHiOf(entry), firstLoOf(entry));
-  const ordinalHi = addHi(beforeHiOf(entry), beforeLoOf(entry), offsetHi, offsetLo);
-  const ordinalLo = beforeLoOf(entry) + offsetLo;
-  if (ordinalHi == 0 && ordinalLo < <u64>windowOf(bitmapOf(pool))) return <i32>ordinalLo;
-  store<u64>(WIDE_HI, ordinalHi);
-  store<u64>(WIDE_LO, ordinalLo);
+  if (!indexOf(rangesOf(pool), hi, lo)) return OUTSIDE;
+  const ordinal = load<u64>(WIDE_LO);
+  if (load<u64>(WIDE_HI) == 0 && ordinal < <u64>windowOf(bitmapOf(pool))) return <i32>ordinal;
   return BEYOND;
 }
 
 /** Puts the address of an ordinal, which is below the size of the ranges, into the WIDE registers. */
 export function addressOf(pool: usize, ordinalHi: u64, ordinalLo: u64): void {
-  const entry = findOrdinalEntry(rangesOf(pool), ordinalHi, ordinalLo);
-  const offsetLo = ordinalLo - beforeLoOf(entry);
-  const offsetHi = subHi(ordinalHi, ordinalLo, beforeHiOf(entry), beforeLoOf(entry));
-  store<u64>(WIDE_HI, addHi(firstHiOf(entry), firstLoOf(entry), offsetHi, offsetLo));
-  store<u64>(WIDE_LO, firstLoOf(entry) + offsetLo);
+  addressAt(rangesOf(pool), ordinalHi, ordinalLo);
 }
 
-/** Whether the address lies in the masks. */
-export function isMaskedAddress(pool: usize, hi: u64, lo: u64): bool {
-  return findEntry(masksOf(pool), hi, lo) != 0;
+/** The last ordinal of the range that holds `first`, which is below the window, but at most `last`. */
+export function endOfRange(pool: usize, first: u32, last: u32): u32 {
+  const next = nextEntry(findOrdinalEntry(rangesOf(pool), 0, first));
+  const endHi = subHi(beforeHiOf(next), beforeLoOf(next), 0, 1);
+  const endLo = beforeLoOf(next) - 1;
+  return less(endHi, endLo, 0, last) ? <u32>endLo : last;
 }
 
-/** Whether the address is in the ranges and not masked. */
-export function contains(pool: usize, hi: u64, lo: u64): bool {
-  const ordinal = locate(pool, hi, lo);
-  if (ordinal >= 0) return !isMasked(bitmapOf(pool), <u32>ordinal);
-  return ordinal == BEYOND && !isMaskedAddress(pool, hi, lo);
-}
-
-/** 1 used, 0 not, OUTSIDE. */
-export function testAddress(pool: usize, hi: u64, lo: u64): i32 {
-  const ordinal = locate(pool, hi, lo);
-  if (ordinal >= 0) return i32(isUsed(bitmapOf(pool), <u32>ordinal));
-  if (ordinal == OUTSIDE) return OUTSIDE;
-  return i32(sparseHas(sparseOf(pool), load<u64>(WIDE_HI), load<u64>(WIDE_LO)));
-}
-
-/** Marks an address used, masked or not: 1 newly, 0 it was, OUTSIDE, NO_MEMORY or OVER_CEILING. */
-export function claimAddress(pool: usize, hi: u64, lo: u64): i32 {
-  const ordinal = locate(pool, hi, lo);
-  if (ordinal >= 0) return claimOrdinal(bitmapOf(pool), <u32>ordinal);
-  if (ordinal == OUTSIDE) return OUTSIDE;
-  const wideHi = load<u64>(WIDE_HI);
-  const wideLo = load<u64>(WIDE_LO);
-  if (sparseHas(sparseOf(pool), wideHi, wideLo)) return 0;
-  if (sparseCount(sparseOf(pool)) >= MAX_SPARSE) return OVER_CEILING;
-  const sparse = sparseReserve(sparseOf(pool));
-  if (sparse == 0) return NO_MEMORY;
-  store<u32>(pool, <u32>sparse, SPARSE);
-  sparseAdd(sparse, wideHi, wideLo);
-  store<u32>(pool, sparseMaskedOf(pool) + u32(isMaskedAddress(pool, hi, lo)), SPARSE_MASKED);
-  return 1;
-}
-
-/** Marks an address not used: 1 it was, 0 it was not, OUTSIDE. */
-export function releaseAddress(pool: usize, hi: u64, lo: u64): i32 {
-  const ordinal = locate(pool, hi, lo);
-  if (ordinal >= 0) return releaseOrdinal(bitmapOf(pool), <u32>ordinal);
-  if (ordinal == OUTSIDE) return OUTSIDE;
-  const wideHi = load<u64>(WIDE_HI);
-  const wideLo = load<u64>(WIDE_LO);
-  if (!sparseHas(sparseOf(pool), wideHi, wideLo)) return 0;
-  sparseRemove(sparseOf(pool), wideHi, wideLo);
-  store<u32>(pool, sparseMaskedOf(pool) - u32(isMaskedAddress(pool, hi, lo)), SPARSE_MASKED);
-  return 1;
+/** Starts to track the order in which ordinals become free: OK or NO_MEMORY. */
+export function trackFreed(pool: usize): i32 {
+  if (freedOf(pool) != 0) return OK;
+  const freed = createFreed(windowOf(bitmapOf(pool)));
+  store<u32>(pool, <u32>freed, FREED);
+  return freed == 0 ? NO_MEMORY : OK;
 }

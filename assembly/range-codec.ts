@@ -3,12 +3,13 @@
  * Called by the ABI. Output is written to the start of the buffer, which grows and may move.
  * Effects: the exchange buffer; may grow memory.
  */
-import { BAD_RANGE, OK } from "./abi";
+import { BAD_ARGUMENT, BAD_RANGE, OK } from "./abi";
 import { exchangeAt, reserveExchange } from "./exchange";
 import {
   countOf,
   entryAt,
   familyOf,
+  findEntry,
   firstHiOf,
   firstLoOf,
   lastHiOf,
@@ -20,19 +21,37 @@ import {
 } from "./range-set";
 import { addHi, bitsOf, less, onesHi, onesLo, readHi, readLo, trailingZeros, widthOf, writeAddress } from "./u128";
 
-/** Fills an empty set with `count` pairs (first, last) in any order; BAD_RANGE when one is the wrong way round. */
-export function readRanges(set: usize, at: usize, count: u32): i32 {
+/** Bytes of a range: two addresses, or an address and the length of its prefix. */
+export function itemBytes(family: u32, prefixes: bool): u32 {
+  return widthOf(family) + (prefixes ? 1 : widthOf(family));
+}
+
+/**
+ * Fills an empty set with `count` ranges in any order: BAD_RANGE when one is the wrong way round, BAD_ARGUMENT when a
+ * prefix is too long. Host bits of prefixes are ignored.
+ */
+export function readRanges(set: usize, start: usize, count: u32, prefixes: bool): i32 {
   const family = familyOf(set);
   const width = widthOf(family);
   for (let index: u32 = 0; index < count; index++) {
-    const first = at + index * 2 * width;
-    const last = first + width;
-    const hi = readHi(family, first);
-    const lo = readLo(family, first);
-    const lastHi = readHi(family, last);
-    const lastLo = readLo(family, last);
-    if (less(lastHi, lastLo, hi, lo)) return BAD_RANGE;
-    push(set, hi, lo, lastHi, lastLo);
+    const at = start + index * itemBytes(family, prefixes);
+    let hi = readHi(family, at);
+    let lo = readLo(family, at);
+    let endHi: u64;
+    let endLo: u64;
+    if (prefixes) {
+      const host = bitsOf(family) - <u32>load<u8>(at + width);
+      if (host > bitsOf(family)) return BAD_ARGUMENT;
+      endHi = hi | onesHi(host);
+      endLo = lo | onesLo(host);
+      hi &= ~onesHi(host);
+      lo &= ~onesLo(host);
+    } else {
+      endHi = readHi(family, at + width);
+      endLo = readLo(family, at + width);
+      if (less(endHi, endLo, hi, lo)) return BAD_RANGE;
+    }
+    push(set, hi, lo, endHi, endLo);
   }
   normalise(set);
   return OK;
@@ -107,4 +126,17 @@ export function writePrefixes(set: usize): i32 {
     if (written < 0) return written;
   }
   return written;
+}
+
+/** Replaces `count` addresses by as many bytes, 1 = in the set, at the start of the buffer: how many are in it. */
+export function containsMany(set: usize, count: u32): i32 {
+  const family = familyOf(set);
+  let inside = 0;
+  for (let index: u32 = 0; index < count; index++) {
+    const at = exchangeAt() + index * widthOf(family);
+    const is = i32(findEntry(set, readHi(family, at), readLo(family, at)) != 0);
+    store<u8>(exchangeAt() + index, <u8>is);
+    inside += is;
+  }
+  return inside;
 }

@@ -3,20 +3,21 @@
  * Called by the ABI and by pools, which keep two: their ranges and what is masked in them.
  * Effects: linear memory; may grow it.
  *
- *  set:    family u32 │ count u32 │ capacity u32 │ - │ entries, 48 bytes each
+ *  set:    family u32 │ count u32 │ capacity u32 │ - │ entries, 48 bytes each │ one more, of which only `before` counts
  *  entry:  first hi, lo │ last hi, lo │ before hi, lo     (before = addresses in the entries before this one)
  */
-import { NONE } from "./abi";
+import { WIDE_HI, WIDE_LO } from "./abi";
 import { allocate, free } from "./heap";
-import { addHi, lastHi, lastLo, less, subHi } from "./u128";
+import { addHi, less, lessAt, subHi } from "./u128";
 
-export const COUNT: usize = 4;
+const COUNT: usize = 4;
 const CAPACITY: usize = 8;
 const ENTRIES: usize = 16;
 const ENTRY_BYTES: u32 = 48;
-const FIRST: usize = 0;
-const LAST: usize = 16;
-const BEFORE: usize = 32;
+/** Offsets of an entry's 128-bit fields. */
+export const FIRST: usize = 0;
+export const LAST: usize = 16;
+export const BEFORE: usize = 32;
 const LO: usize = 8;
 
 export function familyOf(set: usize): u32 {
@@ -30,6 +31,11 @@ export function countOf(set: usize): u32 {
 
 export function entryAt(set: usize, index: u32): usize {
   return set + ENTRIES + index * ENTRY_BYTES;
+}
+
+/** The place after an entry: the next one, or the end of the set. */
+export function nextEntry(entry: usize): usize {
+  return entry + ENTRY_BYTES;
 }
 
 export function firstHiOf(entry: usize): u64 {
@@ -51,9 +57,13 @@ export function beforeLoOf(entry: usize): u64 {
   return load<u64>(entry, BEFORE + LO);
 }
 
+function bytesFor(capacity: u32): u32 {
+  return <u32>ENTRIES + (capacity + 1) * ENTRY_BYTES;
+}
+
 /** An empty set with room for `capacity` ranges; 0 when there is no memory. */
 export function createSet(family: u32, capacity: u32): usize {
-  const set = allocate(<u32>ENTRIES + capacity * ENTRY_BYTES);
+  const set = allocate(bytesFor(capacity));
   if (set == 0) return 0;
   store<u32>(set, family);
   store<u32>(set, 0, COUNT);
@@ -63,17 +73,22 @@ export function createSet(family: u32, capacity: u32): usize {
 }
 
 export function freeSet(set: usize): void {
-  if (set != 0) free(set, <u32>ENTRIES + load<u32>(set, CAPACITY) * ENTRY_BYTES);
+  if (set != 0) free(set, bytesFor(load<u32>(set, CAPACITY)));
 }
 
 /** A copy without spare room; 0 when there is no memory. */
 export function copySet(set: usize): usize {
-  const count = countOf(set);
-  const copy = createSet(familyOf(set), count);
+  const copy = createSet(familyOf(set), countOf(set));
   if (copy == 0) return 0;
-  memory.copy(entryAt(copy, 0), entryAt(set, 0), count * ENTRY_BYTES);
-  store<u32>(copy, count, COUNT);
+  pushAll(copy, set);
   return copy;
+}
+
+/** Adds the ranges of another set at the end, unchecked, with its totals. There is room for them. */
+export function pushAll(set: usize, other: usize): void {
+  const count = countOf(set);
+  memory.copy(entryAt(set, count), entryAt(other, 0), (countOf(other) + 1) * ENTRY_BYTES);
+  store<u32>(set, count + countOf(other), COUNT);
 }
 
 /** Adds a range at the end, unchecked: {@link normalise} brings order. There is room for it. */
@@ -87,8 +102,8 @@ export function push(set: usize, firstHi: u64, firstLo: u64, lastHi: u64, lastLo
   store<u32>(set, count + 1, COUNT);
 }
 
-function firstBelow(a: usize, b: usize): bool {
-  return less(firstHiOf(a), firstLoOf(a), firstHiOf(b), firstLoOf(b));
+export function firstBelow(a: usize, b: usize): bool {
+  return lessAt(a + FIRST, b + FIRST);
 }
 
 function swap(a: usize, b: usize): void {
@@ -130,10 +145,9 @@ function sort(set: usize): void {
 
 /** Whether `next`, which does not start before `entry`, overlaps or touches it. */
 function joins(entry: usize, next: usize): bool {
-  const hi = lastHiOf(entry);
+  if (!lessAt(entry + LAST, next + FIRST)) return true;
   const lo = lastLoOf(entry);
-  if (!less(hi, lo, firstHiOf(next), firstLoOf(next))) return true;
-  return addHi(hi, lo, 0, 1) == firstHiOf(next) && lo + 1 == firstLoOf(next);
+  return addHi(lastHiOf(entry), lo, 0, 1) == firstHiOf(next) && lo + 1 == firstLoOf(next);
 }
 
 /** Sorts, joins ranges that overlap or touch, and sets the running totals. */
@@ -145,8 +159,7 @@ export function normalise(set: usize): void {
     const next = entryAt(set, index);
     const entry = entryAt(set, kept - 1);
     if (kept > 0 && joins(entry, next)) {
-      if (less(lastHiOf(entry), lastLoOf(entry), lastHiOf(next), lastLoOf(next)))
-        memory.copy(entry + LAST, next + LAST, 16);
+      if (lessAt(entry + LAST, next + LAST)) memory.copy(entry + LAST, next + LAST, 16);
     } else {
       memory.copy(entryAt(set, kept), next, BEFORE);
       kept++;
@@ -157,13 +170,14 @@ export function normalise(set: usize): void {
 }
 
 /** Sets the running totals of ranges that are in order. */
-function total(set: usize): void {
+export function total(set: usize): void {
   let hi: u64 = 0;
   let lo: u64 = 0;
-  for (let index: u32 = 0; index < countOf(set); index++) {
-    const entry = entryAt(set, index);
+  const end = entryAt(set, countOf(set));
+  for (let entry = entryAt(set, 0); entry <= end; entry = nextEntry(entry)) {
     store<u64>(entry, hi, BEFORE);
     store<u64>(entry, lo, BEFORE + LO);
+    if (entry == end) break;
     const lengthLo = lastLoOf(entry) - firstLoOf(entry) + 1;
     const lengthHi = subHi(lastHiOf(entry), lastLoOf(entry), firstHiOf(entry), firstLoOf(entry)) + u64(lengthLo == 0);
     hi = addHi(hi, lo, lengthHi, lengthLo);
@@ -173,24 +187,15 @@ function total(set: usize): void {
 
 /** High half of the number of addresses, modulo 2^128: 0 for a set that is not empty means 2^128. */
 export function sizeHi(set: usize): u64 {
-  const count = countOf(set);
-  if (count == 0) return 0;
-  const entry = entryAt(set, count - 1);
-  const lengthHi = subHi(lastHiOf(entry), lastLoOf(entry), firstHiOf(entry), firstLoOf(entry));
-  const lengthLo = lastLoOf(entry) - firstLoOf(entry);
-  const hi = addHi(beforeHiOf(entry), beforeLoOf(entry), lengthHi, lengthLo);
-  return hi + u64(beforeLoOf(entry) + lengthLo == ~(<u64>0));
+  return beforeHiOf(entryAt(set, countOf(set)));
 }
 
 /** Low half of the number of addresses. */
 export function sizeLo(set: usize): u64 {
-  const count = countOf(set);
-  if (count == 0) return 0;
-  const entry = entryAt(set, count - 1);
-  return beforeLoOf(entry) + (lastLoOf(entry) - firstLoOf(entry)) + 1;
+  return beforeLoOf(entryAt(set, countOf(set)));
 }
 
-/** Index of the last entry whose 128-bit field at `field` is not above the number; NONE when all are. */
+/** Index of the last entry whose 128-bit field at `field` is not above the number; -1 when all are. */
 function lastNotAbove(set: usize, field: usize, hi: u64, lo: u64): i32 {
   let low: u32 = 0;
   let high = countOf(set);
@@ -200,10 +205,10 @@ function lastNotAbove(set: usize, field: usize, hi: u64, lo: u64): i32 {
     if (less(hi, lo, load<u64>(entry), load<u64>(entry, LO))) high = middle;
     else low = middle + 1;
   }
-  return low == 0 ? NONE : <i32>low - 1;
+  return <i32>low - 1;
 }
 
-/** Index of the entry at or before the address: the last whose first address is not above it; NONE when all are. */
+/** Index of the entry at or before the address: the last whose first address is not above it; -1 when all are. */
 export function findAtOrBefore(set: usize, hi: u64, lo: u64): i32 {
   return lastNotAbove(set, FIRST, hi, lo);
 }
@@ -221,84 +226,25 @@ export function findOrdinalEntry(set: usize, hi: u64, lo: u64): usize {
   return entryAt(set, lastNotAbove(set, BEFORE, hi, lo));
 }
 
-/** The addresses of both sets; 0 when there is no memory. */
-export function union(a: usize, b: usize): usize {
-  const set = createSet(familyOf(a), countOf(a) + countOf(b));
-  if (set == 0) return 0;
-  memory.copy(entryAt(set, 0), entryAt(a, 0), countOf(a) * ENTRY_BYTES);
-  memory.copy(entryAt(set, countOf(a)), entryAt(b, 0), countOf(b) * ENTRY_BYTES);
-  store<u32>(set, countOf(a) + countOf(b), COUNT);
-  normalise(set);
-  return set;
+/** Puts the position of the address among those of the set into WIDE; false when it is not in the set. */
+export function indexOf(set: usize, hi: u64, lo: u64): bool {
+  const entry = findEntry(set, hi, lo);
+  if (entry == 0) return false;
+  const offsetHi = subHi(hi, lo, firstHiOf(entry), firstLoOf(entry));
+  const offsetLo = lo - firstLoOf(entry);
+  store<u64>(WIDE_HI, addHi(beforeHiOf(entry), beforeLoOf(entry), offsetHi, offsetLo));
+  store<u64>(WIDE_LO, beforeLoOf(entry) + offsetLo);
+  return true;
 }
 
-/** The addresses that are in both sets; 0 when there is no memory. */
-export function intersect(a: usize, b: usize): usize {
-  const set = createSet(familyOf(a), countOf(a) + countOf(b));
-  if (set == 0) return 0;
-  let i: u32 = 0;
-  let j: u32 = 0;
-  while (i < countOf(a) && j < countOf(b)) {
-    const x = entryAt(a, i);
-    const y = entryAt(b, j);
-    const start = firstBelow(x, y) ? y : x;
-    const xEndsFirst = less(lastHiOf(x), lastLoOf(x), lastHiOf(y), lastLoOf(y));
-    const end = xEndsFirst ? x : y;
-    if (!less(lastHiOf(end), lastLoOf(end), firstHiOf(start), firstLoOf(start))) {
-      push(set, firstHiOf(start), firstLoOf(start), lastHiOf(end), lastLoOf(end));
-    }
-    if (xEndsFirst) i++;
-    else j++;
-  }
-  total(set);
-  return set;
-}
-
-/** The addresses of the family that are not in the set; 0 when there is no memory. */
-export function complement(a: usize): usize {
-  const family = familyOf(a);
-  const set = createSet(family, countOf(a) + 1);
-  if (set == 0) return 0;
-  let hi: u64 = 0;
-  let lo: u64 = 0;
-  for (let index: u32 = 0; index < countOf(a); index++) {
-    const entry = entryAt(a, index);
-    const firstHi = firstHiOf(entry);
-    const firstLo = firstLoOf(entry);
-    if (less(hi, lo, firstHi, firstLo)) push(set, hi, lo, subHi(firstHi, firstLo, 0, 1), firstLo - 1);
-    hi = lastHiOf(entry);
-    lo = lastLoOf(entry);
-    if (hi == lastHi(family) && lo == lastLo(family)) {
-      total(set);
-      return set;
-    }
-    hi = addHi(hi, lo, 0, 1);
-    lo = lo + 1;
-  }
-  push(set, hi, lo, lastHi(family), lastLo(family));
-  total(set);
-  return set;
-}
-
-/** The addresses of `a` that are not in `b`; 0 when there is no memory. */
-export function subtract(a: usize, b: usize): usize {
-  const others = complement(b);
-  if (others == 0) return 0;
-  const set = intersect(a, others);
-  freeSet(others);
-  return set;
-}
-
-/** Whether the sets share an address. */
-export function overlaps(a: usize, b: usize): bool {
-  let i: u32 = 0;
-  let j: u32 = 0;
-  while (i < countOf(a) && j < countOf(b)) {
-    const x = entryAt(a, i);
-    const y = entryAt(b, j);
-    if (less(lastHiOf(x), lastLoOf(x), firstHiOf(y), firstLoOf(y))) i++;
-    else if (less(lastHiOf(y), lastLoOf(y), firstHiOf(x), firstLoOf(x))) j++;
-    else return true;
-  }
-  return false;
+/** Puts the address at a position into WIDE; false when the set is not so large. */
+export function addressAt(set: usize, hi: u64, lo: u64): bool {
+  const whole = (sizeHi(set) | sizeLo(set)) == 0;
+  if (countOf(set) == 0 || (!whole && !less(hi, lo, sizeHi(set), sizeLo(set)))) return false;
+  const entry = findOrdinalEntry(set, hi, lo);
+  const offsetHi = subHi(hi, lo, beforeHiOf(entry), beforeLoOf(entry));
+  const offsetLo = lo - beforeLoOf(entry);
+  store<u64>(WIDE_HI, addHi(firstHiOf(entry), firstLoOf(entry), offsetHi, offsetLo));
+  store<u64>(WIDE_LO, firstLoOf(entry) + offsetLo);
+  return true;
 }

@@ -3,37 +3,34 @@
  * Called by the ABI. The old pool is untouched, so a failure changes nothing.
  * Effects: linear memory; may grow it.
  */
-import { OK, WIDE_HI, WIDE_LO } from "./abi";
-import { findUnused, findUsed, setRun, USED, windowOf } from "./bitmap";
-import { addressOf, BEYOND, bitmapOf, claimAddress, createPool, freePool, locate, rangesOf, sparseOf } from "./pool";
+import { MAX_WINDOW, OK, OUTSIDE, WIDE_HI, WIDE_LO } from "./abi";
+import { USED, windowOf } from "./bitmap";
+import { findUnused, findUsed } from "./bitmap-search";
+import { compact, freedAt, freedCount, pushFreed } from "./freed";
+import { CLAIM, operate } from "./mark";
 import {
-  beforeHiOf,
-  beforeLoOf,
-  countOf,
-  entryAt,
-  findAtOrBefore,
-  findOrdinalEntry,
-  firstHiOf,
-  firstLoOf,
-  lastHiOf,
-  lastLoOf,
-} from "./range-set";
-import { sparseCapacity, sparseSlot } from "./sparse-set";
-import { addHi, less, subHi } from "./u128";
+  addressOf,
+  bitmapOf,
+  cursorOf,
+  endOfRange,
+  freedOf,
+  locate,
+  rangesOf,
+  setAddresses,
+  setCursor,
+  sparseOf,
+  trackFreed,
+} from "./pool";
+import { countOf, entryAt, findAtOrBefore, firstHiOf, firstLoOf, lastHiOf, lastLoOf } from "./range-set";
+import { sparseCapacity, sparseNext, sparseSlot } from "./sparse-set";
+import { addHi, less } from "./u128";
 
 /** Marks the addresses of a run that lies inside one range of the pool, `length` + 1 of them. */
 function markInside(pool: usize, hi: u64, lo: u64, length: u32): i32 {
-  let done: u32 = 0;
-  const first = locate(pool, hi, lo);
-  if (first >= 0) {
-    const room = windowOf(bitmapOf(pool)) - 1 - <u32>first;
-    const span = min<u32>(room, length);
-    const status = setRun(bitmapOf(pool), <u32>first, <u32>first + span, USED);
-    if (status != OK) return status;
-    done = span + 1;
-  }
-  for (; done <= length; done++) {
-    const status = claimAddress(pool, addHi(hi, lo, 0, done), lo + <u64>done);
+  const marked = setAddresses(pool, hi, lo, 0, length, USED);
+  if (marked < 0) return marked;
+  for (let done = <u32>marked; done <= length; done++) {
+    const status = operate(pool, CLAIM, addHi(hi, lo, 0, done), lo + <u64>done);
     if (status < 0) return status;
   }
   return OK;
@@ -59,16 +56,6 @@ function markRun(pool: usize, hi: u64, lo: u64, length: u32): i32 {
   return OK;
 }
 
-/** Ordinals from `first`, which is below the window, to the end of its range, at most to `last`: that end. */
-export function endOfRange(pool: usize, first: u32, last: u32): u32 {
-  const entry = findOrdinalEntry(rangesOf(pool), 0, first);
-  const lengthHi = subHi(lastHiOf(entry), lastLoOf(entry), firstHiOf(entry), firstLoOf(entry));
-  const lengthLo = lastLoOf(entry) - firstLoOf(entry);
-  const endHi = addHi(beforeHiOf(entry), beforeLoOf(entry), lengthHi, lengthLo);
-  const endLo = beforeLoOf(entry) + lengthLo;
-  return less(endHi, endLo, 0, last) ? <u32>endLo : last;
-}
-
 /** Carries the used bits of the old pool's window over. */
 function copyWindow(from: usize, to: usize): i32 {
   const bitmap = bitmapOf(from);
@@ -91,20 +78,42 @@ function copyWindow(from: usize, to: usize): i32 {
 /** Carries the used ordinals beyond the old pool's window over. */
 function copySparse(from: usize, to: usize): i32 {
   const sparse = sparseOf(from);
-  for (let index: u32 = 0; index < sparseCapacity(sparse); index++) {
+  for (let index = sparseNext(sparse, 0); index < sparseCapacity(sparse); index = sparseNext(sparse, index + 1)) {
     const slot = sparseSlot(sparse, index);
-    const hi = load<u64>(slot);
-    const lo = load<u64>(slot, 8);
-    if ((hi | lo) == 0) continue;
-    addressOf(from, hi, lo);
-    const status = markRun(to, load<u64>(WIDE_HI), load<u64>(WIDE_LO), 0);
-    if (status != OK) return status;
+    addressOf(from, load<u64>(slot), load<u64>(slot, 8));
+    const status = operate(to, CLAIM, load<u64>(WIDE_HI), load<u64>(WIDE_LO));
+    if (status < 0 && status != OUTSIDE) return status;
   }
   return OK;
 }
 
-/** Copies what is used in `from` to `to`, a pool of the same family with nothing used. */
-export function copyUsed(from: usize, to: usize): i32 {
-  const status = copyWindow(from, to);
-  return status == OK ? copySparse(from, to) : status;
+/** Carries the order of freed ordinals over; the old ring loses only entries that no longer count. */
+function copyFreed(from: usize, to: usize): i32 {
+  const freed = freedOf(from);
+  if (freed == 0) return OK;
+  const status = trackFreed(to);
+  if (status != OK) return status;
+  compact(freed, bitmapOf(from), MAX_WINDOW);
+  for (let index: u32 = 0; index < freedCount(freed); index++) {
+    addressOf(from, 0, freedAt(freed, index));
+    const ordinal = locate(to, load<u64>(WIDE_HI), load<u64>(WIDE_LO));
+    if (ordinal >= 0) pushFreed(freedOf(to), bitmapOf(to), <u32>ordinal);
+  }
+  return OK;
+}
+
+/** Lets round robin go on at the same address, or from the start when that is gone. */
+function copyCursor(from: usize, to: usize): void {
+  if (cursorOf(from) >= windowOf(bitmapOf(from))) return;
+  addressOf(from, 0, cursorOf(from));
+  setCursor(to, <u32>max<i32>(0, locate(to, load<u64>(WIDE_HI), load<u64>(WIDE_LO))));
+}
+
+/** Copies what is used in `from`, and the state of the policies, to `to`: same family, nothing used. */
+export function copyState(from: usize, to: usize): i32 {
+  let status = copyWindow(from, to);
+  if (status == OK) status = copySparse(from, to);
+  if (status == OK) status = copyFreed(from, to);
+  if (status == OK) copyCursor(from, to);
+  return status;
 }

@@ -17,8 +17,16 @@ export function sparseCount(set: usize): u32 {
   return set == 0 ? 0 : load<u32>(set, COUNT);
 }
 
+/** Slots, empty ones too. */
 export function sparseCapacity(set: usize): u32 {
   return set == 0 ? 0 : load<u32>(set);
+}
+
+/** The first slot from `index` on that holds a number; the capacity when there is none. */
+export function sparseNext(set: usize, index: u32): u32 {
+  let next = index;
+  while (next < sparseCapacity(set) && isEmpty(sparseSlot(set, next))) next++;
+  return next;
 }
 
 /** Address of slot `index`: hi, then lo; both 0 when it is empty. */
@@ -36,12 +44,13 @@ export function freeSparse(set: usize): void {
   if (set != 0) free(set, <u32>SLOTS + load<u32>(set) * SLOT_BYTES);
 }
 
-/** Where the number's probing starts: Stafford's mix 13 over both halves. */
+/** 2^64 divided by the golden ratio: consecutive multiples spread evenly. */
+const GOLDEN: u64 = 0x9e3779b97f4a7c15;
+
+/** Where the number's probing starts. */
 function homeOf(set: usize, hi: u64, lo: u64): u32 {
-  let x = lo ^ (hi * 0x9e3779b97f4a7c15);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return <u32>(x ^ (x >> 31)) & (load<u32>(set) - 1);
+  const mixed = (lo ^ (hi * GOLDEN)) * GOLDEN;
+  return <u32>((mixed ^ (mixed >> 29)) >> 32) & (load<u32>(set) - 1);
 }
 
 /** The slot that holds the number, or the empty one where it would go. */
@@ -70,9 +79,9 @@ export function sparseReserve(set: usize): usize {
   if (set != 0 && sparseCount(set) * 2 < capacity) return set;
   const larger = createSparse(capacity == 0 ? FIRST_CAPACITY : capacity * 2);
   if (larger == 0) return 0;
-  for (let index: u32 = 0; index < capacity; index++) {
+  for (let index = sparseNext(set, 0); index < capacity; index = sparseNext(set, index + 1)) {
     const slot = sparseSlot(set, index);
-    if (!isEmpty(slot)) sparseAdd(larger, load<u64>(slot), load<u64>(slot, LO));
+    sparseAdd(larger, load<u64>(slot), load<u64>(slot, LO));
   }
   freeSparse(set);
   return larger;

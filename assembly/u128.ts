@@ -9,6 +9,11 @@ export function less(ahi: u64, alo: u64, bhi: u64, blo: u64): bool {
   return ahi != bhi ? ahi < bhi : alo < blo;
 }
 
+/** a < b, for numbers in memory: hi, then lo. */
+export function lessAt(a: usize, b: usize): bool {
+  return less(load<u64>(a), load<u64>(a, 8), load<u64>(b), load<u64>(b, 8));
+}
+
 /** High half of a + b, modulo 2^128. */
 export function addHi(ahi: u64, alo: u64, bhi: u64, blo: u64): u64 {
   return ahi + bhi + u64(alo + blo < alo);
@@ -78,4 +83,15 @@ export function onesLo(count: u32): u64 {
 /** Number of zero bits at the end, 128 for 0. */
 export function trailingZeros(hi: u64, lo: u64): u32 {
   return <u32>(lo != 0 ? ctz<u64>(lo) : 64 + ctz<u64>(hi));
+}
+
+/** High half of a 32-bit number shifted left by 0 to 128 bits. */
+export function shiftHi(value: u32, by: u32): u64 {
+  if (by >= 128 || by == 0) return 0;
+  return by >= 64 ? (<u64>value) << (by - 64) : <u64>value >> (64 - by);
+}
+
+/** Low half of a 32-bit number shifted left by 0 to 128 bits. */
+export function shiftLo(value: u32, by: u32): u64 {
+  return by >= 64 ? 0 : (<u64>value) << by;
 }

@@ -147,9 +147,9 @@ export class Pool implements Disposable {
     this.#core.check("pool_counts", this.#core.exports.pool_counts(this.#handle));
     const view = this.#core.output();
     const total = readSize(view, 0) - readSize(view, 17);
-    const used = view.getUint32(38, true);
-    const usedMasked = view.getUint32(42, true);
-    return { total, used, usedMasked, free: total - BigInt(used - usedMasked), window: view.getUint32(34, true) };
+    const used = view.getUint32(40, true);
+    const usedMasked = view.getUint32(44, true);
+    return { total, used, usedMasked, free: total - BigInt(used - usedMasked), window: view.getUint32(36, true) };
   }
 
   /** Gives the pool another shape. Used marks stay wherever the address is in the new ranges; others are forgotten. */
