@@ -3,6 +3,7 @@
  * Called by the request decoder and by the configuration wherever an interface is named.
  * Effects: none.
  */
+import { MAX_IF_NAME_BYTES } from "./limits.ts";
 
 declare const containerIdBrand: unique symbol;
 declare const ifNameBrand: unique symbol;
@@ -12,9 +13,6 @@ export type ContainerId = string & { readonly [containerIdBrand]: true };
 
 /** The name of an interface inside the pod. */
 export type IfName = string & { readonly [ifNameBrand]: true };
-
-/** IFNAMSIZ of linux/if.h less its final NUL, in bytes. */
-export const MAX_IF_NAME_BYTES = 15;
 
 /** CNI 1.1 §"Parameters" and §"Network configuration format" give container IDs and network names one grammar. */
 const IDENTIFIER = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;

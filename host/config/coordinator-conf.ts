@@ -7,7 +7,7 @@ import { z } from "zod";
 import { parseIfName } from "../cni/names.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
-import { type CoordinatorSettings, DEFAULT_COORDINATOR_CONF, LOG_LEVELS } from "./coordinator-settings.ts";
+import { type CoordinatorSettings, LOG_LEVELS } from "./coordinator-settings.ts";
 import { positiveDuration } from "./duration.ts";
 import { ifName, prefixOrIp } from "./fields.ts";
 import { MAX_DETECT_RETRY, MAX_ROUTE_TABLE, POD_TABLES_FIRST, POD_TABLES_LAST } from "./limits.ts";
@@ -58,14 +58,13 @@ function eitherOf<T>(context: z.RefinementCtx, [name, value]: [string, T], [alia
 
 const detectOptions = z
   .strictObject({
-    retry: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "Gateway: requests sent.", default: 3 }),
+    retry: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "Gateway: requests sent. Default `3`." }),
     retries: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "The same as `retry`." }),
-    interval: positiveDuration.meta({ description: "Gateway: time between two requests.", default: "1s" }),
-    timeout: positiveDuration.meta({ description: "Gateway: time to wait for each answer.", default: "1s" }),
-    window: positiveDuration.meta({ description: "Conflict: time over which probes are spread.", default: "200ms" }),
+    interval: positiveDuration.meta({ description: "Gateway: time between two requests. Default `1s`." }),
+    timeout: positiveDuration.meta({ description: "Gateway: time to wait for each answer. Default `1s`." }),
+    window: positiveDuration.meta({ description: "Conflict: time over which probes are spread. Default `200ms`." }),
     onConflict: z.enum(["fail", "next"]).meta({
-      description: "Conflict: refuse the pod, or take the next address within the same ADD.",
-      default: "fail",
+      description: "Conflict: refuse the pod, or take the next address within the same ADD. Default `fail`.",
     }),
   })
   .partial()
@@ -79,46 +78,47 @@ const detectOptions = z
 
 const logOptions = z
   .strictObject({
-    logLevel: z.enum(LOG_LEVELS).meta({ description: "Least level that is written.", default: "debug" }),
+    logLevel: z.enum(LOG_LEVELS).meta({ description: "Least level that is written. Default `debug`." }),
     logFile: parsedText(parseLogFile, `a path inside ${LOG_DIRECTORY}`).meta({
-      description: `File inside \`${LOG_DIRECTORY}\`, no symbolic link.`,
-      default: DEFAULT_COORDINATOR_CONF.logOptions.logFile,
+      description: `File inside \`${LOG_DIRECTORY}\`, no symbolic link. Default \`coordinator.log\` there.`,
     }),
   })
   .partial();
 
-/** The keys of a coordinator entry, all optional; the resource Coordinator has the same and its own. */
+/**
+ * The keys of a coordinator entry, all optional; the resource Coordinator has the same and its own.
+ * Their defaults are told, not set: what a source leaves out is the next source's to say.
+ */
 export const coordinatorKeys = z
   .strictObject({
-    type: z.literal("coordinator").meta({ description: "Plugin name.", default: "coordinator" }),
-    mode: mode.meta({ description: "Operating mode; `disabled` is `disable`.", default: "auto" }),
+    type: z.literal("coordinator").meta({ description: "Plugin name. Default `coordinator`." }),
+    mode: mode.meta({ description: "Operating mode; `disabled` is `disable`. Default `auto`." }),
     tune_mode: mode.meta({ description: "The same as `mode`, with a warning." }),
-    tunePodRoutes: z.boolean().meta({ description: "Tune the routes of a pod with several NICs.", default: true }),
+    tunePodRoutes: z.boolean().meta({ description: "Tune the routes of a pod with several NICs. Default `true`." }),
     podDefaultRouteNic: parsedText(
       (text) => (text === "" ? "" : parseIfName(text)),
       'an interface name, or "" for the first NIC',
-    ).meta({ description: "NIC that carries the pod's default route; empty: the first keeps it.", default: "" }),
-    podDefaultCniNic: ifName.meta({ description: "Name of the pod's first NIC.", default: "eth0" }),
-    detectGateway: z.boolean().meta({ description: "An unreachable gateway prevents the pod.", default: false }),
-    detectIPConflict: z.boolean().meta({ description: "An address conflict prevents the pod.", default: false }),
+    ).meta({ description: "NIC that carries the pod's default route; empty: the first keeps it. Default empty." }),
+    podDefaultCniNic: ifName.meta({ description: "Name of the pod's first NIC. Default `eth0`." }),
+    detectGateway: z.boolean().meta({ description: "An unreachable gateway prevents the pod. Default `false`." }),
+    detectIPConflict: z.boolean().meta({ description: "An address conflict prevents the pod. Default `false`." }),
     podMACPrefix: parsedText(parseMacPrefix, MAC_PREFIX_FORM).meta({
-      description: "First two octets of the pods' MAC addresses; empty: left alone.",
-      default: "",
+      description: "First two octets of the pods' MAC addresses; empty: left alone. Default empty.",
     }),
     overlayPodCIDR: z
       .array(prefixOrIp)
-      .meta({ description: "Cluster pod networks; collected when empty.", default: [] }),
-    serviceCIDR: z.array(prefixOrIp).meta({ description: "Service networks; collected when empty.", default: [] }),
-    hijackCIDR: z.array(prefixOrIp).meta({ description: "Networks reached through the host.", default: [] }),
+      .meta({ description: "Cluster pod networks; collected when empty, as by default." }),
+    serviceCIDR: z.array(prefixOrIp).meta({ description: "Service networks; collected when empty, as by default." }),
+    hijackCIDR: z.array(prefixOrIp).meta({ description: "Networks reached through the host. Default empty." }),
     hostRuleTable: wholeNumber(1, MAX_ROUTE_TABLE)
       .refine(isFreeTable, { error: ROUTE_TABLE_FORM })
-      .meta({ description: "Host's routing table for the pods' addresses.", default: 500 }),
+      .meta({ description: "Host's routing table for the pods' addresses. Default `500`." }),
     hostRPFilter: z
       .literal([-1, 0, 1, 2])
-      .meta({ description: "`rp_filter` of interfaces that carry pod traffic; -1 leaves it alone.", default: 0 }),
+      .meta({ description: "`rp_filter` of interfaces that carry pod traffic; -1 leaves it alone. Default `0`." }),
     serviceSnat: z
       .enum(["auto", "on", "off"])
-      .meta({ description: "Masquerade of service connections that leave the node.", default: "auto" }),
+      .meta({ description: "Masquerade of service connections that leave the node. Default `auto`." }),
     detectOptions: detectOptions.meta({ description: "Settings of both detections." }),
     logOptions: logOptions.meta({ description: "The plugin's log." }),
   })

@@ -34,10 +34,10 @@ export function formatDuration(ms: number): string {
 }
 
 /** A duration of 0 or more, in milliseconds. */
-export const duration = parsedText(parseDuration, DURATION_FORM);
+export const duration = parsedText(parseDuration, DURATION_FORM).meta({ title: "duration" });
 
 /** A duration longer than 0, in milliseconds. */
 export const positiveDuration = parsedText(
   (text) => parseDuration(text) || undefined,
   `${DURATION_FORM}, longer than 0`,
-);
+).meta({ title: "duration" });

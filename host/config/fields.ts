@@ -11,9 +11,9 @@ import { formatPrefix, maskPrefix, type Prefix, parsePrefix, parsePrefixOrIp } f
 import { MAX_LABEL_LENGTH, MAX_NAME_LENGTH } from "./limits.ts";
 import { isPattern, isWellFormedPattern } from "./pattern.ts";
 
-export const address = parsedText(parseIp, "an IPv4 or IPv6 address");
+export const address = parsedText(parseIp, "an IPv4 or IPv6 address").meta({ title: "address" });
 
-export const ifName = parsedText(parseIfName, IF_NAME_FORM);
+export const ifName = parsedText(parseIfName, IF_NAME_FORM).meta({ title: "interface name" });
 
 /** Text of a prefix without host bits; the error says the canonical form. */
 function canonical(parse: (text: string) => Prefix | undefined, wanted: string) {
@@ -30,10 +30,13 @@ function canonical(parse: (text: string) => Prefix | undefined, wanted: string) 
 }
 
 /** `10.6.0.0/16`, `fd00::/64`. */
-export const prefix = canonical(parsePrefix, 'a network in CIDR form, such as "10.6.0.0/16"');
+export const prefix = canonical(parsePrefix, 'a network in CIDR form, such as "10.6.0.0/16"').meta({ title: "CIDR" });
 
 /** A prefix; a bare address is one of full length. */
-export const prefixOrIp = canonical(parsePrefixOrIp, 'a network in CIDR form, such as "10.6.0.0/16", or an address');
+export const prefixOrIp = canonical(
+  parsePrefixOrIp,
+  'a network in CIDR form, such as "10.6.0.0/16", or an address',
+).meta({ title: "CIDR or address" });
 
 /** A route through a gateway of its own family. */
 export const route = z
@@ -75,7 +78,9 @@ export function isDnsSubdomain(text: string): boolean {
 export const DNS_SUBDOMAIN_FORM = `a name of lower-case letters, digits, "-" and ".", at most ${MAX_NAME_LENGTH} characters`;
 
 /** The name of a Kubernetes object. */
-export const objectName = parsedText((text) => (isDnsSubdomain(text) ? text : undefined), DNS_SUBDOMAIN_FORM);
+export const objectName = parsedText((text) => (isDnsSubdomain(text) ? text : undefined), DNS_SUBDOMAIN_FORM).meta({
+  title: "name",
+});
 
 const NAME_PATTERN = /^[a-z0-9.*?[\]!-]+$/;
 
@@ -89,7 +94,7 @@ function parseNameOrPattern(text: string): string | undefined {
 export const nameOrPattern = parsedText(
   parseNameOrPattern,
   `${DNS_SUBDOMAIN_FORM}, or a pattern of names with *, ? or [..]`,
-);
+).meta({ title: "name or pattern" });
 
 /** A list that, where it is written, says something. */
 export function nonEmptyList<S extends z.ZodType>(entry: S) {

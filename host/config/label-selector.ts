@@ -64,7 +64,8 @@ const requirement = z
 /** A LabelSelector of Kubernetes. */
 export const labelSelector = z
   .strictObject({ matchLabels: labels.optional(), matchExpressions: z.array(requirement).optional() })
-  .transform(({ matchLabels = {}, matchExpressions = [] }): LabelSelector => ({ matchLabels, matchExpressions }));
+  .transform(({ matchLabels = {}, matchExpressions = [] }): LabelSelector => ({ matchLabels, matchExpressions }))
+  .meta({ title: "label selector" });
 
 function requirementHolds(requirement: LabelRequirement, labels: Labels): boolean {
   const value = Object.hasOwn(labels, requirement.key) ? labels[requirement.key] : undefined;

@@ -3,18 +3,20 @@
  * Effects: none.
  */
 
-/** Characters of a Kubernetes object's name (RFC 1123 subdomain). */
+/** Longest name of a Kubernetes object (RFC 1123 subdomain): characters. */
 export const MAX_NAME_LENGTH = 253;
 
-/** Characters of a DNS label, of a label's name and of its value in Kubernetes. */
+/** Longest DNS label (namespace, address space), and longest name or value of a Kubernetes label: characters. */
 export const MAX_LABEL_LENGTH = 63;
 
-/** The range of routing tables that Berth uses inside pods: the reply path's, then one per NIC. */
+/** First of the routing tables that Berth uses inside pods: the reply path's; each NIC's follow. */
 export const POD_TABLES_FIRST = 100;
+
+/** Last of the routing tables that Berth uses inside pods. */
 export const POD_TABLES_LAST = 199;
 
-/** Routing tables are 32-bit numbers. */
+/** Highest routing table: the kernel's numbers have 32 bits. */
 export const MAX_ROUTE_TABLE = 4_294_967_295;
 
-/** Requests of one gateway detection. */
+/** Most requests of one gateway detection (`detectOptions.retry`). */
 export const MAX_DETECT_RETRY = 100;

@@ -3,6 +3,7 @@
  * Called where a person wrote the text: annotations and network configurations.
  * Effects: none.
  */
+import { MAX_SHOWN_JSON } from "./limits.ts";
 
 /** `line` and `column` count from 1, in UTF-16 units; `found` and `wanted` are phrases. */
 export class JsonError extends Error {
@@ -27,9 +28,6 @@ export class JsonError extends Error {
 const BLANK = /[ \t\n\r]*/y;
 const TOKEN =
   /[{}[\],:]|"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|[\u007f-\u009f])*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/uy;
-
-/** Characters of the text shown as found. */
-const SHOWN_LENGTH = 12;
 
 type Expected =
   | "a value"
@@ -109,7 +107,7 @@ class Checker {
   }
 
   fail(found?: string, wanted?: string): never {
-    const rest = this.text.slice(this.offset, this.offset + SHOWN_LENGTH);
+    const rest = this.text.slice(this.offset, this.offset + MAX_SHOWN_JSON);
     const shown = rest === "" ? "the end of the text" : JSON.stringify(rest);
     throw new JsonError(this.text, this.offset, found ?? shown, wanted ?? this.expected);
   }

@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { findClosest } from "./closest.ts";
+import { MAX_SHOWN_VALUE } from "./limits.ts";
 
 /** One disagreement: `path` as in `routes[0].gw` ("" is the value itself), `got` and `wanted` as phrases. */
 export interface Mismatch {
@@ -20,16 +21,13 @@ export type Decoded<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly mismatches: Mismatches };
 
-/** Longest text of a found value in an error, in UTF-16 units. */
-const SHOWN_VALUE_LENGTH = 80;
-
 /** A found value as a short phrase: quoted and cut when it is text, by its kind when it is big. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value !== "string") return String(value);
-  const cut = value.length > SHOWN_VALUE_LENGTH ? `${value.slice(0, SHOWN_VALUE_LENGTH)}…` : value;
+  const cut = value.length > MAX_SHOWN_VALUE ? `${value.slice(0, MAX_SHOWN_VALUE)}…` : value;
   return JSON.stringify(cut).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
   });

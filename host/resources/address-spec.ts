@@ -45,7 +45,8 @@ const range = z
     if (parsed !== undefined) return parsed;
     context.addIssue({ code: "custom", message: rangeWanted(text) });
     return z.NEVER;
-  });
+  })
+  .meta({ title: "range" });
 
 /** A list of `a` or `a-b`. */
 export const ranges = z.array(range).max(MAX_RANGES, { error: `at most ${MAX_RANGES} entries` });
@@ -55,7 +56,7 @@ export const ipVersion = z.literal([4, 6]);
 export const addressSpace = parsedText(
   (text) => (text === "" || isDnsLabel(text) ? text : undefined),
   `"" or lower-case letters, digits and "-", at most ${MAX_LABEL_LENGTH} characters`,
-).default("");
+).prefault("");
 
 export const addressKeys = {
   ipVersion: ipVersion.optional().meta({ description: "Family; derived from `subnet`, with which it must agree." }),
@@ -63,13 +64,15 @@ export const addressKeys = {
   ips: ranges.optional().meta({
     description: "Addresses `a` and ranges `a-b` inside the subnet. Absent: the whole subnet. Empty: nothing.",
   }),
-  excludeIPs: ranges.default([]).meta({ description: "Addresses and ranges that are never handed out." }),
+  excludeIPs: ranges.default([]).meta({ description: "Addresses and ranges that are never handed out. Default none." }),
   gateway: address.optional().meta({ description: "Default gateway; inside the subnet, never handed out." }),
   routes: z
     .array(route)
     .max(MAX_ROUTES, { error: `at most ${MAX_ROUTES} entries` })
     .default([])
-    .meta({ description: "Routes through next hops inside the subnet. The default route is `gateway`'s." }),
+    .meta({
+      description: "Routes through next hops inside the subnet. The default route is `gateway`'s. Default none.",
+    }),
   addressSpace: addressSpace.meta({
     description: "Pools of different spaces may hold the same address; immutable.",
   }),

@@ -3,11 +3,11 @@
  * Effects: none.
  */
 
-/** Entries of `ips` and of `excludeIPs`; what the API server's rules can afford. */
+/** Most entries of `ips` and of `excludeIPs`; what the API server's rules can afford. */
 export const MAX_RANGES = 1_024;
 
-/** Characters of one entry: two IPv6 addresses written out in full and a dash are 79. */
+/** Longest entry of `ips` and of `excludeIPs`: characters. Two IPv6 addresses in full and a dash are 79. */
 export const MAX_RANGE_LENGTH = 80;
 
-/** Entries of `routes`. */
+/** Most entries of `routes`. */
 export const MAX_ROUTES = 128;

@@ -1,0 +1,55 @@
+/**
+ * A schema as a table of the reference pages: what a person may write, field by field.
+ * Called by the pages' generators; titles of schemas are the names of their types.
+ * Effects: none.
+ */
+import { z } from "zod";
+
+/** The part of JSON Schema that our schemas come out as. */
+interface JsonSchema {
+  readonly title?: string;
+  readonly type?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly items?: JsonSchema;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+}
+
+function code(value: unknown): string {
+  return `\`${JSON.stringify(value)}\``;
+}
+
+function typeOf({ title, type, enum: values, items }: JsonSchema): string {
+  if (title !== undefined) return title;
+  if (values !== undefined) return values.map(code).join(", ");
+  return items === undefined ? (type ?? "any") : `list of ${typeOf(items)}`;
+}
+
+/** A default that is told but not set ends the description: `… Default 3.` */
+function explain({ description = "", default: value }: JsonSchema): { meaning: string; fallback: string } {
+  const [, meaning = description, told = ""] = /^(.*?)\.? Default (.+)\.$/.exec(description) ?? [];
+  return { meaning: told === "" ? meaning : `${meaning}.`, fallback: value === undefined ? told : code(value) };
+}
+
+/** Fields of objects, and of objects in lists; a type that has a title is explained elsewhere. */
+function fieldsOf(schema: JsonSchema, path: string): string[] {
+  if (schema.items !== undefined) return fieldsOf(schema.items, `${path}[]`);
+  if (schema.title !== undefined) return [];
+  return Object.entries(schema.properties ?? {}).flatMap(([key, field]) => {
+    const name = path === "" ? key : `${path}.${key}`;
+    const required = schema.required?.includes(key) ? "yes" : "";
+    const { meaning, fallback } = explain(field);
+    const cells = [`\`${name}\``, typeOf(field), required, fallback, meaning];
+    return [`| ${cells.join(" | ")} |`, ...fieldsOf(field, name)];
+  });
+}
+
+/** The Markdown table of all fields; a list's fields begin with `[]`. Empty for a schema without fields. */
+export function referenceTable(schema: z.ZodType): string {
+  const json = z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "throw" });
+  const fields = fieldsOf(json as JsonSchema, "");
+  if (fields.length === 0) return "";
+  return ["| Field | Type | Required | Default | Meaning |", "|---|---|---|---|---|", ...fields].join("\n");
+}
