@@ -6,7 +6,9 @@
 import { z } from "zod";
 import { parsedText } from "../lib/schema.ts";
 import { formatPrefix } from "../net/prefix.ts";
-import { findRepeated, ifName, nameOrPattern, nonEmptyList, objectName, route } from "./fields.ts";
+import { nonEmptyList, refuseRepeated } from "./fields/lists.ts";
+import { nameOrPattern, objectName } from "./fields/names.ts";
+import { ifName, route } from "./fields/network.ts";
 import { POOL_NUMBER_FORM, parsePoolNumber } from "./pool-number.ts";
 
 function families(entry: typeof objectName | typeof nameOrPattern, what: string) {
@@ -22,17 +24,6 @@ function families(entry: typeof objectName | typeof nameOrPattern, what: string)
 
 const subnetFamilies = families(objectName, "Subnets");
 const poolFamilies = families(nameOrPattern, "Pools, or patterns of their names, tried in this order,");
-
-function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field: string) {
-  return ({ value, issues }: z.core.ParsePayload<T[]>) => {
-    const keyed = value.map((entry, index) => ({ index, key: keyOf(entry) })).filter(({ key }) => key !== undefined);
-    const repeated = findRepeated(keyed, ({ key }) => key ?? "");
-    if (repeated === undefined) return;
-    const [before, again] = repeated.map((at) => keyed[at]?.index);
-    const message = `another one than entry [${before}] has`;
-    issues.push({ code: "custom", path: [again ?? 0, field], message, input: value });
-  };
-}
 
 const nicSubnets = nonEmptyList(
   z.strictObject({ interface: ifName.meta({ description: "NIC to which the entry applies." }), ...subnetFamilies }),

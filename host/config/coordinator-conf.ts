@@ -8,8 +8,8 @@ import { parseIfName } from "../cni/names.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { type CoordinatorSettings, LOG_LEVELS } from "./coordinator-settings.ts";
-import { positiveDuration } from "./duration.ts";
-import { ifName, prefixOrIp } from "./fields.ts";
+import { positiveDuration } from "./fields/duration.ts";
+import { ifName, prefixOrIp } from "./fields/network.ts";
 import { MAX_DETECT_RETRY, MAX_ROUTE_TABLE, POD_TABLES_FIRST, POD_TABLES_LAST } from "./limits.ts";
 
 /** Where log files must lie: definitions are written by tenants, the writer is root. */

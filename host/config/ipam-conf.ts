@@ -6,7 +6,8 @@
  */
 import { z } from "zod";
 import { decodeConfig } from "./config-error.ts";
-import { nameOrPattern, nonEmptyList } from "./fields.ts";
+import { nonEmptyList } from "./fields/lists.ts";
+import { nameOrPattern } from "./fields/names.ts";
 
 const pools = (family: string) =>
   nonEmptyList(nameOrPattern)

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { parsedText, textMap } from "../lib/schema.ts";
-import { isDnsSubdomain } from "./fields.ts";
+import { isDnsSubdomain } from "./fields/names.ts";
 import { MAX_LABEL_LENGTH } from "./limits.ts";
 
 export type Labels = Readonly<Record<string, string>>;

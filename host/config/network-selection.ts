@@ -5,12 +5,13 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { describeValue, parsedText } from "../lib/schema.ts";
+import { describeValue } from "../lib/schema.ts";
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
-import { ifName, isDnsLabel, objectName } from "./fields.ts";
+import { namespaceName, objectName } from "./fields/names.ts";
+import { ifName } from "./fields/network.ts";
 
 const networkSelection = z.object({
-  namespace: parsedText((text) => (isDnsLabel(text) ? text : undefined), "the name of a namespace").optional(),
+  namespace: namespaceName.optional(),
   name: objectName,
   interface: ifName.optional(),
 });

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
-import { duration, positiveDuration } from "./duration.ts";
+import { duration, positiveDuration } from "./fields/duration.ts";
 
 const garbageCollection = z
   .strictObject({

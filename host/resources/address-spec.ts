@@ -5,7 +5,9 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { address, isDnsLabel, prefix, route } from "../config/fields.ts";
+import { refuseRepeated } from "../config/fields/lists.ts";
+import { isDnsLabel } from "../config/fields/names.ts";
+import { address, prefix, route } from "../config/fields/network.ts";
 import { MAX_LABEL_LENGTH } from "../config/limits.ts";
 import { parsedText } from "../lib/schema.ts";
 import { compareIp, type Family, type Ip, parseIp } from "../net/ip.ts";
@@ -69,6 +71,7 @@ export const addressKeys = {
   routes: z
     .array(route)
     .max(MAX_ROUTES, { error: `at most ${MAX_ROUTES} entries` })
+    .check(refuseRepeated(({ dst }) => formatPrefix(dst), "dst"))
     .default([])
     .meta({
       description: "Routes through next hops inside the subnet. The default route is `gateway`'s. Default none.",
@@ -109,18 +112,12 @@ function overlapsIn(list: readonly Range[], key: string): Finding[] {
 }
 
 function faultsOfRoutes(subnet: Prefix, routes: readonly AddressRoute[]): Finding[] {
-  const seen = new Map<string, number>();
   return routes.flatMap(({ dst, gw }, index): Finding[] => {
-    const before = seen.get(formatPrefix(dst));
-    seen.set(formatPrefix(dst), index);
-    if (dst.length === 0)
+    if (dst.length === 0) {
       return [{ path: ["routes", index, "dst"], wanted: 'another network; "gateway" is the default route' }];
-    if (before !== undefined)
-      return [{ path: ["routes", index, "dst"], wanted: `another one than routes[${before}] has` }];
-    if (!prefixContains(subnet, gw)) {
-      return [{ path: ["routes", index, "gw"], wanted: `an address inside ${formatPrefix(subnet)}` }];
     }
-    return [];
+    if (prefixContains(subnet, gw)) return [];
+    return [{ path: ["routes", index, "gw"], wanted: `an address inside ${formatPrefix(subnet)}` }];
   });
 }
 

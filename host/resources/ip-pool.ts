@@ -5,8 +5,8 @@
  */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
-import { duration } from "../config/duration.ts";
-import { isDnsLabel, isDnsSubdomain, objectName } from "../config/fields.ts";
+import { duration } from "../config/fields/duration.ts";
+import { isDnsLabel, isDnsSubdomain, namespaceName, objectName } from "../config/fields/names.ts";
 import { type LabelSelector, type Labels, labelSelector } from "../config/label-selector.ts";
 import { parsedText } from "../lib/schema.ts";
 import { type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./address-spec.ts";
@@ -48,7 +48,6 @@ function parseNetworkReference(text: string): string | undefined {
   return namespaceHolds && isDnsSubdomain(text.slice(slash + 1)) ? text : undefined;
 }
 
-const namespaceName = parsedText((text) => (isDnsLabel(text) ? text : undefined), "the name of a namespace");
 const networkReference = parsedText(parseNetworkReference, "the name of a network, or namespace/name");
 
 const spec = z

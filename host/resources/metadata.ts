@@ -4,7 +4,7 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { objectName } from "../config/fields.ts";
+import { objectName } from "../config/fields/names.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { openObject, textMap } from "../lib/schema.ts";
 

@@ -175,7 +175,7 @@ describe("decodePodAnnotations refuses", () => {
     ["ippol", 'annotation "ipam.vendor.io/ippol": found an unknown annotation, want "ipam.vendor.io/ippool"'],
     ["ippoolss", 'want "ipam.vendor.io/ippools"'],
     ["ippool-number", 'want "ipam.vendor.io/ippool-ip-number"'],
-    ["pools", "found an unknown annotation, want one of ipam.vendor.io/subnet, ipam.vendor.io/subnets"],
+    ["quota", "found an unknown annotation, want one of ipam.vendor.io/subnet, ipam.vendor.io/subnets"],
     ["", "found an unknown annotation, want one of"],
     ["__proto__", "found an unknown annotation, want one of"],
     ["constructor", "found an unknown annotation, want one of"],

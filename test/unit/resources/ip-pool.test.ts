@@ -184,7 +184,7 @@ const addressRules: [spec: unknown, message: string][] = [
         { dst: "10.0.0.0/8", gw: "10.6.0.2" },
       ],
     },
-    'field "spec.routes[1].dst": found "10.0.0.0/8", want another one than routes[0] has',
+    'field "spec.routes[1].dst": found "10.0.0.0/8", want another one than entry [0] has',
   ],
   [
     { subnet: SUBNET, routes: Array.from({ length: 129 }, (_, i) => ({ dst: `11.${i}.0.0/16`, gw: "10.6.0.1" })) },

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { annotationsPage } from "../../../host/config/annotations-page.ts";
-import { referenceTable } from "../../../host/config/reference-table.ts";
-import { resourcesPage } from "../../../host/resources/resources-page.ts";
+import { annotationsPage } from "../../../host/resources/pages/annotations-page.ts";
+import { referenceTable } from "../../../host/resources/pages/reference-table.ts";
+import { resourcesPage } from "../../../host/resources/pages/resources-page.ts";
 import { expectCommitted } from "../house/committed-page.ts";
 
 it("docs/annotations.md is what the schemas say", () => expectCommitted("docs/annotations.md", annotationsPage()));

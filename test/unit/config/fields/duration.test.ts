@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { formatDuration, parseDuration } from "../../../host/config/duration.ts";
+import { formatDuration, parseDuration } from "../../../../host/config/fields/duration.ts";
 
 it.each([
   ["0s", 0],

@@ -3,8 +3,8 @@
  * Called by the test that compares the committed page with it.
  * Effects: none.
  */
-import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";
-import { ANNOTATION_PREFIX } from "./annotations.ts";
+import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "../../config/annotation-schemas.ts";
+import { ANNOTATION_PREFIX } from "../../config/annotations.ts";
 import { referenceTable } from "./reference-table.ts";
 
 const INTRODUCTION = `# Annotations

@@ -4,15 +4,15 @@
  * Effects: none.
  */
 import type { z } from "zod";
-import { ipamConfSchema } from "../config/ipam-conf.ts";
-import { referenceTable } from "../config/reference-table.ts";
-import { vendorConfSchema } from "../config/vendor-conf.ts";
-import { coordinatorSchema } from "./coordinator.ts";
-import { ipPoolSchema } from "./ip-pool.ts";
-import { MAX_RANGES, MAX_ROUTES } from "./limits.ts";
-import { API_VERSION } from "./metadata.ts";
-import { reservedIpSchema } from "./reserved-ip.ts";
-import { subnetSchema } from "./subnet.ts";
+import { ipamConfSchema } from "../../config/ipam-conf.ts";
+import { vendorConfSchema } from "../../config/vendor-conf.ts";
+import { coordinatorSchema } from "../coordinator.ts";
+import { ipPoolSchema } from "../ip-pool.ts";
+import { MAX_RANGES, MAX_ROUTES } from "../limits.ts";
+import { API_VERSION } from "../metadata.ts";
+import { reservedIpSchema } from "../reserved-ip.ts";
+import { subnetSchema } from "../subnet.ts";
+import { referenceTable } from "./reference-table.ts";
 
 interface Section {
   readonly title: string;

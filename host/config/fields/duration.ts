@@ -1,9 +1,9 @@
 /**
  * Durations as people write them: `30s`, `200ms`, `1h30m`.
- * Called by the schemas of this folder and of the resources.
+ * Called by the other files of host/config and by the resources.
  * Effects: none.
  */
-import { parsedText } from "../lib/schema.ts";
+import { parsedText } from "../../lib/schema.ts";
 
 /** What {@link parseDuration} accepts, for error texts. */
 export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m"';

@@ -1,0 +1,30 @@
+/**
+ * Rules of lists: at least one entry, no two entries with one key.
+ * Called by the other files of host/config and by the resources.
+ * Effects: none.
+ */
+import { z } from "zod";
+
+/** A list that, where it is written, says something. */
+export function nonEmptyList<S extends z.ZodType>(entry: S) {
+  return z.array(entry).min(1, { error: "a list of at least one entry" });
+}
+
+/** For `.check`: refuses the first entry whose key an earlier one has; `field` is where the key stands. No key, no rule. */
+export function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field: string) {
+  return ({ value, issues }: z.core.ParsePayload<T[]>): void => {
+    const seen = new Map<string, number>();
+    for (const [index, entry] of value.entries()) {
+      const key = keyOf(entry);
+      if (key === undefined) continue;
+      const before = seen.get(key);
+      if (before === undefined) {
+        seen.set(key, index);
+        continue;
+      }
+      const message = `another one than entry [${before}] has`;
+      issues.push({ code: "custom", path: [index, field], message, input: value });
+      return;
+    }
+  };
+}

@@ -1,0 +1,50 @@
+/**
+ * Schemas of the names of Kubernetes objects, and of patterns of pool names.
+ * Called by the other files of host/config and by the resources.
+ * Effects: none.
+ */
+import { parsedText } from "../../lib/schema.ts";
+import { MAX_LABEL_LENGTH, MAX_NAME_LENGTH } from "../limits.ts";
+import { isPattern, isWellFormedPattern } from "../pattern.ts";
+
+const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+
+/** RFC 1123 §2.1 as Kubernetes reads it: one part of a name, without dots. */
+export function isDnsLabel(text: string): boolean {
+  return text.length <= MAX_LABEL_LENGTH && DNS_LABEL.test(text);
+}
+
+/** Parts with dots between; Kubernetes limits the whole name only. */
+export function isDnsSubdomain(text: string): boolean {
+  return text.length <= MAX_NAME_LENGTH && text.split(".").every((part) => DNS_LABEL.test(part));
+}
+
+/** What {@link isDnsSubdomain} accepts, for error texts. */
+export const DNS_SUBDOMAIN_FORM = `a name of lower-case letters, digits, "-" and ".", at most ${MAX_NAME_LENGTH} characters`;
+
+/** The name of a Kubernetes object. */
+export const objectName = parsedText((text) => (isDnsSubdomain(text) ? text : undefined), DNS_SUBDOMAIN_FORM).meta({
+  title: "name",
+});
+
+const NAME_PATTERN = /^[a-z0-9.*?[\]!-]+$/;
+
+function parseNameOrPattern(text: string): string | undefined {
+  if (!isPattern(text)) return isDnsSubdomain(text) ? text : undefined;
+  const wellFormed = text.length <= MAX_NAME_LENGTH && NAME_PATTERN.test(text) && isWellFormedPattern(text);
+  return wellFormed ? text : undefined;
+}
+
+/** The name of a pool, or a pattern of such names. */
+export const nameOrPattern = parsedText(
+  parseNameOrPattern,
+  `${DNS_SUBDOMAIN_FORM}, or a pattern of names with *, ? or [..]`,
+).meta({ title: "name or pattern" });
+
+/** The name of a namespace. */
+export const namespaceName = parsedText(
+  (text) => (isDnsLabel(text) ? text : undefined),
+  "the name of a namespace",
+).meta({
+  title: "name",
+});
