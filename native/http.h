@@ -35,7 +35,8 @@ const char *http_exchange(const struct http_request *request, struct http_answer
 
 /*
  * Reads status line and headers, head[0, length) ending in an empty line. Sets status, body_length and notice, and ends the
- * notice with a NUL in place. Returns NULL, or the reason why it is refused: no HTTP/1, no single Content-Length, chunked, larger than HTTP_BODY_LIMIT.
+ * notice with a NUL in place. Returns NULL, or the reason why the head is refused: no HTTP/1, no single Content-Length, one
+ * above HTTP_BODY_LIMIT, chunks.
  */
 const char *http_parse_head(char *head, size_t length, struct http_answer *answer);
 

@@ -1,0 +1,207 @@
+/** The shim between the runtime and a good agent: the request, answers, waiting for the agent. */
+import { openSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { buildShim, decodeObject, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
+import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
+
+beforeAll(buildShim);
+
+const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.6.0.21/24"}]}';
+
+describe("request", () => {
+  it.each(["berth", "coordinator", "ifacer"])("of %s is the protocol's, byte for byte", async (plugin) => {
+    await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
+    const outcome = await runShim({
+      executable: join(root, "dist/bin", plugin),
+      command: "ADD",
+      env: {
+        ...agent.env,
+        CNI_CONTAINERID: "c1",
+        CNI_NETNS: "/run/netns/c1",
+        CNI_IFNAME: "eth0",
+        CNI_ARGS: "K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop",
+        CNI_PATH: "/opt/cni/bin",
+        CNI_NETNS_OVERRIDE: "",
+        TRACEPARENT: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        HOME: "/root",
+      },
+    });
+    expect(outcome.stdout.toString()).toBe(RESULT);
+    expect(agent.requests.map(String)).toEqual([
+      [
+        `POST /v1/cni/${plugin} HTTP/1.1`,
+        "Host: berth",
+        "Connection: close",
+        "Content-Type: application/json",
+        `Content-Length: ${NET_CONF.length}`,
+        "CNI-Command: ADD",
+        "CNI-ContainerID: c1",
+        "CNI-Netns: /run/netns/c1",
+        "CNI-IfName: eth0",
+        "CNI-Args: K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop",
+        "CNI-Path: /opt/cni/bin",
+        "CNI-Netns-Override: ",
+        "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "",
+        NET_CONF,
+      ].join("\r\n"),
+    ]);
+  });
+
+  it("is understood by node:http, whose answer is understood by the shim", async () => {
+    const directory = createDirectory();
+    const path = join(directory, "agent.sock");
+    const server = createServer((request, response) => {
+      const body = JSON.stringify({ cniVersion: "1.0.0", seen: request.headers["cni-ifname"] });
+      request.resume().on("end", () => response.setHeader("Content-Length", body.length).end(body));
+    });
+    await new Promise<void>((listening) => server.listen(path, listening));
+    const outcome = await runShim({ command: "ADD", env: { BERTH_SOCKET: path, CNI_IFNAME: "net1" } });
+    expect(outcome).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(decodeObject(outcome.stdout).seen).toBe("net1");
+    await new Promise((closed) => server.close(closed));
+    rmSync(directory, { recursive: true });
+  });
+});
+
+describe("answer", () => {
+  it.each(["ADD", "CHECK", "DEL", "GC", "STATUS"])("200 to %s is printed unchanged, exit 0", async (command) => {
+    await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
+    expect(await runShim({ command, env: agent.env })).toMatchObject({
+      exitCode: 0,
+      stdout: Buffer.from(RESULT),
+      stderr: "",
+    });
+    expect(agent.connections).toBe(1);
+  });
+
+  it.each(["CHECK", "DEL", "GC", "STATUS"])("200 without a body to %s prints nothing, exit 0", async (command) => {
+    await using agent = await openScriptedAgent(sending(answer(200, "")));
+    expect(await runShim({ command, env: agent.env })).toMatchObject({ exitCode: 0, stdout: Buffer.alloc(0) });
+  });
+
+  it.each([400, 404, 500, 503, 599])("%i with a CNI error is printed unchanged, exit 1", async (status) => {
+    const body = '{"cniVersion":"0.3.1","code":101,"msg":"Pool \\"blue\\" is exhausted","details":"caf\u00e9"}';
+    for (const command of ["ADD", "CHECK", "DEL", "GC", "STATUS"]) {
+      await using agent = await openScriptedAgent(sending(answer(status, body)));
+      const outcome = await runShim({ command, env: agent.env });
+      expect(outcome).toMatchObject({ exitCode: 1, stdout: Buffer.from(body), stderr: "" });
+    }
+  });
+
+  it("carries a notice to stderr, unprintable bytes visible", async () => {
+    const headers = { "berth-notice": 'Family 6 of "blue" is \u0007 disabled' };
+    await using agent = await openScriptedAgent(sending(answer(200, RESULT, headers)));
+    const outcome = await runShim({ command: "ADD", env: agent.env });
+    expect(outcome.stdout.toString()).toBe(RESULT);
+    expect(outcome.stderr).toBe('Family 6 of "blue" is \\x07 disabled\n');
+  });
+
+  it("of exactly 1 MiB passes through a slow pipe whole", async () => {
+    const body = `{"pad":"${"x".repeat(1024 * 1024 - 10)}"}`;
+    await using agent = await openScriptedAgent(sending(answer(200, body)));
+    const outcome = await runShim({
+      command: "ADD",
+      env: agent.env,
+      started: ({ stdout }) => {
+        stdout?.pause();
+        setTimeout(() => stdout?.resume(), 200);
+      },
+    });
+    expect(outcome.exitCode).toBe(0);
+    expect(outcome.stdout.toString()).toBe(body);
+  });
+
+  it("that comes byte by byte is put together", async () => {
+    await using agent = await openScriptedAgent((connection) => {
+      const bytes = answer(200, RESULT);
+      let next = 0;
+      connection.setNoDelay(true);
+      const timer = setInterval(() => {
+        if (next < bytes.length) connection.write(bytes.subarray(next, ++next));
+        else clearInterval(timer);
+      }, 1);
+    });
+    expect((await runShim({ command: "ADD", env: agent.env })).stdout.toString()).toBe(RESULT);
+  });
+
+  it("does not wait for the connection's end", async () => {
+    await using agent = await openScriptedAgent((connection) => connection.write(answer(200, RESULT)));
+    expect((await runShim({ command: "STATUS", env: agent.env })).elapsedMs).toBeLessThan(1_500);
+  });
+
+  it("that nobody can be told is no success", async () => {
+    await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
+    const env = agent.env;
+    const full = openSync("/dev/full", "w");
+    expect((await runShim({ command: "ADD", env, stdio: ["pipe", full, "pipe"] })).exitCode).toBe(1);
+    const closed = ["sh", "-c", 'exec "$0" >&-'];
+    expect((await runShim({ command: "ADD", env, prefix: closed })).exitCode).toBe(1);
+    agent.script = (connection) => setTimeout(() => connection.end(answer(200, RESULT)), 100);
+    const gone = await runShim({ command: "ADD", env, started: ({ stdout }) => stdout?.destroy() });
+    expect(gone.exitCode).toBe(1); // by EPIPE, not by a signal
+  });
+
+  it("survives being stopped and continued meanwhile", async () => {
+    await using agent = await openScriptedAgent((connection) => {
+      setTimeout(() => connection.end(answer(200, RESULT)), 200);
+    });
+    const outcome = await runShim({
+      command: "ADD",
+      env: agent.env,
+      started: (child) => {
+        setTimeout(() => child.kill("SIGSTOP"), 50);
+        setTimeout(() => child.kill("SIGCONT"), 100);
+      },
+    });
+    expect(outcome.stdout.toString()).toBe(RESULT);
+  });
+});
+
+describe("standard streams that are closed", () => {
+  it("never lets the reply end up in another file", async () => {
+    await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
+    const prefix = ["sh", "-c", 'exec "$0" >&- 2>&-'];
+    const outcome = await runShim({ command: "ADD", env: agent.env, prefix });
+    expect(outcome.exitCode).toBe(1);
+    expect(agent.requests[0]?.toString().endsWith(NET_CONF)).toBe(true);
+  });
+
+  it("takes a closed stdin for an empty one", async () => {
+    const outcome = await runShim({ command: "VERSION", prefix: ["sh", "-c", 'exec "$0" <&-'] });
+    expect(requireCniError(outcome).code).toBe(6);
+  });
+});
+
+describe("waiting for the agent", () => {
+  it.each(["ADD", "CHECK", "GC"])("%s succeeds when the agent appears late", async (command) => {
+    const directory = createDirectory();
+    const env = { BERTH_SOCKET: join(directory, "agent.sock"), BERTH_CONNECT_WAIT: "20" };
+    const pending = runShim({ command, env });
+    await new Promise((later) => setTimeout(later, 300));
+    await using _agent = await openScriptedAgent(sending(answer(200, RESULT)), directory);
+    const outcome = await pending;
+    expect(outcome.stdout.toString()).toBe(RESULT);
+    expect(outcome.elapsedMs).toBeGreaterThan(300);
+  });
+
+  it.each(["ADD", "CHECK", "GC"])("%s ends with code 11 when it does not", async (command) => {
+    const env = { BERTH_SOCKET: "/nonexistent/agent.sock", BERTH_CONNECT_WAIT: "0.25" };
+    const outcome = await runShim({ command, env });
+    expect(requireCniError(outcome)).toMatchObject({
+      cniVersion: "1.0.0",
+      code: 11,
+      msg: `Agent at "/nonexistent/agent.sock" cannot be reached: No such file or directory; try ${command} again later`,
+    });
+    expect(outcome.elapsedMs).toBeGreaterThan(250);
+    expect(outcome.elapsedMs).toBeLessThan(2_000);
+  });
+
+  it("STATUS says code 50 at once", async () => {
+    const outcome = await runShim({ command: "STATUS", env: { BERTH_SOCKET: "/nonexistent/agent.sock" } });
+    expect(requireCniError(outcome).code).toBe(50);
+    expect(outcome.elapsedMs).toBeLessThan(1_500);
+  });
+});
