@@ -10,7 +10,8 @@
 
 /* A cniVersion is a few digits and dots; a longer one is none. */
 #define VERSION_LIMIT 64
-#define REPLY_LIMIT 16384
+/* Three values at TEXT_QUOTE_LIMIT, every byte of them escaped, and the words around. */
+#define REPLY_LIMIT (64 * 1024)
 
 static const char *config;
 static size_t config_length;

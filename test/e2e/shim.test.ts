@@ -151,6 +151,12 @@ describe("environment", () => {
     expect(error).toMatchObject({ code: 4, msg: expect.stringContaining("BERTH_SOCKET") });
   });
 
+  it("prints of a long variable the beginning, as valid JSON even when every byte is escaped", async () => {
+    const env = { ...NOWHERE, BERTH_REQUEST_LIMIT: "\u0001".repeat(5_000) };
+    const { msg } = requireCniError(await runShim({ command: "ADD", env }));
+    expect(msg).toContain(`BERTH_REQUEST_LIMIT is "${"\\x01".repeat(4_096)}..."; want seconds`);
+  });
+
   it("prints any bytes of a variable as valid JSON", async () => {
     const env = { ...NOWHERE, CNI_ARGS: '"\\\u0001\u{1f431}', BERTH_SPOOL: "/" };
     const { stdout } = await runShim({ command: "DEL", env });
