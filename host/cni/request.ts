@@ -3,7 +3,7 @@
  * Called by the agent's dispatcher before anything else; VERSION never comes here, the shim answers it.
  * Effects: none.
  */
-import { describeValue } from "../lib/schema.ts";
+import { describeValue } from "../lib/describe.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import { CniError, ErrorCode } from "./error.ts";
 import {

@@ -3,6 +3,7 @@
  * Called by the network configuration's decoder and by whoever prints a result.
  * Effects: none.
  */
+import { describeValue } from "../lib/describe.ts";
 import { CniError, ErrorCode } from "./error.ts";
 
 /** Oldest first; the shim answers VERSION with the same list. */
@@ -32,6 +33,6 @@ export function decodeCniVersion(value: unknown): CniVersion {
   const origin = version === value ? "" : ', which a missing "cniVersion" stands for,';
   throw new CniError(
     ErrorCode.IncompatibleVersion,
-    `CNI version ${JSON.stringify(version)}${origin} is not supported; supported are ${SUPPORTED_VERSIONS.join(", ")}`,
+    `CNI version ${describeValue(version)}${origin} is not supported; supported are ${SUPPORTED_VERSIONS.join(", ")}`,
   );
 }

@@ -5,9 +5,10 @@
  */
 import type { z } from "zod";
 import { findClosest } from "../lib/closest.ts";
-import { describeValue } from "../lib/schema.ts";
+import { describeValue } from "../lib/describe.ts";
 import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
+import { MAX_ANNOTATION_LENGTH } from "./limits.ts";
 import { decodeNetworkSelections, type NetworkSelection } from "./network-selection.ts";
 
 export const ANNOTATION_PREFIX = "ipam.vendor.io/";
@@ -67,7 +68,10 @@ function refuseUnknown(
 }
 
 function readText(annotations: Annotations, annotation: string): string | undefined {
-  return Object.hasOwn(annotations, annotation) ? annotations[annotation] : undefined;
+  const text = Object.hasOwn(annotations, annotation) ? annotations[annotation] : undefined;
+  if (text === undefined || text.length <= MAX_ANNOTATION_LENGTH) return text;
+  const mismatch = { path: "", got: `${text.length} characters`, wanted: `at most ${MAX_ANNOTATION_LENGTH}` };
+  throw new ConfigError(sourceOf(annotation), [mismatch]);
 }
 
 /** The value of one annotation; undefined when it is not there. */
@@ -86,8 +90,8 @@ export function decodePodAnnotations(annotations: Annotations): PodAnnotations {
   refuseUnknown(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");
   const read = <K extends keyof typeof POD_ANNOTATIONS>(key: K) =>
     readAnnotation(annotations, key, POD_ANNOTATIONS[key]) as PodAnnotation<K> | undefined;
-  const networks = (annotation: string) =>
-    decodeNetworkSelections(readText(annotations, annotation) ?? "", sourceOf(annotation));
+  const networks = (annotation: string, most?: number) =>
+    decodeNetworkSelections(readText(annotations, annotation) ?? "", sourceOf(annotation), most);
   return {
     subnet: read("subnet"),
     subnets: read("subnets"),
@@ -98,7 +102,7 @@ export function decodePodAnnotations(annotations: Annotations): PodAnnotations {
     ippoolIpNumber: read("ippool-ip-number"),
     ippoolReclaim: read("ippool-reclaim"),
     networks: networks("k8s.v1.cni.cncf.io/networks"),
-    defaultNetwork: networks("v1.multus-cni.io/default-network")?.[0],
+    defaultNetwork: networks("v1.multus-cni.io/default-network", 1)?.[0],
   };
 }
 

@@ -9,6 +9,12 @@ export const MAX_NAME_LENGTH = 253;
 /** Longest DNS label (namespace, address space), and longest name or value of a Kubernetes label: characters. */
 export const MAX_LABEL_LENGTH = 63;
 
+/** Longest duration, which is the longest that a timer of Node.js waits: milliseconds. */
+export const MAX_DURATION_MS = 2_147_483_647;
+
+/** Longest annotation that Berth reads: UTF-16 units. A tenant writes it, the whole node's agent reads it. */
+export const MAX_ANNOTATION_LENGTH = 16_384;
+
 /** First of the routing tables that Berth uses inside pods: the reply path's; each NIC's follow. */
 export const POD_TABLES_FIRST = 100;
 

@@ -5,7 +5,7 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { describeValue } from "../lib/schema.ts";
+import { describeValue } from "../lib/describe.ts";
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { namespaceName, objectName } from "./fields/names.ts";
 import { ifName } from "./fields/network.ts";
@@ -29,10 +29,16 @@ function splitShortForm(item: string, source: string): object {
   throw new ConfigError(source, [{ path: "", got: describeValue(item), wanted: "[namespace/]name[@interface]" }]);
 }
 
-/** Reads the comma list or the JSON list; undefined for a blank text. Throws ConfigError. */
-export function decodeNetworkSelections(text: string, source: string): NetworkSelection[] | undefined {
+/** Reads the comma list or the JSON list; undefined for a blank text. Throws ConfigError, for more than `most`, too. */
+export function decodeNetworkSelections(text: string, source: string, most = Infinity): NetworkSelection[] | undefined {
   if (text.trim() === "") return undefined;
-  if (/[[{"]/.test(text)) return decodeJsonConfig(networkSelections, text, source);
-  const items = text.split(",").map((item) => splitShortForm(item, source));
-  return decodeConfig(networkSelections, items, source);
+  const selections = /[[{"]/.test(text)
+    ? decodeJsonConfig(networkSelections, text, source)
+    : decodeConfig(
+        networkSelections,
+        text.split(",").map((item) => splitShortForm(item, source)),
+        source,
+      );
+  if (selections.length <= most) return selections;
+  throw new ConfigError(source, [{ path: "", got: `${selections.length} networks`, wanted: `at most ${most}` }]);
 }

@@ -3,7 +3,7 @@
  * Called for manifests and for `conf.yml`.
  * Effects: none.
  */
-import { parseAllDocuments } from "yaml";
+import { LineCounter, parseAllDocuments } from "yaml";
 import { ConfigError } from "./config-error.ts";
 
 /** One document of a text; `line` is where it begins, from 1. */
@@ -24,10 +24,11 @@ function malformed(source: string, error: unknown): never {
  */
 export function parseYaml(text: string, source: string): YamlDocument[] {
   const parsed: YamlDocument[] = [];
-  for (const document of parseAllDocuments(text, { stringKeys: true })) {
+  const lineCounter = new LineCounter();
+  for (const document of parseAllDocuments(text, { stringKeys: true, lineCounter })) {
     const [fault] = [...document.errors, ...document.warnings];
     if (fault !== undefined) malformed(source, fault);
-    const line = text.slice(0, document.contents?.range?.[0] ?? 0).split("\n").length;
+    const { line } = lineCounter.linePos(document.contents?.range?.[0] ?? 0);
     const value = toValue(document, source);
     if (value !== null) parsed.push({ value, line });
   }

@@ -3,6 +3,7 @@
  * Called where a person wrote the text: annotations and network configurations.
  * Effects: none.
  */
+import { describeValue } from "./describe.ts";
 import { MAX_SHOWN_JSON } from "./limits.ts";
 
 /** `line` and `column` count from 1, in UTF-16 units; `found` and `wanted` are phrases. */
@@ -91,7 +92,7 @@ class Checker {
     if (!token.startsWith('"')) this.fail();
     const key = String(JSON.parse(token));
     const keys = this.open.at(-1)?.keys;
-    if (keys?.has(key)) this.fail(`the key ${token} a second time`, "each key once");
+    if (keys?.has(key)) this.fail(`the key ${describeValue(key)} a second time`, "each key once");
     keys?.add(key);
     this.expected = '":"';
   }
@@ -108,7 +109,7 @@ class Checker {
 
   fail(found?: string, wanted?: string): never {
     const rest = this.text.slice(this.offset, this.offset + MAX_SHOWN_JSON);
-    const shown = rest === "" ? "the end of the text" : JSON.stringify(rest);
+    const shown = rest === "" ? "the end of the text" : describeValue(rest);
     throw new JsonError(this.text, this.offset, found ?? shown, wanted ?? this.expected);
   }
 }

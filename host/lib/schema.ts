@@ -6,7 +6,8 @@
  */
 import { z } from "zod";
 import { findClosest } from "./closest.ts";
-import { MAX_SHOWN_VALUE } from "./limits.ts";
+import { describeValue } from "./describe.ts";
+import { MAX_SHOWN_MISMATCHES } from "./limits.ts";
 
 /** One disagreement: `path` as in `routes[0].gw` ("" is the value itself), `got` and `wanted` as phrases. */
 export interface Mismatch {
@@ -21,19 +22,7 @@ export type Decoded<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly mismatches: Mismatches };
 
-/** A found value as a short phrase: quoted and cut when it is text, by its kind when it is big. */
-export function describeValue(value: unknown): string {
-  if (value === undefined) return "nothing";
-  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
-  if (typeof value === "object" && value !== null) return "an object";
-  if (typeof value !== "string") return String(value);
-  const cut = value.length > MAX_SHOWN_VALUE ? `${value.slice(0, MAX_SHOWN_VALUE)}…` : value;
-  return JSON.stringify(cut).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
-    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
-  });
-}
-
-const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_-]{0,62}$/;
 
 /** Formats a path: `spec.routes[0].gw`, `metadata.labels["a.b/c"]`. */
 export function formatPath(path: readonly PropertyKey[]): string {
@@ -100,14 +89,14 @@ function unknownKey(path: readonly PropertyKey[], key: string, known: readonly s
 function mismatchesOf(issue: z.core.$ZodIssue, root: unknown): Mismatch[] {
   if (issue.code === "unrecognized_keys") {
     const known = issue.message.split(KEY_SEPARATOR);
-    return issue.keys.map((key) => unknownKey(issue.path, key, known));
+    return issue.keys.slice(0, MAX_SHOWN_MISMATCHES + 1).map((key) => unknownKey(issue.path, key, known));
   }
   const got = issue.code === "custom" && issue.params?.got;
   const value = () => describeValue(valueAt(root, issue.path));
   return [{ path: formatPath(issue.path), got: typeof got === "string" ? got : value(), wanted: issue.message }];
 }
 
-/** The checked value, or everything that is wrong with it in the order of the schema. */
+/** The checked value, or what is wrong with it in the order of the schema; of many unknown keys the first ones. */
 export function decode<S extends z.ZodType>(schema: S, value: unknown): Decoded<z.output<S>> {
   const result = schema.safeParse(value, { error: messageOf });
   if (result.success) return { ok: true, value: result.data };
@@ -118,11 +107,10 @@ export function decode<S extends z.ZodType>(schema: S, value: unknown): Decoded<
 
 /** Formats mismatches as one sentence without its end: `field "a.b": found 3, want text; …`. */
 export function formatMismatches(mismatches: Mismatches): string {
-  return mismatches
-    .map(
-      ({ path, got, wanted }) => `${path === "" ? "" : `field ${JSON.stringify(path)}: `}found ${got}, want ${wanted}`,
-    )
-    .join("; ");
+  const shown = mismatches.slice(0, MAX_SHOWN_MISMATCHES).map(({ path, got, wanted }) => {
+    return `${path === "" ? "" : `field ${JSON.stringify(path)}: `}found ${got}, want ${wanted}`;
+  });
+  return [...shown, ...(shown.length < mismatches.length ? ["and more"] : [])].join("; ");
 }
 
 /** Text that `parse` understands; `wanted` says what that is. */

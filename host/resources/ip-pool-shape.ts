@@ -9,7 +9,7 @@ import { type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
-/** Both lists are sorted and disjoint; what is masked shares an address with the subnet, not necessarily with `ranges`. */
+/** Both lists are sorted and disjoint and lie inside the subnet; what is masked need not lie inside `ranges`. */
 export interface PoolShape {
   readonly ranges: readonly Range[];
   readonly masked: readonly Range[];
@@ -41,7 +41,11 @@ export function poolShape({ spec }: IpPool, reserved: readonly ReservedIp[]): Po
   const single = [...edgesOf(spec.subnet), ...(spec.gateway === undefined ? [] : [spec.gateway])];
   const reservedHere = reserved
     .filter((other) => other.spec.addressSpace === spec.addressSpace)
-    .flatMap((other) => other.spec.ranges.filter((range) => rangesOverlap(range, whole)));
+    .flatMap((other) => other.spec.ranges.filter((range) => rangesOverlap(range, whole)))
+    .map(({ first, last }) => ({
+      first: compareIp(first, whole.first) < 0 ? whole.first : first,
+      last: compareIp(last, whole.last) > 0 ? whole.last : last,
+    }));
   return {
     ranges: joinRanges(spec.ranges),
     masked: joinRanges([...single.map((ip) => ({ first: ip, last: ip })), ...spec.excluded, ...reservedHere]),

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { parseYaml } from "../config/yaml.ts";
 import { findClosest } from "../lib/closest.ts";
-import { describeValue } from "../lib/schema.ts";
+import { describeValue } from "../lib/describe.ts";
 import { type Coordinator, decodeCoordinator } from "./coordinator.ts";
 import { decodeIpPool, type IpPool } from "./ip-pool.ts";
 import { API_VERSION } from "./metadata.ts";

@@ -4,6 +4,7 @@
  * Effects: none.
  */
 import { parsedText } from "../../lib/schema.ts";
+import { MAX_DURATION_MS } from "../limits.ts";
 
 /** What {@link parseDuration} accepts, for error texts. */
 export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m"';
@@ -12,12 +13,12 @@ export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m"';
 const DURATION = /^(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?$/;
 const UNIT_MS = [3_600_000, 60_000, 1_000, 1];
 
-/** The milliseconds that the text stands for. Undefined when it is no duration or no safe integer. */
+/** The milliseconds that the text stands for. Undefined when it is no duration or longer than a timer can wait. */
 export function parseDuration(text: string): number | undefined {
   const match = DURATION.exec(text);
   if (match === null || text === "") return undefined;
   const ms = UNIT_MS.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit, 0);
-  return Number.isSafeInteger(ms) ? ms : undefined;
+  return ms <= MAX_DURATION_MS ? ms : undefined;
 }
 
 /** The shortest text with the same meaning: `90000` is `1m30s`. */

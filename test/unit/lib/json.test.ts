@@ -42,7 +42,7 @@ describe("parseJson names the place of a fault", () => {
     ['{"a":1,"\\u0061":2}', 'line 1, column 8: found the key "\\u0061" a second time, want each key once'],
     ['"\\x"', 'line 1, column 1: found "\\"\\\\x\\"", want a value'],
     ['"a\nb"', 'line 1, column 1: found "\\"a\\nb\\"", want a value'],
-    ["\ufeff{}", 'line 1, column 1: found "\ufeff{}", want a value'],
+    ["\ufeff{}", 'line 1, column 1: found "\\u{feff}{}", want a value'],
     ["[".repeat(100_000), 'line 1, column 100001: found the end of the text, want a value or "]"'],
   ];
   it.each(rows)("%s", (text, message) => {

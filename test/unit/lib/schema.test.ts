@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { describeValue } from "../../../host/lib/describe.ts";
 import {
   decode,
-  describeValue,
   formatMismatches,
   formatPath,
+  openObject,
   parsedText,
   textMap,
   wholeNumber,
@@ -83,4 +84,37 @@ it.each([
   [["labels", "a.b/c"], 'labels["a.b/c"]'],
 ])("formatPath of %j", (path, expected) => {
   expect(formatPath(path)).toBe(expected);
+});
+
+describe("an error stays short", () => {
+  const message = (value: unknown) => {
+    const decoded = decode(z.strictObject({ list: z.array(z.string()).optional() }), value);
+    return decoded.ok ? "accepted" : formatMismatches(decoded.mismatches);
+  };
+
+  it("whatever is wrong how often", () => {
+    expect(message({ list: new Array(10_000).fill(1) })).toMatch(
+      /^(?:field "list\[\d\]": found 1, want text; ){8}and more$/,
+    );
+    expect(message({ list: new Array(8).fill(1) })).not.toContain("more");
+  });
+
+  it("whatever keys are unknown", () => {
+    const keys = Array.from({ length: 10_000 }, (_, i) => [`${"k".repeat(1_000)}${i}`, 1]);
+    expect(message(Object.fromEntries(keys)).length).toBeLessThan(2_000);
+    expect(message(Object.fromEntries(keys))).toMatch(/; and more$/);
+  });
+});
+
+describe("openObject", () => {
+  const metadata = openObject({ name: z.string(), labels: textMap().optional() });
+  it("reads its keys and drops others", () => {
+    expect(decode(metadata, { name: "a", uid: 3, managedFields: [] })).toEqual({ ok: true, value: { name: "a" } });
+  });
+  it("refuses a slip of a key that it reads", () => {
+    const decoded = decode(metadata, { name: "a", lable: {} });
+    expect(decoded.ok ? "accepted" : formatMismatches(decoded.mismatches)).toBe(
+      'field "lable": found an unknown key, want the key "labels"',
+    );
+  });
 });

@@ -72,11 +72,11 @@ const rows: [title: string, spec: object, reserved: object[], ranges: string[], 
     ["10.0.0.0", "10.0.0.9", "10.0.0.255"],
   ],
   [
-    "a reserved range may begin and end outside",
+    "a reserved range is masked as far as the subnet goes",
     { subnet: "10.0.1.0/24" },
     [{ ips: ["10.0.0.0-10.0.9.255"] }],
     ["10.0.1.0-10.0.1.255"],
-    ["10.0.0.0-10.0.9.255"],
+    ["10.0.1.0-10.0.1.255"],
   ],
 ];
 

@@ -216,6 +216,20 @@ describe("decodeManifests refuses", () => {
   });
 });
 
+it("no key that the API server knows is taken for a slip", () => {
+  const metadata =
+    "generateName selfLink resourceVersion generation creationTimestamp deletionGracePeriodSeconds finalizers managedFields clusterName";
+  const spec =
+    "volumes initContainers containers ephemeralContainers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds " +
+    "dnsPolicy nodeSelector serviceAccountName serviceAccount automountServiceAccountToken hostPID hostIPC shareProcessNamespace " +
+    "securityContext imagePullSecrets hostname subdomain affinity schedulerName tolerations hostAliases priorityClassName priority " +
+    "dnsConfig readinessGates runtimeClassName enableServiceLinks preemptionPolicy overhead topologySpreadConstraints " +
+    "setHostnameAsFQDN os hostUsers schedulingGates resourceClaims resources hostnameOverride";
+  const all = (keys: string) => Object.fromEntries(keys.split(" ").map((key) => [key, {}]));
+  const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "p", ...all(metadata) }, spec: all(spec), status: {} };
+  expect(decodeResource(pod, "watch")).toMatchObject({ kind: "Pod", name: "p" });
+});
+
 it("decodeResource serves one object of a watch", () => {
   const value = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop", annotations: { a: "b" } } };
   expect(decodeResource(value, "watch")).toEqual({

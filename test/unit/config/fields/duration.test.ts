@@ -26,6 +26,10 @@ it.each([
   ["9".repeat(30), undefined],
   [`${"9".repeat(30)}h`, undefined],
   ["1e3s", undefined],
+  ["2147483647ms", 2_147_483_647],
+  ["2147483648ms", undefined],
+  ["596h", 2_145_600_000],
+  ["597h", undefined],
 ])("the duration %j is %s ms", (text, expected) => {
   expect(parseDuration(text)).toBe(expected);
 });

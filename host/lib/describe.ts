@@ -1,0 +1,18 @@
+/**
+ * Found values as phrases of error texts: short, on one line, without invisible characters.
+ * Called wherever an error says what was found.
+ * Effects: none.
+ */
+import { MAX_SHOWN_VALUE } from "./limits.ts";
+
+/** A found value as a short phrase: quoted and cut when it is text, by its kind when it is big. */
+export function describeValue(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
+  if (typeof value === "object" && value !== null) return "an object";
+  if (typeof value !== "string") return String(value);
+  const cut = value.length > MAX_SHOWN_VALUE ? `${value.slice(0, MAX_SHOWN_VALUE)}…` : value;
+  return JSON.stringify(cut).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  });
+}
