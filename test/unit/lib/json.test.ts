@@ -39,7 +39,7 @@ describe("parseJson names the place of a fault", () => {
     ['{\n  "a": b\n}', 'line 2, column 8: found "b\\n}", want a value'],
     ["{}{}", 'line 1, column 3: found "{}", want the end'],
     ['{"a":1,"a":2}', 'line 1, column 8: found the key "a" a second time, want each key once'],
-    ['{"a":1,"\\u0061":2}', 'line 1, column 8: found the key "\\u0061" a second time, want each key once'],
+    ['{"a":1,"\\u0061":2}', 'line 1, column 8: found the key "a" a second time, want each key once'],
     ['"\\x"', 'line 1, column 1: found "\\"\\\\x\\"", want a value'],
     ['"a\nb"', 'line 1, column 1: found "\\"a\\nb\\"", want a value'],
     ["\ufeff{}", 'line 1, column 1: found "\\u{feff}{}", want a value'],
