@@ -114,16 +114,21 @@ function requireParsed<T>(headers: Headers, variable: string, parse: (text: stri
   return value ?? refuse(`Environment variable ${variable}: found ${describeValue(text)}, want ${form}`);
 }
 
-/** Decodes `K=V;K=V`; a value may contain `=`. The same key with two values is a fault. */
-function decodeArgs(text: string | undefined): ReadonlyMap<string, string> {
+/**
+ * Decodes `K=V;K=V`; a value may contain `=`. A malformed piece and a second value for a key are refused, or left out
+ * where `forDelete` says so: what an ADD refused for them must still be deletable.
+ */
+function decodeArgs(text: string | undefined, forDelete: boolean): ReadonlyMap<string, string> {
   const args = new Map<string, string>();
   for (const piece of text?.split(";") ?? []) {
     const equals = piece.indexOf("=");
-    if (equals < 1) refuse(`Environment variable CNI_ARGS: found the piece ${describeValue(piece)}, want KEY=VALUE`);
-    const key = piece.slice(0, equals);
-    const value = piece.slice(equals + 1);
-    if ((args.get(key) ?? value) !== value) refuse(`Environment variable CNI_ARGS: found two values for ${key}`);
-    args.set(key, value);
+    const [key, value] = [piece.slice(0, Math.max(equals, 0)), piece.slice(equals + 1)];
+    const isRepeated = (args.get(key) ?? value) !== value;
+    if (key !== "" && !isRepeated) args.set(key, value);
+    else if (!forDelete) {
+      const wanted = isRepeated ? `one value for ${describeValue(key)}` : "KEY=VALUE";
+      refuse(`Environment variable CNI_ARGS: found the piece ${describeValue(piece)}, want ${wanted}`);
+    }
   }
   return args;
 }
@@ -145,7 +150,7 @@ export function decodeRequest(plugin: string, headers: Headers, body: Buffer | s
   }
   const command = readCommand(headers);
   requireVariables(headers, command);
-  const args = decodeArgs(readVariable(headers, "CNI_ARGS"));
+  const args = decodeArgs(readVariable(headers, "CNI_ARGS"), command === "DEL");
   const path = readVariable(headers, "CNI_PATH") ?? "";
   if (command === "GC" || command === "STATUS") {
     return { plugin, command, args, path, netConf: decodeNetConf(String(body)) };

@@ -137,7 +137,9 @@ export function settingsOf(keys: z.output<typeof coordinatorKeys>, context: z.Re
   };
 }
 
+const coordinatorEntry = coordinatorKeys.transform(settingsOf);
+
 /** Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError. */
 export function decodeCoordinatorConf(value: unknown, source: string): CoordinatorSettings {
-  return decodeConfig(coordinatorKeys.transform(settingsOf), value, source);
+  return decodeConfig(coordinatorEntry, value, source);
 }

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import { refuseRepeated } from "../config/fields/lists.ts";
 import { isDnsLabel } from "../config/fields/names.ts";
-import { address, prefix, route } from "../config/fields/network.ts";
+import { address, exactPrefix, route } from "../config/fields/network.ts";
 import { MAX_LABEL_LENGTH } from "../config/limits.ts";
 import { parsedText } from "../lib/schema.ts";
 import { compareIp, type Family, type Ip, parseIp } from "../net/ip.ts";
@@ -62,7 +62,7 @@ export const addressSpace = parsedText(
 
 export const addressKeys = {
   ipVersion: ipVersion.optional().meta({ description: "Family; derived from `subnet`, with which it must agree." }),
-  subnet: prefix.meta({ description: "Network in canonical CIDR form; immutable." }),
+  subnet: exactPrefix.meta({ description: "Network in canonical CIDR form; immutable." }),
   ips: ranges.optional().meta({
     description: "Addresses `a` and ranges `a-b` inside the subnet. Absent: the whole subnet. Empty: nothing.",
   }),

@@ -4,9 +4,10 @@
  * Effects: none.
  */
 import { z } from "zod";
+import { parseNetworkName } from "../cni/names.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import { duration } from "../config/fields/duration.ts";
-import { isDnsLabel, isDnsSubdomain, namespaceName, objectName } from "../config/fields/names.ts";
+import { isDnsLabel, namespaceName, objectName } from "../config/fields/names.ts";
 import { type LabelSelector, type Labels, labelSelector } from "../config/label-selector.ts";
 import { parsedText } from "../lib/schema.ts";
 import { type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./address-spec.ts";
@@ -42,10 +43,11 @@ export interface IpPool {
   readonly spec: IpPoolSpec;
 }
 
+/** A network definition, or a CNI configuration, whose names know more letters. */
 function parseNetworkReference(text: string): string | undefined {
   const slash = text.indexOf("/");
   const namespaceHolds = slash < 0 || isDnsLabel(text.slice(0, slash));
-  return namespaceHolds && isDnsSubdomain(text.slice(slash + 1)) ? text : undefined;
+  return namespaceHolds && parseNetworkName(text.slice(slash + 1)) !== undefined ? text : undefined;
 }
 
 const networkReference = parsedText(parseNetworkReference, "the name of a network, or namespace/name");

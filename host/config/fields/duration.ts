@@ -7,7 +7,7 @@ import { parsedText } from "../../lib/schema.ts";
 import { MAX_DURATION_MS } from "../limits.ts";
 
 /** What {@link parseDuration} accepts, for error texts. */
-export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m"';
+export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m", at most 24 days';
 
 /** Units from long to short; each at most once and in this order. */
 const DURATION = /^(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?$/;

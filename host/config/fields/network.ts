@@ -13,8 +13,8 @@ export const address = parsedText(parseIp, "an IPv4 or IPv6 address").meta({ tit
 
 export const ifName = parsedText(parseIfName, IF_NAME_FORM).meta({ title: "interface name" });
 
-/** Text of a prefix without host bits; the error says the canonical form. */
-function canonical(parse: (text: string) => Prefix | undefined, wanted: string) {
+/** Text of a prefix without host bits, which is the canonical text itself when `exact`; the error says that. */
+function canonical(parse: (text: string) => Prefix | undefined, wanted: string, exact = false) {
   return z.string({ error: wanted }).transform((text, context): Prefix => {
     const prefix = parse(text);
     if (prefix === undefined) {
@@ -22,19 +22,25 @@ function canonical(parse: (text: string) => Prefix | undefined, wanted: string) 
       return z.NEVER;
     }
     const masked = formatPrefix(maskPrefix(prefix));
-    if (formatPrefix(prefix) !== masked) context.addIssue({ code: "custom", message: `"${masked}" (no host bits)` });
+    if ((exact ? text : formatPrefix(prefix)) !== masked) {
+      context.addIssue({ code: "custom", message: `its canonical form "${masked}"` });
+    }
     return prefix;
   });
 }
 
+const PREFIX_FORM = 'a network in CIDR form, such as "10.6.0.0/16"';
+
 /** `10.6.0.0/16`, `fd00::/64`. */
-export const prefix = canonical(parsePrefix, 'a network in CIDR form, such as "10.6.0.0/16"').meta({ title: "CIDR" });
+export const prefix = canonical(parsePrefix, PREFIX_FORM).meta({ title: "CIDR" });
+
+/** A prefix whose text is compared with others and so has one form only. */
+export const exactPrefix = canonical(parsePrefix, PREFIX_FORM, true).meta({ title: "CIDR" });
 
 /** A prefix; a bare address is one of full length. */
-export const prefixOrIp = canonical(
-  parsePrefixOrIp,
-  'a network in CIDR form, such as "10.6.0.0/16", or an address',
-).meta({ title: "CIDR or address" });
+export const prefixOrIp = canonical(parsePrefixOrIp, `${PREFIX_FORM}, or an address`).meta({
+  title: "CIDR or address",
+});
 
 /** A route through a gateway of its own family. */
 export const route = z

@@ -46,6 +46,14 @@ describe("decodeRequest accepts", () => {
     expect(request).toMatchObject({ plugin: "ifacer", command, path: "/bin", args: new Map() });
   });
 
+  it("DEL with CNI_ARGS that an ADD is refused for", () => {
+    const request = decodeWith({ "cni-command": "DEL", "cni-args": "A=1;B;=2;;A=3;C=4" });
+    expect([...request.args]).toEqual([
+      ["A", "1"],
+      ["C", "4"],
+    ]);
+  });
+
   it("the same key twice in CNI_ARGS when the values agree", () => {
     expect(decodeWith({ "cni-args": "A=1;A=1" }).args).toEqual(new Map([["A", "1"]]));
   });
@@ -87,7 +95,11 @@ describe("decodeRequest refuses with code 4", () => {
     ["an argument without =", { "cni-args": "A=1;B" }, 'CNI_ARGS: found the piece "B", want KEY=VALUE'],
     ["an argument without a key", { "cni-args": "=1" }, 'CNI_ARGS: found the piece "=1", want KEY=VALUE'],
     ["an empty argument", { "cni-args": "A=1;" }, 'CNI_ARGS: found the piece "", want KEY=VALUE'],
-    ["an argument with two values", { "cni-args": "IP=10.0.0.1;IP=10.0.0.2" }, "CNI_ARGS: found two values for IP"],
+    [
+      "an argument with two values",
+      { "cni-args": "IP=10.0.0.1;IP=10.0.0.2" },
+      'CNI_ARGS: found the piece "IP=10.0.0.2", want one value for "IP"',
+    ],
   ];
   it.each(rows)("%s", (_title, headers, message) => {
     expect(() => decodeWith(headers)).toThrow(

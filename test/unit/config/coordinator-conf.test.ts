@@ -131,7 +131,7 @@ describe("decodeCoordinatorConf refuses", () => {
     [{ podMACPrefix: "0a-1b" }, MAC],
     [{ podMACPrefix: "zz:00" }, MAC],
     [{ hijackCIDR: "10.0.0.0/8" }, 'field "hijackCIDR": found "10.0.0.0/8", want a list'],
-    [{ hijackCIDR: ["10.0.0.1/8"] }, 'field "hijackCIDR[0]": found "10.0.0.1/8", want "10.0.0.0/8" (no host bits)'],
+    [{ hijackCIDR: ["10.0.0.1/8"] }, 'field "hijackCIDR[0]": found "10.0.0.1/8", want its canonical form "10.0.0.0/8"'],
     [{ hijackCIDR: ["10.0.0.0/33"] }, 'found "10.0.0.0/33", want a network in CIDR form'],
     [{ serviceCIDR: [""] }, 'field "serviceCIDR[0]": found ""'],
     [{ hostRuleTable: 0 }, 'field "hostRuleTable": found 0, want a whole number from 1 to 4294967295'],
