@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { JsonError, parseJson } from "../lib/json.ts";
-import { decode, formatMismatches, parsedText, textMap } from "../lib/schema.ts";
+import { decode, formatMismatches, orAbsent, parsedText, textMap } from "../lib/schema.ts";
 import { type Ip, parseIp } from "../net/ip.ts";
 import { type Mac, parseMac } from "../net/mac.ts";
 import { parsePrefix } from "../net/prefix.ts";
@@ -64,13 +64,9 @@ export function parseAskedIp(text: string): AskedIp | undefined {
   return ip === undefined ? parsePrefix(text) : { ip };
 }
 
-function optional<S extends z.ZodType>(schema: S) {
-  return schema.nullish().transform((value) => value ?? undefined);
-}
+const askedIps = orAbsent(z.array(parsedText(parseAskedIp, ASKED_IP_FORM)));
 
-const askedIps = optional(z.array(parsedText(parseAskedIp, ASKED_IP_FORM)));
-
-const attachments = optional(
+const attachments = orAbsent(
   z.array(
     z
       .object({
@@ -91,14 +87,14 @@ const headSchema = z.object({
 
 /** What the runtime adds for ADD; {@link decodeNetConf} says why a DEL may do without. */
 const callSchema = z.object({
-  runtimeConfig: optional(
+  runtimeConfig: orAbsent(
     z.object({
       ips: askedIps,
-      mac: optional(parsedText(parseMac, "a MAC address of six octets")),
-      "io.kubernetes.cri.pod-annotations": optional(textMap()),
+      mac: orAbsent(parsedText(parseMac, "a MAC address of six octets")),
+      "io.kubernetes.cri.pod-annotations": orAbsent(textMap()),
     }),
   ),
-  args: optional(z.object({ cni: optional(z.object({ ips: askedIps })) })),
+  args: orAbsent(z.object({ cni: orAbsent(z.object({ ips: askedIps })) })),
 });
 
 function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {

@@ -5,7 +5,7 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { decode, formatMismatches, parsedText, wholeNumber } from "../lib/schema.ts";
+import { decode, formatMismatches, orAbsent, parsedText, wholeNumber } from "../lib/schema.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix, parsePrefix } from "../net/prefix.ts";
 import { CniError, ErrorCode } from "./error.ts";
@@ -75,10 +75,6 @@ function optionalText<T>(parse: (text: string) => T | undefined, wanted: string)
     });
 }
 
-function optional<S extends z.ZodType>(schema: S) {
-  return schema.nullish().transform((value) => value ?? undefined);
-}
-
 function list<S extends z.ZodType>(entry: S) {
   return z
     .array(entry)
@@ -89,7 +85,7 @@ function list<S extends z.ZodType>(entry: S) {
 const prefix = parsedText(parsePrefix, "an address with its length, as 10.0.0.2/24");
 const optionalIp = optionalText(parseIp, "an address");
 const anyText = optionalText((text) => text, "text");
-const number = optional(wholeNumber(0));
+const number = orAbsent(wholeNumber(0));
 
 const interfaceSchema = z
   .object({ name: z.string(), mac: anyText, sandbox: anyText, mtu: number, socketPath: anyText, pciID: anyText })
@@ -114,14 +110,14 @@ const routeSchema = z.object({
   scope: number,
 });
 
-const texts = optional(z.array(z.string()));
+const texts = orAbsent(z.array(z.string()));
 const dnsSchema = z.object({ nameservers: texts, domain: anyText, search: texts, options: texts });
 
 const resultSchema = z.object({
   interfaces: list(interfaceSchema),
   ips: list(ipSchema),
   routes: list(routeSchema),
-  dns: optional(dnsSchema),
+  dns: orAbsent(dnsSchema),
 });
 
 /**

@@ -123,6 +123,11 @@ export function parsedText<T>(parse: (text: string) => T | undefined, wanted: st
   });
 }
 
+/** A value that may be absent; null, which Go writes for that, is the same. */
+export function orAbsent<S extends z.ZodType>(schema: S) {
+  return schema.nullish().transform((value) => value ?? undefined);
+}
+
 /** An object of texts under free keys; unlike `z.record` it refuses the key `__proto__` instead of dropping it. */
 export function textMap() {
   return z
