@@ -4,38 +4,8 @@
  * Effects: none outside the instance.
  */
 import { CoreError } from "./core-error.ts";
+import { ABI_VERSION, type CoreExports, Status } from "./core-exports.ts";
 
-/** The raw ABI, as assembly/abi.json describes it. All parameters and results are i32; results < 0 are status codes. */
-export interface CoreExports {
-  readonly memory: WebAssembly.Memory;
-  abi_version(): number;
-  exchange(bytes: number): number;
-  exchange_size(): number;
-  drop(handle: number): number;
-  set_create(family: number, count: number): number;
-  set_union(a: number, b: number): number;
-  set_intersect(a: number, b: number): number;
-  set_subtract(a: number, b: number): number;
-  set_overlaps(a: number, b: number): number;
-  set_contains(handle: number): number;
-  set_count(handle: number): number;
-  set_size(handle: number): number;
-  set_ranges(handle: number): number;
-  set_prefixes(handle: number): number;
-  pool_create(ranges: number, masks: number): number;
-  pool_edit(pool: number, ranges: number, masks: number): number;
-  pool_contains(pool: number): number;
-  pool_test(pool: number): number;
-  pool_claim(pool: number): number;
-  pool_release(pool: number): number;
-  pool_claim_many(pool: number, count: number): number;
-  pool_find(pool: number, start: number): number;
-  pool_address(pool: number, ordinal: number): number;
-  pool_counts(pool: number): number;
-}
-
-/** The major version of the ABI that this code speaks. */
-const ABI_MAJOR = 1;
 const FIRST_EXCHANGE_BYTES = 4096;
 
 export class CoreModule {
@@ -53,7 +23,9 @@ export class CoreModule {
     const bytes = wasm instanceof Uint8Array ? new Uint8Array(wasm) : wasm;
     const exports = new WebAssembly.Instance(new WebAssembly.Module(bytes), {}).exports as unknown as CoreExports;
     const major = exports.abi_version() >>> 16;
-    if (major !== ABI_MAJOR) throw new CoreError("abi_version", -4, `major ${major}, wanted ${ABI_MAJOR}`);
+    if (major !== ABI_VERSION.major) {
+      throw new CoreError("abi_version", Status.BAD_ARGUMENT, `major ${major}, wanted ${ABI_VERSION.major}`);
+    }
     return new CoreModule(exports);
   }
 

@@ -6,6 +6,7 @@
 import type { Family, Ip } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 import { CoreError } from "./core-error.ts";
+import { Status } from "./core-exports.ts";
 import { readIp, readSize, widthOf, writeIp } from "./ip-codec.ts";
 import { CoreModule } from "./module.ts";
 import { createSetHandle, RangeSet } from "./range-set.ts";
@@ -31,9 +32,6 @@ export interface PoolCounts {
   /** Ordinals in the bitmap, at most 2^24; addresses beyond can be claimed but are not found. */
   readonly window: number;
 }
-
-const OUTSIDE = -8;
-const NONE = -9;
 
 export class PoolSpace {
   readonly #core: CoreModule;
@@ -108,7 +106,7 @@ export class Pool implements Disposable {
   /** The first free address at or after ordinal `seed` modulo the window, wrapping once. `seed` is any u32. */
   findFree(seed: number): Ip | undefined {
     const ordinal = this.#core.exports.pool_find(this.#handle, seed);
-    if (ordinal === NONE) return undefined;
+    if (ordinal === Status.NONE) return undefined;
     this.#core.check("pool_find", ordinal);
     this.#core.check("pool_address", this.#core.exports.pool_address(this.#handle, ordinal));
     return readIp(this.#core.reserve(16), 0, this.#family);
@@ -123,21 +121,25 @@ export class Pool implements Disposable {
   claim(ip: Ip): "claimed" | "taken" | "outside" {
     if (!this.#pass(ip)) return "outside";
     const result = this.#mark("pool_claim", this.#core.exports.pool_claim(this.#handle));
-    return result === OUTSIDE ? "outside" : result === 1 ? "claimed" : "taken";
+    return result === Status.OUTSIDE ? "outside" : result === 1 ? "claimed" : "taken";
   }
 
   /** Marks an address not used. */
   release(ip: Ip): "released" | "free" | "outside" {
     if (!this.#pass(ip)) return "outside";
     const result = this.#mark("pool_release", this.#core.exports.pool_release(this.#handle));
-    return result === OUTSIDE ? "outside" : result === 1 ? "released" : "free";
+    return result === Status.OUTSIDE ? "outside" : result === 1 ? "released" : "free";
   }
 
   /** Marks addresses used, given as 4 or 16 big-endian bytes each; ignores those outside. How many are newly marked. */
   claimMany(packed: Uint8Array): number {
     const width = widthOf(this.#family);
     if (packed.length % width !== 0) {
-      throw new CoreError("pool_claim_many", -4, `${packed.length} bytes, wanted a multiple of ${width}`);
+      throw new CoreError(
+        "pool_claim_many",
+        Status.BAD_ARGUMENT,
+        `${packed.length} bytes, wanted a multiple of ${width}`,
+      );
     }
     this.#core.write(packed);
     return this.#core.check("pool_claim_many", this.#core.exports.pool_claim_many(this.#handle, packed.length / width));
@@ -156,7 +158,7 @@ export class Pool implements Disposable {
   edit(shape: PoolShape): void {
     const family = familyOfShape(shape, this.#family);
     if (family !== this.#family && this.counts().window > 0) {
-      throw new CoreError("pool_edit", -2, `a shape of IPv${family} for a pool of IPv${this.#family}`);
+      throw new CoreError("pool_edit", Status.BAD_FAMILY, `a shape of IPv${family} for a pool of IPv${this.#family}`);
     }
     if (family === this.#family) {
       const status = withSets(this.#core, shape, family, (r, m) => this.#core.exports.pool_edit(this.#handle, r, m));
@@ -187,6 +189,6 @@ export class Pool implements Disposable {
 
   /** A result in which "outside" is no failure. */
   #mark(operation: string, result: number): number {
-    return result === OUTSIDE ? result : this.#core.check(operation, result);
+    return result === Status.OUTSIDE ? result : this.#core.check(operation, result);
   }
 }

@@ -8,6 +8,7 @@ import type { Family, Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
 import type { Range } from "../net/range.ts";
 import { CoreError } from "./core-error.ts";
+import { Status } from "./core-exports.ts";
 import { readPrefixes, readRanges, readSize, widthOf, writeIp, writeRanges } from "./ip-codec.ts";
 import type { CoreModule } from "./module.ts";
 
@@ -15,7 +16,11 @@ import type { CoreModule } from "./module.ts";
 export function createSetHandle(core: CoreModule, family: Family, ranges: readonly Range[]): number {
   for (const range of ranges) {
     if (range.first.family !== family || range.last.family !== family) {
-      throw new CoreError("set_create", -2, `a range of IPv${range.first.family} in a set of IPv${family}`);
+      throw new CoreError(
+        "set_create",
+        Status.BAD_FAMILY,
+        `a range of IPv${range.first.family} in a set of IPv${family}`,
+      );
     }
   }
   writeRanges(core.reserve(ranges.length * 2 * widthOf(family)), family, ranges);

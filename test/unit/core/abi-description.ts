@@ -1,0 +1,30 @@
+/**
+ * assembly/abi.json as a value, for the tests that hold the source, the artefact and the pages to it.
+ * Effects: reads assembly/abi.json.
+ */
+import { readFileSync } from "node:fs";
+
+export interface AbiExport {
+  readonly name: string;
+  readonly doc: string;
+  readonly params: readonly { readonly name: string; readonly is: string }[];
+  /** What stands in the exchange buffer before the call. */
+  readonly input?: string;
+  /** What stands there after it. */
+  readonly output?: string;
+  readonly result: string;
+  readonly statuses: readonly string[];
+}
+
+export interface AbiDescription {
+  readonly name: string;
+  readonly version: { readonly major: number; readonly minor: number };
+  readonly conventions: Readonly<Record<string, string>>;
+  readonly statuses: readonly { readonly name: string; readonly code: number; readonly doc: string }[];
+  readonly ceilings: readonly { readonly name: string; readonly value: number; readonly doc: string }[];
+  readonly policies: readonly { readonly name: string; readonly value: number; readonly doc: string }[];
+  readonly counts: readonly { readonly name: string; readonly at: number; readonly as: string; readonly doc: string }[];
+  readonly exports: readonly AbiExport[];
+}
+
+export const ABI = JSON.parse(readFileSync("assembly/abi.json", "utf8")) as AbiDescription;

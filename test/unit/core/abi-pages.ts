@@ -1,0 +1,168 @@
+/**
+ * What is written from assembly/abi.json: the raw declarations of the host's door, and the page for embedders.
+ * Effects: none.
+ */
+import type { AbiDescription, AbiExport } from "./abi-description.ts";
+
+/** host/core/core-exports.ts */
+export function renderDeclarations(abi: AbiDescription): string {
+  const methods = abi.exports.map(({ name, doc, params }) => {
+    const list = params.map((param) => `${param.name}: number`).join(", ");
+    return `  /** ${doc} */\n  ${name}(${list}): number;`;
+  });
+  const statuses = abi.statuses.map(({ name, code, doc }) => `  /** ${doc} */\n  ${name}: ${code},`);
+  const policies = abi.policies.map(({ name, value, doc }) => `  /** ${doc} */\n  ${name}: ${value},`);
+  return `/**
+ * The raw exports of the core. Written from assembly/abi.json by the unit tests (UPDATE_VECTORS=1), never by hand.
+ * Used by host/core only; docs/wasm-abi.md has inputs, outputs and statuses.
+ * Effects: none.
+ */
+
+/** All parameters and results are i32; a result below 0 is a status. */
+export interface CoreExports {
+  readonly memory: WebAssembly.Memory;
+${methods.join("\n")}
+}
+
+/** Major and minor version of the ABI that this file describes. */
+export const ABI_VERSION = { major: ${abi.version.major}, minor: ${abi.version.minor} };
+
+export const Status = {
+${statuses.join("\n")}
+} as const;
+
+export const Policy = {
+${policies.join("\n")}
+} as const;
+`;
+}
+
+const MEMORY_PICTURE = `\`\`\`
+       0 ┌───────────────────────────────────────────────┐
+         │ header, 64 bytes, all u32 unless stated       │
+         │   0 heap used      4 handle table   8 slots   │
+         │  12 freed slot    16 exchange      20 length  │
+         │  24 live objects  28 slots ever used          │
+         │  32 two u64 registers for 128-bit results     │
+         │  48 snapshot reader: place, end               │
+      64 ├───────────────────────────────────────────────┤
+         │ free lists: one per block size                │
+     256 ├───────────────────────────────────────────────┤
+         │ heap: handle table · exchange buffer · sets   │   state_bytes() = 256 + heap used;
+         │       · pools · chunks · sparse sets · rings  │   what lies beyond is zero and untouched
+         └───────────────────────────────────────────────┘
+
+pool     family │ bytes │ ranges → │ masks → │ sparse → │ cursor │ freed → │ sparse masked │ bitmap
+
+bitmap   top ───────────────► 64 groups ─────────────► 4,096 chunks, on demand: an absent one is all free
+         u64, bit i:          u64 each, bit j:         summary u64, bit k: word k is full
+         group i is full      chunk j of it is full    used    64 × u64 ┐ an ordinal is free when
+                                                       masked  64 × u64 ┘ neither bit is set
+         2^24 ordinals        2^18 each                4,096 each, 64 per word
+
+set      family │ count │ capacity │ - │ entries of 48 bytes: first (hi, lo) │ last (hi, lo) │ addresses before (hi, lo)
+\`\`\`
+`;
+
+const SNAPSHOT_FORMAT = `\`\`\`
+  0   "BRTS" │ version u8 = 1 │ family u8 │ 0 u16
+  8   digest of the ranges u64
+ 16   window u32 │ used in it u32 │ runs beyond it u32 │ cursor of round robin u32       all little-endian
+ 32   the window: tokens until all chunks of 4,096 ordinals are told; a token is the varint n << 2 | kind
+        0  n chunks with nothing used
+        1  n chunks all used
+        2  one chunk, n = 0, then varints: so many clear, so many set, so many clear ... up to 4,096
+        3  one chunk, n = 0, then its 512 bytes, ordinal i at bit i mod 8 of byte i / 8
+      beyond the window, per run: varints of the distance from the end of the run before it (or from the window),
+        high 64 bits, then low 64 bits; and of length - 1
+ end  FNV-1a of all before it, 64 bits
+\`\`\`
+
+The digest is FNV-1a, 64 bits, over the family as u32 and then, for each range, first and last as two u64 each (high half first).
+Masks are not part of a snapshot, nor is the order of release.
+`;
+
+function sectionOf(entry: AbiExport): string {
+  const signature = `${entry.name}(${entry.params.map(({ name }) => name).join(", ")})`;
+  const rows = [
+    ...entry.params.map(({ name, is }) => `* \`${name}\`: ${is}`),
+    ...(entry.input === undefined ? [] : [`* exchange before: ${entry.input}`]),
+    ...(entry.output === undefined ? [] : [`* exchange after: ${entry.output}`]),
+    `* result: ${entry.result}${entry.statuses.length === 0 ? "" : `; or ${entry.statuses.join(", ")}`}`,
+  ];
+  return `### \`${signature}\`\n\n${entry.doc}\n\n${rows.join("\n")}\n`;
+}
+
+function tableOf(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const line = (cells: readonly (string | number)[]) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+const GROUPS: readonly (readonly [string, RegExp])[] = [
+  ["The module", /^(?:abi_|exchange|drop|state_|live_)/],
+  ["Prefixes", /^prefix_/],
+  ["Range sets", /^set_/],
+  ["Pools", /^pool_/],
+];
+
+/** docs/wasm-abi.md */
+export function renderPage(abi: AbiDescription): string {
+  const conventions = Object.entries(abi.conventions).map(([name, text]) => `* **${name}**: ${text}`);
+  const groups = GROUPS.map(([title, names]) => {
+    const own = abi.exports.filter(({ name }) => names.test(name));
+    return `## ${title}\n\n${own.map(sectionOf).join("\n")}`;
+  });
+  return `# The ABI of berth-core.wasm
+
+Version ${abi.version.major}.${abi.version.minor}. Written from \`assembly/abi.json\`, which the tests hold to the source and to the built module. Vectors that every
+embedding replays are in \`test/vectors/core\`; a small complete embedding is \`host/core\`.
+
+${conventions.join("\n")}
+
+## A first call
+
+\`\`\`
+exchange(8)                        → address of the buffer; write 0a 00 00 00  0a 00 00 ff there
+set_create(4, 1)                   → ranges: 10.0.0.0-10.0.0.255
+set_create(4, 0)                   → masks: none
+pool_create(ranges, masks)         → pool
+pool_allocate(pool, 2, hash)       → ordinal, say 77
+pool_address(pool, 77)             → 0; the buffer says 0a 00 00 4d
+\`\`\`
+
+## Memory
+
+${MEMORY_PICTURE}
+## Statuses
+
+${tableOf(
+  ["Code", "Name", "Meaning"],
+  abi.statuses.map(({ name, code, doc }) => [code, name, doc]),
+)}
+
+## Ceilings
+
+${tableOf(
+  ["Name", "Value", "Meaning"],
+  abi.ceilings.map(({ name, value, doc }) => [name, value.toLocaleString("en-US"), doc]),
+)}
+
+## Policies
+
+${tableOf(
+  ["Number", "Name", "Meaning"],
+  abi.policies.map(({ name, value, doc }) => [value, name, doc]),
+)}
+
+## Counts
+
+${tableOf(
+  ["Offset", "Name", "As", "Meaning"],
+  abi.counts.map(({ name, at, as, doc }) => [at, name, as, doc]),
+)}
+
+## Snapshots
+
+${SNAPSHOT_FORMAT}
+${groups.join("\n")}`;
+}

@@ -1,0 +1,100 @@
+import { globSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { CORE_STATUS } from "../../../host/core/core-error.ts";
+import * as limits from "../../../host/core/limits.ts";
+import { expectCommitted } from "../house/committed-page.ts";
+import { ABI } from "./abi-description.ts";
+import { renderDeclarations, renderPage } from "./abi-pages.ts";
+import { CORE_BUILDS } from "./core-build.ts";
+import { readSections } from "./wasm-sections.ts";
+
+const SECTION = { table: 4, start: 8, element: 9, data: 11 };
+const MAX_MODULE_BYTES = 16 * 1024;
+
+/** The constants of assembly/abi.ts, by name. */
+function readConstants(): Map<string, number> {
+  const text = readFileSync("assembly/abi.ts", "utf8");
+  const found = text.matchAll(/export const (\w+): \w+ = ([^;]+);/g);
+  return new Map([...found].map(([, name = "", value = ""]) => [name, new Function(`return ${value}`)() as number]));
+}
+
+/** The exported functions of the ABI's source files, with the names of their parameters. */
+function readSignatures(): Map<string, string[]> {
+  const text = globSync("assembly/**/exports-*.ts")
+    .map((path) => readFileSync(path, "utf8"))
+    .join("\n");
+  const found = text.matchAll(/export function (\w+)\(([^)]*)\): i32/g);
+  return new Map(
+    [...found].map(([, name = "", list = ""]) => [
+      name,
+      list.split(", ").flatMap((param) => param.split(":")[0] || []),
+    ]),
+  );
+}
+
+describe("the ABI's description", () => {
+  it("names every export of the source, with its parameters", () => {
+    const described = new Map(ABI.exports.map(({ name, params }) => [name, params.map((param) => param.name)]));
+    expect([...described].sort()).toEqual([...readSignatures()].sort());
+  });
+
+  it("has the source's statuses, ceilings and version", () => {
+    const constants = readConstants();
+    for (const { name, code } of ABI.statuses) expect(constants.get(name), name).toBe(code);
+    for (const { name, value } of ABI.ceilings) expect(constants.get(name), name).toBe(value);
+    expect(constants.get("ABI_VERSION")).toBe((ABI.version.major << 16) | ABI.version.minor);
+    const source = readFileSync(globSync("assembly/**/allocate.ts")[0] ?? "", "utf8");
+    for (const { name, value } of ABI.policies) expect(source).toContain(`const ${name}: i32 = ${value};`);
+  });
+
+  it("knows every status that an export names", () => {
+    const names = new Set(ABI.statuses.map(({ name }) => name));
+    expect(ABI.exports.flatMap(({ statuses }) => statuses).filter((name) => !names.has(name))).toEqual([]);
+  });
+
+  it("agrees with the host's limits and error texts", () => {
+    const ceilings = Object.fromEntries(ABI.ceilings.map(({ name, value }) => [name, value]));
+    expect({ ...limits }).toEqual(ceilings);
+    const codes = ABI.statuses.map(({ code }) => String(code)).filter((code) => code !== "0");
+    expect(Object.keys(CORE_STATUS).sort()).toEqual(codes.sort());
+  });
+
+  it("is what host/core/core-exports.ts and docs/wasm-abi.md say", () => {
+    expectCommitted("host/core/core-exports.ts", renderDeclarations(ABI));
+    expectCommitted("docs/wasm-abi.md", renderPage(ABI));
+  });
+});
+
+describe.each(CORE_BUILDS)("the built module ($build)", ({ wasm }) => {
+  const sections = readSections(wasm);
+
+  it("exports the memory and what the ABI describes, all on i32", () => {
+    const typeOf = (params: number, results: number) =>
+      `(${Array(params).fill("i32").join(",")})->(${Array(results).fill("i32").join(",")})`;
+    const described = ABI.exports.map(({ name, params }) => ({
+      name,
+      kind: "function",
+      type: typeOf(params.length, 1),
+    }));
+    const wanted = [...described, { name: "memory", kind: "memory", type: undefined }];
+    const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+    expect([...sections.exports].sort(byName)).toEqual(wanted.sort(byName));
+  });
+
+  it("imports nothing, starts nothing, and keeps no state outside its memory", () => {
+    expect(sections.imports).toBe(0);
+    expect(sections.mutableGlobals).toBe(0);
+    expect(sections.ids).not.toContain(SECTION.start);
+    expect(sections.ids).not.toContain(SECTION.data);
+    expect(sections.memories).toEqual([{ initial: 1, maximum: 32768 }]);
+  });
+});
+
+it("the release build is at most 16 KiB and has no table", () => {
+  const wasm = CORE_BUILDS.find(({ build }) => build === "release")?.wasm ?? new Uint8Array();
+  const { ids } = readSections(wasm);
+  expect(wasm.length).toBeGreaterThan(0);
+  expect(wasm.length).toBeLessThanOrEqual(MAX_MODULE_BYTES);
+  expect(ids).not.toContain(SECTION.table);
+  expect(ids).not.toContain(SECTION.element);
+});
