@@ -3,21 +3,14 @@
  * embeddings call nothing else.
  * Effects: those of the exports.
  */
-export {
-  abi_version,
-  drop,
-  exchange,
-  exchange_size,
-  live_objects,
-  state_bytes,
-} from "./exports-base";
+
 export {
   pool_allocate,
   pool_allocate_many,
   pool_find,
   pool_find_run,
   pool_find_wide,
-} from "./exports-find";
+} from "./exports/find";
 export {
   pool_address,
   pool_claim,
@@ -37,7 +30,15 @@ export {
   pool_test_at,
   pool_test_at_many,
   pool_test_many,
-} from "./exports-mark";
+} from "./exports/mark";
+export {
+  abi_version,
+  drop,
+  exchange,
+  exchange_size,
+  live_objects,
+  state_bytes,
+} from "./exports/module";
 export {
   pool_blocks,
   pool_counts,
@@ -49,7 +50,7 @@ export {
   pool_save,
   pool_track_freed,
   pool_used,
-} from "./exports-pool";
+} from "./exports/pool";
 export {
   prefix_common,
   prefix_first,
@@ -57,7 +58,7 @@ export {
   prefix_mask,
   prefix_next,
   prefix_part,
-} from "./exports-prefix";
+} from "./exports/prefix";
 export {
   set_contains,
   set_contains_many,
@@ -72,4 +73,4 @@ export {
   set_size,
   set_subtract,
   set_union,
-} from "./exports-set";
+} from "./exports/set";

@@ -20,7 +20,7 @@ function readConstants(): Map<string, number> {
 
 /** The exported functions of the ABI's source files, with the names of their parameters. */
 function readSignatures(): Map<string, string[]> {
-  const text = globSync("assembly/**/exports-*.ts")
+  const text = globSync("assembly/exports/*.ts", { exclude: ["assembly/exports/arguments.ts"] })
     .map((path) => readFileSync(path, "utf8"))
     .join("\n");
   const found = text.matchAll(/export function (\w+)\(([^)]*)\): i32/g);

@@ -1,0 +1,128 @@
+/**
+ * Allocation policies over a pool's window: which free ordinal is next.
+ * Called by the ABI. Finding marks nothing; taking marks what it returns.
+ * Effects: linear memory; may grow it.
+ */
+import { NONE, OK, WIDE_HI, WIDE_LO } from "../abi";
+import { ALL, claimOrdinal, setBits, USED, windowOf } from "../bitmap/bitmap";
+import { findFree, freeWord } from "../bitmap/bitmap-search";
+import { exchangeAt, reserveExchange } from "../memory/exchange";
+import { addHi, widthOf, writeAddress } from "../numbers/u128";
+import { takeFreed } from "../pools/freed";
+import { addressOf, bitmapOf, cursorOf, endOfRange, freedOf, poolFamily, setCursor } from "../pools/pool";
+
+/** The lowest free ordinal. */
+const ASCENDING: i32 = 0;
+/** The next free ordinal after the last one this policy took. */
+const ROUND_ROBIN: i32 = 1;
+/** The first free ordinal from `argument` modulo the window on: a hash makes it sticky and spread out. */
+const HASHED: i32 = 2;
+/** The free ordinal that has been free the longest; only in a pool that tracks it. */
+const LEAST_RECENTLY_FREED: i32 = 3;
+
+/** The first free ordinal at or after `start` modulo the window, wrapping once; NONE when all are taken. */
+export function findFrom(pool: usize, start: u32): i32 {
+  const bitmap = bitmapOf(pool);
+  const window = windowOf(bitmap);
+  if (window == 0) return NONE;
+  const found = findFree(bitmap, start < window ? start : start % window);
+  return found == NONE ? findFree(bitmap, 0) : found;
+}
+
+export function isPolicy(pool: usize, policy: i32): bool {
+  if (policy == LEAST_RECENTLY_FREED) return freedOf(pool) != 0;
+  return policy >= ASCENDING && policy <= HASHED;
+}
+
+function startOf(pool: usize, policy: i32, argument: u32): u32 {
+  if (policy == HASHED) return argument;
+  return policy == ROUND_ROBIN ? cursorOf(pool) : 0;
+}
+
+/** Takes one ordinal by a valid policy; NONE or NO_MEMORY otherwise. */
+export function take(pool: usize, policy: i32, argument: u32): i32 {
+  const ordinal =
+    policy == LEAST_RECENTLY_FREED
+      ? takeFreed(freedOf(pool), bitmapOf(pool))
+      : findFrom(pool, startOf(pool, policy, argument));
+  if (ordinal < 0) return ordinal;
+  const result = claimOrdinal(bitmapOf(pool), <u32>ordinal);
+  if (result < 0) return result;
+  if (policy == ROUND_ROBIN) setCursor(pool, <u32>ordinal + 1);
+  return ordinal;
+}
+
+/** The lowest `count` of the set bits. */
+function lowest(bits: u64, count: u32): u64 {
+  let rest = bits;
+  for (let left = count; left > 0 && rest != 0; left--) rest &= rest - 1;
+  return bits & ~rest;
+}
+
+/** Writes the addresses of a word's bits as items `index` and on; `base` is the word's first ordinal. */
+function writeBits(pool: usize, base: u32, bits: u64, index: u32): void {
+  const family = poolFamily(pool);
+  const width = widthOf(family);
+  let at = exchangeAt() + index * width;
+  let origin = base;
+  let end = base;
+  let hi: u64 = 0;
+  let lo: u64 = 0;
+  for (let rest = bits; rest != 0; rest &= rest - 1) {
+    const ordinal = base + <u32>ctz<u64>(rest);
+    if (rest == bits || ordinal > end) {
+      addressOf(pool, 0, ordinal);
+      hi = load<u64>(WIDE_HI);
+      lo = load<u64>(WIDE_LO);
+      origin = ordinal;
+      end = endOfRange(pool, ordinal, base | 63);
+    }
+    const offset = <u64>(ordinal - origin);
+    writeAddress(family, at, addHi(hi, lo, 0, offset), lo + offset);
+    at += width;
+  }
+}
+
+/** Takes up to `count` ordinals word by word from `start` on, and writes their addresses: how many. */
+function takeWords(pool: usize, policy: i32, start: u32, count: u32): u32 {
+  const bitmap = bitmapOf(pool);
+  let ordinal = start;
+  let taken: u32 = 0;
+  while (taken < count) {
+    const found = findFrom(pool, ordinal);
+    if (found < 0) break;
+    const bits = lowest(freeWord(bitmap, <u32>found) & (ALL << (found & 63)), count - taken);
+    if (setBits(bitmap, <u32>found, bits, USED) != OK) break;
+    writeBits(pool, <u32>found & ~63, bits, taken);
+    taken += <u32>popcnt<u64>(bits);
+    ordinal = (<u32>found | 63) + 1 - <u32>clz<u64>(bits);
+  }
+  if (taken > 0 && policy == ROUND_ROBIN) setCursor(pool, ordinal);
+  return taken;
+}
+
+/** Takes up to `count` ordinals one by one, and writes their addresses: how many. */
+function takeSingly(pool: usize, policy: i32, count: u32): u32 {
+  const family = poolFamily(pool);
+  let taken: u32 = 0;
+  while (taken < count) {
+    const ordinal = take(pool, policy, 0);
+    if (ordinal < 0) break;
+    addressOf(pool, 0, <u32>ordinal);
+    writeAddress(family, exchangeAt() + taken * widthOf(family), load<u64>(WIDE_HI), load<u64>(WIDE_LO));
+    taken++;
+  }
+  return taken;
+}
+
+/**
+ * Takes up to `count` ordinals by a valid policy and writes their addresses to the exchange buffer: how many, fewer
+ * when no more are free or memory is out; or a status, and then none is taken.
+ */
+export function takeMany(pool: usize, policy: i32, argument: u32, count: u32): i32 {
+  const most = min<u32>(count, windowOf(bitmapOf(pool)));
+  const status = reserveExchange(most * widthOf(poolFamily(pool)));
+  if (status < 0) return status;
+  if (policy == LEAST_RECENTLY_FREED) return <i32>takeSingly(pool, policy, most);
+  return <i32>takeWords(pool, policy, startOf(pool, policy, argument), most);
+}

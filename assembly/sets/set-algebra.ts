@@ -1,0 +1,112 @@
+/**
+ * Algebra on range sets: walks over two sorted lists at once. The sets are of one family; results are new sets.
+ * Called by the ABI and by pools.
+ * Effects: linear memory; may grow it.
+ */
+
+import { addHi, less, lessAt, subHi } from "../numbers/u128";
+import {
+  countOf,
+  createSet,
+  entryAt,
+  FIRST,
+  familyOf,
+  findAtOrBefore,
+  firstBelow,
+  firstHiOf,
+  firstLoOf,
+  LAST,
+  lastHiOf,
+  lastLoOf,
+  normalise,
+  push,
+  pushAll,
+  total,
+} from "./range-set";
+
+/** The addresses of both sets; 0 when there is no memory. */
+export function union(a: usize, b: usize): usize {
+  const set = createSet(familyOf(a), countOf(a) + countOf(b));
+  if (set == 0) return 0;
+  pushAll(set, a);
+  pushAll(set, b);
+  normalise(set);
+  return set;
+}
+
+/** The addresses that are in both sets; 0 when there is no memory. */
+export function intersect(a: usize, b: usize): usize {
+  const set = createSet(familyOf(a), countOf(a) + countOf(b));
+  if (set == 0) return 0;
+  let i: u32 = 0;
+  let j: u32 = 0;
+  while (i < countOf(a) && j < countOf(b)) {
+    const x = entryAt(a, i);
+    const y = entryAt(b, j);
+    const start = firstBelow(x, y) ? y : x;
+    const xEndsFirst = lessAt(x + LAST, y + LAST);
+    const end = xEndsFirst ? x : y;
+    if (!lessAt(end + LAST, start + FIRST)) {
+      push(set, firstHiOf(start), firstLoOf(start), lastHiOf(end), lastLoOf(end));
+    }
+    if (xEndsFirst) i++;
+    else j++;
+  }
+  total(set);
+  return set;
+}
+
+/** The addresses of `a` that are not in `b`; 0 when there is no memory. */
+export function subtract(a: usize, b: usize): usize {
+  const set = createSet(familyOf(a), countOf(a) + countOf(b));
+  if (set == 0) return 0;
+  let next: u32 = 0;
+  for (let index: u32 = 0; index < countOf(a); index++) {
+    const range = entryAt(a, index);
+    let hi = firstHiOf(range);
+    let lo = firstLoOf(range);
+    let open = true;
+    while (next < countOf(b) && !lessAt(range + LAST, entryAt(b, next) + FIRST)) {
+      const cut = entryAt(b, next);
+      const cutHi = firstHiOf(cut);
+      const cutLo = firstLoOf(cut);
+      if (less(hi, lo, cutHi, cutLo)) push(set, hi, lo, subHi(cutHi, cutLo, 0, 1), cutLo - 1);
+      open = lessAt(cut + LAST, range + LAST);
+      if (!open) break;
+      if (!lessAt(cut + LAST, range + FIRST)) {
+        hi = addHi(lastHiOf(cut), lastLoOf(cut), 0, 1);
+        lo = lastLoOf(cut) + 1;
+      }
+      next++;
+    }
+    if (open) push(set, hi, lo, lastHiOf(range), lastLoOf(range));
+  }
+  total(set);
+  return set;
+}
+
+/** The entry of the set that starts last of those that do not start after the number at `at`; 0 when there is none. */
+function entryFor(set: usize, at: usize): usize {
+  const index = findAtOrBefore(set, load<u64>(at), load<u64>(at, 8));
+  return index < 0 ? 0 : entryAt(set, index);
+}
+
+/** Whether the sets share an address. */
+export function overlaps(a: usize, b: usize): bool {
+  for (let index: u32 = 0; index < countOf(b); index++) {
+    const range = entryAt(b, index);
+    const entry = entryFor(a, range + LAST);
+    if (entry != 0 && !lessAt(entry + LAST, range + FIRST)) return true;
+  }
+  return false;
+}
+
+/** Whether every address of `b` is in `a`. */
+export function includes(a: usize, b: usize): bool {
+  for (let index: u32 = 0; index < countOf(b); index++) {
+    const range = entryAt(b, index);
+    const entry = entryFor(a, range + FIRST);
+    if (entry == 0 || lessAt(entry + LAST, range + LAST)) return false;
+  }
+  return true;
+}
