@@ -7,26 +7,39 @@ import { CoreError } from "./core-error.ts";
 import { ABI_VERSION, type CoreExports, Status } from "./core-exports.ts";
 
 const FIRST_EXCHANGE_BYTES = 4096;
+const PAGE_BYTES = 65536;
 
 export class CoreModule {
   readonly exports: CoreExports;
+  readonly #module: WebAssembly.Module;
   #octets = new Uint8Array(0);
   #view = new DataView(new ArrayBuffer(0));
 
-  private constructor(exports: CoreExports) {
-    this.exports = exports;
-    this.reserve(FIRST_EXCHANGE_BYTES);
+  private constructor(module: WebAssembly.Module) {
+    this.#module = module;
+    this.exports = new WebAssembly.Instance(module, {}).exports as unknown as CoreExports;
   }
 
   /** Compiles and instantiates the module, synchronously. Throws when the bytes are no core of this ABI. */
   static open(wasm: Uint8Array | ArrayBuffer): CoreModule {
     const bytes = wasm instanceof Uint8Array ? new Uint8Array(wasm) : wasm;
-    const exports = new WebAssembly.Instance(new WebAssembly.Module(bytes), {}).exports as unknown as CoreExports;
-    const major = exports.abi_version() >>> 16;
+    const core = new CoreModule(new WebAssembly.Module(bytes));
+    const major = core.exports.abi_version() >>> 16;
     if (major !== ABI_VERSION.major) {
       throw new CoreError("abi_version", Status.BAD_ARGUMENT, `major ${major}, wanted ${ABI_VERSION.major}`);
     }
-    return new CoreModule(exports);
+    core.reserve(FIRST_EXCHANGE_BYTES);
+    return core;
+  }
+
+  /** An equal instance: all state is in the memory, so a copy of it is all there is to copy. */
+  clone(): CoreModule {
+    const clone = new CoreModule(this.#module);
+    const state = new Uint8Array(this.exports.memory.buffer, 0, this.exports.state_bytes());
+    const missing = this.exports.memory.buffer.byteLength - clone.exports.memory.buffer.byteLength;
+    if (missing > 0) clone.exports.memory.grow(missing / PAGE_BYTES);
+    new Uint8Array(clone.exports.memory.buffer).set(state);
+    return clone;
   }
 
   /** The exchange buffer for input of `lengthBytes`. The view holds until the next call into the core. */
@@ -49,6 +62,12 @@ export class CoreModule {
   write(input: Uint8Array): void {
     this.reserve(input.length);
     this.#octets.set(input);
+  }
+
+  /** A copy of the output's first bytes. */
+  read(lengthBytes: number): Uint8Array {
+    this.#derive();
+    return this.#octets.slice(0, lengthBytes);
   }
 
   #derive(): void {

@@ -4,6 +4,7 @@
  * of the scope with `using`.
  * Effects: the core instance's memory.
  */
+import { invariant } from "../lib/invariant.ts";
 import type { Family, Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
 import type { Range } from "../net/range.ts";
@@ -43,22 +44,32 @@ export class RangeSet implements Disposable {
     return new RangeSet(core, family, createSetHandle(core, family, ranges));
   }
 
+  /** The set that an operation of the core has made, or its refusal as a CoreError. For host/core itself. */
+  static adopt(core: CoreModule, family: Family, operation: string, handle: number): RangeSet {
+    return new RangeSet(core, family, core.check(operation, handle));
+  }
+
+  /** Whether every address of the other set is in this one. */
+  includes(other: RangeSet): boolean {
+    return this.#core.check("set_includes", this.#core.exports.set_includes(this.#handle, this.#peer(other))) === 1;
+  }
+
   union(other: RangeSet): RangeSet {
-    return this.#derive("set_union", this.#core.exports.set_union(this.#handle, other.#handle));
+    return this.#derive("set_union", this.#core.exports.set_union(this.#handle, this.#peer(other)));
   }
 
   intersect(other: RangeSet): RangeSet {
-    return this.#derive("set_intersect", this.#core.exports.set_intersect(this.#handle, other.#handle));
+    return this.#derive("set_intersect", this.#core.exports.set_intersect(this.#handle, this.#peer(other)));
   }
 
   /** The addresses of this set that are not in the other. */
   subtract(other: RangeSet): RangeSet {
-    return this.#derive("set_subtract", this.#core.exports.set_subtract(this.#handle, other.#handle));
+    return this.#derive("set_subtract", this.#core.exports.set_subtract(this.#handle, this.#peer(other)));
   }
 
   /** Whether the sets share an address. */
   overlaps(other: RangeSet): boolean {
-    return this.#core.check("set_overlaps", this.#core.exports.set_overlaps(this.#handle, other.#handle)) === 1;
+    return this.#core.check("set_overlaps", this.#core.exports.set_overlaps(this.#handle, this.#peer(other))) === 1;
   }
 
   contains(ip: Ip): boolean {
@@ -94,8 +105,13 @@ export class RangeSet implements Disposable {
     this.drop();
   }
 
-  /** Sets of two instances must not meet: a handle means nothing elsewhere. */
+  /** The other set's handle. A handle means nothing in another instance. */
+  #peer(other: RangeSet): number {
+    invariant(other.#core === this.#core, "The two sets live in two instances of the core");
+    return other.#handle;
+  }
+
   #derive(operation: string, handle: number): RangeSet {
-    return new RangeSet(this.#core, this.family, this.#core.check(operation, handle));
+    return RangeSet.adopt(this.#core, this.family, operation, handle);
   }
 }

@@ -1,31 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { CoreError } from "../../../host/core/core-error.ts";
-import { type PoolShape, PoolSpace } from "../../../host/core/pool-space.ts";
-import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
-import { parsePrefixOrIp } from "../../../host/net/prefix.ts";
-import { parseRange, type Range, rangeOfPrefix } from "../../../host/net/range.ts";
+import { PoolSpace } from "../../../host/core/pool-space.ts";
 import { CORE_BUILDS } from "./core-build.ts";
-
-function ip(text: string): Ip {
-  const parsed = parseIp(text);
-  if (parsed === undefined) throw new Error(`not an address: ${text}`);
-  return parsed;
-}
-
-function range(text: string): Range {
-  const prefix = parsePrefixOrIp(text);
-  const parsed = prefix === undefined ? parseRange(text) : rangeOfPrefix(prefix);
-  if (parsed === undefined) throw new Error(`not a range: ${text}`);
-  return parsed;
-}
-
-function shape(ranges: string[], masked: string[] = []): PoolShape {
-  return { ranges: ranges.map(range), masked: masked.map(range) };
-}
-
-function textOf(found: Ip | undefined): string | undefined {
-  return found === undefined ? undefined : formatIp(found);
-}
+import { ip, range, shape, textOf } from "./words.ts";
 
 describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
   const pool = (ranges: string[], masked: string[] = []) => PoolSpace.open(wasm).createPool(shape(ranges, masked));
@@ -67,10 +44,10 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
   it("keeps the mark of a masked address through unmasking", () => {
     const p = pool(["10.0.0.0/30"], ["10.0.0.0-10.0.0.2"]);
     expect(p.claim(ip("10.0.0.2"))).toBe("claimed");
-    expect(p.counts()).toEqual({ total: 1n, used: 1, usedMasked: 1, free: 1n, window: 4 });
+    expect(p.counts()).toMatchObject({ total: 1n, used: 1, usedMasked: 1, free: 1n, window: 4 });
     p.edit(shape(["10.0.0.0/30"], ["10.0.0.0-10.0.0.1"]));
     expect(p.test(ip("10.0.0.2"))).toBe(true);
-    expect(p.counts()).toEqual({ total: 2n, used: 1, usedMasked: 0, free: 1n, window: 4 });
+    expect(p.counts()).toMatchObject({ total: 2n, used: 1, usedMasked: 0, free: 1n, window: 4 });
     expect(textOf(p.findFreeAscending())).toBe("10.0.0.3");
   });
 
@@ -120,7 +97,7 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
   it("has nothing to give in an empty pool, and can grow from it", () => {
     const p = pool([]);
     expect(p.findFree(0)).toBeUndefined();
-    expect(p.counts()).toEqual({ total: 0n, used: 0, usedMasked: 0, free: 0n, window: 0 });
+    expect(p.counts()).toMatchObject({ total: 0n, used: 0, usedMasked: 0, free: 0n, window: 0 });
     p.edit(shape(["2001:db8::/126"]));
     expect(textOf(p.findFreeAscending())).toBe("2001:db8::");
     expect(() => p.edit(shape(["10.0.0.0/24"]))).toThrow(CoreError);

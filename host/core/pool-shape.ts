@@ -1,0 +1,73 @@
+/**
+ * What a pool is made of, and what it holds in numbers; shapes as handles of the core.
+ * Used by pool.ts; the types by whoever makes pools.
+ * Effects: the core instance's memory.
+ */
+import type { Family } from "../net/ip.ts";
+import type { Range } from "../net/range.ts";
+import { readSize } from "./ip-codec.ts";
+import type { CoreModule } from "./module.ts";
+import { createSetHandle } from "./range-set.ts";
+
+/**
+ * What a pool is made of. All ranges are of one family; they may overlap and stand in any order. `masked` addresses
+ * (excluded, reserved, gateway, network, broadcast) are never found, but keep their used marks.
+ */
+export interface PoolShape {
+  readonly ranges: readonly Range[];
+  readonly masked: readonly Range[];
+}
+
+export interface PoolCounts {
+  /** Allocatable addresses: in the ranges and not masked. */
+  readonly total: bigint;
+  /** Addresses marked used, masked ones too. */
+  readonly used: number;
+  /** Of those, masked. */
+  readonly usedMasked: number;
+  /** Allocatable addresses that are not used. */
+  readonly free: bigint;
+  /** Ordinals in the bitmap, at most 2^24; addresses beyond can be claimed but are found in wide order only. */
+  readonly window: number;
+  /** Names the ranges: pools with the same ranges have the same, and take each other's snapshots. */
+  readonly digest: bigint;
+}
+
+export function familyOfShape(shape: PoolShape, otherwise: Family): Family {
+  return (shape.ranges[0] ?? shape.masked[0])?.first.family ?? otherwise;
+}
+
+/** Calls `use` with the handles of the shape's two sets, which end with it. */
+export function withSets<T>(
+  core: CoreModule,
+  shape: PoolShape,
+  family: Family,
+  use: (ranges: number, masks: number) => T,
+): T {
+  const ranges = createSetHandle(core, family, shape.ranges);
+  try {
+    const masks = createSetHandle(core, family, shape.masked);
+    try {
+      return use(ranges, masks);
+    } finally {
+      core.exports.drop(masks);
+    }
+  } finally {
+    core.exports.drop(ranges);
+  }
+}
+
+/** Reads what `pool_counts` wrote (docs/wasm-abi.md, Counts). */
+export function readCounts(view: DataView): PoolCounts {
+  const total = readSize(view, 0) - readSize(view, 17);
+  const used = view.getUint32(40, true);
+  const usedMasked = view.getUint32(44, true);
+  return {
+    total,
+    used,
+    usedMasked,
+    free: total - BigInt(used - usedMasked),
+    window: view.getUint32(36, true),
+    digest: view.getBigUint64(64, true),
+  };
+}
