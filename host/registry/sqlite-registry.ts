@@ -46,6 +46,9 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+/** The thread keeps nothing between two calls; the largest answer is a page of allocations. */
+const WORKER_HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 48 };
+
 /** The worker beside this file: built it is a bundle, in the source tree it is TypeScript. */
 function workerUrl(): URL {
   return new URL(import.meta.url.endsWith(".ts") ? "./sqlite-worker.ts" : "./sqlite-worker.mjs", import.meta.url);
@@ -59,7 +62,7 @@ export async function openSqliteRegistry(options: SqliteRegistryOptions): Promis
     ...{ directory, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter },
     nowMs: options.nowMs(),
   };
-  const worker = new Worker(workerUrl(), { workerData, name: "registry" });
+  const worker = new Worker(workerUrl(), { workerData, name: "registry", resourceLimits: WORKER_HEAP });
   const opened = await new Promise<OpenMessage>((resolve, reject) => {
     worker.once("message", resolve);
     worker.once("error", reject);

@@ -145,11 +145,9 @@ export class SqliteStore {
     const statement = this.#prepare(
       "SELECT address FROM allocation WHERE space = ? AND family = ? AND address BETWEEN ? AND ?",
     );
-    const addresses = statement.all(...spanOf(span)).map((row) => row.address as Uint8Array);
-    const width = span.family === 4 ? 4 : 16;
-    const packed = new Uint8Array(addresses.length * width);
-    for (const [index, address] of addresses.entries()) packed.set(address, index * width);
-    return packed;
+    const packed = new PackedAddresses(span.family === 4 ? 4 : 16);
+    for (const row of statement.iterate(...spanOf(span))) packed.push(row.address as Uint8Array);
+    return packed.take();
   }
 
   countUsage(): readonly UsageCount[] {
@@ -253,6 +251,31 @@ export class SqliteStore {
     this.#statements.set(sql, prepared);
     invariant(this.#statements.size < 64, "Statements are built from constants, never from values");
     return prepared;
+  }
+}
+
+/** Grows by doubling: a million addresses are four megabytes here and would be two hundred as rows. */
+class PackedAddresses {
+  readonly #width: number;
+  #bytes = new Uint8Array(1024);
+  #length = 0;
+
+  constructor(width: number) {
+    this.#width = width;
+  }
+
+  push(address: Uint8Array): void {
+    if (this.#length + this.#width > this.#bytes.length) {
+      const grown = new Uint8Array(this.#bytes.length * 2);
+      grown.set(this.#bytes);
+      this.#bytes = grown;
+    }
+    this.#bytes.set(address, this.#length);
+    this.#length += this.#width;
+  }
+
+  take(): Uint8Array {
+    return this.#bytes.slice(0, this.#length);
   }
 }
 

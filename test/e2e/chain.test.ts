@@ -1,0 +1,162 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cnitool, forgetNetwork } from "../../scripts/lab/cnitool.ts";
+import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { ALL_VERSIONS, eventually, ipPool, podManifest, vendorConf, type World, withWorld } from "./world.ts";
+
+const NETWORK = `bt${process.pid}`;
+const CONFIG = {
+  "conf.yaml": vendorConf({ allocationCooldown: "1s", allowSingleFamily: true }),
+  "four.yaml": ipPool("four", "10.66.0.0/24", { gateway: "10.66.0.1", default: true }),
+  "six.yaml": ipPool("six", "fd00:66::/64", { gateway: "fd00:66::1", default: true }),
+  "store.yaml": ipPool("store", "10.67.0.0/24"),
+  "pod.yaml": podManifest("shop", "two-nics", {
+    ippools: [
+      { interface: "eth0", ipv4: ["four"] },
+      { interface: "net1", ipv4: ["store"], cleangateway: true },
+    ],
+    routes: [{ dst: "192.168.7.0/24", gw: "10.67.0.9" }],
+  }),
+};
+
+/** Main plugins as a node would use them; the host side lives in a namespace of its own. */
+const PLUGINS: Record<string, object> = {
+  bridge: { type: "bridge", bridge: "cni0", isGateway: true, forceAddress: true },
+  macvlan: { type: "macvlan", master: "uplink", mode: "bridge" },
+  ptp: { type: "ptp" },
+};
+
+let node: Netns;
+let confDir: string;
+
+beforeAll(async () => {
+  node = await createNetns(`bt-node-${process.pid}`);
+  await addVeth({ netns: node, name: "uplink" }, { netns: node, name: "wire" });
+  confDir = await mkdtemp(join(tmpdir(), "berth-chain-"));
+});
+
+afterAll(async () => {
+  await node.delete();
+  await rm(confDir, { recursive: true, force: true });
+  await forgetNetwork(NETWORK);
+});
+
+async function writeNetwork(plugin: string, cniVersion: string, extra: object = {}): Promise<void> {
+  const list = { cniVersion, name: NETWORK, plugins: [{ ...PLUGINS[plugin], ipam: { type: "berth" }, ...extra }] };
+  await writeFile(join(confDir, "10.conflist"), JSON.stringify(list));
+}
+
+function call(world: World, command: Parameters<typeof cnitool>[0], pod: Netns, args = "", ifName = "eth0") {
+  const pods = args === "" ? {} : { args: `IgnoreUnknown=1;${args}` };
+  return cnitool(command, NETWORK, pod.path, { confDir, env: world.agent.env, node, ifName, ...pods });
+}
+
+async function succeed(world: World, command: Parameters<typeof cnitool>[0], pod: Netns, args = "", ifName = "eth0") {
+  const outcome = await call(world, command, pod, args, ifName);
+  expect(outcome.exitCode, `${command}: ${outcome.text}${outcome.stderr}`).toBe(0);
+  return outcome.stdout;
+}
+
+async function withPods(count: number, test: (pods: Netns[]) => Promise<void>): Promise<void> {
+  const pods: Netns[] = [];
+  try {
+    for (let index = 0; index < count; index++) pods.push(await createNetns(`bt-pod${index}-${process.pid}`));
+    await test(pods);
+  } finally {
+    for (const pod of pods) await pod.delete();
+  }
+}
+
+describe.each(Object.keys(PLUGINS))("%s with ipam berth through cnitool", (plugin) => {
+  // The reference plugins v1.9.1 speak 0.3.0 too; cnitool itself wants 0.4.0 for CHECK.
+  it.each(ALL_VERSIONS)("attaches, checks and detaches in CNI %s", (version) =>
+    withWorld(CONFIG, (world) =>
+      withPods(1, async ([pod]) => {
+        if (pod === undefined) throw new Error("no pod");
+        await writeNetwork(plugin, version);
+        const result = await succeed(world, "add", pod);
+        const addresses = result.ips.map(({ address }: { address: string }) => address);
+        expect(addresses[0]).toMatch(/^10\.66\.0\.\d+\/24$/);
+        expect(addresses[1]).toMatch(/^fd00:66::[0-9a-f:]*\/64$/);
+        expect(await pod.ip("-4 addr show dev eth0")).toContain(addresses[0]);
+        if (version >= "0.4.0") await succeed(world, "check", pod);
+        await succeed(world, "del", pod);
+        await succeed(world, "del", pod);
+        expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
+        const freed = await eventually(
+          () => world.usage(),
+          (usage) => Object.keys(usage).length === 0,
+        );
+        expect(freed).toEqual({});
+      }),
+    ),
+  );
+});
+
+describe("pods on one node", () => {
+  it.each(["bridge", "macvlan"])("reach each other over %s, IPv4 and IPv6", (plugin) =>
+    withWorld(CONFIG, (world) =>
+      withPods(2, async ([a, b]) => {
+        if (a === undefined || b === undefined) throw new Error("no pods");
+        await writeNetwork(plugin, "1.0.0");
+        await succeed(world, "add", a);
+        const { ips } = await succeed(world, "add", b);
+        for (const { address } of ips) {
+          const target = address.split("/")[0];
+          const outcome = await a.exec(["ping", "-c1", "-W5", target]);
+          expect(outcome.exitCode, `${target}: ${outcome.stdout}${outcome.stderr}`).toBe(0);
+        }
+        for (const pod of [a, b]) await succeed(world, "del", pod);
+      }),
+    ),
+  );
+
+  it("two NICs: addresses claimed at once, the route on the NIC that can carry it, no second gateway", () =>
+    withWorld(CONFIG, (world) =>
+      withPods(1, async ([pod]) => {
+        if (pod === undefined) throw new Error("no pod");
+        await writeNetwork("macvlan", "1.0.0");
+        const identity = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=two-nics;K8S_POD_UID=uid-2";
+        const first = await succeed(world, "add", pod, identity);
+        expect(first.routes).toEqual([{ dst: "0.0.0.0/0", gw: "10.66.0.1" }]);
+        expect((await world.usage())["Bound"]).toHaveLength(2);
+        const second = await succeed(world, "add", pod, identity, "net1");
+        expect(second.routes).toEqual([{ dst: "192.168.7.0/24", gw: "10.67.0.9" }]);
+        expect(await pod.ip("route show default")).toMatch(/^default via 10\.66\.0\.1 dev eth0\s*$/);
+        expect(await pod.ip("route show 192.168.7.0/24")).toContain("via 10.67.0.9 dev net1");
+        await succeed(world, "del", pod, identity, "net1");
+        await succeed(world, "del", pod, identity);
+        expect((await world.usage())["Bound"]).toBeUndefined();
+      }),
+    ));
+
+  it("a deleted namespace does not keep an address", () =>
+    withWorld(CONFIG, (world) =>
+      withPods(1, async ([pod]) => {
+        if (pod === undefined) throw new Error("no pod");
+        await writeNetwork("macvlan", "1.1.0");
+        await succeed(world, "add", pod);
+        await pod.delete();
+        await succeed(world, "del", pod);
+        expect((await world.usage())["Bound"]).toBeUndefined();
+      }),
+    ));
+
+  it("status and gc of cnitool are served", () =>
+    withWorld(CONFIG, (world) =>
+      withPods(1, async ([pod]) => {
+        if (pod === undefined) throw new Error("no pod");
+        await writeNetwork("macvlan", "1.1.0");
+        await succeed(world, "add", pod);
+        await succeed(world, "status", pod);
+        await succeed(world, "gc", pod);
+        await world.agent.stop();
+        const { exitCode, text, stderr } = await call(world, "status", pod);
+        expect([exitCode, `${text}${stderr}`]).toEqual([1, expect.stringContaining("agent.sock")]);
+        await world.agent.start();
+        await succeed(world, "del", pod);
+      }),
+    ));
+});
