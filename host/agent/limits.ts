@@ -6,8 +6,8 @@
 /** Largest request body, as the shim's: bytes. */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Largest request head; the shim forwards variables of up to 64 KiB: bytes. */
-export const MAX_HEAD_BYTES = 256 * 1024;
+/** Largest request head; the shim forwards eight variables of up to 64 KiB: bytes. */
+export const MAX_HEAD_BYTES = 768 * 1024;
 
 /** Largest manifest file: bytes. */
 export const MAX_MANIFEST_BYTES = 16 * 1024 * 1024;

@@ -121,14 +121,14 @@ describe("pods on one node", () => {
         const identity = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=two-nics;K8S_POD_UID=uid-2";
         const first = await succeed(world, "add", pod, identity);
         expect(first.routes).toEqual([{ dst: "0.0.0.0/0", gw: "10.66.0.1" }]);
-        expect((await world.usage())["Bound"]).toHaveLength(2);
+        expect((await world.usage()).Bound).toHaveLength(2);
         const second = await succeed(world, "add", pod, identity, "net1");
         expect(second.routes).toEqual([{ dst: "192.168.7.0/24", gw: "10.67.0.9" }]);
         expect(await pod.ip("route show default")).toMatch(/^default via 10\.66\.0\.1 dev eth0\s*$/);
         expect(await pod.ip("route show 192.168.7.0/24")).toContain("via 10.67.0.9 dev net1");
         await succeed(world, "del", pod, identity, "net1");
         await succeed(world, "del", pod, identity);
-        expect((await world.usage())["Bound"]).toBeUndefined();
+        expect((await world.usage()).Bound).toBeUndefined();
       }),
     ));
 
@@ -140,7 +140,7 @@ describe("pods on one node", () => {
         await succeed(world, "add", pod);
         await pod.delete();
         await succeed(world, "del", pod);
-        expect((await world.usage())["Bound"]).toBeUndefined();
+        expect((await world.usage()).Bound).toBeUndefined();
       }),
     ));
 

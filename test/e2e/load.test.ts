@@ -56,7 +56,7 @@ describe("many at once", () => {
         expect(Object.values(usage).flat()).toContain(added?.[0]);
         await world.del(`c${round}`);
       }
-      expect((await world.usage())["Bound"]).toBeUndefined();
+      expect((await world.usage()).Bound).toBeUndefined();
     }));
 });
 

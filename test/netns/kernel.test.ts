@@ -1,6 +1,7 @@
 /** The kernel folder on the real kernel, in fresh namespaces: what is on a link, and ways into a namespace and back. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { lstat, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadNative } from "../../host/kernel/native.ts";
@@ -128,8 +129,10 @@ describe("a path that is no network namespace", () => {
     [
       "a FIFO, which must not hold us",
       () => {
-        execFileSync("sh", ["-c", `rm -f /run/netns/${name}g && mkfifo /run/netns/${name}g`]);
-        return `/run/netns/${name}g`;
+        // Not in /run/netns: iproute2 opens every file there and would wait for this one's other end.
+        const fifo = join(tmpdir(), `${name}-fifo`);
+        execFileSync("sh", ["-c", `rm -f ${fifo} && mkfifo ${fifo}`]);
+        return fifo;
       },
       /no network namespace/,
     ],
@@ -147,7 +150,7 @@ describe("a path that is no network namespace", () => {
       );
     }
   });
-  afterAll(() => execFileSync("rm", ["-f", `/run/netns/${name}g`]));
+  afterAll(() => execFileSync("rm", ["-f", `/run/netns/${name}g`, join(tmpdir(), `${name}-fifo`)]));
 });
 
 describe("identity", () => {

@@ -1,0 +1,173 @@
+import { describe, expect, it } from "vitest";
+import { requireCommand } from "../../scripts/lab/command.ts";
+import { CONF, ipPool, podManifest, vendorConf, type World, withWorld } from "./world.ts";
+
+const NAMESPACE = `${JSON.stringify({
+  apiVersion: "v1",
+  kind: "Namespace",
+  metadata: { name: "bank", annotations: { "ipam.vendor.io/default-ipv4-ippool": '["green"]' } },
+})}\n`;
+
+const RESERVED = `${JSON.stringify({
+  apiVersion: "ipam.vendor.io/v1",
+  kind: "ReservedIP",
+  metadata: { name: "printers" },
+  spec: { ips: ["10.2.0.2-10.2.0.5"] },
+})}\n`;
+
+const CONFIG = {
+  "conf.yaml": CONF,
+  "fallback.yaml": ipPool("fallback", "10.9.0.0/24", { default: true }),
+  "blue.yaml": ipPool("blue", "10.1.0.0/24"),
+  "green.yaml": ipPool("green", "10.2.0.0/29", { gateway: "10.2.0.1", selection: "ascending" }),
+  "red.yaml": ipPool("red-1", "10.3.0.1/32"),
+  "red2.yaml": ipPool("red-2", "10.4.0.0/24", { nodeName: ["elsewhere"] }),
+  "bank.yaml": NAMESPACE,
+  "reserved.yaml": RESERVED,
+  "pods.yaml": [
+    podManifest("shop", "blue", { ippool: { ipv4: ["blue"] } }),
+    podManifest("bank", "own", { ippool: { ipv4: ["blue"] } }),
+    podManifest("shop", "red", { ippool: { ipv4: ["red-*"] } }),
+    podManifest("shop", "list", { ippool: { ipv4: ["red-1", "blue"] } }),
+    podManifest("shop", "lost-route", {
+      ippool: { ipv4: ["blue"] },
+      routes: [{ dst: "172.16.0.0/12", gw: "10.77.0.1" }],
+    }),
+    podManifest("shop", "typing", { ippool: '{"ipv4": ["blue"], "ipv5": []}' }),
+    podManifest("shop", "json", { ippool: '{"ipv4": ["blue"' }),
+    podManifest("shop", "key", { "ipam.vendor.io/ipool": '{"ipv4": ["blue"]}' }),
+  ].join("---\n"),
+};
+
+/** The pool out of which the pod's address came. */
+async function poolOf(world: World, pod: string, options: object = {}): Promise<string> {
+  const [address = ""] = await world.add(pod.replace("/", "-"), { pod: `${pod}/${pod.replace("/", "-")}`, ...options });
+  return address.split(".")[1] ?? "";
+}
+
+describe("a pod's pool", () => {
+  const rows: [what: string, pod: string, options: object, network: string][] = [
+    ["is the default without any rule", "shop/plain", {}, "9"],
+    ["is the CNI configuration's", "shop/plain", { ipam: { default_ipv4_ippool: ["blue"] } }, "1"],
+    ["is the namespace's, over the configuration", "bank/any", { ipam: { default_ipv4_ippool: ["blue"] } }, "2"],
+    ["is the pod's own, over the namespace's", "bank/own", {}, "1"],
+    ["is the first of a list that has an address", "shop/list", {}, "3"],
+    ["is of the runtime's annotations when there is no manifest", "shop/none", {
+      conf: { runtimeConfig: { "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": '{"ipv4":["blue"]}' } } },
+    }, "1"],
+  ]; // biome-ignore format: a table
+  it.each(rows)("%s", (_what, pod, options, network) =>
+    withWorld(CONFIG, async (world) => expect(await poolOf(world, pod, options)).toBe(network)),
+  );
+
+  it("is the next of the list when the first is full", () =>
+    withWorld(CONFIG, async (world) => {
+      await world.add("c0", { ipam: { default_ipv4_ippool: ["red-1"] } });
+      expect(await poolOf(world, "shop/list")).toBe("1");
+    }));
+});
+
+describe("never handed out", () => {
+  it("are network, broadcast, gateway and reserved addresses: of a /29 one is left", () =>
+    withWorld(CONFIG, async (world) => {
+      expect(await world.add("c1", { pod: "bank/a/1" })).toEqual(["10.2.0.6"]);
+      const { code, msg } = await world.refused("ADD", "c2", { pod: "bank/b/2" });
+      expect([code, msg]).toEqual([
+        101,
+        'No address is free for IPv4 of interface "eth0" (namespace annotation "ipam.vendor.io/default-ipv4-ippool"): ' +
+          'pool "green" has no free address (1 of 1 in use)',
+      ]);
+    }));
+});
+
+describe("a refusal", () => {
+  it("lists every candidate with its reason, and says the same through berthctl", () =>
+    withWorld(CONFIG, async (world) => {
+      await world.add("c0", { ipam: { default_ipv4_ippool: ["red-1"] } });
+      const { code, details } = await world.refused("ADD", "c1", { pod: "shop/red/1" });
+      expect(code).toBe(101);
+      const lines = [
+        'eth0: by annotation "ipam.vendor.io/ippool"',
+        'eth0 IPv4 pool "red-1": has no free address (1 of 1 in use)',
+        `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
+      ];
+      expect(details?.split("\n")).toEqual(lines);
+      const explained = await requireCommand(
+        [process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"],
+        { env: world.agent.env },
+      );
+      expect(explained.trim().split("\n")).toEqual([lines[0], lines[1]?.replace("has no free address (1 of 1 in use)", "fits, 0 of 1 addresses are free"), lines[2]]);
+    }, { env: { BERTH_NODE: "n1" } })); // biome-ignore format: a table
+
+  const rows: [what: string, pod: string, text: RegExp][] = [
+    ["an unknown key", "shop/typing", /annotation "ipam\.vendor\.io\/ippool".*ipv5/i],
+    ["malformed JSON, with its place", "shop/json", /annotation "ipam\.vendor\.io\/ippool".*(line|column|position)/i],
+    ["an annotation that is a typing mistake", "shop/key", /ipam\.vendor\.io\/ipool.*ipam\.vendor\.io\/ippool/],
+    ["a route that no NIC can carry", "shop/lost-route", /no NIC of the pod can carry the route to 172\.16\.0\.0\/12/],
+  ];
+  it.each(rows)("names %s", (_what, pod, text) =>
+    withWorld(CONFIG, async (world) => {
+      const { code, msg } = await world.refused("ADD", "c1", { pod: `${pod}/1` });
+      expect(code).toBe(102);
+      expect(msg).toMatch(text);
+      expect(await world.usage()).toEqual({});
+    }),
+  );
+});
+
+describe("dual stack", () => {
+  const DUAL = {
+    "conf.yaml": vendorConf({ allocationCooldown: "1s" }),
+    "four.yaml": ipPool("four", "10.1.0.0/24"),
+    "six.yaml": ipPool("six", "fd00::1/128"),
+    "pods.yaml": [
+      podManifest("shop", "both", { ippool: { ipv4: ["four"], ipv6: ["six"] } }),
+      podManifest("shop", "half", { ippool: { ipv4: ["four"] } }),
+    ].join("---\n"),
+  };
+
+  it("is all or nothing: a full family gives the other one's address back", () =>
+    withWorld(DUAL, async (world) => {
+      const first = await world.add("c1", { pod: "shop/both/1" });
+      for (let attempt = 0; attempt < 3; attempt++) {
+        expect((await world.refused("ADD", `d${attempt}`, { pod: "shop/both/2" })).code).toBe(101);
+      }
+      expect((await world.usage()).Bound).toEqual(first);
+      expect((await world.agent.get("/v1/pools")).map(({ used }: { used: string }) => used)).toEqual(["1", "1"]);
+    }));
+
+  it("is required of an annotation that names one family", () =>
+    withWorld(DUAL, async (world) => {
+      expect(await world.refused("ADD", "c1", { pod: "shop/half/1" })).toMatchObject({
+        code: 102,
+        msg: expect.stringMatching(
+          /annotation "ipam\.vendor\.io\/ippool": field "ipv6" is required because enableIPv6 is true/i,
+        ),
+      });
+      await world.agent.write("conf.yaml", vendorConf({ allowSingleFamily: true }));
+      expect(await world.add("c1", { pod: "shop/half/1" })).toHaveLength(1);
+    }));
+});
+
+describe("a change of the manifests", () => {
+  it("holds for the very next ADD, and only for new pods", () =>
+    withWorld(CONFIG, async (world) => {
+      const old = await world.add("c1", { pod: "shop/blue/1" });
+      await world.agent.write("blue.yaml", ipPool("blue", "10.1.0.0/24", { ips: ["10.1.0.200"] }));
+      expect(await world.add("c2", { pod: "shop/blue/2" })).toEqual(["10.1.0.200"]);
+      expect(await world.add("c1", { pod: "shop/blue/1" })).toEqual(old);
+      await world.agent.write("blue.yaml", ipPool("blue", "10.1.0.0/24", { disable: true }));
+      expect((await world.refused("ADD", "c3", { pod: "shop/blue/3" })).msg).toContain("is disabled (spec.disable)");
+      expect(await world.add("c1", { pod: "shop/blue/1" })).toEqual(old);
+    }));
+
+  it("a pool that was deleted and comes back knows what it gave out", () =>
+    withWorld({ "conf.yaml": CONF, "one.yaml": ipPool("one", "10.5.0.7/32", { default: true }) }, async (world) => {
+      const held = await world.add("c1");
+      await world.agent.remove("one.yaml");
+      expect((await world.refused("ADD", "c2")).code).toBe(100);
+      expect(await world.usage()).toEqual({ Bound: held });
+      await world.agent.write("one.yaml", ipPool("one", "10.5.0.7/32", { default: true }));
+      expect((await world.refused("ADD", "c2")).code).toBe(101);
+    }));
+});
