@@ -4,7 +4,7 @@
  * Effects: none.
  */
 import { NONE } from "../abi";
-import { ALL, chunkAt, GROUPS, MASKED, TOP, USED, windowOf } from "./bitmap";
+import { ALL, chunkAt, groupAt, MASKED, TOP, USED, windowOf } from "./bitmap";
 
 /** The bits above position `at`, 0 to 63. */
 function above(at: u32): u64 {
@@ -25,12 +25,12 @@ function freeBits(at: usize, word: u32): u64 {
 /** The first chunk after `chunk` that is not full; NONE when there is none. */
 function findChunk(bitmap: usize, chunk: u32): i32 {
   let group = chunk >>> 6;
-  let chunks = ~load<u64>(bitmap + (group << 3), GROUPS) & above(chunk & 63);
+  let chunks = ~load<u64>(groupAt(bitmap, group)) & above(chunk & 63);
   if (chunks == 0) {
     const groups = ~load<u64>(bitmap, TOP) & above(group);
     if (groups == 0) return NONE;
     group = <u32>ctz<u64>(groups);
-    chunks = ~load<u64>(bitmap + (group << 3), GROUPS);
+    chunks = ~load<u64>(groupAt(bitmap, group));
   }
   return (group << 6) | <u32>ctz<u64>(chunks);
 }

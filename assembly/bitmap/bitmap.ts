@@ -21,8 +21,9 @@ export const TOP: usize = 8;
 const USED_COUNT: usize = 16;
 const MASKED_COUNT: usize = 20;
 const USED_MASKED_COUNT: usize = 24;
-const DIRECTORY: usize = 28;
-export const GROUPS: usize = 32;
+/** Where the groups stand: after the directory. */
+const GROUPS_AT: usize = 28;
+const DIRECTORY: usize = 32;
 
 export const USED: usize = 8;
 export const MASKED: usize = 520;
@@ -50,14 +51,24 @@ function groupsFor(window: u32): u32 {
   return (window + 0x3ffff) >>> 18;
 }
 
+/** Bytes before the groups, a multiple of 8. */
+function directoryBytes(chunks: u32): u32 {
+  return <u32>DIRECTORY + (((chunks + 1) & ~1) << 2);
+}
+
+/** The word of the group: one bit per chunk of it. */
+export function groupAt(bitmap: usize, group: u32): usize {
+  return load<u32>(bitmap, GROUPS_AT) + (group << 3);
+}
+
 /** Bytes of the bitmap's fixed part. */
 export function bitmapBytes(window: u32): u32 {
-  return <u32>GROUPS + groupsFor(window) * 8 + ((window + 4095) >>> 12) * 4;
+  return directoryBytes((window + 4095) >>> 12) + groupsFor(window) * 8;
 }
 
 /** Where the address of the chunk is kept; the chunk there may be absent (0). */
 function chunkCell(bitmap: usize, chunk: u32): usize {
-  return load<u32>(bitmap, DIRECTORY) + (chunk << 2);
+  return bitmap + DIRECTORY + (chunk << 2);
 }
 
 /** The chunk of that index; 0 when it is absent, which means all free. */
@@ -71,9 +82,9 @@ export function initBitmap(bitmap: usize, window: u32): i32 {
   const groups = groupsFor(window);
   store<u32>(bitmap, window, WINDOW);
   store<u32>(bitmap, chunks, CHUNKS);
-  store<u32>(bitmap, <u32>(bitmap + GROUPS) + groups * 8, DIRECTORY);
+  store<u32>(bitmap, <u32>bitmap + directoryBytes(chunks), GROUPS_AT);
   store<u64>(bitmap, groups < 64 ? ALL << groups : 0, TOP);
-  if ((chunks & 63) != 0) store<u64>(bitmap + ((groups - 1) << 3), ALL << (chunks & 63), GROUPS);
+  if ((chunks & 63) != 0) store<u64>(groupAt(bitmap, groups - 1), ALL << (chunks & 63));
   if ((window & 4095) == 0) return OK;
   const status = setRun(bitmap, window, chunks * 4096 - 1, MASKED);
   store<u32>(bitmap, 0, MASKED_COUNT);
@@ -108,7 +119,7 @@ function put(word: usize, bit: u32, value: bool): bool {
 /** Records on all levels that a word of the chunk is full, or no longer full. */
 function rise(bitmap: usize, at: usize, chunk: u32, word: u32, full: bool): void {
   if (!put(at, word, full)) return;
-  if (put(bitmap + GROUPS + ((chunk >>> 6) << 3), chunk & 63, full)) put(bitmap + TOP, chunk >>> 6, full);
+  if (put(groupAt(bitmap, chunk >>> 6), chunk & 63, full)) put(bitmap + TOP, chunk >>> 6, full);
 }
 
 /** Whether the bit of the ordinal, below the window, is set in the plane USED or MASKED. */
@@ -120,8 +131,20 @@ export function isSet(bitmap: usize, ordinal: u32, plane: usize): bool {
 
 /** Sets the used bit of an ordinal below the window: 1 newly, 0 it was set, or NO_MEMORY. */
 export function claimOrdinal(bitmap: usize, ordinal: u32): i32 {
-  if (isSet(bitmap, ordinal, USED)) return 0;
-  return setBits(bitmap, ordinal, (<u64>1) << (ordinal & 63), USED) == OK ? 1 : NO_MEMORY;
+  const chunk = ordinal >>> 12;
+  const word = (ordinal >>> 6) & 63;
+  const bit = (<u64>1) << (ordinal & 63);
+  const at = requireChunk(bitmap, chunk);
+  if (at == 0) return NO_MEMORY;
+  const cell = at + (word << 3);
+  const used = load<u64>(cell, USED);
+  if ((used & bit) != 0) return 0;
+  const masked = load<u64>(cell, MASKED);
+  store<u64>(cell, used | bit, USED);
+  store<u32>(bitmap, usedOf(bitmap) + 1, USED_COUNT);
+  if ((masked & bit) != 0) store<u32>(bitmap, usedMaskedOf(bitmap) + 1, USED_MASKED_COUNT);
+  else if ((used | bit | masked) == ALL) rise(bitmap, at, chunk, word, true);
+  return 1;
 }
 
 /** Clears the used bit of an ordinal below the window: 1 it was set, 0 it was not. */

@@ -4,7 +4,7 @@
  * Called by the ABI only. A generation comes back after its slot has been reused 32,767 times.
  * Effects: the handle table in linear memory; may grow memory.
  *
- *  slot, 16 bytes:  object u32 │ generation u32 │ kind u32 (0 = free) │ next free slot + 1 u32
+ *  slot, 8 bytes:  object u32, of a free slot the next free one + 1 │ kind u16 (0 = free) │ generation u16
  */
 import {
   LIVE_OBJECTS,
@@ -19,10 +19,9 @@ import {
 } from "../abi";
 import { allocateZeroed, free } from "./heap";
 
-const SLOT_BYTES: u32 = 16;
-const GENERATION: usize = 4;
-const KIND: usize = 8;
-const NEXT: usize = 12;
+const SLOT_BYTES: u32 = 8;
+/** Generation << 16 | kind: the handle's upper half and what it must be the handle of. */
+const KEY: usize = 4;
 const FIRST_CAPACITY: u32 = 64;
 
 function slotAt(index: u32): usize {
@@ -54,12 +53,11 @@ export function name(object: usize, kind: u32): i32 {
   const used = load<u32>(TABLE_USED);
   const index = freed == 0 ? used : freed - 1;
   const slot = slotAt(index);
-  const generation = (load<u32>(slot, GENERATION) % 0x7fff) + 1;
+  const generation = ((load<u32>(slot, KEY) >>> 16) % 0x7fff) + 1;
   if (freed == 0) store<u32>(TABLE_USED, used + 1);
-  else store<u32>(TABLE_FREE, load<u32>(slot, NEXT));
+  else store<u32>(TABLE_FREE, load<u32>(slot));
   store<u32>(slot, <u32>object);
-  store<u32>(slot, generation, GENERATION);
-  store<u32>(slot, kind, KIND);
+  store<u32>(slot, (generation << 16) | kind, KEY);
   store<u32>(LIVE_OBJECTS, load<u32>(LIVE_OBJECTS) + 1);
   return <i32>((generation << 16) | index);
 }
@@ -69,7 +67,7 @@ export function resolve(handle: i32, kind: u32): usize {
   const index = <u32>handle & 0xffff;
   if (index >= load<u32>(TABLE_CAPACITY)) return 0;
   const slot = slotAt(index);
-  if (load<u32>(slot, GENERATION) != <u32>handle >>> 16 || load<u32>(slot, KIND) != kind) return 0;
+  if (load<u32>(slot, KEY) != ((<u32>handle & 0xffff0000) | kind)) return 0;
   return load<u32>(slot);
 }
 
@@ -82,9 +80,8 @@ export function rename(handle: i32, object: usize): void {
 export function forget(handle: i32): void {
   const index = <u32>handle & 0xffff;
   const slot = slotAt(index);
-  store<u32>(slot, 0);
-  store<u32>(slot, 0, KIND);
-  store<u32>(slot, load<u32>(TABLE_FREE), NEXT);
+  store<u32>(slot, load<u32>(TABLE_FREE));
+  store<u16>(slot, 0, KEY);
   store<u32>(TABLE_FREE, index + 1);
   store<u32>(LIVE_OBJECTS, load<u32>(LIVE_OBJECTS) - 1);
 }

@@ -1,0 +1,222 @@
+/*
+ * The core's pool in C: the same structure and the same duties (a checked handle, chunks on demand, used and masked
+ * planes, counts), compiled natively. It says what Wasm costs, not what a smaller program could do.
+ *
+ *   twin BITS FILL packed|random COUNT ROUNDS    prints "operation nanoseconds-per-turn" per operation, the median
+ *
+ * Effects: prints.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+
+#define ALL (~0ull)
+
+struct chunk {
+  u64 full, used[64], masked[64];
+};
+
+struct pool {
+  u32 window, used, masked, used_masked;
+  u64 top, groups[64];
+  struct chunk **chunks;
+};
+
+static struct { struct pool *pool; u32 key; } table[64];
+static u32 table_size = 64, bits;
+
+static u32 next(u32 x) {
+  x ^= x << 13;
+  x ^= x >> 17;
+  return x ^ (x << 5);
+}
+
+static struct pool *resolve(u32 handle) {
+  u32 index = handle & 0xffff;
+  if (index >= table_size || table[index].key != ((handle & 0xffff0000) | 2)) return NULL;
+  return table[index].pool;
+}
+
+static struct chunk *require_chunk(struct pool *p, u32 chunk) {
+  if (!p->chunks[chunk]) p->chunks[chunk] = calloc(1, sizeof(struct chunk));
+  return p->chunks[chunk];
+}
+
+static int put(u64 *word, u32 bit, int value) {
+  u64 before = *word;
+  *word = value ? before | 1ull << bit : before & ~(1ull << bit);
+  return (before == ALL) != (*word == ALL);
+}
+
+static void rise(struct pool *p, struct chunk *c, u32 chunk, u32 word, int full) {
+  if (put(&c->full, word, full) && put(&p->groups[chunk >> 6], chunk & 63, full)) put(&p->top, chunk >> 6, full);
+}
+
+__attribute__((noinline)) static int test_at(u32 handle, u32 o) {
+  struct pool *p = resolve(handle);
+  if (!p) return -1;
+  if (o >= p->window) return -8;
+  struct chunk *c = p->chunks[o >> 12];
+  return c ? c->used[(o >> 6) & 63] >> (o & 63) & 1 : 0;
+}
+
+__attribute__((noinline)) static int claim_at(u32 handle, u32 o) {
+  struct pool *p = resolve(handle);
+  if (!p) return -1;
+  if (o >= p->window) return -8;
+  struct chunk *c = require_chunk(p, o >> 12);
+  if (!c) return -6;
+  u32 word = (o >> 6) & 63;
+  u64 bit = 1ull << (o & 63), used = c->used[word], masked = c->masked[word];
+  if (used & bit) return 0;
+  c->used[word] = used | bit;
+  p->used++;
+  if (masked & bit) p->used_masked++;
+  else if ((used | bit | masked) == ALL) rise(p, c, o >> 12, word, 1);
+  return 1;
+}
+
+__attribute__((noinline)) static int release_at(u32 handle, u32 o) {
+  struct pool *p = resolve(handle);
+  if (!p) return -1;
+  if (o >= p->window) return -8;
+  struct chunk *c = p->chunks[o >> 12];
+  if (!c) return 0;
+  u32 word = (o >> 6) & 63;
+  u64 bit = 1ull << (o & 63), used = c->used[word], masked = c->masked[word];
+  if (!(used & bit)) return 0;
+  c->used[word] = used & ~bit;
+  p->used--;
+  if (masked & bit) p->used_masked--;
+  else if ((used | masked) == ALL) rise(p, c, o >> 12, word, 0);
+  return 1;
+}
+
+static u64 free_bits(struct chunk *c, u32 word) { return ~(c->used[word] | c->masked[word]); }
+
+static u64 above(u32 at) { return ALL << at << 1; }
+
+static int find_from(struct pool *p, u32 start) {
+  u32 chunk = start >> 12, word = (start >> 6) & 63;
+  struct chunk *c = p->chunks[chunk];
+  if (!c) return start;
+  u64 free = free_bits(c, word) & ALL << (start & 63);
+  if (free) return (start & ~63u) | __builtin_ctzll(free);
+  u64 words = ~c->full & above(word);
+  if (!words) {
+    u32 group = chunk >> 6;
+    u64 chunks = ~p->groups[group] & above(chunk & 63);
+    if (!chunks) {
+      u64 groups = ~p->top & above(group);
+      if (!groups) return -9;
+      group = __builtin_ctzll(groups);
+      chunks = ~p->groups[group];
+    }
+    chunk = group << 6 | __builtin_ctzll(chunks);
+    c = p->chunks[chunk];
+    if (!c) return chunk << 12;
+    words = ~c->full;
+  }
+  word = __builtin_ctzll(words);
+  return chunk << 12 | word << 6 | __builtin_ctzll(free_bits(c, word));
+}
+
+__attribute__((noinline)) static int find(u32 handle, u32 start) {
+  struct pool *p = resolve(handle);
+  if (!p) return -1;
+  if (!p->window) return -9;
+  int found = find_from(p, start < p->window ? start : start % p->window);
+  return found < 0 ? find_from(p, 0) : found;
+}
+
+/* Finds and claims. */
+__attribute__((noinline)) static int allocate(u32 handle, u32 start) {
+  int found = find(handle, start);
+  return found < 0 || claim_at(handle, found) < 0 ? -9 : found;
+}
+
+static u32 make(u32 window) {
+  struct pool *p = calloc(1, sizeof *p);
+  u32 chunks = (window + 4095) >> 12, groups = (chunks + 63) >> 6;
+  p->window = window;
+  p->chunks = calloc(chunks, sizeof *p->chunks);
+  p->top = groups < 64 ? ALL << groups : 0;
+  if (chunks & 63) p->groups[groups - 1] = ALL << (chunks & 63);
+  if (window & 4095) {
+    struct chunk *last = require_chunk(p, chunks - 1);
+    for (u32 o = window & 4095; o < 4096; o++) last->masked[o >> 6] |= 1ull << (o & 63);
+    for (u32 word = 0; word < 64; word++)
+      if (last->masked[word] == ALL) rise(p, last, chunks - 1, word, 1);
+  }
+  table[3].pool = p;
+  table[3].key = 7u << 16 | 2;
+  return 7u << 16 | 3;
+}
+
+static u32 pool;
+
+static void fill(u32 size, double share, int packed) {
+  u32 most = size - 1, seed = 2463534242u;
+  double wanted = (double)size * share;
+  u32 limit = wanted > most ? most : (u32)wanted;
+  u64 chance = (u64)(share * 4294967296.0);
+  for (u32 o = 0; o < most; o++) {
+    seed = next(seed);
+    if (packed ? o < limit : seed < chance) claim_at(pool, o);
+  }
+}
+
+static volatile u32 sink;
+
+static void turn(int operation, u32 count) {
+  u32 x = 2463534242u, sum = 0;
+  for (u32 i = 0; i < count; i++) {
+    u32 o;
+    switch (operation) {
+    case 0: x = next(x); release_at(pool, allocate(pool, x)); break;
+    case 1: release_at(pool, allocate(pool, 0)); break;
+    case 2: x = next(x); sum += find(pool, x); break;
+    case 3: x = next(x); sum += test_at(pool, x >> (32 - bits)); break;
+    default:
+      x = next(x);
+      o = x >> (32 - bits);
+      if (release_at(pool, o) == 1) claim_at(pool, o);
+      else claim_at(pool, o), release_at(pool, o);
+    }
+  }
+  sink = sum + x;
+}
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv) {
+  static const char *names[] = {"allocate", "ascending", "find", "test", "toggle"};
+  if (argc != 6) return 2;
+  bits = atoi(argv[1]);
+  u32 count = atoi(argv[4]);
+  int rounds = atoi(argv[5]);
+  double *samples = malloc(rounds * sizeof *samples);
+  pool = make(1u << bits);
+  fill(1u << bits, atof(argv[2]), strcmp(argv[3], "packed") == 0);
+  for (int operation = 0; operation < 5; operation++) {
+    turn(operation, count / 4);
+    for (int round = 0; round < rounds; round++) {
+      struct timespec a, b;
+      clock_gettime(CLOCK_MONOTONIC, &a);
+      turn(operation, count);
+      clock_gettime(CLOCK_MONOTONIC, &b);
+      samples[round] = ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / count;
+    }
+    qsort(samples, rounds, sizeof *samples, compare);
+    printf("%s %.3f\n", names[operation], samples[rounds / 2]);
+  }
+  return 0;
+}
