@@ -25,7 +25,12 @@ export function findFrom(pool: usize, start: u32): i32 {
   const bitmap = bitmapOf(pool);
   const window = windowOf(bitmap);
   if (window == 0) return NONE;
-  const found = findFree(bitmap, start < window ? start : start % window);
+  let first = start;
+  if (start >= window) {
+    const mask = window - 1;
+    first = (window & mask) == 0 ? start & mask : start % window; // a division takes as long as the search
+  }
+  const found = findFree(bitmap, first);
   return found == NONE ? findFree(bitmap, 0) : found;
 }
 
@@ -54,8 +59,9 @@ export function take(pool: usize, policy: i32, argument: u32): i32 {
 
 /** The lowest `count` of the set bits. */
 function lowest(bits: u64, count: u32): u64 {
+  if (<u32>popcnt<u64>(bits) <= count) return bits;
   let rest = bits;
-  for (let left = count; left > 0 && rest != 0; left--) rest &= rest - 1;
+  for (let left = count; left > 0; left--) rest &= rest - 1;
   return bits & ~rest;
 }
 
@@ -75,7 +81,7 @@ function writeBits(pool: usize, base: u32, bits: u64, index: u32): void {
       hi = load<u64>(WIDE_HI);
       lo = load<u64>(WIDE_LO);
       origin = ordinal;
-      end = endOfRange(pool, ordinal, base | 63);
+      end = (rest & (rest - 1)) == 0 ? ordinal : endOfRange(pool, ordinal, base | 63);
     }
     const offset = <u64>(ordinal - origin);
     writeAddress(family, at, addHi(hi, lo, 0, offset), lo + offset);

@@ -85,28 +85,25 @@ export function subtract(a: usize, b: usize): usize {
   return set;
 }
 
-/** The entry of the set that starts last of those that do not start after the number at `at`; 0 when there is none. */
-function entryFor(set: usize, at: usize): usize {
-  const index = findAtOrBefore(set, load<u64>(at), load<u64>(at, 8));
-  return index < 0 ? 0 : entryAt(set, index);
+/** Whether each range of `b` (all), or one of them (not all), lies in `a` (all), or shares an address with it (not all). */
+function relate(a: usize, b: usize, all: bool): bool {
+  for (let index: u32 = 0; index < countOf(b); index++) {
+    const range = entryAt(b, index);
+    const near = range + (all ? FIRST : LAST);
+    const far = range + (all ? LAST : FIRST);
+    const found = findAtOrBefore(a, load<u64>(near), load<u64>(near, 8));
+    const holds = found >= 0 && !lessAt(entryAt(a, found) + LAST, far);
+    if (holds != all) return holds;
+  }
+  return all;
 }
 
 /** Whether the sets share an address. */
 export function overlaps(a: usize, b: usize): bool {
-  for (let index: u32 = 0; index < countOf(b); index++) {
-    const range = entryAt(b, index);
-    const entry = entryFor(a, range + LAST);
-    if (entry != 0 && !lessAt(entry + LAST, range + FIRST)) return true;
-  }
-  return false;
+  return relate(a, b, false);
 }
 
 /** Whether every address of `b` is in `a`. */
 export function includes(a: usize, b: usize): bool {
-  for (let index: u32 = 0; index < countOf(b); index++) {
-    const range = entryAt(b, index);
-    const entry = entryFor(a, range + FIRST);
-    if (entry == 0 || lessAt(entry + LAST, range + LAST)) return false;
-  }
-  return true;
+  return relate(a, b, true);
 }

@@ -35,12 +35,14 @@ export const CASES: readonly Case[] = SIZES.flatMap((size) =>
   ),
 );
 
-/** Each is timed as a loop; the number is how many calls of the core one turn makes, or their usual number. */
-export const OPERATIONS = { allocate: 2, ascending: 2, find: 1, test: 1, toggle: 2.5 } as const;
+export type Operation = "allocate" | "ascending" | "find" | "test" | "toggle";
 
-export type Operation = keyof typeof OPERATIONS;
+export const OPERATION_NAMES: readonly Operation[] = ["allocate", "ascending", "find", "test", "toggle"];
 
-export const OPERATION_NAMES = Object.keys(OPERATIONS) as Operation[];
+/** Calls of the core in one turn of the operation's loop; toggle makes three where the ordinal was free, else two. */
+export function callsPerTurn(operation: Operation, fill: number): number {
+  return { allocate: 2, ascending: 2, find: 1, test: 1, toggle: 3 - fill }[operation];
+}
 
 export const WHAT: Readonly<Record<Operation, string>> = {
   allocate: "allocate by hash, release",

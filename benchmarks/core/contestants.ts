@@ -42,10 +42,7 @@ export function prepare(): Toolbox {
 }
 
 /** An instance with a pool as the case wants it, and what it takes to reach it. */
-export function openPool(
-  module: WebAssembly.Module,
-  size: Case["size"],
-): { exports: Exports; pool: number; view: DataView } {
+export function openPool(module: WebAssembly.Module, size: Case["size"]): { exports: Exports; pool: number } {
   const exports = new WebAssembly.Instance(module, {}).exports as unknown as Exports;
   const call = (name: string, ...args: number[]): number => exports[name]?.(...args) ?? Number.NaN;
   const at = call("exchange", 1 << 20);
@@ -60,7 +57,7 @@ export function openPool(
   }
   const pool = call("pool_create", call("set_create", size.family, 1), call("set_create", size.family, 0));
   if (!(pool > 0)) throw new Error(`pool_create: ${pool}`);
-  return { exports, pool, view };
+  return { exports, pool };
 }
 
 function loopsFromJavaScript(module: WebAssembly.Module, work: Case): Record<Operation, Loop> {

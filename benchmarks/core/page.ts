@@ -1,0 +1,177 @@
+/**
+ * The figures as a page and as plots.
+ * Effects: reads the machine's name and load.
+ */
+import { cpus, loadavg, release } from "node:os";
+import { formatTable } from "../harness/report.ts";
+import { BATCH } from "./batches.ts";
+import { callsPerTurn, OPERATION_NAMES, type Operation, SIZES, WHAT } from "./cases.ts";
+import { CONTESTANTS, type Contestant, median } from "./contestants.ts";
+import type { CoreFigures, Row } from "./core.ts";
+import { renderPlot } from "./plot.ts";
+
+/** Nanoseconds per call of the core. */
+export function perCall(row: Row, contestant: Contestant, operation: Operation): number {
+  return row.turns[contestant][operation] / callsPerTurn(operation, row.work.fill);
+}
+
+function nameOf({ work }: Row): string {
+  return `${work.size.name}, ${work.fill * 100} %${work.fill === 0 ? "" : ` ${work.pattern}`}`;
+}
+
+function tableOf(rows: readonly Row[], operation: Operation): string {
+  return formatTable({
+    title: `### ${WHAT[operation]}`,
+    columns: ["pool", ...CONTESTANTS, "Wasm / C"],
+    rows: rows.map((row) => [
+      nameOf(row),
+      ...CONTESTANTS.map((contestant) => perCall(row, contestant, operation).toFixed(1)),
+      (perCall(row, "inside Wasm", operation) / perCall(row, "C twin", operation)).toFixed(2),
+    ]),
+  });
+}
+
+function batchTable(rows: readonly Row[]): string {
+  return formatTable({
+    title: `### Batches of ${BATCH}, per address; and one address by its bytes`,
+    columns: ["pool", "allocated per call", "allocate many", "release many", "write an address and test it"],
+    rows: rows.map((row) => [
+      nameOf(row),
+      String(row.batches.taken),
+      row.batches.allocateMany.toFixed(2),
+      row.batches.releaseMany.toFixed(2),
+      row.batches.testAddress.toFixed(1),
+    ]),
+  });
+}
+
+interface Verdict {
+  readonly what: string;
+  readonly wanted: string;
+  readonly measured: string;
+  readonly isMet: boolean;
+}
+
+function spread(values: readonly number[]): string {
+  return `median ${median(values).toFixed(1)}, worst ${Math.max(...values).toFixed(1)}`;
+}
+
+/** What the design promises of the core, and what these figures say. */
+export function judge({ facts, rows }: CoreFigures): Verdict[] {
+  const all = rows.flatMap((row) => OPERATION_NAMES.map((operation) => perCall(row, "JavaScript → core", operation)));
+  const ratios = rows.flatMap((row) =>
+    OPERATION_NAMES.map((operation) => perCall(row, "inside Wasm", operation) / perCall(row, "C twin", operation)),
+  );
+  const full = rows.filter(({ batches }) => batches.taken === BATCH).map(({ batches }) => batches.allocateMany);
+  const large = rows.filter(({ work }) => work.size.bits >= 8);
+  const ascending = large.map((row) => perCall(row, "JavaScript → core", "ascending"));
+  const middle = median(ascending);
+  const stray = Math.max(Math.max(...ascending) / middle, middle / Math.min(...ascending));
+  return [
+    {
+      what: "one operation from JavaScript, ns, any size and fill",
+      wanted: "≤ 20",
+      measured: spread(all),
+      isMet: Math.max(...all) <= 20,
+    },
+    {
+      what: `allocation in batches of ${BATCH}, ns per address`,
+      wanted: "≤ 2",
+      measured: spread(full),
+      isMet: Math.max(...full) <= 2,
+    },
+    { what: "inside Wasm against C", wanted: "≤ 2.5 ×", measured: spread(ratios), isMet: Math.max(...ratios) <= 2.5 },
+    {
+      what: "lowest free, /24 to /8, 0 to 99.99 %: farthest from the median",
+      wanted: "≤ 2 ×",
+      measured: stray.toFixed(2),
+      isMet: stray <= 2,
+    },
+    {
+      what: "module, bytes",
+      wanted: "≤ 16,384",
+      measured: facts.moduleBytes.toLocaleString("en-US"),
+      isMet: facts.moduleBytes <= 16_384,
+    },
+    {
+      what: "1,000 pools, ms",
+      wanted: "< 200",
+      measured: facts.thousandPoolsMilliseconds.toFixed(1),
+      isMet: facts.thousandPoolsMilliseconds < 200,
+    },
+    {
+      what: "an empty /8, KiB of the core's memory",
+      wanted: "< 64",
+      measured: (facts.emptySlash8Bytes / 1024).toFixed(1),
+      isMet: facts.emptySlash8Bytes < 65_536,
+    },
+  ];
+}
+
+export function renderPlots({ rows }: CoreFigures): { readonly name: string; readonly svg: string }[] {
+  const random = rows.filter(({ work }) => work.fill === 0 || work.pattern === "random");
+  const bySize = random.filter(({ work }) => work.fill === 0.99);
+  const byFill = random.filter(({ work }) => work.size.name === "/8");
+  const seriesOf = (own: readonly Row[], operation: Operation) =>
+    CONTESTANTS.map((name) => ({ name, values: own.map((row) => perCall(row, name, operation)) }));
+  const fills = byFill.map(({ work }) => `${work.fill * 100} %`);
+  const sizes = bySize.map(({ work }) => work.size.name);
+  return [
+    {
+      name: "by-fill.svg",
+      svg: renderPlot({ title: `/8, random: ${WHAT.ascending}`, places: fills, series: seriesOf(byFill, "ascending") }),
+    },
+    {
+      name: "by-fill-hashed.svg",
+      svg: renderPlot({ title: `/8, random: ${WHAT.allocate}`, places: fills, series: seriesOf(byFill, "allocate") }),
+    },
+    {
+      name: "by-size.svg",
+      svg: renderPlot({ title: `99 % random: ${WHAT.allocate}`, places: sizes, series: seriesOf(bySize, "allocate") }),
+    },
+  ];
+}
+
+export function renderPage(figures: CoreFigures): string {
+  const { facts, rows } = figures;
+  const targets = formatTable({
+    title: "## Targets",
+    columns: ["what", "target", "measured", ""],
+    rows: judge(figures).map(({ what, wanted, measured, isMet }) => [what, wanted, measured, isMet ? "met" : "MISSED"]),
+  });
+  const load = loadavg()[0] ?? Number.NaN;
+  return `# The core alone
+
+Written by \`node benchmarks/core/core.ts\` from the figures of one run. Nanoseconds per call of the core, the median of the rounds, in which
+the contestants take turns; the C twin runs right after, on the same fill.
+
+* **JavaScript → core**: the built module, a call across the border per operation.
+* **inside Wasm**: the same sources with the loops in Wasm (\`assembly/bench/loop.ts\`).
+* **JavaScript twin**: a 32-ary bitmap on \`Uint32Array\` without handles, masks or counts (\`uint32-twin.ts\`).
+* **C twin**: the core's structure and duties in C, \`cc -O2\` (\`twin.c\`).
+
+Plain JavaScript is about as fast as the core from JavaScript. The core is not there for speed but because it is the same on every runtime,
+byte for byte, and holds no object per address.
+
+The cost that grows with the pool is that of memory: an operation on a random ordinal of a /8 touches a cache line or two of 4 MiB of bits; all
+four contestants pay it.
+
+${targets}
+
+Before it does anything: instantiation ${facts.instantiateMicroseconds.toFixed(0)} µs, an empty call ${facts.emptyCallNanoseconds.toFixed(1)} ns, an empty /8 makes the process grow by ${(facts.emptySlash8ResidentBytes / 1024).toFixed(1)} KiB.
+
+Measured on ${cpus()[0]?.model.trim()}, ${cpus().length} cores, Linux ${release()}, Node.js ${process.version}; load average at the end ${load.toFixed(2)}${
+    load > 1.3 ? ": something else was running, so the worst values are of little worth" : ""
+  }.
+
+![cost by fill, lowest first](by-fill.svg)
+
+![cost by fill, hashed](by-fill-hashed.svg)
+
+![cost by size](by-size.svg)
+
+## Every figure (${rows.length} pools of ${SIZES.length} sizes)
+
+${[...OPERATION_NAMES.map((operation) => tableOf(rows, operation)), batchTable(rows)].join("\n\n")}
+`;
+}
