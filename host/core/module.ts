@@ -82,7 +82,9 @@ export class CoreModule {
 
   /** The result of an operation that succeeded, else a CoreError. */
   check(operation: string, result: number, got?: string): number {
-    if (result < 0) throw new CoreError(operation, result, got);
-    return result;
+    if (result >= 0) return result;
+    // An operation that fails late may have moved the exchange buffer before.
+    if (this.exports.exchange_size() > 0) this.#derive();
+    throw new CoreError(operation, result, got);
   }
 }
