@@ -1,0 +1,162 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import manifest from "../../../package.json" with { type: "json" };
+import { readSources, root } from "./sources.ts";
+
+const NOT_OURS = new Set(["node_modules", "dist", ".git", ".scratch"]);
+const MAX_ARCHITECTURE_LINES = 400;
+
+/** All files of the project, relative to its root. */
+function listFiles(folder = ""): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : listFiles(path);
+    return entry.isFile() ? [path] : [];
+  });
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), "utf8");
+}
+
+interface Page {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** The text outside of code, where brackets mean links. */
+function prose(text: string): string {
+  return text.replace(/^(```|~~~)[\s\S]*?^\1/gm, "").replace(/`[^`\n]*`/g, "");
+}
+
+/** The name that a heading has in links to it: as GitHub and most renderers make it. */
+function anchorOf(heading: string): string {
+  const words = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase();
+  return words
+    .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(" ", "-");
+}
+
+function anchorsOf(text: string): string[] {
+  const plain = text.replace(/^(```|~~~)[\s\S]*?^\1/gm, "");
+  return [...plain.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
+}
+
+/** Links that lead nowhere; `fileOf` finds the text behind a path relative to the root, null for a folder. */
+function brokenLinks({ path, text }: Page, fileOf: (path: string) => string | null | undefined): string[] {
+  const links = [...prose(text).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => target);
+  return links.flatMap((target) => {
+    if (/^[a-z]+:/.test(target)) return [];
+    const [file = "", anchor] = target.split("#");
+    const wanted = file === "" ? path : join(dirname(path), file);
+    const found = file === "" ? text : fileOf(wanted);
+    if (found === undefined) return [`${path} links ${target}, but there is no ${wanted}`];
+    if (anchor === undefined || (found !== null && anchorsOf(found).includes(anchor))) return [];
+    return [`${path} links ${target}, but ${wanted} has no heading #${anchor}`];
+  });
+}
+
+function findText(path: string): string | null | undefined {
+  const full = join(root, path);
+  if (!existsSync(full)) return undefined;
+  return statSync(full).isDirectory() ? null : readFileSync(full, "utf8");
+}
+
+const files = listFiles();
+const pages = files.filter((path) => path.endsWith(".md")).map((path) => ({ path, text: read(path) }));
+
+describe("links", () => {
+  it("there are pages to look at", () => expect(pages.length).toBeGreaterThan(15));
+
+  it("every relative link leads to a file and, with #, to a heading of it", () =>
+    expect(pages.flatMap((page) => brokenLinks(page, findText))).toEqual([]));
+
+  const rows: [what: string, text: string, wanted: number][] = [
+    ["to nothing", "[a](gone.md)", 1],
+    ["to no heading", "[a](there.md#gone)", 1],
+    ["to no heading of the page itself", "# Here\n[a](#gone)", 1],
+    ["to a heading", "[a](there.md#one-two-3), [b](#here)\n# Here", 0],
+    ["elsewhere, and code", "[a](https://example.com/x) `[b](gone.md)`\n```\n[c](gone.md)\n```\n", 0],
+  ];
+  it.each(rows)("finds a link %s", (_what, text, wanted) => {
+    const there = (path: string) => (path === join("docs", "there.md") ? "## One, two: 3" : undefined);
+    expect(brokenLinks({ path: join("docs", "x.md"), text }, there)).toHaveLength(wanted);
+  });
+
+  it("every page of docs is in its index", () => {
+    const index = read("docs/README.md");
+    const unlisted = readdirSync(join(root, "docs")).filter(
+      (name) => name.endsWith(".md") && !index.includes(`(${name})`),
+    );
+    expect(unlisted.filter((name) => name !== "README.md")).toEqual([]);
+  });
+
+  it("every decision is in their index", () => {
+    const index = read("docs/decisions/README.md");
+    const names = readdirSync(join(root, "docs", "decisions")).filter((name) => /^\d{4}-/.test(name));
+    expect(names.length).toBeGreaterThan(2);
+    expect(names.filter((name) => !index.includes(`(${name})`))).toEqual([]);
+  });
+});
+
+describe("ARCHITECTURE.md", () => {
+  const architecture = read("ARCHITECTURE.md");
+
+  it(`has fewer than ${MAX_ARCHITECTURE_LINES} lines`, () =>
+    expect(architecture.split("\n").length).toBeLessThan(MAX_ARCHITECTURE_LINES));
+
+  it("has every folder of host in its code map", () => {
+    const folders = readdirSync(join(root, "host"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const missing = folders.filter(({ name }) => !architecture.includes(`\n| \`host/${name}\` |`));
+    expect(missing.map(({ name }) => `add host/${name} to the code map`)).toEqual([]);
+  });
+
+  it("maps no folder that is gone", () => {
+    const mapped = [...architecture.matchAll(/^\| `([a-z/]+)` \|/gm)].map(([, folder = ""]) => folder);
+    expect(mapped).toContain("host/lib");
+    expect(mapped.filter((folder) => !existsSync(join(root, folder)))).toEqual([]);
+  });
+});
+
+describe("docs/dependencies.md", () => {
+  const { dependencies, devDependencies, optionalDependencies } = manifest;
+  const versions = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  it.each(versions)("has a row for %s %s", (name, version) => {
+    expect(read("docs/dependencies.md")).toContain(`\n| \`${name}\` | ${version} |`);
+  });
+});
+
+describe("docs/allocation.md", () => {
+  const cited = readSources("host", ".ts").flatMap(({ path, text }) =>
+    [...text.matchAll(/\brule (\d+)\b/gi)].map(([, number]) => ({ path, number })),
+  );
+  const page = read("docs/allocation.md");
+
+  it("explains every rule that host cites", () => {
+    expect(cited.length).toBeGreaterThan(5);
+    const unknown = cited.filter(({ number }) => !page.includes(`\n### Rule ${number}: `));
+    expect(unknown.map(({ path, number }) => `${path} cites rule ${number}`)).toEqual([]);
+  });
+});
+
+/** Put together here, so that this file is none that holds them. */
+const FOREIGN = [
+  ["/wo", "rk/"],
+  ["/ho", "me/"],
+  ["/ro", "ot/"],
+  ["registry.npm", "js.org"],
+  ["proxy.go", "lang.org"],
+  ["deb.deb", "ian.org"],
+  ["files.python", "hosted.org"],
+].map((parts) => parts.join(""));
+
+it("no file names a place of one machine or a package registry", () => {
+  const texts = files.filter((path) => !/\.(?:wasm|png|gz)$/.test(path)).map((path) => ({ path, text: read(path) }));
+  expect(texts.length).toBeGreaterThan(200);
+  const found = texts.flatMap(({ path, text }) =>
+    FOREIGN.filter((word) => text.includes(word)).map((word) => `${path} has ${word}`),
+  );
+  expect(found).toEqual([]);
+});
