@@ -38,13 +38,6 @@ export function checkPair(a: i32, b: i32): i32 {
   return familyOf(x) == familyOf(y) ? OK : BAD_FAMILY;
 }
 
-/** OK when the handle is a live pool and the exchange buffer holds `count` addresses of its family. */
-export function checkAddresses(handle: i32, count: i32): i32 {
-  const pool = poolOf(handle);
-  if (pool == 0) return BAD_HANDLE;
-  return holds(count, widthOf(poolFamily(pool))) ? OK : SHORT_EXCHANGE;
-}
-
 /** OK when the handle is a live set and the exchange buffer holds `count` addresses of its family. */
 export function checkMembers(handle: i32, count: i32): i32 {
   const set = setOf(handle);

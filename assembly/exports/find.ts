@@ -6,7 +6,7 @@ import { BAD_ARGUMENT, BAD_HANDLE, OK, SHORT_EXCHANGE } from "../abi";
 import { findFrom, isPolicy, take, takeMany } from "../allocation/allocate";
 import { findRun, MAX_ALIGN_BITS } from "../allocation/allocate-run";
 import { findWide } from "../allocation/allocate-wide";
-import { holds } from "../memory/exchange";
+import { isOpen } from "../memory/exchange";
 import { poolFamily } from "../pools/pool";
 import { giveAddress, givenHi, givenLo, poolOf } from "./arguments";
 
@@ -33,7 +33,7 @@ export function pool_find_run(pool: i32, start: i32, count: i32, align_bits: i32
 
 export function pool_find_wide(pool: i32): i32 {
   if (poolOf(pool) == 0) return BAD_HANDLE;
-  if (!holds(1, 16)) return SHORT_EXCHANGE;
+  if (!isOpen()) return SHORT_EXCHANGE;
   const status = findWide(poolOf(pool), givenHi(6, 0), givenLo(6, 0));
   if (status == OK) giveAddress(poolFamily(poolOf(pool)));
   return status;

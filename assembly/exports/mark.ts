@@ -5,19 +5,19 @@
 import { BAD_ARGUMENT, BAD_HANDLE, OK, OUTSIDE, SHORT_EXCHANGE } from "../abi";
 import { claimRun, releaseRun } from "../allocation/allocate-run";
 import { windowOf } from "../bitmap/bitmap";
-import { holds } from "../memory/exchange";
+import { holds, isOpen } from "../memory/exchange";
 import { widthOf } from "../numbers/u128";
 import { many } from "../pools/batch";
 import { CLAIM, CONTAINS, operate, operateAt, RELEASE, TEST } from "../pools/mark";
 import { addressOf, bitmapOf, locate, poolFamily } from "../pools/pool";
-import { checkAddresses, giveAddress, givenHi, givenLo, poolOf } from "./arguments";
+import { giveAddress, givenHi, givenLo, poolOf } from "./arguments";
 
 /** An operation on the address in the exchange buffer. */
 function one(handle: i32, operation: u32): i32 {
   const pool = poolOf(handle);
   if (pool == 0) return BAD_HANDLE;
   const family = poolFamily(pool);
-  if (!holds(1, widthOf(family))) return SHORT_EXCHANGE;
+  if (!isOpen()) return SHORT_EXCHANGE;
   return operate(pool, operation, givenHi(family, 0), givenLo(family, 0));
 }
 
@@ -103,8 +103,8 @@ export function pool_release_run(pool: i32, first: i32, count: i32): i32 {
 }
 
 export function pool_address(pool: i32, ordinal: i32): i32 {
-  const status = checkAddresses(pool, 1);
-  if (status != OK) return status;
+  if (poolOf(pool) == 0) return BAD_HANDLE;
+  if (!isOpen()) return SHORT_EXCHANGE;
   if (<u32>ordinal >= windowOf(bitmapOf(poolOf(pool)))) return OUTSIDE;
   const family = poolFamily(poolOf(pool));
   addressOf(poolOf(pool), 0, <u32>ordinal);
@@ -113,8 +113,8 @@ export function pool_address(pool: i32, ordinal: i32): i32 {
 }
 
 export function pool_ordinal(pool: i32): i32 {
-  const status = checkAddresses(pool, 1);
-  if (status != OK) return status;
+  if (poolOf(pool) == 0) return BAD_HANDLE;
+  if (!isOpen()) return SHORT_EXCHANGE;
   const family = poolFamily(poolOf(pool));
   const ordinal = locate(poolOf(pool), givenHi(family, 0), givenLo(family, 0));
   return ordinal < 0 ? OUTSIDE : ordinal;

@@ -19,6 +19,11 @@ export function exchangeSize(): u32 {
   return load<u32>(EXCHANGE_SIZE);
 }
 
+/** Whether there is a buffer: it then holds 4,096 bytes at least, and so any one input but a list. */
+export function isOpen(): bool {
+  return exchangeSize() != 0;
+}
+
 /** Whether the buffer holds `count` items of `bytes` each. */
 export function holds(count: i32, bytes: u32): bool {
   return count >= 0 && <u64>(<u32>count) * bytes <= <u64>exchangeSize();

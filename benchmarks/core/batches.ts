@@ -37,7 +37,7 @@ export function timeBatches(core: WebAssembly.Module, work: Case, rounds: number
   let seed = FIRST_SEED;
   for (let round = 0; round < rounds * 20; round++) {
     seed = nextSeed(seed);
-    const start = seed | 0;
+    const start = seed;
     const allocation = elapsed(() => {
       taken = pool_allocate_many(pool, 2, start, BATCH);
     });

@@ -70,7 +70,7 @@ function loopsFromJavaScript(module: WebAssembly.Module, work: Case): Record<Ope
     allocate: (count) => {
       for (let i = 0, x = FIRST_SEED; i < count; i++) {
         x = nextSeed(x);
-        pool_release_at(pool, pool_allocate(pool, 2, x | 0));
+        pool_release_at(pool, pool_allocate(pool, 2, x));
       }
     },
     ascending: (count) => {
@@ -79,7 +79,7 @@ function loopsFromJavaScript(module: WebAssembly.Module, work: Case): Record<Ope
     find: (count) => {
       for (let i = 0, x = FIRST_SEED; i < count; i++) {
         x = nextSeed(x);
-        pool_find(pool, x | 0);
+        pool_find(pool, x);
       }
     },
     test: (count) => {
@@ -106,7 +106,7 @@ function loopsInsideWasm(module: WebAssembly.Module, work: Case): Record<Operati
   const { exports, pool } = openPool(module, work.size);
   fillCase(work, (ordinal) => exports.pool_claim_at?.(pool, ordinal));
   const loop = (operation: Operation): Loop => {
-    return (count) => exports[`loop_${operation}`]?.(pool, count, FIRST_SEED | 0, work.size.bits);
+    return (count) => exports[`loop_${operation}`]?.(pool, count, FIRST_SEED, work.size.bits);
   };
   return {
     allocate: loop("allocate"),
@@ -162,26 +162,52 @@ export function median(samples: readonly number[]): number {
   return [...samples].sort((a, b) => a - b)[samples.length >> 1] ?? Number.NaN;
 }
 
-function timeNative(toolbox: Toolbox, { size, fill, pattern }: Case, count: number, rounds: number): Timings {
+/** What the C twin measured, and the sum of what its first 1,000 searches found. */
+function timeNative(toolbox: Toolbox, { size, fill, pattern }: Case, count: number, rounds: number) {
   const args = [size.bits, fill, pattern, count, rounds].map(String);
   const lines = execFileSync(toolbox.native, args, { encoding: "utf8" }).trim().split("\n");
-  return Object.fromEntries(lines.map((line) => line.split(" ")).map(([name, ns]) => [name, Number(ns)])) as Timings;
+  const values = Object.fromEntries(lines.map((line) => line.split(" ")).map(([name, value]) => [name, Number(value)]));
+  return { timings: values as Timings, audit: values.audit };
 }
 
-/** Times every operation for everybody over one case: the contestants take turns, and the median of the rounds counts. */
+/** The sum of what 1,000 searches find: the contestants must agree before they race. */
+function auditOf(find: (seed: number) => number): number {
+  let sum = 0;
+  for (let i = 0, seed = FIRST_SEED; i < 1000; i++) {
+    seed = nextSeed(seed);
+    sum += find(seed);
+  }
+  return sum % 2 ** 32;
+}
+
+function auditOurs(toolbox: Toolbox, work: Case): number[] {
+  const cores = [toolbox.core, toolbox.loops].map((module) => {
+    const { exports, pool } = openPool(module, work.size);
+    fillCase(work, (ordinal) => exports.pool_claim_at?.(pool, ordinal));
+    return auditOf((seed) => exports.pool_find?.(pool, seed) ?? Number.NaN);
+  });
+  const twin = new Uint32Twin(work.size.bits);
+  fillCase(work, (ordinal) => twin.claim(ordinal));
+  return [...cores, auditOf((seed) => twin.find(seed))];
+}
+
+/** Times every operation for everybody over one case: the contestants take turns, and the median of the rounds counts. Throws when they do not find the same. */
 export function contest(toolbox: Toolbox, work: Case, count: number, rounds: number): Record<Contestant, Timings> {
   const ours = {
     "JavaScript → core": loopsFromJavaScript(toolbox.core, work),
     "inside Wasm": loopsInsideWasm(toolbox.loops, work),
     "JavaScript twin": loopsOfTwin(work),
   };
+  const native = timeNative(toolbox, work, count, rounds);
+  const audits = [native.audit, ...auditOurs(toolbox, work)];
+  if (new Set(audits).size !== 1) throw new Error(`The contestants find different addresses: ${audits.join(", ")}`);
   const names = Object.keys(ours) as (keyof typeof ours)[];
   const medians = new Map<string, number>();
   for (const operation of OPERATION_NAMES) {
     const samples = new Map(names.map((name) => [name, [] as number[]]));
-    for (const name of names) ours[name][operation](count / 4);
     for (let round = 0; round < rounds; round++) {
       for (const name of names) {
+        ours[name][operation](count); // brings its pool back into the caches, where the C twin's always is
         const started = process.hrtime.bigint();
         ours[name][operation](count);
         samples.get(name)?.push(Number(process.hrtime.bigint() - started) / count);
@@ -195,6 +221,6 @@ export function contest(toolbox: Toolbox, work: Case, count: number, rounds: num
     "JavaScript → core": timings("JavaScript → core"),
     "inside Wasm": timings("inside Wasm"),
     "JavaScript twin": timings("JavaScript twin"),
-    "C twin": timeNative(toolbox, work, count, rounds),
+    "C twin": native.timings,
   };
 }

@@ -46,7 +46,7 @@ export async function runCore({ quick = false, progress = () => {} }: RunOptions
   warmUp(toolbox);
   const facts = gatherFacts();
   const cases = quick ? CASES.filter(({ size, fill }) => size.bits <= 16 && fill !== 0.5) : CASES;
-  const [count, rounds] = quick ? [20_000, 3] : [200_000, 11];
+  const [count, rounds] = quick ? [20_000, 3] : [200_000, 7];
   const rows = cases.map((work) => {
     progress(`${work.size.name}, ${work.fill * 100} % ${work.pattern}`);
     return { work, turns: contest(toolbox, work, count, rounds), batches: timeBatches(toolbox.core, work, rounds) };

@@ -58,6 +58,7 @@ export function renderPlot({ title, places, series }: Plot): string {
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,
+    `<title>${escapeXml(title)}</title>`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="white"/>`,
     text(LEFT, 22, title, 'font-size="14" font-weight="bold"'),
     text(LEFT, HEIGHT - 14, "nanoseconds per call of the core, logarithmic", 'fill="#555"'),
