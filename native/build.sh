@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 SHIM_SOURCES="native/shim.c native/request.c native/reply.c native/http.c native/spool.c native/json.c native/text.c native/io.c"
-SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h native/json.h native/text.h native/io.h"
+SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h native/json.h native/text.h native/io.h native/limits.h"
 WARNINGS="-Wall -Wextra -Werror"
 
 # is_fresh OUTPUT INPUT...: whether OUTPUT is newer than this script and every input.

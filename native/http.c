@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "io.h"
+#include "limits.h"
 #include "text.h"
 
 /* The pauses between attempts to connect double from the first to the last. */

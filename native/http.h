@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HTTP_HEAD_LIMIT (16 * 1024)
-#define HTTP_BODY_LIMIT (1024 * 1024)
-
 struct http_answer {
     int status;
     const char *body;

@@ -1,4 +1,5 @@
 #include "json.h"
+#include "limits.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Deeper nesting is refused; a CNI configuration or result needs less than ten. At most 64: one bit each. */
-#define JSON_DEPTH_LIMIT 64
-
 enum json_kind { JSON_ABSENT, JSON_STRING, JSON_NUMBER, JSON_OTHER };
 
 /*

@@ -1,3 +1,4 @@
+#include "limits.h"
 #include "reply.h"
 
 #include <stdarg.h>
@@ -8,8 +9,6 @@
 #include "json.h"
 #include "text.h"
 
-/* A cniVersion is a few digits and dots; a longer one is none. */
-#define VERSION_LIMIT 64
 /* Three values at TEXT_QUOTE_LIMIT, every byte of them escaped, and the words around. */
 #define REPLY_LIMIT (64 * 1024)
 

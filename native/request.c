@@ -1,3 +1,4 @@
+#include "limits.h"
 #include "request.h"
 
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include "reply.h"
 #include "text.h"
 
-#define STDIN_LIMIT (1024 * 1024)
-#define VARIABLE_LIMIT (64 * 1024)
 #define DEFAULT_SOCKET "/run/berth/agent.sock"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

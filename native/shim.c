@@ -17,12 +17,11 @@
 
 #include "http.h"
 #include "json.h"
+#include "limits.h"
 #include "reply.h"
 #include "request.h"
 #include "spool.h"
 
-#define CONNECT_WAIT_MS 20000
-#define OWN_LIMIT_MS 2000
 #define DEFAULT_SPOOL "/var/lib/berth/spool"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -38,12 +37,12 @@ struct verb {
 };
 
 static const struct verb VERBS[] = {
-    [ADD] = {"ADD", 90000, CONNECT_WAIT_MS, TRY_AGAIN},
-    [CHECK] = {"CHECK", 10000, CONNECT_WAIT_MS, TRY_AGAIN},
-    [DEL] = {"DEL", 10000, 0, INPUT_OUTPUT},
-    [GC] = {"GC", 60000, CONNECT_WAIT_MS, TRY_AGAIN},
-    [STATUS] = {"STATUS", 2000, 0, NOT_AVAILABLE},
-    [VERSION] = {"VERSION", OWN_LIMIT_MS, 0, DECODE},
+    [ADD] = {"ADD", ADD_LIMIT_MS, CONNECT_WAIT_MS, TRY_AGAIN},
+    [CHECK] = {"CHECK", CHECK_LIMIT_MS, CONNECT_WAIT_MS, TRY_AGAIN},
+    [DEL] = {"DEL", DEL_LIMIT_MS, 0, INPUT_OUTPUT},
+    [GC] = {"GC", GC_LIMIT_MS, CONNECT_WAIT_MS, TRY_AGAIN},
+    [STATUS] = {"STATUS", STATUS_LIMIT_MS, 0, NOT_AVAILABLE},
+    [VERSION] = {"VERSION", VERSION_LIMIT_MS, 0, DECODE},
 };
 
 static const char *const PLUGINS[] = {"berth", "coordinator", "ifacer"};
@@ -136,7 +135,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     const struct verb *verb = find_verb(command);
-    read_config(verb == NULL ? OWN_LIMIT_MS : verb->limit_ms);
+    read_config(verb == NULL ? VERSION_LIMIT_MS : verb->limit_ms);
     const char *plugin = require_plugin(argc > 0 ? argv[0] : "");
     if (verb == NULL)
         fail(ENVIRONMENT, "Variable CNI_COMMAND is \"", command, "\"; want ADD, DEL, CHECK, GC, STATUS or VERSION", NULL);

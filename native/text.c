@@ -1,3 +1,4 @@
+#include "limits.h"
 #include "text.h"
 
 #include <string.h>

@@ -24,7 +24,6 @@ void text_add_number(struct text *text, uint64_t number);
  * Adds `string` as a line for people (text_add_plain) or as the inside of a JSON string (text_add_json). Bytes that are not
  * printable ASCII appear as \xNN, visibly; of a string longer than TEXT_QUOTE_LIMIT bytes the beginning, then "...".
  */
-#define TEXT_QUOTE_LIMIT 4096
 void text_add_plain(struct text *text, const char *string);
 void text_add_json(struct text *text, const char *string);
 
@@ -32,7 +31,6 @@ void text_add_json(struct text *text, const char *string);
  * Parses seconds such as 20 or 0.25 into milliseconds, rounding down; at most TEXT_SECONDS_LIMIT.
  * False for anything else (sign, blank, exponent, empty).
  */
-#define TEXT_SECONDS_LIMIT 3600
 bool text_parse_seconds(const char *string, int64_t *milliseconds);
 
 #endif

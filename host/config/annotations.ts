@@ -1,5 +1,5 @@
 /**
- * Berth's annotations of pods and namespaces (spec.md 2.1, 2.2, Resolved A), from text to checked values.
+ * Berth's annotations of pods and namespaces (specification 2.1, 2.2, Resolved A), from text to checked values.
  * Called per pod by selection; precedence between them is selection's, not this file's.
  * Effects: none.
  */

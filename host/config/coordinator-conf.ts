@@ -1,5 +1,5 @@
 /**
- * The keys of the coordinator's configuration, in a network definition or the resource Coordinator (spec.md 2.3, Resolved D).
+ * The keys of the coordinator's configuration, in a network definition or the resource Coordinator (specification 2.3, Resolved D).
  * Each source decodes to what it says; coordinator-settings.ts lays them over one another.
  * Effects: none.
  */

@@ -1,5 +1,5 @@
 /**
- * The annotation `ipam.vendor.io/ippool-ip-number`: how many addresses a generated pool holds (spec.md, Resolved A).
+ * The annotation `ipam.vendor.io/ippool-ip-number`: how many addresses a generated pool holds (specification, Resolved A).
  * Called by the annotations; the arithmetic with replicas is ipam/generated-pool's.
  * Effects: none.
  */

@@ -1,5 +1,5 @@
 /**
- * The service's own settings: key `conf.yml` of the ConfigMap `vendor-conf` (spec.md, Resolved C).
+ * The service's own settings: key `conf.yml` of the ConfigMap `vendor-conf` (specification, Resolved C).
  * Called by whoever watches that ConfigMap or reads it from a file; they keep the last good settings.
  * Effects: none.
  */

@@ -24,7 +24,7 @@ export function parsePrefix(text: string): Prefix | undefined {
   return length <= bitsOf(ip.family) ? { ip, length } : undefined;
 }
 
-/** Like {@link parsePrefix}; a bare address is a prefix of full length (spec.md, Resolved D). */
+/** Like {@link parsePrefix}; a bare address is a prefix of full length (specification, Resolved D). */
 export function parsePrefixOrIp(text: string): Prefix | undefined {
   const ip = parseIp(text);
   return ip === undefined ? parsePrefix(text) : { ip, length: bitsOf(ip.family) };

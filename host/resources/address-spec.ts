@@ -1,6 +1,6 @@
 /**
  * The addresses of an IPPool or a Subnet: their common keys, and the rules that one object can tell
- * (spec.md, Resolved B; reference: an `ips` that is absent is the whole subnet, an empty one is nothing).
+ * (specification, Resolved B; reference: an `ips` that is absent is the whole subnet, an empty one is nothing).
  * Called by ip-pool.ts and subnet.ts.
  * Effects: none.
  */

@@ -1,5 +1,5 @@
 /**
- * The rules that span pools: which of them do not fit together (spec.md, Resolved B; no webhook, so nobody refuses them earlier).
+ * The rules that span pools: which of them do not fit together (specification, Resolved B; no webhook, so nobody refuses them earlier).
  * Called whenever a pool changes.
  * Effects: none.
  */

@@ -1,5 +1,5 @@
 /**
- * The resource Coordinator: the cluster's settings of the coordinator plugin (spec.md, Resolved B).
+ * The resource Coordinator: the cluster's settings of the coordinator plugin (specification, Resolved B).
  * Called by the manifests and the watches; only the one named `default` counts.
  * Effects: none.
  */

@@ -17,7 +17,7 @@ export interface PoolShape {
 
 /**
  * The network and the broadcast address of an IPv4 subnet wider than /31. IPv6 has no broadcast, and its all-zero
- * host part, the routers' anycast address (RFC 4291 §2.6.1), is a matter of `excludeIPs`: spec.md masks it not.
+ * host part, the routers' anycast address (RFC 4291 §2.6.1), is a matter of `excludeIPs`: specification masks it not.
  */
 function edgesOf(subnet: Prefix): Ip[] {
   return subnet.ip.family === 4 && subnet.length < 31 ? [firstIp(subnet), lastIp(subnet)] : [];

@@ -1,5 +1,5 @@
 /**
- * The resource IPPool: a set of addresses of one subnet, and who may use it (spec.md, Resolved B).
+ * The resource IPPool: a set of addresses of one subnet, and who may use it (specification, Resolved B).
  * Called by the manifests and the watches; what spans pools is check-pools.ts, what may be handed out ip-pool-shape.ts.
  * Effects: none.
  */

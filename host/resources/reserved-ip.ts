@@ -1,5 +1,5 @@
 /**
- * The resource ReservedIP: addresses that no pool of an address space hands out (spec.md, Resolved B).
+ * The resource ReservedIP: addresses that no pool of an address space hands out (specification, Resolved B).
  * Called by the manifests and the watches.
  * Effects: none.
  */

@@ -1,5 +1,5 @@
 /**
- * The resource Subnet: addresses out of which pools are generated (spec.md, Resolved B).
+ * The resource Subnet: addresses out of which pools are generated (specification, Resolved B).
  * Called by the manifests and the watches.
  * Effects: none.
  */

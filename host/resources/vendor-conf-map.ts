@@ -1,5 +1,5 @@
 /**
- * The ConfigMap `vendor-conf`, whose key `conf.yml` holds the service's settings (spec.md, Resolved C).
+ * The ConfigMap `vendor-conf`, whose key `conf.yml` holds the service's settings (specification, Resolved C).
  * Called by the manifests and the watches.
  * Effects: none.
  */

@@ -5,7 +5,8 @@ import { expectCommitted } from "./committed-page.ts";
 
 const INTRODUCTION = `# Limits
 
-Every limit is a named constant in \`host/<folder>/limits.ts\`; this page is written from them (\`UPDATE_VECTORS=1 vitest run --project unit test/unit/house\`).
+Every limit is a named constant in \`host/<folder>/limits.ts\`, the shim's in \`native/limits.h\`; this page is written from them
+(\`UPDATE_VECTORS=1 vitest run --project unit test/unit/house\`).
 `;
 
 /** A doc comment of one or more lines right above an exported constant. */
@@ -30,9 +31,23 @@ async function sectionOf(path: string): Promise<string> {
   return [`\n## ${path.split("/")[1]}\n`, "| Constant | Value | Meaning |", "|---|---|---|", ...sorted, ""].join("\n");
 }
 
+/** The shim's: a comment, then the definition as a plain number. */
+const DEFINITION = /\/\* ((?:(?!\*\/)[\s\S])*) \*\/\n#define (\w+) (\d+)\n/g;
+
+function shimSection(): string {
+  const text = readFileSync("native/limits.h", "utf8");
+  const rows = [...text.matchAll(DEFINITION)].map(
+    ([, comment, name, value]) => `| \`${name}\` | ${Number(value).toLocaleString("en-US")} | ${comment} |`,
+  );
+  expect(rows, "native/limits.h: a comment and a plain number for each").toHaveLength(
+    text.match(/#define \w+ /g)?.length ?? 0,
+  );
+  return ["\n## shim (C)\n", "| Constant | Value | Meaning |", "|---|---|---|", ...rows, ""].join("\n");
+}
+
 it("docs/limits.md has every limit with its value and its meaning", async () => {
   const paths = globSync("host/*/limits.ts").sort();
   expect(paths).toContain("host/config/limits.ts");
   const sections = await Promise.all(paths.map(sectionOf));
-  expectCommitted("docs/limits.md", INTRODUCTION + sections.join(""));
+  expectCommitted("docs/limits.md", INTRODUCTION + sections.join("") + shimSection());
 });
