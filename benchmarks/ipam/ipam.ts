@@ -98,7 +98,7 @@ function compactSeries({ single, atOnce }: Series): object {
 function notesOf({ quick }: BenchOptions): string[] {
   const notes = [
     "Milliseconds from exec to exit, as a runtime sees them. Ratios compare with `host-local` on an empty /24 within the same run; the first rows are the floors of that run.",
-    "Each round runs ADDs, then the DELs of the same pods. Berth's registry is durable (fsync before the answer), host-local's is not. Released addresses are free again at once, as host-local's are, except in the row with a cooldown: there nearly all of the /24 cools after the first round, most ADDs take such an address over, and forty at once wait until one has rested for the two seconds that Berth insists on.",
+    "Each round runs ADDs, then the DELs of the same pods. Neither waits for the disk: Berth's record survives a kill -9 before the answer goes out, and after a power loss no pod lives. Released addresses are free again at once, as host-local's are, except in the row with a cooldown: there nearly all of the /24 cools after the first round, most ADDs take such an address over, and forty at once wait until one has rested for the two seconds that Berth insists on.",
   ];
   if (!isBerthBuilt()) notes.push("Berth's rows are left out: dist/berth-agent.mjs or dist/bin/berth is not built.");
   if (quick) notes.push("The largest pools are left out of a quick run.");

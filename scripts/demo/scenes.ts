@@ -109,7 +109,7 @@ function requirePod(stage: Stage, name: string): Pod {
 const recordScene: Scene = async (stage, narrator) => {
   narrator.scene(
     "What the agent has written down",
-    "Every address is on disk before the pod sees it. The agent's answer:",
+    "Every address is recorded before the pod sees it. The agent's answer:",
   );
   narrator.lines(await overview(stage));
   await claimRecords(stage, narrator, "the records are exactly what the pods carry");

@@ -19,8 +19,6 @@ const requirements = {
   test: [
     { package: "iproute2", command: "ip", why: "makes network namespaces" },
     { package: "iputils-ping", command: "ping", why: "shows that pods reach each other" },
-    { package: "tcpdump", command: "tcpdump", why: "shows what a pod sends" },
-    { package: "jq", command: "jq", why: "reads JSON in shell tests" },
   ],
 };
 

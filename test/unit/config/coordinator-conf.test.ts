@@ -7,7 +7,7 @@ function resolve(...sources: object[]) {
   return resolveCoordinatorConf(...sources.map((source) => decodeCoordinatorConf(source, "x")));
 }
 
-it("nothing written means the defaults of spec.md 2.3", () => {
+it("nothing written means the defaults of the specification 2.3", () => {
   expect(resolve()).toEqual(DEFAULT_COORDINATOR_CONF);
   expect(resolve({}, {})).toEqual({
     mode: "auto",

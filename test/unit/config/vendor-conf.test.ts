@@ -15,7 +15,7 @@ const DEFAULTS = {
   maxGeneratedAddressesPerNamespace: 0,
 };
 
-it.each([[undefined], [null], [{}]])("%j is the defaults of spec.md, Resolved C", (value) => {
+it.each([[undefined], [null], [{}]])("%j is the defaults of the specification, Resolved C", (value) => {
   expect(decodeVendorConf(value, "x")).toEqual(DEFAULTS);
   expect(DEFAULT_VENDOR_CONF).toEqual(DEFAULTS);
 });
