@@ -4,7 +4,7 @@
  * Effects: linear memory; may grow it.
  */
 import { NONE, OK, OUTSIDE } from "../abi";
-import { setRun, USED, windowOf } from "../bitmap/bitmap";
+import { releaseOrdinal, setRun, USED, windowOf } from "../bitmap/bitmap";
 import { findFree, findTaken, findUsed } from "../bitmap/bitmap-search";
 import { operateAt, RELEASE } from "../pools/mark";
 import { bitmapOf, endOfRange, rangesOf } from "../pools/pool";
@@ -85,6 +85,7 @@ export function claimRun(pool: usize, first: u32, count: u32): i32 {
   if (findTaken(bitmapOf(pool), first, last) <= last) return 0;
   const result = setRun(bitmapOf(pool), first, last, USED);
   if (result == OK) return 1;
-  releaseRun(pool, first, count);
+  // Not a release: what was free before is free again, and keeps its place in the order of release.
+  for (let ordinal = first; ordinal <= last; ordinal++) releaseOrdinal(bitmapOf(pool), ordinal);
   return result;
 }

@@ -54,6 +54,9 @@ describe.each(["release", "debug"] as const)("ceilings (%s)", (build) => {
     const core = new RawCore(build);
     const precious = createPool(core, 4, BASE, 1n << 24n);
     expect(core.call("pool_claim_run", precious, 100, 5000)).toBe(1);
+    const ordered = createPool(core, 4, BASE, 65536n);
+    core.call("pool_release_at", ordered, core.call("pool_allocate", ordered, 0, 0)); // the first chunk is there
+    expect(core.call("pool_track_freed", ordered)).toBe(0);
     let status = 0;
     while (status === 0) {
       const pool = createPool(core, 4, BASE, 1n << 24n);
@@ -67,6 +70,13 @@ describe.each(["release", "debug"] as const)("ceilings (%s)", (build) => {
     expect(core.call("pool_claim_at", precious, ordinal)).toBe(NO_MEMORY);
     expect(core.call("pool_claim_run", precious, ordinal, 9000)).toBe(NO_MEMORY);
     expect(core.call("pool_test_at", precious, ordinal)).toBe(0);
+    expect(core.call("pool_claim_run", ordered, 10, 9000)).toBe(NO_MEMORY);
+    const inOrder = [0, 1, 2].map(() => core.call("pool_allocate", ordered, LEAST_RECENTLY_FREED, 0));
+    expect(inOrder, "a run that failed is no release").toEqual([0, 1, 2]);
+    core.call("pool_release_run", ordered, 0, 3);
+    expect(core.call("pool_allocate", ordered, LEAST_RECENTLY_FREED, 0)).toBe(3);
+    for (let next = 4; next < 12; next++)
+      expect(core.call("pool_allocate", ordered, LEAST_RECENTLY_FREED, 0)).toBe(next);
     expect(core.call("pool_allocate", precious, 2, ordinal)).toBe(NO_MEMORY);
     expect(core.call("pool_track_freed", precious)).toBe(NO_MEMORY);
     expect(core.call("pool_test_at", precious, 100) + core.call("pool_test_at", precious, 5099)).toBe(2);
