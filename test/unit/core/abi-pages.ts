@@ -133,6 +133,14 @@ pool_address(pool, 77)             → 0; the buffer says 0a 00 00 4d
 ## Memory
 
 ${MEMORY_PICTURE}
+## What it leaves out
+
+* Time, chance, names, text: seeds are arguments, addresses are bytes, everything else is the host's.
+* Threads: one instance is one thread's. A copy of the memory is a copy of the allocator.
+* Memory never shrinks. Freed blocks are used again for blocks of the same size (powers of two, and the bitmap's chunks).
+* \`pool_find_run\` looks at words, so its cost grows with the number of holes that are too small; \`pool_edit\`, \`pool_used\`, \`pool_save\`
+  and \`pool_load\` take time in proportion to what is used. All else takes a few nanoseconds at any size and fill: \`benchmarks/core\`.
+
 ## Statuses
 
 ${tableOf(
