@@ -5,6 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { setTimeout } from "node:timers/promises";
 import { PoolSpace } from "../core/pool-space.ts";
 import { AddressBook } from "../ipam/address-book.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
@@ -86,7 +87,9 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
 
   const readiness = (): Readiness => readinessOf(directory);
   const node = nodeOf(options);
-  const tools = { catalogue, registry, node, nowMs: monotonicMs, log, readiness };
+  const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
+    setTimeout(milliseconds, undefined, { signal });
+  const tools = { catalogue, registry, node, nowMs: monotonicMs, sleep, log, readiness };
   const plugins = {
     berth: createIpamPlugin(tools),
     coordinator: createAbsentPlugin("coordinator"),

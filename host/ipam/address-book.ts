@@ -36,9 +36,9 @@ export class AddressBook {
 
   /** Follows the pools. Answers those that are new or have another shape: the caller marks what is used in them. */
   update(pools: readonly IpPool[], reserved: readonly ReservedIp[]): IpPool[] {
-    const wanted = new Set<string>(pools.map(({ name }) => name));
+    const wanted = new Map<string, IpPool>(pools.map((pool) => [pool.name, pool]));
     for (const [name, page] of this.#pages) {
-      if (wanted.has(name)) continue;
+      if (isSamePlace(page.pool, wanted.get(name))) continue;
       page.bits.drop();
       this.#pages.delete(name);
     }
@@ -47,11 +47,10 @@ export class AddressBook {
     return changed;
   }
 
-  /** Creates or edits the page of a pool. True when the core has to learn what is used. */
+  /** Creates or edits the page of a pool; the shape of a page changes, its place does not. True when the core has to learn what is used. */
   #write(pool: IpPool, reserved: readonly ReservedIp[]): boolean {
     const shape = poolShape(pool, reserved);
-    const { addressSpace, subnet } = pool.spec;
-    const fingerprint = JSON.stringify([addressSpace, subnet, shape], (_, value) => typeof value === "bigint" ? value.toString(16) : value); // biome-ignore format: one thought
+    const fingerprint = JSON.stringify(shape, (_, value) => typeof value === "bigint" ? value.toString(16) : value); // biome-ignore format: one thought
     const page = this.#pages.get(pool.name);
     if (page === undefined) {
       this.#pages.set(pool.name, { pool, fingerprint, bits: this.#core.createPool(shape) });
@@ -64,9 +63,9 @@ export class AddressBook {
     return true;
   }
 
-  /** Marks addresses as used in one pool: 4 or 16 big-endian bytes each. */
-  markUsed(poolName: string, packed: Uint8Array): void {
-    this.#pages.get(poolName)?.bits.claimMany(packed);
+  /** Marks addresses as used in one pool, if it is still where it was: 4 or 16 big-endian bytes each. */
+  markUsed(pool: IpPool, packed: Uint8Array): void {
+    this.#bitsOf(pool)?.claimMany(packed);
   }
 
   /** Marks one address in all pools that hold it. */
@@ -80,19 +79,20 @@ export class AddressBook {
   }
 
   /** Finds a free address of the pool and marks it. The search starts at `seed`, or at the lowest address. */
-  take({ name, spec }: IpPool, seed: number): Ip | undefined {
-    const bits = this.#pages.get(name)?.bits;
+  take(pool: IpPool, seed: number): Ip | undefined {
+    const { spec } = pool;
+    const bits = this.#bitsOf(pool);
     const ip = spec.selection === "ascending" ? bits?.findFreeAscending() : bits?.findFree(seed);
     if (ip !== undefined) this.mark(spec.addressSpace, ip);
     return ip;
   }
 
   /** Marks just this address, if the pool may hand it out and believes it free. */
-  takeExactly({ name, spec }: IpPool, ip: Ip): "claimed" | "taken" | "outside" {
-    const bits = this.#pages.get(name)?.bits;
+  takeExactly(pool: IpPool, ip: Ip): "claimed" | "taken" | "outside" {
+    const bits = this.#bitsOf(pool);
     if (bits === undefined || !bits.contains(ip)) return "outside";
     if (bits.test(ip)) return "taken";
-    this.mark(spec.addressSpace, ip);
+    this.mark(pool.spec.addressSpace, ip);
     return "claimed";
   }
 
@@ -103,6 +103,12 @@ export class AddressBook {
 
   counts(poolName: string): PoolCounts | undefined {
     return this.#pages.get(poolName)?.bits.counts();
+  }
+
+  /** None when the pool of that name has moved since the caller looked. */
+  #bitsOf(pool: IpPool): Pool | undefined {
+    const page = this.#pages.get(pool.name);
+    return page !== undefined && isSamePlace(pool, page.pool) ? page.bits : undefined;
   }
 
   #pagesOf(space: string, ip: Ip): readonly Page[] {
@@ -118,6 +124,12 @@ export class AddressBook {
     const found = segments[low - 1];
     return found !== undefined && prefixContains(found.subnet, ip) ? found.pages : [];
   }
+}
+
+/** Marks mean addresses of one subnet in one space: a pool that moves starts on an empty page. */
+function isSamePlace({ spec }: IpPool, other: IpPool | undefined): boolean {
+  if (other === undefined || spec.addressSpace !== other.spec.addressSpace) return false;
+  return spec.subnet.length === other.spec.subnet.length && equalIp(spec.subnet.ip, other.spec.subnet.ip);
 }
 
 function compareToSubnet(ip: Ip, { ip: start }: Prefix): number {

@@ -10,12 +10,13 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import type { AddressBook } from "./address-book.ts";
 import { type FamilyDemand, familyName, type NicDemand } from "./model.ts";
 
-/** An address out of a pool for a NIC. `replaces` is the version of the Cooling record to take over. */
+/** An address out of a pool for a NIC. `replaces` is the version of the Cooling record to take over; `asked`: by name. */
 export interface Picked {
   readonly ifName: string;
   readonly pool: IpPool;
   readonly ip: Ip;
   readonly replaces?: number;
+  readonly asked?: boolean;
 }
 
 /** A family of a NIC for which no pool had an address, with each pool's reason. */

@@ -11,3 +11,6 @@ export const MAX_GROUP = 128;
 
 /** How often a second agent looks whether the state directory is free: milliseconds. */
 export const LOCK_RETRY_MS = 100;
+
+/** Most addresses that start to cool, or become free, as one piece: a thread with a small heap holds them all. */
+export const MAX_AT_ONCE = 4_096;

@@ -39,6 +39,8 @@ export interface Proposal {
   readonly ifName: string;
   /** Version of the Cooling allocation to take over; absent when the address must be free. */
   readonly replaces?: number;
+  /** Somebody asked for just this address: what was claimed for the NIC and never attached gives way to it. */
+  readonly asked?: boolean;
 }
 
 /** Who asks, for which NIC now, and what would suit: one address per family and NIC. */
@@ -99,19 +101,20 @@ export type FreedObserver = (space: string, ip: Ip) => void;
 
 /**
  * Every method settles only when what it answers is recorded. Failures are RegistryError.
- * A method either does all it says or nothing.
+ * A method either does all it says or nothing. What waits for one answer runs before the next answer is given, so that
+ * the address book can follow the order of the registry's writes.
  */
 export interface Registry {
   claim(claim: Claim): Promise<ClaimOutcome>;
-  /** Takes back exactly these records, if nobody has written to them since; for addresses that never were on a NIC. */
+  /** Takes back exactly these records, if nobody has written to them since: what was cooling cools on, the rest is free. */
   undo(created: readonly Allocation[]): Promise<void>;
   /** DEL: the attachment's addresses start to cool; with the owner's last NIC go those that were never attached. */
   release(attachment: Attachment): Promise<readonly Allocation[]>;
   /** GC: like release for every attachment of the network that is not in `valid` and was bound before `beforeMs`. */
   releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]>;
-  /** Frees what was claimed before `beforeMs` and never attached. */
+  /** Takes back what was claimed before `beforeMs` and never attached, as undo does. */
   releaseUnattached(beforeMs: number): Promise<readonly Allocation[]>;
-  /** Frees what has cooled long enough. Answers how many addresses still cool. */
+  /** Frees what has cooled long enough, the first MAX_AT_ONCE of it. Answers how many addresses still cool. */
   expire(): Promise<number>;
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]>;
   findAddress(space: string, ip: Ip): Promise<Allocation | undefined>;

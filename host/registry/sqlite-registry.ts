@@ -85,7 +85,7 @@ class SqliteRegistry implements Registry {
     this.#worker = worker;
     this.#nowMs = options.nowMs;
     worker.removeAllListeners("error");
-    worker.on("message", (replies: readonly Reply[]) => this.#settle(replies, options.onFreed));
+    worker.on("message", (reply: Reply) => this.#settle(reply, options.onFreed));
     const die = (error: Error): void => {
       if (this.#gone !== undefined) return;
       this.#end(new RegistryError(`The registry's thread ended: ${error.message}`, { cause: error }));
@@ -99,7 +99,7 @@ class SqliteRegistry implements Registry {
     return this.#call("claim", claim, this.#nowMs());
   }
   undo(created: readonly Allocation[]): Promise<void> {
-    return this.#call("undo", created);
+    return this.#call("undo", created, this.#nowMs());
   }
   release(attachment: Attachment): Promise<readonly Allocation[]> {
     return this.#call("release", attachment, this.#nowMs());
@@ -108,7 +108,7 @@ class SqliteRegistry implements Registry {
     return this.#call("releaseOthers", network, valid, beforeMs, this.#nowMs());
   }
   releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
-    return this.#call("releaseUnattached", beforeMs);
+    return this.#call("releaseUnattached", beforeMs, this.#nowMs());
   }
   expire(): Promise<number> {
     return this.#call("expire", this.#nowMs());
@@ -161,17 +161,15 @@ class SqliteRegistry implements Registry {
     });
   }
 
-  /** Freed addresses are told before anybody who waits goes on, in the order of the writes. */
-  #settle(replies: readonly Reply[], onFreed: FreedObserver): void {
-    for (const reply of replies) {
-      const waiting = this.#waiting.get(reply.id);
-      this.#waiting.delete(reply.id);
-      if ("error" in reply) {
-        waiting?.reject(new RegistryError(reply.error.message, { full: reply.error.full }));
-      } else {
-        for (const { space, ip } of reply.freed) onFreed(space, ip);
-        waiting?.resolve(reply.value);
-      }
+  /** Freed addresses are told before whoever waits goes on, in the order of the writes. */
+  #settle(reply: Reply, onFreed: FreedObserver): void {
+    const waiting = this.#waiting.get(reply.id);
+    this.#waiting.delete(reply.id);
+    if ("error" in reply) {
+      waiting?.reject(new RegistryError(reply.error.message, { full: reply.error.full }));
+    } else {
+      for (const { space, ip } of reply.freed) onFreed(space, ip);
+      waiting?.resolve(reply.value);
     }
   }
 

@@ -6,7 +6,9 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Faults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
-import type { Ip } from "../net/ip.ts";
+import { equalIp, type Ip } from "../net/ip.ts";
+import { MAX_AT_ONCE } from "./limits.ts";
+import { PackedAddresses } from "./packed-addresses.ts";
 import type {
   AddressSpan,
   Allocation,
@@ -30,6 +32,9 @@ const KEY = "space = ? AND family = ? AND address = ?";
 const INSERT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, boot, since, free_at, version)
   VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
+/** Leaves free_at as it was: when the address would have been free, for undo. */
+const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
+  network = ?, namespace = ?, pod = ?, boot = ?, since = ?, version = ? WHERE ${KEY}`;
 
 /** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
 export class SqliteStore {
@@ -71,31 +76,41 @@ export class SqliteStore {
 
   /** Allocation rule 13: what another boot left behind is dead, and its times mean nothing now. */
   coolDeadBoots(nowMs: number): number {
-    const dead = this.#all("boot <> ? AND state IN ('Bound', 'Cooling')", this.#bootId);
-    for (const allocation of dead) this.#cool(allocation, nowMs);
-    return dead.length;
+    const where = "boot <> ? AND state IN ('Bound', 'Cooling') AND (space, family, address) > (?, ?, ?)";
+    let dead = 0;
+    let after: [string, number, Uint8Array] = ["", 0, new Uint8Array()];
+    for (;;) {
+      const page = this.#all(`${where} ORDER BY space, family, address LIMIT ?`, this.#bootId, ...after, MAX_AT_ONCE);
+      const last = page.at(-1);
+      if (last === undefined) return dead;
+      for (const allocation of page) this.#cool(allocation, nowMs);
+      dead += page.length;
+      after = keyOf(last.space, last.ip);
+    }
   }
 
   claim(claim: Claim, nowMs: number): ClaimOutcome {
     const own = this.findOwner(claim.owner);
-    const held = own.filter((allocation) => allocation.ifName === claim.ifName && allocation.state === "Bound");
-    if (held.length > 0) {
-      return { kind: "bound", held: held.map((allocation) => this.#attach(allocation, claim, nowMs)), created: [] };
-    }
-    const cooling = own.filter((allocation) => allocation.ifName === claim.ifName && allocation.state === "Cooling");
-    const offered = new Set(claim.proposals.map((proposal) => proposal.replaces));
-    if (!claim.forsakeCooling && cooling.some((allocation) => !offered.has(allocation.version))) {
+    const bound = own.filter(({ state }) => state === "Bound");
+    const held = bound.filter(({ ifName }) => ifName === claim.ifName);
+    const cooling = own.filter(({ state, ifName }) => state === "Cooling" && ifName === claim.ifName);
+    const offered = new Set(claim.proposals.map(({ replaces }) => replaces));
+    if (held.length === 0 && !claim.forsakeCooling && cooling.some(({ version }) => !offered.has(version))) {
       return { kind: "cooling", own: cooling };
     }
-    const bound = new Set(own.filter(({ state }) => state === "Bound").map(({ ifName }) => ifName));
-    return this.#create(claim, claim.proposals.filter(({ ifName }) => !bound.has(ifName)), nowMs); // biome-ignore format: one thought
+    const unwanted = held.filter((allocation) => isContradicted(allocation, claim));
+    const kept = bound.filter((allocation) => !unwanted.includes(allocation));
+    const isMissing = ({ ifName, ip }: Proposal): boolean =>
+      !kept.some((other) => other.ifName === ifName) || unwanted.some((other) => other.ip.family === ip.family && other.ifName === ifName); // biome-ignore format: one thought
+    const outcome = this.#create(claim, claim.proposals.filter(isMissing), nowMs);
+    if (outcome.kind !== "bound") return outcome;
+    for (const allocation of unwanted) this.#unclaim(allocation, nowMs);
+    const attached = held.filter((each) => !unwanted.includes(each)).map((each) => this.#attach(each, claim, nowMs));
+    return { ...outcome, held: [...attached, ...outcome.held] };
   }
 
-  undo(created: readonly Allocation[]): void {
-    for (const { space, ip, version } of created) {
-      const changes = this.#write(`DELETE FROM allocation WHERE ${KEY} AND version = ?`, ...keyOf(space, ip), version);
-      if (changes > 0) this.#freed.push({ space, ip });
-    }
+  undo(created: readonly Allocation[], nowMs: number): void {
+    for (const allocation of created) this.#unclaim(allocation, nowMs);
   }
 
   release(attachment: Attachment, nowMs: number): readonly Allocation[] {
@@ -109,14 +124,14 @@ export class SqliteStore {
     return this.#release(old.filter(({ containerId, ifName }) => !alive.has(`${containerId}/${ifName}`)), nowMs); // biome-ignore format: one thought
   }
 
-  releaseUnattached(beforeMs: number): readonly Allocation[] {
+  releaseUnattached(beforeMs: number, nowMs: number): readonly Allocation[] {
     const stale = this.#all("state = 'Bound' AND container = '' AND since < ?", beforeMs);
-    for (const allocation of stale) this.#free(allocation);
+    for (const allocation of stale) this.#unclaim(allocation, nowMs);
     return stale;
   }
 
   expire(nowMs: number): number {
-    const due = this.#all("state = 'Cooling' AND free_at <= ?", nowMs);
+    const due = this.#all("state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?", nowMs, MAX_AT_ONCE);
     for (const allocation of due) this.#free(allocation);
     const left = this.#prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get();
     return Number(left?.n);
@@ -184,15 +199,18 @@ export class SqliteStore {
     const version = ++this.#lastVersion;
     const containerId = attached ? claim.containerId : "";
     const network = attached ? claim.network : "";
-    if (cooling !== undefined) this.#write(`DELETE FROM allocation WHERE ${KEY}`, ...keyOf(space, ip));
-    this.#write(INSERT, ...keyOf(space, ip), prefixLength, pool, owner, ifName, containerId, network, namespace, pod, this.#bootId, nowMs, version); // biome-ignore format: in the order of the table
+    const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, this.#bootId, nowMs, version]; // biome-ignore format: in the order of the table
+    if (cooling === undefined) this.#write(INSERT, ...keyOf(space, ip), ...values);
+    else this.#write(TAKE_OVER, ...values, ...keyOf(space, ip));
     return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
   }
 
-  /** A new sandbox of the same pod keeps the address; the old sandbox's late DEL then finds nothing (rule 1). */
+  /**
+   * A new sandbox of the same pod keeps the address; the old sandbox's late DEL then finds nothing (rule 1). Writes
+   * even when nothing is new: a repeated ADD relies on the address, so the first one's undo must not take it away.
+   */
   #attach(allocation: Allocation, claim: Claim, nowMs: number): Allocation {
     const { containerId, network } = claim;
-    if (allocation.containerId === containerId && allocation.network === network) return allocation;
     const version = ++this.#lastVersion;
     this.#write(
       `UPDATE allocation SET container = ?, network = ?, since = ?, version = ? WHERE ${KEY}`,
@@ -208,7 +226,7 @@ export class SqliteStore {
   #release(bound: readonly Allocation[], nowMs: number): readonly Allocation[] {
     for (const allocation of bound) this.#cool(allocation, nowMs);
     const orphans = [...new Set(bound.map(({ owner }) => owner))].flatMap((owner) => this.#unattachedOf(owner));
-    for (const allocation of orphans) this.#free(allocation);
+    for (const allocation of orphans) this.#unclaim(allocation, nowMs);
     return [...bound, ...orphans];
   }
 
@@ -228,6 +246,14 @@ export class SqliteStore {
       ++this.#lastVersion,
       ...keyOf(allocation.space, allocation.ip),
     );
+  }
+
+  /** Takes back what this claim put on no NIC; what it had taken over while it cooled cools on. */
+  #unclaim({ space, ip, version }: Allocation, nowMs: number): void {
+    const key = keyOf(space, ip);
+    const rest = `UPDATE allocation SET state = 'Cooling', since = ?, version = ? WHERE ${KEY} AND version = ? AND free_at > ?`;
+    if (this.#write(rest, nowMs, ++this.#lastVersion, ...key, version, nowMs) > 0) return;
+    if (this.#write(`DELETE FROM allocation WHERE ${KEY} AND version = ?`, ...key, version) > 0) this.#freed.push({ space, ip }); // biome-ignore format: one thought
   }
 
   #free({ space, ip }: Freed): void {
@@ -254,29 +280,10 @@ export class SqliteStore {
   }
 }
 
-/** Grows by doubling: a million addresses are four megabytes here and would be two hundred as rows. */
-class PackedAddresses {
-  readonly #width: number;
-  #bytes = new Uint8Array(1024);
-  #length = 0;
-
-  constructor(width: number) {
-    this.#width = width;
-  }
-
-  push(address: Uint8Array): void {
-    if (this.#length + this.#width > this.#bytes.length) {
-      const grown = new Uint8Array(this.#bytes.length * 2);
-      grown.set(this.#bytes);
-      this.#bytes = grown;
-    }
-    this.#bytes.set(address, this.#length);
-    this.#length += this.#width;
-  }
-
-  take(): Uint8Array {
-    return this.#bytes.slice(0, this.#length);
-  }
+/** Claimed with another NIC's ADD and never on a NIC; now its own NIC comes and asks for another address. */
+function isContradicted({ containerId, ifName, ip }: Allocation, { proposals }: Claim): boolean {
+  if (containerId !== "") return false;
+  return proposals.some((wish) => wish.asked === true && wish.ifName === ifName && wish.ip.family === ip.family && !equalIp(wish.ip, ip)); // biome-ignore format: one thought
 }
 
 type SqlValue = string | number | Uint8Array;

@@ -36,7 +36,7 @@ export interface CallMessage {
   readonly args: readonly unknown[];
 }
 
-/** The first message of the worker; after `opened` it sends arrays of `Reply`. */
+/** The first message of the worker; after `opened` it sends a `Reply` for each call. */
 export type OpenMessage =
   | { readonly kind: "opened"; readonly deadBoots: number }
   | { readonly kind: "failed"; readonly message: string };
@@ -122,13 +122,14 @@ function serve(port: MessagePort, database: DatabaseSync, batch: SqliteBatch, re
     for (let start = 0; start < calls.length; start += MAX_GROUP) {
       const group = calls.slice(start, start + MAX_GROUP);
       const operations = group.filter(({ method }) => method !== "close").map(operationOf);
-      if (operations.length > 0) port.postMessage(batch.run(operations));
+      // One message each: Node.js runs what waits for one before it delivers the next.
+      if (operations.length > 0) for (const reply of batch.run(operations)) port.postMessage(reply);
       if (group.some(({ method }) => method === "expire")) reserve.ensure();
     }
     const close = calls.find(({ method }) => method === "close");
     if (close !== undefined) {
       database.close();
-      port.postMessage([{ id: close.id, value: undefined, freed: [] }]);
+      port.postMessage({ id: close.id, value: undefined, freed: [] });
       port.close();
     }
   };

@@ -7,13 +7,14 @@ import { type AttachRequest, requestedIps } from "../../cni/request.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import type { Selection, Subject } from "../../ipam/model.ts";
 import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
-import { selectPools } from "../../ipam/selection.ts";
+import { type PoolsByName, selectPools } from "../../ipam/selection.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Prefix } from "../../net/prefix.ts";
+import { type Prefix, prefixContains } from "../../net/prefix.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Addition } from "../plugin.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { claimAddresses } from "./claim-addresses.ts";
+import { type ClaimTools, claimAddresses } from "./claim-addresses.ts";
 import { identifyRequest } from "./pod-identity.ts";
 import { describeSubject } from "./subject.ts";
 
@@ -22,6 +23,7 @@ export interface IpamTools {
   readonly registry: Registry;
   readonly node: Subject["node"];
   readonly nowMs: () => number;
+  readonly sleep: ClaimTools["sleep"];
   readonly log: Log;
 }
 
@@ -40,7 +42,7 @@ export async function addAddresses(tools: IpamTools, request: AttachRequest, sig
   const { ifName, containerId } = request;
   for (const warning of selection.warnings) tools.log.warn({ namespace, pod: name, ifName }, warning);
   const { held, created } = await claimAddresses(
-    { registry: tools.registry, book: tools.catalogue.book, nowMs: tools.nowMs },
+    { registry: tools.registry, book: tools.catalogue.book, nowMs: tools.nowMs, sleep: tools.sleep },
     {
       nics: selection.nics,
       asked: requestedIps(request),
@@ -72,12 +74,17 @@ async function resultOf(
     requireCarriers(podRoutes, all.filter(({ state }) => state === "Bound").map(addressOf));
   }
   return buildNicResult({
-    held: held.map(({ ip, prefixLength, pool }) => {
-      return { ip, prefixLength, pool: tools.catalogue.snapshot.pools.get(pool) };
-    }),
+    held: held.map((each) => ({ ...each, pool: findPoolOf(each, tools.catalogue.snapshot.pools) })),
     cleanGateway: selection.nics.find(({ ifName }) => ifName === subject.ifName)?.cleanGateway ?? false,
     podRoutes,
   });
+}
+
+/** The pool of an address that may be older than the pool: renamed or moved, only one around the address has its gateway. */
+function findPoolOf({ space, ip, pool }: Allocation, pools: PoolsByName): IpPool | undefined {
+  const isAround = ({ spec }: IpPool): boolean => spec.addressSpace === space && prefixContains(spec.subnet, ip);
+  const own = pools.get(pool);
+  return own !== undefined && isAround(own) ? own : [...pools.values()].find(isAround);
 }
 
 function addressOf({ ip, prefixLength }: Allocation): Prefix {

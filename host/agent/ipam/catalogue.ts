@@ -63,7 +63,7 @@ export class Catalogue {
   async #load(pool: IpPool): Promise<void> {
     const { addressSpace: space, family, subnet } = pool.spec;
     const span = { space, family, first: firstIp(subnet).value, last: lastIp(subnet).value };
-    this.#book.markUsed(pool.name, await this.#registry.readUsed(span));
+    this.#book.markUsed(pool, await this.#registry.readUsed(span));
   }
 }
 

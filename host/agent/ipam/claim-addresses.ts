@@ -3,7 +3,6 @@
  * Called by add.ts. What is chosen is decided in host/ipam; here the decisions meet the registry and the clock.
  * Effects: writes to the registry; waits up to MIN_COOLING_MS when only just-released addresses are left.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { AddressBook } from "../../ipam/address-book.ts";
@@ -20,7 +19,7 @@ import {
 } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
-import { equalIp, formatIp } from "../../net/ip.ts";
+import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 
@@ -28,6 +27,8 @@ export interface ClaimTools {
   readonly registry: Registry;
   readonly book: AddressBook;
   readonly nowMs: () => number;
+  /** Rejects when the signal says so. */
+  readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
 
 export interface AddressDemand {
@@ -85,45 +86,69 @@ class AddressSearch {
     );
   }
 
-  /** What was marked in the book for this ADD and did not become an allocation is free again. */
+  /** What was marked in the book for this ADD is free again, unless the registry says otherwise. */
   forget(): void {
     giveBack(this.#tools.book, this.#marked, []);
     this.#marked = [];
   }
 
   async #attempt(): Promise<Claimed | undefined> {
-    const { nics, seedText } = this.#demand;
+    const { seedText } = this.#demand;
+    const nics = await this.#findMissing();
+    const reserved = this.#settled.filter(({ pool, ip }) => this.#tools.book.takeExactly(pool, ip) === "claimed");
     const pick = pickAddresses(this.#tools.book, {
       nics,
       seedOf: (ifName, family) => hashText(`${seedText}/${ifName}/${family}`),
       settled: this.#settled,
     });
     const picked = pick.kind === "picked" ? pick.picked : [];
-    this.#marked = picked.filter((each) => !this.#settled.includes(each));
+    this.#marked = [...reserved, ...picked.filter((each) => !this.#settled.includes(each))];
     const outcome = await this.#ask(picked);
+    this.#learn(outcome);
     switch (outcome.kind) {
       case "bound":
-        return this.#finish(outcome, pick.kind === "short" ? pick.shortage : undefined);
+        if (outcome.held.length > 0) {
+          this.#compareAsked(outcome.held);
+          return outcome;
+        }
+        if (pick.kind === "short") await this.#overcome(pick.shortage);
+        return undefined;
       case "cooling":
-        this.forget();
         this.#settleOwn(outcome.own);
         return undefined;
       case "taken":
-        this.#keepTaken(outcome.by);
-        this.forget();
         await this.#settleTaken(outcome.by);
         return undefined;
     }
   }
 
+  /** The demand without what the pod has already: another NIC's full pool is no obstacle to this one. */
+  async #findMissing(): Promise<readonly NicDemand[]> {
+    const { nics, claimant } = this.#demand;
+    if (nics.length < 2) return nics;
+    const own = await this.#tools.registry.findOwner(claimant.owner);
+    if (!this.#forsakeCooling) this.#settleOwn(own.filter(({ state }) => state === "Cooling"));
+    const has = (ifName: string, family: Family): boolean =>
+      own.some((each) => each.state === "Bound" && each.ifName === ifName && each.ip.family === family && !this.#isUnwanted(each)); // biome-ignore format: one thought
+    return nics.map((nic) => ({ ...nic, families: nic.families.filter(({ family }) => !has(nic.ifName, family)) }));
+  }
+
+  /** It never was on a NIC, and its NIC now asks for another one. */
+  #isUnwanted({ containerId, ifName, ip }: Allocation): boolean {
+    const { asked, claimant } = this.#demand;
+    if (containerId !== "" || ifName !== claimant.ifName) return false;
+    return asked.some((wish) => wish.ip.family === ip.family && !equalIp(wish.ip, ip));
+  }
+
   #ask(picked: readonly Picked[]): Promise<ClaimOutcome> {
-    const proposals = picked.map(({ ifName, pool, ip, replaces }) => ({
+    const proposals = picked.map(({ ifName, pool, ip, replaces, asked }) => ({
       space: pool.spec.addressSpace,
       ip,
       prefixLength: pool.spec.subnet.length,
       pool: pool.name,
       ifName,
       ...(replaces === undefined ? {} : { replaces }),
+      ...(asked === undefined ? {} : { asked }),
     }));
     return this.#tools.registry.claim({
       ...this.#demand.claimant,
@@ -132,20 +157,11 @@ class AddressSearch {
     });
   }
 
-  async #finish(
-    outcome: Extract<ClaimOutcome, { kind: "bound" }>,
-    shortage: Shortage | undefined,
-  ): Promise<Claimed | undefined> {
-    if (outcome.held.length === 0) {
-      invariant(shortage !== undefined, "A claim with proposals for its NIC holds addresses afterwards");
-      await this.#overcome(shortage);
-      return undefined;
-    }
-    this.#compareAsked(outcome.held);
-    this.#marked = this.#marked.filter(
-      (each) => !outcome.created.some(({ space, ip }) => space === each.pool.spec.addressSpace && equalIp(ip, each.ip)),
-    );
-    return outcome;
+  /** The book follows the registry's answer, in one piece: what is in use is marked, what was only hoped for is not. */
+  #learn(outcome: ClaimOutcome): void {
+    this.forget();
+    const inUse = outcome.kind === "bound" ? outcome.created : outcome.kind === "taken" ? outcome.by : [];
+    for (const { space, ip } of inUse) this.#tools.book.mark(space, ip);
   }
 
   /** A person or the runtime named addresses: they are honoured or refused, never replaced. */
@@ -170,7 +186,7 @@ class AddressSearch {
         const text = `${formatIp(ip)}/${length}: the subnet of pool "${found.pool.name}" has length ${subnet.length}`;
         throw refuseAsked(ErrorCode.InvalidNetworkConfig, source, text);
       }
-      return { ifName: nic.ifName, pool: found.pool, ip };
+      return { ifName: nic.ifName, pool: found.pool, ip, asked: true };
     });
   }
 
@@ -184,16 +200,16 @@ class AddressSearch {
 
   /** The pod's own addresses still cool: they are its own again, if what is selected now allows them. */
   #settleOwn(own: readonly Allocation[]): void {
-    const { nics, claimant } = this.#demand;
-    const nic = nics.find(({ ifName }) => ifName === claimant.ifName);
-    const fitting = own.flatMap(({ ip, version }): Picked[] => {
-      const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, ip);
-      const contradicts = this.#settled.some((other) => other.ip.family === ip.family && !equalIp(other.ip, ip));
-      if (found?.kind !== "pool" || contradicts) return [];
-      return [{ ifName: claimant.ifName, pool: found.pool, ip, replaces: version }];
-    });
+    const newestFirst = [...own].sort((a, b) => b.sinceMs - a.sinceMs);
     this.#forsakeCooling = true;
-    this.#settle(fitting);
+    for (const { space, ip, ifName, version } of newestFirst) {
+      const nic = this.#demand.nics.find((each) => each.ifName === ifName);
+      const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, ip);
+      if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;
+      const settled = this.#settled.find((other) => other.ifName === ifName && other.ip.family === ip.family);
+      if (settled !== undefined && !isAt(settled, { space, ip })) continue;
+      this.#settle([{ ...settled, ifName, pool: found.pool, ip, replaces: version }]);
+    }
   }
 
   #settle(picked: readonly Picked[]): void {
@@ -202,18 +218,12 @@ class AddressSearch {
     this.#settled = [...this.#settled.filter((old) => !replaced(old)), ...picked];
   }
 
-  /** What somebody else has stays marked, so that the next search goes past it. */
-  #keepTaken(by: readonly Allocation[]): void {
-    this.#marked = this.#marked.filter(({ ip }) => !by.some((other) => equalIp(other.ip, ip)));
-    for (const { space, ip } of by) this.#tools.book.mark(space, ip);
-  }
-
   async #settleTaken(by: readonly Allocation[]): Promise<void> {
-    const { asked, claimant } = this.#demand;
+    const { asked } = this.#demand;
     for (const holder of by) {
-      const request = asked.find(({ ip }) => equalIp(ip, holder.ip));
-      const settled = this.#settled.find(({ ip }) => equalIp(ip, holder.ip));
+      const settled = this.#settled.find((each) => isAt(each, holder));
       if (settled === undefined) continue;
+      const request = asked.find(({ ip }) => settled.asked === true && equalIp(ip, holder.ip));
       if (request === undefined) {
         this.#settled = this.#settled.filter((each) => each !== settled);
         continue;
@@ -226,7 +236,7 @@ class AddressSearch {
       if (this.#ageOf(holder) < MIN_COOLING_MS) {
         throw refuseAsked(ErrorCode.TryAgainLater, request.source, `${formatIp(holder.ip)} was released only just now`);
       }
-      this.#settle([{ ifName: claimant.ifName, pool: settled.pool, ip: holder.ip, replaces: holder.version }]);
+      this.#settle([{ ...settled, replaces: holder.version }]);
     }
   }
 
@@ -265,8 +275,12 @@ class AddressSearch {
     const ripeAtMs = released.sinceMs + MIN_COOLING_MS;
     const untilMs = Math.min(ripeAtMs, this.#waitUntilMs);
     const waitMs = untilMs - this.#tools.nowMs();
-    if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.#demand.signal });
+    if (waitMs > 0) await this.#tools.sleep(waitMs, this.#demand.signal);
   }
+}
+
+function isAt({ pool, ip }: Picked, place: Pick<Allocation, "space" | "ip">): boolean {
+  return pool.spec.addressSpace === place.space && equalIp(ip, place.ip);
 }
 
 function describeHolder({ state, namespace, pod, containerId, ifName }: Allocation): string {

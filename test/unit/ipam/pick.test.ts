@@ -160,7 +160,7 @@ describe("the address book", () => {
 
   it("learns what is used from packed addresses", () => {
     const book = bookOf(four);
-    book.markUsed("four", Uint8Array.of(10, 0, 0, 1));
+    book.markUsed(four, Uint8Array.of(10, 0, 0, 1));
     expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
   });
 });

@@ -16,22 +16,22 @@ export interface SuiteWorld {
 
 export const COOLDOWN_MS = 30_000;
 
-function ip(text: string): Ip {
+export function ip(text: string): Ip {
   const parsed = parseIp(text);
   if (parsed === undefined) throw new Error(`"${text}" is no address`);
   return parsed;
 }
 
-function proposal(address: string, options: Partial<Proposal> = {}): Proposal {
+export function proposal(address: string, options: Partial<Proposal> = {}): Proposal {
   return { space: "", ip: ip(address), prefixLength: 24, pool: "blue", ifName: "eth0", ...options };
 }
 
-function claim(owner: string, proposals: readonly Proposal[], options: Partial<Claim> = {}): Claim {
+export function claim(owner: string, proposals: readonly Proposal[], options: Partial<Claim> = {}): Claim {
   const claimant = { owner, namespace: "shop", pod: owner, ifName: "eth0", containerId: `c-${owner}`, network: "net" };
   return { ...claimant, proposals, ...options };
 }
 
-function held(outcome: ClaimOutcome): string[] {
+export function held(outcome: ClaimOutcome): string[] {
   if (outcome.kind !== "bound") throw new Error(`The claim was answered with ${outcome.kind}`);
   return outcome.held.map((allocation) => formatIp(allocation.ip));
 }
@@ -212,32 +212,6 @@ export function describeRegistry(
     });
   });
 
-  describe(`${name}: undo`, () => {
-    check("rule 4: takes back what nobody heard of, without a cooldown", async ({ registry, freed }) => {
-      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (outcome.kind !== "bound") throw new Error("not bound");
-      await registry.undo(outcome.created);
-      expect(freed).toEqual(["10.0.0.1"]);
-    });
-
-    check("leaves what somebody has written to since", async ({ registry }) => {
-      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (outcome.kind !== "bound") throw new Error("not bound");
-      await registry.claim(claim("a", [], { containerId: "second" }));
-      await registry.undo(outcome.created);
-      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
-    });
-
-    check("leaves a later holder of the freed address alone", async ({ registry }) => {
-      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (outcome.kind !== "bound") throw new Error("not bound");
-      await registry.undo(outcome.created);
-      await registry.claim(claim("b", [proposal("10.0.0.1")]));
-      await registry.undo(outcome.created);
-      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ owner: "b" });
-    });
-  });
-
   describe(`${name}: GC`, () => {
     check(
       "releases what the list lacks, of this network, older than the call",
@@ -281,7 +255,7 @@ export function describeRegistry(
     });
   });
 
-  function spanOfTen() {
+  export function spanOfTen() {
     return { space: "", family: 4 as const, first: ip("10.0.0.0").value, last: ip("10.255.255.255").value };
   }
 }

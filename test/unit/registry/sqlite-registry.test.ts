@@ -5,9 +5,11 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { createFaultCounter, type FaultPlan } from "../../../host/lib/fault.ts";
 import { formatIp, parseIp } from "../../../host/net/ip.ts";
-import type { Registry } from "../../../host/registry/registry.ts";
+import { MAX_AT_ONCE } from "../../../host/registry/limits.ts";
+import type { Claim, Registry } from "../../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
 import { COOLDOWN_MS, describeRegistry, type SuiteWorld } from "./registry-suite.ts";
+import { describeTakingBack } from "./registry-taking-back-suite.ts";
 
 interface OpenOptions {
   readonly bootId?: string;
@@ -64,13 +66,15 @@ async function withDirectory(test: (world: World) => Promise<void>): Promise<voi
   }
 }
 
-describeRegistry("SQLite registry", (test) =>
-  withDirectory(async (world) => {
-    await world.open();
-    await test(world);
-    expect(world.deaths).toEqual([]);
-  }),
-);
+for (const describeSuite of [describeRegistry, describeTakingBack]) {
+  describeSuite("SQLite registry", (test) =>
+    withDirectory(async (world) => {
+      await world.open();
+      await test(world);
+      expect(world.deaths).toEqual([]);
+    }),
+  );
+}
 
 const ADDRESS = parseIp("10.0.0.1") as NonNullable<ReturnType<typeof parseIp>>;
 const CLAIM = {
@@ -111,6 +115,21 @@ describe("SQLite registry: durability", () => {
       expect(await after.expire()).toBe(1);
       world.advance(COOLDOWN_MS);
       expect(await after.expire()).toBe(0);
+    }));
+
+  it("another boot's records, and cooled ones, are more than one piece", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      const proposals = Array.from({ length: MAX_AT_ONCE + 10 }, (_, index) => {
+        return { ...CLAIM.proposals[0], ip: { ...ADDRESS, value: ADDRESS.value + BigInt(index) } };
+      });
+      await before.claim({ ...CLAIM, proposals: proposals as Claim["proposals"] });
+      await before.close();
+      const after = await world.open({ bootId: "boot-2" });
+      expect(await after.countUsage()).toEqual([{ pool: "blue", state: "Cooling", count: MAX_AT_ONCE + 10 }]);
+      world.advance(COOLDOWN_MS);
+      expect([await after.expire(), await after.expire()]).toEqual([10, 0]);
+      expect(world.freed).toHaveLength(MAX_AT_ONCE + 10);
     }));
 
   it("uses no version twice after a restart", () =>

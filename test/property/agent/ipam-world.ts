@@ -1,0 +1,267 @@
+/**
+ * The claiming half of an agent in this process: real catalogue, address book, search and SQLite registry; only the
+ * clock is the test's. It remembers what was answered, and says when that and the registry and the book disagree.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
+import { type AddressDemand, type Claimed, claimAddresses } from "../../../host/agent/ipam/claim-addresses.ts";
+import { CniError } from "../../../host/cni/error.ts";
+import { AddressBook } from "../../../host/ipam/address-book.ts";
+import type { NicDemand } from "../../../host/ipam/model.ts";
+import { createFaultCounter } from "../../../host/lib/fault.ts";
+import { formatIp, type Ip } from "../../../host/net/ip.ts";
+import type { Allocation, Attachment, Registry } from "../../../host/registry/registry.ts";
+import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { assembleSnapshot, EMPTY_SNAPSHOT, type Snapshot } from "../../../host/resources/snapshot.ts";
+import { openCore } from "../../unit/ipam/subjects.ts";
+
+export type Resources = Parameters<typeof assembleSnapshot>[0][number]["resources"];
+
+export interface AddOptions {
+  readonly owner: string;
+  readonly containerId: string;
+  readonly ifName: string;
+  /** Candidate pools by NIC and family, by name. */
+  readonly nics: readonly { readonly ifName: string; readonly pools: readonly (readonly string[])[] }[];
+  readonly asked?: Ip | undefined;
+  /** The caller hangs up: before the claim is through, or when the answer is to be written. */
+  readonly hangUp?: "early" | "late" | undefined;
+}
+
+/** What a caller was told. */
+interface Answered {
+  readonly attachment: Attachment;
+  readonly owner: string;
+  readonly places: readonly string[];
+}
+
+function placeOf({ space, ip }: Pick<Allocation, "space" | "ip">): string {
+  return `${formatIp(ip)}/${space}`;
+}
+
+export class IpamWorld {
+  readonly #directory = mkdtempSync(join(tmpdir(), "berth-claims-"));
+  #clockMs = 1_000_000;
+  #boot = 1;
+  #snapshot: Snapshot = EMPTY_SNAPSHOT;
+  #registry!: Registry;
+  #book!: AddressBook;
+  #catalogue!: Catalogue;
+  #answered: Answered[] = [];
+  /** NICs whose addresses something may have released since they were answered. */
+  readonly #released = new Set<string>();
+  /** NICs with an ADD since the last look. */
+  readonly #begun = new Set<string>();
+  readonly #deaths: Error[] = [];
+
+  static async open(): Promise<IpamWorld> {
+    const world = new IpamWorld();
+    await world.start();
+    return world;
+  }
+
+  async start(): Promise<void> {
+    this.#book = new AddressBook(openCore());
+    this.#registry = await openSqliteRegistry({
+      directory: this.#directory,
+      bootId: `boot-${this.#boot}`,
+      nowMs: () => this.#clockMs,
+      lockWaitMs: 0,
+      cooldowns: cooldownsOf(this.#snapshot),
+      onFreed: (space, ip) => this.#book.unmark(space, ip),
+      onDeath: (error) => this.#deaths.push(error),
+      faultCounter: createFaultCounter(),
+    });
+    this.#catalogue = new Catalogue(this.#book, this.#registry, this.#snapshot);
+    this.#catalogue.follow(this.#snapshot);
+  }
+
+  async restart(reboots: boolean): Promise<void> {
+    await this.#registry.close();
+    if (reboots) {
+      this.#boot++;
+      this.#clockMs = 1_000;
+      this.#answered = [];
+    }
+    await this.start();
+  }
+
+  async close(): Promise<void> {
+    await this.#registry.close();
+    rmSync(this.#directory, { recursive: true });
+  }
+
+  edit(resources: Resources): void {
+    this.#snapshot = assembleSnapshot([{ source: "test", resources }]);
+    this.#catalogue.follow(this.#snapshot);
+  }
+
+  advance(milliseconds: number): void {
+    this.#clockMs += milliseconds;
+  }
+
+  async expire(): Promise<void> {
+    await this.#registry.expire();
+    await this.#registry.releaseUnattached(this.#clockMs - 120_000);
+  }
+
+  async add(options: AddOptions): Promise<void> {
+    const { owner, containerId, ifName, asked, hangUp } = options;
+    this.#begun.add(nicOf({ containerId, ifName }));
+    const { pools } = await this.#catalogue.settled();
+    const hungUp = new AbortController();
+    if (hangUp === "early") setImmediate(() => hungUp.abort());
+    const demand: AddressDemand = {
+      nics: options.nics.map((nic) => demandOf(nic, pools)),
+      asked: asked === undefined ? [] : [{ ip: asked, source: "CNI_ARGS IP" }],
+      claimant: { owner, namespace: "shop", pod: owner, ifName, containerId, network: "net" },
+      seedText: owner,
+      signal: hungUp.signal,
+    };
+    const claimed = await this.#claim(demand);
+    if (claimed === undefined) return;
+    if (hangUp !== undefined) {
+      await this.#registry.undo(claimed.created);
+      return;
+    }
+    this.#answered = this.#answered.filter((old) => old.owner !== owner || old.attachment.ifName !== ifName);
+    this.#answered.push({ attachment: { containerId, ifName }, owner, places: claimed.held.map(placeOf) });
+  }
+
+  /** Undefined when it was refused; anything but a refusal is a bug. */
+  async #claim(demand: AddressDemand): Promise<Claimed | undefined> {
+    try {
+      return await claimAddresses(
+        { registry: this.#registry, book: this.#book, nowMs: () => this.#clockMs, sleep: this.#sleep },
+        demand,
+      );
+    } catch (error) {
+      if (error instanceof CniError || demand.signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  readonly #sleep = async (milliseconds: number, signal: AbortSignal): Promise<void> => {
+    this.#clockMs += milliseconds;
+    await new Promise((resolve) => setImmediate(resolve));
+    signal.throwIfAborted();
+  };
+
+  /** A later sandbox of the pod may have the address by now: what the DEL of any of them may release is forgotten. */
+  async del(attachment: Attachment): Promise<void> {
+    this.#released.add(nicOf(attachment));
+    await this.#registry.release(attachment);
+  }
+
+  /** Keeps the NICs of these attachments, whichever sandbox has them. */
+  async collect(kept: readonly Attachment[]): Promise<void> {
+    const alive = new Set(kept.map(nicOf));
+    for (const { attachment } of this.#answered) {
+      if (!alive.has(nicOf(attachment))) this.#released.add(nicOf(attachment));
+    }
+    const valid = kept.flatMap(({ containerId, ifName }) =>
+      SANDBOXES.map((sandbox) => ({ containerId: `${stemOf(containerId)}-${sandbox}`, ifName })),
+    );
+    for (const nic of this.#begun) if (!alive.has(nic)) this.#released.add(nic);
+    await this.#registry.releaseOthers("net", valid, this.#clockMs + 1);
+  }
+
+  get attachments(): readonly Attachment[] {
+    return this.#answered.map(({ attachment }) => attachment);
+  }
+
+  /** Everything that is wrong while nothing is in flight, as sentences. */
+  async findFaults(): Promise<string[]> {
+    await this.#catalogue.settled();
+    const records = await this.#registry.list(undefined, 10_000);
+    this.#answered = this.#answered.filter(({ attachment }) => !this.#released.has(nicOf(attachment)));
+    this.#released.clear();
+    this.#begun.clear();
+    return [...this.#faultsOfAnswers(records), ...this.#faultsOfBook(records), ...this.#deaths.map(String)];
+  }
+
+  /** I1: no address is two attachments', and every one that was answered and not released is recorded as theirs. */
+  #faultsOfAnswers(records: readonly Allocation[]): string[] {
+    const holders = new Map<string, string>();
+    const recorded = new Map(records.map((record) => [placeOf(record), record]));
+    return this.#answered.flatMap(({ owner, attachment, places }) =>
+      places.flatMap((place) => {
+        const faults: string[] = [];
+        const holder = `${owner} ${keyOf(attachment)}`;
+        const other = holders.get(place);
+        if (other !== undefined) faults.push(`${place} is held by ${other} and by ${holder}`);
+        holders.set(place, holder);
+        const record = recorded.get(place);
+        const isTheirs = record?.state === "Bound" && record.owner === owner && record.ifName === attachment.ifName;
+        if (!isTheirs) faults.push(`${place} was answered to ${holder}, recorded is ${describe(record)}`);
+        return faults;
+      }),
+    );
+  }
+
+  /** I2: in each pool exactly the recorded addresses are marked. */
+  #faultsOfBook(records: readonly Allocation[]): string[] {
+    const recorded = new Map(records.map((record) => [placeOf(record), record]));
+    return [...this.#snapshot.pools.values()].flatMap((pool) =>
+      addressesOf(pool).flatMap((ip) => {
+        const space = pool.spec.addressSpace;
+        const answer = this.#book.takeExactly(pool, ip);
+        if (answer === "claimed") this.#book.unmark(space, ip);
+        const record = recorded.get(placeOf({ space, ip }));
+        if (answer === "taken" && record === undefined)
+          return [`${placeOf({ space, ip })} is free, yet marked in ${pool.name}`];
+        if (answer === "claimed" && record !== undefined) {
+          return [`${placeOf({ space, ip })} is not marked in ${pool.name}, recorded is ${describe(record)}`];
+        }
+        return [];
+      }),
+    );
+  }
+}
+
+function keyOf({ containerId, ifName }: Attachment): string {
+  return `${containerId}/${ifName}`;
+}
+
+/** Containers are named after the pod, a dash, and the sandbox's number. */
+export const SANDBOXES = [0, 1];
+
+function stemOf(containerId: string): string {
+  return containerId.slice(0, containerId.lastIndexOf("-"));
+}
+
+function nicOf({ containerId, ifName }: Attachment): string {
+  return `${stemOf(containerId)}/${ifName}`;
+}
+
+function describe(record: Allocation | undefined): string {
+  return record === undefined ? "nothing" : `${record.state} to ${record.owner} ${keyOf(record)}`;
+}
+
+function addressesOf({ spec }: IpPool): Ip[] {
+  return spec.ranges.flatMap(({ first, last }) =>
+    Array.from({ length: Number(last.value - first.value) + 1 }, (_, index) => ({
+      family: first.family,
+      value: first.value + BigInt(index),
+    })),
+  );
+}
+
+/** Like selection: a pool that is gone or disabled is a refusal, and each family is one list of candidates. */
+function demandOf({ ifName, pools }: AddOptions["nics"][number], known: ReadonlyMap<string, IpPool>): NicDemand {
+  const families = pools.flatMap((names) => {
+    const candidates = names.map((name) => {
+      const pool = known.get(name);
+      return pool === undefined ? { name, refusal: "does not exist" } : { name, pool };
+    });
+    const family = candidates.find(({ pool }) => pool !== undefined)?.pool?.spec.family ?? 4;
+    return [{ family, candidates: candidates.filter(({ pool }) => pool === undefined || pool.spec.family === family) }];
+  });
+  const distinct = families.filter(
+    ({ family }, index) => families.findIndex((each) => each.family === family) === index,
+  );
+  return { ifName, rule: "the test", cleanGateway: false, families: distinct };
+}

@@ -1,0 +1,90 @@
+/**
+ * What every registry must do about claims that come to nothing, and about NICs that come late; part of registry-suite.ts.
+ */
+import { describe, expect, it } from "vitest";
+import { COOLDOWN_MS, claim, held, ip, proposal, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
+
+export function describeTakingBack(
+  name: string,
+  withWorld: (test: (world: SuiteWorld) => Promise<void>) => Promise<void>,
+) {
+  const check = (what: string, test: (world: SuiteWorld) => Promise<void>) => it(what, () => withWorld(test));
+
+  describe(`${name}: undo`, () => {
+    check("rule 4: takes back what nobody heard of, without a cooldown", async ({ registry, freed }) => {
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      await registry.undo(outcome.created);
+      expect(freed).toEqual(["10.0.0.1"]);
+    });
+
+    check("leaves what somebody has written to since", async ({ registry }) => {
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      await registry.claim(claim("a", [], { containerId: "second" }));
+      await registry.undo(outcome.created);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
+    });
+
+    check("leaves an address to a repeated ADD of the same attachment", async ({ registry, freed }) => {
+      const first = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (first.kind !== "bound") throw new Error("not bound");
+      expect(held(await registry.claim(claim("a", [])))).toEqual(["10.0.0.1"]);
+      await registry.undo(first.created);
+      expect(freed).toEqual([]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound" });
+    });
+
+    check("of an address that was cooling lets it cool on", async ({ registry, freed, advance, nowMs }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      const [released] = await registry.release({ containerId: "c-a", ifName: "eth0" });
+      advance(COOLDOWN_MS - 10);
+      const [cooling] = await registry.findCooling([spanOfTen()], 1);
+      const taken = await registry.claim(claim("b", [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })]));
+      if (taken.kind !== "bound") throw new Error("not bound");
+      await registry.undo(taken.created);
+      expect([released?.owner, freed]).toEqual(["a", []]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling", sinceMs: nowMs() });
+      advance(10);
+      expect(await registry.expire()).toBe(0);
+      expect(freed).toEqual(["10.0.0.1"]);
+    });
+
+    check("leaves a later holder of the freed address alone", async ({ registry }) => {
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      await registry.undo(outcome.created);
+      await registry.claim(claim("b", [proposal("10.0.0.1")]));
+      await registry.undo(outcome.created);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ owner: "b" });
+    });
+  });
+
+  describe(`${name}: NICs that come late`, () => {
+    check("what was never attached gives way to the address that its own NIC asks for", async ({ registry, freed }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })]));
+      const asked = proposal("10.0.1.7", { ifName: "net1", asked: true });
+      await registry.claim(claim("b", [{ ...asked, ifName: "eth0" }]));
+      const wish = { ifName: "net1" };
+      expect(await registry.claim(claim("a", [asked], wish))).toMatchObject({ kind: "taken", by: [{ owner: "b" }] });
+      expect(freed).toEqual([]);
+      const free = { ...asked, ip: ip("10.0.1.8") };
+      expect(held(await registry.claim(claim("a", [free], wish)))).toEqual(["10.0.1.8"]);
+      expect(freed).toEqual(["10.0.1.1"]);
+    });
+
+    check("an attached address gives way to nothing", async ({ registry, freed }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.2", { asked: true })]));
+      expect([held(outcome), freed]).toEqual([["10.0.0.1"], []]);
+    });
+
+    check("a NIC that has none yet gets one with another NIC's repeated ADD", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      const both = [proposal("10.0.0.9"), proposal("10.0.1.1", { ifName: "net1" })];
+      expect(held(await registry.claim(claim("a", both)))).toEqual(["10.0.0.1"]);
+      expect(await registry.findAddress("", ip("10.0.0.9"))).toBeUndefined();
+      expect(await registry.findAddress("", ip("10.0.1.1"))).toMatchObject({ ifName: "net1", containerId: "" });
+    });
+  });
+}
