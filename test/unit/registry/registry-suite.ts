@@ -31,6 +31,11 @@ export function claim(owner: string, proposals: readonly Proposal[], options: Pa
   return { ...claimant, proposals, ...options };
 }
 
+/** 10.0.0.0/8 of the default space. */
+export function spanOfTen() {
+  return { space: "", family: 4 as const, first: ip("10.0.0.0").value, last: ip("10.255.255.255").value };
+}
+
 export function held(outcome: ClaimOutcome): string[] {
   if (outcome.kind !== "bound") throw new Error(`The claim was answered with ${outcome.kind}`);
   return outcome.held.map((allocation) => formatIp(allocation.ip));
@@ -254,8 +259,4 @@ export function describeRegistry(
       ]);
     });
   });
-
-  export function spanOfTen() {
-    return { space: "", family: 4 as const, first: ip("10.0.0.0").value, last: ip("10.255.255.255").value };
-  }
 }
