@@ -7,12 +7,17 @@ import { constants } from "node:os";
 import { getSystemErrorMap } from "node:util";
 
 /** Those that code here asks for; all others are only shown. Values of Linux on every 64-bit machine. */
+export const ENOENT = 2;
+export const ESRCH = 3;
 export const EINTR = 4;
 export const EAGAIN = 11;
+export const EEXIST = 17;
 export const ENODEV = 19;
 export const ENOTTY = 25;
 export const EMSGSIZE = 90;
 export const EBADMSG = 74;
+export const EADDRNOTAVAIL = 99;
+export const ENETDOWN = 100;
 export const ENOBUFS = 105;
 
 /** `no such device (ENODEV)`. A number without a name is shown as such. */

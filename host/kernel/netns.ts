@@ -45,13 +45,15 @@ export class NetnsError extends Error {
   }
 }
 
-interface OpenNetns extends Disposable {
+/** A namespace held open; `fd` is what IFLA_NET_NS_FD takes. */
+export interface OpenNetns extends Disposable {
   readonly fd: number;
   readonly identity: NetnsIdentity;
 }
 
-/** O_NONBLOCK: a path to a FIFO must not hold us. */
-function openNetns(native: Native, path: string): OpenNetns {
+/** Throws {@link NetnsError} when `path` is no network namespace. */
+export function openNetns(path: string, native: Native = loadNative()): OpenNetns {
+  // O_NONBLOCK: a path to a FIFO must not hold us
   const fd = native.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) throw new NetnsError("open", path, -fd);
   const words = new BigUint64Array(2);
@@ -66,7 +68,7 @@ function openNetns(native: Native, path: string): OpenNetns {
 
 /** Throws {@link NetnsError} when `path` is no network namespace. */
 export function readNetnsIdentity(path: string, native: Native = loadNative()): NetnsIdentity {
-  using netns = openNetns(native, path);
+  using netns = openNetns(path, native);
   return netns.identity;
 }
 
@@ -97,8 +99,8 @@ function requireSettled(result: unknown): void {
  * Throws {@link NetnsError} when there is no way in, and whatever `work` throws. Aborts when there is no way back.
  */
 export function withNetns<T>(path: string, work: () => T, native: Native = loadNative()): T {
-  using target = openNetns(native, path);
-  using home = openNetns(native, OWN_NETNS);
+  using target = openNetns(path, native);
+  using home = openNetns(OWN_NETNS, native);
   const entered = native.setns(target.fd, CLONE_NEWNET);
   if (entered < 0) throw new NetnsError("enter", path, -entered);
   let result: T;

@@ -3,15 +3,15 @@
  * Called by the agent. Changes nothing; costs well under a millisecond.
  * Effects: a netlink socket in the namespace, for the time of the call.
  */
-import { type Mac, parseMac } from "../net/mac.ts";
+import type { Mac } from "../net/mac.ts";
 import type { Prefix } from "../net/prefix.ts";
+import { decodeMac } from "./mac-bytes.ts";
 import { loadNative, type Native } from "./native.ts";
 import { prefixOf } from "./netlink/address/message.ts";
 import { findAddresses } from "./netlink/address/requests.ts";
-import { findValue } from "./netlink/attribute.ts";
+import { readValue } from "./netlink/attribute.ts";
 import { createConversation } from "./netlink/conversation.ts";
 import { IFF_UP, IFLA_ADDRESS } from "./netlink/link/constants.ts";
-import type { LinkMessage } from "./netlink/link/message.ts";
 import { findLink } from "./netlink/link/requests.ts";
 import { openRouteSocket } from "./netlink/socket.ts";
 
@@ -25,11 +25,6 @@ export interface LinkObservation {
   readonly up: boolean;
   /** Both families, with link-local ones, host bits kept, in the kernel's order. */
   readonly addresses: readonly Prefix[];
-}
-
-function macOf(link: LinkMessage): Mac | undefined {
-  const octets = findValue(link.attributes, IFLA_ADDRESS);
-  return octets && parseMac(Array.from(octets, (octet) => octet.toString(16).padStart(2, "0")).join(":"));
 }
 
 /**
@@ -48,5 +43,11 @@ export function observeLink(
   if (link === undefined || addresses === undefined) return undefined;
   const { index, flags } = link;
   const prefixes = addresses.map(prefixOf).filter((prefix) => prefix !== undefined);
-  return { index, mac: macOf(link), flags, up: (flags & IFF_UP) !== 0, addresses: prefixes };
+  return {
+    index,
+    mac: readValue(link.attributes, IFLA_ADDRESS, decodeMac),
+    flags,
+    up: (flags & IFF_UP) !== 0,
+    addresses: prefixes,
+  };
 }

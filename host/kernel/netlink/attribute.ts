@@ -7,6 +7,7 @@
  * Called by the message families. Numbers are in the machine's byte order, which is little-endian wherever Berth runs.
  * Effects: none.
  */
+import { invariant } from "../../lib/invariant.ts";
 import { malformed } from "./error.ts";
 
 const HEADER_BYTES = 4;
@@ -81,8 +82,54 @@ export function decodeUint32(value: Uint8Array): number {
   return viewOf(value).getUint32(0, true);
 }
 
-/** With the final NUL that the kernel wants. */
+export function encodeUint16(value: number): Uint8Array {
+  const bytes = new Uint8Array(2);
+  viewOf(bytes).setUint16(0, value, true);
+  return bytes;
+}
+
+export function decodeUint16(value: Uint8Array): number {
+  if (value.length !== 2) throw malformed("16-bit attribute", 0, `${value.length} bytes`, "2");
+  return viewOf(value).getUint16(0, true);
+}
+
+export function decodeUint8(value: Uint8Array): number {
+  if (value.length !== 1) throw malformed("8-bit attribute", 0, `${value.length} bytes`, "1");
+  return viewOf(value).getUint8(0);
+}
+
+/** A list of attributes as the value of one. */
+export function nest(type: number, attributes: readonly Attribute[], flags = 0): Attribute {
+  return { type, flags, value: encodeAttributes(attributes) };
+}
+
+/** Leaves out what is undefined: for lists with optional attributes. */
+export function present(attributes: readonly (Attribute | undefined)[]): Attribute[] {
+  return attributes.filter((one) => one !== undefined);
+}
+
+/** The attribute when there is a value for it. */
+export function optional<T>(
+  type: number,
+  value: T | undefined,
+  encode: (value: T) => Uint8Array,
+): Attribute | undefined {
+  return value === undefined ? undefined : attribute(type, encode(value));
+}
+
+/** The decoded value of the last attribute of the type, undefined when there is none. Throws what `decode` throws. */
+export function readValue<T>(
+  attributes: readonly Attribute[],
+  type: number,
+  decode: (value: Uint8Array) => T,
+): T | undefined {
+  const value = findValue(attributes, type);
+  return value === undefined ? undefined : decode(value);
+}
+
+/** With the final NUL that the kernel wants. One inside would cut the text short. */
 export function encodeString(text: string): Uint8Array {
+  invariant(!text.includes("\0"), `Text ${JSON.stringify(text)} for the kernel has a NUL inside`);
   return new TextEncoder().encode(`${text}\0`);
 }
 

@@ -11,6 +11,7 @@ export const AF_NETLINK = 16;
 export const SOCK_RAW = 3;
 export const SOCK_CLOEXEC = 0o2000000;
 export const NETLINK_ROUTE = 0;
+export const NETLINK_NETFILTER = 12;
 
 export const MSG_TRUNC = 0x20;
 export const MSG_DONTWAIT = 0x40;
@@ -30,6 +31,11 @@ export const NLM_F_ACK = 0x4;
 export const NLM_F_DUMP_INTR = 0x10;
 /** The dump has only what was asked for. */
 export const NLM_F_DUMP_FILTERED = 0x20;
+/** Of a request that makes something: instead of what is there, only if nothing is there, even if nothing is there, at the end. */
+export const NLM_F_REPLACE = 0x100;
+export const NLM_F_EXCL = 0x200;
+export const NLM_F_CREATE = 0x400;
+export const NLM_F_APPEND = 0x800;
 /** NLM_F_ROOT | NLM_F_MATCH */
 export const NLM_F_DUMP = 0x300;
 /** In an acknowledgement: of the request only its header is repeated. */

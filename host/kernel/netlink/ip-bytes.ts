@@ -2,7 +2,9 @@
  * Addresses in network byte order, as messages carry them.
  * Called by the message families. Effects: none.
  */
-import type { Ip } from "../../net/ip.ts";
+import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
+import type { Prefix } from "../../net/prefix.ts";
+import { AF_INET, AF_INET6 } from "./constants.ts";
 import { malformed } from "./error.ts";
 
 /** Four bytes are IPv4, sixteen IPv6. Throws for any other length. */
@@ -15,4 +17,32 @@ export function decodeIp(bytes: Uint8Array): Ip {
 export function encodeIp({ family, value }: Ip): Uint8Array {
   const length = family === 4 ? 4 : 16;
   return Uint8Array.from({ length }, (_, index) => Number((value >> BigInt(8 * (length - 1 - index))) & 0xffn));
+}
+
+export function encodeFamily(family: Family): number {
+  return family === 4 ? AF_INET : AF_INET6;
+}
+
+/** Undefined for families other than IP. */
+export function decodeFamily(family: number): Family | undefined {
+  return family === AF_INET ? 4 : family === AF_INET6 ? 6 : undefined;
+}
+
+/** An address that must be of the message's family. */
+export function decodeIpOf(family: Family, bytes: Uint8Array): Ip {
+  const ip = decodeIp(bytes);
+  if (ip.family !== family) throw malformed("address", 0, `${bytes.length} bytes`, `${bitsOf(family) / 8}`);
+  return ip;
+}
+
+/** `length` is that of the fixed part; without an attribute the address is zero (a default route). */
+export function decodePrefixOf(family: Family, bytes: Uint8Array | undefined, length: number): Prefix {
+  if (length > bitsOf(family)) throw malformed("prefix", 0, `length ${length}`, `at most ${bitsOf(family)}`);
+  if (bytes === undefined && length > 0) throw malformed("prefix", 0, `length ${length} without address`, "both");
+  return { ip: bytes === undefined ? { family, value: 0n } : decodeIpOf(family, bytes), length };
+}
+
+/** The attribute's value of a prefix; undefined for that of length 0, which messages leave out. */
+export function encodePrefix({ ip, length }: Prefix): Uint8Array | undefined {
+  return length === 0 ? undefined : encodeIp(ip);
 }

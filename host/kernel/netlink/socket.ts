@@ -14,6 +14,7 @@ import {
   NETLINK_CAP_ACK,
   NETLINK_EXT_ACK,
   NETLINK_GET_STRICT_CHK,
+  NETLINK_NETFILTER,
   NETLINK_ROUTE,
   SOCK_CLOEXEC,
   SOCK_RAW,
@@ -66,7 +67,16 @@ function receiveInto(native: Native, fd: number, buffer: Uint8Array): Uint8Array
 
 /** Opens an rtnetlink socket in the namespace at `netnsPath`. Throws {@link NetlinkError}, or NetnsError. */
 export function openRouteSocket(netnsPath: string, native: Native = loadNative()): Datagrams {
-  const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  return openSocket(netnsPath, NETLINK_ROUTE, native);
+}
+
+/** Opens an nfnetlink socket in the namespace at `netnsPath`. Throws {@link NetlinkError}, or NetnsError. */
+export function openNetfilterSocket(netnsPath: string, native: Native = loadNative()): Datagrams {
+  return openSocket(netnsPath, NETLINK_NETFILTER, native);
+}
+
+function openSocket(netnsPath: string, protocol: number, native: Native): Datagrams {
+  const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
   const fd = requireResult(withNetns(netnsPath, open, native), "open a netlink socket");
   try {
     configure(native, fd);

@@ -5,7 +5,19 @@
  */
 
 export const RTM_NEWADDR = 20;
+export const RTM_DELADDR = 21;
 export const RTM_GETADDR = 22;
 
 export const IFA_ADDRESS = 1;
 export const IFA_LOCAL = 2;
+export const IFA_FLAGS = 8;
+
+/** No duplicate detection by the kernel. */
+export const IFA_F_NODAD = 0x02;
+export const IFA_F_DADFAILED = 0x08;
+/** Duplicate detection is still going on. */
+export const IFA_F_TENTATIVE = 0x40;
+/** Not learned, and without end. */
+export const IFA_F_PERMANENT = 0x80;
+/** The kernel adds no route to the prefix. */
+export const IFA_F_NOPREFIXROUTE = 0x200;

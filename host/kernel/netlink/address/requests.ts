@@ -1,12 +1,14 @@
 /**
- * Questions about addresses.
+ * Questions about addresses, and changes of them.
  * Effects: those of the conversation.
  */
-import { ENODEV } from "../../errno.ts";
-import { AF_UNSPEC } from "../constants.ts";
+import { formatPrefix } from "../../../net/prefix.ts";
+import { EADDRNOTAVAIL, ENODEV } from "../../errno.ts";
+import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
-import { NetlinkError } from "../error.ts";
-import { RTM_GETADDR } from "./constants.ts";
+import { unlessRefused } from "../refusal.ts";
+import { type Address, encodeAddressValue } from "./address.ts";
+import { RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
 import { type AddressMessage, decodeAddress, encodeAddress } from "./message.ts";
 
 export function encodeAddressesOf(linkIndex: number): Uint8Array {
@@ -17,11 +19,39 @@ export function encodeAddressesOf(linkIndex: number): Uint8Array {
 /** The addresses of all families on the link, in the kernel's order; undefined when the link is gone. */
 export function findAddresses(conversation: Conversation, linkIndex: number): AddressMessage[] | undefined {
   const operation = `list the addresses of link ${linkIndex}`;
-  try {
-    const answers = conversation.dump({ operation, type: RTM_GETADDR, payload: encodeAddressesOf(linkIndex) });
-    return answers.map(decodeAddress).filter(({ index }) => index === linkIndex);
-  } catch (error) {
-    if (error instanceof NetlinkError && error.errno === ENODEV) return undefined;
-    throw error;
-  }
+  const payload = encodeAddressesOf(linkIndex);
+  const answers = unlessRefused([ENODEV], () => conversation.dump({ operation, type: RTM_GETADDR, payload }));
+  return answers?.map(decodeAddress).filter(({ index }) => index === linkIndex);
+}
+
+/** The addresses of all links of the namespace. */
+export function listAddresses(conversation: Conversation): AddressMessage[] {
+  const payload = encodeAddressesOf(0);
+  return conversation.dump({ operation: "list addresses", type: RTM_GETADDR, payload }).map(decodeAddress);
+}
+
+function words({ prefix, link }: Address): string {
+  return `address ${formatPrefix(prefix)} on link ${link}`;
+}
+
+/** Throws a NetlinkError with EEXIST when it is there already. */
+export function createAddress(conversation: Conversation, address: Address): void {
+  const operation = `add ${words(address)}`;
+  const flags = NLM_F_CREATE | NLM_F_EXCL;
+  conversation.request({ operation, type: RTM_NEWADDR, flags, payload: encodeAddressValue(address) });
+}
+
+/** Makes it, or gives the one that is there these flags. */
+export function replaceAddress(conversation: Conversation, address: Address): void {
+  const operation = `replace ${words(address)}`;
+  const flags = NLM_F_CREATE | NLM_F_REPLACE;
+  conversation.request({ operation, type: RTM_NEWADDR, flags, payload: encodeAddressValue(address) });
+}
+
+/** Whether it was there. */
+export function deleteAddress(conversation: Conversation, address: Address): boolean {
+  const operation = `delete ${words(address)}`;
+  const payload = encodeAddressValue({ ...address, flags: 0 });
+  const refusals = [EADDRNOTAVAIL, ENODEV];
+  return unlessRefused(refusals, () => conversation.request({ operation, type: RTM_DELADDR, payload })) !== undefined;
 }

@@ -1,17 +1,42 @@
 /**
- * Numbers of link messages, as the kernel spells them.
- * Sources: linux/rtnetlink.h, linux/if_link.h, linux/if.h.
+ * Numbers of link messages, as the kernel spells them; those of bonds are in bond.ts.
+ * Sources: linux/rtnetlink.h, linux/if_link.h, linux/veth.h, linux/if.h, linux/if_ether.h.
  * Effects: none.
  */
 
 export const RTM_NEWLINK = 16;
+export const RTM_DELLINK = 17;
 export const RTM_GETLINK = 18;
 
 export const IFLA_ADDRESS = 1;
 export const IFLA_IFNAME = 3;
+export const IFLA_MTU = 4;
+export const IFLA_LINK = 5;
+export const IFLA_MASTER = 10;
+export const IFLA_LINKINFO = 18;
+export const IFLA_NET_NS_FD = 28;
 export const IFLA_EXT_MASK = 29;
+export const IFLA_LINK_NETNSID = 37;
+
+export const IFLA_INFO_KIND = 1;
+export const IFLA_INFO_DATA = 2;
+export const VETH_INFO_PEER = 1;
+export const IFLA_MACVLAN_MODE = 1;
+export const IFLA_VLAN_ID = 1;
+export const IFLA_VLAN_PROTOCOL = 5;
+
+export const MACVLAN_MODE_PRIVATE = 1;
+export const MACVLAN_MODE_VEPA = 2;
+export const MACVLAN_MODE_BRIDGE = 4;
+export const MACVLAN_MODE_PASSTHRU = 8;
+
+export const ETH_P_8021Q = 0x8100;
+export const ETH_P_8021AD = 0x88a8;
 
 /** Leaves the counters of the protocols out of the answer. */
 export const RTEXT_FILTER_SKIP_STATS = 1 << 3;
 
 export const IFF_UP = 0x1;
+export const IFF_LOOPBACK = 0x8;
+/** There is a carrier. */
+export const IFF_LOWER_UP = 0x10000;

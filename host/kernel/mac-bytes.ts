@@ -1,0 +1,14 @@
+/**
+ * MAC addresses as six bytes, as messages and frames carry them.
+ * Called by the message families and by packet/. Effects: none.
+ */
+import { type Mac, parseMac } from "../net/mac.ts";
+
+/** Undefined unless there are six bytes: tunnels have addresses of other lengths. */
+export function decodeMac(octets: Uint8Array): Mac | undefined {
+  return parseMac(Array.from(octets, (octet) => octet.toString(16).padStart(2, "0")).join(":"));
+}
+
+export function encodeMac(mac: Mac): Uint8Array {
+  return Uint8Array.from(mac.split(":"), (octet) => Number.parseInt(octet, 16));
+}

@@ -1,0 +1,44 @@
+/**
+ * Neighbours (ARP and NDP entries) as plain values.
+ * Called by requests.ts and by observers.
+ * Effects: none.
+ */
+import { formatIp, type Ip } from "../../../net/ip.ts";
+import type { Mac } from "../../../net/mac.ts";
+import { decodeMac, encodeMac } from "../../mac-bytes.ts";
+import { attribute, findValue, optional, present, readValue } from "../attribute.ts";
+import { decodeFamily, decodeIpOf, encodeFamily, encodeIp } from "../ip-bytes.ts";
+import { NDA_DST, NDA_LLADDR, NTF_PROXY } from "./constants.ts";
+import { encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
+
+export interface Neighbour {
+  readonly ip: Ip;
+  /** Undefined while it is not known, and for proxies. */
+  readonly mac?: Mac | undefined;
+  /** Index of the link. */
+  readonly link: number;
+  /** NUD_*; the kernel ignores it for proxies. */
+  readonly state: number;
+  /** NTF_* */
+  readonly flags: number;
+}
+
+/** Undefined for what is no neighbour of an IP family: forwarding tables of bridges. */
+export function neighbourOf({ family, index, state, flags, attributes }: NeighbourMessage): Neighbour | undefined {
+  const known = decodeFamily(family);
+  const address = findValue(attributes, NDA_DST);
+  if (known === undefined || address === undefined) return undefined;
+  const mac = readValue(attributes, NDA_LLADDR, decodeMac);
+  return { ip: decodeIpOf(known, address), mac, link: index, state, flags };
+}
+
+export function encodeNeighbour({ ip, mac, link, state, flags }: Neighbour): Uint8Array {
+  const attributes = present([attribute(NDA_DST, encodeIp(ip)), optional(NDA_LLADDR, mac, encodeMac)]);
+  return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: link, state, flags, type: 0, attributes });
+}
+
+/** `10.6.0.9 lladdr 02:00:00:00:00:09 dev 7`, with the index where `ip` would show the name. */
+export function formatNeighbour({ ip, mac, link, flags }: Neighbour): string {
+  const proxy = (flags & NTF_PROXY) !== 0 ? "proxy " : "";
+  return `${proxy}${formatIp(ip)}${mac === undefined ? "" : ` lladdr ${mac}`} dev ${link}`;
+}

@@ -1,0 +1,59 @@
+/**
+ * Questions about neighbours, and changes of them.
+ * Effects: those of the conversation.
+ */
+import { ENODEV, ENOENT } from "../../errno.ts";
+import { encodeUint32, optional, present } from "../attribute.ts";
+import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
+import type { Conversation } from "../conversation.ts";
+import { unlessRefused } from "../refusal.ts";
+import { NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH } from "./constants.ts";
+import { decodeNeighbourMessage, encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
+import { encodeNeighbour, formatNeighbour, type Neighbour } from "./neighbour.ts";
+
+export function encodeNeighbourQuestion(linkIndex: number | undefined, flags: number): Uint8Array {
+  const attributes = present([optional(NDA_IFINDEX, linkIndex, encodeUint32)]);
+  return encodeNeighbourMessage({ family: AF_UNSPEC, index: 0, state: 0, flags, type: 0, attributes });
+}
+
+function list(conversation: Conversation, linkIndex: number | undefined, flags: number): NeighbourMessage[] {
+  const what = (flags & NTF_PROXY) !== 0 ? "proxies" : "neighbours";
+  const operation = linkIndex === undefined ? `list ${what}` : `list ${what} on link ${linkIndex}`;
+  const payload = encodeNeighbourQuestion(linkIndex, flags);
+  const answers = unlessRefused([ENODEV], () => conversation.dump({ operation, type: RTM_GETNEIGH, payload })) ?? [];
+  const messages = answers.map(decodeNeighbourMessage);
+  return messages.filter(({ index }) => linkIndex === undefined || index === linkIndex);
+}
+
+/** Those of one link, or of all; none when the link is gone. */
+export function listNeighbours(conversation: Conversation, linkIndex?: number): NeighbourMessage[] {
+  return list(conversation, linkIndex, 0);
+}
+
+/** The addresses that one link, or any, answers for. */
+export function listProxies(conversation: Conversation, linkIndex?: number): NeighbourMessage[] {
+  return list(conversation, linkIndex, NTF_PROXY);
+}
+
+/** Throws a NetlinkError with EEXIST when there is an entry of that address already. */
+export function createNeighbour(conversation: Conversation, neighbour: Neighbour): void {
+  const operation = `add neighbour ${formatNeighbour(neighbour)}`;
+  const flags = NLM_F_CREATE | NLM_F_EXCL;
+  conversation.request({ operation, type: RTM_NEWNEIGH, flags, payload: encodeNeighbour(neighbour) });
+}
+
+/** Makes it, or changes the entry of that address to this. */
+export function replaceNeighbour(conversation: Conversation, neighbour: Neighbour): void {
+  const operation = `replace neighbour ${formatNeighbour(neighbour)}`;
+  const flags = NLM_F_CREATE | NLM_F_REPLACE;
+  conversation.request({ operation, type: RTM_NEWNEIGH, flags, payload: encodeNeighbour(neighbour) });
+}
+
+/** Whether it was there. */
+export function deleteNeighbour(conversation: Conversation, { ip, link, flags }: Neighbour): boolean {
+  const neighbour = { ip, link, flags: flags & NTF_PROXY, state: 0 };
+  const operation = `delete neighbour ${formatNeighbour(neighbour)}`;
+  const payload = encodeNeighbour(neighbour);
+  const refusals = [ENOENT, ENODEV];
+  return unlessRefused(refusals, () => conversation.request({ operation, type: RTM_DELNEIGH, payload })) !== undefined;
+}

@@ -1,0 +1,49 @@
+/**
+ * Numbers of route messages, as the kernel spells them.
+ * Source: linux/rtnetlink.h.
+ * Effects: none.
+ */
+
+export const RTM_NEWROUTE = 24;
+export const RTM_DELROUTE = 25;
+export const RTM_GETROUTE = 26;
+
+export const RTA_DST = 1;
+export const RTA_SRC = 2;
+export const RTA_OIF = 4;
+export const RTA_GATEWAY = 5;
+export const RTA_PRIORITY = 6;
+export const RTA_PREFSRC = 7;
+export const RTA_MULTIPATH = 9;
+export const RTA_CACHEINFO = 12;
+export const RTA_TABLE = 15;
+export const RTA_VIA = 18;
+
+/** Tables above 255 are in RTA_TABLE, with this in the fixed part. */
+export const RT_TABLE_UNSPEC = 0;
+export const RT_TABLE_MAIN = 254;
+export const RT_TABLE_LOCAL = 255;
+
+export const RTN_UNICAST = 1;
+export const RTN_LOCAL = 2;
+export const RTN_BLACKHOLE = 6;
+export const RTN_UNREACHABLE = 7;
+
+export const RTPROT_UNSPEC = 0;
+export const RTPROT_KERNEL = 2;
+export const RTPROT_BOOT = 3;
+export const RTPROT_STATIC = 4;
+export const RTPROT_RA = 9;
+
+export const RT_SCOPE_UNIVERSE = 0;
+export const RT_SCOPE_LINK = 253;
+export const RT_SCOPE_HOST = 254;
+/** In a deletion: any. */
+export const RT_SCOPE_NOWHERE = 255;
+
+/** The gateway is reached through the device although no connected route says so. */
+export const RTNH_F_ONLINK = 4;
+/** State of a route, not part of what it is: dead, no carrier, and the like. */
+export const RTNH_F_STATE = 1 | 8 | 16 | 32 | 64;
+/** A copy that a lookup made. */
+export const RTM_F_CLONED = 0x200;

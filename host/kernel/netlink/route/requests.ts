@@ -1,0 +1,70 @@
+/**
+ * Questions about routes, and changes of them.
+ * Effects: those of the conversation.
+ */
+import { FAMILIES, type Family } from "../../../net/ip.ts";
+import { ENOENT, ESRCH } from "../../errno.ts";
+import { encodeUint32, optional, present } from "../attribute.ts";
+import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
+import type { Conversation } from "../conversation.ts";
+import { encodeFamily } from "../ip-bytes.ts";
+import { unlessRefused } from "../refusal.ts";
+import { RTA_OIF, RTA_TABLE, RTM_DELROUTE, RTM_F_CLONED, RTM_GETROUTE, RTM_NEWROUTE } from "./constants.ts";
+import { decodeRouteMessage, encodeRouteMessage, type RouteMessage } from "./message.ts";
+import { encodeRoute, formatRoute, type Route } from "./route.ts";
+
+/** What to list; what is undefined is not asked about. */
+export interface RouteFilter {
+  readonly family?: Family | undefined;
+  readonly table?: number | undefined;
+  /** Index of the device. */
+  readonly link?: number | undefined;
+}
+
+export function encodeRouteQuestion(family: Family, { table, link }: RouteFilter): Uint8Array {
+  return encodeRouteMessage({
+    family: encodeFamily(family),
+    destinationLength: 0,
+    sourceLength: 0,
+    tos: 0,
+    table: 0,
+    protocol: 0,
+    scope: 0,
+    type: 0,
+    flags: 0,
+    attributes: present([optional(RTA_TABLE, table, encodeUint32), optional(RTA_OIF, link, encodeUint32)]),
+  });
+}
+
+/** Without the copies that lookups make. A table that does not exist has no routes. */
+export function listRoutes(conversation: Conversation, filter: RouteFilter = {}): RouteMessage[] {
+  const families = filter.family === undefined ? FAMILIES : [filter.family];
+  const messages = families.flatMap((family) => {
+    const payload = encodeRouteQuestion(family, filter);
+    const operation = `list IPv${family} routes${filter.table === undefined ? "" : ` of table ${filter.table}`}`;
+    return unlessRefused([ENOENT], () => conversation.dump({ operation, type: RTM_GETROUTE, payload })) ?? [];
+  });
+  return messages.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);
+}
+
+/** Throws a NetlinkError with EEXIST when one to that destination with that metric is in the table already. */
+export function createRoute(conversation: Conversation, route: Route): void {
+  const operation = `add route ${formatRoute(route)}`;
+  const flags = NLM_F_CREATE | NLM_F_EXCL;
+  conversation.request({ operation, type: RTM_NEWROUTE, flags, payload: encodeRoute(route) });
+}
+
+/** Makes it, instead of the one to that destination with that metric when there is one in the table. */
+export function replaceRoute(conversation: Conversation, route: Route): void {
+  const operation = `replace route ${formatRoute(route)}`;
+  const flags = NLM_F_CREATE | NLM_F_REPLACE;
+  conversation.request({ operation, type: RTM_NEWROUTE, flags, payload: encodeRoute(route) });
+}
+
+/** Whether it was there. What the route leaves out (gateway, link, metric; type, protocol 0; scope RT_SCOPE_NOWHERE) is not compared. */
+export function deleteRoute(conversation: Conversation, route: Route): boolean {
+  const operation = `delete route ${formatRoute(route)}`;
+  const payload = encodeRoute({ ...route, rest: [] });
+  const deleted = unlessRefused([ESRCH], () => conversation.request({ operation, type: RTM_DELROUTE, payload }));
+  return deleted !== undefined;
+}

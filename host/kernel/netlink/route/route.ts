@@ -1,0 +1,134 @@
+/**
+ * Routes as plain values.
+ * Called by requests.ts and by observers.
+ * Effects: none.
+ */
+import type { Ip } from "../../../net/ip.ts";
+import { formatIp } from "../../../net/ip.ts";
+import { formatPrefix, type Prefix } from "../../../net/prefix.ts";
+import { type Attribute, decodeUint32, encodeUint32, findValue, optional, present, readValue } from "../attribute.ts";
+import { decodeFamily, decodeIpOf, decodePrefixOf, encodeFamily, encodeIp, encodePrefix } from "../ip-bytes.ts";
+import {
+  RT_TABLE_UNSPEC,
+  RTA_CACHEINFO,
+  RTA_DST,
+  RTA_GATEWAY,
+  RTA_MULTIPATH,
+  RTA_OIF,
+  RTA_PREFSRC,
+  RTA_PRIORITY,
+  RTA_SRC,
+  RTA_TABLE,
+  RTA_VIA,
+  RTNH_F_STATE,
+} from "./constants.ts";
+import { encodeRouteMessage, type RouteMessage } from "./message.ts";
+import { decodeNextHops, decodeVia, encodeNextHops, encodeVia, type NextHop } from "./next-hop.ts";
+
+export interface Route {
+  /** Without host bits, as the kernel wants it. Length 0 is the default route. */
+  readonly destination: Prefix;
+  readonly table: number;
+  /** RTN_* */
+  readonly type: number;
+  /** RTPROT_* */
+  readonly protocol: number;
+  /** RT_SCOPE_*; always 0 for IPv6. */
+  readonly scope: number;
+  /** RTNH_F_ONLINK or 0; the state that the kernel tells is left out. */
+  readonly flags: number;
+  /** It may be of the other family than the route. */
+  readonly gateway?: Ip | undefined;
+  /** Index of the device; undefined with next hops and for blackholes. */
+  readonly link?: number | undefined;
+  readonly metric?: number | undefined;
+  readonly preferredSource?: Ip | undefined;
+  /** Only packets from there (IPv6). */
+  readonly source?: Prefix | undefined;
+  readonly nextHops?: readonly NextHop[] | undefined;
+  /** 0 for any. */
+  readonly tos?: number | undefined;
+  /** What this code does not read (RTA_METRICS, RTA_PREF …), passed on as it came so that a copy is a true one. */
+  readonly rest?: readonly Attribute[] | undefined;
+}
+
+const KNOWN = new Set([
+  RTA_DST,
+  RTA_GATEWAY,
+  RTA_MULTIPATH,
+  RTA_OIF,
+  RTA_PREFSRC,
+  RTA_PRIORITY,
+  RTA_SRC,
+  RTA_TABLE,
+  RTA_VIA,
+  RTA_CACHEINFO, // ages and counters
+]);
+
+/** Undefined for families other than IP. Throws for lengths and families that contradict each other. */
+export function routeOf(message: RouteMessage): Route | undefined {
+  const { attributes } = message;
+  const family = decodeFamily(message.family);
+  if (family === undefined) return undefined;
+  const own = (value: Uint8Array) => decodeIpOf(family, value);
+  const { sourceLength } = message;
+  return {
+    destination: decodePrefixOf(family, findValue(attributes, RTA_DST), message.destinationLength),
+    table: readValue(attributes, RTA_TABLE, decodeUint32) ?? message.table,
+    type: message.type,
+    protocol: message.protocol,
+    scope: message.scope,
+    flags: message.flags & ~RTNH_F_STATE & 0xff,
+    gateway: readValue(attributes, RTA_GATEWAY, own) ?? readValue(attributes, RTA_VIA, decodeVia),
+    link: readValue(attributes, RTA_OIF, decodeUint32),
+    metric: readValue(attributes, RTA_PRIORITY, decodeUint32),
+    preferredSource: readValue(attributes, RTA_PREFSRC, own),
+    source: sourceLength === 0 ? undefined : decodePrefixOf(family, findValue(attributes, RTA_SRC), sourceLength),
+    nextHops: readValue(attributes, RTA_MULTIPATH, (value) => decodeNextHops(family, value)),
+    tos: message.tos,
+    rest: attributes.filter(({ type }) => !KNOWN.has(type)),
+  };
+}
+
+function encodeRouteAttributes(route: Route): Attribute[] {
+  const { destination, gateway, table, source, nextHops, rest = [] } = route;
+  const { family } = destination.ip;
+  const own = gateway?.family === family;
+  return present([
+    optional(RTA_DST, encodePrefix(destination), (value) => value),
+    optional(RTA_SRC, source && encodePrefix(source), (value) => value),
+    optional(RTA_GATEWAY, own ? gateway : undefined, encodeIp),
+    optional(RTA_VIA, own ? undefined : gateway, encodeVia),
+    optional(RTA_TABLE, table > 255 ? table : undefined, encodeUint32),
+    optional(RTA_PRIORITY, route.metric, encodeUint32),
+    optional(RTA_PREFSRC, route.preferredSource, encodeIp),
+    optional(RTA_MULTIPATH, nextHops, (hops) => encodeNextHops(family, hops)),
+    optional(RTA_OIF, route.link, encodeUint32),
+    ...rest,
+  ]);
+}
+
+export function encodeRoute(route: Route): Uint8Array {
+  const { destination, source, tos = 0, table, protocol, scope, type, flags } = route;
+  return encodeRouteMessage({
+    family: encodeFamily(destination.ip.family),
+    destinationLength: destination.length,
+    sourceLength: source?.length ?? 0,
+    tos,
+    table: table > 255 ? RT_TABLE_UNSPEC : table,
+    protocol,
+    scope,
+    type,
+    flags,
+    attributes: encodeRouteAttributes(route),
+  });
+}
+
+/** `default via 10.6.0.1 dev 7 table 101`: for errors, with the index where `ip` would show the name. */
+export function formatRoute({ destination, gateway, link, table, metric }: Route): string {
+  const to = destination.length === 0 ? "default" : formatPrefix(destination);
+  const via = gateway && ` via ${formatIp(gateway)}`;
+  const device = link !== undefined && ` dev ${link}`;
+  const priority = metric !== undefined && ` metric ${metric}`;
+  return `${to}${via ?? ""}${device || ""} table ${table}${priority || ""}`;
+}
