@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { ABI, type AbiExport } from "../../unit/core/abi-description.ts";
 import { putSpans } from "./pool-pair.ts";
-import { bytesOf, joinBytes, RawCore } from "./raw-core.ts";
+import { bytesOf, checksumOf, joinBytes, RawCore } from "./raw-core.ts";
 import { Seeded } from "./seeded.ts";
 
 const SEED = Number(process.env.SEED ?? 20261120);
 const BAD_HANDLE = -1;
+const SHORT_EXCHANGE = -5;
 const MEMORY_CEILING = 2 ** 30;
 const STATUS_NAMES = new Map(ABI.statuses.map(({ name, code }) => [code, name]));
 /** Of what the fuzz has made, this much may live at a time. */
@@ -168,6 +169,40 @@ describe.each(["release", "debug"] as const)("hostile calls (%s)", (build) => {
     expect([...seen.keys()].sort()).toEqual(refused.sort());
   });
 
+  it("input of exactly the buffer's length is taken, one more is not", () => {
+    const core = new RawCore(build);
+    core.put(new Uint8Array(4096));
+    const size = core.call("exchange_size");
+    const pool = core.call("pool_create", putSpans(core, 4, [[0n, 9n]]), putSpans(core, 4, []));
+    const set = putSpans(core, 6, [[0n, 9n]]);
+    const takers: readonly (readonly [string, number[], number])[] = [
+      ["set_create", [4], 8],
+      ["set_create", [6], 32],
+      ["set_create_prefixes", [4], 5],
+      ["set_create_prefixes", [6], 17],
+      ["set_contains_many", [set], 16],
+      ["pool_test_many", [pool], 4],
+      ["pool_contains_many", [pool], 4],
+      ["pool_test_at_many", [pool], 4],
+      ["pool_load", [pool], 1],
+    ];
+    for (const [name, args, width] of takers) {
+      core.put(new Uint8Array(size));
+      expect(core.call(name, ...args, Math.floor(size / width)), name).not.toBe(SHORT_EXCHANGE);
+      expect(core.call(name, ...args, Math.floor(size / width) + 1), name).toBe(SHORT_EXCHANGE);
+      expect(core.call(name, ...args, -1), name).toBe(SHORT_EXCHANGE);
+    }
+    expect(core.call("exchange_size")).toBe(size);
+    const closed = new RawCore(build);
+    for (const [name, args] of [
+      ["prefix_first", [4, 8]],
+      ["prefix_part", [6, 8, 9, 0]],
+      ["set_create", [4, 1]],
+    ] as const) {
+      expect(closed.call(name, ...args), name).toBe(SHORT_EXCHANGE);
+    }
+  });
+
   it("a snapshot with any byte changed, cut or lengthened is refused and changes nothing", () => {
     const core = new RawCore(build);
     const random = new Seeded(SEED);
@@ -230,10 +265,3 @@ describe.each(["release", "debug"] as const)("hostile calls (%s)", (build) => {
     expect(core.call("live_objects")).toBe(3);
   });
 });
-
-/** FNV-1a, 64 bits, little-endian. */
-function checksumOf(bytes: Uint8Array): Uint8Array {
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of bytes) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
-  return bytesOf(hash, 8).reverse();
-}

@@ -84,3 +84,10 @@ export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
   }
   return joined;
 }
+
+/** FNV-1a, 64 bits, little-endian. */
+export function checksumOf(bytes: Uint8Array): Uint8Array {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of bytes) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  return bytesOf(hash, 8).reverse();
+}
