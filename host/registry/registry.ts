@@ -120,7 +120,7 @@ export interface Registry {
   findAddress(space: string, ip: Ip): Promise<Allocation | undefined>;
   /** All addresses of an owner, of every NIC and state. */
   findOwner(owner: string): Promise<readonly Allocation[]>;
-  /** Cooling addresses in any of the spans, the longest released first. */
+  /** Cooling addresses in any of the spans, which are of one space and family, the longest released first. */
   findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]>;
   /** All addresses in use in the span, 4 or 16 big-endian bytes each, in order. */
   readUsed(span: AddressSpan): Promise<Uint8Array>;

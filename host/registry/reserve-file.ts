@@ -3,7 +3,7 @@
  * Called by sqlite-batch.ts.
  * Effects: writes and removes the file.
  */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { RESERVE_BYTES } from "./limits.ts";
 
 export class ReserveFile {
@@ -20,8 +20,8 @@ export class ReserveFile {
     try {
       const descriptor = openSync(temporary, "w", 0o600);
       try {
-        // Real bytes: a sparse file would reserve nothing.
-        writeSync(descriptor, Buffer.alloc(RESERVE_BYTES, 0x62));
+        // Real bytes, a sparse file would reserve nothing; and all of them, one write may stop where the disk ends.
+        writeFileSync(descriptor, Buffer.alloc(RESERVE_BYTES, 0x62));
         fsyncSync(descriptor);
       } finally {
         closeSync(descriptor);

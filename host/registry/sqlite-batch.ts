@@ -2,7 +2,7 @@
  * Group commit: many operations, one transaction, one write to the disk. What fails together is tried again
  * one by one, so that one operation's trouble is not its neighbours'.
  * Called by sqlite-worker.ts, on its own thread.
- * Effects: commits to the database; spends the reserve file when the disk is full.
+ * Effects: commits to the database; spends the reserve file and empties the write-ahead log when the disk is full.
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { Faults } from "../lib/fault.ts";
@@ -48,8 +48,8 @@ export class SqliteBatch {
   }
 
   #runAgain(operation: Operation, error: unknown): Reply {
-    const full = isFull(error);
-    if (full && operation.recordsRelease && this.#reserve.spend()) {
+    if (isFull(error) && operation.recordsRelease) {
+      this.#makeRoom();
       try {
         const [reply] = this.#transact([operation]);
         if (reply !== undefined) return reply;
@@ -58,6 +58,16 @@ export class SqliteBatch {
       }
     }
     return failed(operation, error);
+  }
+
+  /** The log of writes is the largest thing here that can be given up: what it holds moves into the database. */
+  #makeRoom(): void {
+    this.#reserve.spend();
+    try {
+      this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // No room for that either: the reserve's must do.
+    }
   }
 
   #transact(operations: readonly Operation[]): Reply[] {

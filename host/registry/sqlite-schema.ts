@@ -37,6 +37,7 @@ CREATE INDEX by_owner ON allocation (owner);
 CREATE INDEX by_container ON allocation (container, interface) WHERE container <> '';
 CREATE INDEX unattached ON allocation (since) WHERE container = '' AND state = 'Bound';
 CREATE INDEX cooling ON allocation (free_at) WHERE state = 'Cooling';
+CREATE INDEX released ON allocation (space, family, since) WHERE state = 'Cooling';
 `;
 
 /** Creates the table in an empty database, accepts its own version, refuses any other. */

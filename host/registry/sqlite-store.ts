@@ -75,16 +75,14 @@ export class SqliteStore {
   }
 
   /** Allocation rule 13: what another boot left behind is dead, and its times mean nothing now. */
-  coolDeadBoots(nowMs: number): number {
+  coolDeadBoots(nowMs: number): void {
     const where = "boot <> ? AND state IN ('Bound', 'Cooling') AND (space, family, address) > (?, ?, ?)";
-    let dead = 0;
     let after: [string, number, Uint8Array] = ["", 0, new Uint8Array()];
     for (;;) {
       const page = this.#all(`${where} ORDER BY space, family, address LIMIT ?`, this.#bootId, ...after, MAX_AT_ONCE);
       const last = page.at(-1);
-      if (last === undefined) return dead;
+      if (last === undefined) return;
       for (const allocation of page) this.#cool(allocation, nowMs);
-      dead += page.length;
       after = keyOf(last.space, last.ip);
     }
   }
@@ -150,10 +148,26 @@ export class SqliteStore {
     return this.#all("owner = ?", owner);
   }
 
+  /** Walks the cooling addresses only, the longest released first: of a full /12 they are few. */
   findCooling(spans: readonly AddressSpan[], limit: number): readonly Allocation[] {
-    const where = "space = ? AND family = ? AND address BETWEEN ? AND ? AND state = 'Cooling' ORDER BY since LIMIT ?";
-    const found = spans.flatMap((span) => this.#all(where, ...spanOf(span), limit));
-    return found.sort((a, b) => a.sinceMs - b.sinceMs).slice(0, limit);
+    const [first] = spans;
+    if (first === undefined) return [];
+    const { space, family } = first;
+    invariant(
+      spans.every((span) => span.space === space && span.family === family),
+      "The spans of a pool are of one kind",
+    );
+    const where = "state = 'Cooling' AND space = ? AND family = ? ORDER BY since";
+    const found: Allocation[] = [];
+    for (const row of this.#prepare(`SELECT * FROM allocation INDEXED BY released WHERE ${where}`).iterate(
+      space,
+      family,
+    )) {
+      const allocation = decodeRow(row as Row);
+      const { value } = allocation.ip;
+      if (spans.some((span) => span.first <= value && value <= span.last) && found.push(allocation) === limit) break;
+    }
+    return found;
   }
 
   readUsed(span: AddressSpan): Uint8Array {

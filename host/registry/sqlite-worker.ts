@@ -37,9 +37,7 @@ export interface CallMessage {
 }
 
 /** The first message of the worker; after `opened` it sends a `Reply` for each call. */
-export type OpenMessage =
-  | { readonly kind: "opened"; readonly deadBoots: number }
-  | { readonly kind: "failed"; readonly message: string };
+export type OpenMessage = { readonly kind: "opened" } | { readonly kind: "failed"; readonly message: string };
 
 /** SQLITE_BUSY, sqlite3.h */
 const SQLITE_BUSY = 5;
@@ -147,11 +145,11 @@ function main(port: MessagePort, options: WorkerOptions): void {
     const store = new SqliteStore(database, { bootId: options.bootId, cooldowns: options.cooldowns, faults });
     const reserve = new ReserveFile(join(options.directory, "reserve"));
     reserve.ensure();
-    database.exec("BEGIN IMMEDIATE");
-    const deadBoots = store.coolDeadBoots(options.nowMs);
-    database.exec("COMMIT");
-    port.postMessage({ kind: "opened", deadBoots } satisfies OpenMessage);
-    serve(port, database, new SqliteBatch(database, store, reserve, faults), reserve);
+    const batch = new SqliteBatch(database, store, reserve, faults);
+    const [cooled] = batch.run([{ id: 0, recordsRelease: true, run: () => store.coolDeadBoots(options.nowMs) }]);
+    if (cooled !== undefined && "error" in cooled) throw new RegistryError(cooled.error.message);
+    port.postMessage({ kind: "opened" } satisfies OpenMessage);
+    serve(port, database, batch, reserve);
   } catch (error) {
     port.postMessage({ kind: "failed", message: messageOf(error) } satisfies OpenMessage);
     port.close();
