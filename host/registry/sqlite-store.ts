@@ -3,24 +3,12 @@
  * Called by sqlite-batch.ts, which groups operations, commits and survives a full disk.
  * Effects: reads and writes the database.
  */
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import type { Faults } from "../lib/fault.ts";
-import { invariant } from "../lib/invariant.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import { MAX_AT_ONCE } from "./limits.ts";
-import { PackedAddresses } from "./packed-addresses.ts";
-import type {
-  AddressSpan,
-  Allocation,
-  Attachment,
-  Claim,
-  ClaimOutcome,
-  Cooldowns,
-  ListCursor,
-  Proposal,
-  UsageCount,
-} from "./registry.ts";
-import { decodeRow, encodeAddress, type Row } from "./sqlite-schema.ts";
+import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal } from "./registry.ts";
+import { KEY, keyOf, SqliteReader, type SqlValue } from "./sqlite-reader.ts";
 
 /** An address that a transaction made free. */
 export interface Freed {
@@ -28,7 +16,6 @@ export interface Freed {
   readonly ip: Ip;
 }
 
-const KEY = "space = ? AND family = ? AND address = ?";
 const INSERT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, boot, since, free_at, version)
   VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
@@ -37,11 +24,9 @@ const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', 
   network = ?, namespace = ?, pod = ?, boot = ?, since = ?, version = ? WHERE ${KEY}`;
 
 /** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
-export class SqliteStore {
-  readonly #database: DatabaseSync;
+export class SqliteStore extends SqliteReader {
   readonly #faults: Faults;
   readonly #bootId: string;
-  readonly #statements = new Map<string, StatementSync>();
   #cooldowns: Cooldowns;
   #freed: Freed[] = [];
   #hasWritten = false;
@@ -49,7 +34,7 @@ export class SqliteStore {
   #lastVersion: number;
 
   constructor(database: DatabaseSync, options: { bootId: string; cooldowns: Cooldowns; faults: Faults }) {
-    this.#database = database;
+    super(database);
     this.#faults = options.faults;
     this.#bootId = options.bootId;
     this.#cooldowns = options.cooldowns;
@@ -79,7 +64,7 @@ export class SqliteStore {
     const where = "boot <> ? AND state IN ('Bound', 'Cooling') AND (space, family, address) > (?, ?, ?)";
     let after: [string, number, Uint8Array] = ["", 0, new Uint8Array()];
     for (;;) {
-      const page = this.#all(`${where} ORDER BY space, family, address LIMIT ?`, this.#bootId, ...after, MAX_AT_ONCE);
+      const page = this.all(`${where} ORDER BY space, family, address LIMIT ?`, this.#bootId, ...after, MAX_AT_ONCE);
       const last = page.at(-1);
       if (last === undefined) return;
       for (const allocation of page) this.#cool(allocation, nowMs);
@@ -118,81 +103,21 @@ export class SqliteStore {
 
   releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number, nowMs: number): readonly Allocation[] {
     const alive = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
-    const old = this.#all("state = 'Bound' AND network = ? AND container <> '' AND since < ?", network, beforeMs);
+    const old = this.all("state = 'Bound' AND network = ? AND container <> '' AND since < ?", network, beforeMs);
     return this.#release(old.filter(({ containerId, ifName }) => !alive.has(`${containerId}/${ifName}`)), nowMs); // biome-ignore format: one thought
   }
 
   releaseUnattached(beforeMs: number, nowMs: number): readonly Allocation[] {
-    const stale = this.#all("state = 'Bound' AND container = '' AND since < ?", beforeMs);
+    const stale = this.all("state = 'Bound' AND container = '' AND since < ?", beforeMs);
     for (const allocation of stale) this.#unclaim(allocation, nowMs);
     return stale;
   }
 
   expire(nowMs: number): number {
-    const due = this.#all("state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?", nowMs, MAX_AT_ONCE);
+    const due = this.all("state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?", nowMs, MAX_AT_ONCE);
     for (const allocation of due) this.#free(allocation);
-    const left = this.#prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get();
+    const left = this.prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get();
     return Number(left?.n);
-  }
-
-  findAttachment({ containerId, ifName }: Attachment): readonly Allocation[] {
-    if (containerId === "") return [];
-    return this.#all("container = ? AND interface = ? AND container <> ''", containerId, ifName);
-  }
-
-  findAddress(space: string, ip: Ip): Allocation | undefined {
-    return this.#all(KEY, ...keyOf(space, ip))[0];
-  }
-
-  findOwner(owner: string): readonly Allocation[] {
-    return this.#all("owner = ?", owner);
-  }
-
-  /** Walks the cooling addresses only, the longest released first: of a full /12 they are few. */
-  findCooling(spans: readonly AddressSpan[], limit: number): readonly Allocation[] {
-    const [first] = spans;
-    if (first === undefined) return [];
-    const { space, family } = first;
-    invariant(
-      spans.every((span) => span.space === space && span.family === family),
-      "The spans of a pool are of one kind",
-    );
-    const where = "state = 'Cooling' AND space = ? AND family = ? ORDER BY since";
-    const found: Allocation[] = [];
-    for (const row of this.#prepare(`SELECT * FROM allocation INDEXED BY released WHERE ${where}`).iterate(
-      space,
-      family,
-    )) {
-      const allocation = decodeRow(row as Row);
-      const { value } = allocation.ip;
-      if (spans.some((span) => span.first <= value && value <= span.last) && found.push(allocation) === limit) break;
-    }
-    return found;
-  }
-
-  readUsed(span: AddressSpan): Uint8Array {
-    const statement = this.#prepare(
-      "SELECT address FROM allocation WHERE space = ? AND family = ? AND address BETWEEN ? AND ?",
-    );
-    const packed = new PackedAddresses(span.family === 4 ? 4 : 16);
-    for (const row of statement.iterate(...spanOf(span))) packed.push(row.address as Uint8Array);
-    return packed.take();
-  }
-
-  countUsage(): readonly UsageCount[] {
-    return this.#prepare("SELECT pool, state, count(*) AS count FROM allocation GROUP BY pool, state")
-      .all()
-      .map((row) => ({
-        pool: String(row.pool),
-        state: row.state as UsageCount["state"],
-        count: Number(row.count),
-      }));
-  }
-
-  list(after: ListCursor | undefined, limit: number): readonly Allocation[] {
-    const order = "ORDER BY space, family, address LIMIT ?";
-    if (after === undefined) return this.#all(`true ${order}`, limit);
-    return this.#all(`(space, family, address) > (?, ?, ?) ${order}`, ...keyOf(after.space, after.ip), limit);
   }
 
   #create(claim: Claim, proposals: readonly Proposal[], nowMs: number): ClaimOutcome {
@@ -275,22 +200,10 @@ export class SqliteStore {
     this.#freed.push({ space, ip });
   }
 
-  #all(where: string, ...values: SqlValue[]): Allocation[] {
-    const rows = this.#prepare(`SELECT * FROM allocation WHERE ${where}`).all(...values);
-    return rows.map((row) => decodeRow(row as Row));
-  }
-
   #write(sql: string, ...values: SqlValue[]): number {
     this.#faults("registry.write");
     this.#hasWritten = true;
-    return Number(this.#prepare(sql).run(...values).changes);
-  }
-
-  #prepare(sql: string): StatementSync {
-    const prepared = this.#statements.get(sql) ?? this.#database.prepare(sql);
-    this.#statements.set(sql, prepared);
-    invariant(this.#statements.size < 64, "Statements are built from constants, never from values");
-    return prepared;
+    return Number(this.prepare(sql).run(...values).changes);
   }
 }
 
@@ -298,14 +211,4 @@ export class SqliteStore {
 function isContradicted({ containerId, ifName, ip }: Allocation, { proposals }: Claim): boolean {
   if (containerId !== "") return false;
   return proposals.some((wish) => wish.asked === true && wish.ifName === ifName && wish.ip.family === ip.family && !equalIp(wish.ip, ip)); // biome-ignore format: one thought
-}
-
-type SqlValue = string | number | Uint8Array;
-
-function keyOf(space: string, ip: Ip): [string, number, Uint8Array] {
-  return [space, ip.family, encodeAddress(ip)];
-}
-
-function spanOf({ space, family, first, last }: AddressSpan): [string, number, Uint8Array, Uint8Array] {
-  return [space, family, encodeAddress({ family, value: first }), encodeAddress({ family, value: last })];
 }
