@@ -9,10 +9,8 @@ import {
   type Attribute,
   attribute,
   decodeAttributes,
-  decodeString,
   decodeUint16,
   decodeUint32,
-  encodeString,
   encodeUint16,
   encodeUint32,
   findValue,
@@ -71,10 +69,15 @@ function encodeKindAttributes(kind: LinkKind): readonly Attribute[] {
   }
 }
 
+/** With or without the final NUL: the kernel sends it, `ip` does not. */
+function decodeName(value: Uint8Array): string {
+  return new TextDecoder().decode(value).replace(/\0$/, "");
+}
+
 /** `more` goes with the kind's own: the peer of a new veth. */
 export function encodeKind(kind: LinkKind, more: readonly Attribute[] = []): Attribute {
   const attributes = [...encodeKindAttributes(kind), ...more];
-  const name = new Uint8Array(encodeString(kindName(kind)).subarray(0, -1)); // as `ip` does: without the NUL
+  const name = new TextEncoder().encode(kindName(kind));
   const data = attributes.length === 0 ? [] : [nest(IFLA_INFO_DATA, attributes)];
   return nest(IFLA_LINKINFO, [attribute(IFLA_INFO_KIND, name), ...data]);
 }
@@ -109,7 +112,7 @@ export function decodeKind(attributes: readonly Attribute[]): LinkKind | undefin
   const given = findValue(attributes, IFLA_LINKINFO);
   if (given === undefined) return undefined;
   const list = decodeAttributes(given);
-  const name = readValue(list, IFLA_INFO_KIND, decodeString);
+  const name = readValue(list, IFLA_INFO_KIND, decodeName);
   if (name === undefined) return undefined;
   return decodeNamed(name, decodeAttributes(findValue(list, IFLA_INFO_DATA) ?? new Uint8Array()));
 }

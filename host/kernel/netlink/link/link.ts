@@ -92,6 +92,8 @@ export interface LinkChange {
 export interface LinkDemand extends LinkChange {
   readonly name: string;
   readonly kind: LinkKind;
+  /** The kernel finds one when none is given. */
+  readonly index?: number | undefined;
   /** Index of the link under it, for macvlan and vlan. */
   readonly parent?: number | undefined;
   /** The other end, for veth; without it the kernel names one. */
@@ -124,7 +126,7 @@ export function encodeLinkDemand(demand: LinkDemand): Uint8Array {
     ...encodeChangeAttributes(demand),
     encodeKind(kind, peers),
   ]);
-  return encodeLink({ deviceType: 0, index: 0, ...flagsOf(demand.up), attributes });
+  return encodeLink({ deviceType: 0, index: demand.index ?? 0, ...flagsOf(demand.up), attributes });
 }
 
 /** Options of a bond that exists: only `kind`'s data, nothing else of the link. */

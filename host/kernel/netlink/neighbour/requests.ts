@@ -49,9 +49,9 @@ export function replaceNeighbour(conversation: Conversation, neighbour: Neighbou
   conversation.request({ operation, type: RTM_NEWNEIGH, flags, payload: encodeNeighbour(neighbour) });
 }
 
-/** Whether it was there. */
-export function deleteNeighbour(conversation: Conversation, { ip, link, flags }: Neighbour): boolean {
-  const neighbour = { ip, link, flags: flags & NTF_PROXY, state: 0 };
+/** Whether it was there. Its MAC and state are not compared. */
+export function deleteNeighbour(conversation: Conversation, { ip, link, state, flags }: Neighbour): boolean {
+  const neighbour = { ip, link, state, flags: flags & NTF_PROXY };
   const operation = `delete neighbour ${formatNeighbour(neighbour)}`;
   const payload = encodeNeighbour(neighbour);
   const refusals = [ENOENT, ENODEV];

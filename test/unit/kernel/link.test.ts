@@ -1,0 +1,212 @@
+import { describe, expect, it } from "vitest";
+import { attribute, encodeUint32, nest } from "../../../host/kernel/netlink/attribute.ts";
+import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
+import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { decodeBond, encodeBond } from "../../../host/kernel/netlink/link/bond.ts";
+import { decodeKind, encodeKind, kindName, type LinkKind } from "../../../host/kernel/netlink/link/kind.ts";
+import { type LinkDemand, linkOf } from "../../../host/kernel/netlink/link/link.ts";
+import { decodeLink, encodeLink } from "../../../host/kernel/netlink/link/message.ts";
+import { createLink, deleteLink, setLink, setLinkKind } from "../../../host/kernel/netlink/link/requests.ts";
+import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
+import { ip, mac } from "./values.ts";
+
+const bond7: LinkKind = {
+  kind: "bond",
+  options: {
+    numbers: {
+      mode: 4,
+      miimon: 100,
+      updelay: 200,
+      downdelay: 300,
+      xmit_hash_policy: 1,
+      min_links: 1,
+      lacp_rate: 1,
+      ad_actor_sys_prio: 7,
+    },
+    actorSystem: mac("02:00:00:00:00:0b"),
+  },
+};
+const bond8: LinkKind = {
+  kind: "bond",
+  options: { numbers: { mode: 1, arp_interval: 50 }, arpIpTargets: [ip("10.6.0.1"), ip("10.6.0.2")] },
+};
+
+const demands: Record<string, LinkDemand> = {
+  "ip link add address 02:00:00:00:00:03 mtu 1400 name v2 type veth peer address 02:00:00:00:00:04 name p2": {
+    name: "v2",
+    kind: { kind: "veth" },
+    mac: mac("02:00:00:00:00:03"),
+    mtu: 1400,
+    peer: { name: "p2", mac: mac("02:00:00:00:00:04") },
+  },
+  "ip link add link v0 name m0 address 02:00:00:00:00:05 type macvlan mode bridge": {
+    name: "m0",
+    kind: { kind: "macvlan", mode: 4 },
+    parent: 7,
+    mac: mac("02:00:00:00:00:05"),
+  },
+  "ip link add link v0 name m1 index 20 address 02:00:00:00:00:07 type macvlan mode private": {
+    name: "m1",
+    kind: { kind: "macvlan", mode: 1 },
+    index: 20,
+    parent: 7,
+    mac: mac("02:00:00:00:00:07"),
+  },
+  "ip link add b1 type bridge": { name: "b1", kind: { kind: "bridge" } },
+  "ip link add d0 type dummy": { name: "d0", kind: { kind: "dummy" } },
+  "ip link add link v0 name v0.5 type vlan id 5": {
+    name: "v0.5",
+    kind: { kind: "vlan", id: 5, protocol: 0x8100 },
+    parent: 7,
+  },
+  "ip link add link v0 name v0.6 type vlan proto 802.1ad id 4094": {
+    name: "v0.6",
+    kind: { kind: "vlan", id: 4094, protocol: 0x88a8 },
+    parent: 7,
+  },
+  "ip link add bond7 type bond mode 802.3ad miimon 100 updelay 200 downdelay 300 xmit_hash_policy layer3+4 min_links 1 lacp_rate fast ad_actor_sys_prio 7 ad_actor_system 02:00:00:00:00:0b":
+    { name: "bond7", kind: bond7 },
+  "ip link add bond8 type bond mode active-backup arp_interval 50 arp_ip_target 10.6.0.1,10.6.0.2": {
+    name: "bond8",
+    kind: bond8,
+  },
+};
+
+const changes: Record<string, (conversation: Conversation) => unknown> = {
+  "ip link set v1 master b0": (to) => setLink(to, 8, { master: 9 }),
+  "ip link set v1 nomaster": (to) => setLink(to, 8, { master: 0 }),
+  "ip link set v1 mtu 1400": (to) => setLink(to, 8, { mtu: 1400 }),
+  "ip link set v1 address 02:00:00:00:00:0a": (to) => setLink(to, 8, { mac: mac("02:00:00:00:00:0a") }),
+  "ip link set v1 down": (to) => setLink(to, 8, { up: false }),
+  "ip link set v1 name w1": (to) => setLink(to, 8, { name: "w1" }),
+  "ip link set w1 up": (to) => setLink(to, 8, { up: true }),
+  "ip link set w1 master b0": (to) => setLink(to, 8, { master: 9 }),
+  "ip link del m0": (to) => deleteLink(to, 4),
+};
+
+describe("link requests", () => {
+  it.each(Object.entries(demands))("%s", (command, demand) => {
+    expectSame("link", command, (conversation) => createLink(conversation, demand));
+  });
+
+  it.each(Object.entries(changes))("%s", (command, change) => {
+    expectSame("link", command, change);
+  });
+
+  it("there is a row for every recorded command", () => {
+    const changing = readRecorded("link").map(({ command }) => command);
+    const shown = changing.filter((command) => command.startsWith("ip link show"));
+    expect([...Object.keys(demands), ...Object.keys(changes), ...shown].sort()).toEqual([...changing].sort());
+  });
+
+  it("are named in errors as `ip` would word them", () => {
+    const conversation: Conversation = {
+      request: ({ operation }) => {
+        throw new NetlinkError({ operation, errno: 1 });
+      },
+      dump: () => [],
+    };
+    const change = { name: "x", mac: mac("02:00:00:00:00:01"), mtu: 9, up: true, master: 0, netnsFd: 5 };
+    const text = "Cannot set link 4 up address 02:00:00:00:00:01 mtu 9 nomaster name x netns: ";
+    expect(() => setLink(conversation, 4, change)).toThrow(text);
+    expect(() => setLink(conversation, 4, { up: false, master: 3 })).toThrow("Cannot set link 4 down master 3: ");
+    expect(() => setLinkKind(conversation, 4, bond7)).toThrow("Cannot set link 4 type bond: ");
+    expect(() => createLink(conversation, { name: "x", kind: bond7 })).toThrow('Cannot create link "x" of kind bond: ');
+    expect(() => deleteLink(conversation, 4)).toThrow("Cannot delete link 4: ");
+  });
+
+  it("refuse a name with a NUL, which would cut it short", () => {
+    const conversation: Conversation = { request: () => [], dump: () => [] };
+    expect(() => setLink(conversation, 4, { name: "a\0b" })).toThrow(/NUL/);
+  });
+});
+
+function shown(name: string) {
+  const [message] = answersTo("link", `ip link show dev ${name}`);
+  return message ?? expect.unreachable();
+}
+
+describe("links", () => {
+  it("are read as `ip link show` shows them", () => {
+    expect(linkOf(decodeLink(shown("w1")))).toMatchObject({
+      index: 8,
+      name: "w1",
+      kind: { kind: "veth" },
+      mac: "02:00:00:00:00:0a",
+      mtu: 1400,
+      up: true,
+      carrier: true,
+      parent: 7,
+      parentNetnsId: undefined,
+      master: 9,
+    });
+    expect(linkOf(decodeLink(shown("m1")))).toMatchObject({
+      index: 20,
+      kind: { kind: "macvlan", mode: 1 },
+      parent: 7,
+      up: false,
+      carrier: false,
+      master: undefined,
+    });
+    expect(linkOf(decodeLink(shown("b0")))).toMatchObject({ kind: { kind: "bridge" }, parent: undefined });
+    expect(linkOf(decodeLink(shown("lo")))).toMatchObject({ index: 1, kind: undefined, mac: "00:00:00:00:00:00" });
+  });
+
+  it("without a name are refused", () => {
+    expect(() => linkOf({ ...decodeLink(shown("w1")), attributes: [] })).toThrow(/no name, want IFLA_IFNAME/);
+  });
+
+  it("with values of a wrong length are refused", () => {
+    const message = decodeLink(shown("w1"));
+    for (const type of [4, 5, 10, 37]) {
+      const attributes = [...message.attributes, attribute(type, new Uint8Array(3))];
+      expect(() => linkOf({ ...message, attributes })).toThrow(/3 bytes, want 4/);
+    }
+  });
+
+  it("survive a round trip, unknown attributes and all", () => {
+    for (const name of ["w1", "m1", "b0", "lo"]) {
+      expect(encodeLink(decodeLink(shown(name)))).toEqual(shown(name).payload);
+    }
+  });
+});
+
+describe("kinds", () => {
+  const made = readRecorded("link").filter(({ command }) => command.startsWith("ip link add"));
+  it.each(made)("are read from what `ip` sends: $command", ({ command, sent }) => {
+    const [message] = sent.map(messageOf).map(decodeLink);
+    const kind = decodeKind(message?.attributes ?? []);
+    expect(kind).toEqual(demands[command]?.kind);
+  });
+
+  it("that are unknown survive a round trip", () => {
+    const attributes = [attribute(1, encodeUint32(9)), { type: 77, flags: 0x8000, value: new Uint8Array(3) }];
+    const kind: LinkKind = { kind: "other", name: "ipvlan", attributes };
+    const [read] = [decodeKind([{ ...encodeKind(kind), flags: 0 }])];
+    expect(read).toEqual({ ...kind, name: "ipvlan" });
+    expect(read && kindName(read)).toBe("ipvlan");
+  });
+
+  it("without their data, or with data that lie, are refused", () => {
+    const bare = (name: string) => nest(18, [attribute(1, new TextEncoder().encode(`${name}\0`))]);
+    expect(() => decodeKind([bare("macvlan")])).toThrow(/no macvlan mode/);
+    expect(() => decodeKind([bare("vlan")])).toThrow(/no VLAN id/);
+    expect(decodeKind([bare("veth")])).toEqual({ kind: "veth" });
+    expect(decodeKind([nest(18, [])])).toBeUndefined();
+    const whole = encodeKind(bond7).value;
+    for (let cut = 1; cut < whole.length; cut++) {
+      try {
+        decodeKind([attribute(18, whole.slice(0, cut))]);
+      } catch (error) {
+        expect(error).toBeInstanceOf(NetlinkError);
+      }
+    }
+  });
+
+  it("of bonds: every option survives a round trip, and an actor of five bytes is refused", () => {
+    const options = { numbers: { primary: 70_000, use_carrier: 0 }, nsIp6Targets: [ip("fd00::1")] };
+    expect(decodeBond(encodeBond(options))).toEqual(options);
+    expect(() => decodeBond([attribute(26, new Uint8Array(5))])).toThrow(/actor system of 5 bytes/);
+    expect(() => decodeBond([attribute(1, new Uint8Array(2))])).toThrow(/2 bytes, want 1/);
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import { attribute } from "../../../host/kernel/netlink/attribute.ts";
+import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
+import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { NTF_PROXY, NUD_PERMANENT } from "../../../host/kernel/netlink/neighbour/constants.ts";
+import { decodeNeighbourMessage, encodeNeighbourMessage } from "../../../host/kernel/netlink/neighbour/message.ts";
+import { encodeNeighbour, formatNeighbour, neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
+import {
+  createNeighbour,
+  deleteNeighbour,
+  listNeighbours,
+  listProxies,
+  replaceNeighbour,
+} from "../../../host/kernel/netlink/neighbour/requests.ts";
+import { answersTo, expectSame, readRecorded } from "./recorded.ts";
+import { ip, mac } from "./values.ts";
+
+const known = { mac: mac("02:00:00:00:00:09"), link: 7, state: NUD_PERMANENT, flags: 0 };
+const v4 = { ...known, ip: ip("10.6.0.9") };
+const v6 = { ...known, ip: ip("fd00::9") };
+const proxy = { ip: ip("10.6.0.77"), link: 7, state: NUD_PERMANENT, flags: NTF_PROXY };
+
+const rows: Record<string, (conversation: Conversation) => unknown> = {
+  "ip neigh replace 10.6.0.9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => replaceNeighbour(to, v4),
+  "ip neigh add fd00::9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => createNeighbour(to, v6),
+  "ip neigh add proxy 10.6.0.77 dev v0": (to) => createNeighbour(to, proxy),
+  "ip neigh show dev v0": (to) => listNeighbours(to, 7),
+  "ip neigh show proxy dev v0": (to) => listProxies(to, 7),
+  "ip neigh del 10.6.0.9 dev v0": (to) => expect(deleteNeighbour(to, v4)).toBe(true),
+  "ip neigh del 10.6.0.10 dev v0": (to) => expect(deleteNeighbour(to, { ...v4, ip: ip("10.6.0.10") })).toBe(false),
+};
+
+describe("neighbour requests", () => {
+  it.each(Object.entries(rows))("%s", (command, ask) => {
+    expectSame("neighbour", command, ask);
+  });
+
+  it("there is a row for every recorded command", () => {
+    const commands = readRecorded("neighbour").map(({ command }) => command);
+    expect(Object.keys(rows).sort()).toEqual([...commands].sort());
+  });
+
+  it("are worded like `ip neigh`", () => {
+    expect(formatNeighbour(v4)).toBe("10.6.0.9 lladdr 02:00:00:00:00:09 dev 7");
+    expect(formatNeighbour(proxy)).toBe("proxy 10.6.0.77 dev 7");
+  });
+});
+
+describe("neighbours", () => {
+  const told = answersTo("neighbour", "ip neigh show dev v0").map(decodeNeighbourMessage);
+
+  it("are read from what the kernel tells", () => {
+    const values = told.map(neighbourOf);
+    expect(values).toContainEqual(v4);
+    expect(values).toContainEqual(v6);
+    const proxies = answersTo("neighbour", "ip neigh show proxy dev v0").map(decodeNeighbourMessage).map(neighbourOf);
+    expect(proxies).toMatchObject([{ ip: proxy.ip, link: 7, flags: NTF_PROXY, mac: undefined }]);
+  });
+
+  it("survive both round trips", () => {
+    for (const message of answersTo("neighbour", "ip neigh show dev v0")) {
+      const decoded = decodeNeighbourMessage(message);
+      expect(encodeNeighbourMessage(decoded)).toEqual(message.payload);
+      const value = neighbourOf(decoded);
+      const payload = value && encodeNeighbour(value);
+      expect(payload && neighbourOf(decodeNeighbourMessage({ ...message, payload }))).toEqual(value);
+    }
+  });
+
+  it("that are no IP neighbours are none", () => {
+    const [message = expect.unreachable()] = told;
+    expect(neighbourOf({ ...message, family: 7 })).toBeUndefined();
+    expect(neighbourOf({ ...message, attributes: [] })).toBeUndefined();
+  });
+
+  it("of the wrong family, or shorter than their fixed part, or of another type, are refused", () => {
+    const [message = expect.unreachable()] = told;
+    const attributes = [attribute(1, new Uint8Array(message.family === 2 ? 16 : 4))];
+    expect(() => neighbourOf({ ...message, attributes })).toThrow(NetlinkError);
+    const [raw = expect.unreachable()] = answersTo("neighbour", "ip neigh show dev v0");
+    expect(() => decodeNeighbourMessage({ ...raw, type: 24 })).toThrow(/found type 24, want RTM_NEWNEIGH/);
+    for (let length = 0; length < 12; length++) {
+      expect(() => decodeNeighbourMessage({ ...raw, payload: raw.payload.subarray(0, length) })).toThrow(NetlinkError);
+    }
+  });
+});

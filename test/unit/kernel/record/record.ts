@@ -1,0 +1,96 @@
+/**
+ * Records what `ip` and `nft` say to the kernel, and what it answers, as test/unit/kernel/recorded/<family>.json.
+ * Run by hand, as root: `node test/unit/kernel/record/record.ts`. Times of day and ports are left out; MACs and indexes are fixed here.
+ * Effects: a network namespace for the time of the run; compiles record.c; writes the files.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { commands, preparation } from "./commands.ts";
+
+const folder = join(import.meta.dirname, "..", "recorded");
+const netns = `rec${process.pid}`;
+
+export interface RecordedMessage {
+  readonly type: number;
+  readonly flags: number;
+  /** Hexadecimal. */
+  readonly payload: string;
+}
+
+export interface Recorded {
+  readonly command: string;
+  /** Of what `ip` asks to know names, nothing. */
+  readonly sent: readonly RecordedMessage[];
+  readonly received: readonly RecordedMessage[];
+}
+
+/** Without sequence number and port. Some tools send more bytes than their message has. */
+function messagesOf(line: string): RecordedMessage[] {
+  const bytes = Buffer.from(line.slice(2), "hex");
+  const messages: RecordedMessage[] = [];
+  for (let at = 0; at + 16 <= bytes.length; ) {
+    const length = bytes.readUInt32LE(at);
+    if (length < 16) break;
+    const payload = bytes.subarray(at + 16, at + length).toString("hex");
+    messages.push({ type: bytes.readUInt16LE(at + 4), flags: bytes.readUInt16LE(at + 6), payload });
+    at += (length + 3) & ~3;
+  }
+  return messages;
+}
+
+const RTM_GETLINK = 18;
+const NLMSG_ERROR = 2;
+const NLMSG_DONE = 3;
+
+/** `ip` also asks for links, to know their names: only `ip link show` means it, and then asks for family 17 (AF_PACKET). */
+function isMeant(line: string): boolean {
+  const [message] = line.startsWith("> ") ? messagesOf(line) : [];
+  return message !== undefined && (message.type !== RTM_GETLINK || message.payload.startsWith("11"));
+}
+
+/** An acknowledgement repeats the request with its sequence number and port: only the errno counts. */
+function withoutRequest({ type, flags, payload }: RecordedMessage): RecordedMessage {
+  return { type, flags, payload: type === NLMSG_ERROR ? payload.slice(0, 8) : payload };
+}
+
+function record(library: string, command: string): Recorded {
+  const env = { ...process.env, LD_PRELOAD: library };
+  const words = ["netns", "exec", netns, "env", `LD_PRELOAD=${library}`, ...command.split(" ")];
+  const stdio = ["ignore", "ignore", "ignore", ...Array<"ignore">(6).fill("ignore"), "pipe"] as const;
+  const { output } = spawnSync("ip", words, { env: { ...env, LD_PRELOAD: "" }, stdio: [...stdio], encoding: "utf8" });
+  const lines = String(output[9]).trim().split("\n");
+  if (!command.startsWith("ip")) {
+    const of = (mark: string) => lines.filter((line) => line.startsWith(mark)).flatMap(messagesOf);
+    return { command, sent: of("> "), received: of("< ").map(withoutRequest) };
+  }
+  const start = lines.findLastIndex(isMeant);
+  const sent = messagesOf(lines[start] ?? "");
+  const answers = lines
+    .slice(start + 1)
+    .filter((line) => line.startsWith("< "))
+    .flatMap(messagesOf);
+  // what it learned of links meanwhile comes over another socket
+  const meant = answers.filter(({ type }) => type <= NLMSG_DONE || type === (sent[0]?.type ?? 0) - 2);
+  const end = meant.findIndex(({ type }) => type <= NLMSG_DONE);
+  return { command, sent, received: meant.slice(0, end < 0 ? undefined : end + 1).map(withoutRequest) };
+}
+
+const temporary = mkdtempSync(join(tmpdir(), "record-"));
+const library = join(temporary, "record.so");
+execFileSync("cc", ["-O1", "-shared", "-fPIC", "-o", library, join(import.meta.dirname, "record.c"), "-ldl"]);
+mkdirSync(folder, { recursive: true });
+try {
+  for (const [family, list] of Object.entries(commands)) {
+    execFileSync("ip", ["netns", "add", netns]);
+    for (const line of preparation) execFileSync("ip", ["netns", "exec", netns, ...line.split(" ")]);
+    const rows = list.map((command) => record(library, command));
+    writeFileSync(join(folder, `${family}.json`), `${JSON.stringify(rows, null, 2)}\n`);
+    execFileSync("ip", ["netns", "del", netns]);
+    console.log(`${family}: ${rows.length} commands`);
+  }
+} finally {
+  rmSync(temporary, { recursive: true });
+  spawnSync("ip", ["netns", "del", netns], { stdio: "ignore" });
+}

@@ -1,0 +1,82 @@
+/**
+ * The recorded conversations of `ip` and `nft` (record/record.ts), and what our requests say beside them.
+ * Called by the tests of the message families.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { EAGAIN } from "../../../host/kernel/errno.ts";
+import { decodeAttributes, encodeAttributes } from "../../../host/kernel/netlink/attribute.ts";
+import { NLMSG_DONE, NLMSG_ERROR } from "../../../host/kernel/netlink/constants.ts";
+import { type Conversation, createConversation } from "../../../host/kernel/netlink/conversation.ts";
+import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { decodeMessages, encodeMessage, type Message } from "../../../host/kernel/netlink/message.ts";
+import type { Recorded, RecordedMessage } from "./record/record.ts";
+
+export type Family = "link" | "address" | "route" | "rule" | "neighbour" | "nftables";
+
+export function readRecorded(family: Family): Recorded[] {
+  return JSON.parse(readFileSync(join(import.meta.dirname, "recorded", `${family}.json`), "utf8"));
+}
+
+export function messageOf({ type, flags, payload }: RecordedMessage): Message {
+  return { type, flags, sequence: 0, payload: new Uint8Array(Buffer.from(payload, "hex")) };
+}
+
+function rowOf(family: Family, command: string): Recorded {
+  return (
+    readRecorded(family).find((row) => row.command === command) ?? expect.unreachable(`${command} is not recorded`)
+  );
+}
+
+/** What the kernel answered to the command, without the end of a dump. */
+export function answersTo(family: Family, command: string): Message[] {
+  return rowOf(family, command)
+    .received.map(messageOf)
+    .filter(({ type }) => type > NLMSG_DONE);
+}
+
+const FIXED_BYTES = { link: 16, address: 8, route: 12, rule: 12, neighbour: 12, nftables: 4 };
+
+/** Attributes in the order of their types, without those that are empty: neither matters to the kernel. */
+function canonical(family: Family, { type, flags, payload }: Message) {
+  const fixed = FIXED_BYTES[family];
+  const attributes = decodeAttributes(payload, fixed).filter(({ value }) => value.length > 0);
+  const bytes = encodeAttributes(attributes.sort((a, b) => a.type - b.type));
+  const hex = (part: Uint8Array) => Buffer.from(part).toString("hex");
+  return { type, flags: `0x${flags.toString(16)}`, fixed: hex(payload.subarray(0, fixed)), attributes: hex(bytes) };
+}
+
+/** A conversation whose kernel answers as it answered the command. */
+function replay(row: Recorded): { sent: Message[]; conversation: Conversation } {
+  const sent: Message[] = [];
+  const answers = [...row.received];
+  const conversation = createConversation({
+    send: (datagram) => void sent.push(...decodeMessages(datagram)),
+    receive: () => {
+      const sequence = sent.at(-1)?.sequence ?? 0;
+      const parts = answers.splice(0).map((message) => encodeMessage({ ...messageOf(message), sequence }));
+      if (parts.length === 0) throw new NetlinkError({ operation: "receive from the kernel", errno: EAGAIN });
+      // an acknowledgement without its attributes: they are tested in message.test.ts
+      for (const part of parts) if (part[4] === NLMSG_ERROR) part.fill(0, 6, 8);
+      return new Uint8Array(Buffer.concat(parts.flatMap((part) => [part, new Uint8Array(-part.length & 3)])));
+    },
+    [Symbol.dispose]() {},
+  });
+  return { sent, conversation };
+}
+
+/** Expects that `ask` sends what the command sends. The kernel's refusals then are of no interest. */
+export function expectSame(family: Family, command: string, ask: (conversation: Conversation) => unknown): void {
+  const row = rowOf(family, command);
+  const { sent, conversation } = replay(row);
+  const refused = row.received.some(({ type, payload }) => type === NLMSG_ERROR && payload !== "00000000");
+  try {
+    ask(conversation);
+  } catch (error) {
+    if (!refused) throw error;
+  }
+  expect(sent.map((message) => canonical(family, message))).toEqual(
+    row.sent.map((message) => canonical(family, messageOf(message))),
+  );
+}

@@ -1,0 +1,207 @@
+import { describe, expect, it } from "vitest";
+import { attribute } from "../../../host/kernel/netlink/attribute.ts";
+import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
+import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { decodeRouteMessage, encodeRouteMessage } from "../../../host/kernel/netlink/route/message.ts";
+import { createRoute, deleteRoute, listRoutes, replaceRoute } from "../../../host/kernel/netlink/route/requests.ts";
+import { encodeRoute, formatRoute, type Route, routeOf } from "../../../host/kernel/netlink/route/route.ts";
+import { formatPrefix } from "../../../host/net/prefix.ts";
+import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
+import { ip, prefix } from "./values.ts";
+
+const plain = { table: 254, type: 1, protocol: 3, scope: 0, flags: 0, link: 7 };
+const mtu = attribute(8, Uint8Array.from([8, 0, 2, 0, 0x14, 5, 0, 0, 8, 0, 1, 0, 4, 0, 0, 0]));
+/** The kernel puts the lock first. */
+const mtuAsTold = attribute(8, Uint8Array.from([8, 0, 1, 0, 4, 0, 0, 0, 8, 0, 2, 0, 0x14, 5, 0, 0]));
+
+const made: Record<string, Route> = {
+  "ip route add 10.9.0.0/16 via 10.6.0.1 dev v0 table 500 metric 7 src 10.6.0.254 proto 99": {
+    ...plain,
+    destination: prefix("10.9.0.0/16"),
+    gateway: ip("10.6.0.1"),
+    table: 500,
+    metric: 7,
+    preferredSource: ip("10.6.0.254"),
+    protocol: 99,
+  },
+  "ip route add 10.8.0.1/32 dev v0 scope link": { ...plain, destination: prefix("10.8.0.1"), scope: 253 },
+  "ip route add 203.0.113.0/24 via 192.168.77.1 dev v0 onlink": {
+    ...plain,
+    destination: prefix("203.0.113.0/24"),
+    gateway: ip("192.168.77.1"),
+    flags: 4,
+  },
+  "ip route add fd09::/64 via fd00::1 dev v0 table 101": {
+    ...plain,
+    destination: prefix("fd09::/64"),
+    gateway: ip("fd00::1"),
+    table: 101,
+  },
+  "ip route add 10.11.0.0/16 via inet6 fd00::1 dev v0": {
+    ...plain,
+    destination: prefix("10.11.0.0/16"),
+    gateway: ip("fd00::1"),
+  },
+  "ip route add blackhole 10.12.0.0/16": { ...plain, destination: prefix("10.12.0.0/16"), type: 6, link: undefined },
+  "ip route add 10.13.0.0/16 via 10.6.0.1 dev v0 mtu lock 1300": {
+    ...plain,
+    destination: prefix("10.13.0.0/16"),
+    gateway: ip("10.6.0.1"),
+    rest: [mtu],
+  },
+  "ip route add 10.99.0.0/16 nexthop via 10.6.0.1 dev v0 weight 2 nexthop via inet6 fd00::1 dev v0": {
+    ...plain,
+    destination: prefix("10.99.0.0/16"),
+    link: undefined,
+    nextHops: [
+      { gateway: ip("10.6.0.1"), link: 7, weight: 2, flags: 0 },
+      { gateway: ip("fd00::1"), link: 7, weight: 1, flags: 0 },
+    ],
+  },
+  "ip -6 route add fd99::/64 nexthop via fd00::1 dev v0 nexthop via fd00::2 dev v0 weight 3": {
+    ...plain,
+    destination: prefix("fd99::/64"),
+    link: undefined,
+    nextHops: [
+      { gateway: ip("fd00::1"), link: 7, weight: 1, flags: 0 },
+      { gateway: ip("fd00::2"), link: 7, weight: 3, flags: 0 },
+    ],
+  },
+};
+
+const defaultRoute: Route = { ...plain, destination: prefix("0.0.0.0/0"), gateway: ip("10.6.0.1"), table: 101 };
+const anyTo = { type: 0, protocol: 0, scope: 255, flags: 0 };
+
+const others: Record<string, (conversation: Conversation) => unknown> = {
+  "ip route replace default via 10.6.0.1 dev v0 table 101": (to) => replaceRoute(to, defaultRoute),
+  "ip route del 10.9.0.0/16 table 500": (to) =>
+    deleteRoute(to, { ...anyTo, destination: prefix("10.9.0.0/16"), table: 500 }),
+  "ip route show table 500": (to) => listRoutes(to, { family: 4, table: 500 }),
+  "ip -4 route show table all": (to) => listRoutes(to, { family: 4 }),
+  "ip -6 route show table all": (to) => listRoutes(to, { family: 6 }),
+};
+
+describe("route requests", () => {
+  it.each(Object.entries(made))("%s", (command, route) => {
+    expectSame("route", command, (conversation) => createRoute(conversation, route));
+  });
+
+  it.each(Object.entries(others))("%s", (command, ask) => {
+    expectSame("route", command, ask);
+  });
+
+  it("there is a row for every recorded command", () => {
+    const commands = readRecorded("route").map(({ command }) => command);
+    expect([...Object.keys(made), ...Object.keys(others)].sort()).toEqual([...commands].sort());
+  });
+
+  it("are worded like `ip route`", () => {
+    expect(formatRoute(defaultRoute)).toBe("default via 10.6.0.1 dev 7 table 101");
+    expect(formatRoute({ ...plain, destination: prefix("fd00::/64"), metric: 5 })).toBe(
+      "fd00::/64 dev 7 table 254 metric 5",
+    );
+    expect(formatRoute({ ...plain, destination: prefix("10.0.0.0/8"), link: undefined })).toBe("10.0.0.0/8 table 254");
+  });
+});
+
+function listed(command: string): Route[] {
+  return answersTo("route", command)
+    .map(decodeRouteMessage)
+    .map(routeOf)
+    .filter((route) => route !== undefined);
+}
+
+function find(command: string, destination: string, table = 254): Route {
+  return (
+    listed(command).find((route) => formatPrefix(route.destination) === destination && route.table === table) ??
+    expect.unreachable(`${destination} in ${table}`)
+  );
+}
+
+describe("routes", () => {
+  const messages = readRecorded("route").flatMap(({ command, sent }) => {
+    const route = made[command];
+    return route ? sent.map((one) => ({ command, route, message: messageOf(one) })) : [];
+  });
+  it.each(messages)("are read from what `ip` sends: $command", ({ route, message }) => {
+    expect({ tos: 0, rest: [], ...routeOf(decodeRouteMessage(message)) }).toEqual({ tos: 0, rest: [], ...route });
+  });
+
+  it("are read from what the kernel tells, main and other tables", () => {
+    const all = "ip -4 route show table all";
+    expect(find("ip route show table 500", "10.9.0.0/16", 500)).toMatchObject({ metric: 7, protocol: 99, link: 7 });
+    expect(find(all, "0.0.0.0/0", 101)).toMatchObject({ gateway: ip("10.6.0.1"), scope: 0 });
+    expect(find(all, "203.0.113.0/24")).toMatchObject({ flags: 4 });
+    expect(find(all, "10.11.0.0/16")).toMatchObject({ gateway: ip("fd00::1") });
+    expect(find(all, "10.13.0.0/16").rest).toEqual([mtuAsTold]);
+    expect(find(all, "10.99.0.0/16").nextHops).toEqual(
+      made["ip route add 10.99.0.0/16 nexthop via 10.6.0.1 dev v0 weight 2 nexthop via inet6 fd00::1 dev v0"]?.nextHops,
+    );
+    expect(find("ip -6 route show table all", "fd09::/64", 101)).toMatchObject({
+      gateway: ip("fd00::1"),
+      metric: 1024,
+    });
+  });
+
+  it("can be told back to the kernel as it told them, but for what is no part of them", () => {
+    for (const route of [...listed("ip -4 route show table all"), ...listed("ip -6 route show table all")]) {
+      const message = decodeRouteMessage({ type: 24, flags: 0, sequence: 0, payload: encodeRoute(route) });
+      expect(routeOf(message)).toEqual(route);
+    }
+  });
+
+  it("survive a round trip as messages, unknown attributes and all", () => {
+    for (const message of answersTo("route", "ip -4 route show table all")) {
+      expect(encodeRouteMessage(decodeRouteMessage(message))).toEqual(message.payload);
+    }
+  });
+
+  it("of other families are none", () => {
+    const [message] = answersTo("route", "ip route show table 500").map(decodeRouteMessage);
+    expect(message && routeOf({ ...message, family: 28 })).toBeUndefined();
+  });
+});
+
+describe("route messages", () => {
+  const [message = expect.unreachable()] = answersTo("route", "ip route show table 500");
+  it("of another type, or shorter than their fixed part, are refused", () => {
+    expect(() => decodeRouteMessage({ ...message, type: 20 })).toThrow(/found type 20, want RTM_NEWROUTE/);
+    for (let length = 0; length < 12; length++) {
+      expect(() => decodeRouteMessage({ ...message, payload: message.payload.subarray(0, length) })).toThrow(
+        NetlinkError,
+      );
+    }
+  });
+
+  const decoded = decodeRouteMessage(message);
+  const lies: [string, object, RegExp][] = [
+    ["a prefix length beyond the family", { destinationLength: 33 }, /length 33, want at most 32/],
+    ["a prefix length without address", { attributes: [] }, /length 16 without address/],
+    ["an address of the other family", { family: 10 }, /4 bytes, want 16/],
+    ["a source length beyond the family", { sourceLength: 40 }, /length 40, want at most 32/],
+    [
+      "a via of no family",
+      { attributes: [attribute(1, new Uint8Array(4)), attribute(18, new Uint8Array(6))] },
+      /family 0/,
+    ],
+    [
+      "a via without family",
+      { attributes: [attribute(1, new Uint8Array(4)), attribute(18, new Uint8Array(1))] },
+      /undefined/,
+    ],
+    ["half a next hop", { attributes: [attribute(1, new Uint8Array(4)), attribute(9, new Uint8Array(7))] }, /length 0/],
+    [
+      "a next hop of length 0",
+      { attributes: [attribute(1, new Uint8Array(4)), attribute(9, new Uint8Array(8))] },
+      /next hop.*length 0, want 8 to 8/,
+    ],
+    [
+      "a next hop longer than its list",
+      { attributes: [attribute(1, new Uint8Array(4)), attribute(9, Uint8Array.of(9, 0, 0, 0, 0, 0, 0, 0))] },
+      /length 9, want 8 to 8/,
+    ],
+  ];
+  it.each(lies)("with %s are refused", (_, change, expected) => {
+    expect(() => routeOf({ ...decoded, ...change })).toThrow(expected);
+  });
+});

@@ -1,0 +1,164 @@
+import { describe, expect, it } from "vitest";
+import { attribute } from "../../../host/kernel/netlink/attribute.ts";
+import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
+import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { decodeRuleMessage, encodeRuleMessage } from "../../../host/kernel/netlink/rule/message.ts";
+import { createRule, deleteRule, listRules } from "../../../host/kernel/netlink/rule/requests.ts";
+import { encodeRule, formatRule, type Rule, ruleOf } from "../../../host/kernel/netlink/rule/rule.ts";
+import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
+import { prefix } from "./values.ts";
+
+const plain = { family: 4, action: 1, flags: 0 } as const;
+
+const made: Record<string, [rule: Rule, text: string]> = {
+  "ip rule add pref 900 from all lookup 500": [{ ...plain, preference: 900, table: 500 }, "900: from all lookup 500"],
+  "ip rule add pref 99 from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101": [
+    {
+      ...plain,
+      preference: 99,
+      from: prefix("10.6.0.21"),
+      to: prefix("10.0.0.0/8"),
+      mark: { value: 1, mask: 1 },
+      inputName: "v0",
+      table: 101,
+    },
+    "99: from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101",
+  ],
+  "ip -6 rule add pref 99 from fd00::21/128 lookup 101": [
+    { ...plain, family: 6, preference: 99, from: prefix("fd00::21"), table: 101 },
+    "99: from fd00::21/128 lookup 101",
+  ],
+  "ip rule add pref 98 not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102": [
+    {
+      ...plain,
+      preference: 98,
+      from: prefix("10.7.0.0/16"),
+      mark: { value: 0x8000_0000, mask: 0xffff_ffff },
+      outputName: "v0",
+      table: 102,
+      flags: 2,
+    },
+    "98: not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102",
+  ],
+  "ip rule add pref 97 from all lookup main suppress_prefixlength 0": [
+    { ...plain, preference: 97, table: 254, rest: [attribute(14, new Uint8Array(4))] },
+    "97: from all lookup 254",
+  ],
+  "ip rule add pref 96 from all ipproto tcp dport 80 blackhole": [
+    {
+      ...plain,
+      preference: 96,
+      table: 0,
+      action: 6,
+      rest: [attribute(22, Uint8Array.of(6)), attribute(24, Uint8Array.of(80, 0, 80, 0))],
+    },
+    "96: from all action 6",
+  ],
+};
+
+const others: Record<string, (conversation: Conversation) => unknown> = {
+  "ip rule show": (to) => listRules(to, 4),
+  "ip -6 rule show": (to) => listRules(to, 6),
+  // `ip` names no action in a deletion: any
+  "ip rule del pref 900 from all lookup 500": (to) =>
+    expect(deleteRule(to, { ...plain, action: 0, preference: 900, table: 500 })).toBe(true),
+  "ip rule del pref 901 from all lookup 500": (to) =>
+    expect(deleteRule(to, { ...plain, action: 0, preference: 901, table: 500 })).toBe(false),
+};
+
+describe("rule requests", () => {
+  it.each(Object.entries(made))("%s", (command, [rule, text]) => {
+    expectSame("rule", command, (conversation) => createRule(conversation, rule));
+    expect(formatRule(rule)).toBe(text);
+  });
+
+  it.each(Object.entries(others))("%s", (command, ask) => {
+    expectSame("rule", command, ask);
+  });
+
+  it("there is a row for every recorded command", () => {
+    const commands = readRecorded("rule").map(({ command }) => command);
+    expect([...Object.keys(made), ...Object.keys(others)].sort()).toEqual([...commands].sort());
+  });
+});
+
+describe("rules", () => {
+  it("are read from what the kernel tells, in its order", () => {
+    const v4 = answersTo("rule", "ip rule show").map(decodeRuleMessage).map(ruleOf);
+    const v6 = answersTo("rule", "ip -6 rule show").map(decodeRuleMessage).map(ruleOf);
+    expect([...v4, ...v6].map((rule) => rule && `${rule.family} ${formatRule(rule)}`)).toEqual([
+      "4 0: from all lookup 255",
+      "4 96: from all action 6",
+      "4 97: from all lookup 254",
+      "4 98: not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102",
+      "4 99: from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101",
+      "4 900: from all lookup 500",
+      "4 32766: from all lookup 254",
+      "4 32767: from all lookup 253",
+      "6 0: from all lookup 255",
+      "6 99: from fd00::21/128 lookup 101",
+      "6 32766: from all lookup 254",
+    ]);
+  });
+
+  const messages = readRecorded("rule").flatMap(({ command, sent }) =>
+    made[command] ? sent.map((one) => ({ command, rule: made[command]?.[0], message: messageOf(one) })) : [],
+  );
+  it.each(messages)("are read from what `ip` sends: $command", ({ rule, message }) => {
+    expect({ tos: 0, rest: [], ...ruleOf(decodeRuleMessage(message)) }).toEqual({ tos: 0, rest: [], ...rule });
+  });
+
+  it("are known again whatever made them: what the kernel tells is what was asked", () => {
+    const told = answersTo("rule", "ip rule show").map(decodeRuleMessage).map(ruleOf);
+    for (const [rule] of Object.values(made)) {
+      const known = told.find((one) => one?.preference === rule.preference);
+      // newer kernels add masks to ports
+      if (rule.family === 4 && rule.action === 1) expect(known).toEqual({ tos: 0, rest: [], ...rule });
+    }
+  });
+
+  it("survive both round trips", () => {
+    for (const message of answersTo("rule", "ip rule show")) {
+      const decoded = decodeRuleMessage(message);
+      expect(encodeRuleMessage(decoded)).toEqual(message.payload);
+      const rule = ruleOf(decoded);
+      expect(rule && ruleOf(decodeRuleMessage({ ...message, payload: encodeRule(rule) }))).toEqual(rule);
+    }
+  });
+
+  it("of other families are none", () => {
+    const [message] = answersTo("rule", "ip rule show").map(decodeRuleMessage);
+    expect(message && ruleOf({ ...message, family: 28 })).toBeUndefined();
+  });
+
+  it("with a mask only, or a mark only, have both", () => {
+    const decoded = decodeRuleMessage(answersTo("rule", "ip rule show")[0] ?? expect.unreachable());
+    const one = (type: number) => ({ ...decoded, attributes: [attribute(type, Uint8Array.of(1, 0, 0, 0))] });
+    expect(ruleOf(one(10))?.mark).toEqual({ value: 1, mask: 0xffff_ffff });
+    expect(ruleOf(one(16))?.mark).toEqual({ value: 0, mask: 1 });
+  });
+});
+
+describe("rule messages", () => {
+  const [message = expect.unreachable()] = answersTo("rule", "ip rule show");
+  it("of another type, or shorter than their fixed part, are refused", () => {
+    expect(() => decodeRuleMessage({ ...message, type: 24 })).toThrow(/found type 24, want RTM_NEWRULE/);
+    for (let length = 0; length < 12; length++) {
+      expect(() => decodeRuleMessage({ ...message, payload: message.payload.subarray(0, length) })).toThrow(
+        NetlinkError,
+      );
+    }
+  });
+
+  const decoded = decodeRuleMessage(message);
+  const lies: [string, object, RegExp][] = [
+    ["a length beyond the family", { fromLength: 33 }, /length 33, want at most 32/],
+    ["a length without address", { toLength: 8 }, /length 8 without address/],
+    ["an address of the other family", { toLength: 8, attributes: [attribute(1, new Uint8Array(16))] }, /want 4/],
+    ["a preference of two bytes", { attributes: [attribute(6, new Uint8Array(2))] }, /2 bytes, want 4/],
+    ["a device name without end", { attributes: [attribute(3, new Uint8Array([97]))] }, /a NUL at -1/],
+  ];
+  it.each(lies)("with %s are refused", (_, change, expected) => {
+    expect(() => ruleOf({ ...decoded, ...change })).toThrow(expected);
+  });
+});
