@@ -3,6 +3,7 @@
  * Called by the socket server; answers are JSON and change nothing.
  * Effects: reads the registry.
  */
+import { describeValue } from "../lib/describe.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import type { Allocation, ListCursor, UsageCount } from "../registry/registry.ts";
@@ -29,11 +30,11 @@ export function createInspector(options: InspectorOptions): Inspector {
     "/v1/explain": async (query) => answerJson({ explanation: await explainPod(options, questionOf(query)) }),
   };
   return async (method, url) => {
-    const { pathname, searchParams } = new URL(url, "http://berth");
-    const page = pages[pathname];
+    const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
+    const page = Object.hasOwn(pages, pathname) ? pages[pathname] : undefined;
     if (page === undefined || method !== "GET") {
-      const error = `${method} ${pathname} is not served; there are GET ${Object.keys(pages).join(", GET ")}`;
-      return { status: 404, body: `${JSON.stringify({ error })}\n` };
+      const served = Object.keys(pages).join(", GET ");
+      return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; there are GET ${served}`);
     }
     try {
       return await page(searchParams);
@@ -41,6 +42,10 @@ export function createInspector(options: InspectorOptions): Inspector {
       return answerError(error, "");
     }
   };
+}
+
+function answerRefusal(status: number, error: string): Answer {
+  return { status, body: `${JSON.stringify({ error })}\n` };
 }
 
 function questionOf(query: URLSearchParams): Question {
@@ -60,7 +65,7 @@ function describeHealth({ readiness, spool, version }: InspectorOptions): Answer
 }
 
 async function describePools({ catalogue, registry }: InspectorOptions): Promise<Answer> {
-  const usage = await registry.countUsage();
+  const usage = Map.groupBy(await registry.countUsage(), ({ pool }) => pool);
   const { pools } = await catalogue.settled();
   const known = [...pools.values()].map(({ name, spec }) => {
     const counts = catalogue.book.counts(name);
@@ -74,22 +79,25 @@ async function describePools({ catalogue, registry }: InspectorOptions): Promise
       total: String(total),
       used: String(total - free),
       free: String(free),
-      states: statesOf(usage, name),
+      states: statesOf(usage.get(name)),
     };
   });
-  const gone = new Set(usage.map(({ pool }) => pool).filter((name) => !pools.has(name)));
-  const orphaned = [...gone].map((name) => ({ name, gone: true, states: statesOf(usage, name) }));
+  const gone = [...usage].filter(([name]) => !pools.has(name));
+  const orphaned = gone.map(([name, counts]) => ({ name, gone: true, states: statesOf(counts) }));
   return answerJson([...known, ...orphaned]);
 }
 
 /** Of the addresses that were claimed through this pool; overlapping pools count each address once. */
-function statesOf(usage: readonly UsageCount[], poolName: string): Record<string, number> {
-  const own = usage.filter(({ pool }) => pool === poolName);
-  return Object.fromEntries(own.map(({ state, count }) => [state, count]));
+function statesOf(counts: readonly UsageCount[] = []): Record<string, number> {
+  return Object.fromEntries(counts.map(({ state, count }) => [state, count]));
 }
 
 async function describeAllocations({ registry }: InspectorOptions, query: URLSearchParams): Promise<Answer> {
-  const after = parseCursor(query.get("after"));
+  const text = query.get("after");
+  const after = parseCursor(text);
+  if (text !== null && after === undefined) {
+    return answerRefusal(400, `after: found ${describeValue(text)}, want the "cursor" of an allocation`);
+  }
   const page = await registry.list(after, MAX_PAGE);
   return answerJson(page.map(describeAllocation));
 }

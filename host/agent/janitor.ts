@@ -15,10 +15,18 @@ export interface Janitor {
 }
 
 export function startJanitor(registry: Registry, spool: Spool, nowMs: () => number, log: Log): Janitor {
-  const every = (intervalMs: number, what: string, work: () => Promise<unknown>): NodeJS.Timeout =>
-    setInterval(() => {
-      work().catch((error: unknown) => log.warn({ err: error }, `${what} failed; it is tried again`));
-    }, intervalMs).unref();
+  const every = (intervalMs: number, what: string, work: () => Promise<unknown>): NodeJS.Timeout => {
+    let said = "";
+    // Trouble lasts: it is told once, not every second.
+    const tell = (error: unknown): void => {
+      if (String(error) !== said) log.warn({ err: error }, `${what} failed; it is tried again`);
+      said = String(error);
+    };
+    const done = (): void => {
+      said = "";
+    };
+    return setInterval(() => void work().then(done, tell), intervalMs).unref();
+  };
   const timers = [
     every(EXPIRE_INTERVAL_MS, "Freeing what has cooled", () => registry.expire()),
     every(EXPIRE_INTERVAL_MS, "Freeing what was never attached", () =>

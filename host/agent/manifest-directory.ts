@@ -12,7 +12,8 @@ import { assembleSnapshot, type Snapshot } from "../resources/snapshot.ts";
 import { MAX_MANIFEST_BYTES, RECHECK_MS, RELOAD_DELAY_MS } from "./limits.ts";
 
 interface ManifestFile {
-  readonly text: string;
+  /** Undefined when it could not be read. */
+  readonly text: string | undefined;
   /** What the file last said rightly; undefined when it never did. */
   readonly resources: readonly Resource[] | undefined;
   readonly problem: string | undefined;
@@ -36,7 +37,7 @@ export class ManifestDirectory {
   #files = new Map<string, ManifestFile>();
   #state: DirectoryState;
   #watcher: FSWatcher | undefined;
-  #watchedInode: bigint | undefined;
+  #watched: string | undefined;
   #pending: NodeJS.Timeout | undefined;
   readonly #recheck: NodeJS.Timeout;
 
@@ -71,18 +72,17 @@ export class ManifestDirectory {
     this.#watcher?.close();
     this.#watcher = undefined;
     try {
-      this.#watchedInode = statSync(this.#path, { bigint: true }).ino;
+      this.#watched = identify(this.#path);
       this.#watcher = watch(this.#path, { persistent: false }, () => this.#schedule());
       this.#watcher.on("error", () => this.#schedule());
     } catch {
-      this.#watchedInode = undefined; // The next look finds it again; until then reading reports what is wrong.
+      this.#watched = undefined; // The next look finds it again; until then reading reports what is wrong.
     }
   }
 
-  /** A directory that was removed and made anew has another inode and needs another watch. */
+  /** A directory that was removed and made anew needs another watch. */
   #rearm(): void {
-    const inode = statSync(this.#path, { bigint: true, throwIfNoEntry: false })?.ino;
-    if (inode === this.#watchedInode && inode !== undefined) return;
+    if (this.#watched !== undefined && identify(this.#path) === this.#watched) return;
     this.#arm();
     this.#schedule();
   }
@@ -122,13 +122,15 @@ export class ManifestDirectory {
     const known = this.#files.get(name);
     try {
       const path = join(this.#path, name);
-      const { size } = statSync(path);
+      const stats = statSync(path);
+      if (!stats.isFile()) throw new Error("it is no regular file");
+      const { size } = stats;
       if (size > MAX_MANIFEST_BYTES) throw new Error(`it has ${size} bytes, at most ${MAX_MANIFEST_BYTES} are read`);
       const text = readFileSync(path, "utf8");
       if (known?.text === text) return known;
       return this.#decode(name, text, known);
     } catch (error) {
-      return { text: "", resources: known?.resources, problem: `File "${name}": ${messageOf(error)}` };
+      return { text: undefined, resources: known?.resources, problem: `File "${name}": ${messageOf(error)}` };
     }
   }
 
@@ -138,6 +140,16 @@ export class ManifestDirectory {
     } catch (error) {
       return { text, resources: known?.resources, problem: messageOf(error) };
     }
+  }
+}
+
+/** File systems use an inode's number again at once: the time of birth tells its directories apart. Undefined when unknown. */
+function identify(path: string): string | undefined {
+  try {
+    const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });
+    return `${dev} ${ino} ${birthtimeNs}`;
+  } catch {
+    return undefined;
   }
 }
 

@@ -35,10 +35,13 @@ const CNI_PATH = /^\/v1\/cni\/([a-z]+)$/;
 export async function listenOnSocket(options: SocketServerOptions): Promise<SocketServer> {
   const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: 1 }, (request, response) => {
     serve(options, request, response).catch((error: unknown) => {
-      options.log.error({ err: error }, "Bug");
+      if (request.complete) options.log.error({ err: error }, "Bug");
+      else options.log.debug("The caller hung up within its request");
       response.destroy();
     });
   });
+  // Nobody would take back what a second request on one connection was given: its answer has no socket of its own.
+  server.maxRequestsPerSocket = 1;
   const { path } = options;
   const temporary = `${path}.${process.pid}`;
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
@@ -107,7 +110,14 @@ async function dispatchBody(
     const error = new CniError(ErrorCode.DecodeFailure, `The request is larger than ${MAX_BODY_BYTES} bytes`);
     return answerError(error, "");
   }
-  if (request.headers["cni-command"] === "ADD") await options.beforeAdd();
+  if (request.headers["cni-command"] === "ADD") {
+    try {
+      await options.beforeAdd();
+    } catch (error) {
+      options.log.error({ err: error }, "What has to come before an ADD failed");
+      return answerError(error, body);
+    }
+  }
   return options.dispatch({ plugin, headers: request.headers, body }, signal);
 }
 

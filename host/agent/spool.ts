@@ -6,12 +6,15 @@
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { ErrorCode } from "../cni/error.ts";
 import type { Faults } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Dispatcher, RawRequest } from "./dispatcher.ts";
 
 const SPOOLED = /\.del$/;
 const REJECTED = ".rejected";
+/** Codes up to this one no later try can make better: version, environment, JSON, configuration. */
+const LAST_UNREADABLE = ErrorCode.InvalidNetworkConfig;
 
 export class Spool {
   readonly #directory: string;
@@ -38,10 +41,10 @@ export class Spool {
   }
 
   /** Carries out all that waits, oldest first. What fails stays for the next time. */
-  drain(): Promise<void> {
+  async drain(): Promise<void> {
     if (this.#draining !== undefined) return this.#draining;
     const names = this.#names().filter((name) => SPOOLED.test(name)).sort(); // biome-ignore format: one thought
-    if (names.length === 0) return Promise.resolve();
+    if (names.length === 0) return;
     this.#draining = this.#drainAll(names).finally(() => {
       this.#draining = undefined;
     });
@@ -51,48 +54,46 @@ export class Spool {
   #names(): string[] {
     try {
       return readdirSync(this.#directory);
-    } catch {
-      return []; // Removed under us: the shim makes it again with its next DEL.
+    } catch (error) {
+      // Removed under us: the shim makes it again with its next DEL.
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+      throw error;
     }
   }
 
   async #drainAll(names: readonly string[]): Promise<void> {
     for (const name of names) {
       try {
-        await this.#replay(join(this.#directory, name));
+        if (!(await this.#replay(join(this.#directory, name)))) return;
       } catch (error) {
         this.#log.warn({ file: name, err: error }, "A spooled DEL could not be carried out and stays in the spool");
       }
     }
   }
 
-  async #replay(path: string): Promise<void> {
+  /** False when the next ones would fare no better. */
+  async #replay(path: string): Promise<boolean> {
     const request = readSpooled(path);
     if (typeof request === "string") {
       this.#reject(path, request);
-      return;
+      return true;
     }
     const { status, body } = await this.#dispatch(request, new AbortController().signal);
     if (status === 200) {
       this.#faults("spool.remove");
       rmSync(path, { force: true });
-    } else if (isUnreadable(body)) {
-      this.#reject(path, body);
-    } else {
-      this.#log.warn({ file: path, answer: body }, "A spooled DEL was refused and stays in the spool");
+      return true;
     }
+    const { code } = JSON.parse(body) as { code: number };
+    if (code <= LAST_UNREADABLE) this.#reject(path, body);
+    else this.#log.warn({ file: path, answer: body }, "A spooled DEL was refused and stays in the spool");
+    return code !== ErrorCode.RegistryUnavailable;
   }
 
   #reject(path: string, reason: string): void {
     this.#log.error({ file: path, reason }, "A spooled request cannot be read and is set aside");
     renameSync(path, `${path}${REJECTED}`);
   }
-}
-
-/** Codes of requests that no later try can make better: version, environment, JSON, configuration. */
-function isUnreadable(body: string): boolean {
-  const { code } = JSON.parse(body) as { code: number };
-  return code < 8;
 }
 
 /** The request, or why the file is none. */

@@ -35,3 +35,16 @@ export function askAgent(socketPath: string, path: string): Promise<unknown> {
     call.end();
   });
 }
+
+/** The answer where a list is expected. Rejects with AgentError, saying why, when the agent refuses. */
+export async function askForList(socketPath: string, path: string): Promise<readonly unknown[]> {
+  const answer = await askAgent(socketPath, path);
+  if (Array.isArray(answer)) return answer;
+  throw refusalOf(socketPath, path, answer);
+}
+
+/** An answer that is not what was asked for; `msg` is a CNI error's, `error` any other's. */
+export function refusalOf(socketPath: string, path: string, answer: unknown): AgentError {
+  const { msg, error } = (answer ?? {}) as { msg?: unknown; error?: unknown };
+  return new AgentError(`The agent on ${socketPath} refuses GET ${path}: ${msg ?? error ?? JSON.stringify(answer)}`);
+}

@@ -3,7 +3,7 @@
  * Called by bin/berthctl.ts.
  * Effects: those of ask-agent.ts.
  */
-import { AgentError, askAgent } from "./ask-agent.ts";
+import { AgentError, askAgent, askForList, refusalOf } from "./ask-agent.ts";
 import { formatTable } from "./table.ts";
 
 /** Text to print, and whether all is well. */
@@ -43,15 +43,21 @@ interface Health {
 }
 
 export async function showHealth(socket: string): Promise<Outcome> {
-  const { status, version, problems, spool } = (await askAgent(socket, "/v1/health")) as Health;
+  const answer = await askAgent(socket, "/v1/health");
+  if (!isHealth(answer)) throw refusalOf(socket, "/v1/health", answer);
+  const { status, version, problems, spool } = answer;
   const lines = [`berth-agent ${version}: ${status}`, ...problems.map((problem) => `- ${problem}`)];
   if (spool.waiting > 0) lines.push(`- ${spool.waiting} DELs wait in the spool`);
   if (spool.rejected > 0) lines.push(`- ${spool.rejected} spooled requests could not be read`);
   return { text: lines.join("\n"), ok: status === "ready" && lines.length === 1 };
 }
 
+function isHealth(answer: unknown): answer is Health {
+  return typeof answer === "object" && answer !== null && "problems" in answer && "spool" in answer;
+}
+
 export async function showPools(socket: string): Promise<Outcome> {
-  const pools = (await askAgent(socket, "/v1/pools")) as readonly PoolLine[];
+  const pools = (await askForList(socket, "/v1/pools")) as readonly PoolLine[];
   const rows = pools.map((pool) => [
     pool.name,
     pool.subnet ?? "-",
@@ -68,7 +74,7 @@ export async function showAllocations(socket: string): Promise<Outcome> {
   const rows: string[][] = [];
   for (let after = ""; ; ) {
     const query = after === "" ? "" : `?after=${encodeURIComponent(after)}`;
-    const page = (await askAgent(socket, `/v1/allocations${query}`)) as readonly AllocationLine[];
+    const page = (await askForList(socket, `/v1/allocations${query}`)) as readonly AllocationLine[];
     rows.push(...page.map(describeLine));
     const last = page.at(-1);
     if (last === undefined) break;

@@ -11,6 +11,11 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
+interface Place {
+  readonly space: string;
+  readonly ip: Ip;
+}
+
 interface Page {
   pool: IpPool;
   /** Of the shape that the core was given, so that an unchanged pool costs nothing. */
@@ -29,6 +34,8 @@ export class AddressBook {
   readonly #pages = new Map<string, Page>();
   /** By address space; the subnets of one space are disjoint, sorted by their first address, families apart. */
   #segments = new Map<string, Segment[]>();
+  /** What {@link take} marked and of which the registry has said nothing yet. */
+  readonly #hopes = new Map<string, Place>();
 
   constructor(core: PoolSpace) {
     this.#core = core;
@@ -63,37 +70,53 @@ export class AddressBook {
     return true;
   }
 
-  /** Marks addresses as used in one pool, if it is still where it was: 4 or 16 big-endian bytes each. */
+  /** The registry says what is used in one pool, if it is still where it was: 4 or 16 big-endian bytes each. */
   markUsed(pool: IpPool, packed: Uint8Array): void {
-    this.#bitsOf(pool)?.claimMany(packed);
+    const bits = this.#bitsOf(pool);
+    if (bits === undefined) return;
+    const hopes = [...this.#hopes].filter(([, { space, ip }]) => space === pool.spec.addressSpace && bits.test(ip));
+    for (const [, { ip }] of hopes) bits.release(ip);
+    bits.claimMany(packed);
+    for (const [key, { ip }] of hopes) if (bits.claim(ip) === "taken") this.#hopes.delete(key);
   }
 
-  /** Marks one address in all pools that hold it. */
+  /** The registry says that an address is in use: marks it in all pools that hold it. */
   mark(space: string, ip: Ip): void {
+    this.#hopes.delete(hopeFor(space, ip));
     for (const { bits } of this.#pagesOf(space, ip)) bits.claim(ip);
   }
 
-  /** Makes one address free again in all pools that hold it. */
+  /** The registry says that an address is free: unmarks it in all pools that hold it. */
   unmark(space: string, ip: Ip): void {
+    this.#hopes.delete(hopeFor(space, ip));
     for (const { bits } of this.#pagesOf(space, ip)) bits.release(ip);
   }
 
-  /** Finds a free address of the pool and marks it. The search starts at `seed`, or at the lowest address. */
+  /** Finds a free address of the pool and marks it in hope. The search starts at `seed`, or at the lowest address. */
   take(pool: IpPool, seed: number): Ip | undefined {
-    const { spec } = pool;
     const bits = this.#bitsOf(pool);
-    const ip = spec.selection === "ascending" ? bits?.findFreeAscending() : bits?.findFree(seed);
-    if (ip !== undefined) this.mark(spec.addressSpace, ip);
+    const ip = pool.spec.selection === "ascending" ? bits?.findFreeAscending() : bits?.findFree(seed);
+    if (ip !== undefined) this.#hope(pool.spec.addressSpace, ip);
     return ip;
   }
 
-  /** Marks just this address, if the pool may hand it out and believes it free. */
+  /** Marks just this address in hope, if the pool may hand it out and believes it free. */
   takeExactly(pool: IpPool, ip: Ip): "claimed" | "taken" | "outside" {
     const bits = this.#bitsOf(pool);
     if (bits === undefined || !bits.contains(ip)) return "outside";
     if (bits.test(ip)) return "taken";
-    this.mark(pool.spec.addressSpace, ip);
+    this.#hope(pool.spec.addressSpace, ip);
     return "claimed";
+  }
+
+  /** A hope has come to nothing: unmarks the address, unless the registry has spoken about it since it was taken. */
+  giveBack(space: string, ip: Ip): void {
+    if (this.#hopes.has(hopeFor(space, ip))) this.unmark(space, ip);
+  }
+
+  #hope(space: string, ip: Ip): void {
+    this.mark(space, ip);
+    this.#hopes.set(hopeFor(space, ip), { space, ip });
   }
 
   /** Whether the pool may hand the address out: in its ranges, neither excluded nor reserved. */
@@ -124,6 +147,10 @@ export class AddressBook {
     const found = segments[low - 1];
     return found !== undefined && prefixContains(found.subnet, ip) ? found.pages : [];
   }
+}
+
+function hopeFor(space: string, { family, value }: Ip): string {
+  return `${family} ${value.toString(16)} ${space}`;
 }
 
 /** Marks mean addresses of one subnet in one space: a pool that moves starts on an empty page. */

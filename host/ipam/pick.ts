@@ -55,10 +55,10 @@ export function pickAddresses(book: AddressBook, { nics, seedOf, settled }: Pick
   return { kind: "picked", picked };
 }
 
-/** Unmarks what was picked and not settled before. */
+/** Gives back what was picked and not settled before. */
 export function giveBack(book: AddressBook, picked: readonly Picked[], settled: readonly Picked[]): void {
   for (const each of picked) {
-    if (!settled.includes(each)) book.unmark(each.pool.spec.addressSpace, each.ip);
+    if (!settled.includes(each)) book.giveBack(each.pool.spec.addressSpace, each.ip);
   }
 }
 

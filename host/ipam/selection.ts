@@ -75,6 +75,13 @@ function selectByInterfaces(subject: Subject, pools: PoolsByName, warnings: stri
       families: demandFamilies(rule, entry, subject, pools, warnings),
     };
   });
+  const twice = nics.find(({ ifName }, index) => nics.findIndex((other) => other.ifName === ifName) !== index);
+  if (twice !== undefined) {
+    throw new CniError(
+      ErrorCode.InvalidAnnotation,
+      `Annotation "${IPPOOLS}" has two entries for interface "${twice.ifName}", which the annotation of networks names; name the interfaces`,
+    );
+  }
   if (!nics.some(({ ifName }) => ifName === subject.ifName)) {
     const listed = nics.map(({ ifName }) => ifName).join(", ");
     throw new CniError(

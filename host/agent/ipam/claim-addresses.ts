@@ -86,7 +86,7 @@ class AddressSearch {
     );
   }
 
-  /** What was marked in the book for this ADD is free again, unless the registry says otherwise. */
+  /** What was taken from the book for this ADD and did not become an allocation goes back. */
   forget(): void {
     giveBack(this.#tools.book, this.#marked, []);
     this.#marked = [];
@@ -157,11 +157,11 @@ class AddressSearch {
     });
   }
 
-  /** The book follows the registry's answer, in one piece: what is in use is marked, what was only hoped for is not. */
+  /** The book follows the registry's answer: what is in use is marked, what was only hoped for is not. */
   #learn(outcome: ClaimOutcome): void {
-    this.forget();
     const inUse = outcome.kind === "bound" ? outcome.created : outcome.kind === "taken" ? outcome.by : [];
     for (const { space, ip } of inUse) this.#tools.book.mark(space, ip);
+    this.forget();
   }
 
   /** A person or the runtime named addresses: they are honoured or refused, never replaced. */

@@ -158,6 +158,43 @@ describe("the address book", () => {
     expect(book.counts("four")).toBeUndefined();
   });
 
+  it("gives back only that of which the registry has said nothing since", () => {
+    const book = bookOf(four);
+    const [kept, lost] = [book.take(four, 0), book.take(four, 0)];
+    book.mark("", ip("10.0.0.1"));
+    expect([kept, lost].map((each) => each && formatIp(each))).toEqual(["10.0.0.1", "10.0.0.2"]);
+    for (const address of ["10.0.0.1", "10.0.0.2"]) book.giveBack("", ip(address));
+    expect(book.counts("four")?.used).toBe(1);
+    expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
+    book.markUsed(four, Uint8Array.of(10, 0, 0, 1, 10, 0, 0, 2));
+    book.giveBack("", ip("10.0.0.2"));
+    expect(book.counts("four")?.used).toBe(2);
+  });
+
+  it("keeps a hope over what is read of other addresses", () => {
+    const book = bookOf(four);
+    book.take(four, 0);
+    book.markUsed(four, Uint8Array.of(10, 0, 0, 2));
+    expect(book.counts("four")?.used).toBe(2);
+    book.giveBack("", ip("10.0.0.1"));
+    expect(book.counts("four")?.used).toBe(1);
+  });
+
+  it("a pool that moves starts with nothing used, and the old one's addresses stay away", () => {
+    const book = bookOf(four);
+    book.mark("", ip("10.0.0.1"));
+    const moved = pool("four", "10.0.0.0/30", { addressSpace: "lab" });
+    expect(book.update([moved], [])).toEqual([moved]);
+    expect(book.counts("four")?.used).toBe(0);
+    book.markUsed(four, Uint8Array.of(10, 0, 0, 1));
+    expect([book.take(four, 0), book.takeExactly(four, ip("10.0.0.1")), book.counts("four")?.used]).toEqual([
+      undefined,
+      "outside",
+      0,
+    ]);
+    expect(book.update([pool("four", "fd00::/126")], [])).toHaveLength(1);
+  });
+
   it("learns what is used from packed addresses", () => {
     const book = bookOf(four);
     book.markUsed(four, Uint8Array.of(10, 0, 0, 1));

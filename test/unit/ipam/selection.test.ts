@@ -83,6 +83,14 @@ describe("selection of ippools", () => {
     expect(summary(withPod({ ippools, networks }))).toBe("eth0: blue; store: green");
   });
 
+  it("without names refuses networks that give one name to two NICs", () => {
+    const ippools = [entry(undefined, "blue"), entry(undefined, "green")];
+    const networks = [{ name: "lab", interface: "eth0" as IfName }];
+    expect(() => selectPools(withPod({ ippools, networks }), POOLS)).toThrow(
+      'Annotation "ipam.vendor.io/ippools" has two entries for interface "eth0"',
+    );
+  });
+
   it("refuses an interface that the list lacks", () => {
     const given = withPod({ ippools: [entry("eth0", "blue")] }, { ifName: "net7" });
     expect(() => selectPools(given, POOLS)).toThrow(

@@ -1,0 +1,133 @@
+import { spawn } from "node:child_process";
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { CONF, eventually, ipPool, vendorConf, type World, withWorld } from "./world.ts";
+
+const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
+
+function open(world: World): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(world.agent.socket);
+    socket.once("connect", () => resolve(socket));
+    socket.once("error", reject);
+  });
+}
+
+/** Everything that the agent says until it closes. */
+async function say(world: World, text: string): Promise<string> {
+  const socket = await open(world);
+  const heard: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => heard.push(chunk));
+  socket.on("error", () => {});
+  socket.write(text);
+  await new Promise((resolve) => socket.once("close", resolve));
+  return Buffer.concat(heard).toString("latin1");
+}
+
+function addRequest(world: World, containerId: string): string {
+  const body = JSON.stringify({ cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" } });
+  const head = [
+    "POST /v1/cni/berth HTTP/1.1",
+    "Host: berth",
+    "CNI-Command: ADD",
+    `CNI-ContainerID: ${containerId}`,
+    `CNI-Netns: ${world.pod.path}`,
+    "CNI-IfName: eth0",
+    "CNI-Path: /bin",
+    `Content-Length: ${body.length}`,
+  ];
+  return `${head.join("\r\n")}\r\n\r\n${body}`;
+}
+
+describe("the socket", () => {
+  it("answers one request of a connection; a second one is not carried out", () =>
+    withWorld(BLUE, async (world) => {
+      const heard = await say(world, addRequest(world, "c1") + addRequest(world, "c2"));
+      expect(heard).toMatch(/^HTTP\/1\.1 200 /);
+      await sleep(200);
+      expect((await world.usage()).Bound).toHaveLength(1);
+    }));
+
+  const hostile: [what: string, text: string, answer: RegExp][] = [
+    ["garbage", "\x00\x01\x02 garbage\r\n\r\n", /^HTTP\/1\.1 400 /],
+    ["a path that is no URL", "GET // HTTP/1.1\r\nHost: berth\r\n\r\n", /^HTTP\/1\.1 404 /],
+    ["a URL of its own", "GET http://[ HTTP/1.1\r\nHost: berth\r\n\r\n", /^HTTP\/1\.1 40\d /],
+    ["a huge head", `GET /v1/health HTTP/1.1\r\nX: ${"x".repeat(800_000)}\r\n\r\n`, /^HTTP\/1\.1 431 /],
+    ["an unknown plugin", "POST /v1/cni/bridge HTTP/1.1\r\nHost: b\r\nContent-Length: 0\r\n\r\n", /^HTTP\/1\.1 422 /],
+    ["an unknown method", "DELETE /v1/pools HTTP/1.1\r\nHost: berth\r\n\r\n", /^HTTP\/1\.1 404 /],
+    ["a cursor that is none", "GET /v1/allocations?after=x HTTP/1.1\r\nHost: berth\r\n\r\n", /^HTTP\/1\.1 400 /],
+  ];
+  it.each(hostile)("%s is answered, and nothing is a bug", (_what, text, answer) =>
+    withWorld(BLUE, async (world) => {
+      expect(await say(world, text)).toMatch(answer);
+      expect(world.agent.stderr()).not.toContain("Bug");
+      expect(await world.add("c1")).toHaveLength(1);
+    }),
+  );
+
+  it("a body above the limit is refused with code 6", () =>
+    withWorld(BLUE, async (world) => {
+      const text = addRequest(world, "c1").replace(/Content-Length: .*/s, "");
+      const heard = await say(world, `${text}Content-Length: 1048577\r\n\r\n${"x".repeat(1_048_577)}`);
+      expect(heard).toContain('"code":6');
+    }));
+
+  it("a caller that hangs up within its request is no bug and leaves nothing", () =>
+    withWorld(BLUE, async (world) => {
+      const whole = addRequest(world, "c1");
+      for (const length of [5, 60, whole.length - 10]) {
+        const socket = await open(world);
+        socket.write(whole.slice(0, length));
+        await sleep(50);
+        socket.destroy();
+      }
+      await sleep(200);
+      expect(world.agent.stderr()).not.toContain("Bug");
+      expect(await world.usage()).toEqual({});
+    }));
+
+  it("a caller that hangs up at any moment leaves no address that nobody has heard of", () =>
+    withWorld({ ...BLUE, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "0s" }) }, async (world) => {
+      for (let index = 0; index < 60; index++) {
+        const socket = await open(world);
+        const heard = new Promise<boolean>((resolve) => {
+          socket.once("data", () => resolve(true));
+          socket.once("close", () => resolve(false));
+        });
+        socket.write(addRequest(world, `c${index}`));
+        await sleep((index % 12) / 4);
+        socket.destroy();
+        await heard;
+        await world.del(`c${index}`);
+      }
+      const empty = await eventually(
+        () => world.usage(),
+        (usage) => Object.keys(usage).length === 0,
+      );
+      expect(empty).toEqual({});
+      const [pool] = await world.agent.get("/v1/pools");
+      expect(pool.used).toBe("0");
+    }));
+
+  it("more connections than descriptors do not end the agent", () =>
+    withWorld(BLUE, async (world) => {
+      const prlimit = spawn("prlimit", [`--pid=${world.agent.pid}`, "--nofile=48:48"]);
+      await new Promise((resolve) => prlimit.once("exit", resolve));
+      const opened = await Promise.allSettled(Array.from({ length: 100 }, () => open(world)));
+      await sleep(2_500);
+      for (const each of opened) if (each.status === "fulfilled") each.value.destroy();
+      await sleep(100);
+      expect(await world.add("c1")).toHaveLength(1);
+      expect((await world.agent.get("/v1/health")).problems).toEqual([]);
+    }));
+
+  it("an idle connection and a slow request do not hold up the stop", () =>
+    withWorld(BLUE, async (world) => {
+      await open(world);
+      (await open(world)).write(addRequest(world, "c1").slice(0, -5));
+      const startMs = performance.now();
+      expect(await world.agent.stop()).toBe(0);
+      expect(performance.now() - startMs).toBeLessThan(7_000);
+    }));
+});

@@ -1,0 +1,203 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { MAX_MANIFEST_BYTES, RECHECK_MS } from "../../../host/agent/limits.ts";
+import { ManifestDirectory } from "../../../host/agent/manifest-directory.ts";
+import { recordLog, until } from "./recorded-log.ts";
+
+function poolText(...names: string[]): string {
+  const one = (name: string, index: number) =>
+    `apiVersion: ipam.vendor.io/v1\nkind: IPPool\nmetadata: {name: ${name}}\nspec: {subnet: 10.${index}.0.0/24}\n`;
+  return names.map(one).join("---\n");
+}
+
+interface World {
+  readonly path: string;
+  readonly directory: ManifestDirectory;
+  readonly lines: string[];
+  readonly changes: () => number;
+  put(name: string, text: string): void;
+  pools(): string[];
+  /** Waits until these are the pools. */
+  becomes(...names: string[]): Promise<void>;
+}
+
+async function withDirectory(files: Record<string, string>, test: (world: World) => Promise<void>): Promise<void> {
+  const place = mkdtempSync(join(tmpdir(), "berth-config-"));
+  const path = join(place, "config");
+  mkdirSync(path);
+  const put = (name: string, text: string): void => {
+    writeFileSync(join(place, "new"), text);
+    renameSync(join(place, "new"), join(path, name));
+  };
+  for (const [name, text] of Object.entries(files)) put(name, text);
+  const { log, lines } = recordLog();
+  let changes = 0;
+  const directory = new ManifestDirectory(path, log, () => changes++);
+  const pools = (): string[] => [...directory.state.snapshot.pools.keys()].sort();
+  const becomes = async (...names: string[]): Promise<void> => {
+    await until(() => pools().join() === names.join());
+    expect(pools()).toEqual(names);
+  };
+  try {
+    await test({ path, directory, lines, changes: () => changes, put, pools, becomes });
+  } finally {
+    directory.close();
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+describe("the manifest directory", () => {
+  it("reads YAML and JSON, and neither hidden files nor others", () => {
+    const json = JSON.stringify({
+      apiVersion: "ipam.vendor.io/v1",
+      kind: "IPPool",
+      metadata: { name: "j" },
+      spec: { subnet: "10.9.0.0/24" },
+    });
+    return withDirectory(
+      { "a.yaml": poolText("a"), "j.json": json, ".b.yaml": poolText("b"), "c.yaml~": poolText("c"), "d.txt": "x" },
+      async ({ pools, directory }) => {
+        expect(pools()).toEqual(["a", "j"]);
+        expect(directory.state).toMatchObject({ problems: [], complete: true });
+      },
+    );
+  });
+
+  it("follows what is written and removed", () =>
+    withDirectory({ "a.yaml": poolText("a") }, async ({ path, put, becomes }) => {
+      put("b.yaml", poolText("-", "b").split("---\n")[1] ?? "");
+      await becomes("a", "b");
+      rmSync(join(path, "a.yaml"));
+      await becomes("b");
+    }));
+
+  it("settle reads at once what is known to have changed, and nothing otherwise", () =>
+    withDirectory({ "a.yaml": poolText("a") }, async ({ directory, put, pools, changes }) => {
+      directory.settle();
+      expect(changes()).toBe(0);
+      put("a.yaml", poolText("z"));
+      await until(() => {
+        directory.settle();
+        return changes() > 0;
+      });
+      expect(pools()).toEqual(["z"]);
+    }));
+
+  it("a file that goes bad keeps what it said and is told once", () =>
+    withDirectory({ "a.yaml": poolText("a") }, async ({ directory, put, pools, lines, becomes }) => {
+      put("a.yaml", "kind: [");
+      expect(await until(() => directory.state.problems.length === 1)).toBe(true);
+      expect([pools(), directory.state.complete]).toEqual([["a"], true]);
+      put("other.yaml", "");
+      put("a.yaml", poolText("a", "b"));
+      await becomes("a", "b");
+      expect(directory.state.problems).toEqual([]);
+      expect(lines).toEqual(["warn A manifest is refused; what it said before still holds"]);
+    }));
+
+  it("a file that never was right makes it incomplete, until it is mended", () =>
+    withDirectory({ "a.yaml": poolText("a"), "b.yaml": "kind: IPPool\n" }, async ({ directory, put, becomes }) => {
+      expect(directory.state.complete).toBe(false);
+      expect(directory.state.problems.join()).toContain("b.yaml");
+      put("b.yaml", "");
+      await until(() => directory.state.complete);
+      expect(directory.state.problems).toEqual([]);
+      await becomes("a");
+    }));
+
+  const unreadable: [what: string, make: (path: string) => void, text: string][] = [
+    ["a directory", (path) => mkdirSync(path), 'File "x.yaml": it is no regular file'],
+    ["a pipe that nobody writes to", (path) => execFileSync("mkfifo", [path]), 'File "x.yaml": it is no regular file'],
+    ["a link to an endless file", (path) => symlinkSync("/dev/zero", path), 'File "x.yaml": it is no regular file'],
+    ["a link to nothing", (path) => symlinkSync("nothing", path), 'File "x.yaml": ENOENT'],
+    [
+      "a file that is too large",
+      (path) => {
+        writeFileSync(path, "");
+        truncateSync(path, MAX_MANIFEST_BYTES + 1);
+      },
+      `it has ${MAX_MANIFEST_BYTES + 1} bytes, at most ${MAX_MANIFEST_BYTES} are read`,
+    ],
+  ];
+  it.each(unreadable)("%s is a problem, and gone when an empty file takes its place", (_what, make, text) =>
+    withDirectory({ "a.yaml": poolText("a") }, async ({ path, directory, put, pools }) => {
+      make(join(path, "x.yaml"));
+      expect(await until(() => directory.state.problems.length > 0)).toBe(true);
+      expect(directory.state.problems.join()).toContain(text);
+      expect([pools(), directory.state.complete]).toEqual([["a"], false]);
+      rmSync(join(path, "x.yaml"), { recursive: true });
+      put("x.yaml", "");
+      expect(await until(() => directory.state.complete)).toBe(true);
+      expect(directory.state.problems).toEqual([]);
+    }),
+  );
+
+  it("follows a ConfigMap volume, whose files are links into a folder that is exchanged", () =>
+    withDirectory({}, async ({ path, becomes }) => {
+      const publish = (folder: string, text: string): void => {
+        mkdirSync(join(path, folder));
+        writeFileSync(join(path, folder, "pools.yaml"), text);
+        symlinkSync(folder, join(path, "..data_tmp"));
+        renameSync(join(path, "..data_tmp"), join(path, "..data"));
+      };
+      publish("..v1", poolText("one"));
+      symlinkSync("..data/pools.yaml", join(path, "pools.yaml"));
+      await becomes("one");
+      publish("..v2", poolText("two"));
+      rmSync(join(path, "..v1"), { recursive: true });
+      await becomes("two");
+      publish("..v3", poolText("two", "three"));
+      await becomes("three", "two");
+    }));
+
+  it("keeps what it knew while the directory is gone, and finds it when it is made anew", { timeout: 20_000 }, () =>
+    withDirectory({ "a.yaml": poolText("a") }, async ({ path, directory, put, pools, lines }) => {
+      rmSync(path, { recursive: true });
+      await until(() => directory.state.problems.length > 0);
+      expect(directory.state.problems.join()).toContain(`Directory ${path} cannot be read: ENOENT`);
+      expect([pools(), directory.state.complete]).toEqual([["a"], true]);
+      mkdirSync(path);
+      put("b.yaml", poolText("b"));
+      await new Promise((resolve) => setTimeout(resolve, RECHECK_MS + 200));
+      expect([pools(), directory.state.problems]).toEqual([["b"], []]);
+      put("b.yaml", poolText("b", "c"));
+      expect(await until(() => pools().length === 2)).toBe(true);
+      expect(lines).toHaveLength(1);
+    }),
+  );
+
+  it(
+    "a directory exchanged at once, under the same inode if the file system likes, is followed",
+    { timeout: 20_000 },
+    () =>
+      withDirectory({ "a.yaml": poolText("a") }, async ({ path, put, pools }) => {
+        rmSync(path, { recursive: true });
+        mkdirSync(path);
+        put("b.yaml", poolText("b"));
+        await new Promise((resolve) => setTimeout(resolve, RECHECK_MS + 200));
+        put("c.yaml", poolText("-", "c").split("---\n")[1] ?? "");
+        expect(await until(() => pools().join() === "b,c")).toBe(true);
+      }),
+  );
+
+  it("a directory that was never there is not complete", async () => {
+    const { log } = recordLog();
+    const directory = new ManifestDirectory(join(tmpdir(), "berth-config-never"), log, () => {});
+    expect(directory.state.complete).toBe(false);
+    expect(directory.state.problems.join()).toContain("cannot be read");
+    directory.close();
+  });
+
+  it("of two resources of one name the first file's counts, as a problem of the snapshot", () =>
+    withDirectory(
+      { "a.yaml": poolText("same"), "b.yaml": poolText("-", "same").split("---\n")[1] ?? "" },
+      async ({ directory }) => {
+        expect(directory.state.snapshot.problems).toEqual([
+          'IPPool "same" of b.yaml is ignored: a.yaml has one of that name too',
+        ]);
+      },
+    ));
+});
