@@ -1,17 +1,13 @@
 /**
  * The benchmark of the core alone: every operation at every size and fill, from JavaScript, inside Wasm, and by two
- * twins, in one run. `node benchmarks/core/core.ts [--quick]` writes benchmarks/core/README.md and the plots; a quick
- * run only prints.
- * Effects: builds into a temporary folder; with the command, writes beside this file.
+ * twins, in one run.
+ * Called by bench.ts.
+ * Effects: builds into a temporary folder.
  */
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { type BatchTimings, timeBatches } from "./batches.ts";
 import { CASES, type Case } from "./cases.ts";
 import { type Contestant, contest, prepare, type Timings } from "./contestants.ts";
 import { type Facts, gatherFacts } from "./facts.ts";
-import { renderPage, renderPlots } from "./page.ts";
 
 /** Everything measured over one case. */
 export interface Row {
@@ -52,15 +48,4 @@ export async function runCore({ quick = false, progress = () => {} }: RunOptions
     return { work, turns: contest(toolbox, work, count, rounds), batches: timeBatches(toolbox.core, work, rounds) };
   });
   return { facts, rows };
-}
-
-if (import.meta.main) {
-  const { values } = parseArgs({ options: { quick: { type: "boolean", default: false } } });
-  const figures = await runCore({ quick: values.quick, progress: (text) => process.stderr.write(`${text}\n`) });
-  const page = renderPage(figures);
-  console.log(page);
-  if (!values.quick) {
-    writeFileSync(join(import.meta.dirname, "README.md"), page);
-    for (const { name, svg } of renderPlots(figures)) writeFileSync(join(import.meta.dirname, name), svg);
-  }
 }

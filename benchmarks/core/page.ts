@@ -146,7 +146,7 @@ export function renderPage(figures: CoreFigures): string {
   const load = loadavg()[0] ?? Number.NaN;
   return `# The core alone
 
-Written by \`node benchmarks/core/core.ts\` from the figures of one run. Nanoseconds per call of the core, the median of the rounds, in which
+Written by \`npm run bench:core\` from the figures of one run. Nanoseconds per call of the core, the median of the rounds, in which
 the contestants take turns; the C twin runs right before, on the same fill, and all must find the same addresses. Each figure includes the
 loop with its xorshift32.
 
