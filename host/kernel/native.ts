@@ -7,6 +7,13 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { invariant } from "../lib/invariant.ts";
 
+declare const watchBrand: unique symbol;
+
+/** What watch returned. */
+export interface Watch {
+  readonly [watchBrand]: true;
+}
+
 /** Each returns a number ≥ 0, or -errno; a TypeError is thrown only for arguments of a wrong type or number. */
 export interface Native {
   socket(domain: number, type: number, protocol: number): number;
@@ -16,7 +23,20 @@ export interface Native {
   send(fd: number, bytes: Uint8Array, flags: number): number;
   /** Returns how many bytes were received. Blocks the thread unless `flags` or the socket say otherwise. */
   recv(fd: number, into: Uint8Array, flags: number): number;
-  setsockopt(fd: number, level: number, name: number, value: number): number;
+  /** To an address (struct sockaddr_*). */
+  sendto(fd: number, bytes: Uint8Array, flags: number, to: Uint8Array): number;
+  /** Like recv; writes as much of the sender's address as `from` holds. */
+  recvfrom(fd: number, into: Uint8Array, flags: number, from: Uint8Array): number;
+  setsockopt(fd: number, level: number, name: number, value: number | Uint8Array): number;
+  /** Attaches a classic BPF program: struct sock_filter, eight bytes each. */
+  attachFilter(fd: number, program: Uint8Array): number;
+  /**
+   * Calls `ready` once for every time that the event loop finds `fd` readable, with 0 or -errno; makes `fd` non-blocking and keeps the
+   * loop alive. What `ready` throws is an uncaught exception. Ends with unwatch, which must come before close.
+   */
+  watch(fd: number, ready: (result: number) => void): Watch | number;
+  /** -EINVAL for what is watched no more. */
+  unwatch(watch: Watch): number;
   close(fd: number): number;
   open(path: string, flags: number, mode: number): number;
   /** Moves the calling thread into the namespace, which must be of `kind` (CLONE_NEW*, 0 for any). */
@@ -31,7 +51,12 @@ const FUNCTIONS = [
   "connect",
   "send",
   "recv",
+  "sendto",
+  "recvfrom",
   "setsockopt",
+  "attachFilter",
+  "watch",
+  "unwatch",
   "close",
   "open",
   "setns",
