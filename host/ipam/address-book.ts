@@ -11,16 +11,17 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
-interface Place {
-  readonly space: string;
-  readonly ip: Ip;
-}
-
 interface Page {
   pool: IpPool;
   /** Of the shape that the core was given, so that an unchanged pool costs nothing. */
   fingerprint: string;
   readonly bits: Pool;
+}
+
+/** An address taken for somebody of which the registry has said nothing yet, and the pages that did not have it before. */
+interface Hope {
+  readonly ip: Ip;
+  readonly pages: Set<Page>;
 }
 
 /** All pools of one subnet in one address space: an address belongs to all of them whose ranges hold it. */
@@ -34,8 +35,7 @@ export class AddressBook {
   readonly #pages = new Map<string, Page>();
   /** By address space; the subnets of one space are disjoint, sorted by their first address, families apart. */
   #segments = new Map<string, Segment[]>();
-  /** What {@link take} marked and of which the registry has said nothing yet. */
-  readonly #hopes = new Map<string, Place>();
+  readonly #hopes = new Map<string, Hope>();
 
   constructor(core: PoolSpace) {
     this.#core = core;
@@ -72,12 +72,12 @@ export class AddressBook {
 
   /** The registry says what is used in one pool, if it is still where it was: 4 or 16 big-endian bytes each. */
   markUsed(pool: IpPool, packed: Uint8Array): void {
-    const bits = this.#bitsOf(pool);
-    if (bits === undefined) return;
-    const hopes = [...this.#hopes].filter(([, { space, ip }]) => space === pool.spec.addressSpace && bits.test(ip));
-    for (const [, { ip }] of hopes) bits.release(ip);
-    bits.claimMany(packed);
-    for (const [key, { ip }] of hopes) if (bits.claim(ip) === "taken") this.#hopes.delete(key);
+    const page = this.#pageOf(pool);
+    if (page === undefined) return;
+    const hopes = [...this.#hopes.values()].filter(({ pages }) => pages.has(page));
+    for (const { ip } of hopes) page.bits.release(ip);
+    page.bits.claimMany(packed);
+    for (const { ip, pages } of hopes) if (page.bits.claim(ip) !== "claimed") pages.delete(page);
   }
 
   /** The registry says that an address is in use: marks it in all pools that hold it. */
@@ -94,7 +94,7 @@ export class AddressBook {
 
   /** Finds a free address of the pool and marks it in hope. The search starts at `seed`, or at the lowest address. */
   take(pool: IpPool, seed: number): Ip | undefined {
-    const bits = this.#bitsOf(pool);
+    const bits = this.#pageOf(pool)?.bits;
     const ip = pool.spec.selection === "ascending" ? bits?.findFreeAscending() : bits?.findFree(seed);
     if (ip !== undefined) this.#hope(pool.spec.addressSpace, ip);
     return ip;
@@ -102,21 +102,27 @@ export class AddressBook {
 
   /** Marks just this address in hope, if the pool may hand it out and believes it free. */
   takeExactly(pool: IpPool, ip: Ip): "claimed" | "taken" | "outside" {
-    const bits = this.#bitsOf(pool);
+    const bits = this.#pageOf(pool)?.bits;
     if (bits === undefined || !bits.contains(ip)) return "outside";
     if (bits.test(ip)) return "taken";
     this.#hope(pool.spec.addressSpace, ip);
     return "claimed";
   }
 
-  /** A hope has come to nothing: unmarks the address, unless the registry has spoken about it since it was taken. */
+  /** A hope has come to nothing: what it marked is free again, unless the registry has spoken about it since. */
   giveBack(space: string, ip: Ip): void {
-    if (this.#hopes.has(hopeFor(space, ip))) this.unmark(space, ip);
+    const key = hopeFor(space, ip);
+    for (const page of this.#hopes.get(key)?.pages ?? []) {
+      if (this.#pages.get(page.pool.name) === page) page.bits.release(ip);
+    }
+    this.#hopes.delete(key);
   }
 
+  /** Pages that were edited may not have heard yet of an address that others know to be in use: theirs stays. */
   #hope(space: string, ip: Ip): void {
-    this.mark(space, ip);
-    this.#hopes.set(hopeFor(space, ip), { space, ip });
+    const key = hopeFor(space, ip);
+    const marked = this.#pagesOf(space, ip).filter(({ bits }) => bits.claim(ip) === "claimed");
+    this.#hopes.set(key, { ip, pages: new Set([...(this.#hopes.get(key)?.pages ?? []), ...marked]) });
   }
 
   /** Whether the pool may hand the address out: in its ranges, neither excluded nor reserved. */
@@ -129,9 +135,9 @@ export class AddressBook {
   }
 
   /** None when the pool of that name has moved since the caller looked. */
-  #bitsOf(pool: IpPool): Pool | undefined {
+  #pageOf(pool: IpPool): Page | undefined {
     const page = this.#pages.get(pool.name);
-    return page !== undefined && isSamePlace(pool, page.pool) ? page.bits : undefined;
+    return page !== undefined && isSamePlace(pool, page.pool) ? page : undefined;
   }
 
   #pagesOf(space: string, ip: Ip): readonly Page[] {

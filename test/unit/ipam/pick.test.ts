@@ -171,6 +171,31 @@ describe("the address book", () => {
     expect(book.counts("four")?.used).toBe(2);
   });
 
+  it("gives back nothing that another pool of the subnet knew before", () => {
+    const wide = pool("wide", "10.0.0.0/30");
+    const book = bookOf(four, wide);
+    book.mark("", ip("10.0.0.1"));
+    book.update([pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide], []);
+    book.update([four, wide], []);
+    expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
+    book.giveBack("", ip("10.0.0.1"));
+    expect([book.takeExactly(wide, ip("10.0.0.1")), book.takeExactly(four, ip("10.0.0.1"))]).toEqual([
+      "taken",
+      "claimed",
+    ]);
+  });
+
+  it("gives back what two hoped for, one after the other, wherever it was marked", () => {
+    const wide = pool("wide", "10.0.0.0/30");
+    const book = bookOf(four, wide);
+    book.take(wide, 0);
+    book.update([wide], []);
+    book.update([four, wide], []);
+    expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
+    for (let times = 0; times < 2; times++) book.giveBack("", ip("10.0.0.1"));
+    expect([book.counts("four")?.used, book.counts("wide")?.used]).toEqual([0, 0]);
+  });
+
   it("keeps a hope over what is read of other addresses", () => {
     const book = bookOf(four);
     book.take(four, 0);

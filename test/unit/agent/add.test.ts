@@ -1,0 +1,199 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { addAddresses } from "../../../host/agent/ipam/add.ts";
+import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
+import type { Addition } from "../../../host/agent/plugin.ts";
+import { decodeRequest } from "../../../host/cni/request.ts";
+import { AddressBook } from "../../../host/ipam/address-book.ts";
+import { UNATTACHED_MS } from "../../../host/ipam/limits.ts";
+import { createFaultCounter } from "../../../host/lib/fault.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import { formatPrefix } from "../../../host/net/prefix.ts";
+import type { Registry } from "../../../host/registry/registry.ts";
+import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+import { decodeManifests } from "../../../host/resources/manifest.ts";
+import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
+import { openCore } from "../ipam/subjects.ts";
+import { recordLog } from "./recorded-log.ts";
+
+interface World {
+  readonly registry: Registry;
+  readonly book: AddressBook;
+  add(ifName: string, body?: object): Promise<Addition>;
+  /** Time passes, and what then is to be freed is freed. */
+  later(milliseconds: number): Promise<void>;
+}
+
+const CONF = {
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "vendor-conf" },
+  data: { "conf.yml": "enableIPv6: false" },
+};
+
+function ipPool(name: string, subnet: string, spec: object = {}): object {
+  return { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec: { subnet, ...spec } };
+}
+
+function podOf(annotations: Record<string, unknown>): object {
+  const texts = Object.entries(annotations).map(([key, value]) => [`ipam.vendor.io/${key}`, JSON.stringify(value)]);
+  const metadata = { namespace: "shop", name: "web-0", uid: "uid-1", annotations: Object.fromEntries(texts) };
+  return { apiVersion: "v1", kind: "Pod", metadata };
+}
+
+function snapshotOf(manifests: readonly object[]): Snapshot {
+  const resources = [CONF, ...manifests].flatMap((manifest) => decodeManifests(JSON.stringify(manifest), "test"));
+  return assembleSnapshot([{ source: "test", resources }]);
+}
+
+async function withPlugin(manifests: readonly object[], test: (world: World) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "berth-add-"));
+  const snapshot = snapshotOf(manifests);
+  const book = new AddressBook(openCore());
+  let clockMs = 1_000_000;
+  const nowMs = (): number => clockMs;
+  const registry = await openSqliteRegistry({
+    ...{ directory, bootId: "b", nowMs, lockWaitMs: 0, cooldowns: cooldownsOf(snapshot) },
+    ...{ onFreed: (space, ip) => book.unmark(space, ip), onDeath: () => {}, faultCounter: createFaultCounter() },
+  });
+  const catalogue = new Catalogue(book, registry, snapshot);
+  catalogue.follow(snapshot);
+  const sleep = async (milliseconds: number): Promise<void> => {
+    clockMs += milliseconds;
+  };
+  const tools = { catalogue, registry, nowMs, sleep, node: { name: "n1", labels: {} }, log: recordLog().log };
+  const add: World["add"] = (ifName, body = {}) => {
+    const headers = {
+      ...{ "cni-command": "ADD", "cni-containerid": "c1", "cni-netns": "/run/netns/x", "cni-ifname": ifName },
+      ...{ "cni-path": "/bin", "cni-args": "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0" },
+    };
+    const conf = { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" }, ...body };
+    const request = decodeRequest("berth", headers, JSON.stringify(conf));
+    if (request.command !== "ADD") throw new Error("no ADD");
+    return addAddresses(tools, request, new AbortController().signal);
+  };
+  const later = async (milliseconds: number): Promise<void> => {
+    clockMs += milliseconds;
+    await registry.releaseUnattached(clockMs - UNATTACHED_MS);
+    await registry.expire();
+  };
+  try {
+    await test({ registry, book, add, later });
+  } finally {
+    await registry.close();
+    rmSync(directory, { recursive: true });
+  }
+}
+
+function addressesOf({ result }: Addition): string[] {
+  return result.ips.map(({ address }) => formatPrefix(address));
+}
+
+async function boundTo(registry: Registry): Promise<string[]> {
+  const all = await registry.list(undefined, 100);
+  return all.filter(({ state }) => state === "Bound").map(({ ip, ifName }) => `${ifName}=${formatIp(ip)}`);
+}
+
+const TWO_NICS = [
+  { interface: "eth0", ipv4: ["blue"] },
+  { interface: "net1", ipv4: ["green"] },
+];
+const POOLS = [ipPool("blue", "10.6.0.0/30"), ipPool("green", "10.7.0.0/30")];
+
+describe("a NIC that comes late or never", () => {
+  const routed = podOf({ ippools: TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw: "10.7.0.2" }] });
+
+  it("its route is no error for the first NIC's repeated ADD, long after its address was taken back", () =>
+    withPlugin([...POOLS, routed], async ({ add, later, registry, book }) => {
+      const first = addressesOf(await add("eth0"));
+      await later(UNATTACHED_MS + 1);
+      expect(await boundTo(registry)).toHaveLength(1);
+      expect(addressesOf(await add("eth0"))).toEqual(first);
+      expect(await boundTo(registry)).toHaveLength(2);
+      await later(UNATTACHED_MS + 1);
+      expect(book.counts("green")?.used).toBe(0);
+      const second = await add("net1");
+      expect(second.result.routes.map(({ dst }) => formatPrefix(dst))).toEqual(["172.16.0.0/12"]);
+    }));
+
+  it("all NICs or none: a full pool of the second leaves nothing of the first", () =>
+    withPlugin(
+      [
+        ...POOLS,
+        ipPool("none", "10.8.0.0/30", { ips: [] }),
+        podOf({ ippools: [TWO_NICS[0], { interface: "net1", ipv4: ["none"] }] }),
+      ],
+      async ({ add, registry, book }) => {
+        await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
+        expect([await boundTo(registry), book.counts("blue")?.used]).toEqual([[], 0]);
+      },
+    ));
+});
+
+describe("routes of the pod", () => {
+  it("one that no NIC can carry is refused with the last NIC, and its addresses go back", () =>
+    withPlugin(
+      [...POOLS, podOf({ ippools: TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw: "10.9.0.1" }] })],
+      async ({ add, registry, book }) => {
+        await expect(add("eth0")).rejects.toMatchObject({
+          code: 102,
+          message: expect.stringContaining("no NIC of the pod can carry the route to 172.16.0.0/12"),
+        });
+        expect([await boundTo(registry), book.counts("blue")?.used, book.counts("green")?.used]).toEqual([[], 0, 0]);
+      },
+    ));
+});
+
+describe("undo", () => {
+  it("takes back all NICs of a claim that nobody heard of", () =>
+    withPlugin([...POOLS, podOf({ ippools: TWO_NICS })], async ({ add, registry, book }) => {
+      const { undo } = await add("eth0");
+      await undo();
+      expect([await boundTo(registry), book.counts("blue")?.used, book.counts("green")?.used]).toEqual([[], 0, 0]);
+    }));
+
+  it("leaves the NIC that has been attached since", () =>
+    withPlugin([...POOLS, podOf({ ippools: TWO_NICS })], async ({ add, registry }) => {
+      const { undo } = await add("eth0");
+      await add("net1");
+      await undo();
+      expect((await boundTo(registry)).map((text) => text.split("=")[0])).toEqual(["net1"]);
+    }));
+});
+
+describe("one address in two spaces", () => {
+  it("what one space's pod has does not keep the other space's address away for ever", () =>
+    withPlugin(
+      [
+        ipPool("a", "10.0.0.0/30", { addressSpace: "a", ips: ["10.0.0.1"] }),
+        ipPool("b", "10.0.0.0/30", { addressSpace: "b", ips: ["10.0.0.1"] }),
+        podOf({
+          ippools: [
+            { interface: "eth0", ipv4: ["a"] },
+            { interface: "net1", ipv4: ["b"] },
+          ],
+        }),
+      ],
+      async ({ add, registry, book }) => {
+        const place = {
+          space: "a",
+          prefixLength: 30,
+          pool: "a",
+          ifName: "eth0",
+          ip: { family: 4, value: 0x0a000001n },
+        } as const;
+        const other = { owner: "x", namespace: "", pod: "x", ifName: "eth0", containerId: "x", network: "n" };
+        await expect(add("eth0")).resolves.toBeDefined();
+        await registry.release({ containerId: "c1", ifName: "eth0" });
+        const [cooling] = await registry.list(undefined, 1);
+        expect(
+          await registry.claim({ ...other, proposals: [{ ...place, replaces: cooling?.version ?? 0 }] }),
+        ).toMatchObject({ kind: "bound" });
+        book.unmark("a", place.ip);
+        await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
+        expect([book.counts("a")?.used, book.counts("b")?.used]).toEqual([1, 0]);
+      },
+    ));
+});

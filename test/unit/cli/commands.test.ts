@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { explainPod, showAllocations, showHealth, showPools } from "../../../host/cli/commands.ts";
+import { formatTable } from "../../../host/cli/table.ts";
+
+/** An agent that gives these answers by path. */
+async function withAgent(answers: Record<string, unknown>, test: (socket: string) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "berth-cli-"));
+  const socket = join(directory, "agent.sock");
+  const server = createServer((request, response) => {
+    const answer = answers[request.url ?? ""];
+    response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  try {
+    await test(socket);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    rmSync(directory, { recursive: true });
+  }
+}
+
+const QUESTION = { namespace: "default", interface: "eth0", network: "" };
+const EXPLAIN = "/v1/explain?pod=web-0&namespace=default&interface=eth0&network=";
+
+describe("berthctl", () => {
+  it("health: bad news are not all well", () => {
+    const health = { status: "ready", version: "1", problems: [], spool: { waiting: 0, rejected: 0 } };
+    return withAgent({ "/v1/health": health }, async (socket) => {
+      expect(await showHealth(socket)).toEqual({ text: "berth-agent 1: ready", ok: true });
+    }).then(() =>
+      withAgent(
+        { "/v1/health": { ...health, problems: ["x"], spool: { waiting: 2, rejected: 1 } } },
+        async (socket) => {
+          const { text, ok } = await showHealth(socket);
+          expect([text.split("\n").slice(1), ok]).toEqual([
+            ["- x", "- 2 DELs wait in the spool", "- 1 spooled requests could not be read"],
+            false,
+          ]);
+        },
+      ),
+    );
+  });
+
+  it("allocations: goes on to the last page", () => {
+    const line = {
+      address: "10.0.0.1",
+      cursor: "10.0.0.1/lab",
+      pool: "p",
+      state: "Bound",
+      namespace: "",
+      pod: "",
+      interface: "eth0",
+      containerId: "c",
+    };
+    const pages = { "/v1/allocations": [line], "/v1/allocations?after=10.0.0.1%2Flab": [] };
+    return withAgent(pages, async (socket) => {
+      expect((await showAllocations(socket)).text).toBe(
+        "ADDRESS   POOL  STATE  POD  INTERFACE  CONTAINER\n10.0.0.1  p     Bound  -    eth0       c",
+      );
+    });
+  });
+
+  it("a refusal of the agent is its words, not a crash", () => {
+    const refusal = { cniVersion: "1.1.0", code: 107, msg: "The registry did not record it" };
+    const answers = {
+      "/v1/health": refusal,
+      "/v1/pools": refusal,
+      "/v1/allocations": { error: "no" },
+      [EXPLAIN]: refusal,
+    };
+    return withAgent(answers, async (socket) => {
+      for (const show of [showHealth, showPools]) {
+        await expect(show(socket)).rejects.toThrow("refuses GET /v1/");
+        await expect(show(socket)).rejects.toThrow("The registry did not record it");
+      }
+      await expect(showAllocations(socket)).rejects.toThrow(/refuses GET \/v1\/allocations: no$/);
+      expect(await explainPod(socket, "web-0", QUESTION)).toEqual({
+        text: "The registry did not record it",
+        ok: false,
+      });
+    });
+  });
+
+  it("an answer that is none is said to be none", () =>
+    withAgent({ "/v1/pools": "<html>", "/v1/health": "null", [EXPLAIN]: "7" }, async (socket) => {
+      await expect(showPools(socket)).rejects.toThrow("answered with status 200 and no JSON");
+      await expect(showHealth(socket)).rejects.toThrow("refuses GET /v1/health: null");
+      await expect(explainPod(socket, "web-0", QUESTION)).rejects.toThrow("The agent's answer is no object");
+    }));
+
+  it("without an agent says where it looked", async () => {
+    await expect(showPools("/nowhere/agent.sock")).rejects.toThrow("No agent answers on /nowhere/agent.sock");
+  });
+
+  it("a table of very many rows is one", () => {
+    const rows = Array.from({ length: 200_000 }, (_, index) => [`a${index}`, "x"]);
+    expect(formatTable(["A", "B"], rows).split("\n")).toHaveLength(200_001);
+  });
+});
