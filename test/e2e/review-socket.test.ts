@@ -25,8 +25,8 @@ async function say(world: World, text: string): Promise<string> {
   return Buffer.concat(heard).toString("latin1");
 }
 
-function addRequest(world: World, containerId: string): string {
-  const body = JSON.stringify({ cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" } });
+function addRequest(world: World, containerId: string, ipam: object = {}): string {
+  const body = JSON.stringify({ cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth", ...ipam } });
   const head = [
     "POST /v1/cni/berth HTTP/1.1",
     "Host: berth",
@@ -48,6 +48,23 @@ describe("the socket", () => {
       await sleep(200);
       expect((await world.usage()).Bound).toHaveLength(1);
     }));
+
+  it("a second request behind one that waits is not carried out either", () =>
+    withWorld(
+      {
+        "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }),
+        "one.yaml": ipPool("one", "10.9.0.1/32", { default: true }),
+        "two.yaml": ipPool("two", "10.9.1.0/24"),
+      },
+      async (world) => {
+        await world.add("c1");
+        await world.del("c1");
+        const second = addRequest(world, "c3", { default_ipv4_ippool: ["two"] });
+        expect(await say(world, addRequest(world, "c2") + second)).toMatch(/^HTTP\/1\.1 200 /);
+        await sleep(200);
+        expect(await world.usage()).toEqual({ Bound: ["10.9.0.1"] });
+      },
+    ));
 
   const hostile: [what: string, text: string, answer: RegExp][] = [
     ["garbage", "\x00\x01\x02 garbage\r\n\r\n", /^HTTP\/1\.1 400 /],
