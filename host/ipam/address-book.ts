@@ -37,6 +37,9 @@ export class AddressBook {
   #segments = new Map<string, Segment[]>();
   readonly #hopes = new Map<string, Hope>();
 
+  /** Released addresses that some ADD of this node is about to take over, by version: another one looks elsewhere. */
+  readonly takeOvers = new Set<number>();
+
   constructor(core: PoolSpace) {
     this.#core = core;
   }

@@ -5,10 +5,9 @@
  * Effects: marks what it picks in the address book that it is given; gives it back when the pick is not whole.
  */
 import type { Family, Ip } from "../net/ip.ts";
-import { formatIp } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { AddressBook } from "./address-book.ts";
-import { type FamilyDemand, familyName, type NicDemand } from "./model.ts";
+import type { FamilyDemand, NicDemand } from "./model.ts";
 
 /** An address out of a pool for a NIC. `replaces` is the version of the Cooling record to take over; `asked`: by name. */
 export interface Picked {
@@ -83,22 +82,6 @@ function explainShortage(book: AddressBook, demand: FamilyDemand): Map<string, s
       return [name, `has no free address (${counts.total - counts.free} of ${counts.total} in use)`];
     }),
   );
-}
-
-export type AskedPool =
-  | { readonly kind: "pool"; readonly pool: IpPool }
-  | { readonly kind: "none"; readonly reason: string };
-
-/** The candidate that may hand out an address that somebody asked for by name. */
-export function findPoolOfAsked(book: AddressBook, nic: NicDemand, ip: Ip): AskedPool {
-  const demand = nic.families.find(({ family }) => family === ip.family);
-  if (demand === undefined) return { kind: "none", reason: `${nic.rule} names no ${familyName(ip.family)} pool` };
-  const pool = poolsOf(demand).find(({ name }) => book.contains(name, ip));
-  if (pool !== undefined) return { kind: "pool", pool };
-  const names = demand.candidates.map(
-    ({ name, refusal }) => `pool "${name}" ${refusal ?? `may not hand out ${formatIp(ip)}`}`,
-  );
-  return { kind: "none", reason: names.join("; ") };
 }
 
 /** FNV-1a, 32 bits: spreads names over a pool; not for security. */

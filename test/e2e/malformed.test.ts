@@ -59,10 +59,13 @@ describe("malformed calls", () => {
 function talk(world: World, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(world.agent.socket);
-    const chunks: Buffer[] = [];
-    socket.on("data", (chunk) => chunks.push(chunk));
+    let answer = "";
+    socket.setEncoding("latin1");
+    socket.on("data", (chunk) => {
+      answer += chunk;
+    });
     socket.on("error", () => {});
-    socket.on("close", () => resolve(Buffer.concat(chunks).toString("latin1")));
+    socket.on("close", () => resolve(answer));
     socket.on("connect", () => socket.end(bytes));
   });
 }

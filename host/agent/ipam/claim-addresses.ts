@@ -6,17 +6,10 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { AddressBook } from "../../ipam/address-book.ts";
+import { findPoolOfAsked, refuseAsked, settleAsked } from "../../ipam/asked.ts";
 import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, TAKE_OVER_CHOICES } from "../../ipam/limits.ts";
-import { familyName, type NicDemand } from "../../ipam/model.ts";
-import {
-  findPoolOfAsked,
-  giveBack,
-  hashText,
-  type Picked,
-  pickAddresses,
-  poolsOf,
-  type Shortage,
-} from "../../ipam/pick.ts";
+import type { NicDemand } from "../../ipam/model.ts";
+import { giveBack, hashText, type Picked, pickAddresses, poolsOf, type Shortage } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
@@ -54,7 +47,7 @@ export async function claimAddresses(tools: ClaimTools, demand: AddressDemand): 
   try {
     return await search.run();
   } finally {
-    search.forget();
+    search.end();
   }
 }
 
@@ -65,6 +58,7 @@ class AddressSearch {
   readonly #waitUntilMs: number;
   #settled: Picked[] = [];
   #marked: Picked[] = [];
+  readonly #takeOvers: number[] = [];
   #forsakeCooling = false;
 
   constructor(tools: ClaimTools, demand: AddressDemand) {
@@ -74,7 +68,7 @@ class AddressSearch {
   }
 
   async run(): Promise<Claimed> {
-    this.#settled = this.#settleAsked();
+    this.#settled = settleAsked(this.#tools.book, this.#nic, this.#demand.asked);
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
       const claimed = await this.#attempt();
       if (claimed !== undefined) return claimed;
@@ -84,6 +78,12 @@ class AddressSearch {
       ErrorCode.TryAgainLater,
       `Interface "${this.#demand.claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
     );
+  }
+
+  /** Nothing of this search stays in the book but what became an allocation. */
+  end(): void {
+    this.forget();
+    for (const version of this.#takeOvers) this.#tools.book.takeOvers.delete(version);
   }
 
   /** What was taken from the book for this ADD and did not become an allocation goes back. */
@@ -164,32 +164,6 @@ class AddressSearch {
     this.forget();
   }
 
-  /** A person or the runtime named addresses: they are honoured or refused, never replaced. */
-  #settleAsked(): Picked[] {
-    const { asked, nics, claimant } = this.#demand;
-    const nic = nics.find(({ ifName }) => ifName === claimant.ifName);
-    invariant(nic !== undefined, "Selection demands something for the NIC of the request");
-    return asked.map(({ ip, length, source }, index) => {
-      const twin = asked.findIndex((other) => other.ip.family === ip.family);
-      if (twin !== index) {
-        const both = [asked[twin]?.ip ?? ip, ip].map(formatIp).join(" and ");
-        throw refuseAsked(
-          ErrorCode.InvalidNetworkConfig,
-          source,
-          `${both}: a NIC gets one ${familyName(ip.family)} address`,
-        );
-      }
-      const found = findPoolOfAsked(this.#tools.book, nic, ip);
-      if (found.kind === "none") throw refuseAsked(ErrorCode.NoPoolMatches, source, `${formatIp(ip)}: ${found.reason}`);
-      const { subnet } = found.pool.spec;
-      if (length !== undefined && length !== subnet.length) {
-        const text = `${formatIp(ip)}/${length}: the subnet of pool "${found.pool.name}" has length ${subnet.length}`;
-        throw refuseAsked(ErrorCode.InvalidNetworkConfig, source, text);
-      }
-      return { ifName: nic.ifName, pool: found.pool, ip, asked: true };
-    });
-  }
-
   /** A repeated ADD that asks for another address than the attachment has cannot be honoured. */
   #compareAsked(held: readonly Allocation[]): void {
     const refused = this.#demand.asked.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
@@ -210,6 +184,12 @@ class AddressSearch {
       if (settled !== undefined && !isAt(settled, { space, ip })) continue;
       this.#settle([{ ...settled, ifName, pool: found.pool, ip, replaces: version }]);
     }
+  }
+
+  get #nic(): NicDemand {
+    const nic = this.#demand.nics.find(({ ifName }) => ifName === this.#demand.claimant.ifName);
+    invariant(nic !== undefined, "Selection demands something for the NIC of the request");
+    return nic;
   }
 
   #settle(picked: readonly Picked[]): void {
@@ -249,9 +229,12 @@ class AddressSearch {
       const oldest = released[0];
       if (oldest === undefined) continue;
       await this.#waitFor(oldest);
-      const ripe = released.filter((each) => this.#ageOf(each) >= MIN_COOLING_MS).slice(0, TAKE_OVER_CHOICES);
+      const isRipe = (each: Allocation): boolean => this.#ageOf(each) >= MIN_COOLING_MS && !this.#isWanted(each);
+      const ripe = released.filter(isRipe).slice(0, TAKE_OVER_CHOICES);
       const chosen = ripe[hashText(this.#demand.claimant.owner) % Math.max(1, ripe.length)];
       if (chosen === undefined) continue;
+      this.#takeOvers.push(chosen.version);
+      this.#tools.book.takeOvers.add(chosen.version);
       this.#settle([{ ifName: shortage.nic.ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
       return;
     }
@@ -261,9 +244,13 @@ class AddressSearch {
   async #findReleased(pool: IpPool): Promise<readonly Allocation[]> {
     const { addressSpace: space, family, ranges } = pool.spec;
     const spans = ranges.map(({ first, last }) => ({ space, family, first: first.value, last: last.value }));
-    const settled = new Set(this.#settled.map(({ replaces }) => replaces));
-    const cooling = await this.#tools.registry.findCooling(spans, TAKE_OVER_CHOICES * 8);
-    return cooling.filter(({ ip, version }) => this.#tools.book.contains(pool.name, ip) && !settled.has(version));
+    const { book, registry } = this.#tools;
+    const cooling = await registry.findCooling(spans, book.takeOvers.size + TAKE_OVER_CHOICES * 8);
+    return cooling.filter((each) => book.contains(pool.name, each.ip) && !this.#isWanted(each));
+  }
+
+  #isWanted({ version }: Allocation): boolean {
+    return this.#tools.book.takeOvers.has(version);
   }
 
   #ageOf({ sinceMs }: Allocation): number {
@@ -286,8 +273,4 @@ function isAt({ pool, ip }: Picked, place: Pick<Allocation, "space" | "ip">): bo
 function describeHolder({ state, namespace, pod, containerId, ifName }: Allocation): string {
   const who = pod === "" ? `container ${containerId}` : `pod ${namespace}/${pod}`;
   return `it is ${state} to ${who}, interface ${ifName}`;
-}
-
-function refuseAsked(code: ErrorCode, source: string, text: string): CniError {
-  return new CniError(code, `The address asked for by ${source} is refused: ${text}`);
 }

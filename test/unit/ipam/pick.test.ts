@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { AddressBook } from "../../../host/ipam/address-book.ts";
+import { findPoolOfAsked } from "../../../host/ipam/asked.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
-import { findPoolOfAsked, hashText, type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
+import { hashText, type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
 import { describeDemand, findUnservable, noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";

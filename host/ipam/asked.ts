@@ -1,0 +1,53 @@
+/**
+ * Addresses that a person or the runtime asked for by name: honoured or refused, never replaced.
+ * Called by the agent's claim loop.
+ * Effects: none.
+ */
+import { CniError, ErrorCode } from "../cni/error.ts";
+import type { RequestedIp } from "../cni/request.ts";
+import { formatIp, type Ip } from "../net/ip.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+import type { AddressBook } from "./address-book.ts";
+import { familyName, type NicDemand } from "./model.ts";
+import { type Picked, poolsOf } from "./pick.ts";
+
+export type AskedPool =
+  | { readonly kind: "pool"; readonly pool: IpPool }
+  | { readonly kind: "none"; readonly reason: string };
+
+/** The candidate that may hand out an address that somebody asked for by name. */
+export function findPoolOfAsked(book: AddressBook, nic: NicDemand, ip: Ip): AskedPool {
+  const demand = nic.families.find(({ family }) => family === ip.family);
+  if (demand === undefined) return { kind: "none", reason: `${nic.rule} names no ${familyName(ip.family)} pool` };
+  const pool = poolsOf(demand).find(({ name }) => book.contains(name, ip));
+  if (pool !== undefined) return { kind: "pool", pool };
+  const names = demand.candidates.map(
+    ({ name, refusal }) => `pool "${name}" ${refusal ?? `may not hand out ${formatIp(ip)}`}`,
+  );
+  return { kind: "none", reason: names.join("; ") };
+}
+
+/** The pools of all addresses asked for. Throws CniError 100 or 7 when one cannot be had, whoever holds it. */
+export function settleAsked(book: AddressBook, nic: NicDemand, asked: readonly RequestedIp[]): Picked[] {
+  return asked.map(({ ip, length, source }, index) => {
+    const twin = asked.findIndex((other) => other.ip.family === ip.family);
+    if (twin !== index) {
+      const both = [asked[twin]?.ip ?? ip, ip].map(formatIp).join(" and ");
+      const text = `${both}: a NIC gets one ${familyName(ip.family)} address`;
+      throw refuseAsked(ErrorCode.InvalidNetworkConfig, source, text);
+    }
+    const found = findPoolOfAsked(book, nic, ip);
+    if (found.kind === "none") throw refuseAsked(ErrorCode.NoPoolMatches, source, `${formatIp(ip)}: ${found.reason}`);
+    const { subnet } = found.pool.spec;
+    if (length !== undefined && length !== subnet.length) {
+      const text = `${formatIp(ip)}/${length}: the subnet of pool "${found.pool.name}" has length ${subnet.length}`;
+      throw refuseAsked(ErrorCode.InvalidNetworkConfig, source, text);
+    }
+    return { ifName: nic.ifName, pool: found.pool, ip, asked: true };
+  });
+}
+
+/** `text` says which address, and why not. */
+export function refuseAsked(code: ErrorCode, source: string, text: string): CniError {
+  return new CniError(code, `The address asked for by ${source} is refused: ${text}`);
+}
