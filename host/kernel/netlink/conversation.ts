@@ -4,6 +4,7 @@
  * Effects: those of the socket that it is given.
  */
 import { EINTR, ENOBUFS } from "../errno.ts";
+import { DUMP_ATTEMPTS } from "../limits.ts";
 import {
   NLM_F_ACK,
   NLM_F_DUMP,
@@ -16,9 +17,6 @@ import {
 import { NetlinkError } from "./error.ts";
 import { type Acknowledgement, decodeAcknowledgement, decodeMessages, encodeMessage, type Message } from "./message.ts";
 import type { Datagrams } from "./socket.ts";
-
-/** A table that changes during each of so many dumps is changing without end. */
-export const DUMP_ATTEMPTS = 16;
 
 export interface Request {
   /** For errors: `get link "eth0"`. */

@@ -5,6 +5,7 @@
  * Effects: a socket; the calling thread is in the namespace while it is opened.
  */
 import { EINTR, EMSGSIZE } from "../errno.ts";
+import { MAX_DATAGRAM_BYTES } from "../limits.ts";
 import { loadNative, type Native } from "../native.ts";
 import { withNetns } from "../netns.ts";
 import {
@@ -28,9 +29,6 @@ export interface Datagrams extends Disposable {
   /** The next datagram, in memory of its own. Never waits: rtnetlink has answered when `send` returns. */
   receive(): Uint8Array;
 }
-
-/** Dumps come in pieces of at most 32 KiB (linux/netlink.h, NLMSG_GOODSIZE and af_netlink.c). */
-const RECEIVE_BYTES = 32 * 1024;
 
 /** struct sockaddr_nl of the kernel: family, padding, port 0, no groups. */
 function kernelAddress(): Uint8Array {
@@ -84,7 +82,7 @@ function openSocket(netnsPath: string, protocol: number, native: Native): Datagr
     native.close(fd);
     throw error;
   }
-  const buffer = new Uint8Array(RECEIVE_BYTES);
+  const buffer = new Uint8Array(MAX_DATAGRAM_BYTES);
   return {
     send: (datagram) => void requireResult(native.send(fd, datagram, 0), "send to the kernel"),
     receive: () => receiveInto(native, fd, buffer),

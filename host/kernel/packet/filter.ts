@@ -1,0 +1,80 @@
+/**
+ * Classic BPF programs: which frames wake us. All else stays in the kernel, however much of it there is.
+ *
+ *      0      2    3    4       8
+ *      ├ code ┼ jt ┼ jf ┼ k     ┤      (linux/filter.h, struct sock_filter)
+ *
+ * Called by whoever opens a packet socket.
+ * Effects: none.
+ */
+import type { Ip } from "../../net/ip.ts";
+import { viewOf } from "../netlink/attribute.ts";
+import { encodeIp } from "../netlink/ip-bytes.ts";
+import { ETH_P_ARP, ETH_P_IPV6, HEADER_BYTES } from "./ethernet.ts";
+import { ND_NEIGHBOR_ADVERT, ND_NEIGHBOR_SOLICIT, TARGET_AT } from "./ndp.ts";
+
+/** BPF_LD | BPF_ABS, by width */
+const LOAD_BYTE = 0x30;
+const LOAD_HALF = 0x28;
+const LOAD_WORD = 0x20;
+/** BPF_JMP | BPF_JEQ | BPF_K; jumps count instructions to pass over. */
+const JUMP_EQUAL = 0x15;
+/** BPF_RET | BPF_K: how many bytes of the frame to keep. */
+const RETURN = 0x06;
+
+type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, k: number];
+
+const REJECT: Instruction = [RETURN, 0, 0, 0];
+const ACCEPT: Instruction = [RETURN, 0, 0, 0x4_0000];
+
+const ARP_SENDER_AT = HEADER_BYTES + 14;
+const ARP_TARGET_AT = HEADER_BYTES + 24;
+const NEXT_HEADER_AT = HEADER_BYTES + 6;
+const ICMP_TYPE_AT = HEADER_BYTES + 40;
+const NEXT_HEADER_ICMPV6 = 58;
+
+function assemble(program: readonly Instruction[]): Uint8Array {
+  const bytes = new Uint8Array(8 * program.length);
+  const view = viewOf(bytes);
+  for (const [index, [code, jumpTrue, jumpFalse, k]] of program.entries()) {
+    view.setUint16(8 * index, code, true);
+    view.setUint8(8 * index + 2, jumpTrue);
+    view.setUint8(8 * index + 3, jumpFalse);
+    view.setUint32(8 * index + 4, k, true);
+  }
+  return bytes;
+}
+
+/** Rejects unless what `load` loads is one of the values. */
+function require(load: Instruction, values: readonly number[]): Instruction[] {
+  const tests = values.map((value, index): Instruction => [JUMP_EQUAL, values.length - index, 0, value]);
+  return [load, ...tests, REJECT];
+}
+
+/** Accepts when the address at the offset is this one, else goes on. */
+function acceptAddress(offset: number, ip: Ip): Instruction[] {
+  const words = viewOf(encodeIp(ip));
+  const count = words.byteLength / 4;
+  const tests = Array.from({ length: count }, (_, index): Instruction[] => [
+    [LOAD_WORD, 0, 0, offset + 4 * index],
+    [JUMP_EQUAL, 0, 2 * (count - 1 - index) + 1, words.getUint32(4 * index)],
+  ]);
+  return [...tests.flat(), ACCEPT];
+}
+
+/** ARP whose sender or target is one of the addresses, whatever the operation. */
+export function arpFilter(addresses: readonly Ip[]): Uint8Array {
+  const tests = addresses.flatMap((ip) => [...acceptAddress(ARP_SENDER_AT, ip), ...acceptAddress(ARP_TARGET_AT, ip)]);
+  return assemble([...require([LOAD_HALF, 0, 0, 12], [ETH_P_ARP]), ...tests, REJECT]);
+}
+
+/** Neighbour solicitations and advertisements whose target is one of the addresses. */
+export function ndpFilter(addresses: readonly Ip[]): Uint8Array {
+  return assemble([
+    ...require([LOAD_HALF, 0, 0, 12], [ETH_P_IPV6]),
+    ...require([LOAD_BYTE, 0, 0, NEXT_HEADER_AT], [NEXT_HEADER_ICMPV6]),
+    ...require([LOAD_BYTE, 0, 0, ICMP_TYPE_AT], [ND_NEIGHBOR_SOLICIT, ND_NEIGHBOR_ADVERT]),
+    ...addresses.flatMap((ip) => acceptAddress(TARGET_AT, ip)),
+    REJECT,
+  ]);
+}

@@ -1,0 +1,145 @@
+/**
+ * Packet sockets: frames of one type in and out of one link of a namespace. Opened inside, used from outside.
+ * Called by detection. It opens one before it sends anything: a listener that comes later misses the fast answer.
+ * Effects: a socket; the calling thread is in the namespace while it is opened; a watch on the event loop while it listens.
+ */
+import type { Mac } from "../../net/mac.ts";
+import { EAGAIN, EINTR } from "../errno.ts";
+import { MAX_FRAMES_PER_TURN } from "../limits.ts";
+import { encodeMac } from "../mac-bytes.ts";
+import { loadNative, type Native, type Watch } from "../native.ts";
+import { viewOf } from "../netlink/attribute.ts";
+import { MSG_DONTWAIT, SOCK_CLOEXEC, SOCK_RAW } from "../netlink/constants.ts";
+import { withNetns } from "../netns.ts";
+import { PacketError } from "./error.ts";
+
+const AF_PACKET = 17;
+const SOL_PACKET = 263;
+const PACKET_ADD_MEMBERSHIP = 1;
+const PACKET_IGNORE_OUTGOING = 23;
+const PACKET_MR_MULTICAST = 0;
+/** ARP, solicitations and advertisements are far shorter; what is longer is cut and then no valid one. */
+const RECEIVE_BYTES = 2_048;
+
+export interface PacketOptions {
+  readonly netnsPath: string;
+  /** Index of the link in that namespace. */
+  readonly link: number;
+  /** ETH_P_* */
+  readonly etherType: number;
+  /** A classic BPF program; filter.ts has them. */
+  readonly filter: Uint8Array;
+  /** Groups whose frames the link must let through: those of solicited nodes. */
+  readonly groups?: readonly Mac[] | undefined;
+}
+
+export interface FrameListener {
+  /** The frame is in memory of its own. */
+  frame(frame: Uint8Array): void;
+  /** The link went down (ENETDOWN) or away. Listening goes on. */
+  failure(error: PacketError): void;
+}
+
+/** The namespace lives as long as the socket. */
+export interface PacketSocket extends Disposable {
+  /** A whole frame, with its header. Throws {@link PacketError}. */
+  send(frame: Uint8Array): void;
+  /** The next frame that came from outside; undefined when there is none. Throws {@link PacketError}. */
+  receive(): Uint8Array | undefined;
+  /** Gives every frame to the listener, from the event loop, until the socket is disposed of. Once per socket. */
+  listen(listener: FrameListener): void;
+}
+
+/** struct sockaddr_ll: family, ether type in network byte order, link index (linux/if_packet.h). */
+function linkAddress(link: number, etherType: number): Uint8Array {
+  const address = new Uint8Array(20);
+  const view = viewOf(address);
+  view.setUint16(0, AF_PACKET, true);
+  view.setUint16(2, etherType);
+  view.setInt32(4, link, true);
+  return address;
+}
+
+/** struct packet_mreq: link index, type, address length, address. */
+function membership(link: number, group: Mac): Uint8Array {
+  const request = new Uint8Array(16);
+  const view = viewOf(request);
+  view.setInt32(0, link, true);
+  view.setUint16(4, PACKET_MR_MULTICAST, true);
+  view.setUint16(6, 6, true);
+  request.set(encodeMac(group), 8);
+  return request;
+}
+
+/** The socket has no ether type until the filter is on it, so that nothing unfiltered waits in it. */
+function configure(native: Native, fd: number, { link, etherType, filter, groups = [] }: PacketOptions): void {
+  const require = (result: number, operation: string) => {
+    if (result < 0) throw new PacketError(operation, link, -result);
+  };
+  require(native.attachFilter(fd, filter), "filter a packet socket");
+  require(native.setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1), "configure a packet socket");
+  for (const group of groups) {
+    const request = membership(link, group);
+    require(native.setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, request), `join ${group}`);
+  }
+  require(native.bind(fd, linkAddress(link, etherType)), "bind a packet socket");
+}
+
+/** Opens the socket in the namespace. Throws {@link PacketError}, or NetnsError. */
+export function openPacketSocket(options: PacketOptions, native: Native = loadNative()): PacketSocket {
+  const { netnsPath, link } = options;
+  const fd = withNetns(netnsPath, () => native.socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), native);
+  if (fd < 0) throw new PacketError("open a packet socket", link, -fd);
+  try {
+    configure(native, fd, options);
+  } catch (error) {
+    native.close(fd);
+    throw error;
+  }
+  return packetSocketOn(native, fd, link);
+}
+
+function packetSocketOn(native: Native, fd: number, link: number): PacketSocket {
+  const buffer = new Uint8Array(RECEIVE_BYTES);
+  let watch: Watch | undefined;
+  const receive = (): Uint8Array | undefined => {
+    let length: number;
+    do length = native.recv(fd, buffer, MSG_DONTWAIT);
+    while (length === -EINTR);
+    if (length === -EAGAIN) return undefined;
+    if (length < 0) throw new PacketError("receive", link, -length);
+    return buffer.slice(0, length);
+  };
+  const drain = (listener: FrameListener): void => {
+    // `watch` goes when the listener disposes of the socket: the descriptor may be another's by then
+    for (let count = 0; count < MAX_FRAMES_PER_TURN && watch !== undefined; count++) {
+      let frame: Uint8Array | undefined;
+      try {
+        frame = receive();
+      } catch (error) {
+        if (!(error instanceof PacketError)) throw error;
+        listener.failure(error);
+        return;
+      }
+      if (frame === undefined) return;
+      listener.frame(frame);
+    }
+  };
+  return {
+    receive,
+    send(frame) {
+      const sent = native.send(fd, frame, 0);
+      if (sent < 0) throw new PacketError("send", link, -sent);
+    },
+    listen(listener) {
+      const started = native.watch(fd, () => drain(listener));
+      if (typeof started === "number") throw new PacketError("listen", link, -started);
+      watch = started;
+    },
+    [Symbol.dispose]() {
+      if (watch !== undefined) native.unwatch(watch);
+      watch = undefined;
+      native.close(fd);
+    },
+  };
+}

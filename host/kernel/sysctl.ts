@@ -1,0 +1,80 @@
+/**
+ * Settings of the kernel's network stack (net.*) in a namespace: read and written from inside, synchronously.
+ * Called by whoever observes or changes a pod. All else of /proc/sys is out of reach.
+ * Effects: files below /proc/sys/net; the calling thread is in the namespace meanwhile.
+ */
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+import { formatErrno } from "./errno.ts";
+import { loadNative, type Native } from "./native.ts";
+import { withNetns } from "./netns.ts";
+
+/** Below `net`, parts parted by slashes since names of links may have dots: `ipv4/conf/eth0.100/rp_filter`. */
+export type SysctlKey = string;
+
+/** `errno` is the kernel's: ENOENT when the link or the setting is absent. */
+export class SysctlError extends Error {
+  override readonly name = "SysctlError";
+  readonly operation: "read" | "write";
+  readonly key: SysctlKey;
+  readonly errno: number;
+
+  constructor(operation: "read" | "write", key: SysctlKey, errno: number, value?: string) {
+    const wish = value === undefined ? "" : ` to "${value}"`;
+    const verb = operation === "read" ? "read" : "set";
+    super(`Cannot ${verb} sysctl "net/${key}"${wish}: ${formatErrno(errno)}`);
+    this.operation = operation;
+    this.key = key;
+    this.errno = errno;
+  }
+}
+
+const EINVAL = 22;
+
+/** The key is a path: one with `..` would lead elsewhere, and out of the namespace's settings. */
+function pathOf(key: SysctlKey): string | undefined {
+  const parts = key.split("/");
+  const valid = parts.length > 1 && parts.every((part) => part !== "" && part !== "." && part !== "..");
+  return valid && !key.includes("\0") ? `/proc/sys/net/${key}` : undefined;
+}
+
+/** Throws {@link SysctlError} for what a file system call says. */
+function access<T>(
+  operation: "read" | "write",
+  key: SysctlKey,
+  value: string | undefined,
+  work: (path: string) => T,
+): T {
+  const path = pathOf(key);
+  if (path === undefined) throw new SysctlError(operation, key, EINVAL, value);
+  try {
+    return work(path);
+  } catch (error) {
+    const errno = error instanceof Error ? Reflect.get(error, "errno") : undefined;
+    if (typeof errno !== "number") throw error;
+    throw new SysctlError(operation, key, -errno, value);
+  }
+}
+
+/** The value without its final newline. Throws {@link SysctlError}, or NetnsError. */
+export function readSysctl(netnsPath: string, key: SysctlKey, native: Native = loadNative()): string {
+  return withNetns(
+    netnsPath,
+    () => access("read", key, undefined, (path) => readFileSync(path, "utf8").trimEnd()),
+    native,
+  );
+}
+
+/** Never creates a file, and one write is one setting. */
+function writeFile(path: string, value: string): void {
+  const fd = openSync(path, "r+");
+  try {
+    writeSync(fd, value);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Throws {@link SysctlError}, or NetnsError. */
+export function writeSysctl(netnsPath: string, key: SysctlKey, value: string, native: Native = loadNative()): void {
+  withNetns(netnsPath, () => access("write", key, value, (path) => writeFile(path, value)), native);
+}

@@ -1,0 +1,44 @@
+/**
+ * Recorded frames (record/frames.ts), each with what `tcpdump` reads in it, and an interpreter of filters.
+ * Called by the tests beside this file.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface RecordedFrame {
+  readonly command: string;
+  /** tcpdump's line. */
+  readonly reading: string;
+  readonly frame: Uint8Array;
+}
+
+interface Row {
+  readonly command: string;
+  readonly frames: readonly { readonly reading: string; readonly hex: string }[];
+}
+
+export function readFrames(): RecordedFrame[] {
+  const text = readFileSync(join(import.meta.dirname, "../recorded/frames.json"), "utf8");
+  return JSON.parse(text).flatMap(({ command, frames }: Row) =>
+    frames.map(({ reading, hex }) => ({ command, reading: reading.trim(), frame: Uint8Array.fromHex(hex) })),
+  );
+}
+
+/** What a classic BPF program of loads, equal-jumps and returns makes of a frame: bytes kept. A load beyond the end keeps none. */
+export function runFilter(program: Uint8Array, frame: Uint8Array): number {
+  const code = new DataView(program.buffer, program.byteOffset, program.byteLength);
+  const bytes = new DataView(frame.buffer, frame.byteOffset, frame.byteLength);
+  const widths: Record<number, number> = { 32: 4, 40: 2, 48: 1 };
+  let accumulator = 0;
+  for (let at = 0; ; at += 8) {
+    const operation = code.getUint16(at, true);
+    const k = code.getUint32(at + 4, true);
+    const width = widths[operation];
+    if (operation === 0x06) return k;
+    if (operation === 0x15) at += 8 * code.getUint8(accumulator === k ? at + 2 : at + 3);
+    else if (width === undefined) throw new Error(`instruction 0x${operation.toString(16)}`);
+    else if (k + width > frame.length) return 0;
+    else if (width === 4) accumulator = bytes.getUint32(k);
+    else accumulator = width === 2 ? bytes.getUint16(k) : bytes.getUint8(k);
+  }
+}
