@@ -226,17 +226,19 @@ class AddressSearch {
     if (unservable !== undefined) throw noPoolMatches(this.#demand.nics, unservable.nic, unservable.demand);
     for (const pool of poolsOf(shortage.demand)) {
       const released = await this.#findReleased(pool);
-      const oldest = released[0];
-      if (oldest === undefined) continue;
-      await this.#waitFor(oldest);
-      const isRipe = (each: Allocation): boolean => this.#ageOf(each) >= MIN_COOLING_MS && !this.#isWanted(each);
-      const ripe = released.filter(isRipe).slice(0, TAKE_OVER_CHOICES);
+      const ripe = released.filter((each) => this.#ageOf(each) >= MIN_COOLING_MS).slice(0, TAKE_OVER_CHOICES);
       const chosen = ripe[hashText(this.#demand.claimant.owner) % Math.max(1, ripe.length)];
-      if (chosen === undefined) continue;
-      this.#takeOvers.push(chosen.version);
-      this.#tools.book.takeOvers.add(chosen.version);
-      this.#settle([{ ifName: shortage.nic.ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
-      return;
+      if (chosen !== undefined) {
+        this.#takeOvers.push(chosen.version);
+        this.#tools.book.takeOvers.add(chosen.version);
+        this.#settle([{ ifName: shortage.nic.ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
+        return;
+      }
+      const [oldest] = released;
+      if (oldest !== undefined && this.#tools.nowMs() < this.#waitUntilMs) {
+        await this.#waitFor(oldest);
+        return; // Others wait too: look again who is left.
+      }
     }
     throw poolsExhausted(this.#demand.nics, shortage.nic, shortage.demand, shortage.reasons);
   }
@@ -246,13 +248,12 @@ class AddressSearch {
     const spans = ranges.map(({ first, last }) => ({ space, family, first: first.value, last: last.value }));
     const { book, registry } = this.#tools;
     const cooling = await registry.findCooling(spans, book.takeOvers.size + TAKE_OVER_CHOICES * 8);
-    return cooling.filter((each) => book.contains(pool.name, each.ip) && !this.#isWanted(each));
+    const isSpoken = ({ version }: Allocation): boolean =>
+      book.takeOvers.has(version) || this.#settled.some(({ replaces }) => replaces === version);
+    return cooling.filter((each) => book.contains(pool.name, each.ip) && !isSpoken(each));
   }
 
-  #isWanted({ version }: Allocation): boolean {
-    return this.#tools.book.takeOvers.has(version);
-  }
-
+  /** By another ADD of this node, or by this one for another NIC. */
   #ageOf({ sinceMs }: Allocation): number {
     return this.#tools.nowMs() - sinceMs;
   }
