@@ -31,8 +31,8 @@ export interface Native {
   /** Attaches a classic BPF program: struct sock_filter, eight bytes each. */
   attachFilter(fd: number, program: Uint8Array): number;
   /**
-   * Calls `ready` once for every time that the event loop finds `fd` readable, with 0 or -errno; makes `fd` non-blocking and keeps the
-   * loop alive. What `ready` throws is an uncaught exception. Ends with unwatch, which must come before close.
+   * Calls `ready` once for every time that the event loop finds `fd` readable, with 0; or with -errno when an error waits on it, which
+   * must be read then or `ready` is called again at once. Makes `fd` non-blocking and keeps the loop alive. What `ready` throws is an uncaught exception. Ends with unwatch, which must come before close.
    */
   watch(fd: number, ready: (result: number) => void): Watch | number;
   /** -EINVAL for what is watched no more. */

@@ -1,0 +1,67 @@
+/** Settings of a namespace on the real kernel: there, and only there. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { readSysctl, writeSysctl } from "../../host/kernel/sysctl.ts";
+
+const name = `bks${process.pid}`;
+const path = `/run/netns/${name}`;
+const key = "ipv4/conf/default/rp_filter";
+const ownValue = () => readFileSync(`/proc/sys/net/${key}`, "utf8").trim();
+
+beforeAll(() => {
+  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
+  execFileSync("ip", ["netns", "add", name]);
+  execFileSync("ip", ["-n", name, "link", "add", "e.1", "type", "veth", "peer", "name", "p0"]);
+});
+
+afterAll(() => {
+  execFileSync("ip", ["netns", "del", name]);
+});
+
+it("is written and read inside, and stays as it was outside", () => {
+  const outside = ownValue();
+  for (const value of ["0", "1", "2"]) {
+    writeSysctl(path, key, value);
+    expect(readSysctl(path, key)).toBe(value);
+    expect(execFileSync("ip", ["netns", "exec", name, "cat", `/proc/sys/net/${key}`]).toString()).toBe(`${value}\n`);
+    expect(ownValue()).toBe(outside);
+  }
+});
+
+it("of a link whose name has a dot, and of several numbers", () => {
+  writeSysctl(path, "ipv6/conf/e.1/accept_dad", "0");
+  expect(readSysctl(path, "ipv6/conf/e.1/accept_dad")).toBe("0");
+  writeSysctl(path, "ipv4/ping_group_range", "1\t0");
+  expect(readSysctl(path, "ipv4/ping_group_range")).toBe("1\t0");
+});
+
+const refused: [string, () => unknown, RegExp][] = [
+  [
+    "a link that is absent",
+    () => readSysctl(path, "ipv4/conf/absent/rp_filter"),
+    /^Cannot read sysctl "net\/ipv4\/conf\/absent\/rp_filter": .*ENOENT/,
+  ],
+  [
+    "a value that the kernel refuses",
+    () => writeSysctl(path, key, "many"),
+    /^Cannot set sysctl "net\/.*" to "many": .*EINVAL/,
+  ],
+  ["a setting that is absent", () => writeSysctl(path, "ipv4/conf/e.1/absent", "1"), /to "1": .*ENOENT/],
+  ["a setting that is only read", () => writeSysctl(path, "ipv4/conf/e.1/mc_forwarding", "1"), /EACCES/],
+  ["a folder", () => readSysctl(path, "ipv4/conf"), /EISDIR/],
+  ["a way out", () => readSysctl(path, "ipv4/../../kernel/hostname"), /EINVAL/],
+  ["a way out by a dot", () => writeSysctl(path, "./ipv4/ip_forward", "1"), /EINVAL/],
+  ["an empty part", () => readSysctl(path, "ipv4//ip_forward"), /EINVAL/],
+  ["a NUL", () => readSysctl(path, "ipv4/ip_forward\0"), /EINVAL/],
+  ["a key of one part", () => readSysctl(path, "ipv4"), /EINVAL/],
+];
+it.each(refused)("refuses %s", (_, call, message) => {
+  expect(call).toThrow(expect.objectContaining({ name: "SysctlError" }));
+  expect(call).toThrow(message);
+});
+
+it("of a namespace that is absent is an error that names it", () => {
+  expect(() => readSysctl("/run/netns/absent", key)).toThrow(expect.objectContaining({ name: "NetnsError" }));
+});
