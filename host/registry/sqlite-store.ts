@@ -5,6 +5,7 @@
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { Faults } from "../lib/fault.ts";
+import { invariant } from "../lib/invariant.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import { MAX_AT_ONCE } from "./limits.ts";
 import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal } from "./registry.ts";
@@ -21,7 +22,7 @@ const INSERT = `INSERT INTO allocation
   VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
 /** Leaves free_at as it was: when the address would have been free, for undo. */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
-  network = ?, namespace = ?, pod = ?, boot = ?, since = ?, version = ? WHERE ${KEY}`;
+  network = ?, namespace = ?, pod = ?, boot = ?, since = ?, version = ? WHERE ${KEY} AND version = ?`;
 
 /** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
 export class SqliteStore extends SqliteReader {
@@ -140,7 +141,10 @@ export class SqliteStore extends SqliteReader {
     const network = attached ? claim.network : "";
     const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, this.#bootId, nowMs, version]; // biome-ignore format: in the order of the table
     if (cooling === undefined) this.#write(INSERT, ...keyOf(space, ip), ...values);
-    else this.#write(TAKE_OVER, ...values, ...keyOf(space, ip));
+    else {
+      const changes = this.#write(TAKE_OVER, ...values, ...keyOf(space, ip), cooling.version);
+      invariant(changes === 1, "No claim proposes an address twice");
+    }
     return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
   }
 

@@ -253,7 +253,6 @@ class AddressSearch {
     return cooling.filter((each) => book.contains(pool.name, each.ip) && !isSpoken(each));
   }
 
-  /** By another ADD of this node, or by this one for another NIC. */
   #ageOf({ sinceMs }: Allocation): number {
     return this.#tools.nowMs() - sinceMs;
   }

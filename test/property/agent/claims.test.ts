@@ -65,6 +65,10 @@ const NICS: readonly AddOptions["nics"][] = [
     { ifName: "eth0", pools: [["m"]] },
     { ifName: "net1", pools: [["a", "b"]] },
   ],
+  [
+    { ifName: "eth0", pools: [["b"], ["six"]] },
+    { ifName: "net1", pools: [["b"], ["six"]] },
+  ],
 ];
 
 const owner = fc.nat({ max: 5 });

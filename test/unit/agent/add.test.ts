@@ -15,7 +15,7 @@ import type { Registry } from "../../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
 import { decodeManifests } from "../../../host/resources/manifest.ts";
 import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
-import { openCore } from "../ipam/subjects.ts";
+import { ip, openCore } from "../ipam/subjects.ts";
 import { recordLog } from "./recorded-log.ts";
 
 interface World {
@@ -56,7 +56,7 @@ async function withPlugin(manifests: readonly object[], test: (world: World) => 
   const nowMs = (): number => clockMs;
   const registry = await openSqliteRegistry({
     ...{ directory, bootId: "b", nowMs, lockWaitMs: 0, cooldowns: cooldownsOf(snapshot) },
-    ...{ onFreed: (space, ip) => book.unmark(space, ip), onDeath: () => {}, faultCounter: createFaultCounter() },
+    ...{ onFreed: (space, freed) => book.unmark(space, freed), onDeath: () => {}, faultCounter: createFaultCounter() },
   });
   const catalogue = new Catalogue(book, registry, snapshot);
   catalogue.follow(snapshot);
@@ -93,7 +93,7 @@ function addressesOf({ result }: Addition): string[] {
 
 async function boundTo(registry: Registry): Promise<string[]> {
   const all = await registry.list(undefined, 100);
-  return all.filter(({ state }) => state === "Bound").map(({ ip, ifName }) => `${ifName}=${formatIp(ip)}`);
+  return all.filter(({ state }) => state === "Bound").map((each) => `${each.ifName}=${formatIp(each.ip)}`);
 }
 
 const TWO_NICS = [
@@ -128,6 +128,27 @@ describe("a NIC that comes late or never", () => {
       async ({ add, registry, book }) => {
         await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
         expect([await boundTo(registry), book.counts("blue")?.used]).toEqual([[], 0]);
+      },
+    ));
+});
+
+describe("two NICs of one full pool", () => {
+  it("the pod's own cooling address is not taken over for its other NIC", () =>
+    withPlugin(
+      [ipPool("blue", "10.6.0.0/30"), podOf({ ippools: TWO_NICS.map((nic) => ({ ...nic, ipv4: ["blue"] })) })],
+      async ({ add, registry }) => {
+        await add("eth0");
+        await registry.release({ containerId: "c1", ifName: "eth0" });
+        const free = ["10.6.0.1", "10.6.0.2"].map(ip);
+        const [cooling] = await registry.list(undefined, 1);
+        const other = free.find((each) => each.value !== cooling?.ip.value) ?? ip("::");
+        const claimant = { owner: "x", namespace: "", pod: "x", ifName: "eth0", containerId: "x", network: "n" };
+        await registry.claim({
+          ...claimant,
+          proposals: [{ space: "", ip: other, prefixLength: 30, pool: "blue", ifName: "eth0" }],
+        });
+        await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
+        expect(await boundTo(registry)).toHaveLength(1);
       },
     ));
 });

@@ -73,6 +73,15 @@ export function describeTakingBack(
       expect(freed).toEqual(["10.0.1.1"]);
     });
 
+    check("a cooling address goes to one NIC only, whatever is proposed", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      const [cooling] = await registry.findCooling([spanOfTen()], 1);
+      const again = proposal("10.0.0.1", { replaces: cooling?.version ?? 0 });
+      await expect(registry.claim(claim("b", [again, { ...again, ifName: "net1" }]))).rejects.toThrow("twice");
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling", owner: "a" });
+    });
+
     check("an attached address gives way to nothing", async ({ registry, freed }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
       const outcome = await registry.claim(claim("a", [proposal("10.0.0.2", { asked: true })]));
