@@ -1,0 +1,48 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { startJanitor } from "../../../host/agent/janitor.ts";
+import { EXPIRE_INTERVAL_MS, RECHECK_MS } from "../../../host/agent/limits.ts";
+import type { Spool } from "../../../host/agent/spool.ts";
+import { UNATTACHED_MS } from "../../../host/ipam/limits.ts";
+import type { Registry } from "../../../host/registry/registry.ts";
+import { recordLog } from "./recorded-log.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Starts a janitor whose work fails with these errors, one after the other; "" is success. */
+function start(failures: string[] = []) {
+  const calls: string[] = [];
+  const work = async (what: string): Promise<never> => {
+    calls.push(what);
+    const failure = what === "expire" ? failures.shift() : undefined;
+    if (failure) throw new Error(failure);
+    return undefined as never;
+  };
+  const registry: Pick<Registry, "expire" | "releaseUnattached"> = {
+    expire: () => work("expire"),
+    releaseUnattached: (beforeMs) => work(`unattached before ${beforeMs}`),
+  };
+  const spool: Pick<Spool, "drain"> = { drain: () => work("drain") };
+  const { log, lines } = recordLog();
+  const janitor = startJanitor(registry as Registry, spool as Spool, () => UNATTACHED_MS + 7, log);
+  return { janitor, calls, lines };
+}
+
+describe("the janitor", () => {
+  it("frees, takes back and drains, until it is closed", async () => {
+    const { janitor, calls } = start();
+    await vi.advanceTimersByTimeAsync(RECHECK_MS);
+    const second = ["expire", "unattached before 7"];
+    expect(calls.toSorted()).toEqual([...second, ...second, "drain"].toSorted());
+    janitor.close();
+    await vi.advanceTimersByTimeAsync(10 * RECHECK_MS);
+    expect(calls).toHaveLength(5);
+  });
+
+  it("tells a failure that lasts once, another one, and the same one after a success", async () => {
+    const { janitor, lines } = start(["full", "full", "full", "broken", "", "broken"]);
+    await vi.advanceTimersByTimeAsync(7 * EXPIRE_INTERVAL_MS);
+    expect(lines).toEqual(Array.from({ length: 3 }, () => "warn Freeing what has cooled failed; it is tried again"));
+    janitor.close();
+  });
+});
