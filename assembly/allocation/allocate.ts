@@ -7,9 +7,10 @@ import { NONE, OK, WIDE_HI, WIDE_LO } from "../abi";
 import { ALL, claimOrdinal, setBits, USED, windowOf } from "../bitmap/bitmap";
 import { findFree, freeWord } from "../bitmap/bitmap-search";
 import { exchangeAt, reserveExchange } from "../memory/exchange";
-import { addHi, widthOf, writeAddress } from "../numbers/u128";
+import { widthOf, writeAddress } from "../numbers/u128";
 import { takeFreed } from "../pools/freed";
-import { addressOf, bitmapOf, cursorOf, endOfRange, freedOf, poolFamily, setCursor } from "../pools/pool";
+import { addressOf, bitmapOf, cursorOf, freedOf, poolFamily, setCursor } from "../pools/pool";
+import { lastHiOf, lastLoOf } from "../sets/range-set";
 
 /** The lowest free ordinal. */
 const ASCENDING: i32 = 0;
@@ -67,25 +68,32 @@ function lowest(bits: u64, count: u32): u64 {
 
 /** Writes the addresses of a word's bits as items `index` and on; `base` is the word's first ordinal. */
 function writeBits(pool: usize, base: u32, bits: u64, index: u32): void {
-  const family = poolFamily(pool);
-  const width = widthOf(family);
+  const width = widthOf(poolFamily(pool));
   let at = exchangeAt() + index * width;
-  let origin = base;
-  let end = base;
-  let hi: u64 = 0;
-  let lo: u64 = 0;
-  for (let rest = bits; rest != 0; rest &= rest - 1) {
-    const ordinal = base + <u32>ctz<u64>(rest);
-    if (rest == bits || ordinal > end) {
-      addressOf(pool, 0, ordinal);
-      hi = load<u64>(WIDE_HI);
-      lo = load<u64>(WIDE_LO);
-      origin = ordinal;
-      end = (rest & (rest - 1)) == 0 ? ordinal : endOfRange(pool, ordinal, base | 63);
+  let rest = bits;
+  while (rest != 0) {
+    // The bits up to where the range or the high half of the addresses ends: only the low half changes.
+    const first = ctz<u64>(rest);
+    const entry = addressOf(pool, 0, base + first);
+    const hi = load<u64>(WIDE_HI);
+    const lo = load<u64>(WIDE_LO);
+    const room = (hi == lastHiOf(entry) ? lastLoOf(entry) : ALL) - lo;
+    let part = rest & (ALL >> (63 - first - min<u64>(63 - first, room)));
+    rest ^= part;
+    const origin = lo - first;
+    const high = bswap<u64>(hi);
+    if (width == 4) {
+      for (; part != 0; part &= part - 1) {
+        store<u32>(at, bswap<u32>(<u32>origin + <u32>ctz<u64>(part)));
+        at += 4;
+      }
+    } else {
+      for (; part != 0; part &= part - 1) {
+        store<u64>(at, high);
+        store<u64>(at, bswap<u64>(origin + ctz<u64>(part)), 8);
+        at += 16;
+      }
     }
-    const offset = <u64>(ordinal - origin);
-    writeAddress(family, at, addHi(hi, lo, 0, offset), lo + offset);
-    at += width;
   }
 }
 

@@ -93,29 +93,32 @@ export function pool_release_at_many(pool: i32, count: i32): i32 {
 }
 
 export function pool_claim_run(pool: i32, first: i32, count: i32): i32 {
-  if (poolOf(pool) == 0) return BAD_HANDLE;
-  return count < 1 ? BAD_ARGUMENT : claimRun(poolOf(pool), <u32>first, <u32>count);
+  const at = poolOf(pool);
+  if (at == 0) return BAD_HANDLE;
+  return count < 1 ? BAD_ARGUMENT : claimRun(at, <u32>first, <u32>count);
 }
 
 export function pool_release_run(pool: i32, first: i32, count: i32): i32 {
-  if (poolOf(pool) == 0) return BAD_HANDLE;
-  return count < 1 ? BAD_ARGUMENT : releaseRun(poolOf(pool), <u32>first, <u32>count);
+  const at = poolOf(pool);
+  if (at == 0) return BAD_HANDLE;
+  return count < 1 ? BAD_ARGUMENT : releaseRun(at, <u32>first, <u32>count);
 }
 
 export function pool_address(pool: i32, ordinal: i32): i32 {
-  if (poolOf(pool) == 0) return BAD_HANDLE;
+  const at = poolOf(pool);
+  if (at == 0) return BAD_HANDLE;
   if (!isOpen()) return SHORT_EXCHANGE;
-  if (<u32>ordinal >= windowOf(bitmapOf(poolOf(pool)))) return OUTSIDE;
-  const family = poolFamily(poolOf(pool));
-  addressOf(poolOf(pool), 0, <u32>ordinal);
-  giveAddress(family);
+  if (<u32>ordinal >= windowOf(bitmapOf(at))) return OUTSIDE;
+  addressOf(at, 0, <u32>ordinal);
+  giveAddress(poolFamily(at));
   return OK;
 }
 
 export function pool_ordinal(pool: i32): i32 {
-  if (poolOf(pool) == 0) return BAD_HANDLE;
+  const at = poolOf(pool);
+  if (at == 0) return BAD_HANDLE;
   if (!isOpen()) return SHORT_EXCHANGE;
-  const family = poolFamily(poolOf(pool));
-  const ordinal = locate(poolOf(pool), givenHi(family, 0), givenLo(family, 0));
+  const family = poolFamily(at);
+  const ordinal = locate(at, givenHi(family, 0), givenLo(family, 0));
   return ordinal < 0 ? OUTSIDE : ordinal;
 }

@@ -153,9 +153,9 @@ export function locate(pool: usize, hi: u64, lo: u64): i32 {
   return BEYOND;
 }
 
-/** Puts the address of an ordinal, which is below the size of the ranges, into the WIDE registers. */
-export function addressOf(pool: usize, ordinalHi: u64, ordinalLo: u64): void {
-  addressAt(rangesOf(pool), ordinalHi, ordinalLo);
+/** Puts the address of an ordinal, which is below the size of the ranges, into WIDE: the entry that holds it. */
+export function addressOf(pool: usize, ordinalHi: u64, ordinalLo: u64): usize {
+  return addressAt(rangesOf(pool), ordinalHi, ordinalLo);
 }
 
 /** The last ordinal of the range that holds `first`, which is below the window, but at most `last`. */

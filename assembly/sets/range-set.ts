@@ -237,14 +237,12 @@ export function indexOf(set: usize, hi: u64, lo: u64): bool {
   return true;
 }
 
-/** Puts the address at a position into WIDE; false when the set is not so large. */
-export function addressAt(set: usize, hi: u64, lo: u64): bool {
-  const whole = (sizeHi(set) | sizeLo(set)) == 0;
-  if (countOf(set) == 0 || (!whole && !less(hi, lo, sizeHi(set), sizeLo(set)))) return false;
+/** Puts the address at a position, which is below the size of the set, into WIDE: the entry that holds it. */
+export function addressAt(set: usize, hi: u64, lo: u64): usize {
   const entry = findOrdinalEntry(set, hi, lo);
   const offsetHi = subHi(hi, lo, beforeHiOf(entry), beforeLoOf(entry));
   const offsetLo = lo - beforeLoOf(entry);
   store<u64>(WIDE_HI, addHi(firstHiOf(entry), firstLoOf(entry), offsetHi, offsetLo));
   store<u64>(WIDE_LO, firstLoOf(entry) + offsetLo);
-  return true;
+  return entry;
 }
