@@ -8,6 +8,9 @@ import { median, openPool } from "./contestants.ts";
 /** Addresses per call. */
 export const BATCH = 4096;
 
+/** Batches that do not count: the engine compiles meanwhile. */
+const WARM_ROUNDS = 60;
+
 export interface BatchTimings {
   /** How many addresses one call took: fewer than BATCH when no more were free. */
   readonly taken: number;
@@ -35,7 +38,7 @@ export function timeBatches(core: WebAssembly.Module, work: Case, rounds: number
   const tests: number[] = [];
   let taken = 0;
   let seed = FIRST_SEED;
-  for (let round = 0; round < rounds * 20; round++) {
+  for (let round = -WARM_ROUNDS; round < rounds * 20; round++) {
     seed = nextSeed(seed);
     const start = seed;
     const allocation = elapsed(() => {
@@ -46,6 +49,7 @@ export function timeBatches(core: WebAssembly.Module, work: Case, rounds: number
       released = pool_release_many(pool, taken);
     });
     if (released !== taken) throw new Error(`took ${taken}, released ${released}`);
+    if (round < 0) continue;
     allocations.push(allocation / taken);
     releases.push(release / taken);
   }

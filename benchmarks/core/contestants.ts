@@ -20,25 +20,32 @@ export type Timings = Readonly<Record<Operation, number>>;
 type Loop = (count: number) => void;
 type Exports = Readonly<Record<string, (...args: number[]) => number>> & { readonly memory: WebAssembly.Memory };
 
+/** Turns of a contest that do not count: the engine compiles meanwhile. */
+const WARM_ROUNDS = 3;
+
 export interface Toolbox {
   readonly core: WebAssembly.Module;
   readonly loops: WebAssembly.Module;
   readonly native: string;
 }
 
-/** Builds what the contest needs beyond the core itself. */
-export function prepare(): Toolbox {
+/** Builds what the contest needs beyond the core itself: the folder it is in. */
+export function buildToolbox(): string {
   const folder = mkdtempSync(join(tmpdir(), "berth-core-bench-"));
-  const loops = join(folder, "loop.wasm");
-  const native = join(folder, "twin");
   const asc = join(root, "node_modules", ".bin", "asc");
-  execFileSync(asc, ["assembly/bench/loop.ts", "--target", "release", "--outFile", loops], {
+  execFileSync(asc, ["assembly/bench/loop.ts", "--target", "release", "--outFile", join(folder, "loop.wasm")], {
     cwd: root,
     stdio: "pipe",
   });
-  execFileSync("cc", ["-O2", "-Wall", "-o", native, join(root, "benchmarks/core/twin.c")]);
-  const core = readFileSync(join(root, "dist/core/berth-core.wasm"));
-  return { core: new WebAssembly.Module(core), loops: new WebAssembly.Module(readFileSync(loops)), native };
+  execFileSync("cc", ["-O2", "-Wall", "-o", join(folder, "twin"), join(root, "benchmarks/core/twin.c")]);
+  return folder;
+}
+
+/** Loads what {@link buildToolbox} built, and the core. */
+export function openToolbox(folder: string): Toolbox {
+  const load = (path: string) => new WebAssembly.Module(readFileSync(path));
+  const core = load(join(root, "dist/core/berth-core.wasm"));
+  return { core, loops: load(join(folder, "loop.wasm")), native: join(folder, "twin") };
 }
 
 /** An instance with a pool as the case wants it, and what it takes to reach it. */
@@ -205,12 +212,13 @@ export function contest(toolbox: Toolbox, work: Case, count: number, rounds: num
   const medians = new Map<string, number>();
   for (const operation of OPERATION_NAMES) {
     const samples = new Map(names.map((name) => [name, [] as number[]]));
-    for (let round = 0; round < rounds; round++) {
+    for (let round = -WARM_ROUNDS; round < rounds; round++) {
       for (const name of names) {
         ours[name][operation](count); // brings its pool back into the caches, where the C twin's always is
         const started = process.hrtime.bigint();
         ours[name][operation](count);
-        samples.get(name)?.push(Number(process.hrtime.bigint() - started) / count);
+        const ended = process.hrtime.bigint();
+        if (round >= 0) samples.get(name)?.push(Number(ended - started) / count);
       }
     }
     for (const name of names) medians.set(`${name} ${operation}`, median(samples.get(name) ?? []));

@@ -2,11 +2,13 @@
  * The benchmark of the core alone: every operation at every size and fill, from JavaScript, inside Wasm, and by two
  * twins, in one run.
  * Called by bench.ts.
- * Effects: builds into a temporary folder.
+ * Effects: builds into a temporary folder; child processes.
  */
-import { type BatchTimings, timeBatches } from "./batches.ts";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import type { BatchTimings } from "./batches.ts";
 import { CASES, type Case } from "./cases.ts";
-import { type Contestant, contest, prepare, type Timings } from "./contestants.ts";
+import { buildToolbox, type Contestant, type Timings } from "./contestants.ts";
 import { type Facts, gatherFacts } from "./facts.ts";
 
 /** Everything measured over one case. */
@@ -28,24 +30,21 @@ export interface RunOptions {
   readonly progress?: (text: string) => unknown;
 }
 
-/** Lets the engine compile everything well before anything counts. */
-function warmUp(toolbox: ReturnType<typeof prepare>): void {
-  for (const work of CASES.filter(({ size }) => size.bits === 16)) {
-    contest(toolbox, work, 50_000, 3);
-    timeBatches(toolbox.core, work, 3);
-  }
+/** Measures one case in a process of its own: an embedding has one instance, and its calls then go to one place only. */
+function measure(folder: string, work: Case, count: number, rounds: number): Row {
+  const args = [join(import.meta.dirname, "one-case.ts"), folder, CASES.indexOf(work), count, rounds].map(String);
+  return { work, ...JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) };
 }
 
 /** Measures everything; about two minutes, a tenth of it when quick. */
 export async function runCore({ quick = false, progress = () => {} }: RunOptions = {}): Promise<CoreFigures> {
-  const toolbox = prepare();
-  warmUp(toolbox);
+  const folder = buildToolbox();
   const facts = gatherFacts();
   const cases = quick ? CASES.filter(({ size, fill }) => size.bits <= 16 && fill !== 0.5) : CASES;
   const [count, rounds] = quick ? [20_000, 3] : [200_000, 7];
   const rows = cases.map((work) => {
     progress(`${work.size.name}, ${work.fill * 100} % ${work.pattern}`);
-    return { work, turns: contest(toolbox, work, count, rounds), batches: timeBatches(toolbox.core, work, rounds) };
+    return measure(folder, work, count, rounds);
   });
   return { facts, rows };
 }
