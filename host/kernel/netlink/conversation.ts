@@ -15,7 +15,14 @@ import {
   NLMSG_NOOP,
 } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
-import { type Acknowledgement, decodeAcknowledgement, decodeMessages, encodeMessage, type Message } from "./message.ts";
+import {
+  type Acknowledgement,
+  decodeAcknowledgement,
+  decodeMessages,
+  encodeMessage,
+  joinAligned,
+  type Message,
+} from "./message.ts";
 import type { Datagrams } from "./socket.ts";
 
 export interface Request {
@@ -35,6 +42,8 @@ export interface Conversation {
   request(request: Request): Message[];
   /** Returns the whole table as it was at one moment. */
   dump(request: Request): Message[];
+  /** Sends the requests as one datagram, from the first, which begins the batch, to the last, which ends it: all or nothing. */
+  batch(requests: readonly Request[]): void;
 }
 
 interface Ending {
@@ -74,6 +83,20 @@ function readDump(datagrams: Datagrams, sequence: number): Ending | undefined {
   }
 }
 
+/** Reads to the acknowledgement of the last request; throws for the first that the kernel refused. */
+function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequence: number, last: number): void {
+  for (;;) {
+    for (const message of decodeMessages(datagrams.receive())) {
+      const index = (message.sequence - firstSequence) >>> 0;
+      const request = requests[index];
+      if (request === undefined || message.type !== NLMSG_ERROR) continue;
+      const acknowledgement = decodeAcknowledgement(message);
+      if (acknowledgement.errno !== 0) throw new NetlinkError({ operation: request.operation, ...acknowledgement });
+      if (index === last) return;
+    }
+  }
+}
+
 export function createConversation(datagrams: Datagrams): Conversation {
   let sequence = 0;
   const ask = ({ type, flags = 0, payload }: Request, more: number): number => {
@@ -81,7 +104,19 @@ export function createConversation(datagrams: Datagrams): Conversation {
     datagrams.send(encodeMessage({ type, flags: NLM_F_REQUEST | flags | more, sequence, payload }));
     return sequence;
   };
+  const sendBatch = (requests: readonly Request[]): void => {
+    const first = (sequence + 1) >>> 0;
+    const last = requests.length - 2; // the end itself is not acknowledged by older kernels
+    const parts = requests.map(({ type, flags = 0, payload }, index) => {
+      sequence = (sequence + 1) >>> 0;
+      const more = index === last ? NLM_F_ACK : 0;
+      return encodeMessage({ type, flags: NLM_F_REQUEST | flags | more, sequence, payload });
+    });
+    datagrams.send(joinAligned(parts));
+    readBatch(datagrams, requests, first, last);
+  };
   return {
+    batch: sendBatch,
     request: (request) => requireWell(request.operation, readToEnd(datagrams, ask(request, NLM_F_ACK))),
     dump: (request) => {
       const { operation } = request;

@@ -52,6 +52,17 @@ export function encodeMessage({ type, flags, sequence, payload }: Message): Uint
   return bytes;
 }
 
+/** One datagram of several messages, each padded to a multiple of 4. */
+export function joinAligned(messages: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(messages.reduce((total, { length }) => total + align(length), 0));
+  let at = 0;
+  for (const message of messages) {
+    bytes.set(message, at);
+    at += align(message.length);
+  }
+  return bytes;
+}
+
 /** How a request or a dump ended: `errno` 0 is well. Message and offset are those of an extended acknowledgement. */
 export interface Acknowledgement {
   readonly errno: number;

@@ -58,7 +58,7 @@ describe("address requests", () => {
       flags.push(one);
       return [];
     };
-    const conversation: Conversation = { request, dump: () => [] };
+    const conversation: Conversation = { request, dump: () => [], batch: () => {} };
     replaceAddress(conversation, gone);
     expect(flags).toEqual([0x500]);
   });

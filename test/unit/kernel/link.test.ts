@@ -105,6 +105,7 @@ describe("link requests", () => {
         throw new NetlinkError({ operation, errno: 1 });
       },
       dump: () => [],
+      batch: () => {},
     };
     const change = { name: "x", mac: mac("02:00:00:00:00:01"), mtu: 9, up: true, master: 0, netnsFd: 5 };
     const text = "Cannot set link 4 up address 02:00:00:00:00:01 mtu 9 nomaster name x netns: ";
@@ -116,7 +117,7 @@ describe("link requests", () => {
   });
 
   it("refuse a name with a NUL, which would cut it short", () => {
-    const conversation: Conversation = { request: () => [], dump: () => [] };
+    const conversation: Conversation = { request: () => [], dump: () => [], batch: () => {} };
     expect(() => setLink(conversation, 4, { name: "a\0b" })).toThrow(/NUL/);
   });
 });

@@ -87,4 +87,5 @@ export const commands = {
     "ip neigh del 10.6.0.9 dev v0",
     "ip neigh del 10.6.0.10 dev v0",
   ],
+  nftables: ["nft -f test/unit/kernel/record/ruleset.nft", "nft list ruleset"],
 } as const;

@@ -1,0 +1,122 @@
+/**
+ * Expressions: what a rule does, step by step, on registers. Those that Berth writes are read as values, all others kept as they came.
+ *
+ *      { NFTA_EXPR_NAME "cmp", NFTA_EXPR_DATA { NFTA_CMP_SREG 1, NFTA_CMP_OP 0, NFTA_CMP_DATA { NFTA_DATA_VALUE "veth0" } } }
+ *
+ * What a chain of them means is in statement.ts.
+ * Effects: none.
+ */
+import {
+  type Attribute,
+  attribute,
+  decodeAttributes,
+  decodeString,
+  encodeString,
+  findValue,
+  present,
+  readValue,
+} from "../attribute.ts";
+import { malformed } from "../error.ts";
+import { NFTA_DATA_VALUE, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM } from "./constants.ts";
+import { decodeNumber, nested, numberAttribute } from "./message.ts";
+
+export type Expression =
+  /** Loads into the register, or with `sets` sets from it: NFT_META_*, NFT_CT_*. */
+  | { readonly name: "meta" | "ct"; readonly key: number; readonly register: number; readonly sets: boolean }
+  /** Goes on when the register compares so: NFT_CMP_*. */
+  | { readonly name: "cmp"; readonly register: number; readonly operation: number; readonly value: Uint8Array }
+  /** destination = (source & mask) ^ xor */
+  | {
+      readonly name: "bitwise";
+      readonly source: number;
+      readonly destination: number;
+      readonly mask: Uint8Array;
+      readonly xor: Uint8Array;
+    }
+  /** Goes on when the register is in the set, or with NFT_LOOKUP_F_INV when it is not. */
+  | { readonly name: "lookup"; readonly register: number; readonly set: string; readonly flags: number }
+  | { readonly name: "masq" }
+  | { readonly name: "other"; readonly word: string; readonly attributes: readonly Attribute[] };
+
+/** NFTA_META_* and NFTA_CT_*: where the numbers differ. */
+const KEYED = { meta: { target: 1, key: 2, source: 3 }, ct: { target: 1, key: 2, source: 4 } } as const;
+
+const data = (type: number, value: Uint8Array) => nested(type, [attribute(NFTA_DATA_VALUE, value)]);
+
+function encodeBody(expression: Exclude<Expression, { name: "other" }>): Attribute[] {
+  switch (expression.name) {
+    case "meta":
+    case "ct": {
+      const { target, key, source } = KEYED[expression.name];
+      const { register, sets } = expression;
+      return [numberAttribute(key, expression.key), numberAttribute(sets ? source : target, register)];
+    }
+    case "cmp": {
+      const { register, operation, value } = expression;
+      return [numberAttribute(1, register), numberAttribute(2, operation), data(3, value)];
+    }
+    case "bitwise": {
+      const { source, destination, mask, xor } = expression;
+      const registers = [numberAttribute(1, source), numberAttribute(2, destination)];
+      return [...registers, numberAttribute(3, mask.length), data(4, mask), data(5, xor)];
+    }
+    case "lookup": {
+      const { register, set, flags } = expression;
+      const names = [numberAttribute(2, register), attribute(1, encodeString(set))];
+      return present([...names, flags === 0 ? undefined : numberAttribute(5, flags)]);
+    }
+    case "masq":
+      return [];
+  }
+}
+
+export function encodeExpression(expression: Expression): Attribute {
+  const word = expression.name === "other" ? expression.word : expression.name;
+  const body = expression.name === "other" ? expression.attributes : encodeBody(expression);
+  return nested(NFTA_LIST_ELEM, [attribute(NFTA_EXPR_NAME, encodeString(word)), nested(NFTA_EXPR_DATA, body)]);
+}
+
+function decodeBody(word: string, attributes: readonly Attribute[]): Expression | undefined {
+  const number = (type: number) => readValue(attributes, type, decodeNumber);
+  const value = (type: number) =>
+    readValue(attributes, type, (list) => findValue(decodeAttributes(list), NFTA_DATA_VALUE)?.slice());
+  switch (word) {
+    case "meta":
+    case "ct": {
+      const numbers = KEYED[word];
+      const [key, target, source] = [number(numbers.key), number(numbers.target), number(numbers.source)];
+      const register = target ?? source;
+      if (key === undefined || register === undefined || (word === "ct" && number(3) !== undefined)) return undefined;
+      return { name: word, key, register, sets: target === undefined };
+    }
+    case "cmp": {
+      const [register, operation, compared] = [number(1), number(2), value(3)];
+      if (register === undefined || operation === undefined || compared === undefined) return undefined;
+      return { name: word, register, operation, value: compared };
+    }
+    case "bitwise": {
+      const [source, destination, mask, xor] = [number(1), number(2), value(4), value(5)];
+      if (source === undefined || destination === undefined || mask === undefined || xor === undefined)
+        return undefined;
+      return { name: word, source, destination, mask, xor };
+    }
+    case "lookup": {
+      const [register, set] = [number(2), readValue(attributes, 1, decodeString)];
+      if (register === undefined || set === undefined || number(3) !== undefined) return undefined;
+      return { name: word, register, set, flags: number(5) ?? 0 };
+    }
+    case "masq":
+      return attributes.length === 0 ? { name: word } : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Of the list element's value. What is of a form that Berth does not write is `other`. */
+export function decodeExpression({ value }: Attribute): Expression {
+  const list = decodeAttributes(value);
+  const word = readValue(list, NFTA_EXPR_NAME, decodeString);
+  if (word === undefined) throw malformed("expression", 0, "no name", "NFTA_EXPR_NAME");
+  const attributes = decodeAttributes(findValue(list, NFTA_EXPR_DATA) ?? new Uint8Array());
+  return decodeBody(word, attributes) ?? { name: "other", word, attributes };
+}

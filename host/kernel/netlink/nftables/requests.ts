@@ -1,0 +1,151 @@
+/**
+ * Our own tables of nf_tables: replaced, changed and deleted in one step each, read back whole.
+ * Tables of others are never touched: every request names its table.
+ * Effects: those of the conversation, which must be with netfilter (openNetfilterSocket).
+ */
+import { ENOENT } from "../../errno.ts";
+import { type Attribute, attribute, encodeString, encodeUint32, readValue } from "../attribute.ts";
+import { NLM_F_APPEND, NLM_F_CREATE } from "../constants.ts";
+import type { Conversation, Request } from "../conversation.ts";
+import { unlessRefused } from "../refusal.ts";
+import {
+  BATCH_RESOURCE,
+  NFNL_MSG_BATCH_BEGIN,
+  NFNL_MSG_BATCH_END,
+  NFPROTO_INET,
+  NFT_MSG_DELSETELEM,
+  NFT_MSG_DELTABLE,
+  NFT_MSG_GETCHAIN,
+  NFT_MSG_GETRULE,
+  NFT_MSG_GETSET,
+  NFT_MSG_GETSETELEM,
+  NFT_MSG_GETTABLE,
+  NFT_MSG_NEWCHAIN,
+  NFT_MSG_NEWRULE,
+  NFT_MSG_NEWSET,
+  NFT_MSG_NEWSETELEM,
+  NFT_MSG_NEWTABLE,
+  NFTA_CHAIN_TABLE,
+  NFTA_RULE_TABLE,
+  NFTA_SET_ELEM_LIST_SET,
+  NFTA_SET_ELEM_LIST_TABLE,
+  NFTA_SET_NAME,
+  NFTA_SET_TABLE,
+  NFTA_TABLE_FLAGS,
+  NFTA_TABLE_NAME,
+} from "./constants.ts";
+import { decodeName, decodeNft, encodeNft } from "./message.ts";
+import {
+  chainOf,
+  elementsOf,
+  encodeChain,
+  encodeElements,
+  encodeRuleOf,
+  encodeSet,
+  type NftSet,
+  type NftTable,
+  ruleOf,
+} from "./table.ts";
+
+const text = (type: number, value: string) => attribute(type, encodeString(value));
+
+function request(operation: string, type: number, attributes: readonly Attribute[], flags = 0): Request {
+  return { operation, type, flags, payload: encodeNft({ family: NFPROTO_INET, resource: 0, attributes }) };
+}
+
+/** All or nothing. */
+function commit(conversation: Conversation, operation: string, requests: readonly Request[]): void {
+  const payload = encodeNft({ family: 0, resource: BATCH_RESOURCE, attributes: [] });
+  const begin = { operation, type: NFNL_MSG_BATCH_BEGIN, payload };
+  conversation.batch([begin, ...requests, { operation, type: NFNL_MSG_BATCH_END, payload }]);
+}
+
+function newTable(name: string): Request {
+  const attributes = [text(NFTA_TABLE_NAME, name), attribute(NFTA_TABLE_FLAGS, encodeUint32(0))];
+  return request(`add table "${name}"`, NFT_MSG_NEWTABLE, attributes, NLM_F_CREATE);
+}
+
+function contentsOf({ name, sets, chains }: NftTable): Request[] {
+  const setRequests = sets.flatMap((set, index) => [
+    request(`add set "${set.name}"`, NFT_MSG_NEWSET, encodeSet(name, set, index + 1), NLM_F_CREATE),
+    ...addRequests(name, set),
+  ]);
+  const chainRequests = chains.map((chain) =>
+    request(`add chain "${chain.name}"`, NFT_MSG_NEWCHAIN, encodeChain(name, chain), NLM_F_CREATE),
+  );
+  const ruleRequests = chains.flatMap((chain) =>
+    chain.rules.map((rule, index) => {
+      const operation = `add rule ${index + 1} of chain "${chain.name}"`;
+      const flags = NLM_F_CREATE | NLM_F_APPEND;
+      return request(operation, NFT_MSG_NEWRULE, encodeRuleOf(name, chain.name, rule), flags);
+    }),
+  );
+  return [...setRequests, ...chainRequests, ...ruleRequests];
+}
+
+function addRequests(table: string, set: NftSet): Request[] {
+  if (set.interfaces.length === 0) return [];
+  const operation = `add to set "${set.name}"`;
+  return [request(operation, NFT_MSG_NEWSETELEM, encodeElements(table, set), NLM_F_CREATE)];
+}
+
+/** Makes the table what the value says, whatever it was: no packet sees anything between. */
+export function replaceTable(conversation: Conversation, table: NftTable): void {
+  const { name } = table;
+  const old = request(`delete table "${name}"`, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)]);
+  // made first, so that there is one to delete
+  commit(conversation, `replace table "${name}"`, [newTable(name), old, newTable(name), ...contentsOf(table)]);
+}
+
+/** Whether it was there. */
+export function deleteTable(conversation: Conversation, name: string): boolean {
+  const operation = `delete table "${name}"`;
+  const requests = [request(operation, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)])];
+  return unlessRefused([ENOENT], () => commit(conversation, operation, requests) ?? true) ?? false;
+}
+
+/** Adds the interfaces to the set of the table; those that are in it already stay. */
+export function addToSet(conversation: Conversation, table: string, set: NftSet): void {
+  if (set.interfaces.length > 0) commit(conversation, `add to set "${set.name}"`, addRequests(table, set));
+}
+
+/** Takes one interface out of the set. Whether it was in. */
+export function removeFromSet(conversation: Conversation, table: string, set: string, name: string): boolean {
+  const operation = `remove "${name}" from set "${set}"`;
+  const attributes = encodeElements(table, { name: set, interfaces: [name] });
+  const requests = [request(operation, NFT_MSG_DELSETELEM, attributes)];
+  return unlessRefused([ENOENT], () => commit(conversation, operation, requests) ?? true) ?? false;
+}
+
+function readSets(conversation: Conversation, table: string): NftSet[] {
+  const sets = conversation
+    .dump(request(`list sets of table "${table}"`, NFT_MSG_GETSET, [text(NFTA_SET_TABLE, table)]))
+    .map((message) => decodeNft(message, NFT_MSG_NEWSET));
+  return sets.map(({ attributes }) => {
+    const name = readValue(attributes, NFTA_SET_NAME, decodeName) ?? "";
+    const names = [text(NFTA_SET_ELEM_LIST_TABLE, table), text(NFTA_SET_ELEM_LIST_SET, name)];
+    const elements = conversation.dump(request(`list set "${name}"`, NFT_MSG_GETSETELEM, names));
+    return { name, interfaces: elements.flatMap((one) => elementsOf(decodeNft(one, NFT_MSG_NEWSETELEM))) };
+  });
+}
+
+/** The table as it is; undefined when there is none of that name. What was written by {@link replaceTable} is read back equal. */
+export function readTable(conversation: Conversation, name: string): NftTable | undefined {
+  const operation = `get table "${name}"`;
+  const question = request(operation, NFT_MSG_GETTABLE, [text(NFTA_TABLE_NAME, name)]);
+  if (unlessRefused([ENOENT], () => conversation.request(question)) === undefined) return undefined;
+  const ofTable = [text(NFTA_RULE_TABLE, name)];
+  const rules = conversation
+    .dump(request(`list rules of table "${name}"`, NFT_MSG_GETRULE, ofTable))
+    .map((message) => ruleOf(decodeNft(message, NFT_MSG_NEWRULE)));
+  const chains = conversation
+    .dump(request("list chains", NFT_MSG_GETCHAIN, []))
+    .map((message) => decodeNft(message, NFT_MSG_NEWCHAIN))
+    .filter(({ attributes }) => readValue(attributes, NFTA_CHAIN_TABLE, decodeName) === name)
+    .flatMap((message) => chainOf(message) ?? []);
+  const withRules = chains.map((chain) => ({
+    ...chain,
+    rules: rules.filter((one) => one.chain === chain.name).map(({ rule }) => rule),
+  }));
+  return { name, sets: readSets(conversation, name), chains: withRules };
+}

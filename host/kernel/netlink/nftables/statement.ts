@@ -1,0 +1,96 @@
+/**
+ * Statements: pieces of a rule in the words of `nft`, each a chain of expressions over register 1.
+ * Called by whoever plans a table.
+ * Effects: none.
+ */
+import { invariant } from "../../../lib/invariant.ts";
+import { encodeUint32 } from "../attribute.ts";
+import {
+  CT_STATE_NEW,
+  IFNAMSIZ,
+  IPS_DST_NAT,
+  NFT_CMP_EQ,
+  NFT_CMP_NEQ,
+  NFT_CT_MARK,
+  NFT_CT_STATE,
+  NFT_CT_STATUS,
+  NFT_LOOKUP_F_INV,
+  NFT_META_IIFNAME,
+  NFT_META_MARK,
+  NFT_META_OIFNAME,
+  NFT_REG_1,
+} from "./constants.ts";
+import type { Expression } from "./expression.ts";
+
+const register = NFT_REG_1;
+const NOTHING = encodeUint32(0);
+
+const load = (name: "meta" | "ct", key: number): Expression => ({ name, key, register, sets: false });
+const store = (name: "meta" | "ct", key: number): Expression => ({ name, key, register, sets: true });
+const masked = (mask: number, xor: Uint8Array): Expression => ({
+  name: "bitwise",
+  source: register,
+  destination: register,
+  mask: encodeUint32(mask >>> 0),
+  xor,
+});
+
+const KEYS = { iifname: NFT_META_IIFNAME, oifname: NFT_META_OIFNAME } as const;
+const MARKS = { ct: NFT_CT_MARK, meta: NFT_META_MARK } as const;
+
+/** Sixteen bytes with the name in front, as the kernel keeps names. */
+export function encodeIfName(name: string): Uint8Array {
+  const bytes = new TextEncoder().encode(name);
+  invariant(bytes.length > 0 && bytes.length < IFNAMSIZ, `"${name}" is no name of an interface`);
+  const padded = new Uint8Array(IFNAMSIZ);
+  padded.set(bytes);
+  return padded;
+}
+
+/** `iifname "veth0"`. A `*` at the end stands for any rest: `iifname "veth*"`. */
+export function matchInterface(direction: "iifname" | "oifname", name: string): Expression[] {
+  const padded = encodeIfName(name);
+  const value = name.endsWith("*") ? new TextEncoder().encode(name.slice(0, -1)) : padded;
+  return [load("meta", KEYS[direction]), { name: "cmp", register, operation: NFT_CMP_EQ, value }];
+}
+
+/** `iifname @ours`, or `oifname != @ours`. The set is one of the table. */
+export function matchInterfaceSet(direction: "iifname" | "oifname", set: string, inverted = false): Expression[] {
+  const flags = inverted ? NFT_LOOKUP_F_INV : 0;
+  return [load("meta", KEYS[direction]), { name: "lookup", register, set, flags }];
+}
+
+function matchAnyBit(key: number, bits: number): Expression[] {
+  return [load("ct", key), masked(bits, NOTHING), { name: "cmp", register, operation: NFT_CMP_NEQ, value: NOTHING }];
+}
+
+/** `ct state new` */
+export function matchNewConnection(): Expression[] {
+  return matchAnyBit(NFT_CT_STATE, CT_STATE_NEW);
+}
+
+/** `ct status dnat` */
+export function matchDnat(): Expression[] {
+  return matchAnyBit(NFT_CT_STATUS, IPS_DST_NAT);
+}
+
+/** `ct mark & 0x1 == 0x1`, of the connection or the packet. */
+export function matchMark(of: "ct" | "meta", value: number, mask: number): Expression[] {
+  const compared = encodeUint32(value >>> 0);
+  return [
+    load(of, MARKS[of]),
+    masked(mask, NOTHING),
+    { name: "cmp", register, operation: NFT_CMP_EQ, value: compared },
+  ];
+}
+
+/** `ct mark set ct mark & ~0x1 | 0x1`: the bits outside of the mask stay. */
+export function setMark(of: "ct" | "meta", value: number, mask: number): Expression[] {
+  invariant((value & ~mask) === 0, `Mark ${value} has bits outside of its mask ${mask}`);
+  return [load(of, MARKS[of]), masked(~mask, encodeUint32(value >>> 0)), store(of, MARKS[of])];
+}
+
+/** `masquerade` */
+export function masquerade(): Expression[] {
+  return [{ name: "masq" }];
+}

@@ -1,0 +1,125 @@
+/**
+ * A table as a plain value: sets of interface names, base chains, rules.
+ * Called by requests.ts; written by whoever plans one.
+ * Effects: none.
+ */
+import { type Attribute, attribute, decodeAttributes, encodeString, findValue, readValue } from "../attribute.ts";
+import {
+  IFNAMSIZ,
+  NFTA_CHAIN_HOOK,
+  NFTA_CHAIN_NAME,
+  NFTA_CHAIN_TABLE,
+  NFTA_CHAIN_TYPE,
+  NFTA_DATA_VALUE,
+  NFTA_HOOK_HOOKNUM,
+  NFTA_HOOK_PRIORITY,
+  NFTA_LIST_ELEM,
+  NFTA_RULE_CHAIN,
+  NFTA_RULE_EXPRESSIONS,
+  NFTA_RULE_TABLE,
+  NFTA_SET_ELEM_KEY,
+  NFTA_SET_ELEM_LIST_ELEMENTS,
+  NFTA_SET_ELEM_LIST_SET,
+  NFTA_SET_ELEM_LIST_TABLE,
+  NFTA_SET_FLAGS,
+  NFTA_SET_ID,
+  NFTA_SET_KEY_LEN,
+  NFTA_SET_KEY_TYPE,
+  NFTA_SET_NAME,
+  NFTA_SET_TABLE,
+  NFTA_SET_USERDATA,
+  TYPE_IFNAME,
+} from "./constants.ts";
+import { decodeExpression, type Expression, encodeExpression } from "./expression.ts";
+import { decodeName, decodeNumber, type NftMessage, nested, numberAttribute } from "./message.ts";
+import { encodeIfName } from "./statement.ts";
+
+export type NftRule = readonly Expression[];
+
+/** A chain that the kernel calls; its policy is to accept. */
+export interface NftChain {
+  readonly name: string;
+  readonly type: "filter" | "nat" | "route";
+  /** NF_INET_* */
+  readonly hook: number;
+  /** NF_IP_PRI_* */
+  readonly priority: number;
+  readonly rules: readonly NftRule[];
+}
+
+export interface NftSet {
+  readonly name: string;
+  /** In no order. */
+  readonly interfaces: readonly string[];
+}
+
+/** Of family inet: for both families. */
+export interface NftTable {
+  readonly name: string;
+  readonly sets: readonly NftSet[];
+  readonly chains: readonly NftChain[];
+}
+
+const text = (type: number, value: string) => attribute(type, encodeString(value));
+
+export function encodeChain(table: string, { name, type, hook, priority }: NftChain): Attribute[] {
+  const place = [numberAttribute(NFTA_HOOK_HOOKNUM, hook), numberAttribute(NFTA_HOOK_PRIORITY, priority)];
+  const names = [text(NFTA_CHAIN_TABLE, table), text(NFTA_CHAIN_NAME, name)];
+  return [...names, nested(NFTA_CHAIN_HOOK, place), text(NFTA_CHAIN_TYPE, type)];
+}
+
+/** Undefined for chains that only other chains call, and of other types. The rules come in messages of their own. */
+export function chainOf({ attributes }: NftMessage): NftChain | undefined {
+  const place = readValue(attributes, NFTA_CHAIN_HOOK, decodeAttributes) ?? [];
+  const hook = readValue(place, NFTA_HOOK_HOOKNUM, decodeNumber);
+  const priority = readValue(place, NFTA_HOOK_PRIORITY, decodeNumber);
+  const type = readValue(attributes, NFTA_CHAIN_TYPE, decodeName);
+  const name = readValue(attributes, NFTA_CHAIN_NAME, decodeName);
+  if (hook === undefined || priority === undefined || name === undefined) return undefined;
+  if (type !== "filter" && type !== "nat" && type !== "route") return undefined;
+  return { name, type, hook, priority: priority | 0, rules: [] };
+}
+
+export function encodeRuleOf(table: string, chain: string, rule: NftRule): Attribute[] {
+  const expressions = nested(NFTA_RULE_EXPRESSIONS, rule.map(encodeExpression));
+  return [text(NFTA_RULE_TABLE, table), text(NFTA_RULE_CHAIN, chain), expressions];
+}
+
+export function ruleOf({ attributes }: NftMessage): { chain: string; rule: NftRule } {
+  const list = readValue(attributes, NFTA_RULE_EXPRESSIONS, decodeAttributes) ?? [];
+  return { chain: readValue(attributes, NFTA_RULE_CHAIN, decodeName) ?? "", rule: list.map(decodeExpression) };
+}
+
+/** Only for `nft`, which else shows the names as empty: NFTNL_UDATA_SET_KEYBYTEORDER, four bytes, host order (libnftnl/udata.h). */
+const HOST_ORDER = Uint8Array.of(0, 4, 1, 0, 0, 0);
+
+/** `id` is any number that no other set of the batch has. */
+export function encodeSet(table: string, { name }: NftSet, id: number): Attribute[] {
+  return [
+    text(NFTA_SET_TABLE, table),
+    text(NFTA_SET_NAME, name),
+    numberAttribute(NFTA_SET_FLAGS, 0),
+    numberAttribute(NFTA_SET_KEY_TYPE, TYPE_IFNAME),
+    numberAttribute(NFTA_SET_KEY_LEN, IFNAMSIZ),
+    numberAttribute(NFTA_SET_ID, id),
+    attribute(NFTA_SET_USERDATA, HOST_ORDER),
+  ];
+}
+
+export function encodeElements(table: string, { name, interfaces }: NftSet): Attribute[] {
+  const elements = interfaces.map((one) => {
+    const key = nested(NFTA_SET_ELEM_KEY, [attribute(NFTA_DATA_VALUE, encodeIfName(one))]);
+    return nested(NFTA_LIST_ELEM, [key]);
+  });
+  const names = [text(NFTA_SET_ELEM_LIST_TABLE, table), text(NFTA_SET_ELEM_LIST_SET, name)];
+  return [...names, nested(NFTA_SET_ELEM_LIST_ELEMENTS, elements)];
+}
+
+export function elementsOf({ attributes }: NftMessage): string[] {
+  const list = readValue(attributes, NFTA_SET_ELEM_LIST_ELEMENTS, decodeAttributes) ?? [];
+  return list.flatMap(({ value }) => {
+    const key = readValue(decodeAttributes(value), NFTA_SET_ELEM_KEY, decodeAttributes) ?? [];
+    const name = findValue(key, NFTA_DATA_VALUE);
+    return name === undefined ? [] : [decodeName(name)];
+  });
+}

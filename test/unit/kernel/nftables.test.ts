@@ -1,0 +1,176 @@
+import { describe, expect, it } from "vitest";
+import { attribute, decodeAttributes } from "../../../host/kernel/netlink/attribute.ts";
+import { type Conversation, createConversation, type Request } from "../../../host/kernel/netlink/conversation.ts";
+import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { encodeMessage, type Message } from "../../../host/kernel/netlink/message.ts";
+import {
+  NFT_MSG_NEWCHAIN,
+  NFT_MSG_NEWRULE,
+  NFT_MSG_NEWSETELEM,
+} from "../../../host/kernel/netlink/nftables/constants.ts";
+import { decodeExpression, encodeExpression } from "../../../host/kernel/netlink/nftables/expression.ts";
+import { decodeNft, encodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
+import { replaceTable } from "../../../host/kernel/netlink/nftables/requests.ts";
+import { encodeIfName, matchInterface, setMark } from "../../../host/kernel/netlink/nftables/statement.ts";
+import { chainOf, elementsOf, ruleOf } from "../../../host/kernel/netlink/nftables/table.ts";
+import { messageOf, readRecorded } from "./recorded.ts";
+import { ruleset } from "./ruleset.ts";
+import { scriptDatagrams } from "./scripted-datagrams.ts";
+
+const [written, listed] = readRecorded("nftables").map(({ sent, received }) => ({
+  sent: sent.map(messageOf),
+  received: received.map(messageOf),
+}));
+
+/** What replaceTable sends. */
+function batchOf(): Message[] {
+  const requests: Request[] = [];
+  const conversation: Conversation = {
+    request: () => [],
+    dump: () => [],
+    batch: (all) => void requests.push(...all),
+  };
+  replaceTable(conversation, ruleset);
+  return requests.map(({ type, flags = 0, payload }) => ({ type, flags, sequence: 0, payload }));
+}
+
+/** Rules, chains and members of the messages, whoever wrote them. */
+function meaningOf(messages: readonly Message[]) {
+  const of = (type: number) =>
+    messages.filter((message) => message.type === type).map((message) => decodeNft(message, type));
+  return {
+    rules: of(NFT_MSG_NEWRULE).map(ruleOf),
+    chains: of(NFT_MSG_NEWCHAIN).map(chainOf),
+    members: of(NFT_MSG_NEWSETELEM).flatMap(elementsOf).sort(),
+  };
+}
+
+describe("nf_tables", () => {
+  it("we write what `nft -f ruleset.nft` writes, and the kernel tells", () => {
+    const ours = meaningOf(batchOf());
+    expect(ours.rules).toHaveLength(4);
+    expect(ours).toEqual(meaningOf(written?.sent ?? []));
+    expect(ours).toEqual(meaningOf(listed?.received ?? []));
+  });
+
+  it("every rule survives a round trip, byte for byte but for the mark of nested lists", () => {
+    const plain = (value: Uint8Array): unknown => {
+      try {
+        return decodeAttributes(value).map((one) => [one.type, plain(one.value)]);
+      } catch {
+        return [...value];
+      }
+    };
+    const messages = (listed?.received ?? []).filter(({ type }) => type === NFT_MSG_NEWRULE);
+    expect(messages).toHaveLength(4);
+    for (const message of messages) {
+      const { rule } = ruleOf(decodeNft(message, NFT_MSG_NEWRULE));
+      expect(rule.every(({ name }) => name !== "other")).toBe(true);
+      for (const expression of rule) expect(decodeExpression(encodeExpression(expression))).toEqual(expression);
+    }
+    for (const message of batchOf()) {
+      expect(plain(encodeNft(decodeNft(message, message.type)).subarray(4))).toEqual(
+        plain(message.payload.subarray(4)),
+      );
+    }
+  });
+
+  it("expressions that Berth does not write keep their attributes", () => {
+    const other = { name: "other" as const, word: "counter", attributes: [attribute(1, new Uint8Array(8))] };
+    expect(decodeExpression(encodeExpression(other))).toEqual(other);
+    for (const word of ["meta", "ct", "cmp", "bitwise", "lookup"]) {
+      const bare = { name: "other" as const, word, attributes: [] };
+      expect(decodeExpression(encodeExpression(bare))).toEqual(bare);
+    }
+    const withFlags = { name: "other" as const, word: "masq", attributes: [attribute(1, new Uint8Array(4))] };
+    expect(decodeExpression(encodeExpression(withFlags))).toEqual(withFlags);
+  });
+
+  it("a mark outside of its mask, and a name that no interface can have, are bugs", () => {
+    expect(() => setMark("ct", 3, 1)).toThrow(/Mark 3 has bits outside of its mask 1/);
+    expect(() => encodeIfName("x".repeat(16))).toThrow(/no name of an interface/);
+    expect(() => encodeIfName("")).toThrow(/no name of an interface/);
+    expect(matchInterface("iifname", "veth*")[1]).toMatchObject({ value: new TextEncoder().encode("veth") });
+  });
+
+  it("a mark of the highest bit keeps all others", () => {
+    const [, bitwise] = setMark("meta", 0x8000_0000, 0x8000_0000);
+    expect(bitwise).toMatchObject({ mask: Uint8Array.of(255, 255, 255, 127), xor: Uint8Array.of(0, 0, 0, 128) });
+  });
+
+  it("messages of another type, too short, cut or changed are refused", () => {
+    const [message = expect.unreachable()] = batchOf().filter(({ type }) => type === NFT_MSG_NEWRULE);
+    expect(() => decodeNft(message, NFT_MSG_NEWCHAIN)).toThrow(/found type \d+, want \d+/);
+    for (let length = 0; length < 4; length++) {
+      const payload = message.payload.subarray(0, length);
+      expect(() => decodeNft({ ...message, payload }, NFT_MSG_NEWRULE)).toThrow(NetlinkError);
+    }
+    let refused = 0;
+    for (let at = 4; at < message.payload.length; at++) {
+      for (const value of [0, 1, 3, 127, 255]) {
+        try {
+          ruleOf(decodeNft({ ...message, payload: message.payload.with(at, value) }, NFT_MSG_NEWRULE));
+        } catch (error) {
+          expect(error).toBeInstanceOf(NetlinkError);
+          refused++;
+        }
+      }
+    }
+    expect(refused).toBeGreaterThan(100);
+    expect(() => decodeExpression(attribute(1, new Uint8Array()))).toThrow(/no name/);
+  });
+
+  it("chains that no hook calls, or of other types, are none", () => {
+    expect(chainOf({ family: 1, resource: 0, attributes: [] })).toBeUndefined();
+    const [message = expect.unreachable()] = batchOf().filter(({ type }) => type === NFT_MSG_NEWCHAIN);
+    const decoded = decodeNft(message, NFT_MSG_NEWCHAIN);
+    const attributes = [...decoded.attributes, attribute(7, new TextEncoder().encode("odd\0"))];
+    expect(chainOf({ ...decoded, attributes })).toBeUndefined();
+  });
+});
+
+describe("a batch", () => {
+  const requests = ["begin", "first", "second", "end"].map((operation, type) => ({
+    operation,
+    type: type + 20,
+    payload: new Uint8Array(5),
+  }));
+  const answer = (sequence: number, errno: number) => {
+    const payload = new Uint8Array(20);
+    new DataView(payload.buffer).setInt32(0, -errno, true);
+    return encodeMessage({ type: 2, flags: 0x100, sequence, payload });
+  };
+
+  it("is one datagram, whose last request but the end is acknowledged", () => {
+    const datagrams = scriptDatagrams([[answer(3, 0)]]);
+    createConversation(datagrams).batch(requests);
+    const [datagram = expect.unreachable()] = datagrams.sent;
+    expect(datagrams.sent).toHaveLength(1);
+    const view = new DataView(datagram.buffer);
+    const headers = [0, 24, 48, 72].map((at) => [view.getUint16(at + 4, true), view.getUint16(at + 6, true)]);
+    expect(headers).toEqual([
+      [20, 1],
+      [21, 1],
+      [22, 5],
+      [23, 1],
+    ]);
+  });
+
+  it("fails with the first refusal, even of a request whose acknowledgement nobody asked for", () => {
+    const fail = (...answers: Uint8Array[]) => {
+      const conversation = createConversation(scriptDatagrams([answers]));
+      return () => conversation.batch(requests);
+    };
+    expect(fail(answer(2, 17), answer(3, 0))).toThrow(/^Cannot first: .*EEXIST/);
+    expect(fail(answer(1, 1))).toThrow(/^Cannot begin: .*EPERM/);
+    expect(fail(answer(9, 17), answer(3, 2))).toThrow(/^Cannot second: .*ENOENT/);
+    expect(fail(answer(9, 17))).toThrow(/EAGAIN/);
+  });
+
+  it("numbers go on after it", () => {
+    const datagrams = scriptDatagrams([[answer(3, 0)], [answer(5, 0)]]);
+    const conversation = createConversation(datagrams);
+    conversation.batch(requests);
+    expect(conversation.request({ operation: "ask", type: 22, payload: new Uint8Array() })).toEqual([]);
+  });
+});
