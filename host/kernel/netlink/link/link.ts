@@ -96,8 +96,8 @@ export interface LinkDemand extends LinkChange {
   readonly index?: number | undefined;
   /** Index of the link under it, for macvlan and vlan. */
   readonly parent?: number | undefined;
-  /** The other end, for veth; without it the kernel names one. */
-  readonly peer?: LinkChange & { readonly name: string };
+  /** The other end, for veth; without it the kernel names one. It cannot be made up: the kernel would open it before its other end. */
+  readonly peer?: Omit<LinkChange, "up"> & { readonly name: string };
 }
 
 function flagsOf(up: boolean | undefined): { flags: number; change: number } {
