@@ -182,6 +182,7 @@ class AddressSearch {
       if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;
       const settled = this.#settled.find((other) => other.ifName === ifName && other.ip.family === ip.family);
       if (settled !== undefined && !isAt(settled, { space, ip })) continue;
+      if (this.#settled.some((other) => other.ifName !== ifName && isAt(other, { space, ip }))) continue;
       this.#settle([{ ...settled, ifName, pool: found.pool, ip, replaces: version }]);
     }
   }
@@ -248,8 +249,8 @@ class AddressSearch {
     const spans = ranges.map(({ first, last }) => ({ space, family, first: first.value, last: last.value }));
     const { book, registry } = this.#tools;
     const cooling = await registry.findCooling(spans, book.takeOvers.size + TAKE_OVER_CHOICES * 8);
-    const isSpoken = ({ version }: Allocation): boolean =>
-      book.takeOvers.has(version) || this.#settled.some(({ replaces }) => replaces === version);
+    const isSpoken = (released: Allocation): boolean =>
+      book.takeOvers.has(released.version) || this.#settled.some((each) => isAt(each, released));
     return cooling.filter((each) => book.contains(pool.name, each.ip) && !isSpoken(each));
   }
 

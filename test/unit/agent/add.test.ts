@@ -153,6 +153,30 @@ describe("two NICs of one full pool", () => {
     ));
 });
 
+describe("two NICs of one pool, and an address that was asked for while it cools", () => {
+  const pod = podOf({ ippools: TWO_NICS.map((nic) => ({ ...nic, ipv4: ["blue"] })) });
+  const asking = (address: string): object => ({ args: { cni: { ips: [address] } } });
+  const plain = ({ result }: Addition): string => formatIp(result.ips[0]?.address.ip ?? ip("::"));
+
+  it("that was the other NIC's: the other NIC gets another one", () =>
+    withPlugin([ipPool("blue", "10.6.0.0/30"), pod], async ({ add, registry }) => {
+      const [first, second] = [plain(await add("eth0")), plain(await add("net1"))];
+      for (const ifName of ["eth0", "net1"]) await registry.release({ containerId: "c1", ifName });
+      expect(plain(await add("eth0", asking(second)))).toBe(second);
+      expect(plain(await add("net1"))).toBe(first);
+    }));
+
+  it("that is the last one: it is not taken over for the other NIC as well", () =>
+    withPlugin([ipPool("blue", "10.6.0.0/29", { ips: ["10.6.0.1"] }), pod], async ({ add, registry }) => {
+      const claimant = { owner: "x", namespace: "", pod: "x", ifName: "eth0", containerId: "x", network: "n" };
+      const place = { space: "", ip: ip("10.6.0.1"), prefixLength: 29, pool: "blue", ifName: "eth0" };
+      await registry.claim({ ...claimant, proposals: [place] });
+      await registry.release({ containerId: "x", ifName: "eth0" });
+      await expect(add("eth0", asking("10.6.0.1"))).rejects.toMatchObject({ code: 101 });
+      expect(await boundTo(registry)).toEqual([]);
+    }));
+});
+
 describe("routes of the pod", () => {
   it("one that no NIC can carry is refused with the last NIC, and its addresses go back", () =>
     withPlugin(
