@@ -57,7 +57,7 @@ export type NdpMessage =
       readonly override: boolean;
     });
 
-/** ff02::1:ffXX:XXXX (RFC 4291 §2.7.1) */
+/** ff02::1:ff and the last three octets (RFC 4291 §2.7.1) */
 export function solicitedNode(ip: Ip): Ip {
   return { family: 6, value: SOLICITED_NODE | (ip.value & 0xff_ffffn) };
 }

@@ -1,6 +1,4 @@
-/** Links, addresses, routes, rules and neighbours on the real kernel: what we make, `ip` shows, and what is there, we read. */
-import { execFileSync } from "node:child_process";
-import { join } from "node:path";
+/** Addresses, routes, rules and neighbours on the real kernel: what we make, `ip` shows, and what is there, we read. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Address, addressOf } from "../../host/kernel/netlink/address/address.ts";
 import {
@@ -10,17 +8,9 @@ import {
   listAddresses,
   replaceAddress,
 } from "../../host/kernel/netlink/address/requests.ts";
-import { type Conversation, createConversation } from "../../host/kernel/netlink/conversation.ts";
+import type { Conversation } from "../../host/kernel/netlink/conversation.ts";
 import { linkOf } from "../../host/kernel/netlink/link/link.ts";
-import {
-  createLink,
-  deleteLink,
-  findLink,
-  findLinkByIndex,
-  listLinks,
-  setLink,
-  setLinkKind,
-} from "../../host/kernel/netlink/link/requests.ts";
+import { createLink, findLink, listLinks, setLink } from "../../host/kernel/netlink/link/requests.ts";
 import { type Neighbour, neighbourOf } from "../../host/kernel/netlink/neighbour/neighbour.ts";
 import {
   createNeighbour,
@@ -33,130 +23,33 @@ import { createRoute, deleteRoute, listRoutes, replaceRoute } from "../../host/k
 import { type Route, routeOf } from "../../host/kernel/netlink/route/route.ts";
 import { createRule, deleteRule, listRules } from "../../host/kernel/netlink/rule/requests.ts";
 import { type Rule, ruleOf } from "../../host/kernel/netlink/rule/rule.ts";
-import { type Datagrams, openRouteSocket } from "../../host/kernel/netlink/socket.ts";
-import { openNetns } from "../../host/kernel/netns.ts";
+import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 import { ip, mac, prefix } from "../unit/kernel/values.ts";
+import { linkIn, makeRoom, type Room } from "./kernel-room.ts";
 
-const near = `bkrn${process.pid}`;
-const far = `bkrf${process.pid}`;
-const show = (netns: string, line: string) => execFileSync("ip", ["-n", netns, ...line.split(" ")]).toString();
-const json = (netns: string, line: string) => JSON.parse(show(netns, `-d -j ${line}`));
-
-let sockets: Datagrams[];
+let room: Room;
+let near: string;
 let here: Conversation;
-let there: Conversation;
 
 beforeAll(() => {
-  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
-  for (const netns of [near, far]) execFileSync("ip", ["netns", "add", netns]);
-  sockets = [near, far].map((netns) => openRouteSocket(`/run/netns/${netns}`));
-  [here, there] = sockets.map(createConversation) as [Conversation, Conversation];
+  room = makeRoom("bkr");
+  ({ near, here } = room);
+  createLink(here, { name: "v0", kind: { kind: "veth" }, up: true, peer: { name: "p0" } });
+  createLink(here, { name: "b0", kind: { kind: "bridge" } });
+  setLink(here, linkIn(here, "p0").index, { up: true });
 });
 
 afterAll(() => {
-  for (const socket of sockets) socket[Symbol.dispose]();
-  for (const netns of [near, far]) execFileSync("ip", ["netns", "del", netns]);
+  room[Symbol.dispose]();
 });
 
-/** The link, which must be there. */
-function link(conversation: Conversation, name: string) {
-  const message = findLink(conversation, name);
-  return message ? linkOf(message) : expect.unreachable(name);
-}
-
-const veth = (name: string, index: number) => ({
-  name,
-  kind: { kind: "veth" } as const,
-  index,
-  peer: { name: `${name}p` },
-});
-
-describe("links", () => {
-  it("a veth with its peer in another namespace, both as asked", () => {
-    using netns = openNetns(`/run/netns/${far}`);
-    const peer = { name: "p0", mac: mac("02:00:00:00:00:02"), mtu: 1400, netnsFd: netns.fd };
-    createLink(here, { name: "v0", kind: { kind: "veth" }, mac: mac("02:00:00:00:00:01"), mtu: 1400, up: true, peer });
-    setLink(there, link(there, "p0").index, { up: true });
-    const [near0, far0] = [link(here, "v0"), link(there, "p0")];
-    expect(near0).toMatchObject({
-      kind: { kind: "veth" },
-      mac: "02:00:00:00:00:01",
-      mtu: 1400,
-      up: true,
-      carrier: true,
-    });
-    expect(far0).toMatchObject({ kind: { kind: "veth" }, mac: "02:00:00:00:00:02", mtu: 1400, up: true });
-    expect([near0.parent, far0.parent]).toEqual([far0.index, near0.index]);
-    expect(near0.parentNetnsId).toBeGreaterThanOrEqual(0);
-    expect(json(far, "link show p0")[0]).toMatchObject({ address: "02:00:00:00:00:02", mtu: 1400 });
-  });
-
-  it("a bridge and its member, a macvlan and its mode", () => {
-    createLink(here, { name: "b0", kind: { kind: "bridge" } });
-    const [v0, b0] = [link(here, "v0"), link(here, "b0")];
-    setLink(here, v0.index, { master: b0.index });
-    expect(link(here, "v0").master).toBe(b0.index);
-    expect(json(near, "link show v0")[0].master).toBe("b0");
-    setLink(here, v0.index, { master: 0 });
-    expect(link(here, "v0").master).toBeUndefined();
-    createLink(here, { name: "m0", kind: { kind: "macvlan", mode: 4 }, parent: v0.index });
-    expect(link(here, "m0")).toMatchObject({ kind: { kind: "macvlan", mode: 4 }, parent: v0.index });
-    setLinkKind(here, link(here, "m0").index, { kind: "macvlan", mode: 1 });
-    expect(json(near, "link show m0")[0].linkinfo.info_data.mode).toBe("private");
-  });
-
-  it("up, MAC, MTU, name and namespace change", () => {
-    createLink(here, veth("w0", 50));
-    setLink(here, 50, { mac: mac("02:00:00:00:00:50"), mtu: 1300, up: true });
-    expect(link(here, "w0")).toMatchObject({
-      index: 50,
-      mac: "02:00:00:00:00:50",
-      mtu: 1300,
-      up: true,
-      carrier: false,
-    });
-    setLink(here, 50, { up: false });
-    setLink(here, 50, { name: "w1" });
-    expect(linkOf(findLinkByIndex(here, 50) ?? expect.unreachable())).toMatchObject({ name: "w1", up: false });
-    using netns = openNetns(`/run/netns/${far}`);
-    setLink(here, 50, { netnsFd: netns.fd });
-    expect(findLink(here, "w1")).toBeUndefined();
-    expect(deleteLink(there, link(there, "w1").index)).toBe(true);
-    expect(findLink(here, "w0p")).toBeUndefined(); // both ends go
-  });
-
-  it("are listed as `ip` lists them, and are gone when deleted", () => {
-    const names = json(near, "link show").map((one: { ifname: string }) => one.ifname);
-    expect(
-      listLinks(here)
-        .map(linkOf)
-        .map(({ name }) => name)
-        .sort(),
-    ).toEqual(names.sort());
-    const { index } = link(here, "m0");
-    expect([deleteLink(here, index), deleteLink(here, index)]).toEqual([true, false]);
-    expect(findLinkByIndex(here, index)).toBeUndefined();
-  });
-
-  it("that cannot be made or changed are errors in the kernel's words", () => {
-    const kind = { kind: "macvlan", mode: 4 } as const;
-    expect(() => createLink(here, { name: "b0", kind: { kind: "bridge" } })).toThrow(
-      /^Cannot create link "b0" of kind bridge: .*EEXIST/,
-    );
-    expect(() => createLink(here, { name: "m1", kind, parent: 999 })).toThrow(/^Cannot create link "m1".*ENODEV/);
-    expect(() => createLink(here, { name: "x1", kind: { kind: "other", name: "no-such", attributes: [] } })).toThrow(
-      /^Cannot create link "x1" of kind no-such: .*Unknown device type/,
-    );
-    expect(() => setLink(here, 999, { up: true })).toThrow(/^Cannot set link 999 up: .*ENODEV/);
-    expect(() => setLink(here, link(here, "v0").index, { mtu: 1 })).toThrow(/^Cannot set link \d+ mtu 1: .*mtu less/);
-  });
-});
+const show = (netns: string, line: string) => room.show(netns, line);
 
 describe("addresses", () => {
   const values = (index: number) => (findAddresses(here, index) ?? []).map(addressOf);
 
   it("are added, read back, replaced, listed and deleted", () => {
-    const { index } = link(here, "v0");
+    const { index } = linkIn(here, "v0");
     const wanted: Address[] = [
       { link: index, prefix: prefix("10.6.0.21/24"), scope: 0, flags: 0x80 },
       { link: index, prefix: prefix("192.0.2.1/32"), peer: ip("192.0.2.2"), scope: 253, flags: 0x80 },
@@ -180,7 +73,7 @@ describe("addresses", () => {
 
 /** A link with addresses of both families, for routes and neighbours. */
 function withAddresses(): number {
-  const { index } = link(here, "v0");
+  const { index } = linkIn(here, "v0");
   for (const own of ["10.6.0.254/24", "fd00::254/64"]) {
     replaceAddress(here, { link: index, prefix: prefix(own), scope: 0, flags: 2 });
   }
