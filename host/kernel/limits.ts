@@ -6,7 +6,7 @@
 /** Dumps of a table that changes meanwhile are repeated; one that changes during each of so many is changing without end. */
 export const DUMP_ATTEMPTS = 16;
 
-/** Frames that one socket gives its listener before the event loop serves others. */
+/** Frames or messages that one socket gives its listener before the event loop serves others. */
 export const MAX_FRAMES_PER_TURN = 64;
 
 /** Longest answer to a netlink question that is read: bytes. The kernel's dumps come in pieces of at most this. */

@@ -31,13 +31,13 @@ export interface Datagrams extends Disposable {
 }
 
 /** struct sockaddr_nl of the kernel: family, padding, port 0, no groups. */
-function kernelAddress(): Uint8Array {
+export function kernelAddress(): Uint8Array {
   const address = new Uint8Array(12);
   address[0] = AF_NETLINK;
   return address;
 }
 
-function requireResult(result: number, operation: string): number {
+export function requireResult(result: number, operation: string): number {
   if (result < 0) throw new NetlinkError({ operation, errno: -result });
   return result;
 }
@@ -51,7 +51,7 @@ function configure(native: Native, fd: number): void {
 }
 
 /** Receives one datagram into `buffer`, over interruptions. MSG_TRUNC makes the kernel tell its true length. */
-function receiveInto(native: Native, fd: number, buffer: Uint8Array): Uint8Array {
+export function receiveInto(native: Native, fd: number, buffer: Uint8Array): Uint8Array {
   let length: number;
   do length = native.recv(fd, buffer, MSG_DONTWAIT | MSG_TRUNC);
   while (length === -EINTR);

@@ -1,0 +1,87 @@
+/**
+ * News of a namespace: what changes is told by the kernel, so that nobody has to ask again and again.
+ * Called by who waits for a carrier, or for the end of the kernel's duplicate detection (IFA_F_DADFAILED).
+ * Effects: a socket, and a watch on the event loop until it is disposed of; the calling thread is in the namespace while it is opened.
+ */
+import { EAGAIN, ENOBUFS } from "../errno.ts";
+import { MAX_DATAGRAM_BYTES, MAX_FRAMES_PER_TURN } from "../limits.ts";
+import { loadNative, type Native, type Watch } from "../native.ts";
+import { withNetns } from "../netns.ts";
+import { AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, SOCK_RAW, SOL_NETLINK } from "./constants.ts";
+import { NetlinkError } from "./error.ts";
+import { decodeMessages, type Message } from "./message.ts";
+import { kernelAddress, receiveInto, requireResult } from "./socket.ts";
+
+/** linux/rtnetlink.h */
+export const RTNLGRP_LINK = 1;
+export const RTNLGRP_NEIGH = 3;
+export const RTNLGRP_IPV4_IFADDR = 5;
+export const RTNLGRP_IPV4_ROUTE = 7;
+export const RTNLGRP_IPV6_IFADDR = 9;
+export const RTNLGRP_IPV6_ROUTE = 11;
+
+/** linux/netlink.h */
+const NETLINK_ADD_MEMBERSHIP = 1;
+
+export interface NewsListener {
+  /** RTM_NEW*, RTM_DEL*; the families' decoders read them. */
+  message(message: Message): void;
+  /** Some news was lost (ENOBUFS), or could not be read: look for yourself. */
+  lost(error: NetlinkError): void;
+}
+
+/** Undefined when there is nothing more to read. */
+function receiveNews(native: Native, fd: number, buffer: Uint8Array): Message[] | undefined {
+  try {
+    return decodeMessages(receiveInto(native, fd, buffer));
+  } catch (error) {
+    if (error instanceof NetlinkError && error.errno === EAGAIN) return undefined;
+    throw error;
+  }
+}
+
+/** Tells the listener what happens in the namespace from now on, in the groups (RTNLGRP_*). Throws {@link NetlinkError}, or NetnsError. */
+export function openMonitor(
+  netnsPath: string,
+  groups: readonly number[],
+  listener: NewsListener,
+  native: Native = loadNative(),
+): Disposable {
+  const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  const fd = requireResult(withNetns(netnsPath, open, native), "open a netlink monitor");
+  const buffer = new Uint8Array(MAX_DATAGRAM_BYTES);
+  let watch: Watch | undefined;
+  const drain = (): void => {
+    for (let count = 0; count < MAX_FRAMES_PER_TURN && watch !== undefined; count++) {
+      try {
+        const messages = receiveNews(native, fd, buffer);
+        if (messages === undefined) return;
+        for (const message of messages) listener.message(message);
+      } catch (error) {
+        if (!(error instanceof NetlinkError)) throw error;
+        listener.lost(error);
+        if (error.errno !== ENOBUFS) return;
+      }
+    }
+  };
+  try {
+    requireResult(native.connect(fd, kernelAddress()), "connect a netlink monitor");
+    for (const group of groups) {
+      const result = native.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group);
+      requireResult(result, `join netlink group ${group}`);
+    }
+    const started = native.watch(fd, drain);
+    if (typeof started === "number") throw new NetlinkError({ operation: "watch a netlink monitor", errno: -started });
+    watch = started;
+  } catch (error) {
+    native.close(fd);
+    throw error;
+  }
+  return {
+    [Symbol.dispose]() {
+      if (watch !== undefined) native.unwatch(watch);
+      watch = undefined;
+      native.close(fd);
+    },
+  };
+}
