@@ -72,25 +72,26 @@ function writeBits(pool: usize, base: u32, bits: u64, index: u32): void {
   let at = exchangeAt() + index * width;
   let rest = bits;
   while (rest != 0) {
-    // The bits up to where the range or the high half of the addresses ends: only the low half changes.
+    // The bits up to where the range, or the block of 256 addresses, ends: only the last byte of the address changes.
     const first = ctz<u64>(rest);
     const entry = addressOf(pool, 0, base + first);
-    const hi = load<u64>(WIDE_HI);
     const lo = load<u64>(WIDE_LO);
-    const room = (hi == lastHiOf(entry) ? lastLoOf(entry) : ALL) - lo;
+    const sameHi = load<u64>(WIDE_HI) == lastHiOf(entry);
+    const room = min<u64>(~lo & 255, sameHi ? lastLoOf(entry) - lo : 255);
     let part = rest & (ALL >> (63 - first - min<u64>(63 - first, room)));
     rest ^= part;
-    const origin = lo - first;
-    const high = bswap<u64>(hi);
     if (width == 4) {
+      const start = bswap<u32>(<u32>lo) - ((<u32>first) << 24);
       for (; part != 0; part &= part - 1) {
-        store<u32>(at, bswap<u32>(<u32>origin + <u32>ctz<u64>(part)));
+        store<u32>(at, start + ((<u32>ctz<u64>(part)) << 24));
         at += 4;
       }
     } else {
+      const high = bswap<u64>(load<u64>(WIDE_HI));
+      const start = bswap<u64>(lo) - (first << 56);
       for (; part != 0; part &= part - 1) {
         store<u64>(at, high);
-        store<u64>(at, bswap<u64>(origin + ctz<u64>(part)), 8);
+        store<u64>(at, start + (ctz<u64>(part) << 56), 8);
         at += 16;
       }
     }
@@ -102,14 +103,16 @@ function takeWords(pool: usize, policy: i32, start: u32, count: u32): u32 {
   const bitmap = bitmapOf(pool);
   let ordinal = start;
   let taken: u32 = 0;
-  while (taken < count) {
-    const found = findFrom(pool, ordinal);
-    if (found < 0) break;
+  let found = count == 0 ? NONE : findFrom(pool, start);
+  while (found >= 0) {
+    const word = <u32>found & ~63;
     const bits = lowest(freeWord(bitmap, <u32>found) & (ALL << (found & 63)), count - taken);
     if (setBits(bitmap, <u32>found, bits, USED) != OK) break;
-    writeBits(pool, <u32>found & ~63, bits, taken);
+    const index = taken;
     taken += <u32>popcnt<u64>(bits);
-    ordinal = (<u32>found | 63) + 1 - <u32>clz<u64>(bits);
+    ordinal = word + 64 - <u32>clz<u64>(bits);
+    found = taken < count ? findFrom(pool, ordinal) : NONE; // before the writing, whose end is hard to foretell
+    writeBits(pool, word, bits, index);
   }
   if (taken > 0 && policy == ROUND_ROBIN) setCursor(pool, ordinal);
   return taken;

@@ -65,6 +65,11 @@ describe.each(CORE_BUILDS)("Pool beyond one address ($build)", ({ wasm }) => {
     ]);
   });
 
+  it("allocates many across the end of a block of 256", () => {
+    const packed = Buffer.from(pool(["10.0.0.254-10.0.1.1"]).allocateMany(10, "ASCENDING"));
+    expect(packed.toString("hex")).toBe("0a0000fe0a0000ff0a0001000a000101");
+  });
+
   it("finds runs inside one range, aligned by address", () => {
     const p = pool(["10.0.0.3-10.0.0.9", "10.0.0.20-10.0.0.40"]);
     const run = (count: number, alignBits: number, seed = 0) => {
