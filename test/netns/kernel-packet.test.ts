@@ -176,9 +176,10 @@ describe("a packet socket", () => {
     expect(() => socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")))).toThrow(/^Cannot send on link 7: .*ENETDOWN/);
     run(near, "link set v0 up");
     next = event();
-    socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")));
-    await next;
-    expect(frames).toHaveLength(1);
+    // more than once: the other side drops what it sends until its kernel has noticed the carrier
+    const again = setInterval(() => socket.send(encodeArpProbe(nearMac, ip("10.6.0.1"))), 20);
+    await next.finally(() => clearInterval(again));
+    expect(decodeArp(frames[0] ?? expect.unreachable())?.operation).toBe(ARP_REPLY);
   });
 
   it("may be disposed of by its own listener", async () => {
