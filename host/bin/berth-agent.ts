@@ -12,7 +12,9 @@ const HEAP_LIMITS = ["--max-semi-space-size=1", "--max-old-space-size=96"];
 const MIN_NODE_MAJOR = 26;
 
 if (process.execve === undefined || Number.parseInt(process.versions.node, 10) < MIN_NODE_MAJOR) {
-  console.error(`berth-agent needs Node.js ${MIN_NODE_MAJOR} or newer, this is ${process.versions.node} (${process.execPath})`);
+  console.error(
+    `berth-agent needs Node.js ${MIN_NODE_MAJOR} or newer, this is ${process.versions.node} (${process.execPath})`,
+  );
   process.exit(1);
 }
 const main = fileURLToPath(new URL("berth-agent-main.mjs", import.meta.url));

@@ -23,9 +23,7 @@ export function parseRange(text: string): Range | undefined {
 }
 
 export function formatRange(range: Range): string {
-  return equalIp(range.first, range.last)
-    ? formatIp(range.first)
-    : `${formatIp(range.first)}-${formatIp(range.last)}`;
+  return equalIp(range.first, range.last) ? formatIp(range.first) : `${formatIp(range.first)}-${formatIp(range.last)}`;
 }
 
 /** All addresses of the prefix. */

@@ -76,7 +76,9 @@ it.each(rows)("checkPools of %s", (_title, pools, accepted, problems) => {
 });
 
 it("checkPools takes 2,000 pools of many lengths in less than 200 ms", () => {
-  const pools = Array.from({ length: 2_000 }, (_, i) => poolOf(`p${i}`, `fd00:${(i + 1).toString(16)}::/${48 + (i % 32)}`));
+  const pools = Array.from({ length: 2_000 }, (_, i) =>
+    poolOf(`p${i}`, `fd00:${(i + 1).toString(16)}::/${48 + (i % 32)}`),
+  );
   const began = performance.now();
   expect(checkPools(pools).accepted).toHaveLength(2_000);
   expect(performance.now() - began).toBeLessThan(200);
