@@ -10,6 +10,9 @@ import { CONTESTANTS, type Contestant, median } from "./contestants.ts";
 import type { CoreFigures, Row } from "./core.ts";
 import { renderPlot } from "./plot.ts";
 
+/** The most that one operation from JavaScript should take, in nanoseconds. */
+const MOST_NS = 20;
+
 /** Nanoseconds per call of the core. */
 export function perCall(row: Row, contestant: Contestant, operation: Operation): number {
   return row.turns[contestant][operation] / callsPerTurn(operation, row.work.fill);
@@ -29,6 +32,19 @@ function tableOf(rows: readonly Row[], operation: Operation): string {
       (perCall(row, "inside Wasm", operation) / perCall(row, "C twin", operation)).toFixed(2),
     ]),
   });
+}
+
+/** The single operations that miss their target, beside what the others pay for the same in the same run. */
+function missTable(rows: readonly Row[]): string {
+  const misses = rows.flatMap((row) =>
+    OPERATION_NAMES.filter((operation) => perCall(row, "JavaScript → core", operation) > MOST_NS).map((operation) => [
+      WHAT[operation],
+      nameOf(row),
+      ...CONTESTANTS.map((contestant) => perCall(row, contestant, operation).toFixed(1)),
+    ]),
+  );
+  if (misses.length === 0) return `No single operation took more than ${MOST_NS} ns.`;
+  return formatTable({ title: `### Above ${MOST_NS} ns`, columns: ["what", "pool", ...CONTESTANTS], rows: misses });
 }
 
 function batchTable(rows: readonly Row[]): string {
@@ -72,9 +88,9 @@ export function judge({ facts, rows }: CoreFigures): Verdict[] {
   return [
     {
       what: "one operation from JavaScript, ns, any size and fill",
-      wanted: "≤ 20",
+      wanted: `≤ ${MOST_NS}`,
       measured: spread(all),
-      isMet: Math.max(...all) <= 20,
+      isMet: Math.max(...all) <= MOST_NS,
     },
     ...([4, 6] as const)
       .filter((family) => batchesOf(family).length > 0)
@@ -160,9 +176,12 @@ Plain JavaScript is about as fast as the core from JavaScript. The core is not t
 byte for byte, and holds no object per address.
 
 The cost that grows with the pool is that of memory: an operation on a random ordinal of a /8 touches a cache line or two of 4 MiB of bits; all
-four contestants pay it.
+four contestants pay it. The other cost is that of a branch that cannot be foretold, where the word at a random start is full about as often as
+not; they pay that too. In a batch from a half-full pool at random, each word of 64 has another number of free bits, and that is such a branch.
 
 ${targets}
+
+${missTable(rows)}
 
 Before it does anything: instantiation ${facts.instantiateMicroseconds.toFixed(0)} µs, an empty call ${facts.emptyCallNanoseconds.toFixed(1)} ns, an empty /8 makes the process grow by ${(facts.emptySlash8ResidentBytes / 1024).toFixed(1)} KiB.
 
