@@ -1,5 +1,5 @@
 /**
- * The door to the addon (native/addon.c), and the only importer of it: the system calls that Node.js lacks.
+ * The door to the addon (native/addon), and the only importer of it: the system calls that Node.js lacks.
  * Called within host/kernel; what to call and what to make of the numbers is decided there.
  * Effects: loads a shared object; the functions are system calls of the calling thread.
  */

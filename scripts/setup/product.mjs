@@ -3,7 +3,7 @@
  * Each part is built from the files named beside it when one of them has changed.
  * Effects: node_modules and dist.
  */
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
@@ -20,9 +20,8 @@ const bundles = ["bin/berth-agent.ts", "bin/berth-agent-main.ts", "registry/sqli
 export function productSteps() {
   const steps = [debianStep("product"), npmStep()];
   steps.push(nativeStep("shim", ["bin/berth", "bin/coordinator", "bin/ifacer"]));
-  if (existsSync(inRoot("native", "addon.c"))) steps.push(nativeStep("addon", ["native/berth.node"]));
-  const entries = bundles.map((name) => inRoot("host", name)).filter((path) => existsSync(path));
-  return [...steps, coreStep(), bundleStep(entries)];
+  steps.push(nativeStep("addon", ["native/berth.node"]));
+  return [...steps, coreStep(), bundleStep(bundles.map((name) => inRoot("host", name)))];
 }
 
 function nativeStep(part, outputs) {

@@ -18,7 +18,7 @@ let env: Record<string, string>;
 beforeAll(() => {
   directory = createDirectory();
   executable = join(directory, "berth");
-  const sources = globSync("native/*.c", { cwd: root }).filter((path) => !path.endsWith("addon.c"));
+  const sources = globSync("native/*.c", { cwd: root });
   const flags = ["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"];
   const wraps = CALLS.map((call) => `-Wl,--wrap=${call}`);
   const all = [...flags, ...wraps, "-o", executable, "test/e2e/shim/faults.c", ...sources];
