@@ -14,3 +14,6 @@ export const LOCK_RETRY_MS = 100;
 
 /** Most addresses that start to cool, or become free, as one piece: a thread with a small heap holds them all. */
 export const MAX_AT_ONCE = 4_096;
+
+/** Most addresses that become free in one transaction: what a claim may have to wait for. */
+export const MAX_FREED_AT_ONCE = 64;

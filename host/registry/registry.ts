@@ -114,7 +114,7 @@ export interface Registry {
   releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]>;
   /** Takes back what was claimed before `beforeMs` and never attached, as undo does. */
   releaseUnattached(beforeMs: number): Promise<readonly Allocation[]>;
-  /** Frees what has cooled long enough, the first MAX_AT_ONCE of it. Answers how many addresses still cool. */
+  /** Frees what has cooled long enough, in pieces. Answers how many addresses still cool. */
   expire(): Promise<number>;
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]>;
   findAddress(space: string, ip: Ip): Promise<Allocation | undefined>;

@@ -110,8 +110,11 @@ class SqliteRegistry implements Registry {
   releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
     return this.#call("releaseUnattached", beforeMs, this.#nowMs());
   }
-  expire(): Promise<number> {
-    return this.#call("expire", this.#nowMs());
+  async expire(): Promise<number> {
+    for (;;) {
+      const { mayBeMore, cooling } = await this.#call("expire", this.#nowMs());
+      if (!mayBeMore) return cooling;
+    }
   }
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
     return this.#call("findAttachment", attachment);

@@ -7,9 +7,10 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Faults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
-import { MAX_AT_ONCE } from "./limits.ts";
+import { MAX_AT_ONCE, MAX_FREED_AT_ONCE } from "./limits.ts";
 import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal } from "./registry.ts";
 import { KEY, keyOf, SqliteReader, type SqlValue } from "./sqlite-reader.ts";
+import { decodeAddress } from "./sqlite-schema.ts";
 
 /** An address that a transaction made free. */
 export interface Freed {
@@ -23,6 +24,16 @@ const INSERT = `INSERT INTO allocation
 /** Leaves free_at as it was: when the address would have been free, for undo. */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
   network = ?, namespace = ?, pod = ?, boot = ?, since = ?, version = ? WHERE ${KEY} AND version = ?`;
+
+const EXPIRE = `DELETE FROM allocation WHERE (space, family, address) IN
+  (SELECT space, family, address FROM allocation WHERE state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?)
+  RETURNING space, address`;
+
+/** What one piece of expiry left. */
+export interface ExpireOutcome {
+  readonly mayBeMore: boolean;
+  readonly cooling: number;
+}
 
 /** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
 export class SqliteStore extends SqliteReader {
@@ -114,11 +125,17 @@ export class SqliteStore extends SqliteReader {
     return stale;
   }
 
-  expire(nowMs: number): number {
-    const due = this.all("state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?", nowMs, MAX_AT_ONCE);
-    for (const allocation of due) this.#free(allocation);
+  /** Frees the first MAX_FREED_AT_ONCE of what has cooled long enough: claims that come meanwhile wait for no more. */
+  expire(nowMs: number): ExpireOutcome {
+    const rows = this.prepare(EXPIRE).all(nowMs, MAX_FREED_AT_ONCE);
+    if (rows.length > 0) {
+      this.#faults("registry.write");
+      this.#hasWritten = true;
+    }
+    for (const row of rows)
+      this.#freed.push({ space: String(row.space), ip: decodeAddress(row.address as Uint8Array) });
     const left = this.prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get();
-    return Number(left?.n);
+    return { mayBeMore: rows.length === MAX_FREED_AT_ONCE, cooling: Number(left?.n) };
   }
 
   #create(claim: Claim, proposals: readonly Proposal[], nowMs: number): ClaimOutcome {
@@ -197,11 +214,6 @@ export class SqliteStore extends SqliteReader {
     const rest = `UPDATE allocation SET state = 'Cooling', since = ?, version = ? WHERE ${KEY} AND version = ? AND free_at > ?`;
     if (this.#write(rest, nowMs, ++this.#lastVersion, ...key, version, nowMs) > 0) return;
     if (this.#write(`DELETE FROM allocation WHERE ${KEY} AND version = ?`, ...key, version) > 0) this.#freed.push({ space, ip }); // biome-ignore format: one thought
-  }
-
-  #free({ space, ip }: Freed): void {
-    this.#write(`DELETE FROM allocation WHERE ${KEY}`, ...keyOf(space, ip));
-    this.#freed.push({ space, ip });
   }
 
   #write(sql: string, ...values: SqlValue[]): number {

@@ -59,6 +59,7 @@ class AddressSearch {
   #settled: Picked[] = [];
   #marked: Picked[] = [];
   readonly #takeOvers: number[] = [];
+  #hasExpired = false;
   #forsakeCooling = false;
 
   constructor(tools: ClaimTools, demand: AddressDemand) {
@@ -225,6 +226,11 @@ class AddressSearch {
   async #overcome(shortage: Shortage): Promise<void> {
     const unservable = findUnservable(this.#demand.nics);
     if (unservable !== undefined) throw noPoolMatches(this.#demand.nics, unservable.nic, unservable.demand);
+    if (!this.#hasExpired) {
+      this.#hasExpired = true;
+      await this.#tools.registry.expire();
+      return; // Some may have cooled long enough since the janitor looked.
+    }
     for (const pool of poolsOf(shortage.demand)) {
       const released = await this.#findReleased(pool);
       const ripe = released.filter((each) => this.#ageOf(each) >= MIN_COOLING_MS).slice(0, TAKE_OVER_CHOICES);
