@@ -17,3 +17,6 @@ export const MAX_AT_ONCE = 4_096;
 
 /** Most addresses that become free in one transaction: what a claim may have to wait for. */
 export const MAX_FREED_AT_ONCE = 64;
+
+/** How long the log grows before it is written into the table with an fsync, milliseconds that a claim may wait: pages of 4 KiB. */
+export const CHECKPOINT_PAGES = 4_000;

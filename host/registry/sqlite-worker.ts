@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
-import { LOCK_RETRY_MS, MAX_GROUP } from "./limits.ts";
+import { CHECKPOINT_PAGES, LOCK_RETRY_MS, MAX_GROUP } from "./limits.ts";
 import { type Cooldowns, RegistryError } from "./registry.ts";
 import { ReserveFile } from "./reserve-file.ts";
 import { type Operation, SqliteBatch } from "./sqlite-batch.ts";
@@ -49,6 +49,7 @@ function openDatabase(file: string): DatabaseSync {
   try {
     // Exclusive before the first access: the lock is the file's own, and no shared-memory file is needed.
     database.exec("PRAGMA locking_mode = exclusive; PRAGMA journal_mode = wal; PRAGMA synchronous = normal");
+    database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     database.exec("BEGIN IMMEDIATE; COMMIT");
     return database;
   } catch (error) {
