@@ -9,8 +9,8 @@ export const MAX_BODY_BYTES = 1024 * 1024;
 /** Largest request head; the shim forwards eight variables of up to 64 KiB: bytes. */
 export const MAX_HEAD_BYTES = 768 * 1024;
 
-/** Largest manifest file: bytes. */
-export const MAX_MANIFEST_BYTES = 16 * 1024 * 1024;
+/** Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes into more files. */
+export const MAX_MANIFEST_BYTES = 1024 * 1024;
 
 /** Changes of the directory within this time are read together: milliseconds. */
 export const RELOAD_DELAY_MS = 20;
