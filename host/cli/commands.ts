@@ -64,7 +64,7 @@ export async function showPools(socket: string): Promise<Outcome> {
     pool.total ?? "-",
     pool.used ?? "-",
     pool.free ?? "-",
-    String(pool.states["Cooling"] ?? 0),
+    String(pool.states.Cooling ?? 0),
     [pool.default && "default", pool.disabled && "disabled", pool.gone && "deleted"].filter(Boolean).join(","),
   ]);
   return { text: formatTable(["POOL", "SUBNET", "TOTAL", "USED", "FREE", "COOLING", "NOTES"], rows), ok: true };
