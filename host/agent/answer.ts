@@ -8,6 +8,7 @@ import { SUPPORTED_VERSIONS } from "../cni/version.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { NetlinkError } from "../kernel/netlink/error.ts";
 import { NetnsError } from "../kernel/netns.ts";
+import { messageOf } from "../lib/describe.ts";
 import { RegistryError } from "../registry/registry.ts";
 
 /** `notice` is a line for people, shown on the plugin's stderr. */
@@ -53,7 +54,7 @@ export function toCniError(error: unknown): CniError {
   }
   if (error instanceof NetnsError) return new CniError(ErrorCode.InvalidNetns, error.message, cause);
   if (error instanceof NetlinkError) return new CniError(ErrorCode.KernelRefused, error.message, cause);
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   return new CniError(ErrorCode.TryAgainLater, `Berth met a bug of its own and gave the request up: ${text}`, cause);
 }
 

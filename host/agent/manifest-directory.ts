@@ -6,6 +6,7 @@
  */
 import { type FSWatcher, readdirSync, readFileSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import { decodeManifests, type Resource } from "../resources/manifest.ts";
 import { assembleSnapshot, type Snapshot } from "../resources/snapshot.ts";
@@ -151,8 +152,4 @@ function identify(path: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

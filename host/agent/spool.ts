@@ -7,6 +7,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ErrorCode } from "../cni/error.ts";
+import { messageOf } from "../lib/describe.ts";
 import type { Faults } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Dispatcher, RawRequest } from "./dispatcher.ts";
@@ -102,7 +103,7 @@ function readSpooled(path: string): RawRequest | string {
   try {
     return parseSpooled(bytes);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
 import { LOCK_WAIT_MS } from "../agent/limits.ts";
+import { messageOf } from "../lib/describe.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { VERSION } from "./version.ts";
@@ -66,7 +67,7 @@ const log = openLog("berth-agent", flags.logLevel);
 const fault = process.env.BERTH_FAULT;
 
 function die(error: unknown): never {
-  log.fatal({ err: error }, error instanceof Error ? error.message : String(error));
+  log.fatal({ err: error }, messageOf(error));
   process.exit(1);
 }
 

@@ -11,6 +11,7 @@ import {
   showHealth,
   showPools,
 } from "../cli/commands.ts";
+import { messageOf } from "../lib/describe.ts";
 import { VERSION } from "./version.ts";
 
 const program = new Command("berthctl").description("Asks the Berth agent of this node").version(VERSION);
@@ -22,7 +23,7 @@ async function print(outcome: Promise<Outcome>): Promise<void> {
     console.log(text);
     process.exitCode = ok ? 0 : 1;
   } catch (error) {
-    console.error(`berthctl: ${error instanceof Error ? error.message : String(error)}`);
+    console.error(`berthctl: ${messageOf(error)}`);
     process.exitCode = 1;
   }
 }

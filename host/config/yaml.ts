@@ -4,6 +4,7 @@
  * Effects: none.
  */
 import { LineCounter, parseAllDocuments } from "yaml";
+import { messageOf } from "../lib/describe.ts";
 import { ConfigError } from "./config-error.ts";
 
 /** One document of a text; `line` is where it begins, from 1. */
@@ -13,7 +14,7 @@ export interface YamlDocument {
 }
 
 function malformed(source: string, error: unknown): never {
-  const [first = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+  const [first = ""] = messageOf(error).split("\n");
   const got = first.replace(/:$/, "");
   throw new ConfigError(source, [{ path: "", got, wanted: "well-formed YAML" }], `Malformed YAML: ${got}`);
 }

@@ -5,7 +5,7 @@
  * Effects: none outside the Wasm instance that it is given.
  */
 import type { Pool, PoolCounts, PoolSpace } from "../core/pool-space.ts";
-import { equalIp, type Ip } from "../net/ip.ts";
+import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
@@ -150,7 +150,7 @@ export class AddressBook {
     while (low < high) {
       const middle = (low + high) >>> 1;
       const segment = segments[middle];
-      if (segment !== undefined && compareToSubnet(ip, segment.subnet) >= 0) low = middle + 1;
+      if (segment !== undefined && compareIp(ip, segment.subnet.ip) >= 0) low = middle + 1;
       else high = middle;
     }
     const found = segments[low - 1];
@@ -168,14 +168,9 @@ function isSamePlace({ spec }: IpPool, other: IpPool | undefined): boolean {
   return spec.subnet.length === other.spec.subnet.length && equalIp(spec.subnet.ip, other.spec.subnet.ip);
 }
 
-function compareToSubnet(ip: Ip, { ip: start }: Prefix): number {
-  if (ip.family !== start.family) return ip.family - start.family;
-  return ip.value < start.value ? -1 : ip.value > start.value ? 1 : 0;
-}
-
 function segmentsOf(pages: readonly Page[]): Map<string, Segment[]> {
   const spaces = new Map<string, Segment[]>();
-  const ordered = [...pages].sort((a, b) => compareToSubnet(a.pool.spec.subnet.ip, b.pool.spec.subnet));
+  const ordered = [...pages].sort((a, b) => compareIp(a.pool.spec.subnet.ip, b.pool.spec.subnet.ip));
   for (const page of ordered) {
     const { addressSpace, subnet } = page.pool.spec;
     const segments = spaces.get(addressSpace) ?? [];

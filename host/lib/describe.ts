@@ -16,3 +16,8 @@ export function describeValue(value: unknown): string {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
   });
 }
+
+/** What was thrown, as text: an error's message, anything else as it prints. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -5,6 +5,7 @@
  * Effects: commits to the database; spends the reserve file and empties the write-ahead log when the disk is full.
  */
 import type { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../lib/describe.ts";
 import type { Faults } from "../lib/fault.ts";
 import type { ReserveFile } from "./reserve-file.ts";
 import type { Freed, SqliteStore } from "./sqlite-store.ts";
@@ -99,6 +100,6 @@ function isFull(error: unknown): boolean {
 }
 
 function failed(operation: Operation, error: unknown): Reply {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return { id: operation.id, error: { message, full: isFull(error) } };
 }

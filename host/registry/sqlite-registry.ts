@@ -112,8 +112,8 @@ class SqliteRegistry implements Registry {
   }
   async expire(): Promise<number> {
     for (;;) {
-      const { mayBeMore, cooling } = await this.#call("expire", this.#nowMs());
-      if (!mayBeMore) return cooling;
+      const cooling = await this.#call("expire", this.#nowMs());
+      if (cooling !== undefined) return cooling;
     }
   }
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {

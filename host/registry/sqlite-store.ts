@@ -29,12 +29,6 @@ const EXPIRE = `DELETE FROM allocation WHERE (space, family, address) IN
   (SELECT space, family, address FROM allocation WHERE state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?)
   RETURNING space, address`;
 
-/** What one piece of expiry left. */
-export interface ExpireOutcome {
-  readonly mayBeMore: boolean;
-  readonly cooling: number;
-}
-
 /** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
 export class SqliteStore extends SqliteReader {
   readonly #faults: Faults;
@@ -125,8 +119,11 @@ export class SqliteStore extends SqliteReader {
     return stale;
   }
 
-  /** Frees the first MAX_FREED_AT_ONCE of what has cooled long enough: claims that come meanwhile wait for no more. */
-  expire(nowMs: number): ExpireOutcome {
+  /**
+   * Frees the first MAX_FREED_AT_ONCE of what has cooled long enough: claims that come meanwhile wait for no more.
+   * Answers how many still cool, or undefined when more may be due.
+   */
+  expire(nowMs: number): number | undefined {
     const rows = this.prepare(EXPIRE).all(nowMs, MAX_FREED_AT_ONCE);
     if (rows.length > 0) {
       this.#faults("registry.write");
@@ -134,8 +131,8 @@ export class SqliteStore extends SqliteReader {
     }
     for (const row of rows)
       this.#freed.push({ space: String(row.space), ip: decodeAddress(row.address as Uint8Array) });
-    const left = this.prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get();
-    return { mayBeMore: rows.length === MAX_FREED_AT_ONCE, cooling: Number(left?.n) };
+    if (rows.length === MAX_FREED_AT_ONCE) return undefined;
+    return Number(this.prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get()?.n);
   }
 
   #create(claim: Claim, proposals: readonly Proposal[], nowMs: number): ClaimOutcome {
