@@ -12,9 +12,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createConversation } from "../../host/kernel/netlink/conversation.ts";
 import { addToSet, replaceTable } from "../../host/kernel/netlink/nftables/requests.ts";
-import type { NftTable } from "../../host/kernel/netlink/nftables/table.ts";
 import { openNetfilterSocket } from "../../host/kernel/netlink/socket.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
+import type { NftTable } from "../../host/plan/nft-table.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
 
 const [pod, node, backend] = ["p", "n", "b"].map((letter) => `bkx${letter}${process.pid}`) as [string, string, string];

@@ -12,8 +12,8 @@ import {
   replaceTable,
 } from "../../host/kernel/netlink/nftables/requests.ts";
 import { matchInterfaceSet, setMark } from "../../host/kernel/netlink/nftables/statement.ts";
-import type { NftTable } from "../../host/kernel/netlink/nftables/table.ts";
 import { type Datagrams, openNetfilterSocket } from "../../host/kernel/netlink/socket.ts";
+import type { NftTable } from "../../host/plan/nft-table.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -15,7 +15,7 @@ import {
   matchNewConnection,
   setMark,
 } from "../../../host/kernel/netlink/nftables/statement.ts";
-import type { NftTable } from "../../../host/kernel/netlink/nftables/table.ts";
+import type { NftTable } from "../../../host/plan/nft-table.ts";
 
 export const ruleset: NftTable = {
   name: "berth",

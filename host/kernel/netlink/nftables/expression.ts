@@ -6,6 +6,7 @@
  * What a chain of them means is in statement.ts.
  * Effects: none.
  */
+import type { Expression } from "../../../plan/nft-table.ts";
 import {
   type Attribute,
   attribute,
@@ -19,24 +20,6 @@ import {
 import { malformed } from "../error.ts";
 import { NFTA_DATA_VALUE, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM } from "./constants.ts";
 import { decodeNumber, nested, numberAttribute } from "./message.ts";
-
-export type Expression =
-  /** Loads into the register, or with `sets` sets from it: NFT_META_*, NFT_CT_*. */
-  | { readonly name: "meta" | "ct"; readonly key: number; readonly register: number; readonly sets: boolean }
-  /** Goes on when the register compares so: NFT_CMP_*. */
-  | { readonly name: "cmp"; readonly register: number; readonly operation: number; readonly value: Uint8Array }
-  /** destination = (source & mask) ^ xor */
-  | {
-      readonly name: "bitwise";
-      readonly source: number;
-      readonly destination: number;
-      readonly mask: Uint8Array;
-      readonly xor: Uint8Array;
-    }
-  /** Goes on when the register is in the set, or with NFT_LOOKUP_F_INV when it is not. */
-  | { readonly name: "lookup"; readonly register: number; readonly set: string; readonly flags: number }
-  | { readonly name: "masq" }
-  | { readonly name: "other"; readonly word: string; readonly attributes: readonly Attribute[] };
 
 /** NFTA_META_* and NFTA_CT_*: where the numbers differ. */
 const KEYED = { meta: { target: 1, key: 2, source: 3 }, ct: { target: 1, key: 2, source: 4 } } as const;

@@ -3,6 +3,7 @@
  * Tables of others are never touched: every request names its table.
  * Effects: those of the conversation, which must be with netfilter (openNetfilterSocket).
  */
+import type { NftSet, NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
 import { type Attribute, attribute, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE } from "../constants.ts";
@@ -35,17 +36,7 @@ import {
   NFTA_TABLE_NAME,
 } from "./constants.ts";
 import { decodeName, decodeNft, encodeNft } from "./message.ts";
-import {
-  chainOf,
-  elementsOf,
-  encodeChain,
-  encodeElements,
-  encodeRuleOf,
-  encodeSet,
-  type NftSet,
-  type NftTable,
-  ruleOf,
-} from "./table.ts";
+import { chainOf, elementsOf, encodeChain, encodeElements, encodeRuleOf, encodeSet, ruleOf } from "./table.ts";
 
 const text = (type: number, value: string) => attribute(type, encodeString(value));
 

@@ -4,6 +4,7 @@
  * Effects: none.
  */
 import { invariant } from "../../../lib/invariant.ts";
+import type { Expression } from "../../../plan/nft-table.ts";
 import { encodeUint32 } from "../attribute.ts";
 import {
   CT_STATE_NEW,
@@ -20,7 +21,6 @@ import {
   NFT_META_OIFNAME,
   NFT_REG_1,
 } from "./constants.ts";
-import type { Expression } from "./expression.ts";
 
 const register = NFT_REG_1;
 const NOTHING = encodeUint32(0);

@@ -3,6 +3,7 @@
  * Called by requests.ts; written by whoever plans one.
  * Effects: none.
  */
+import type { NftChain, NftRule, NftSet } from "../../../plan/nft-table.ts";
 import { type Attribute, attribute, decodeAttributes, encodeString, findValue, readValue } from "../attribute.ts";
 import {
   IFNAMSIZ,
@@ -30,35 +31,9 @@ import {
   NFTA_SET_USERDATA,
   TYPE_IFNAME,
 } from "./constants.ts";
-import { decodeExpression, type Expression, encodeExpression } from "./expression.ts";
+import { decodeExpression, encodeExpression } from "./expression.ts";
 import { decodeName, decodeNumber, type NftMessage, nested, numberAttribute } from "./message.ts";
 import { encodeIfName } from "./statement.ts";
-
-export type NftRule = readonly Expression[];
-
-/** A chain that the kernel calls; its policy is to accept. */
-export interface NftChain {
-  readonly name: string;
-  readonly type: "filter" | "nat" | "route";
-  /** NF_INET_* */
-  readonly hook: number;
-  /** NF_IP_PRI_* */
-  readonly priority: number;
-  readonly rules: readonly NftRule[];
-}
-
-export interface NftSet {
-  readonly name: string;
-  /** In no order. */
-  readonly interfaces: readonly string[];
-}
-
-/** Of family inet: for both families. */
-export interface NftTable {
-  readonly name: string;
-  readonly sets: readonly NftSet[];
-  readonly chains: readonly NftChain[];
-}
 
 const text = (type: number, value: string) => attribute(type, encodeString(value));
 

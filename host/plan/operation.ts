@@ -1,0 +1,75 @@
+/**
+ * One change of a namespace, with its inverse. What is done is a list of these, and what is undone is the same list backwards.
+ * Made by diff.ts, done by kernel/apply.ts, shown by text.ts.
+ * Effects: none.
+ */
+import type { Mac } from "../net/mac.ts";
+import type { NftTable } from "./nft-table.ts";
+import type { AddressState, LinkSettings, NeighbourState, Place, RouteState, RuleState, SysctlKey } from "./state.ts";
+
+export interface VethEnd {
+  readonly name: string;
+  readonly mac: Mac;
+}
+
+/** A pair with one end in each namespace, both down. */
+export type Veth = Readonly<Record<Place, VethEnd>>;
+
+export type Operation =
+  | { readonly kind: "add-veth" | "delete-veth"; readonly veth: Veth }
+  /** `from` has the keys of `to`. */
+  | {
+      readonly kind: "set-link";
+      readonly place: Place;
+      readonly link: string;
+      readonly from: LinkSettings;
+      readonly to: LinkSettings;
+    }
+  /** `from` is undefined when the link that it belongs to was not there before. */
+  | {
+      readonly kind: "set-sysctl";
+      readonly place: Place;
+      readonly key: SysctlKey;
+      readonly from: string | undefined;
+      readonly to: string;
+    }
+  | { readonly kind: "add-address" | "delete-address"; readonly place: Place; readonly address: AddressState }
+  | { readonly kind: "add-neighbour" | "delete-neighbour"; readonly place: Place; readonly neighbour: NeighbourState }
+  | { readonly kind: "add-route" | "delete-route"; readonly place: Place; readonly route: RouteState }
+  | { readonly kind: "add-rule" | "delete-rule"; readonly place: Place; readonly rule: RuleState }
+  | { readonly kind: "add-table" | "delete-table"; readonly place: Place; readonly table: NftTable };
+
+const OPPOSITE = {
+  "add-veth": "delete-veth",
+  "delete-veth": "add-veth",
+  "add-address": "delete-address",
+  "delete-address": "add-address",
+  "add-neighbour": "delete-neighbour",
+  "delete-neighbour": "add-neighbour",
+  "add-route": "delete-route",
+  "delete-route": "add-route",
+  "add-rule": "delete-rule",
+  "delete-rule": "add-rule",
+  "add-table": "delete-table",
+  "delete-table": "add-table",
+} as const;
+
+/** What takes the operation back; undefined when that is done by taking back another one: a new link's settings go with the link. */
+export function inverseOf(operation: Operation): Operation | undefined {
+  switch (operation.kind) {
+    case "set-link":
+      return { ...operation, from: operation.to, to: operation.from };
+    case "set-sysctl":
+      return operation.from === undefined ? undefined : { ...operation, from: operation.to, to: operation.from };
+    default:
+      return { ...operation, kind: OPPOSITE[operation.kind] } as Operation;
+  }
+}
+
+/** What takes back all of them: the inverses, the last one first. */
+export function inverseOfAll(operations: readonly Operation[]): Operation[] {
+  return operations
+    .map(inverseOf)
+    .filter((operation) => operation !== undefined)
+    .reverse();
+}
