@@ -174,11 +174,10 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
     compare(neighbourIdentity, wanted.neighbours, observed.neighbours, owned.neighbours),
     (verb, neighbour) => ({ kind: `${verb}-neighbour`, place, neighbour }),
   );
-  const routes = operationsOf(compare(routeIdentity, wanted.routes, observed.routes, owned.routes), (verb, route) => ({
-    kind: `${verb}-route`,
-    place,
-    route,
-  }));
+  const routes = operationsOf(
+    inReach(compare(routeIdentity, wanted.routes, observed.routes, owned.routes)),
+    (verb, route) => ({ kind: `${verb}-route`, place, route }),
+  );
   const tables = operationsOf(compare(tableIdentity, wanted.tables, observed.tables, owned.tables), (verb, table) => ({
     kind: `${verb}-table`,
     place,
@@ -194,8 +193,8 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
     (verb, address) => ({ kind: `${verb}-address`, place, address }),
   );
   return {
-    adds: [...neighbours.adds, ...routes.adds, ...tables.adds, ...rules.adds],
-    deletes: [...rules.deletes, ...tables.deletes, ...routes.deletes, ...neighbours.deletes, ...addresses.deletes],
+    adds: [neighbours, routes, tables, rules].flatMap(({ adds }) => adds),
+    deletes: [rules, tables, routes, neighbours, addresses].flatMap(({ deletes }) => deletes),
   };
 }
 
