@@ -6,12 +6,14 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { setTimeout } from "node:timers/promises";
+import type { CoordinatorConf } from "../config/coordinator-settings.ts";
 import { PoolSpace } from "../core/pool-space.ts";
 import { AddressBook } from "../ipam/address-book.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Registry } from "../registry/registry.ts";
 import { openSqliteRegistry } from "../registry/sqlite-registry.ts";
+import { Definitions, effectiveSettings } from "./definitions.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { createInspector } from "./inspector.ts";
 import { Catalogue, cooldownsOf } from "./ipam/catalogue.ts";
@@ -24,6 +26,8 @@ import { Spool } from "./spool.ts";
 
 export interface AgentOptions {
   readonly configDirectory: string;
+  /** Where the runtimes read network definitions; need not be there. */
+  readonly cniConfDirectory: string;
   readonly stateDirectory: string;
   readonly spoolDirectory: string;
   readonly socketPath: string;
@@ -85,11 +89,14 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   catalogue.follow(directory.state.snapshot);
   await catalogue.settled();
 
-  const readiness = (): Readiness => readinessOf(directory);
+  const definitions = new Definitions(options.cniConfDirectory, log);
+  const settingsFor = (network: string): CoordinatorConf =>
+    effectiveSettings(definitions.settingsOf(network), directory.state.snapshot);
+  const readiness = (): Readiness => readinessOf(directory, definitions);
   const node = nodeOf(options);
   const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
     setTimeout(milliseconds, undefined, { signal });
-  const tools = { catalogue, registry, node, nowMs: monotonicMs, sleep, log, readiness };
+  const tools = { catalogue, registry, node, nowMs: monotonicMs, sleep, log, readiness, settingsFor };
   const plugins = {
     berth: createIpamPlugin(tools),
     coordinator: createAbsentPlugin("coordinator"),
@@ -141,6 +148,11 @@ function nodeOf({ nodeName = hostname(), nodeLabels = {} }: AgentOptions): {
 }
 
 /** Not ready while a file that never was right may hold what must not be handed out. */
-function readinessOf({ state }: ManifestDirectory): Readiness {
-  return { ready: state.complete, problems: [...state.problems, ...state.snapshot.problems] };
+function readinessOf({ state }: ManifestDirectory, definitions: Definitions): Readiness {
+  return {
+    ready: state.complete,
+    get problems() {
+      return [...state.problems, ...state.snapshot.problems, ...definitions.problems];
+    },
+  };
 }

@@ -12,6 +12,15 @@ export const MAX_HEAD_BYTES = 768 * 1024;
 /** Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes into more files. */
 export const MAX_MANIFEST_BYTES = 1024 * 1024;
 
+/** Largest file of a network definition, as the shim's stdin: bytes. */
+export const MAX_DEFINITION_BYTES = 1024 * 1024;
+
+/** Most files of the CNI configuration directory, and of a network's folder in it, that are read. Each costs an ADD microseconds. */
+export const MAX_DEFINITION_FILES = 256;
+
+/** A definition changed less than this before it was read is read again for the next question: milliseconds. Time stamps of files are coarser than changes. */
+export const STAMP_GRAIN_MS = 100;
+
 /** Changes of the directory within this time are read together: milliseconds. */
 export const RELOAD_DELAY_MS = 20;
 

@@ -14,6 +14,7 @@ import { VERSION } from "./version.ts";
 
 interface Flags {
   readonly config: string;
+  readonly cniConfDir: string;
   readonly state: string;
   readonly spool: string;
   readonly socket: string;
@@ -44,6 +45,11 @@ const program = new Command("berth-agent")
     "--config <directory>",
     "YAML manifests: IPPool, ReservedIP, Namespace, Pod, Coordinator, vendor-conf",
   )
+  .addOption(
+    new Option("--cni-conf-dir <directory>", "network definitions as the runtimes read them; need not be there")
+      .default("/etc/cni/net.d")
+      .env("BERTH_CNI_CONF_DIR"),
+  )
   .addOption(new Option("--state <directory>", "registry").default("/var/lib/berth/state").env("BERTH_STATE"))
   .addOption(
     new Option("--spool <directory>", "DELs written down by the shim")
@@ -73,6 +79,7 @@ function die(error: unknown): never {
 
 const agent = await startAgent({
   configDirectory: flags.config,
+  cniConfDirectory: flags.cniConfDir,
   stateDirectory: flags.state,
   spoolDirectory: flags.spool,
   socketPath: flags.socket,

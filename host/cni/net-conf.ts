@@ -167,7 +167,7 @@ const PROTOCOL_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /** The plugin's own keys: the configuration without those of the protocol and those under `cni.dev/`. */
-export function pluginKeys(netConf: NetConf): Record<string, unknown> {
-  const own = Object.entries(netConf.raw).filter(([key]) => !PROTOCOL_KEYS.has(key) && !key.startsWith("cni.dev/"));
+export function pluginKeys({ raw }: Pick<NetConf, "raw">): Record<string, unknown> {
+  const own = Object.entries(raw).filter(([key]) => !PROTOCOL_KEYS.has(key) && !key.startsWith("cni.dev/"));
   return Object.fromEntries(own);
 }

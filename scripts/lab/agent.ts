@@ -39,7 +39,9 @@ export interface Agent {
   readonly state: string;
   readonly spool: string;
   readonly configDir: string;
-  /** BERTH_SOCKET, BERTH_STATE and BERTH_SPOOL of this agent. */
+  /** Network definitions go here, as into /etc/cni/net.d. */
+  readonly cniConfDir: string;
+  /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL and BERTH_CNI_CONF_DIR of this agent. */
   readonly env: Readonly<Record<string, string>>;
   /** Of the running child; throws while there is none. */
   readonly pid: number;
@@ -68,7 +70,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const directory = await mkdtemp(join(tmpdir(), "berth-agent-"));
   const agent = agentIn(directory, options);
   try {
-    for (const path of [agent.configDir, agent.state, agent.spool]) await mkdir(path, { recursive: true });
+    for (const path of [agent.configDir, agent.cniConfDir, agent.state, agent.spool])
+      await mkdir(path, { recursive: true });
     for (const [name, text] of Object.entries(options.config)) await agent.write(name, text);
     await agent.start();
   } catch (error) {
@@ -80,12 +83,13 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 
 function agentIn(directory: string, options: AgentOptions): Agent {
   const state = options.stateDir ?? join(directory, "state");
-  const [socket, spool, configDir] = [
+  const [socket, spool, configDir, cniConfDir] = [
     join(directory, "agent.sock"),
     join(directory, "spool"),
     join(directory, "config"),
+    join(directory, "net.d"),
   ];
-  const env = { BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool };
+  const env = { BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool, BERTH_CNI_CONF_DIR: cniConfDir };
   const output: Buffer[] = [];
   let child: Child | undefined;
 
@@ -100,6 +104,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     state,
     spool,
     configDir,
+    cniConfDir,
     env,
     get pid() {
       if (child?.pid === undefined) throw new Error("The agent is not running");

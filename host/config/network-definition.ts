@@ -1,0 +1,71 @@
+/**
+ * Network definitions as a node's CNI directory has them: lists (`*.conflist`), single plugins (`*.conf`, `*.json`), and
+ * what the coordinator's entry in them says.
+ * Called by the agent, which must know the coordinator's settings before the coordinator is called.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
+import { pluginKeys } from "../cni/net-conf.ts";
+import { parsedText } from "../lib/schema.ts";
+import { decodeJsonConfig } from "./config-error.ts";
+import { decodeCoordinatorConf } from "./coordinator-conf.ts";
+import type { CoordinatorSettings } from "./coordinator-settings.ts";
+
+const pluginEntry = z.looseObject({ type: z.string() });
+
+/** One plugin with its keys as they came. */
+export type PluginEntry = z.output<typeof pluginEntry>;
+
+/** An entry, and where it stands: `file "/etc/cni/net.d/10-lan.conflist", plugins[1]`. */
+export interface PlacedEntry {
+  readonly entry: PluginEntry;
+  readonly place: string;
+}
+
+export interface NetworkDefinition {
+  readonly name: string;
+  readonly plugins: readonly PlacedEntry[];
+  /** False: the plugins in the folder of the network's name follow (CNI 1.1, `loadOnlyInlinedPlugins`). */
+  readonly inlinedOnly: boolean;
+}
+
+const networkName = parsedText(parseNetworkName, IDENTIFIER_FORM);
+
+/** A switch of the protocol, which may also be text. */
+const flag = z.union([z.boolean(), z.string().regex(/^(true|false)$/i)], { error: "true or false" });
+
+const networkList = z.looseObject({
+  name: networkName,
+  plugins: z.array(pluginEntry).min(1).optional(),
+  loadOnlyInlinedPlugins: flag.default(false),
+});
+
+const namedPlugin = z.looseObject({ name: networkName, type: z.string() });
+
+/** A `*.conflist`. Throws ConfigError. */
+export function decodeNetworkList(text: string, source: string): NetworkDefinition {
+  const { name, plugins = [], loadOnlyInlinedPlugins } = decodeJsonConfig(networkList, text, source);
+  return {
+    name,
+    plugins: plugins.map((entry, index) => ({ entry, place: `${source}, plugins[${index}]` })),
+    inlinedOnly: String(loadOnlyInlinedPlugins).toLowerCase() === "true",
+  };
+}
+
+/** A `*.conf` or `*.json`: a network of one plugin. Throws ConfigError. */
+export function decodeNetworkOfOne(text: string, source: string): NetworkDefinition {
+  const entry = decodeJsonConfig(namedPlugin, text, source);
+  return { name: entry.name, plugins: [{ entry, place: source }], inlinedOnly: true };
+}
+
+/** A `*.conf` in the folder of a network's name: one more plugin of that network. Throws ConfigError. */
+export function decodePluginFile(text: string, source: string): PlacedEntry {
+  return { entry: decodeJsonConfig(pluginEntry, text, source), place: source };
+}
+
+/** What the first coordinator among the plugins is told; undefined when there is none. Throws ConfigError. */
+export function findCoordinatorSettings(plugins: readonly PlacedEntry[]): CoordinatorSettings | undefined {
+  const found = plugins.find(({ entry }) => entry.type === "coordinator");
+  return found && decodeCoordinatorConf(pluginKeys({ raw: found.entry }), found.place);
+}
