@@ -4,9 +4,21 @@
  * Effects: none (types only).
  */
 import type { Family, Ip } from "../net/ip.ts";
+import type { Mac } from "../net/mac.ts";
 
 /** The states of reference table "The life of an allocation" in docs/allocation.md; an absent record is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
+
+/** Why an address must not be used, and who looks when it may be used again (allocation rule 12). */
+export interface Quarantine {
+  readonly reason: "Conflict";
+  /** Of the machine that answered for the address; undefined when the answer did not tell. */
+  readonly mac: Mac | undefined;
+  /** The link of the node through which that machine can be asked; "" when none is known. */
+  readonly parent: string;
+  /** When to ask again, on the machine's monotonic clock, milliseconds. */
+  readonly nextProbeAtMs: number;
+}
 
 /** One address that is not free. (`space`, `ip`) is unique. */
 export interface Allocation {
@@ -24,6 +36,15 @@ export interface Allocation {
   readonly network: string;
   readonly namespace: string;
   readonly pod: string;
+  /** Path of the attachment's network namespace, as its ADD gave it; undefined when unknown. */
+  readonly netns?: string | undefined;
+  /** Of the attachment's NIC; undefined when unknown. */
+  readonly mac?: Mac | undefined;
+  /**
+   * Of a Quarantined address. Of a Bound one: it was handed out although it is in quarantine, and must not be used before
+   * it is known to be silent. {@link Registry.trust} says so; whatever else ends the binding brings it back to quarantine.
+   */
+  readonly quarantine?: Quarantine | undefined;
   /** Of the last transition, on the machine's monotonic clock, milliseconds. */
   readonly sinceMs: number;
   /** Grows with every write; the precondition of take-over and undo. */
@@ -37,7 +58,7 @@ export interface Proposal {
   readonly prefixLength: number;
   readonly pool: string;
   readonly ifName: string;
-  /** Version of the Cooling allocation to take over; absent when the address must be free. */
+  /** Version of the Cooling or Quarantined allocation to take over; absent when the address must be free. */
   readonly replaces?: number;
   /** Somebody asked for just this address: what was claimed for the NIC and never attached gives way to it. */
   readonly asked?: boolean;
@@ -52,14 +73,28 @@ export interface Claim {
   readonly ifName: string;
   readonly containerId: string;
   readonly network: string;
+  /** Path of the network namespace of the NIC of the request. */
+  readonly netns?: string | undefined;
+  /** Of the NIC of the request. */
+  readonly mac?: Mac | undefined;
   readonly proposals: readonly Proposal[];
+  /** The NIC may have some families and lack others: claim those. Else a NIC that has any address gets no other. */
+  readonly completes?: boolean;
   /** Do not offer the owner's own cooling addresses again: they lie outside what is selected now. */
   readonly forsakeCooling?: boolean;
 }
 
 export type ClaimOutcome =
-  /** `held`: all addresses of the NIC of the request; `created`: what this claim wrote, for any NIC. */
-  | { readonly kind: "bound"; readonly held: readonly Allocation[]; readonly created: readonly Allocation[] }
+  /**
+   * `held`: all addresses of the NIC of the request; `created`: what this claim wrote, for any NIC; `previous`: those of
+   * `held` as they were, where they were on another NIC before: of an older sandbox, or released and not yet free.
+   */
+  | {
+      readonly kind: "bound";
+      readonly held: readonly Allocation[];
+      readonly created: readonly Allocation[];
+      readonly previous: readonly Allocation[];
+    }
   /** The owner's own addresses are still cooling: nothing was written; propose them, or forsake them. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
   /** Somebody has a proposed address: nothing was written. */
@@ -88,6 +123,19 @@ export interface UsageCount {
 export interface ListCursor {
   readonly space: string;
   readonly ip: Ip;
+}
+
+/** Which quarantined addresses to find: all that every given condition fits. */
+export interface QuarantineQuery {
+  readonly limit: number;
+  /** Quarantined at this time or before. */
+  readonly untilMs?: number;
+  /** To be asked at this time or before. */
+  readonly dueMs?: number;
+  readonly pool?: string;
+  readonly mac?: Mac;
+  /** In any of these. */
+  readonly spans?: readonly AddressSpan[];
 }
 
 /** How long a released address cools, in milliseconds. */
@@ -122,6 +170,19 @@ export interface Registry {
   findOwner(owner: string): Promise<readonly Allocation[]>;
   /** Cooling addresses in any of the spans, which are of one space and family, the longest released first. */
   findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]>;
+  /**
+   * Bound → Quarantined, if nobody has written since: owner and attachment are gone from it, so no DEL makes it cool and
+   * no claim of the owner gets it back. Survives a power loss. Undefined when somebody has written.
+   */
+  quarantine(allocation: Allocation, quarantine: Quarantine): Promise<Allocation | undefined>;
+  /** Quarantined addresses, those to be asked first in front. */
+  findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]>;
+  /** The address was asked and is still in use. Nothing happens when somebody has written since. */
+  postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void>;
+  /** Quarantined → free, if nobody has written since. */
+  endQuarantine(allocation: Allocation): Promise<void>;
+  /** A Bound address that came out of quarantine is silent: Bound like any other. Undefined when somebody has written. */
+  trust(allocation: Allocation): Promise<Allocation | undefined>;
   /** All addresses in use in the span, 4 or 16 big-endian bytes each, in order. */
   readUsed(span: AddressSpan): Promise<Uint8Array>;
   countUsage(): Promise<readonly UsageCount[]>;

@@ -8,12 +8,16 @@ import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../lib/describe.ts";
 import type { Faults } from "../lib/fault.ts";
 import type { ReserveFile } from "./reserve-file.ts";
-import type { Freed, SqliteStore } from "./sqlite-store.ts";
+import type { SqliteStore } from "./sqlite-store.ts";
+import type { Freed } from "./sqlite-writer.ts";
 
-/** One call of a store method; `recordsRelease` marks those that may spend the reserve. */
+/** One call of a store method. */
 export interface Operation {
   readonly id: number;
+  /** May spend the reserve. */
   readonly recordsRelease: boolean;
+  /** Must outlive a power loss (allocation rule 13): its commit waits for the disk, and all that share it. */
+  readonly outlivesPower?: boolean;
   readonly run: (store: SqliteStore) => unknown;
 }
 
@@ -71,7 +75,18 @@ export class SqliteBatch {
     }
   }
 
+  /** The level is one of the connection and cannot change within a transaction. */
   #transact(operations: readonly Operation[]): Reply[] {
+    if (!operations.some(({ outlivesPower }) => outlivesPower)) return this.#commit(operations);
+    this.#database.exec("PRAGMA synchronous = full");
+    try {
+      return this.#commit(operations);
+    } finally {
+      this.#database.exec("PRAGMA synchronous = normal");
+    }
+  }
+
+  #commit(operations: readonly Operation[]): Reply[] {
     this.#database.exec("BEGIN IMMEDIATE");
     let replies: Reply[];
     let written = false;

@@ -7,7 +7,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { invariant } from "../lib/invariant.ts";
 import type { Ip } from "../net/ip.ts";
 import { PackedAddresses } from "./packed-addresses.ts";
-import type { AddressSpan, Allocation, Attachment, ListCursor, UsageCount } from "./registry.ts";
+import type { AddressSpan, Allocation, Attachment, ListCursor, QuarantineQuery, UsageCount } from "./registry.ts";
 import { decodeRow, encodeAddress, type Row } from "./sqlite-schema.ts";
 
 /** The primary key; {@link keyOf} gives its values. */
@@ -57,6 +57,17 @@ export class SqliteReader {
     return found;
   }
 
+  /** Walks the quarantined addresses only. */
+  findQuarantined({ limit, dueMs = Number.MAX_SAFE_INTEGER, ...wanted }: QuarantineQuery): readonly Allocation[] {
+    const where = "state = 'Quarantined' AND probe_at <= ? ORDER BY probe_at";
+    const found: Allocation[] = [];
+    for (const row of this.prepare(`SELECT * FROM allocation INDEXED BY quarantined WHERE ${where}`).iterate(dueMs)) {
+      const allocation = decodeRow(row as Row);
+      if (isWanted(allocation, wanted) && found.push(allocation) === limit) break;
+    }
+    return found;
+  }
+
   readUsed(span: AddressSpan): Uint8Array {
     const statement = this.prepare(
       "SELECT address FROM allocation WHERE space = ? AND family = ? AND address BETWEEN ? AND ?",
@@ -99,6 +110,18 @@ export type SqlValue = string | number | Uint8Array;
 
 export function keyOf(space: string, ip: Ip): [string, number, Uint8Array] {
   return [space, ip.family, encodeAddress(ip)];
+}
+
+function isWanted(
+  { sinceMs, pool, quarantine, space, ip }: Allocation,
+  wanted: Pick<QuarantineQuery, "untilMs" | "pool" | "mac" | "spans">,
+): boolean {
+  if (wanted.untilMs !== undefined && sinceMs > wanted.untilMs) return false;
+  if (wanted.pool !== undefined && pool !== wanted.pool) return false;
+  if (wanted.mac !== undefined && quarantine?.mac !== wanted.mac) return false;
+  const holds = (span: AddressSpan): boolean =>
+    span.space === space && span.family === ip.family && span.first <= ip.value && ip.value <= span.last;
+  return wanted.spans?.some(holds) ?? true;
 }
 
 function spanOf({ space, family, first, last }: AddressSpan): [string, number, Uint8Array, Uint8Array] {

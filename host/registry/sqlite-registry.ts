@@ -16,6 +16,8 @@ import type {
   Cooldowns,
   FreedObserver,
   ListCursor,
+  Quarantine,
+  QuarantineQuery,
   Registry,
   UsageCount,
 } from "./registry.ts";
@@ -127,6 +129,21 @@ class SqliteRegistry implements Registry {
   }
   findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]> {
     return this.#call("findCooling", spans, limit);
+  }
+  quarantine(allocation: Allocation, quarantine: Quarantine): Promise<Allocation | undefined> {
+    return this.#call("quarantine", allocation, quarantine, this.#nowMs());
+  }
+  findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]> {
+    return this.#call("findQuarantined", query);
+  }
+  postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void> {
+    return this.#call("postponeProbe", allocation, nextProbeAtMs);
+  }
+  endQuarantine(allocation: Allocation): Promise<void> {
+    return this.#call("endQuarantine", allocation);
+  }
+  trust(allocation: Allocation): Promise<Allocation | undefined> {
+    return this.#call("trust", allocation);
   }
   readUsed(span: AddressSpan): Promise<Uint8Array> {
     return this.#call("readUsed", span);

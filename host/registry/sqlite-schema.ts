@@ -6,10 +6,11 @@
 import type { DatabaseSync } from "node:sqlite";
 import { invariant } from "../lib/invariant.ts";
 import { bitsOf, type Family, type Ip } from "../net/ip.ts";
-import { type Allocation, type AllocationState, RegistryError } from "./registry.ts";
+import { type Mac, parseMac } from "../net/mac.ts";
+import { type Allocation, type AllocationState, type Quarantine, RegistryError } from "./registry.ts";
 
 /** Stored in `user_version`; a database of a newer Berth is refused rather than misread. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /* One row per address that is not free. Times are CLOCK_MONOTONIC milliseconds and mean something only together
    with the boot id: after a reboot no sandbox lives, and no old time can be compared (allocation rule 13). */
@@ -40,14 +41,28 @@ CREATE INDEX cooling ON allocation (free_at) WHERE state = 'Cooling';
 CREATE INDEX released ON allocation (space, family, since) WHERE state = 'Cooling';
 `;
 
-/** Creates the table in an empty database, accepts its own version, refuses any other. */
+/* Format 2: where the NIC is, and what is known of a conflict. `reason` is empty outside of quarantine. */
+const QUARANTINE = `
+ALTER TABLE allocation ADD COLUMN netns TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN mac TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN reason TEXT NOT NULL DEFAULT '' CHECK (reason IN ('', 'Conflict'));
+ALTER TABLE allocation ADD COLUMN foreign_mac TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN parent TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN probe_at INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX quarantined ON allocation (probe_at) WHERE state = 'Quarantined';
+`;
+
+/** What leads from each format to the next. */
+const STEPS: readonly string[] = [SCHEMA, QUARANTINE];
+
+/** Creates the table in an empty database, brings an older format up to date, refuses a newer one. */
 export function prepareSchema(database: DatabaseSync): void {
   const found = Number(database.prepare("PRAGMA user_version").get()?.user_version);
   if (found === SCHEMA_VERSION) return;
-  if (found !== 0) {
+  if (found > SCHEMA_VERSION || found < 0) {
     throw new RegistryError(`The registry has format ${found}, this Berth reads format ${SCHEMA_VERSION}`);
   }
-  database.exec(`BEGIN; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  database.exec(`BEGIN; ${STEPS.slice(found).join("")} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
 }
 
 /** 4 or 16 bytes, big-endian. */
@@ -84,7 +99,19 @@ export function decodeRow(row: Row): Allocation {
     network: String(row.network),
     namespace: String(row.namespace),
     pod: String(row.pod),
+    netns: String(row.netns) || undefined,
+    mac: decodeMac(row.mac),
+    quarantine: decodeQuarantine(row),
     sinceMs: Number(row.since),
     version: Number(row.version),
   };
+}
+
+function decodeMac(text: unknown): Mac | undefined {
+  return parseMac(String(text));
+}
+
+function decodeQuarantine({ reason, foreign_mac, parent, probe_at }: Row): Quarantine | undefined {
+  if (reason !== "Conflict") return undefined;
+  return { reason, mac: decodeMac(foreign_mac), parent: String(parent), nextProbeAtMs: Number(probe_at) };
 }

@@ -4,61 +4,33 @@
  * Effects: reads and writes the database.
  */
 import type { DatabaseSync } from "node:sqlite";
-import type { Faults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
-import { equalIp, type Ip } from "../net/ip.ts";
+import { equalIp } from "../net/ip.ts";
 import { MAX_AT_ONCE, MAX_FREED_AT_ONCE } from "./limits.ts";
 import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal } from "./registry.ts";
-import { KEY, keyOf, SqliteReader, type SqlValue } from "./sqlite-reader.ts";
+import { SqliteQuarantine } from "./sqlite-quarantine.ts";
+import { KEY, keyOf } from "./sqlite-reader.ts";
 import { decodeAddress } from "./sqlite-schema.ts";
-
-/** An address that a transaction made free. */
-export interface Freed {
-  readonly space: string;
-  readonly ip: Ip;
-}
+import type { WriterOptions } from "./sqlite-writer.ts";
 
 const INSERT = `INSERT INTO allocation
-  (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, boot, since, free_at, version)
-  VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
-/** Leaves free_at as it was: when the address would have been free, for undo. */
+  (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, netns, mac, boot, since, free_at, version)
+  VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
+/** Leaves free_at as it was, and what is known of a conflict: when the address would have been free, and where undo brings it. */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
-  network = ?, namespace = ?, pod = ?, boot = ?, since = ?, version = ? WHERE ${KEY} AND version = ?`;
+  network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, boot = ?, since = ?, version = ? WHERE ${KEY} AND version = ?`;
 
 const EXPIRE = `DELETE FROM allocation WHERE (space, family, address) IN
   (SELECT space, family, address FROM allocation WHERE state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?)
   RETURNING space, address`;
 
 /** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
-export class SqliteStore extends SqliteReader {
-  readonly #faults: Faults;
-  readonly #bootId: string;
+export class SqliteStore extends SqliteQuarantine {
   #cooldowns: Cooldowns;
-  #freed: Freed[] = [];
-  #hasWritten = false;
-  /** Versions are never used twice, even for an address that was freed in between: undo relies on it. */
-  #lastVersion: number;
 
-  constructor(database: DatabaseSync, options: { bootId: string; cooldowns: Cooldowns; faults: Faults }) {
-    super(database);
-    this.#faults = options.faults;
-    this.#bootId = options.bootId;
+  constructor(database: DatabaseSync, options: WriterOptions & { cooldowns: Cooldowns }) {
+    super(database, options);
     this.#cooldowns = options.cooldowns;
-    this.#lastVersion = Number(database.prepare("SELECT max(version) AS last FROM allocation").get()?.last ?? 0);
-  }
-
-  /** The addresses freed since the last call. */
-  takeFreed(): Freed[] {
-    const freed = this.#freed;
-    this.#freed = [];
-    return freed;
-  }
-
-  /** Whether anything was written since the last call. */
-  takeWritten(): boolean {
-    const written = this.#hasWritten;
-    this.#hasWritten = false;
-    return written;
   }
 
   setCooldowns(cooldowns: Cooldowns): void {
@@ -67,13 +39,16 @@ export class SqliteStore extends SqliteReader {
 
   /** Allocation rule 13: what another boot left behind is dead, and its times mean nothing now. */
   coolDeadBoots(nowMs: number): void {
-    const where = "boot <> ? AND state IN ('Bound', 'Cooling') AND (space, family, address) > (?, ?, ?)";
+    const where = "boot <> ? AND state <> 'Kept' AND (space, family, address) > (?, ?, ?)";
     let after: [string, number, Uint8Array] = ["", 0, new Uint8Array()];
     for (;;) {
-      const page = this.all(`${where} ORDER BY space, family, address LIMIT ?`, this.#bootId, ...after, MAX_AT_ONCE);
+      const page = this.all(`${where} ORDER BY space, family, address LIMIT ?`, this.bootId, ...after, MAX_AT_ONCE);
       const last = page.at(-1);
       if (last === undefined) return;
-      for (const allocation of page) this.#cool(allocation, nowMs);
+      for (const allocation of page) {
+        if (allocation.state === "Quarantined") this.renewQuarantine(allocation, nowMs);
+        else this.#cool(allocation, nowMs);
+      }
       after = keyOf(last.space, last.ip);
     }
   }
@@ -89,13 +64,18 @@ export class SqliteStore extends SqliteReader {
     }
     const unwanted = held.filter((allocation) => isContradicted(allocation, claim));
     const kept = bound.filter((allocation) => !unwanted.includes(allocation));
-    const isMissing = ({ ifName, ip }: Proposal): boolean =>
-      !kept.some((other) => other.ifName === ifName) || unwanted.some((other) => other.ip.family === ip.family && other.ifName === ifName); // biome-ignore format: one thought
+    const has = ({ ifName, ip }: Proposal): boolean =>
+      kept.some((other) => other.ifName === ifName && (!claim.completes || other.ip.family === ip.family));
+    const isMissing = (proposal: Proposal): boolean => !has(proposal) || isReplaced(proposal);
+    const isReplaced = ({ ifName, ip }: Proposal): boolean =>
+      unwanted.some((other) => other.ip.family === ip.family && other.ifName === ifName);
     const outcome = this.#create(claim, claim.proposals.filter(isMissing), nowMs);
     if (outcome.kind !== "bound") return outcome;
     for (const allocation of unwanted) this.#unclaim(allocation, nowMs);
-    const attached = held.filter((each) => !unwanted.includes(each)).map((each) => this.#attach(each, claim, nowMs));
-    return { ...outcome, held: [...attached, ...outcome.held] };
+    const wanted = held.filter((each) => !unwanted.includes(each));
+    const attached = wanted.map((each) => this.#attach(each, claim, nowMs));
+    const moved = wanted.filter(({ containerId }) => containerId !== "" && containerId !== claim.containerId);
+    return { ...outcome, held: [...attached, ...outcome.held], previous: [...moved, ...outcome.previous] };
   }
 
   undo(created: readonly Allocation[], nowMs: number): void {
@@ -125,12 +105,8 @@ export class SqliteStore extends SqliteReader {
    */
   expire(nowMs: number): number | undefined {
     const rows = this.prepare(EXPIRE).all(nowMs, MAX_FREED_AT_ONCE);
-    if (rows.length > 0) {
-      this.#faults("registry.write");
-      this.#hasWritten = true;
-    }
-    for (const row of rows)
-      this.#freed.push({ space: String(row.space), ip: decodeAddress(row.address as Uint8Array) });
+    if (rows.length > 0) this.noteWrite();
+    for (const row of rows) this.noteFreed({ space: String(row.space), ip: decodeAddress(row.address as Uint8Array) });
     if (rows.length === MAX_FREED_AT_ONCE) return undefined;
     return Number(this.prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get()?.n);
   }
@@ -138,28 +114,30 @@ export class SqliteStore extends SqliteReader {
   #create(claim: Claim, proposals: readonly Proposal[], nowMs: number): ClaimOutcome {
     const inTheWay = proposals.map((proposal) => this.findAddress(proposal.space, proposal.ip));
     const taken = inTheWay.filter(
-      (found, index) =>
-        found !== undefined && !(found.state === "Cooling" && found.version === proposals[index]?.replaces),
+      (found, index) => found !== undefined && !(isIdle(found) && found.version === proposals[index]?.replaces),
     );
     if (taken.length > 0) return { kind: "taken", by: taken.filter((found) => found !== undefined) };
     const created = proposals.map((proposal, index) => this.#bind(proposal, inTheWay[index], claim, nowMs));
-    return { kind: "bound", held: created.filter(({ ifName }) => ifName === claim.ifName), created };
+    const held = created.filter(({ ifName }) => ifName === claim.ifName);
+    const previous = inTheWay.filter(
+      (found, index) => found?.state === "Cooling" && proposals[index]?.ifName === claim.ifName,
+    );
+    return { kind: "bound", held, created, previous: previous.filter((found) => found !== undefined) };
   }
 
-  #bind(proposal: Proposal, cooling: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
-    const attached = proposal.ifName === claim.ifName;
+  #bind(proposal: Proposal, idle: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
     const { space, ip, prefixLength, pool, ifName } = proposal;
     const { owner, namespace, pod } = claim;
-    const version = ++this.#lastVersion;
-    const containerId = attached ? claim.containerId : "";
-    const network = attached ? claim.network : "";
-    const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, this.#bootId, nowMs, version]; // biome-ignore format: in the order of the table
-    if (cooling === undefined) this.#write(INSERT, ...keyOf(space, ip), ...values);
+    const version = this.nextVersion();
+    const { containerId, network, netns, mac } = ifName === claim.ifName ? claim : UNATTACHED;
+    const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns ?? "", mac ?? "", this.bootId, nowMs, version]; // biome-ignore format: in the order of the table
+    if (idle === undefined) this.write(INSERT, ...keyOf(space, ip), ...values);
     else {
-      const changes = this.#write(TAKE_OVER, ...values, ...keyOf(space, ip), cooling.version);
+      const changes = this.write(TAKE_OVER, ...values, ...keyOf(space, ip), idle.version);
       invariant(changes === 1, "No claim proposes an address twice");
     }
-    return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
+    const { quarantine } = idle ?? {};
+    return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, netns, mac, quarantine, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
   }
 
   /**
@@ -167,17 +145,13 @@ export class SqliteStore extends SqliteReader {
    * even when nothing is new: a repeated ADD relies on the address, so the first one's undo must not take it away.
    */
   #attach(allocation: Allocation, claim: Claim, nowMs: number): Allocation {
-    const { containerId, network } = claim;
-    const version = ++this.#lastVersion;
-    this.#write(
-      `UPDATE allocation SET container = ?, network = ?, since = ?, version = ? WHERE ${KEY}`,
-      containerId,
-      network,
-      nowMs,
-      version,
-      ...keyOf(allocation.space, allocation.ip),
+    const { containerId, network, netns, mac } = claim;
+    const version = this.nextVersion();
+    this.write(
+      `UPDATE allocation SET container = ?, network = ?, netns = ?, mac = ?, since = ?, version = ? WHERE ${KEY}`,
+      ...[containerId, network, netns ?? "", mac ?? "", nowMs, version, ...keyOf(allocation.space, allocation.ip)],
     );
-    return { ...allocation, containerId, network, sinceMs: nowMs, version };
+    return { ...allocation, containerId, network, netns, mac, sinceMs: nowMs, version };
   }
 
   #release(bound: readonly Allocation[], nowMs: number): readonly Allocation[] {
@@ -194,30 +168,35 @@ export class SqliteStore extends SqliteReader {
   }
 
   #cool(allocation: Allocation, nowMs: number): void {
+    if (this.returnToQuarantine(allocation, nowMs)) return;
     const cooldownMs = this.#cooldowns.byPool.get(allocation.pool) ?? this.#cooldowns.defaultMs;
-    this.#write(
+    this.write(
       `UPDATE allocation SET state = 'Cooling', boot = ?, since = ?, free_at = ?, version = ? WHERE ${KEY}`,
-      this.#bootId,
+      this.bootId,
       nowMs,
       nowMs + cooldownMs,
-      ++this.#lastVersion,
+      this.nextVersion(),
       ...keyOf(allocation.space, allocation.ip),
     );
   }
 
   /** Takes back what this claim put on no NIC; what it had taken over while it cooled cools on. */
-  #unclaim({ space, ip, version }: Allocation, nowMs: number): void {
+  #unclaim(allocation: Allocation, nowMs: number): void {
+    if (this.returnToQuarantine(allocation, nowMs)) return;
+    const { space, ip, version } = allocation;
     const key = keyOf(space, ip);
     const rest = `UPDATE allocation SET state = 'Cooling', since = ?, version = ? WHERE ${KEY} AND version = ? AND free_at > ?`;
-    if (this.#write(rest, nowMs, ++this.#lastVersion, ...key, version, nowMs) > 0) return;
-    if (this.#write(`DELETE FROM allocation WHERE ${KEY} AND version = ?`, ...key, version) > 0) this.#freed.push({ space, ip }); // biome-ignore format: one thought
+    if (this.write(rest, nowMs, this.nextVersion(), ...key, version, nowMs) > 0) return;
+    if (this.write(`DELETE FROM allocation WHERE ${KEY} AND version = ?`, ...key, version) > 0) this.noteFreed({ space, ip }); // biome-ignore format: one thought
   }
+}
 
-  #write(sql: string, ...values: SqlValue[]): number {
-    this.#faults("registry.write");
-    this.#hasWritten = true;
-    return Number(this.prepare(sql).run(...values).changes);
-  }
+/** What a NIC has that will be attached by its own ADD. */
+const UNATTACHED: Pick<Claim, "containerId" | "network" | "netns" | "mac"> = { containerId: "", network: "" };
+
+/** May change hands by compare-and-swap. */
+function isIdle({ state }: Allocation): boolean {
+  return state === "Cooling" || state === "Quarantined";
 }
 
 /** Claimed with another NIC's ADD and never on a NIC; now its own NIC comes and asks for another address. */

@@ -43,7 +43,17 @@ export type OpenMessage = { readonly kind: "opened" } | { readonly kind: "failed
 /** SQLITE_BUSY, sqlite3.h */
 const SQLITE_BUSY = 5;
 
-const RELEASES: readonly string[] = ["release", "releaseOthers", "releaseUnattached", "expire", "undo"];
+const RELEASES: readonly string[] = [
+  "release",
+  "releaseOthers",
+  "releaseUnattached",
+  "expire",
+  "undo",
+  "endQuarantine",
+];
+
+/** Allocation rule 13: a sandbox does not outlive the power, a machine with our address does. */
+const OUTLIVE_POWER: readonly string[] = ["quarantine"];
 
 function openDatabase(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { timeout: 0 });
@@ -99,6 +109,7 @@ function operationOf(message: CallMessage): Operation {
   return {
     id: message.id,
     recordsRelease: RELEASES.includes(message.method),
+    outlivesPower: OUTLIVE_POWER.includes(message.method),
     run: (store) => {
       invariant(message.method !== "close", "close is no operation of the store");
       const method = store[message.method] as (...args: readonly unknown[]) => unknown;

@@ -8,6 +8,7 @@ import { formatIp, parseIp } from "../../../host/net/ip.ts";
 import { MAX_AT_ONCE } from "../../../host/registry/limits.ts";
 import type { Claim, Registry } from "../../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+import { bind, CONFLICT, describeQuarantine } from "./registry-quarantine-suite.ts";
 import { COOLDOWN_MS, describeRegistry, type SuiteWorld } from "./registry-suite.ts";
 import { describeTakingBack } from "./registry-taking-back-suite.ts";
 
@@ -66,7 +67,7 @@ async function withDirectory(test: (world: World) => Promise<void>): Promise<voi
   }
 }
 
-for (const describeSuite of [describeRegistry, describeTakingBack]) {
+for (const describeSuite of [describeRegistry, describeTakingBack, describeQuarantine]) {
   describeSuite("SQLite registry", (test) =>
     withDirectory(async (world) => {
       await world.open();
@@ -115,6 +116,34 @@ describe("SQLite registry: durability", () => {
       expect(await after.expire()).toBe(1);
       world.advance(COOLDOWN_MS);
       expect(await after.expire()).toBe(0);
+    }));
+
+  it("rule 13: a quarantine survives the restart as it is, and a reboot with times of the new clock", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      const given = { ...CONFLICT, nextProbeAtMs: 2_000_000 };
+      const found = await before.quarantine(await bind(before, CLAIM), given);
+      await before.close();
+      const restarted = await world.open();
+      expect(await restarted.findAddress("", ADDRESS)).toEqual(found);
+      await restarted.close();
+      world.advance(-900_000);
+      const rebooted = await world.open({ bootId: "boot-2" });
+      expect(await rebooted.findAddress("", ADDRESS)).toMatchObject({
+        ...{ state: "Quarantined", sinceMs: world.nowMs() },
+        quarantine: { ...CONFLICT, nextProbeAtMs: world.nowMs() },
+      });
+    }));
+
+  it("rule 12: what was bound out of quarantine and never trusted is there again after a reboot", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      const found = await before.quarantine(await bind(before, CLAIM), CONFLICT);
+      const proposals = CLAIM.proposals.map((each) => ({ ...each, replaces: found?.version ?? 0 }));
+      expect(await before.claim({ ...CLAIM, proposals })).toMatchObject({ held: [{ state: "Bound" }] });
+      await before.close();
+      const after = await world.open({ bootId: "boot-2" });
+      expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Quarantined", owner: "" });
     }));
 
   it("another boot's records, and cooled ones, are more than one piece", () =>
@@ -176,7 +205,24 @@ describe("SQLite registry: trouble", () => {
       const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
       file.exec("PRAGMA user_version = 99");
       file.close();
-      await expect(world.open()).rejects.toThrow("The registry has format 99, this Berth reads format 1");
+      await expect(world.open()).rejects.toThrow("The registry has format 99, this Berth reads format 2");
+    }));
+
+  it("brings the first format up to date, with what is in it", () =>
+    withDirectory(async (world) => {
+      await (await world.open()).claim(CLAIM);
+      await world.registry.close();
+      const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
+      file.exec("DROP INDEX quarantined");
+      for (const column of ["netns", "mac", "reason", "foreign_mac", "parent", "probe_at"]) {
+        file.exec(`ALTER TABLE allocation DROP COLUMN ${column}`);
+      }
+      file.exec("PRAGMA user_version = 1");
+      file.close();
+      const after = await world.open();
+      const found = await after.findAddress("", ADDRESS);
+      expect(found).toMatchObject({ state: "Bound", owner: "a", netns: undefined, mac: undefined });
+      if (found !== undefined) expect(await after.quarantine(found, CONFLICT)).toMatchObject({ quarantine: CONFLICT });
     }));
 
   it.each([1, 2])("a failure at write %i of a claim leaves nothing behind, and the next claim succeeds", (number) =>

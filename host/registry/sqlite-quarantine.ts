@@ -1,0 +1,70 @@
+/**
+ * Addresses that another machine answers for: into quarantine, and out of it (allocation rule 12).
+ * Extended by sqlite-store.ts, whose release and undo must not let such an address cool.
+ * Effects: writes the database, within the caller's transaction.
+ */
+import type { Allocation, Quarantine } from "./registry.ts";
+import { KEY, keyOf } from "./sqlite-reader.ts";
+import { SqliteWriter } from "./sqlite-writer.ts";
+
+/** What a row in quarantine knows of its last owner: nothing. A free_at of the past stops undo from letting it cool. */
+const NOBODY = `owner = '', interface = '', container = '', network = '', namespace = '', pod = '', netns = '', mac = '',
+  free_at = 0`;
+
+/** Only if nobody has written since. */
+const UNCHANGED = `${KEY} AND version = ?`;
+
+export class SqliteQuarantine extends SqliteWriter {
+  quarantine(allocation: Allocation, quarantine: Quarantine, nowMs: number): Allocation | undefined {
+    const { space, ip, version } = allocation;
+    const { reason, mac = "", parent, nextProbeAtMs } = quarantine;
+    const changes = this.write(
+      `UPDATE allocation SET state = 'Quarantined', ${NOBODY}, reason = ?, foreign_mac = ?, parent = ?, probe_at = ?,
+       boot = ?, since = ?, version = ? WHERE ${UNCHANGED} AND state = 'Bound'`,
+      ...[reason, mac, parent, nextProbeAtMs, this.bootId, nowMs, this.nextVersion()],
+      ...[...keyOf(space, ip), version],
+    );
+    return changes === 0 ? undefined : this.findAddress(space, ip);
+  }
+
+  postponeProbe({ space, ip, version }: Allocation, nextProbeAtMs: number): void {
+    this.write(
+      `UPDATE allocation SET probe_at = ?, version = ? WHERE ${UNCHANGED} AND state = 'Quarantined'`,
+      ...[nextProbeAtMs, this.nextVersion(), ...keyOf(space, ip), version],
+    );
+  }
+
+  endQuarantine({ space, ip, version }: Allocation): void {
+    const key = keyOf(space, ip);
+    const changes = this.write(`DELETE FROM allocation WHERE ${UNCHANGED} AND state = 'Quarantined'`, ...key, version);
+    if (changes > 0) this.noteFreed({ space, ip });
+  }
+
+  trust({ space, ip, version }: Allocation): Allocation | undefined {
+    const changes = this.write(
+      `UPDATE allocation SET reason = '', foreign_mac = '', parent = '', probe_at = 0, version = ?
+       WHERE ${UNCHANGED} AND state = 'Bound'`,
+      ...[this.nextVersion(), ...keyOf(space, ip), version],
+    );
+    return changes === 0 ? undefined : this.findAddress(space, ip);
+  }
+
+  /** False unless the address was in quarantine when it was bound and nobody has found it silent: then it is there again, to be asked now. */
+  protected returnToQuarantine({ space, ip, version, quarantine }: Allocation, nowMs: number): boolean {
+    if (quarantine === undefined) return false;
+    this.write(
+      `UPDATE allocation SET state = 'Quarantined', ${NOBODY}, probe_at = ?, boot = ?, since = ?, version = ?
+       WHERE ${UNCHANGED}`,
+      ...[nowMs, this.bootId, nowMs, this.nextVersion(), ...keyOf(space, ip), version],
+    );
+    return true;
+  }
+
+  /** After a reboot the address stays where it is, and its times begin anew (allocation rule 13). */
+  protected renewQuarantine({ space, ip }: Allocation, nowMs: number): void {
+    this.write(
+      `UPDATE allocation SET probe_at = ?, since = ?, boot = ?, version = ? WHERE ${KEY}`,
+      ...[nowMs, nowMs, this.bootId, this.nextVersion(), ...keyOf(space, ip)],
+    );
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * What every registry must do about addresses that another machine answers for; part of registry-suite.ts.
+ */
+import { describe, expect, it } from "vitest";
+import { formatIp } from "../../../host/net/ip.ts";
+import { type Mac, parseMac } from "../../../host/net/mac.ts";
+import type { Allocation, Claim, Proposal, Quarantine, Registry } from "../../../host/registry/registry.ts";
+import { COOLDOWN_MS, claim, held, ip, proposal, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
+
+export function mac(text: string): Mac {
+  const parsed = parseMac(text);
+  if (parsed === undefined) throw new Error(`"${text}" is no MAC address`);
+  return parsed;
+}
+
+export const RIVAL = mac("02:11:22:33:44:55");
+
+export const CONFLICT: Quarantine = { reason: "Conflict", mac: RIVAL, parent: "uplink", nextProbeAtMs: 5 };
+
+/** Claims, and gives the one address that was bound. */
+export async function bind(registry: Registry, given: Claim): Promise<Allocation> {
+  const outcome = await registry.claim(given);
+  if (outcome.kind !== "bound") throw new Error(`answered with ${outcome.kind}`);
+  const [first] = outcome.held;
+  if (first === undefined) throw new Error("nothing is held");
+  return first;
+}
+
+/** Claims the address for `owner` and quarantines it. */
+async function quarantine(registry: Registry, address: string, options: Partial<Proposal & Quarantine> = {}) {
+  const { mac: foreign = RIVAL, parent = "uplink", nextProbeAtMs = 5, ...proposed } = options;
+  const bound = await bind(registry, claim(`of ${address}`, [proposal(address, proposed)]));
+  const found = await registry.quarantine(bound, { reason: "Conflict", mac: foreign, parent, nextProbeAtMs });
+  if (found === undefined) throw new Error("somebody has written");
+  return found;
+}
+
+export function describeQuarantine(
+  name: string,
+  withWorld: (test: (world: SuiteWorld) => Promise<void>) => Promise<void>,
+) {
+  const check = (what: string, test: (world: SuiteWorld) => Promise<void>) => it(what, () => withWorld(test));
+
+  describe(`${name}: quarantine`, () => {
+    check("rule 12: keeps the reason, the machine, the link and the time, and forgets the owner", async (world) => {
+      const bound = await bind(world.registry, claim("a", [proposal("10.0.0.1")], { netns: "/run/a", mac: RIVAL }));
+      world.advance(7);
+      await world.registry.quarantine(bound, CONFLICT);
+      const found = await world.registry.findAddress("", ip("10.0.0.1"));
+      expect(found).toMatchObject({
+        ...{ state: "Quarantined", quarantine: CONFLICT, pool: "blue", sinceMs: world.nowMs() },
+        ...{ owner: "", containerId: "", ifName: "", pod: "", namespace: "", network: "" },
+      });
+      expect([found?.netns, found?.mac]).toEqual([undefined, undefined]);
+    });
+
+    check("rule 12: a DEL after the conflict leaves it", async ({ registry, advance, freed }) => {
+      await quarantine(registry, "10.0.0.1");
+      expect(await registry.release({ containerId: "c-of 10.0.0.1", ifName: "eth0" })).toEqual([]);
+      advance(COOLDOWN_MS);
+      expect(await registry.expire()).toBe(0);
+      expect(freed).toEqual([]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined" });
+    });
+
+    check("rule 12: neither GC, nor undo, nor the end of what was never attached takes it", async (world) => {
+      const { registry } = world;
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      for (const each of outcome.created) await registry.quarantine(each, CONFLICT);
+      await registry.undo(outcome.created);
+      world.advance(1);
+      await registry.releaseOthers("net", [], world.nowMs());
+      await registry.releaseOthers("", [], world.nowMs());
+      await registry.releaseUnattached(world.nowMs());
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined" });
+    });
+
+    check("rule 12: the same owner's next claim does not get it back", async ({ registry }) => {
+      await quarantine(registry, "10.0.0.1");
+      const again = await registry.claim(claim("of 10.0.0.1", [proposal("10.0.0.2")]));
+      expect(held(again)).toEqual(["10.0.0.2"]);
+      const plain = await registry.claim(claim("b", [proposal("10.0.0.1")]));
+      expect(plain).toMatchObject({ kind: "taken", by: [{ state: "Quarantined" }] });
+    });
+
+    check("leaves what somebody has written to since", async ({ registry }) => {
+      const bound = await bind(registry, claim("a", [proposal("10.0.0.1")]));
+      await registry.claim(claim("a", [], { containerId: "second" }));
+      expect(await registry.quarantine(bound, CONFLICT)).toBeUndefined();
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
+    });
+
+    check("is in use for the address book, and counted", async ({ registry }) => {
+      await quarantine(registry, "10.0.0.1");
+      expect([...(await registry.readUsed(spanOfTen()))]).toEqual([10, 0, 0, 1]);
+      expect(await registry.countUsage()).toEqual([{ pool: "blue", state: "Quarantined", count: 1 }]);
+    });
+
+    check(
+      "is found by time, pool, machine and place, what is due first in front",
+      async ({ registry, advance, nowMs }) => {
+        const other = mac("02:00:00:00:00:02");
+        await quarantine(registry, "10.0.0.1", { nextProbeAtMs: 30 });
+        await quarantine(registry, "10.0.0.2", { nextProbeAtMs: 10, mac: other });
+        advance(5);
+        await quarantine(registry, "10.0.0.3", { nextProbeAtMs: 20, pool: "green" });
+        const find = async (query: object) =>
+          (await registry.findQuarantined({ limit: 9, ...query })).map((each) => formatIp(each.ip));
+        const two = { ...spanOfTen(), last: ip("10.0.0.2").value };
+        expect(await find({})).toEqual(["10.0.0.2", "10.0.0.3", "10.0.0.1"]);
+        expect(await find({ limit: 1 })).toEqual(["10.0.0.2"]);
+        expect(await find({ dueMs: 20 })).toEqual(["10.0.0.2", "10.0.0.3"]);
+        expect(await find({ untilMs: nowMs() - 5 })).toEqual(["10.0.0.2", "10.0.0.1"]);
+        expect(await find({ pool: "green" })).toEqual(["10.0.0.3"]);
+        expect(await find({ mac: RIVAL })).toEqual(["10.0.0.3", "10.0.0.1"]);
+        expect(await find({ spans: [two] })).toEqual(["10.0.0.2", "10.0.0.1"]);
+        expect(await find({ spans: [{ ...two, space: "lab" }] })).toEqual([]);
+      },
+    );
+
+    check("a postponed probe changes the time and nothing else", async ({ registry, advance }) => {
+      const found = await quarantine(registry, "10.0.0.1");
+      advance(3);
+      await registry.postponeProbe(found, 99);
+      await registry.postponeProbe(found, 1_000);
+      const later = await registry.findAddress("", ip("10.0.0.1"));
+      expect(later).toEqual({ ...found, version: later?.version, quarantine: { ...CONFLICT, nextProbeAtMs: 99 } });
+    });
+
+    check("its end frees the address, unless somebody has written since", async ({ registry, freed }) => {
+      const found = await quarantine(registry, "10.0.0.1");
+      await registry.postponeProbe(found, 99);
+      await registry.endQuarantine(found);
+      expect(freed).toEqual([]);
+      const [later] = await registry.findQuarantined({ limit: 1 });
+      if (later === undefined) throw new Error("it is gone");
+      await registry.endQuarantine(later);
+      expect(freed).toEqual(["10.0.0.1"]);
+    });
+  });
+
+  describe(`${name}: an address out of quarantine`, () => {
+    const takeOver = async (registry: Registry): Promise<Allocation> => {
+      const { version } = await quarantine(registry, "10.0.0.1");
+      return bind(registry, claim("b", [proposal("10.0.0.1", { replaces: version })]));
+    };
+
+    check("rule 12: is bound by compare-and-swap, and says that it is not to be trusted", async ({ registry }) => {
+      const bound = await takeOver(registry);
+      expect(bound).toMatchObject({ state: "Bound", owner: "b", quarantine: CONFLICT });
+      const again = await registry.claim(claim("b", []));
+      expect(again).toMatchObject({ held: [{ state: "Bound", quarantine: CONFLICT }], previous: [] });
+    });
+
+    check("is Bound like any other once it was found silent", async ({ registry }) => {
+      const bound = await takeOver(registry);
+      const trusted = await registry.trust(bound);
+      expect(trusted).toMatchObject({ state: "Bound", owner: "b", quarantine: undefined });
+      expect(await registry.trust(bound)).toBeUndefined();
+      await registry.release({ containerId: "c-b", ifName: "eth0" });
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling" });
+    });
+
+    check("rule 12: that nobody trusted goes back with the DEL", async ({ registry, nowMs }) => {
+      await takeOver(registry);
+      await registry.release({ containerId: "c-b", ifName: "eth0" });
+      const back = { state: "Quarantined", owner: "", quarantine: { ...CONFLICT, nextProbeAtMs: nowMs() } };
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject(back);
+    });
+
+    check("rule 12: that nobody trusted goes back with the ADD that is undone", async ({ registry, freed }) => {
+      await registry.undo([await takeOver(registry)]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined", owner: "" });
+      expect(freed).toEqual([]);
+    });
+
+    check("that was trusted and is undone is free", async ({ registry, freed }) => {
+      const trusted = await registry.trust(await takeOver(registry));
+      if (trusted === undefined) throw new Error("somebody has written");
+      await registry.undo([trusted]);
+      expect(freed).toEqual(["10.0.0.1"]);
+    });
+
+    check("that was trusted and conflicts is quarantined like any other", async ({ registry }) => {
+      const bound = await takeOver(registry);
+      const again = { ...CONFLICT, parent: "other" };
+      expect(await registry.quarantine(bound, again)).toMatchObject({ state: "Quarantined", quarantine: again });
+    });
+  });
+
+  describe(`${name}: what an attachment replaces`, () => {
+    const given = { netns: "/run/first", mac: RIVAL };
+
+    check("rule 12: a new sandbox learns where the old one is", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")], given));
+      const next = { containerId: "second", netns: "/run/second" };
+      const outcome = await registry.claim(claim("a", [], next));
+      expect(outcome).toMatchObject({ held: [next], previous: [{ ...given, containerId: "c-a" }] });
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ ...next, mac: undefined });
+    });
+
+    check("rule 12: so does who takes over what cools", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")], given));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      const [cooling] = await registry.findCooling([spanOfTen()], 1);
+      const wish = [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })];
+      expect(await registry.claim(claim("b", wish))).toMatchObject({ previous: [{ ...given, owner: "a" }] });
+    });
+
+    check("nothing, when it is new, the same, or another NIC's", async ({ registry }) => {
+      const both = [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })];
+      expect(await registry.claim(claim("a", both, given))).toMatchObject({ previous: [] });
+      expect(await registry.claim(claim("a", [], given))).toMatchObject({ previous: [] });
+      expect(await registry.claim(claim("a", [], { ...given, ifName: "net1" }))).toMatchObject({ previous: [] });
+      expect(await registry.findAddress("", ip("10.0.1.1"))).toMatchObject(given);
+    });
+  });
+
+  describe(`${name}: a claim that completes a NIC`, () => {
+    check("claims the family that is missing and keeps the other", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("fd00::1", { prefixLength: 64 })]));
+      const four = await registry.findAddress("", ip("10.0.0.1"));
+      if (four !== undefined) await registry.quarantine(four, CONFLICT);
+      const proposals = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
+      expect(held(await registry.claim(claim("a", proposals)))).toEqual(["fd00::1"]);
+      expect(held(await registry.claim(claim("a", proposals, { completes: true })))).toEqual(["fd00::1", "10.0.0.2"]);
+    });
+  });
+}
