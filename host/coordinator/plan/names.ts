@@ -1,0 +1,29 @@
+/**
+ * Names and addresses of the pair between a pod and its node. They come out of the container ID alone, so that a DEL finds what an
+ * ADD has made, whatever has been forgotten meanwhile.
+ * Called by the plugin.
+ * Effects: none.
+ */
+import { createHash } from "node:crypto";
+import { invariant } from "../../lib/invariant.ts";
+import { type Mac, parseMac } from "../../net/mac.ts";
+import type { Veth } from "../../plan/operation.ts";
+import { POD_VETH } from "./constants.ts";
+
+/** A MAC of locally administered addresses, for one station. */
+function macOf(octets: Uint8Array): Mac {
+  const first = ((octets[0] ?? 0) & 0xfc) | 0x02;
+  const text = [first, ...octets.subarray(1, 6)].map((octet) => octet.toString(16).padStart(2, "0")).join(":");
+  const mac = parseMac(text);
+  invariant(mac !== undefined, `${text} is a MAC address`);
+  return mac;
+}
+
+/** The host's end is `veth` and 11 hexadecimal digits of the hash, since prefixes of container IDs collide. */
+export function nameVeth(containerId: string): Veth {
+  const hash = createHash("sha256").update(containerId).digest();
+  return {
+    host: { name: `veth${hash.toString("hex").slice(0, 11)}`, mac: macOf(hash.subarray(6, 12)) },
+    pod: { name: POD_VETH, mac: macOf(hash.subarray(12, 18)) },
+  };
+}

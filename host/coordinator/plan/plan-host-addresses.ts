@@ -1,0 +1,36 @@
+/**
+ * The node's own addresses by which a pod reaches it.
+ * Called by plan-service-path.ts.
+ * Effects: none.
+ */
+import { equalIp, type Family, type Ip } from "../../net/ip.ts";
+import { prefixContains } from "../../net/prefix.ts";
+import type { AddressState, NamespaceState } from "../../plan/state.ts";
+
+/** Of container networks, tunnels and local services, not of the node: no other machine would answer to them. */
+const NOT_OF_THE_NODE =
+  /^(?:lo|docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|dummy|ovn|antrea|weave|ip6tnl|sit|gre)/;
+
+/** RT_SCOPE_UNIVERSE */
+const GLOBAL = 0;
+/** IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): not to be relied on. */
+const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
+/** IFA_F_TEMPORARY and IFA_F_SECONDARY are one bit; IPv4 has it on every further address of a subnet. */
+const UNRELIABLE_IPV4 = 0x08 | 0x20;
+
+function counts({ link, prefix, scope, flags }: AddressState): boolean {
+  const bad = prefix.ip.family === 6 ? UNRELIABLE : UNRELIABLE_IPV4;
+  return scope === GLOBAL && (flags & bad) === 0 && !NOT_OF_THE_NODE.test(link);
+}
+
+/**
+ * All of one family, each once: first those in a subnet with one of the pod's addresses, then in the kernel's order of links. The first
+ * is the one that the node uses towards the pod.
+ */
+export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[]): Ip[] {
+  const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
+  const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
+  const ordered = [...own.filter(isNear), ...own.filter((address) => !isNear(address))];
+  const ips = ordered.map(({ prefix }) => prefix.ip);
+  return ips.filter((ip, index) => ips.findIndex((other) => equalIp(ip, other)) === index);
+}

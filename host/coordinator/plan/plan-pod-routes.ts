@@ -1,0 +1,144 @@
+/**
+ * Routes of a pod with several NICs: each NIC has a table of its own, with its default route, what is on its link, and the way to the
+ * node; a rule sends there what comes from its addresses. So replies leave by the NIC on which the request came. The main table has the
+ * default route of one NIC.
+ * Called by plan.ts.
+ * Effects: none.
+ */
+import { RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/route/constants.ts";
+import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
+import { bitsOf, FAMILIES, type Family, type Ip } from "../../net/ip.ts";
+import { formatPrefix } from "../../net/prefix.ts";
+import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
+import { formatRoute } from "../../plan/text.ts";
+import { BERTH_PROTOCOL, LAST_NIC_TABLE, NIC_RULE_PREFERENCE, REPLY_TABLE } from "./constants.ts";
+import { defaultsIn, familiesOf, isDefault, type Nic } from "./plan-nics.ts";
+
+export interface PodRoutesQuestion {
+  readonly pod: NamespaceState;
+  readonly nics: readonly Nic[];
+  /** The NIC of the request. */
+  readonly ifName: string;
+  /** The NIC that is to have the default route, "" to leave it. */
+  readonly defaultNic: string;
+  /** Routes to the node and over it, for one family, as of the main table. */
+  readonly servicePath: (family: Family) => readonly RouteState[];
+}
+
+export interface PodRoutes {
+  readonly wanted: { readonly routes: readonly RouteState[]; readonly rules: readonly RuleState[] };
+  readonly owned: { readonly routes: readonly RouteState[]; readonly rules: readonly RuleState[] };
+  readonly warnings: readonly string[];
+}
+
+const familyOf = ({ destination }: RouteState): Family => destination.ip.family;
+
+/** fe80::/10 and ff00::/8: of the link itself, nobody's to copy. */
+function isOfLink({ destination }: RouteState): boolean {
+  const { ip } = destination;
+  if (ip.family === 4) return ip.value >> 28n === 0xen;
+  return ip.value >> 118n === 0x3fan || ip.value >> 120n === 0xffn;
+}
+
+/** RTA_EXPIRES: a copy does not follow the router's advertisements, so it must not end with them either. */
+const RTA_EXPIRES = 23;
+
+function moveTo(route: RouteState, table: number): RouteState {
+  const rest = route.rest.filter(({ type }) => type !== RTA_EXPIRES);
+  return { ...route, table, protocol: BERTH_PROTOCOL, rest };
+}
+
+/** What is reached over the NIC, but by its default route: connected prefixes, and routes of its pool. */
+function specificRoutes(pod: NamespaceState, { name }: Nic): RouteState[] {
+  return pod.routes.filter(
+    (route) =>
+      route.table === RT_TABLE_MAIN &&
+      route.link === name &&
+      route.type === RTN_UNICAST &&
+      route.protocol !== BERTH_PROTOCOL &&
+      !isDefault(route) &&
+      !isOfLink(route),
+  );
+}
+
+function nicRule(ip: Ip, table: number): RuleState {
+  return {
+    family: ip.family,
+    preference: NIC_RULE_PREFERENCE,
+    from: { ip, length: bitsOf(ip.family) },
+    table,
+    action: FR_ACT_TO_TBL,
+    flags: 0,
+    tos: 0,
+    protocol: BERTH_PROTOCOL,
+    rest: [],
+  };
+}
+
+/** The NIC whose default route of the family stays in, or comes to, the main table. */
+export function findDefaultNic(question: PodRoutesQuestion, family: Family): Nic | undefined {
+  const { pod, nics, ifName, defaultNic } = question;
+  const able = nics.filter(({ defaults }) => defaults.some((route) => familyOf(route) === family));
+  const wanted = able.find(({ name }) => name === defaultNic);
+  if (wanted !== undefined) return wanted;
+  const inMain = defaultsIn(pod, RT_TABLE_MAIN).filter((route) => familyOf(route) === family);
+  const holders = inMain.flatMap(({ link }) => able.find(({ name }) => name === link) ?? []);
+  return holders.find(({ name }) => name !== ifName) ?? holders[0] ?? able[0];
+}
+
+function tableOf(question: PodRoutesQuestion, nic: Nic): RouteState[] {
+  const families = familiesOf([nic]);
+  const own = [...nic.defaults, ...specificRoutes(question.pod, nic)].filter((route) =>
+    families.includes(familyOf(route)),
+  );
+  const taken = new Set(own.map(({ destination }) => formatPrefix(destination)));
+  const path = families
+    .flatMap(question.servicePath)
+    .filter(({ destination }) => !taken.has(formatPrefix(destination)));
+  return [...own, ...path].map((route) => moveTo(route, nic.table));
+}
+
+/** The default routes of the main table as they should be, and those of ours that are there now. */
+function mainDefaults(question: PodRoutesQuestion): { wanted: RouteState[]; owned: RouteState[] } {
+  const { pod } = question;
+  const present = pod.routes.filter((route) => route.table === RT_TABLE_MAIN && isDefault(route));
+  const wanted = FAMILIES.flatMap((family) => {
+    const routes = findDefaultNic(question, family)?.defaults.filter((route) => familyOf(route) === family) ?? [];
+    return routes.map((route) => (route.protocol === BERTH_PROTOCOL ? { ...route, protocol: RTPROT_BOOT } : route));
+  });
+  return { wanted, owned: present };
+}
+
+function isNicTable(table: number): boolean {
+  return table > REPLY_TABLE && table <= LAST_NIC_TABLE;
+}
+
+function warnOfOthers(pod: NamespaceState, nics: readonly Nic[]): string[] {
+  const tables = new Set(nics.map(({ table }) => table));
+  const others = pod.routes.filter(({ table, protocol }) => tables.has(table) && protocol !== BERTH_PROTOCOL);
+  return others.map(
+    (route) =>
+      `Table ${route.table} of the pod has a route that is not Berth's, which is left alone: ${formatRoute(route)}`,
+  );
+}
+
+/** With fewer than two NICs nothing is wanted but the default routes of the one in the main table. */
+export function planPodRoutes(question: PodRoutesQuestion): PodRoutes {
+  const { pod, nics } = question;
+  const main = mainDefaults(question);
+  const tables = nics.length < 2 ? [] : nics;
+  return {
+    wanted: {
+      routes: [...main.wanted, ...tables.flatMap((nic) => tableOf(question, nic))],
+      rules: tables.flatMap((nic) => nic.addresses.map((ip) => nicRule(ip, nic.table))),
+    },
+    owned: {
+      routes: [
+        ...main.owned,
+        ...pod.routes.filter(({ table, protocol }) => protocol === BERTH_PROTOCOL && isNicTable(table)),
+      ],
+      rules: pod.rules.filter(({ protocol, preference }) => protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE), // biome-ignore format: one thought
+    },
+    warnings: warnOfOthers(pod, tables),
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * The tables of nf_tables: in an underlay pod, that replies go back by the pair through which the request came; on the node, that
+ * service connections which leave it come back to it.
+ * Called by plan.ts.
+ * Effects: none.
+ */
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
+import {
+  NF_INET_LOCAL_OUT,
+  NF_INET_POST_ROUTING,
+  NF_INET_PRE_ROUTING,
+  NF_IP_PRI_MANGLE,
+  NF_IP_PRI_NAT_SRC,
+} from "../../kernel/netlink/nftables/constants.ts";
+import {
+  masquerade,
+  matchDnat,
+  matchGroup,
+  matchInterface,
+  matchLinkKind,
+  matchMark,
+  matchNewConnection,
+  setMark,
+} from "../../kernel/netlink/nftables/statement.ts";
+import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
+import type { Family, Ip } from "../../net/ip.ts";
+import { type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
+import type { NftTable } from "../../plan/nft-table.ts";
+import type { RouteState, RuleState } from "../../plan/state.ts";
+import { BERTH_PROTOCOL, NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUP } from "./constants.ts";
+import { routeTo, type ServicePath } from "./plan-service-path.ts";
+
+/** In the pod: marks connections that come in by the pair, and the packets that answer them. */
+export function replyTable(link: string): NftTable {
+  const mark = [REPLY_MARK, REPLY_MARK] as const;
+  return {
+    name: NFT_TABLE,
+    sets: [],
+    chains: [
+      {
+        name: "requests",
+        type: "filter",
+        hook: NF_INET_PRE_ROUTING,
+        priority: NF_IP_PRI_MANGLE,
+        rules: [[...matchInterface("iifname", link), ...matchNewConnection(), ...setMark("ct", ...mark)]],
+      },
+      {
+        name: "replies",
+        type: "route",
+        hook: NF_INET_LOCAL_OUT,
+        priority: NF_IP_PRI_MANGLE,
+        rules: [[...matchMark("ct", ...mark), ...setMark("meta", ...mark)]],
+      },
+    ],
+  };
+}
+
+export function replyRule(family: Family): RuleState {
+  return {
+    family,
+    preference: REPLY_RULE_PREFERENCE,
+    mark: { value: REPLY_MARK, mask: REPLY_MARK },
+    table: REPLY_TABLE,
+    action: FR_ACT_TO_TBL,
+    flags: 0,
+    tos: 0,
+    protocol: BERTH_PROTOCOL,
+    rest: [],
+  };
+}
+
+const EVERYWHERE = { 4: parsePrefix("0.0.0.0/0"), 6: parsePrefix("::/0") };
+
+/** All replies go to the node. */
+export function replyRoute(path: ServicePath, family: Family): RouteState[] {
+  const destination = EVERYWHERE[family];
+  const gateway = path.hostAddresses[family][0];
+  if (destination === undefined || gateway === undefined || !path.families.includes(family)) return [];
+  return [routeTo(destination, { link: path.pod.link, gateway }, REPLY_TABLE)];
+}
+
+/**
+ * On the node, for all pods: what came in by one of their pairs, was rewritten to a service's backend and leaves by a NIC gets the node's
+ * own address, so that the backend's answer comes back to the node. Other pods' pairs are no way off the node.
+ */
+export function snatTable(): NftTable {
+  const rule = [
+    ...matchGroup("iifgroup", SNAT_GROUP),
+    ...matchDnat(),
+    ...matchLinkKind("oifkind", "veth", true),
+    ...masquerade(),
+  ];
+  const place = { type: "nat", hook: NF_INET_POST_ROUTING, priority: NF_IP_PRI_NAT_SRC } as const;
+  return { name: NFT_TABLE, sets: [], chains: [{ name: "services", ...place, rules: [rule] }] };
+}
+
+/**
+ * Whether Berth has to masquerade. `auto`: when kube-proxy would not, which takes a pod inside its clusterCIDR, or any pod when it has
+ * none, for one of the cluster whose answers find back by themselves.
+ */
+export function needsSnat({ serviceSnat, overlayPodCIDR }: CoordinatorConf, ips: readonly Ip[]): boolean {
+  if (serviceSnat !== "auto") return serviceSnat === "on";
+  const isCovered = (cidr: Prefix): boolean => ips.some((ip) => prefixContains(cidr, ip));
+  return overlayPodCIDR.length === 0 || overlayPodCIDR.some(isCovered);
+}

@@ -1,0 +1,190 @@
+/**
+ * The way between a pod and its node. Underlay pods cannot reach their node by their own NICs, nor the node them: a veth pair joins
+ * them. Overlay pods have a first NIC that leads to the node already. Over this way go services, probes, and what is hijacked.
+ * Called by plan.ts.
+ * Effects: none.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
+import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
+import { bitsOf, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
+import { formatPrefix, maskPrefix, type Prefix } from "../../net/prefix.ts";
+import type { LinkState, NeighbourState, Observed, RouteState, RuleState } from "../../plan/state.ts";
+import { parseAlias } from "./alias.ts";
+import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, IPV6_METRIC } from "./constants.ts";
+import { findHostAddresses } from "./plan-host-addresses.ts";
+import type { Nic } from "./plan-nics.ts";
+import type { Situation } from "./situation.ts";
+
+/** Two ends, and how the pod goes on from its own. */
+export interface ServicePath {
+  readonly pod: { readonly link: string; readonly mac: Mac };
+  /** `mac` is undefined where the pod's own routes say how the node is reached. */
+  readonly host: { readonly link: string; readonly mac: Mac | undefined };
+  /** The node's addresses; the first is the next hop of all that goes over the node. */
+  readonly hostAddresses: Readonly<Record<Family, readonly Ip[]>>;
+  /** Overlay: the first NIC's own gateway. Undefined: the node's addresses are on the link. */
+  readonly gateways?: Readonly<Partial<Record<Family, Ip | undefined>>>;
+  /** Families in which the pod can use it. */
+  readonly families: readonly Family[];
+}
+
+function hostAddressesOf({ host }: Observed, ips: readonly Ip[]): Record<Family, Ip[]> {
+  return { 4: findHostAddresses(host, 4, ips), 6: findHostAddresses(host, 6, ips) };
+}
+
+/** Over the pair of the underlay pod. */
+export function findUnderlayPath({ pair, observed }: Situation, ips: readonly Ip[]): ServicePath {
+  const hostAddresses = hostAddressesOf(observed, ips);
+  const families = FAMILIES.filter((family) => hostAddresses[family].length > 0);
+  return {
+    pod: { link: pair.pod.name, mac: pair.pod.mac },
+    host: { link: pair.host.name, mac: pair.host.mac },
+    hostAddresses,
+    families,
+  };
+}
+
+/** The node's link that the pod's first NIC leads to: its other end, or the bridge that the other end is in. */
+function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefined {
+  if (first.kind !== "veth" || !first.parentElsewhere) return undefined;
+  const end = host.links.find(({ index, kind, parent }) => index === first.parent && kind === "veth" && parent === first.index); // biome-ignore format: one thought
+  return end?.master === undefined ? end : host.links.find(({ name }) => name === end.master);
+}
+
+/** Over the first NIC of the overlay pod; undefined when it does not lead to the node by a link that is known. */
+export function findOverlayPath(
+  { observed, conf }: Situation,
+  first: Nic,
+  ips: readonly Ip[],
+): ServicePath | undefined {
+  const link = observed.pod.links.find(({ name }) => name === conf.podDefaultCniNic);
+  const end = link && findHostEnd(observed, link);
+  if (link?.mac === undefined || end === undefined) return undefined;
+  const hostAddresses = hostAddressesOf(observed, ips);
+  const routeOf = (family: Family): RouteState | undefined =>
+    first.defaults.find(({ destination }) => destination.ip.family === family);
+  const families = FAMILIES.filter((family) => hostAddresses[family].length > 0 && routeOf(family) !== undefined);
+  return {
+    pod: { link: link.name, mac: link.mac },
+    host: { link: end.name, mac: undefined },
+    hostAddresses,
+    gateways: { 4: routeOf(4)?.gateway, 6: routeOf(6)?.gateway },
+    families,
+  };
+}
+
+const whole = (ip: Ip): Prefix => ({ ip, length: bitsOf(ip.family) });
+
+/** A route of Berth's in its plainest form. */
+export function routeTo(
+  destination: Prefix,
+  way: Pick<RouteState, "link" | "gateway" | "preferredSource">,
+  table: number,
+): RouteState {
+  const { family } = destination.ip;
+  return {
+    destination,
+    table,
+    type: RTN_UNICAST,
+    protocol: BERTH_PROTOCOL,
+    scope: family === 4 && way.gateway === undefined ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE,
+    flags: 0,
+    metric: family === 6 ? IPV6_METRIC : 0,
+    tos: 0,
+    rest: [],
+    ...way,
+  };
+}
+
+/** Routes of the pod to the node's addresses and, over the first of them, to the networks behind the node. */
+export function podRoutes(path: ServicePath, family: Family, networks: readonly Prefix[]): RouteState[] {
+  if (!path.families.includes(family)) return [];
+  const { link } = path.pod;
+  const addresses = path.hostAddresses[family];
+  const gateway = path.gateways?.[family];
+  const via = path.gateways === undefined ? addresses[0] : gateway;
+  return [
+    ...addresses.map((ip) => routeTo(whole(ip), { link, gateway }, RT_TABLE_MAIN)),
+    ...networks
+      .filter(({ ip }) => ip.family === family)
+      .map((network) => routeTo(maskPrefix(network), { link, gateway: via }, RT_TABLE_MAIN)),
+  ];
+}
+
+/** In the pod: where the node's addresses are, so that nobody has to ask. */
+export function podNeighbours({ pod, host, hostAddresses, families }: ServicePath): NeighbourState[] {
+  const { mac } = host;
+  if (mac === undefined) return [];
+  return families.flatMap((family) => hostAddresses[family].map((ip) => ({ link: pod.link, ip, mac })));
+}
+
+/** On the node: where the pod's addresses are. */
+export function hostNeighbours({ host, pod }: ServicePath, ips: readonly Ip[]): NeighbourState[] {
+  return ips.map((ip) => ({ link: host.link, ip, mac: pod.mac }));
+}
+
+/** On the node: routes to the pod's addresses, from the address that the pod knows the node by. */
+export function hostRoutes({ host }: ServicePath, { observed, conf }: Situation, ips: readonly Ip[]): RouteState[] {
+  return ips.map((ip) => {
+    const [preferredSource] = findHostAddresses(observed.host, ip.family, [ip]);
+    return routeTo(whole(ip), { link: host.link, preferredSource }, conf.hostRuleTable);
+  });
+}
+
+/** On the node, for all pods: addresses of pods are looked up first in their table. */
+export function hostRule(family: Family, table: number): RuleState {
+  return {
+    family,
+    preference: HOST_RULE_PREFERENCE,
+    table,
+    action: FR_ACT_TO_TBL,
+    flags: 0,
+    tos: 0,
+    protocol: BERTH_PROTOCOL,
+    rest: [],
+  };
+}
+
+/** Networks behind the node, each once. Left out are those that the pod has a route to already, which a warning tells. */
+export function findNetworks(situation: Situation): { networks: readonly Prefix[]; warnings: readonly string[] } {
+  const { conf, observed } = situation;
+  const all = [...conf.overlayPodCIDR, ...conf.serviceCIDR, ...conf.hijackCIDR].map(maskPrefix);
+  const unique = new Map(all.map((network) => [formatPrefix(network), network]));
+  const others = new Map(
+    observed.pod.routes
+      .filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol !== BERTH_PROTOCOL)
+      .map(({ destination, link }) => [formatPrefix(destination), link]),
+  );
+  const refused = [...unique.keys()].filter((text) => others.has(text));
+  return {
+    networks: [...unique].filter(([text]) => !others.has(text)).map(([, network]) => network),
+    warnings: refused.map(
+      (text) =>
+        `${text} is not reached over the node: the pod has a route to it by "${others.get(text) ?? "?"}" already`,
+    ),
+  };
+}
+
+/** Refuses an address that the node reaches by another live attachment: two address spaces on one node meet there. */
+export function requireNoOther({ observed, conf, owner }: Situation, path: ServicePath, ips: readonly Ip[]): void {
+  for (const ip of ips) {
+    const other = observed.host.routes.find(
+      ({ table, destination, link }) =>
+        table === conf.hostRuleTable &&
+        formatPrefix(destination) === formatPrefix(whole(ip)) &&
+        link !== path.host.link,
+    );
+    const link = observed.host.links.find(({ name }) => name === other?.link);
+    if (other === undefined || link === undefined) continue;
+    const holder = parseAlias(link.alias);
+    if (holder?.owner === owner) continue; // an older sandbox of the same pod
+    const who = holder && (holder.pod === "" ? `container ${holder.containerId}` : `pod ${holder.pod}`);
+    throw new CniError(
+      ErrorCode.InterfaceRefused,
+      `The node reaches ${formatIp(ip)} by "${link.name}"${who === undefined ? "" : ` of ${who}`}; ` +
+        `"${path.host.link}" of this pod cannot have the same address. Delete the other pod, or give one of them an address of its own`,
+    );
+  }
+}

@@ -1,0 +1,282 @@
+/**
+ * What the coordinator wants of a pod and its node, for one NIC that is attached or detached.
+ * Called by the plugin for ADD, CHECK and DEL. What a NIC adds to the way to the node stays until the way itself goes: definitions of
+ * different networks may name different networks behind the node.
+ * Effects: none.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { equalIp, FAMILIES, type Family, type Ip } from "../../net/ip.ts";
+import { formatPrefix } from "../../net/prefix.ts";
+import type { Owned, Wanted } from "../../plan/plan.ts";
+import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
+import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUP } from "./constants.ts";
+import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
+import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
+import { needsSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
+import {
+  findNetworks,
+  findOverlayPath,
+  findUnderlayPath,
+  hostNeighbours,
+  hostRoutes,
+  hostRule,
+  podNeighbours,
+  podRoutes,
+  requireNoOther,
+  type ServicePath,
+} from "./plan-service-path.ts";
+import type { Planned, Situation } from "./situation.ts";
+
+const NOTHING_WANTED: Wanted = {
+  links: new Map(),
+  sysctls: new Map(),
+  neighbours: [],
+  routes: [],
+  rules: [],
+  tables: [],
+};
+const NOTHING_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
+
+function uniqueIps(ips: readonly Ip[]): Ip[] {
+  return ips.filter((ip, index) => ips.findIndex((other) => equalIp(ip, other)) === index);
+}
+
+const isOneOf = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
+
+/** Routes over the way to the node that are in the main table, of one family; `added` replace those to the same destination. */
+function serviceRoutes(pod: NamespaceState, added: readonly RouteState[], family: Family): RouteState[] {
+  const present = pod.routes.filter(
+    ({ table, protocol, destination }) =>
+      table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL && destination.ip.family === family,
+  );
+  const mine = added.filter(({ destination }) => destination.ip.family === family);
+  const named = new Set(mine.map(({ destination }) => formatPrefix(destination)));
+  return [...mine, ...present.filter(({ destination }) => !named.has(formatPrefix(destination)))];
+}
+
+/** Of the main table, ours and to a destination that is spoken of: it is replaced when it leads elsewhere. */
+function ownedServiceRoutes(pod: NamespaceState, added: readonly RouteState[]): RouteState[] {
+  const named = new Set(added.map(({ destination }) => formatPrefix(destination)));
+  return pod.routes.filter(
+    ({ table, protocol, destination }) =>
+      table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL && named.has(formatPrefix(destination)),
+  );
+}
+
+/** What the reply path needs in an underlay pod, for the families that the pod has. */
+function planReplyPath(
+  pod: NamespaceState,
+  path: ServicePath,
+  families: readonly Family[],
+): { wanted: Partial<Wanted>; owned: Partial<Owned> } {
+  const usable = families.filter((family) => path.families.includes(family));
+  return {
+    wanted: {
+      routes: usable.flatMap((family) => replyRoute(path, family)),
+      rules: usable.map(replyRule),
+      tables: [replyTable(path.pod.link)],
+    },
+    owned: {
+      routes: pod.routes.filter(({ table, protocol }) => table === REPLY_TABLE && protocol === BERTH_PROTOCOL),
+      rules: pod.rules.filter(({ protocol, preference }) => protocol === BERTH_PROTOCOL && preference === REPLY_RULE_PREFERENCE), // biome-ignore format: one thought
+      tables: pod.tables.filter(({ name }) => name === NFT_TABLE),
+    },
+  };
+}
+
+/** rp_filter of what carries the pod's traffic. The kernel takes the larger of `all` and the link's, so `all` is written, too. */
+function rpFilter(value: number, links: readonly string[]): [string, string][] {
+  return value < 0 ? [] : links.map((link) => [`ipv4/conf/${link}/rp_filter`, String(value)]);
+}
+
+const withIpv6 = (links: readonly string[]): [string, string][] =>
+  links.map((link) => [`ipv6/conf/${link}/disable_ipv6`, "0"]);
+
+/** The pair belongs to Berth, or nothing is done. */
+function requireOwnPair({ pair, observed }: Situation): void {
+  const found = observed.pod.links.find(({ name }) => name === POD_VETH);
+  if (found === undefined || found.mac === pair.pod.mac) return;
+  throw new CniError(
+    ErrorCode.InterfaceRefused,
+    `The pod has an interface "${POD_VETH}" that is not Berth's (${found.mac ?? "no MAC address"}); ` +
+      "another plugin of its networks must give it another name",
+  );
+}
+
+function warnOfHost(
+  { conf, observed }: Situation,
+  families: readonly Family[],
+  path: ServicePath | undefined,
+): string[] {
+  const { sysctls } = observed.host;
+  const all = Number(sysctls.get("ipv4/conf/all/rp_filter") ?? 0);
+  const warnings: string[] = [];
+  if (conf.hostRPFilter >= 0 && all > conf.hostRPFilter) {
+    warnings.push(
+      `net.ipv4.conf.all.rp_filter of the node is ${all}, which counts more than hostRPFilter ${conf.hostRPFilter}`,
+    );
+  }
+  if (families.includes(4) && sysctls.get("ipv4/ip_forward") === "0") {
+    warnings.push(
+      "The node does not forward IPv4 (net.ipv4.ip_forward is 0): the pod reaches the node, but nothing behind it",
+    );
+  }
+  if (families.includes(6) && sysctls.get("ipv6/conf/all/forwarding") === "0") {
+    warnings.push(
+      "The node does not forward IPv6 (net.ipv6.conf.all.forwarding is 0): the pod reaches the node, but nothing behind it",
+    );
+  }
+  for (const family of families) {
+    if (path === undefined || path.families.includes(family)) continue;
+    warnings.push(
+      `The node has no IPv${family} address of its own that counts: the pod reaches no IPv${family} service`,
+    );
+  }
+  return warnings;
+}
+
+function hostWishes(situation: Situation, path: ServicePath, ips: readonly Ip[]): { wanted: Wanted; owned: Owned } {
+  const { conf, mode, alias, observed, ifName } = situation;
+  const isFirst = ifName === conf.podDefaultCniNic;
+  const families = FAMILIES.filter((family) => ips.some((ip) => ip.family === family));
+  const snat = mode === "underlay" && isFirst && needsSnat(conf, ips);
+  const settings: LinkSettings = isFirst ? { up: true, alias, group: snat ? SNAT_GROUP : 0 } : { up: true };
+  const { link } = path.host;
+  const ofUnderlay = mode === "underlay" ? [link] : [];
+  return {
+    wanted: {
+      links: new Map(ofUnderlay.map((name) => [name, settings])),
+      sysctls: new Map([
+        ...(families.includes(4) ? rpFilter(conf.hostRPFilter, ofUnderlay) : []),
+        ...(families.includes(6) ? withIpv6(ofUnderlay) : []),
+      ]),
+      neighbours: hostNeighbours(path, ips),
+      routes: hostRoutes(path, situation, ips),
+      rules: families.map((family) => hostRule(family, conf.hostRuleTable)),
+      tables: snat ? [snatTable()] : [],
+    },
+    owned: {
+      ...NOTHING_OWNED,
+      neighbours: observed.host.neighbours.filter(({ ip }) => isOneOf(ips, ip)),
+      routes: observed.host.routes.filter(
+        ({ table, protocol, destination: { ip } }) =>
+          table === conf.hostRuleTable && protocol === BERTH_PROTOCOL && isOneOf(ips, ip),
+      ),
+      tables: snat ? observed.host.tables.filter(({ name }) => name === NFT_TABLE) : [],
+    },
+  };
+}
+
+function findPath(situation: Situation, nics: readonly Nic[], nearTo: readonly Ip[]): ServicePath | undefined {
+  if (situation.mode === "underlay") return findUnderlayPath(situation, nearTo);
+  const first = nics.find(({ name }) => name === situation.conf.podDefaultCniNic);
+  return first && findOverlayPath(situation, first, nearTo);
+}
+
+/** What has to be there once the NIC is attached. Throws CniError 106 for what stands in the way. */
+export function planAttachment(situation: Situation): Planned {
+  const { conf, mode, ifName, observed, pair } = situation;
+  const { pod } = observed;
+  requireOwnPair(situation);
+  const nics = findNics(pod, conf.podDefaultCniNic, ifName, []);
+  const nic = nics.find(({ name }) => name === ifName);
+  const ips = uniqueIps([...situation.addresses, ...(nic?.addresses ?? [])]);
+  const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
+  const path = findPath(situation, nics, first === undefined || first === nic ? ips : first.addresses);
+  const families = familiesOf(nics);
+  const { networks, warnings } = findNetworks(situation);
+  const added = path === undefined ? [] : families.flatMap((family) => podRoutes(path, family, networks));
+  const reply = path !== undefined && mode === "underlay" ? planReplyPath(pod, path, families) : undefined;
+  const routes: PodRoutes | undefined = conf.tunePodRoutes
+    ? planPodRoutes({
+        pod,
+        nics,
+        ifName,
+        defaultNic: situation.defaultNic,
+        servicePath: (family) => serviceRoutes(pod, added, family),
+      })
+    : undefined;
+  if (path !== undefined) requireNoOther(situation, path, ips);
+  const host = path && hostWishes(situation, path, ips);
+  const carriers = ["all", ifName, ...(path === undefined ? [] : [path.pod.link])];
+  const pairEnd = mode === "underlay" ? [pair.pod.name] : [];
+  const links: [string, LinkSettings][] = [
+    ...pairEnd.map((name): [string, LinkSettings] => [name, { up: true }]),
+    ...(situation.mac === undefined ? [] : [[ifName, { mac: situation.mac }] as [string, LinkSettings]]),
+  ];
+  return {
+    plan: {
+      ...(mode === "underlay" ? { veth: { pair, wanted: true } } : {}),
+      wanted: {
+        pod: {
+          links: new Map(links),
+          sysctls: new Map([
+            ...(families.includes(4) ? rpFilter(conf.hostRPFilter, carriers) : []),
+            ...(families.includes(6) ? withIpv6(pairEnd) : []),
+          ]),
+          neighbours: path === undefined ? [] : podNeighbours(path),
+          routes: [...added, ...(reply?.wanted.routes ?? []), ...(routes?.wanted.routes ?? [])],
+          rules: [...(reply?.wanted.rules ?? []), ...(routes?.wanted.rules ?? [])],
+          tables: reply?.wanted.tables ?? [],
+        },
+        host: host?.wanted ?? NOTHING_WANTED,
+      },
+      owned: {
+        pod: {
+          addresses: [],
+          neighbours: pod.neighbours.filter(({ link }) => link === POD_VETH),
+          routes: [...ownedServiceRoutes(pod, added), ...(reply?.owned.routes ?? []), ...(routes?.owned.routes ?? [])],
+          rules: [...(reply?.owned.rules ?? []), ...(routes?.owned.rules ?? [])],
+          tables: reply?.owned.tables ?? [],
+        },
+        host: host?.owned ?? NOTHING_OWNED,
+      },
+    },
+    warnings: [...warnings, ...(routes?.warnings ?? []), ...warnOfHost(situation, families, path)],
+  };
+}
+
+/** What has to be there once the NIC is detached; the pod may be gone already, then it was observed as empty. */
+export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" | "alias" | "owner">): Planned {
+  const { conf, ifName, observed, pair } = situation;
+  const { pod, host } = observed;
+  const isFirst = ifName === conf.podDefaultCniNic;
+  const gone = pod.addresses.filter(({ link, scope }) => link === ifName && scope === 0);
+  const ips = uniqueIps([...situation.addresses, ...gone.map(({ prefix }) => prefix.ip)]);
+  const nics = findNics(pod, conf.podDefaultCniNic, ifName, [ifName]);
+  const hasPair = host.links.some(({ name }) => name === pair.host.name);
+  const isAlone = !hasPair && nics.length < 2;
+  const routes = planPodRoutes({
+    pod,
+    nics,
+    ifName,
+    defaultNic: "",
+    servicePath: (family) => (isFirst ? [] : serviceRoutes(pod, [], family)),
+  });
+  const ours = pod.routes.filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL);
+  const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
+  return {
+    plan: {
+      ...(isFirst && hasPair ? { veth: { pair, wanted: false } } : {}),
+      wanted: { pod: { ...NOTHING_WANTED, ...routes.wanted }, host: NOTHING_WANTED },
+      owned: {
+        pod: {
+          ...NOTHING_OWNED,
+          routes: [...routes.owned.routes, ...(isFirst || isAlone ? ours : [])],
+          rules: isFirst ? all : routes.owned.rules,
+          tables: isFirst ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
+        },
+        host: {
+          ...NOTHING_OWNED,
+          neighbours: host.neighbours.filter(({ ip }) => isOneOf(ips, ip)),
+          routes: host.routes.filter(
+            ({ table, protocol, destination: { ip } }) =>
+              table === conf.hostRuleTable && protocol === BERTH_PROTOCOL && isOneOf(ips, ip),
+          ),
+        },
+      },
+    },
+    warnings: [],
+  };
+}
