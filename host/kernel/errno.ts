@@ -11,6 +11,7 @@ export const ENOENT = 2;
 export const ESRCH = 3;
 export const EINTR = 4;
 export const EAGAIN = 11;
+export const EBUSY = 16;
 export const EEXIST = 17;
 export const ENODEV = 19;
 export const ENOTTY = 25;

@@ -4,7 +4,7 @@
  * Effects: files below /proc/sys/net; the calling thread is in the namespace meanwhile.
  */
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
-import { formatErrno } from "./errno.ts";
+import { ENOENT, formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
 import { withNetns } from "./netns.ts";
 
@@ -62,6 +62,33 @@ export function readSysctl(netnsPath: string, key: SysctlKey, native: Native = l
     () => access("read", key, undefined, (path) => readFileSync(path, "utf8").trimEnd()),
     native,
   );
+}
+
+/** The settings that there are, read in one visit; an absent one is left out. Throws {@link SysctlError}, or NetnsError. */
+export function readSysctls(
+  netnsPath: string,
+  keys: readonly SysctlKey[],
+  native: Native = loadNative(),
+): Map<SysctlKey, string> {
+  const values = new Map<SysctlKey, string>();
+  if (keys.length === 0) return values;
+  const readAll = () => {
+    for (const key of keys) {
+      const value = access("read", key, undefined, readIfThere);
+      if (value !== undefined) values.set(key, value);
+    }
+  };
+  withNetns(netnsPath, readAll, native);
+  return values;
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trimEnd();
+  } catch (error) {
+    if (error instanceof Error && Reflect.get(error, "errno") === -ENOENT) return undefined;
+    throw error;
+  }
 }
 
 /** Never creates a file, and one write is one setting. */

@@ -128,6 +128,14 @@ export interface NeighbourState {
   readonly mac: Mac;
 }
 
+/** A neighbour that the kernel learned, or is still asking for: it comes and goes. */
+export interface DynamicNeighbourState {
+  readonly link: string;
+  readonly ip: Ip;
+  /** Undefined while it is not known. */
+  readonly mac: Mac | undefined;
+}
+
 /** Below `net`, parts parted by slashes: `ipv4/conf/eth0/rp_filter`. */
 export type SysctlKey = string;
 
@@ -137,7 +145,10 @@ export interface NamespaceState {
   /** Of the tables that were asked for, without local ones. */
   readonly routes: readonly RouteState[];
   readonly rules: readonly RuleState[];
+  /** Of those that were asked for. */
   readonly neighbours: readonly NeighbourState[];
+  /** Of those that were asked for. */
+  readonly dynamicNeighbours: readonly DynamicNeighbourState[];
   /** A setting of a link that is absent is absent, too. */
   readonly sysctls: ReadonlyMap<SysctlKey, string>;
   /** Berth's own, if it is there. */
@@ -153,6 +164,7 @@ export const EMPTY_NAMESPACE: NamespaceState = {
   routes: [],
   rules: [],
   neighbours: [],
+  dynamicNeighbours: [],
   sysctls: new Map(),
   tables: [],
 };

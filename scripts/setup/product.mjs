@@ -14,8 +14,9 @@ import { buildStep } from "./stamp.mjs";
 const inRoot = (...parts) => join(root, ...parts);
 const packageLock = inRoot("package-lock.json");
 
-/** Each bundle's entry below host/; the executables are called by their users, the worker by the agent. */
-const bundles = ["bin/berth-agent.ts", "bin/berth-agent-main.ts", "registry/sqlite-worker.ts", "bin/berthctl.ts"];
+/** Each bundle's entry below host/; the executables are called by their users, the workers by the agent. */
+const workers = ["registry/sqlite-worker.ts", "kernel/link-remover-worker.ts"];
+const bundles = ["bin/berth-agent.ts", "bin/berth-agent-main.ts", ...workers, "bin/berthctl.ts"];
 
 export function productSteps() {
   const steps = [debianStep("product"), npmStep()];

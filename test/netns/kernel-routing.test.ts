@@ -159,7 +159,7 @@ describe("rules", () => {
     const told = listRules(here).map(ruleOf);
     for (const rule of wanted) {
       const found = told.filter((one) => one?.family === rule.family && one.preference === rule.preference);
-      expect(found).toEqual([{ tos: 0, rest: [], ...rule }]);
+      expect(found).toEqual([{ tos: 0, protocol: 0, rest: [], ...rule }]);
       expect(() => createRule(here, rule)).toThrow(/^Cannot add IPv[46] rule .*EEXIST/);
     }
     show(near, "rule add pref 900 from 10.99.0.0/16 lookup 500");

@@ -21,3 +21,5 @@ export const IFA_F_TENTATIVE = 0x40;
 export const IFA_F_PERMANENT = 0x80;
 /** The kernel adds no route to the prefix. */
 export const IFA_F_NOPREFIXROUTE = 0x200;
+/** Those that whoever adds an address chooses; the others are state: NODAD, OPTIMISTIC, HOMEADDRESS, MANAGETEMPADDR, NOPREFIXROUTE, MCAUTOJOIN. */
+export const IFA_F_CHOSEN = 0x02 | 0x04 | 0x10 | 0x100 | 0x200 | 0x400;

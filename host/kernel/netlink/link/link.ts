@@ -21,6 +21,8 @@ import {
   IFF_LOWER_UP,
   IFF_UP,
   IFLA_ADDRESS,
+  IFLA_GROUP,
+  IFLA_IFALIAS,
   IFLA_IFNAME,
   IFLA_LINK,
   IFLA_LINK_NETNSID,
@@ -54,6 +56,9 @@ export interface Link {
   readonly parentNetnsId: number | undefined;
   /** Index of the bridge, bond or vrf that it is a member of. */
   readonly master: number | undefined;
+  /** A text for people; "" for none. */
+  readonly alias: string;
+  readonly group: number;
 }
 
 /** Throws when a value is not of its length, or a link has no name. */
@@ -73,6 +78,8 @@ export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): L
     parent: readValue(attributes, IFLA_LINK, decodeUint32),
     parentNetnsId: readValue(attributes, IFLA_LINK_NETNSID, decodeUint32),
     master: readValue(attributes, IFLA_MASTER, decodeUint32),
+    alias: readValue(attributes, IFLA_IFALIAS, decodeString) ?? "",
+    group: readValue(attributes, IFLA_GROUP, decodeUint32) ?? 0,
   };
 }
 
@@ -84,6 +91,9 @@ export interface LinkChange {
   readonly up?: boolean | undefined;
   /** Index of the bridge or bond to become a member of; 0 to leave it. */
   readonly master?: number | undefined;
+  /** Up to 255 bytes; "" for none. */
+  readonly alias?: string | undefined;
+  readonly group?: number | undefined;
   /** Descriptor of the namespace to move to, or to be made in. */
   readonly netnsFd?: number | undefined;
 }
@@ -104,13 +114,18 @@ function flagsOf(up: boolean | undefined): { flags: number; change: number } {
   return { flags: up ? IFF_UP : 0, change: up === undefined ? 0 : IFF_UP };
 }
 
-function encodeChangeAttributes({ mac, mtu, master, netnsFd, name }: LinkChange): Attribute[] {
+/** Without a final NUL, which would count as a byte of it: an empty value takes the alias away. */
+const encodeAlias = (alias: string) => new TextEncoder().encode(alias);
+
+function encodeChangeAttributes({ mac, mtu, master, netnsFd, name, alias, group }: LinkChange): Attribute[] {
   return present([
     optional(IFLA_ADDRESS, mac, encodeMac),
     optional(IFLA_MTU, mtu, encodeUint32),
     optional(IFLA_MASTER, master, encodeUint32),
     optional(IFLA_NET_NS_FD, netnsFd, encodeUint32),
     optional(IFLA_IFNAME, name, encodeString),
+    optional(IFLA_IFALIAS, alias, encodeAlias),
+    optional(IFLA_GROUP, group, encodeUint32),
   ]);
 }
 

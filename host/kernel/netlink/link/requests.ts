@@ -62,13 +62,15 @@ export function createLink(conversation: Conversation, demand: LinkDemand): void
 }
 
 /** `up mtu 1400`: the change in the words of `ip link set`. */
-function formatChange({ name, mac, mtu, up, master, netnsFd }: LinkChange): string {
+function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd }: LinkChange): string {
   const words = [
     up !== undefined && (up ? "up" : "down"),
     mac !== undefined && `address ${mac}`,
     mtu !== undefined && `mtu ${mtu}`,
     master !== undefined && (master === 0 ? "nomaster" : `master ${master}`),
     name !== undefined && `name ${name}`,
+    alias !== undefined && `alias ${JSON.stringify(alias)}`,
+    group !== undefined && `group ${group}`,
     netnsFd !== undefined && "netns",
   ];
   return words.filter((word) => word !== false).join(" ");

@@ -2,12 +2,14 @@
  * Questions about neighbours, and changes of them.
  * Effects: those of the conversation.
  */
+import { formatIp, type Ip } from "../../../net/ip.ts";
 import { ENODEV, ENOENT } from "../../errno.ts";
-import { encodeUint32, optional, present } from "../attribute.ts";
+import { attribute, encodeUint32, optional, present } from "../attribute.ts";
 import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
+import { encodeFamily, encodeIp } from "../ip-bytes.ts";
 import { unlessRefused } from "../refusal.ts";
-import { NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH } from "./constants.ts";
+import { NDA_DST, NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH } from "./constants.ts";
 import { decodeNeighbourMessage, encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
 import { encodeNeighbour, formatNeighbour, type Neighbour } from "./neighbour.ts";
 
@@ -28,6 +30,28 @@ function list(conversation: Conversation, linkIndex: number | undefined, flags: 
 /** Those of one link, or of all; none when the link is gone. */
 export function listNeighbours(conversation: Conversation, linkIndex?: number): NeighbourMessage[] {
   return list(conversation, linkIndex, 0);
+}
+
+export function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
+  const attributes = [attribute(NDA_DST, encodeIp(ip))];
+  return encodeNeighbourMessage({
+    family: encodeFamily(ip.family),
+    index: linkIndex,
+    state: 0,
+    flags: 0,
+    type: 0,
+    attributes,
+  });
+}
+
+/** The one entry of that address on the link; undefined when there is none, or no such link. */
+export function findNeighbour(conversation: Conversation, linkIndex: number, ip: Ip): NeighbourMessage | undefined {
+  const operation = `get neighbour ${formatIp(ip)} on link ${linkIndex}`;
+  const payload = encodeNeighbourOf(linkIndex, ip);
+  const answers = unlessRefused([ENOENT, ENODEV], () =>
+    conversation.request({ operation, type: RTM_GETNEIGH, payload }),
+  );
+  return answers?.map(decodeNeighbourMessage)[0];
 }
 
 /** The addresses that one link, or any, answers for. */

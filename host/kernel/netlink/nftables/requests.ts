@@ -6,7 +6,7 @@
 import type { NftSet, NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
 import { type Attribute, attribute, encodeString, encodeUint32, readValue } from "../attribute.ts";
-import { NLM_F_APPEND, NLM_F_CREATE } from "../constants.ts";
+import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../refusal.ts";
 import {
@@ -51,9 +51,9 @@ function commit(conversation: Conversation, operation: string, requests: readonl
   conversation.batch([begin, ...requests, { operation, type: NFNL_MSG_BATCH_END, payload }]);
 }
 
-function newTable(name: string): Request {
+function newTable(name: string, flags = 0): Request {
   const attributes = [text(NFTA_TABLE_NAME, name), attribute(NFTA_TABLE_FLAGS, encodeUint32(0))];
-  return request(`add table "${name}"`, NFT_MSG_NEWTABLE, attributes, NLM_F_CREATE);
+  return request(`add table "${name}"`, NFT_MSG_NEWTABLE, attributes, NLM_F_CREATE | flags);
 }
 
 function contentsOf({ name, sets, chains }: NftTable): Request[] {
@@ -78,6 +78,12 @@ function addRequests(table: string, set: NftSet): Request[] {
   if (set.interfaces.length === 0) return [];
   const operation = `add to set "${set.name}"`;
   return [request(operation, NFT_MSG_NEWSETELEM, encodeElements(table, set), NLM_F_CREATE)];
+}
+
+/** Throws a NetlinkError with EEXIST when there is a table of that name already. */
+export function createTable(conversation: Conversation, table: NftTable): void {
+  const { name } = table;
+  commit(conversation, `add table "${name}"`, [newTable(name, NLM_F_EXCL), ...contentsOf(table)]);
 }
 
 /** Makes the table what the value says, whatever it was: no packet sees anything between. */

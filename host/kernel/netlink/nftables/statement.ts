@@ -16,8 +16,12 @@ import {
   NFT_CT_STATE,
   NFT_CT_STATUS,
   NFT_LOOKUP_F_INV,
+  NFT_META_IIFGROUP,
+  NFT_META_IIFKIND,
   NFT_META_IIFNAME,
   NFT_META_MARK,
+  NFT_META_OIFGROUP,
+  NFT_META_OIFKIND,
   NFT_META_OIFNAME,
   NFT_REG_1,
 } from "./constants.ts";
@@ -36,6 +40,8 @@ const masked = (mask: number, xor: Uint8Array): Expression => ({
 });
 
 const KEYS = { iifname: NFT_META_IIFNAME, oifname: NFT_META_OIFNAME } as const;
+const GROUPS = { iifgroup: NFT_META_IIFGROUP, oifgroup: NFT_META_OIFGROUP } as const;
+const KINDS = { iifkind: NFT_META_IIFKIND, oifkind: NFT_META_OIFKIND } as const;
 const MARKS = { ct: NFT_CT_MARK, meta: NFT_META_MARK } as const;
 
 /** Sixteen bytes with the name in front, as the kernel keeps names. */
@@ -58,6 +64,20 @@ export function matchInterface(direction: "iifname" | "oifname", name: string): 
 export function matchInterfaceSet(direction: "iifname" | "oifname", set: string, inverted = false): Expression[] {
   const flags = inverted ? NFT_LOOKUP_F_INV : 0;
   return [load("meta", KEYS[direction]), { name: "lookup", register, set, flags }];
+}
+
+function compare(value: Uint8Array, inverted: boolean): Expression {
+  return { name: "cmp", register, operation: inverted ? NFT_CMP_NEQ : NFT_CMP_EQ, value };
+}
+
+/** `iifgroup 7`, or `oifgroup != 7`: links of one group (IFLA_GROUP). */
+export function matchGroup(direction: "iifgroup" | "oifgroup", group: number, inverted = false): Expression[] {
+  return [load("meta", GROUPS[direction]), compare(encodeUint32(group >>> 0), inverted)];
+}
+
+/** `meta oifkind "veth"`, or `meta iifkind != "veth"`: links of one kind, as `ip -d link` names it. */
+export function matchLinkKind(direction: "iifkind" | "oifkind", kind: string, inverted = false): Expression[] {
+  return [load("meta", KINDS[direction]), compare(encodeIfName(kind), inverted)];
 }
 
 function matchAnyBit(key: number, bits: number): Expression[] {

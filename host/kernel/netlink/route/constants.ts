@@ -18,6 +18,7 @@ export const RTA_MULTIPATH = 9;
 export const RTA_CACHEINFO = 12;
 export const RTA_TABLE = 15;
 export const RTA_VIA = 18;
+export const RTA_NH_ID = 30;
 
 /** Tables above 255 are in RTA_TABLE, with this in the fixed part. */
 export const RT_TABLE_UNSPEC = 0;
@@ -28,6 +29,8 @@ export const RTN_UNICAST = 1;
 export const RTN_LOCAL = 2;
 export const RTN_BLACKHOLE = 6;
 export const RTN_UNREACHABLE = 7;
+export const RTN_PROHIBIT = 8;
+export const RTN_THROW = 9;
 
 export const RTPROT_UNSPEC = 0;
 export const RTPROT_KERNEL = 2;

@@ -3,15 +3,15 @@
  * Effects: those of the conversation.
  */
 import { FAMILIES, type Family } from "../../../net/ip.ts";
-import { ENOENT, ESRCH } from "../../errno.ts";
+import { ENODEV, ENOENT, ESRCH } from "../../errno.ts";
 import { encodeUint32, optional, present } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import { unlessRefused } from "../refusal.ts";
-import { RTA_OIF, RTA_TABLE, RTM_DELROUTE, RTM_F_CLONED, RTM_GETROUTE, RTM_NEWROUTE } from "./constants.ts";
+import { RTA_NH_ID, RTA_OIF, RTA_TABLE, RTM_DELROUTE, RTM_F_CLONED, RTM_GETROUTE, RTM_NEWROUTE } from "./constants.ts";
 import { decodeRouteMessage, encodeRouteMessage, type RouteMessage } from "./message.ts";
-import { encodeRoute, formatRoute, type Route } from "./route.ts";
+import { encodeRoute, formatRoute, leadsNowhere, type Route, routeOf } from "./route.ts";
 
 /** What to list; what is undefined is not asked about. */
 export interface RouteFilter {
@@ -61,10 +61,30 @@ export function replaceRoute(conversation: Conversation, route: Route): void {
   conversation.request({ operation, type: RTM_NEWROUTE, flags, payload: encodeRoute(route) });
 }
 
+/** What the kernel compares when it deletes: not the metrics, nor the device that IPv6 gives to routes that lead nowhere. */
+function identityOf(route: Route): Route {
+  const rest = route.rest?.filter(({ type }) => type === RTA_NH_ID);
+  const metric = route.destination.ip.family === 4 && route.metric === 0 ? undefined : route.metric;
+  return { ...route, rest, metric, link: leadsNowhere(route) ? undefined : route.link };
+}
+
 /** Whether it was there. What the route leaves out (gateway, link, metric; type, protocol 0; scope RT_SCOPE_NOWHERE) is not compared. */
 export function deleteRoute(conversation: Conversation, route: Route): boolean {
   const operation = `delete route ${formatRoute(route)}`;
-  const payload = encodeRoute({ ...route, rest: [] });
+  const payload = encodeRoute(identityOf(route));
   const deleted = unlessRefused([ESRCH], () => conversation.request({ operation, type: RTM_DELROUTE, payload }));
   return deleted !== undefined;
+}
+
+/** Deletes the route that says this, with no other metric or source. Whether it was there. */
+export function deleteWholeRoute(conversation: Conversation, route: Route): boolean {
+  const wanted = identityOf(route);
+  const bytes = encodeRoute(wanted);
+  const filter = { family: route.destination.ip.family, table: route.table, link: wanted.link };
+  const routes = unlessRefused([ENODEV], () => listRoutes(conversation, filter)) ?? [];
+  const isThere = routes.some((message) => {
+    const found = routeOf(message);
+    return found !== undefined && Buffer.compare(encodeRoute(identityOf(found)), bytes) === 0;
+  });
+  return isThere && deleteRoute(conversation, route);
 }

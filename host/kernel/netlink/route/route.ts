@@ -14,12 +14,17 @@ import {
   RTA_DST,
   RTA_GATEWAY,
   RTA_MULTIPATH,
+  RTA_NH_ID,
   RTA_OIF,
   RTA_PREFSRC,
   RTA_PRIORITY,
   RTA_SRC,
   RTA_TABLE,
   RTA_VIA,
+  RTN_BLACKHOLE,
+  RTN_PROHIBIT,
+  RTN_THROW,
+  RTN_UNREACHABLE,
   RTNH_F_STATE,
 } from "./constants.ts";
 import { encodeRouteMessage, type RouteMessage } from "./message.ts";
@@ -65,6 +70,13 @@ const KNOWN = new Set([
   RTA_CACHEINFO, // ages and counters
 ]);
 
+const NOWHERE = [RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT, RTN_THROW];
+
+/** Whether its type is one without a device. IPv6 tells `lo` for them all the same. */
+export function leadsNowhere({ type }: Pick<Route, "type">): boolean {
+  return NOWHERE.includes(type);
+}
+
 /** Undefined for families other than IP. Throws for lengths and families that contradict each other. */
 export function routeOf(message: RouteMessage): Route | undefined {
   const { attributes } = message;
@@ -90,8 +102,14 @@ export function routeOf(message: RouteMessage): Route | undefined {
   };
 }
 
+/** The kernel tells the next hops behind a next hop object (`ip nexthop`) as well, and takes either them or the object. */
+function withoutNextHops(route: Route): Route {
+  const byObject = route.rest?.some(({ type }) => type === RTA_NH_ID) ?? false;
+  return byObject ? { ...route, gateway: undefined, link: undefined, nextHops: undefined } : route;
+}
+
 function encodeRouteAttributes(route: Route): Attribute[] {
-  const { destination, gateway, table, source, nextHops, rest = [] } = route;
+  const { destination, gateway, link, table, source, nextHops, rest = [] } = withoutNextHops(route);
   const { family } = destination.ip;
   const own = gateway?.family === family;
   return present([
@@ -103,7 +121,7 @@ function encodeRouteAttributes(route: Route): Attribute[] {
     optional(RTA_PRIORITY, route.metric, encodeUint32),
     optional(RTA_PREFSRC, route.preferredSource, encodeIp),
     optional(RTA_MULTIPATH, nextHops, (hops) => encodeNextHops(family, hops)),
-    optional(RTA_OIF, route.link, encodeUint32),
+    optional(RTA_OIF, link, encodeUint32),
     ...rest,
   ]);
 }

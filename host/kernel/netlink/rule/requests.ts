@@ -3,14 +3,16 @@
  * Effects: those of the conversation.
  */
 import { FAMILIES, type Family } from "../../../net/ip.ts";
-import { ENOENT } from "../../errno.ts";
+import { EBUSY, ENOENT } from "../../errno.ts";
+import { findValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
+import { NetlinkError } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import { unlessRefused } from "../refusal.ts";
 import { RTM_DELRULE, RTM_GETRULE, RTM_NEWRULE } from "./constants.ts";
 import { decodeRuleMessage, encodeRuleMessage, type RuleMessage } from "./message.ts";
-import { encodeRule, formatRule, type Rule } from "./rule.ts";
+import { encodeRule, formatRule, type Rule, ruleOf } from "./rule.ts";
 
 export function encodeRuleQuestion(family: Family): Uint8Array {
   return encodeRuleMessage({
@@ -41,9 +43,47 @@ export function createRule(conversation: Conversation, rule: Rule): void {
   conversation.request({ operation, type: RTM_NEWRULE, flags, payload: encodeRule(rule) });
 }
 
-/** Whether it was there. What the rule leaves out is not compared: give the whole rule. */
+/**
+ * Whether it was there. The kernel takes away the first rule that has all that this one says, whatever else that one may say:
+ * {@link deleteWholeRule} does not.
+ */
 export function deleteRule(conversation: Conversation, rule: Rule): boolean {
   const operation = `delete IPv${rule.family} rule ${formatRule(rule)}`;
   const payload = encodeRule(rule);
   return unlessRefused([ENOENT], () => conversation.request({ operation, type: RTM_DELRULE, payload })) !== undefined;
+}
+
+/** The rule as its message says it, with the attributes in one order. */
+function messageOf(rule: Rule): RuleMessage {
+  const message = decodeRuleMessage({ type: RTM_NEWRULE, flags: 0, sequence: 0, payload: encodeRule(rule) });
+  return { ...message, attributes: message.attributes.toSorted((a, b) => a.type - b.type) };
+}
+
+/** Whether the kernel would take `found` for `wanted`: what `wanted` leaves out, and inversion, it does not compare. */
+function isTaken(found: RuleMessage, wanted: RuleMessage): boolean {
+  const { tos, fromLength, toLength, action, table } = found;
+  if (tos !== wanted.tos || fromLength !== wanted.fromLength || toLength !== wanted.toLength) return false;
+  if (action !== wanted.action || table !== wanted.table) return false;
+  return wanted.attributes.every(({ type, value }) => {
+    const other = findValue(found.attributes, type);
+    return other !== undefined && Buffer.compare(other, value) === 0;
+  });
+}
+
+/**
+ * Deletes the rule that says this and no more. Whether it was there.
+ * Throws a NetlinkError with EBUSY when a rule of others stands before it that the kernel would delete instead.
+ */
+export function deleteWholeRule(conversation: Conversation, rule: Rule): boolean {
+  const wanted = messageOf(rule);
+  const isSame = (found: RuleMessage) => Buffer.compare(encodeRuleMessage(found), encodeRuleMessage(wanted)) === 0;
+  const told = listRules(conversation, rule.family).map(ruleOf);
+  const found = told.flatMap((one) => (one === undefined ? [] : [messageOf(one)]));
+  if (!found.some(isSame)) return false;
+  const first = found.find((one) => isTaken(one, wanted));
+  if (first !== undefined && !isSame(first)) {
+    const operation = `delete IPv${rule.family} rule ${formatRule(rule)}`;
+    throw new NetlinkError({ operation, errno: EBUSY, message: "a rule with more conditions stands before it" });
+  }
+  return deleteRule(conversation, rule);
 }

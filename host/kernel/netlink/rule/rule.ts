@@ -9,6 +9,7 @@ import {
   type Attribute,
   attribute,
   decodeString,
+  decodeUint8,
   decodeUint32,
   encodeString,
   encodeUint32,
@@ -53,6 +54,8 @@ export interface Rule {
   /** FIB_RULE_INVERT or 0. */
   readonly flags: number;
   readonly tos?: number | undefined;
+  /** RTPROT_*: who made it; undefined or 0 for nobody that says so. */
+  readonly protocol?: number | undefined;
   /** What this code does not read: rules of others with ports, users and the like. */
   readonly rest?: readonly Attribute[] | undefined;
 }
@@ -66,7 +69,7 @@ const KNOWN = new Set([
   FRA_FWMARK,
   FRA_FWMASK,
   FRA_TABLE,
-  FRA_PROTOCOL, // who made it; not part of what it does
+  FRA_PROTOCOL,
 ]);
 
 /** The kernel tells -1 of every rule that suppresses nothing. */
@@ -94,12 +97,13 @@ export function ruleOf(message: RuleMessage): Rule | undefined {
     action: message.action,
     flags: message.flags & ~FIB_RULE_STATE,
     tos: message.tos,
+    protocol: readValue(attributes, FRA_PROTOCOL, decodeUint8) ?? 0,
     rest: attributes.filter(says),
   };
 }
 
 export function encodeRule(rule: Rule): Uint8Array {
-  const { family, from, to, mark, table, action, flags, tos = 0, rest = [] } = rule;
+  const { family, from, to, mark, table, action, flags, tos = 0, protocol = 0, rest = [] } = rule;
   const attributes = present([
     attribute(FRA_PRIORITY, encodeUint32(rule.preference)),
     optional(FRA_SRC, from && encodePrefix(from), (value) => value),
@@ -109,6 +113,7 @@ export function encodeRule(rule: Rule): Uint8Array {
     optional(FRA_IIFNAME, rule.inputName, encodeString),
     optional(FRA_OIFNAME, rule.outputName, encodeString),
     optional(FRA_TABLE, table > 255 ? table : undefined, encodeUint32),
+    optional(FRA_PROTOCOL, protocol === 0 ? undefined : Uint8Array.of(protocol), (value) => value),
     ...rest,
   ]);
   return encodeRuleMessage({

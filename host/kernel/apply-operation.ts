@@ -1,0 +1,123 @@
+/**
+ * One change of a namespace, told to the kernel. Synchronous: nothing of this process happens between two changes.
+ * Called by apply.ts; the deletion of a veth, which takes its time, is in link-remover.ts.
+ * Effects: those of the open namespaces.
+ */
+import { invariant } from "../lib/invariant.ts";
+import type { Operation, Veth } from "../plan/operation.ts";
+import type { Place } from "../plan/state.ts";
+import { ENODEV, ENOENT } from "./errno.ts";
+import type { Address } from "./netlink/address/address.ts";
+import { createAddress, deleteAddress } from "./netlink/address/requests.ts";
+import type { Conversation } from "./netlink/conversation.ts";
+import { NetlinkError } from "./netlink/error.ts";
+import { createLink, findLink, setLink } from "./netlink/link/requests.ts";
+import type { Neighbour } from "./netlink/neighbour/neighbour.ts";
+import { createNeighbour, deleteNeighbour } from "./netlink/neighbour/requests.ts";
+import { createTable, deleteTable } from "./netlink/nftables/requests.ts";
+import { createRoute, deleteWholeRoute } from "./netlink/route/requests.ts";
+import type { Route } from "./netlink/route/route.ts";
+import { createRule, deleteWholeRule } from "./netlink/rule/requests.ts";
+import type { NamespaceSource } from "./open-namespace.ts";
+import { addressFrom, type IndexOf, neighbourFrom, routeFrom } from "./state-values.ts";
+import { SysctlError, writeSysctl } from "./sysctl.ts";
+
+/** Both namespaces. */
+export type Namespaces = Readonly<Record<Place, NamespaceSource>>;
+
+/** The link is asked for each time: between two calls a name may have changed hands. */
+function indexIn({ route }: NamespaceSource): IndexOf {
+  return (name) => findLink(route, name)?.index;
+}
+
+/** What was translated; an error when its link is not there. */
+function requireLink<T>(value: T | undefined, link: string | undefined): T {
+  if (value !== undefined) return value;
+  const operation = link === undefined ? "find the link of a next hop" : `find link "${link}"`;
+  throw new NetlinkError({ operation, errno: ENODEV });
+}
+
+/** Made from the host, with the other end in the pod. */
+function createVeth({ host, pod }: Veth, namespaces: Namespaces): void {
+  const peer = { name: pod.name, mac: pod.mac, netnsFd: namespaces.pod.fd };
+  createLink(namespaces.host.route, { name: host.name, mac: host.mac, kind: { kind: "veth" }, peer });
+}
+
+/** How the kernel is told of a thing that belongs to a link. */
+interface Requests<T> {
+  readonly add: (conversation: Conversation, thing: T) => void;
+  readonly remove: (conversation: Conversation, thing: T) => unknown;
+}
+
+const addresses: Requests<Address> = { add: createAddress, remove: deleteAddress };
+const neighbours: Requests<Neighbour> = { add: createNeighbour, remove: deleteNeighbour };
+const routes: Requests<Route> = { add: createRoute, remove: deleteWholeRoute };
+
+/** Nothing can be added without its link; what would be deleted without it went with it. */
+function change<T>(
+  kind: Operation["kind"],
+  { route }: NamespaceSource,
+  requests: Requests<T>,
+  { value, link }: { readonly value: T | undefined; readonly link: string | undefined },
+): void {
+  if (kind.startsWith("add-")) requests.add(route, requireLink(value, link));
+  else if (value !== undefined) requests.remove(route, value);
+}
+
+/**
+ * Tells the kernel. Deleting what is gone is done already; adding what is there is an error. Not for the deletion of a veth.
+ * Throws NetlinkError or SysctlError; see {@link isGone}.
+ */
+export function applyQuickly(operation: Operation, namespaces: Namespaces): void {
+  const { kind } = operation;
+  if ("veth" in operation) {
+    invariant(kind === "add-veth", "A veth is deleted by the link remover");
+    createVeth(operation.veth, namespaces);
+    return;
+  }
+  const source = namespaces[operation.place];
+  const indexOf = indexIn(source);
+  switch (operation.kind) {
+    case "set-link":
+      setLink(source.route, requireLink(indexOf(operation.link), operation.link), operation.to);
+      return;
+    case "set-sysctl":
+      writeSysctl(source.entrance, operation.key, operation.to);
+      return;
+    case "add-address":
+    case "delete-address": {
+      const { address } = operation;
+      change(kind, source, addresses, { value: addressFrom(address, indexOf), link: address.link });
+      return;
+    }
+    case "add-neighbour":
+    case "delete-neighbour": {
+      const { neighbour } = operation;
+      change(kind, source, neighbours, { value: neighbourFrom(neighbour, indexOf), link: neighbour.link });
+      return;
+    }
+    case "add-route":
+    case "delete-route": {
+      const { route } = operation;
+      change(kind, source, routes, { value: routeFrom(route, indexOf), link: route.link });
+      return;
+    }
+    case "add-rule":
+      createRule(source.route, operation.rule);
+      return;
+    case "delete-rule":
+      deleteWholeRule(source.route, operation.rule);
+      return;
+    case "add-table":
+      createTable(source.netfilter, operation.table);
+      return;
+    case "delete-table":
+      deleteTable(source.netfilter, operation.table.name);
+  }
+}
+
+/** Whether the failure says that what should be changed, or the link that it belongs to, is not there. */
+export function isGone(error: unknown): boolean {
+  if (error instanceof NetlinkError) return error.errno === ENODEV;
+  return error instanceof SysctlError && error.errno === ENOENT;
+}

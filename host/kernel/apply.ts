@@ -1,0 +1,94 @@
+/**
+ * Does what was planned, in order, or undoes what it did: the last step of observe, plan, diff, apply.
+ * Called by the coordinator. Changes of others meanwhile are left alone: what is undone is what was done here.
+ * Effects: those of the open namespaces and of the link remover.
+ */
+import { messageOf } from "../lib/describe.ts";
+import { type Faults, noFaults } from "../lib/fault.ts";
+import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
+import { applyQuickly, isGone, type Namespaces } from "./apply-operation.ts";
+import type { LinkRemover } from "./link-remover.ts";
+import { linkOf } from "./netlink/link/link.ts";
+import { findLink } from "./netlink/link/requests.ts";
+
+export interface ApplyOptions {
+  /** Of the namespace of the host. */
+  readonly remover: LinkRemover;
+  /** An operation as one line, for errors. */
+  readonly format: (operation: Operation) => string;
+  /** Asked before each operation (`kernel.apply`) and before each that is taken back (`kernel.undo`). */
+  readonly faults?: Faults | undefined;
+}
+
+/** An operation failed. Everything before it was taken back, but for `leftovers`. */
+export class ApplyError extends Error {
+  override readonly name = "ApplyError";
+  readonly operation: Operation;
+  /** What could not be taken back, and why; normally none. */
+  readonly leftovers: readonly string[];
+
+  constructor(operation: Operation, text: string, cause: unknown, leftovers: readonly string[]) {
+    const rest = leftovers.length === 0 ? "" : `; could not be undone: ${leftovers.join("; ")}`;
+    super(`"${text}" failed: ${messageOf(cause)}${rest}`, { cause });
+    this.operation = operation;
+    this.leftovers = leftovers;
+  }
+}
+
+/** Deletes the pair from the host's end; returns when both ends are gone. A link of that name that is no veth is none of ours. */
+async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkRemover): Promise<void> {
+  const message = findLink(namespaces.host.route, name);
+  const link = message && linkOf(message);
+  if (link === undefined) return;
+  if (link.kind?.kind !== "veth") throw new Error(`Link "${name}" of the host is no veth`);
+  await remover.removeLink(link.index);
+}
+
+/** Everything but a veth's deletion is done when this returns. */
+function apply(operation: Operation, namespaces: Namespaces, remover: LinkRemover): Promise<void> | undefined {
+  if (operation.kind === "delete-veth") return deleteVeth(operation.veth.host.name, namespaces, remover);
+  applyQuickly(operation, namespaces);
+  return undefined;
+}
+
+/** Takes back as much as it can. Returns what it could not. */
+async function undo(inverses: readonly Operation[], namespaces: Namespaces, options: ApplyOptions): Promise<string[]> {
+  const { faults = noFaults, format, remover } = options;
+  const leftovers: string[] = [];
+  for (const inverse of inverses) {
+    try {
+      faults("kernel.undo");
+      await apply(inverse, namespaces, remover);
+    } catch (error) {
+      if (!isGone(error)) leftovers.push(`"${format(inverse)}": ${messageOf(error)}`);
+    }
+  }
+  return leftovers;
+}
+
+/** The kernel sets a link's settings one after the other, and the first may be set when the second fails. */
+function inverseOfPart(operation: Operation): Operation[] {
+  const inverse = operation.kind === "set-link" ? inverseOf(operation) : undefined;
+  return inverse === undefined ? [] : [inverse];
+}
+
+/** Does the operations in order. Throws {@link ApplyError}, after it took back what it had done, the last one first. */
+export async function applyOperations(
+  operations: readonly Operation[],
+  namespaces: Namespaces,
+  options: ApplyOptions,
+): Promise<void> {
+  const { faults = noFaults, format, remover } = options;
+  for (const [index, operation] of operations.entries()) {
+    let isTold = false;
+    try {
+      faults("kernel.apply");
+      isTold = true;
+      const ending = apply(operation, namespaces, remover);
+      if (ending !== undefined) await ending;
+    } catch (error) {
+      const inverses = [...(isTold ? inverseOfPart(operation) : []), ...inverseOfAll(operations.slice(0, index))];
+      throw new ApplyError(operation, format(operation), error, await undo(inverses, namespaces, options));
+    }
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Deletes links in a thread of its own: the kernel holds whoever deletes a veth for 11 to 19 ms, and the event loop has probes to answer.
+ * Called by apply.ts and by whoever collects links of dead pods; the thread is link-remover-worker.ts.
+ * Effects: a thread with one netlink socket, from the first deletion on.
+ */
+import { Worker } from "node:worker_threads";
+import type { RemovalAnswer, RemovalRequest, RemoverOptions } from "./link-remover-worker.ts";
+
+export interface LinkRemover {
+  /** Whether the link was there. It is gone when this resolves, and with it the other end of a veth. Deleting one twice does no harm. */
+  removeLink(index: number): Promise<boolean>;
+  /** Waits for what is under way and ends the thread. */
+  close(): Promise<void>;
+}
+
+/** The kernel refused, or the thread died. */
+export class LinkRemovalError extends Error {
+  override readonly name = "LinkRemovalError";
+}
+
+interface Waiting {
+  readonly resolve: (removed: boolean) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** A thread and what it has been asked. */
+interface Running {
+  readonly worker: Worker;
+  readonly waiting: Map<number, Waiting>;
+}
+
+/** The thread keeps nothing between two calls. */
+const WORKER_HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 24 };
+
+/** The worker beside this file: built it is a bundle, in the source tree it is TypeScript. */
+function workerUrl(): URL {
+  const name = import.meta.url.endsWith(".ts") ? "./link-remover-worker.ts" : "./link-remover-worker.mjs";
+  return new URL(name, import.meta.url);
+}
+
+/** Deletes links of the namespace at `netnsPath`. The thread is started with the first deletion, and again after it died. */
+export function openLinkRemover(netnsPath: string): LinkRemover {
+  return new WorkerRemover(netnsPath);
+}
+
+class WorkerRemover implements LinkRemover {
+  readonly #netnsPath: string;
+  #running: Running | undefined;
+  #closed = false;
+  #lastId = 0;
+
+  constructor(netnsPath: string) {
+    this.#netnsPath = netnsPath;
+  }
+
+  removeLink(index: number): Promise<boolean> {
+    if (this.#closed) return Promise.reject(new LinkRemovalError("The link remover is closed"));
+    this.#running ??= this.#start();
+    const { worker, waiting } = this.#running;
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      waiting.set(id, { resolve, reject });
+      worker.ref(); // a process that has nothing else to do waits for this
+      worker.postMessage({ id, index } satisfies RemovalRequest);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const running = this.#running;
+    if (running === undefined) return;
+    await new Promise<void>((done) => {
+      running.worker.once("exit", () => done());
+      running.worker.ref();
+      running.worker.postMessage("close");
+    });
+  }
+
+  #start(): Running {
+    const workerData: RemoverOptions = { netnsPath: this.#netnsPath };
+    const worker = new Worker(workerUrl(), { workerData, name: "link-remover", resourceLimits: WORKER_HEAP });
+    const running: Running = { worker, waiting: new Map() };
+    worker.unref();
+    worker.on("message", (answer: RemovalAnswer) => settle(running, answer));
+    const end = (error: Error): void => {
+      if (this.#running === running) this.#running = undefined;
+      const death = new LinkRemovalError(`The thread that deletes links ended: ${error.message}`, { cause: error });
+      for (const { reject } of running.waiting.values()) reject(death);
+      running.waiting.clear();
+    };
+    worker.on("error", end);
+    worker.on("exit", (code) => end(new Error(`exit code ${code}`)));
+    return running;
+  }
+}
+
+function settle({ worker, waiting }: Running, answer: RemovalAnswer): void {
+  const asked = waiting.get(answer.id);
+  waiting.delete(answer.id);
+  if (waiting.size === 0) worker.unref();
+  if ("message" in answer) asked?.reject(new LinkRemovalError(answer.message));
+  else asked?.resolve(answer.removed);
+}
