@@ -9,5 +9,8 @@ export const DUMP_ATTEMPTS = 16;
 /** Frames or messages that one socket gives its listener before the event loop serves others. */
 export const MAX_FRAMES_PER_TURN = 64;
 
+/** Frames that are read out of one socket at once when all that has come must be seen. The kernel keeps some hundred at most. */
+export const MAX_FRAMES_PER_DRAIN = 4_096;
+
 /** Longest answer to a netlink question that is read: bytes. The kernel's dumps come in pieces of at most this. */
 export const MAX_DATAGRAM_BYTES = 32_768;

@@ -29,6 +29,15 @@ const nearMac = mac("02:00:00:00:00:01");
 const farMac = mac("02:00:00:00:00:02");
 const run = (netns: string, line: string) => execFileSync("ip", ["-n", netns, ...line.split(" ")]);
 const openFds = () => readdirSync("/proc/self/fd").length;
+/** Closing is done aside. */
+const expectOpenFds = (count: number) => expect.poll(openFds, { interval: 5, timeout: 5_000 }).toBe(count);
+/** Once what others left to be closed is closed. */
+async function settledFds(): Promise<number> {
+  const counts = [Number.NaN];
+  const look = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
+  await expect.poll(look, { interval: 100, timeout: 5_000 }).toBe(true);
+  return openFds();
+}
 
 beforeAll(() => {
   execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
@@ -183,7 +192,7 @@ describe("a packet socket", () => {
   });
 
   it("may be disposed of by its own listener", async () => {
-    const before = openFds();
+    const before = await settledFds();
     for (let round = 0; round < 20; round++) {
       const socket = openArp(["10.6.0.1"]);
       await new Promise<void>((resolve) => {
@@ -197,7 +206,7 @@ describe("a packet socket", () => {
         for (let probe = 0; probe < 3; probe++) socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")));
       });
     }
-    expect(openFds()).toBe(before);
+    await expectOpenFds(before);
   });
 
   const failing: [keyof Native, RegExp][] = [
@@ -206,10 +215,10 @@ describe("a packet socket", () => {
     ["setsockopt", /^Cannot configure a packet socket on link 7: .*EPERM/],
     ["bind", /^Cannot bind a packet socket on link 7: .*EPERM/],
   ];
-  it.each(failing)("names what failed when %s does, and closes", (name, message) => {
-    const before = openFds();
+  it.each(failing)("names what failed when %s does, and closes", async (name, message) => {
+    const before = await settledFds();
     expect(() => openArp([], { ...loadNative(), [name]: () => -constants.errno.EPERM })).toThrow(message);
-    expect(openFds()).toBe(before);
+    await expectOpenFds(before);
   });
 
   it("names what failed when watching or receiving does, and when the link or group is wrong", () => {

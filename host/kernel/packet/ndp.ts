@@ -32,7 +32,7 @@ const FLAG_OVERRIDE = 0x20;
 
 export const UNSPECIFIED: Ip = { family: 6, value: 0n };
 /** ff02::1 */
-const ALL_NODES: Ip = { family: 6, value: (0xff02n << 112n) | 1n };
+export const ALL_NODES: Ip = { family: 6, value: (0xff02n << 112n) | 1n };
 /** ff02::1:ff00:0 */
 const SOLICITED_NODE = (0xff02n << 112n) | 0x1_ff00_0000n;
 

@@ -1,8 +1,11 @@
 /**
  * Packet sockets: frames of one type in and out of one link of a namespace. Opened inside, used from outside.
  * Called by detection. It opens one before it sends anything: a listener that comes later misses the fast answer.
+ * Closing one holds its caller for 10 to 20 ms in the kernel, which waits until no processor looks at the socket any more: it is done by
+ * a thread of libuv's pool, some time after the socket was disposed of.
  * Effects: a socket; the calling thread is in the namespace while it is opened; a watch on the event loop while it listens.
  */
+import { close } from "node:fs";
 import type { Mac } from "../../net/mac.ts";
 import { EAGAIN, EINTR } from "../errno.ts";
 import { MAX_FRAMES_PER_TURN } from "../limits.ts";
@@ -40,9 +43,9 @@ export interface FrameListener {
   failure(error: PacketError): void;
 }
 
-/** The namespace lives as long as the socket. */
+/** The namespace lives as long as the socket. Disposed of, it hears and sends no more. */
 export interface PacketSocket extends Disposable {
-  /** A whole frame, with its header. Throws {@link PacketError}. */
+  /** A whole frame, with its header. Never waits: a full queue is a {@link PacketError}, too. */
   send(frame: Uint8Array): void;
   /** The next frame that came from outside; undefined when there is none. Throws {@link PacketError}. */
   receive(): Uint8Array | undefined;
@@ -93,10 +96,15 @@ export function openPacketSocket(options: PacketOptions, native: Native = loadNa
   try {
     configure(native, fd, options);
   } catch (error) {
-    native.close(fd);
+    closeAside(fd);
     throw error;
   }
   return packetSocketOn(native, fd, link);
+}
+
+/** Nobody can do anything about a close that fails; the descriptor is free even then. */
+function closeAside(fd: number): void {
+  close(fd, () => {});
 }
 
 function packetSocketOn(native: Native, fd: number, link: number): PacketSocket {
@@ -128,7 +136,7 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
   return {
     receive,
     send(frame) {
-      const sent = native.send(fd, frame, 0);
+      const sent = native.send(fd, frame, MSG_DONTWAIT);
       if (sent < 0) throw new PacketError("send", link, -sent);
     },
     listen(listener) {
@@ -139,7 +147,7 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
     [Symbol.dispose]() {
       if (watch !== undefined) native.unwatch(watch);
       watch = undefined;
-      native.close(fd);
+      closeAside(fd);
     },
   };
 }

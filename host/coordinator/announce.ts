@@ -1,0 +1,47 @@
+/**
+ * Tells a segment that addresses are ours now, so that its neighbour tables forget who had them before.
+ * Called after success, by the coordinator and wherever an address moves; nobody waits for it.
+ * Effects: frames on the link, twice; sockets and a timer until the second time.
+ */
+import { encodeArpAnnouncement } from "../kernel/packet/arp.ts";
+import { encodeNdpAnnouncement } from "../kernel/packet/ndp.ts";
+import { openSegment, type Segment } from "../kernel/packet/segment.ts";
+import type { Ip } from "../net/ip.ts";
+import { ANNOUNCE_INTERVAL_MS } from "./limits.ts";
+import type { ProbeLink } from "./probe.ts";
+
+function send(segment: Segment, link: ProbeLink, addresses: readonly Ip[]): void {
+  for (const ip of addresses) {
+    const encode = ip.family === 4 ? encodeArpAnnouncement : encodeNdpAnnouncement;
+    segment.send(ip.family, encode(link.mac, ip));
+  }
+}
+
+/**
+ * Two announcements per address (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited advertisement, override): the
+ * first at once, the second ANNOUNCE_INTERVAL_MS later, unless disposed of. The process may end before it.
+ * Never throws: failures go to `onError`, and end it.
+ */
+export function announce(link: ProbeLink, addresses: readonly Ip[], onError: (error: unknown) => void): Disposable {
+  const held = new DisposableStack();
+  const attempt = (work: () => void): boolean => {
+    try {
+      work();
+      return true;
+    } catch (error) {
+      held.dispose();
+      onError(error);
+      return false;
+    }
+  };
+  attempt(() => {
+    const { netnsPath, index } = link;
+    const segment = held.use(openSegment({ netnsPath, link: index, addresses }));
+    send(segment, link, addresses);
+    const timer = setTimeout(() => {
+      if (attempt(() => send(segment, link, addresses))) held.dispose();
+    }, ANNOUNCE_INTERVAL_MS).unref();
+    held.defer(() => clearTimeout(timer));
+  });
+  return { [Symbol.dispose]: () => held.dispose() };
+}

@@ -1,0 +1,59 @@
+/**
+ * Is an address free on a link's segment? Probes for all of them and both families at once, and listens until the window has passed.
+ * Called by the IPAM plugin before an address is on the NIC, and by the coordinator after.
+ *
+ * An answer that comes after the window is not heard: the window is what was configured as enough.
+ * Effects: frames on the link; sockets, timers.
+ */
+import { randomBytes } from "node:crypto";
+import { encodeArpProbe } from "../kernel/packet/arp.ts";
+import { encodeNdpProbe } from "../kernel/packet/ndp.ts";
+import type { Ip } from "../net/ip.ts";
+import type { Mac } from "../net/mac.ts";
+import { inquire, type Question } from "./inquiry.ts";
+import { type Conflict, judge, type ProbeLink, probeSchedule } from "./probe.ts";
+
+/** Fills the option's eight bytes (RFC 3971 §5.3.2). */
+const NONCE_BYTES = 6;
+
+export interface ConflictQuestion {
+  readonly link: ProbeLink;
+  readonly addresses: readonly Ip[];
+  /** MACs that are ours, besides the link's: never a conflict. */
+  readonly ownMacs?: ReadonlySet<Mac> | undefined;
+  /** How long silence must last. */
+  readonly windowMs: number;
+  /** Numbers in [0, 1), which spread the probes. */
+  readonly random: () => number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Resolves at the first conflict, or with undefined after the window's silence. The window begins when the link has a carrier.
+ * Rejects with DetectionError when the link cannot be judged: it is or goes down or away or loses its carrier; and when aborted.
+ */
+export async function detectConflict(question: ConflictQuestion): Promise<Conflict | undefined> {
+  const { link, addresses, ownMacs = [], windowMs, random, signal } = question;
+  if (addresses.length === 0) return undefined;
+  const nonces = new Set<string>();
+  const asked = { candidates: addresses, gateways: [], ownMacs: new Set([link.mac, ...ownMacs]), nonces };
+  const probe = (ip: Ip): Question => {
+    if (ip.family === 4) return { family: 4, frame: encodeArpProbe(link.mac, ip) };
+    const nonce = randomBytes(NONCE_BYTES);
+    nonces.add(nonce.toString("hex"));
+    return { family: 6, frame: encodeNdpProbe(link.mac, ip, nonce) };
+  };
+  return await inquire<Conflict | undefined>({
+    link,
+    addresses,
+    schedule: probeSchedule(windowMs, random),
+    needsCarrier: true,
+    signal,
+    ask: () => addresses.map(probe),
+    hear: (packet) => {
+      const verdict = judge(packet, asked);
+      return verdict?.kind === "conflict" ? verdict.conflict : undefined;
+    },
+    silence: () => undefined,
+  });
+}

@@ -1,0 +1,188 @@
+/**
+ * One inquiry on a link: wait for the carrier, ask on schedule, listen meanwhile and after, and end with the first answer that ends it
+ * or with silence. All its sockets and timers live as long as the call.
+ * Called by detect-conflict.ts and detect-gateway.ts.
+ * Effects: frames on the link; sockets, timers.
+ */
+import { EAGAIN, ENETDOWN, ENOBUFS, ENODEV } from "../kernel/errno.ts";
+import { type LinkState, watchLink } from "../kernel/netlink/link-watch.ts";
+import { NetnsError } from "../kernel/netns.ts";
+import { PacketError } from "../kernel/packet/error.ts";
+import { type NeighbourPacket, openSegment, type Segment } from "../kernel/packet/segment.ts";
+import { messageOf } from "../lib/describe.ts";
+import type { Family, Ip } from "../net/ip.ts";
+import { DetectionError, type DetectionReason } from "./detection-error.ts";
+import { CARRIER_WAIT_MS } from "./limits.ts";
+import type { ProbeLink, Schedule } from "./probe.ts";
+
+export interface Question {
+  readonly family: Family;
+  readonly frame: Uint8Array;
+}
+
+export interface Inquiry<T> {
+  readonly link: ProbeLink;
+  /** Packets about these are heard. */
+  readonly addresses: readonly Ip[];
+  /** From the carrier on. */
+  readonly schedule: Schedule;
+  /** Whether silence means nothing when the carrier was gone for a while. */
+  readonly needsCarrier: boolean;
+  readonly signal: AbortSignal;
+  /** What to send; called once for each time of the schedule. */
+  ask(): readonly Question[];
+  /** A value ends the inquiry. */
+  hear(packet: NeighbourPacket): T | undefined;
+  /** What it means that nothing has ended it. */
+  silence(): T;
+}
+
+/** ENXIO: the socket's link was deleted. */
+const ENXIO = 6;
+const ABSENT: readonly number[] = [ENXIO, ENODEV, ENETDOWN];
+
+function isAbsence(error: unknown): boolean {
+  return error instanceof NetnsError || (error instanceof PacketError && ABSENT.includes(error.errno));
+}
+
+const FAULTS: Readonly<Record<Exclude<LinkState, "ready">, string>> = {
+  absent: "it is gone",
+  down: "it is down",
+  noArp: "it is of a kind that asks nobody for addresses (NOARP)",
+  noCarrier: "it has lost its carrier",
+};
+
+/** One outcome that many sides may bring about; after the first, the others are nothing. */
+interface Ending<T> extends Disposable {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  fail(reason: DetectionReason, what: string, cause?: unknown): void;
+  /** What a system call threw. */
+  crash(error: unknown): void;
+  /** Calls `work`; what it throws is the outcome. */
+  guard(work: () => void): void;
+}
+
+/** An outcome that is a failure once the signal is aborted. */
+function openEnding<T>(link: ProbeLink, signal: AbortSignal): Ending<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  promise.catch(() => {}); // it may fail before anybody waits for it
+  const fail = (reason: DetectionReason, what: string, cause?: unknown): void =>
+    reject(new DetectionError(reason, link.name, what, cause));
+  const crash = (error: unknown): void => fail(isAbsence(error) ? "link" : "kernel", messageOf(error), error);
+  const abort = (): void => fail("aborted", "the request was given up", signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  const guard = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      crash(error);
+    }
+  };
+  return { promise, resolve, fail, crash, guard, [Symbol.dispose]: () => signal.removeEventListener("abort", abort) };
+}
+
+interface CarrierWait {
+  readonly link: ProbeLink;
+  /** Whether a carrier that goes after `start` is a failure. */
+  readonly needsCarrier: boolean;
+  /** Called once, perhaps at once. */
+  start(): void;
+}
+
+/** Watches the link until it is disposed of. Throws what system calls throw while it begins. */
+function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: Ending<T>): Disposable {
+  using opened = new DisposableStack();
+  let started = false;
+  const follow = (state: LinkState): void => {
+    if (state === "ready") {
+      if (!started) start();
+      started = true;
+    } else if (state !== "noCarrier" || (started && needsCarrier)) {
+      ending.fail("link", FAULTS[state]);
+    }
+  };
+  const watch = opened.use(watchLink(link.netnsPath, link.index, { changed: follow, failure: ending.crash }));
+  const patience = setTimeout(() => {
+    if (!started) ending.fail("link", `it has had no carrier for ${CARRIER_WAIT_MS} ms`);
+  }, CARRIER_WAIT_MS);
+  opened.defer(() => clearTimeout(patience));
+  follow(watch.look());
+  return opened.move();
+}
+
+/** Resolves once frames can pass. Rejects like {@link inquire}. */
+export async function awaitCarrier(link: ProbeLink, signal: AbortSignal): Promise<void> {
+  using ending = openEnding<void>(link, signal);
+  using opened = new DisposableStack();
+  const start = () => ending.resolve();
+  ending.guard(() => void opened.use(startAtCarrier({ link, needsCarrier: true, start }, ending)));
+  await ending.promise;
+}
+
+/** Calls the steps one after the other, each `waits[n]` after the one before: what comes late leaves its time to what follows. */
+function runSteps(waits: readonly number[], step: (index: number) => void): Disposable {
+  let timer: NodeJS.Timeout | undefined;
+  const next = (index: number): void => {
+    const wait = waits[index];
+    if (wait === undefined) return;
+    timer = setTimeout(() => {
+      step(index);
+      next(index + 1);
+    }, wait);
+  };
+  next(0);
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
+}
+
+/** Whether it went out. A full queue is like a frame lost on the wire. */
+function trySend(segment: Segment, { family, frame }: Question): boolean {
+  try {
+    segment.send(family, frame);
+    return true;
+  } catch (error) {
+    if (error instanceof PacketError && (error.errno === ENOBUFS || error.errno === EAGAIN)) return false;
+    throw error;
+  }
+}
+
+/** The steps of the schedule on an open segment: each asks, the last judges the silence. */
+function runSchedule<T>({ schedule, ask, silence }: Inquiry<T>, segment: Segment, ending: Ending<T>): Disposable {
+  const { askAtMs, endAtMs } = schedule;
+  const waits = [...askAtMs, endAtMs].map((at, index) => at - (askAtMs[index - 1] ?? 0));
+  let sent = 0;
+  const step = (index: number): void => {
+    if (index < askAtMs.length) {
+      sent += ask().filter((question) => trySend(segment, question)).length;
+      return;
+    }
+    segment.drain(); // an answer that came in time counts, even when this program was late to read it
+    if (sent === 0) ending.fail("kernel", "no frame could be sent, the queue is full");
+    else ending.resolve(silence());
+  };
+  return runSteps(waits, (index) => ending.guard(() => step(index)));
+}
+
+/**
+ * Resolves with what ends it. Rejects with {@link DetectionError} when the link is or goes down or away, when it has no carrier within
+ * CARRIER_WAIT_MS, when nothing could be sent, and when aborted.
+ */
+export async function inquire<T>(inquiry: Inquiry<T>): Promise<T> {
+  const { link, addresses, needsCarrier, signal } = inquiry;
+  using ending = openEnding<T>(link, signal);
+  using opened = new DisposableStack();
+  ending.guard(() => {
+    const listener = {
+      heard: (packet: NeighbourPacket) => {
+        const value = inquiry.hear(packet);
+        if (value !== undefined) ending.resolve(value);
+      },
+      failure: ending.crash,
+    };
+    const segment = opened.use(openSegment({ netnsPath: link.netnsPath, link: link.index, addresses }, listener));
+    const start = () => void opened.use(runSchedule(inquiry, segment, ending));
+    opened.use(startAtCarrier({ link, needsCarrier, start }, ending));
+  });
+  return await ending.promise;
+}

@@ -1,0 +1,16 @@
+/**
+ * The limits of the coordinator, each explained in docs/limits.md.
+ * Effects: none.
+ */
+
+/** Probes for one address, spread over the window of conflict detection (RFC 5227: PROBE_NUM). */
+export const PROBE_COUNT = 3;
+
+/** The first probe or question goes out within this, at a random moment: milliseconds. Pods that start together are out of step. */
+export const FIRST_PROBE_JITTER_MS = 2;
+
+/** How long detection waits for a link's carrier before it says that it cannot judge: milliseconds. A new bond takes its time. */
+export const CARRIER_WAIT_MS = 10_000;
+
+/** Between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). */
+export const ANNOUNCE_INTERVAL_MS = 2_000;

@@ -1,0 +1,119 @@
+/**
+ * What detection asks and when, and what an answer means: without sockets, clock or randomness.
+ * Called by detect-conflict.ts and detect-gateway.ts, which give it decoded packets.
+ *
+ * | Heard                                                          | IPv4 (RFC 5227 §2.1.1)      | IPv6 (RFC 4862 §5.4, RFC 7527)    |
+ * |----------------------------------------------------------------|-----------------------------|-----------------------------------|
+ * | somebody has the candidate                                     | sender is it, any operation | advertisement for it              |
+ * | somebody else wants it                                         | request for it from 0.0.0.0 | solicitation for it from `::`     |
+ * | ours, which a bridge, bond or macvlan sent back                | sender MAC is ours          | MAC is ours, or the nonce         |
+ *
+ * Links of kind ipvlan share their parent's MAC: a neighbour on the same parent looks like an echo here, and is the registry's to judge.
+ * Effects: none.
+ */
+import type { NeighbourPacket } from "../kernel/packet/segment.ts";
+import { equalIp, type Ip } from "../net/ip.ts";
+import type { Mac } from "../net/mac.ts";
+import { FIRST_PROBE_JITTER_MS, PROBE_COUNT } from "./limits.ts";
+
+/** A link in a pod, or a parent link on the node. */
+export interface ProbeLink {
+  readonly netnsPath: string;
+  readonly index: number;
+  readonly name: string;
+  readonly mac: Mac;
+}
+
+/** `mac` is undefined when the rival did not tell it. */
+export interface Conflict {
+  readonly ip: Ip;
+  readonly mac: Mac | undefined;
+}
+
+/** What has been asked on a link. */
+export interface Asked {
+  /** Addresses that nobody else should have. */
+  readonly candidates: readonly Ip[];
+  /** Addresses that somebody should have. */
+  readonly gateways: readonly Ip[];
+  readonly ownMacs: ReadonlySet<Mac>;
+  /** Of our solicitations, in hexadecimal. */
+  readonly nonces: ReadonlySet<string>;
+}
+
+export type Verdict =
+  | { readonly kind: "ours" }
+  | { readonly kind: "conflict"; readonly conflict: Conflict }
+  | { readonly kind: "gateway"; readonly gateway: Ip; readonly mac: Mac };
+
+/** What a packet says: `from` says that it has `has`, or that it would like to have `wants`. */
+interface Claim {
+  readonly from: Mac;
+  readonly has?: Ip;
+  readonly wants?: Ip;
+  readonly nonce?: string | undefined;
+}
+
+const ARP_REQUEST = 1;
+const ARP_REPLY = 2;
+
+function claimOf(packet: NeighbourPacket): Claim | undefined {
+  if (!("kind" in packet)) {
+    const { operation, senderMac: from, senderIp, targetIp } = packet;
+    if (operation !== ARP_REQUEST && operation !== ARP_REPLY) return undefined;
+    if (senderIp.value !== 0n) return { from, has: senderIp };
+    return operation === ARP_REQUEST ? { from, wants: targetIp } : undefined;
+  }
+  const { source, target, sourceMac, linkLayer } = packet;
+  if (packet.kind === "advertisement") return { from: linkLayer ?? sourceMac, has: target };
+  return source.value === 0n ? { from: sourceMac, wants: target, nonce: packet.nonce?.toHex() } : undefined;
+}
+
+function find(list: readonly Ip[], ip: Ip | undefined): Ip | undefined {
+  return ip && list.find((other) => equalIp(other, ip));
+}
+
+/** Undefined for what says nothing about what was asked: somebody who only looks for the address, an address of others. */
+export function judge(packet: NeighbourPacket, asked: Asked): Verdict | undefined {
+  const claim = claimOf(packet);
+  if (claim === undefined) return undefined;
+  const { from: mac, has, wants, nonce } = claim;
+  const candidate = find(asked.candidates, has ?? wants);
+  const gateway = find(asked.gateways, has);
+  if (candidate === undefined && gateway === undefined) return undefined;
+  const isOurs = asked.ownMacs.has(mac) || (nonce !== undefined && asked.nonces.has(nonce));
+  if (isOurs) return { kind: "ours" };
+  if (candidate !== undefined) return { kind: "conflict", conflict: { ip: candidate, mac } };
+  return gateway && { kind: "gateway", gateway, mac };
+}
+
+/** When to ask, in milliseconds from the start, rising; and when silence is judged. */
+export interface Schedule {
+  readonly askAtMs: readonly number[];
+  readonly endAtMs: number;
+}
+
+/**
+ * The first probe within FIRST_PROBE_JITTER_MS, so that a conflict ends the wait early; the others each at a random moment around its
+ * share of the window, ± a quarter of it; then at least a quarter of the window to listen. `random` gives numbers in [0, 1).
+ *
+ *     window   ├─────────────────────────────────────────────────────────────────────────┤
+ *     probes   1            ╰─────── 2 ───────╯       ╰─────── 3 ───────╯       listening
+ */
+export function probeSchedule(windowMs: number, random: () => number): Schedule {
+  const share = windowMs / PROBE_COUNT;
+  const askAtMs = Array.from({ length: PROBE_COUNT }, (_, index) =>
+    index === 0 ? random() * Math.min(FIRST_PROBE_JITTER_MS, share) : share * (index - 0.25 + random() * 0.5),
+  );
+  return { askAtMs, endAtMs: windowMs };
+}
+
+/** `retry` questions `intervalMs` apart, the last of which has `timeoutMs` to be answered. */
+export function questionSchedule(
+  { retry, intervalMs, timeoutMs }: { retry: number; intervalMs: number; timeoutMs: number },
+  random: () => number,
+): Schedule {
+  const first = random() * FIRST_PROBE_JITTER_MS;
+  const askAtMs = Array.from({ length: retry }, (_, index) => first + index * intervalMs);
+  return { askAtMs, endAtMs: first + (retry - 1) * intervalMs + timeoutMs };
+}
