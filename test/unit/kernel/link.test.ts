@@ -80,6 +80,10 @@ const changes: Record<string, (conversation: Conversation) => unknown> = {
   "ip link set v1 down": (to) => setLink(to, 8, { up: false }),
   "ip link set v1 name w1": (to) => setLink(to, 8, { name: "w1" }),
   "ip link set w1 up": (to) => setLink(to, 8, { up: true }),
+  "ip link set w1 alias to-pod": (to) => setLink(to, 8, { alias: "to-pod" }),
+  "ip link set w1 group 7": (to) => setLink(to, 8, { group: 7 }),
+  "ip link set v0 alias gone": (to) => setLink(to, 7, { alias: "gone" }),
+  'ip link set v0 alias ""': (to) => setLink(to, 7, { alias: "" }),
   "ip link set w1 master b0": (to) => setLink(to, 8, { master: 9 }),
   "ip link del m0": (to) => deleteLink(to, 4),
 };
@@ -107,8 +111,17 @@ describe("link requests", () => {
       dump: () => [],
       batch: () => {},
     };
-    const change = { name: "x", mac: mac("02:00:00:00:00:01"), mtu: 9, up: true, master: 0, netnsFd: 5 };
-    const text = "Cannot set link 4 up address 02:00:00:00:00:01 mtu 9 nomaster name x netns: ";
+    const change = {
+      name: "x",
+      mac: mac("02:00:00:00:00:01"),
+      mtu: 9,
+      up: true,
+      master: 0,
+      netnsFd: 5,
+      alias: "",
+      group: 7,
+    };
+    const text = 'Cannot set link 4 up address 02:00:00:00:00:01 mtu 9 nomaster name x alias "" group 7 netns: ';
     expect(() => setLink(conversation, 4, change)).toThrow(text);
     expect(() => setLink(conversation, 4, { up: false, master: 3 })).toThrow("Cannot set link 4 down master 3: ");
     expect(() => setLinkKind(conversation, 4, bond7)).toThrow("Cannot set link 4 type bond: ");
@@ -140,7 +153,10 @@ describe("links", () => {
       parent: 7,
       parentNetnsId: undefined,
       master: 9,
+      alias: "to-pod",
+      group: 7,
     });
+    expect(linkOf(decodeLink(shown("v0")))).toMatchObject({ index: 7, alias: "", group: 0 });
     expect(linkOf(decodeLink(shown("m1")))).toMatchObject({
       index: 20,
       kind: { kind: "macvlan", mode: 1 },
@@ -159,14 +175,14 @@ describe("links", () => {
 
   it("with values of a wrong length are refused", () => {
     const message = decodeLink(shown("w1"));
-    for (const type of [4, 5, 10, 37]) {
+    for (const type of [4, 5, 10, 27, 37]) {
       const attributes = [...message.attributes, attribute(type, new Uint8Array(3))];
       expect(() => linkOf({ ...message, attributes })).toThrow(/3 bytes, want 4/);
     }
   });
 
   it("survive a round trip, unknown attributes and all", () => {
-    for (const name of ["w1", "m1", "b0", "lo"]) {
+    for (const name of ["w1", "v0", "m1", "b0", "lo"]) {
       expect(encodeLink(decodeLink(shown(name)))).toEqual(shown(name).payload);
     }
   });

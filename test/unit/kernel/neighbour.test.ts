@@ -8,6 +8,7 @@ import { encodeNeighbour, formatNeighbour, neighbourOf } from "../../../host/ker
 import {
   createNeighbour,
   deleteNeighbour,
+  findNeighbour,
   listNeighbours,
   listProxies,
   replaceNeighbour,
@@ -24,6 +25,8 @@ const rows: Record<string, (conversation: Conversation) => unknown> = {
   "ip neigh replace 10.6.0.9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => replaceNeighbour(to, v4),
   "ip neigh add fd00::9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => createNeighbour(to, v6),
   "ip neigh add proxy 10.6.0.77 dev v0": (to) => createNeighbour(to, proxy),
+  "ip neigh get 10.6.0.9 dev v0": (to) => expect(findNeighbour(to, 7, v4.ip)).toMatchObject({ index: 7, state: 0x80 }),
+  "ip neigh get 10.6.0.10 dev v0": (to) => expect(findNeighbour(to, 7, ip("10.6.0.10"))).toBeUndefined(),
   "ip neigh show dev v0": (to) => listNeighbours(to, 7),
   "ip neigh show proxy dev v0": (to) => listProxies(to, 7),
   "ip neigh del 10.6.0.9 dev v0": (to) => expect(deleteNeighbour(to, v4)).toBe(true),

@@ -48,7 +48,7 @@ function meaningOf(messages: readonly Message[]) {
 describe("nf_tables", () => {
   it("we write what `nft -f ruleset.nft` writes, and the kernel tells", () => {
     const ours = meaningOf(batchOf());
-    expect(ours.rules).toHaveLength(4);
+    expect(ours.rules).toHaveLength(5);
     expect(ours).toEqual(meaningOf(written?.sent ?? []));
     expect(ours).toEqual(meaningOf(listed?.received ?? []));
   });
@@ -62,7 +62,7 @@ describe("nf_tables", () => {
       }
     };
     const messages = (listed?.received ?? []).filter(({ type }) => type === NFT_MSG_NEWRULE);
-    expect(messages).toHaveLength(4);
+    expect(messages).toHaveLength(5);
     for (const message of messages) {
       const { rule } = ruleOf(decodeNft(message, NFT_MSG_NEWRULE));
       expect(rule.every(({ name }) => name !== "other")).toBe(true);

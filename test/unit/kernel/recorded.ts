@@ -7,7 +7,13 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { EAGAIN } from "../../../host/kernel/errno.ts";
 import { decodeAttributes, encodeAttributes } from "../../../host/kernel/netlink/attribute.ts";
-import { NLMSG_DONE, NLMSG_ERROR } from "../../../host/kernel/netlink/constants.ts";
+import {
+  NLM_F_ACK,
+  NLM_F_CAPPED,
+  NLM_F_REQUEST,
+  NLMSG_DONE,
+  NLMSG_ERROR,
+} from "../../../host/kernel/netlink/constants.ts";
 import { type Conversation, createConversation } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeMessages, encodeMessage, type Message } from "../../../host/kernel/netlink/message.ts";
@@ -47,6 +53,14 @@ function canonical(family: Family, { type, flags, payload }: Message) {
   return { type, flags: `0x${flags.toString(16)}`, fixed: hex(payload.subarray(0, fixed)), attributes: hex(bytes) };
 }
 
+/** `ip` wants no acknowledgement of a question that one message answers; our conversations always do. */
+function acknowledged({ sent, received, ...row }: Recorded): Recorded {
+  const isEnded = received.some(({ type }) => type === NLMSG_ERROR || type === NLMSG_DONE);
+  const asking = sent.map((one) => (one.flags === NLM_F_REQUEST ? { ...one, flags: NLM_F_REQUEST | NLM_F_ACK } : one));
+  const ending = { type: NLMSG_ERROR, flags: NLM_F_CAPPED, payload: "00000000" };
+  return { ...row, sent: asking, received: isEnded ? received : [...received, ending] };
+}
+
 /** A conversation whose kernel answers as it answered the command. */
 function replay(row: Recorded): { sent: Message[]; conversation: Conversation } {
   const sent: Message[] = [];
@@ -68,7 +82,7 @@ function replay(row: Recorded): { sent: Message[]; conversation: Conversation } 
 
 /** Expects that `ask` sends what the command sends. The kernel's refusals then are of no interest. */
 export function expectSame(family: Family, command: string, ask: (conversation: Conversation) => unknown): void {
-  const row = rowOf(family, command);
+  const row = acknowledged(rowOf(family, command));
   const { sent, conversation } = replay(row);
   const refused = row.received.some(({ type, payload }) => type === NLMSG_ERROR && payload !== "00000000");
   try {

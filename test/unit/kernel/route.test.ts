@@ -43,6 +43,13 @@ const made: Record<string, Route> = {
     gateway: ip("fd00::1"),
   },
   "ip route add blackhole 10.12.0.0/16": { ...plain, destination: prefix("10.12.0.0/16"), type: 6, link: undefined },
+  "ip -6 route add unreachable fd12::/64": { ...plain, destination: prefix("fd12::/64"), type: 7, link: undefined },
+  "ip route add 10.20.0.0/16 nhid 5": {
+    ...plain,
+    destination: prefix("10.20.0.0/16"),
+    link: undefined,
+    rest: [attribute(30, Uint8Array.of(5, 0, 0, 0))],
+  },
   "ip route add 10.13.0.0/16 via 10.6.0.1 dev v0 mtu lock 1300": {
     ...plain,
     destination: prefix("10.13.0.0/16"),
@@ -76,6 +83,8 @@ const others: Record<string, (conversation: Conversation) => unknown> = {
   "ip route replace default via 10.6.0.1 dev v0 table 101": (to) => replaceRoute(to, defaultRoute),
   "ip route del 10.9.0.0/16 table 500": (to) =>
     deleteRoute(to, { ...anyTo, destination: prefix("10.9.0.0/16"), table: 500 }),
+  "ip route del 10.20.0.0/16 nhid 5": (to) =>
+    deleteRoute(to, { ...(made["ip route add 10.20.0.0/16 nhid 5"] ?? expect.unreachable()), ...anyTo }),
   "ip route show table 500": (to) => listRoutes(to, { family: 4, table: 500 }),
   "ip -4 route show table all": (to) => listRoutes(to, { family: 4 }),
   "ip -6 route show table all": (to) => listRoutes(to, { family: 6 }),
@@ -146,8 +155,16 @@ describe("routes", () => {
   it("can be told back to the kernel as it told them, but for what is no part of them", () => {
     for (const route of [...listed("ip -4 route show table all"), ...listed("ip -6 route show table all")]) {
       const message = decodeRouteMessage({ type: 24, flags: 0, sequence: 0, payload: encodeRoute(route) });
-      expect(routeOf(message)).toEqual(route);
+      const isByObject = route.rest?.some(({ type }) => type === 30);
+      expect(routeOf(message)).toEqual(isByObject ? { ...route, link: undefined, gateway: undefined } : route);
     }
+  });
+
+  it("by a next hop object are told with its gateway, and told back without: the kernel takes one or the other", () => {
+    const told = find("ip -4 route show table all", "10.20.0.0/16");
+    const object = attribute(30, Uint8Array.of(5, 0, 0, 0));
+    expect(told).toMatchObject({ gateway: ip("10.6.0.1"), link: 7, rest: [object] });
+    expect(encodeRoute(told)).toEqual(encodeRoute({ ...told, gateway: undefined, link: undefined }));
   });
 
   it("survive a round trip as messages, unknown attributes and all", () => {

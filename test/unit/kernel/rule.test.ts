@@ -44,6 +44,10 @@ const made: Record<string, [rule: Rule, text: string]> = {
     { ...plain, preference: 97, table: 254, rest: [attribute(14, new Uint8Array(4))] },
     "97: from all lookup 254",
   ],
+  "ip rule add pref 95 from all lookup 500 protocol 98": [
+    { ...plain, preference: 95, table: 500, protocol: 98 },
+    "95: from all lookup 500",
+  ],
   "ip rule add pref 96 from all ipproto tcp dport 80 blackhole": [
     {
       ...plain,
@@ -64,6 +68,8 @@ const others: Record<string, (conversation: Conversation) => unknown> = {
     expect(deleteRule(to, { ...plain, action: 0, preference: 900, table: 500 })).toBe(true),
   "ip rule del pref 901 from all lookup 500": (to) =>
     expect(deleteRule(to, { ...plain, action: 0, preference: 901, table: 500 })).toBe(false),
+  "ip rule del pref 95 from all lookup 500 protocol 98": (to) =>
+    expect(deleteRule(to, { ...plain, action: 0, preference: 95, table: 500, protocol: 98 })).toBe(true),
 };
 
 describe("rule requests", () => {
@@ -88,6 +94,7 @@ describe("rules", () => {
     const v6 = answersTo("rule", "ip -6 rule show").map(decodeRuleMessage).map(ruleOf);
     expect([...v4, ...v6].map((rule) => rule && `${rule.family} ${formatRule(rule)}`)).toEqual([
       "4 0: from all lookup 255",
+      "4 95: from all lookup 500",
       "4 96: from all action 6",
       "4 97: from all lookup 254",
       "4 98: not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102",

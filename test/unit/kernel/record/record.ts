@@ -57,7 +57,8 @@ function withoutRequest({ type, flags, payload }: RecordedMessage): RecordedMess
 
 function record(library: string, command: string): Recorded {
   const env = { ...process.env, LD_PRELOAD: library };
-  const words = ["netns", "exec", netns, "env", `LD_PRELOAD=${library}`, ...command.split(" ")];
+  const given = command.split(" ").map((word) => (word === '""' ? "" : word));
+  const words = ["netns", "exec", netns, "env", `LD_PRELOAD=${library}`, ...given];
   const stdio = ["ignore", "ignore", "ignore", ...Array<"ignore">(6).fill("ignore"), "pipe"] as const;
   const { output } = spawnSync("ip", words, { env: { ...env, LD_PRELOAD: "" }, stdio: [...stdio], encoding: "utf8" });
   const lines = String(output[9]).trim().split("\n");
