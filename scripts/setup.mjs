@@ -1,7 +1,7 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [bench]      default: all of them
+ *   node scripts/setup.mjs [product] [reference] [test] [cluster] [bench]   default: all of them
  *
  * Called by the scripts of package.json (npm's pre-scripts would not run: .npmrc forbids install scripts, and with them those).
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
@@ -14,6 +14,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { benchSteps } from "./setup/bench.mjs";
+import { clusterSteps } from "./setup/cluster.mjs";
 import { SetupError } from "./setup/command.mjs";
 import { debianStep } from "./setup/debian.mjs";
 import { root } from "./setup/paths.mjs";
@@ -28,6 +29,7 @@ const targets = {
   product: productSteps,
   reference: referenceSteps,
   test: () => [debianStep("test")],
+  cluster: clusterSteps,
   bench: benchSteps,
 };
 
@@ -64,29 +66,29 @@ function seconds(sinceMs) {
   return `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`;
 }
 
-function runSteps(steps) {
+async function runSteps(steps) {
   for (const step of steps) {
     if (step.isCurrent()) continue;
     const startMs = performance.now();
     process.stdout.write(`Set-up: ${step.name} …`);
     try {
-      step.run();
+      await step.run();
     } finally {
       process.stdout.write(` ${seconds(startMs)}\n`);
     }
   }
 }
 
-function main() {
+async function main() {
   process.env.HOME ||= userInfo().homedir;
   const { names, locked } = readArguments();
   const steps = names.flatMap((name) => targets[name]());
-  if (locked) runSteps(steps);
+  if (locked) await runSteps(steps);
   else if (!steps.every((step) => step.isCurrent())) process.exitCode = runLocked(names);
 }
 
 try {
-  main();
+  await main();
 } catch (error) {
   if (!(error instanceof SetupError)) throw error;
   console.error(`\nSet-up failed. ${error.message}`);

@@ -19,6 +19,15 @@ const requirements = {
   test: [
     { package: "iproute2", command: "ip", why: "makes network namespaces" },
     { package: "iputils-ping", command: "ping", why: "shows that pods reach each other" },
+    { package: "iputils-arping", command: "arping", why: "another opinion on address conflicts" },
+    { package: "ndisc6", command: "ndisc6", why: "the same for IPv6" },
+    { package: "tcpdump", command: "tcpdump", why: "shows what is on the wire" },
+    { package: "nftables", command: "nft", why: "plays a service, and shows what the kernel holds" },
+  ],
+  cluster: [
+    { package: "nftables", command: "nft", why: "kube-proxy calls it" },
+    { package: "iptables", command: "iptables", why: "kube-proxy calls it" },
+    { package: "conntrack", command: "conntrack", why: "kube-proxy calls it" },
   ],
 };
 

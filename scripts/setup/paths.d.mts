@@ -1,4 +1,8 @@
 /** The folder of the repository. */
 export const root: string;
 export function cacheDir(env?: NodeJS.ProcessEnv): string;
-export function referenceTool(tool: "plugins" | "cnitool"): { source: string; version: string; directory: string };
+export function referenceTool(tool: "plugins" | "cnitool" | "kubernetes"): {
+  source: string;
+  version: string;
+  directory: string;
+};

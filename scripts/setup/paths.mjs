@@ -1,7 +1,7 @@
 /**
  * Where set-up puts things: the repository's own `dist/`, and the user's cache for tools that are not part of Berth.
  * Called by the set-up steps (Node 20) and, with types from paths.d.mts, by the lab, the demo and the benchmarks.
- * Effects: reads the two go.mod files of scripts/reference.
+ * Effects: reads the go.mod files of scripts/reference.
  */
 import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
@@ -18,6 +18,7 @@ export function cacheDir(env = process.env) {
 const modules = {
   plugins: "github.com/containernetworking/plugins",
   cnitool: "github.com/containernetworking/cni",
+  kubernetes: "k8s.io/kubernetes",
 };
 
 /** The folder scripts/reference/<tool>, the version that its go.mod asks for, and the cache folder of the executables. */

@@ -9,6 +9,7 @@ import { cacheDir, referenceTool, root } from "../../../scripts/setup/paths.mjs"
 const setupFile = (name: string): string => join(root, "scripts", "setup", name);
 const { meetsLock } = await import(setupFile("npm.mjs"));
 const { hashInputs } = await import(setupFile("stamp.mjs"));
+const { buildTools } = await import(setupFile("go.mjs"));
 const { run } = await import(setupFile("command.mjs"));
 
 let directory = "";
@@ -89,6 +90,7 @@ describe("places", () => {
   test("the reference tools are those of the committed modules", () => {
     expect(referenceTool("plugins").version).toBe("1.9.1");
     expect(referenceTool("cnitool").version).toBe("1.3.0");
+    expect(referenceTool("kubernetes").version).toBe("1.34.4");
   });
 });
 
@@ -97,5 +99,32 @@ test("an unknown target is refused with the list of targets", () => {
     encoding: "utf8",
   });
   expect(status).toBe(1);
-  expect(stderr).toContain('There is no set-up target "prodct": the targets are product, reference, test, bench');
+  expect(stderr).toContain(
+    'There is no set-up target "prodct": the targets are product, reference, test, cluster, bench',
+  );
+});
+
+describe("building Go tools", () => {
+  /** A compiler that names `packages` packages, says `words` and ends with `exitCode`. */
+  const compiler = (packages: number, words: string, exitCode: number): string => {
+    const path = join(directory, "go");
+    writeFileSync(path, `#!/bin/sh\nseq ${packages} >&2\necho "${words}" >&2\nexit ${exitCode}\n`, { mode: 0o755 });
+    return path;
+  };
+
+  test("counts the packages", async () => {
+    const said: string[] = [];
+    await buildTools(compiler(600, "done", 0), [], { cwd: directory, env: {}, say: (text: string) => said.push(text) });
+    expect(said).toEqual([" 250", " 500"]);
+  });
+
+  test("shows what the compiler said when it fails, and the folder", async () => {
+    const building = buildTools(compiler(3, "undefined: x", 1), [], { cwd: directory, env: {} });
+    await expect(building).rejects.toThrow(/ended with 1:.*undefined: x.*cd .*berth-unit/s);
+  });
+
+  test("says when there is no compiler", async () => {
+    const building = buildTools(join(directory, "none"), [], { cwd: directory, env: {} });
+    await expect(building).rejects.toThrow(/Cannot run .*none/);
+  });
 });

@@ -1,0 +1,25 @@
+/**
+ * The control plane that the tests run: etcd, kube-apiserver and kube-proxy, and the Debian packages that kube-proxy calls.
+ * A cold build costs about six minutes of one processor; it tells how many packages it has compiled.
+ * Effects: the user's cache, Debian packages (as root); nothing in the repository.
+ */
+import { debianStep } from "./debian.mjs";
+import { goStep } from "./go.mjs";
+import { referenceTool } from "./paths.mjs";
+
+export function clusterSteps() {
+  const { version } = referenceTool("kubernetes");
+  const [major, minor] = version.split(".");
+  // Without them the programs call themselves v0.0.0 and the API server cannot tell which features belong to its version.
+  const stamps = { gitVersion: `v${version}`, gitMajor: major, gitMinor: minor };
+  const kubernetes = goStep({
+    tool: "kubernetes",
+    title: "etcd, kube-apiserver and kube-proxy (minutes, the first time), Kubernetes",
+    // No debug information, and a lazy garbage collector of the compiler: both only cost time here.
+    flags: ["-gcflags=all=-dwarf=false"],
+    linkFlags: Object.entries(stamps).map(([key, value]) => `-X k8s.io/component-base/version.${key}=${value}`),
+    env: { GOGC: "400" },
+    rename: { server: "etcd" },
+  });
+  return [debianStep("cluster"), kubernetes];
+}
