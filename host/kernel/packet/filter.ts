@@ -22,6 +22,11 @@ const JUMP_EQUAL = 0x15;
 /** BPF_RET | BPF_K: how many bytes of the frame to keep. */
 const RETURN = 0x06;
 
+/** What the kernel says of a frame besides its bytes: for whom it is (linux/filter.h: SKF_AD_OFF + SKF_AD_PKTTYPE). */
+const PACKET_TYPE_AT = 0xffff_f004;
+/** linux/if_packet.h */
+const PACKET_OTHERHOST = 3;
+
 type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, k: number];
 
 const REJECT: Instruction = [RETURN, 0, 0, 0];
@@ -45,6 +50,16 @@ function assemble(program: readonly Instruction[]): Uint8Array {
   return bytes;
 }
 
+/**
+ * Rejects what the kernel's own ARP would not look at: frames of a VLAN that is not configured, which come in without their tag, and
+ * those to other MACs that a promiscuous link lets in. Addresses of another VLAN are other addresses.
+ */
+const FOR_US: readonly Instruction[] = [
+  [LOAD_BYTE, 0, 0, PACKET_TYPE_AT],
+  [JUMP_EQUAL, 0, 1, PACKET_OTHERHOST],
+  REJECT,
+];
+
 /** Rejects unless what `load` loads is one of the values. */
 function require(load: Instruction, values: readonly number[]): Instruction[] {
   const tests = values.map((value, index): Instruction => [JUMP_EQUAL, values.length - index, 0, value]);
@@ -65,12 +80,13 @@ function acceptAddress(offset: number, ip: Ip): Instruction[] {
 /** ARP whose sender or target is one of the addresses, whatever the operation. */
 export function arpFilter(addresses: readonly Ip[]): Uint8Array {
   const tests = addresses.flatMap((ip) => [...acceptAddress(ARP_SENDER_AT, ip), ...acceptAddress(ARP_TARGET_AT, ip)]);
-  return assemble([...require([LOAD_HALF, 0, 0, 12], [ETH_P_ARP]), ...tests, REJECT]);
+  return assemble([...FOR_US, ...require([LOAD_HALF, 0, 0, 12], [ETH_P_ARP]), ...tests, REJECT]);
 }
 
 /** Neighbour solicitations and advertisements whose target is one of the addresses. */
 export function ndpFilter(addresses: readonly Ip[]): Uint8Array {
   return assemble([
+    ...FOR_US,
     ...require([LOAD_HALF, 0, 0, 12], [ETH_P_IPV6]),
     ...require([LOAD_BYTE, 0, 0, NEXT_HEADER_AT], [NEXT_HEADER_ICMPV6]),
     ...require([LOAD_BYTE, 0, 0, ICMP_TYPE_AT], [ND_NEIGHBOR_SOLICIT, ND_NEIGHBOR_ADVERT]),

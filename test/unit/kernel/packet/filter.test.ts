@@ -40,6 +40,17 @@ describe("filters", () => {
     expect(runFilter(ndpFilter(watched6), frame) > 0).toBe(expected);
   });
 
+  const types: [string, number, boolean][] = [
+    ["to us", 0, true],
+    ["to all", 1, true],
+    ["to a group", 2, true],
+    ["to others, or of a VLAN that is not ours", 3, false],
+  ];
+  it.each(types)("frames %s", (_, packetType, expected) => {
+    expect(runFilter(arpFilter(watched4), encodeArpProbe(own, ip("10.6.0.21")), packetType) > 0).toBe(expected);
+    expect(runFilter(ndpFilter(watched6), encodeNdpProbe(own, ip("fd00::21"), nonce), packetType) > 0).toBe(expected);
+  });
+
   it("of no address let nothing through; of many, each", () => {
     const many4 = Array.from({ length: 200 }, (_, index) => ip(`10.7.0.${index}`));
     const many6 = Array.from({ length: 200 }, (_, index) => ip(`fd00::7:${index}`));

@@ -24,8 +24,11 @@ export function readFrames(): RecordedFrame[] {
   );
 }
 
-/** What a classic BPF program of loads, equal-jumps and returns makes of a frame: bytes kept. A load beyond the end keeps none. */
-export function runFilter(program: Uint8Array, frame: Uint8Array): number {
+/**
+ * What a classic BPF program of loads, equal-jumps and returns makes of a frame: bytes kept. A load beyond the end keeps none.
+ * `packetType` is what the kernel says of the frame (PACKET_*).
+ */
+export function runFilter(program: Uint8Array, frame: Uint8Array, packetType = 0): number {
   const code = new DataView(program.buffer, program.byteOffset, program.byteLength);
   const bytes = new DataView(frame.buffer, frame.byteOffset, frame.byteLength);
   const widths: Record<number, number> = { 32: 4, 40: 2, 48: 1 };
@@ -36,6 +39,7 @@ export function runFilter(program: Uint8Array, frame: Uint8Array): number {
     const width = widths[operation];
     if (operation === 0x06) return k;
     if (operation === 0x15) at += 8 * code.getUint8(accumulator === k ? at + 2 : at + 3);
+    else if (operation === 0x30 && k === 0xffff_f004) accumulator = packetType;
     else if (width === undefined) throw new Error(`instruction 0x${operation.toString(16)}`);
     else if (k + width > frame.length) return 0;
     else if (width === 4) accumulator = bytes.getUint32(k);
