@@ -1,0 +1,205 @@
+import { describe, expect, it } from "vitest";
+import { FIRST_PROBE_JITTER_MS, PROBE_COUNT } from "../../../host/coordinator/limits.ts";
+import { type Asked, judge, probeSchedule, questionSchedule, type Verdict } from "../../../host/coordinator/probe.ts";
+import { type ArpPacket, decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../../host/kernel/packet/arp.ts";
+import { decodeNdp, encodeNdpAnnouncement, encodeNdpProbe, type NdpMessage } from "../../../host/kernel/packet/ndp.ts";
+import type { NeighbourPacket } from "../../../host/kernel/packet/segment.ts";
+import { ip, mac } from "../kernel/values.ts";
+
+const own = mac("02:00:00:00:00:01");
+const sibling = mac("02:00:00:00:00:02");
+const rival = mac("02:00:00:00:00:99");
+const nobody = mac("00:00:00:00:00:00");
+const candidate4 = ip("10.6.0.7");
+const candidate6 = ip("fd00::7");
+const gateway4 = ip("10.6.0.1");
+const gateway6 = ip("fd00::1");
+const ourNonce = Uint8Array.of(1, 2, 3, 4, 5, 6);
+const otherNonce = Uint8Array.of(1, 2, 3, 4, 5, 7);
+
+const asked: Asked = {
+  candidates: [ip("10.6.0.6"), candidate4, candidate6],
+  gateways: [gateway4, gateway6],
+  ownMacs: new Set([own, sibling]),
+  nonces: new Set(["aabbccddeeff", "010203040506"]),
+};
+
+const require = <T>(value: T | undefined): T => value ?? expect.unreachable();
+const arp = (frame: Uint8Array, change: Partial<ArpPacket> = {}): ArpPacket => ({
+  ...require(decodeArp(frame)),
+  ...change,
+});
+const ndp = (frame: Uint8Array, change: Partial<NdpMessage> = {}) =>
+  ({ ...require(decodeNdp(frame)), ...change }) as NdpMessage;
+
+const REPLY = 2;
+const ARP_SHAPE = arp(encodeArpProbe(rival, candidate4));
+const reply = (senderMac: typeof rival, senderIp: typeof candidate4): ArpPacket => ({
+  ...ARP_SHAPE,
+  operation: REPLY,
+  senderMac,
+  senderIp,
+  targetMac: own,
+  targetIp: ip("0.0.0.0"),
+});
+const advertisement = (from: typeof rival, target: typeof candidate6, change: Partial<NdpMessage> = {}) =>
+  ndp(encodeNdpAnnouncement(from, target), change);
+
+const conflict4: Verdict = { kind: "conflict", conflict: { ip: candidate4, mac: rival } };
+const conflict6: Verdict = { kind: "conflict", conflict: { ip: candidate6, mac: rival } };
+const ours: Verdict = { kind: "ours" };
+
+describe("judgement of ARP", () => {
+  const rows: [string, NeighbourPacket, Verdict | undefined][] = [
+    ["a reply from the candidate's owner", reply(rival, candidate4), conflict4],
+    [
+      "a request from the candidate's owner for another",
+      arp(encodeArpProbe(rival, ip("10.6.0.50")), { senderIp: candidate4 }),
+      conflict4,
+    ],
+    ["an announcement of the candidate", arp(encodeArpAnnouncement(rival, candidate4)), conflict4],
+    ["a rival's probe for the candidate", ARP_SHAPE, conflict4],
+    [
+      "an owner whose MAC is nothing",
+      reply(nobody, candidate4),
+      { kind: "conflict", conflict: { ip: candidate4, mac: nobody } },
+    ],
+    ["our own probe, sent back", arp(encodeArpProbe(own, candidate4)), ours],
+    ["our own announcement, sent back", arp(encodeArpAnnouncement(own, candidate4)), ours],
+    ["our other attachment", reply(sibling, candidate4), ours],
+    ["a reply from the gateway", reply(rival, gateway4), { kind: "gateway", gateway: gateway4, mac: rival }],
+    [
+      "a request from the gateway",
+      arp(encodeArpAnnouncement(rival, gateway4)),
+      { kind: "gateway", gateway: gateway4, mac: rival },
+    ],
+    ["a gateway that is us", reply(own, gateway4), ours],
+    ["a probe for the gateway's address", arp(encodeArpProbe(rival, gateway4)), undefined],
+    [
+      "somebody who looks for the candidate",
+      arp(encodeArpProbe(rival, candidate4), { senderIp: ip("10.6.0.50") }),
+      undefined,
+    ],
+    ["a reply from 0.0.0.0 to the candidate", { ...reply(rival, ip("0.0.0.0")), targetIp: candidate4 }, undefined],
+    ["an owner of another address", reply(rival, ip("10.6.0.8")), undefined],
+    ["a reply to the candidate from another", { ...reply(rival, ip("10.6.0.8")), targetIp: candidate4 }, undefined],
+    ["an operation of another protocol", { ...reply(rival, candidate4), operation: 4 }, undefined],
+  ];
+  it.each(rows)("%s", (_, packet, verdict) => expect(judge(packet, asked)).toEqual(verdict));
+});
+
+describe("judgement of neighbour discovery", () => {
+  const probe = (from: typeof rival, nonce: Uint8Array, target = candidate6) =>
+    ndp(encodeNdpProbe(from, target, nonce));
+  const rows: [string, NeighbourPacket, Verdict | undefined][] = [
+    ["an advertisement of the candidate", advertisement(rival, candidate6), conflict6],
+    [
+      "one without override, solicited",
+      advertisement(rival, candidate6, { override: false, solicited: true }),
+      conflict6,
+    ],
+    ["one without the option", advertisement(rival, candidate6, { linkLayer: undefined }), conflict6],
+    [
+      "one whose option names another than its frame",
+      advertisement(sibling, candidate6, { linkLayer: rival }),
+      conflict6,
+    ],
+    ["a rival's probe with another nonce", probe(rival, otherNonce), conflict6],
+    [
+      "a rival's probe without a nonce",
+      ndp(encodeNdpProbe(rival, candidate6, ourNonce), { nonce: undefined }),
+      conflict6,
+    ],
+    [
+      "a rival's probe with an empty nonce",
+      ndp(encodeNdpProbe(rival, candidate6, ourNonce), { nonce: new Uint8Array() }),
+      conflict6,
+    ],
+    ["our nonce from another MAC: a reflection", probe(rival, ourNonce), ours],
+    ["our MAC with another nonce: the kernel's own probe, sent back", probe(own, otherNonce), ours],
+    ["our advertisement, sent back", advertisement(own, candidate6), ours],
+    ["our own, without the option", advertisement(own, candidate6, { linkLayer: undefined }), ours],
+    ["our other attachment", advertisement(sibling, candidate6), ours],
+    [
+      "an advertisement of the gateway",
+      advertisement(rival, gateway6),
+      { kind: "gateway", gateway: gateway6, mac: rival },
+    ],
+    ["a probe for the gateway's address", probe(rival, otherNonce, gateway6), undefined],
+    [
+      "somebody who looks for the candidate",
+      ndp(encodeNdpProbe(rival, candidate6, otherNonce), { source: ip("fd00::50") }),
+      undefined,
+    ],
+    ["an advertisement of another address", advertisement(rival, ip("fd00::8")), undefined],
+    ["a rival's probe for another address", probe(rival, otherNonce, ip("fd00::8")), undefined],
+  ];
+  it.each(rows)("%s", (_, packet, verdict) => expect(judge(packet, asked)).toEqual(verdict));
+
+  it("an address of one family is none of the other", () => {
+    const low: Asked = { ...asked, candidates: [{ family: 6, value: candidate4.value }] };
+    expect(judge(reply(rival, candidate4), low)).toBeUndefined();
+  });
+});
+
+describe("the schedule of probes", () => {
+  const LAST_RANDOM = 1 - 2 ** -53;
+  const rows: [number, number, number[]][] = [
+    [200, 0, [0, 50, 350 / 3]],
+    [200, 0.5, [1, 200 / 3, 400 / 3]],
+    [200, LAST_RANDOM, [2, 250 / 3, 150]],
+    [3_000, 0.5, [1, 1_000, 2_000]],
+    [3, 0.5, [0.5, 1, 2]],
+  ];
+  it.each(rows)("over %i ms with %f", (windowMs, random, expected) => {
+    const { askAtMs, endAtMs } = probeSchedule(windowMs, () => random);
+    expect(endAtMs).toBe(windowMs);
+    expect(askAtMs).toHaveLength(expected.length);
+    for (const [index, at] of askAtMs.entries()) expect(at).toBeCloseTo(expected[index] ?? Number.NaN, 9);
+  });
+
+  it("begins at once, keeps its probes apart, and leaves a quarter of the window to listen", () => {
+    for (const windowMs of [10, 200, 1_000, 3_000]) {
+      for (let seed = 0; seed < 1_000; seed++) {
+        let draw = 0;
+        const { askAtMs } = probeSchedule(windowMs, () => ((seed * 7 + draw++ * 333) % 1_000) / 1_000);
+        expect(askAtMs).toHaveLength(PROBE_COUNT);
+        expect(askAtMs[0]).toBeLessThanOrEqual(FIRST_PROBE_JITTER_MS);
+        for (const [index, at] of askAtMs.entries()) {
+          if (index > 0) expect(at - (askAtMs[index - 1] ?? 0)).toBeGreaterThan(windowMs / 40);
+        }
+        expect(windowMs - (askAtMs.at(-1) ?? 0)).toBeGreaterThanOrEqual(windowMs / 4);
+      }
+    }
+  });
+
+  it("is another for each pod", () => {
+    const all = new Set(Array.from({ length: 100 }, (_, pod) => probeSchedule(200, () => pod / 100).askAtMs.join()));
+    expect(all.size).toBe(100);
+  });
+});
+
+describe("the schedule of questions", () => {
+  const rows: [object, { askAtMs: number[]; endAtMs: number }][] = [
+    [
+      { retry: 3, intervalMs: 1_000, timeoutMs: 1_000 },
+      { askAtMs: [1, 1_001, 2_001], endAtMs: 3_001 },
+    ],
+    [
+      { retry: 1, intervalMs: 1_000, timeoutMs: 50 },
+      { askAtMs: [1], endAtMs: 51 },
+    ],
+    [
+      { retry: 2, intervalMs: 100, timeoutMs: 1_000 },
+      { askAtMs: [1, 101], endAtMs: 1_101 },
+    ],
+    [
+      { retry: 2, intervalMs: 1_000, timeoutMs: 100 },
+      { askAtMs: [1, 1_001], endAtMs: 1_101 },
+    ],
+  ];
+  it.each(rows)("%j", (options, expected) => {
+    const complete = { retry: 0, intervalMs: 0, timeoutMs: 0, ...options };
+    expect(questionSchedule(complete, () => 0.5)).toEqual(expected);
+  });
+});
