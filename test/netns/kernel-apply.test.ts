@@ -1,0 +1,171 @@
+/** Operations on the real kernel: all or nothing, whatever fails, and back again. */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { ApplyError, applyOperations } from "../../host/kernel/apply.ts";
+import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remover.ts";
+import { createFaultCounter, type Faults, openFaults } from "../../host/lib/fault.ts";
+import { inverseOfAll, type Operation } from "../../host/plan/operation.ts";
+import { formatOperation } from "../../host/plan/text.ts";
+import { ip, mac, prefix } from "../unit/kernel/values.ts";
+import { operationsFor, VETH } from "./kernel-operations.ts";
+import { dumpOf, ipIn, ipJson, makeScene, type Scene, unmountNetns } from "./kernel-scene.ts";
+
+let scene: Scene;
+let remover: LinkRemover;
+let operations: Operation[];
+let before: ReturnType<typeof dump>;
+
+const dump = () => ({ pod: dumpOf(scene.names.pod), host: dumpOf(scene.names.host) });
+const apply = (list: readonly Operation[], faults?: Faults) =>
+  applyOperations(list, scene, { remover, format: formatOperation, faults });
+
+/** The error that it must fail with. */
+async function failureOf(list: readonly Operation[], faults?: Faults): Promise<ApplyError> {
+  const error = await apply(list, faults).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return error instanceof ApplyError ? error : expect.unreachable(`no ApplyError but ${error}`);
+}
+
+beforeAll(() => {
+  scene = makeScene("bka");
+  remover = openLinkRemover(scene.host.path);
+  ipIn(scene.names.pod, "addr add 10.99.0.1/24 dev spare0", "link set spare0 up", "link set spare0 down");
+  operations = operationsFor(scene);
+  before = dump();
+});
+
+afterAll(async () => {
+  await remover.close();
+  scene[Symbol.dispose]();
+});
+
+afterEach(() => {
+  expect(dump()).toEqual(before);
+});
+
+it("operations of all kinds are done, and undone by their inverses", async () => {
+  expect(new Set(operations.map(({ kind }) => kind)).size).toBe(13); // all but delete-veth, which add-veth's undoing is
+  await apply(operations);
+  const after = dump();
+  expect(after.pod).not.toEqual(before.pod);
+  expect(after.host).not.toEqual(before.host);
+  await apply(inverseOfAll(operations));
+});
+
+it("a failure at every single operation leaves both namespaces as they were", async () => {
+  for (const [index, operation] of operations.entries()) {
+    const plan = { action: "fail", number: index + 1, point: "kernel.apply" } as const;
+    const failure = await failureOf(operations, openFaults(plan, createFaultCounter()));
+    expect(failure.operation).toBe(operation);
+    expect(failure.leftovers).toEqual([]);
+    expect(failure.message).toContain(`"${formatOperation(operation)}" failed: Effect ${index + 1} (kernel.apply)`);
+    expect(dump(), formatOperation(operation)).toEqual(before);
+  }
+});
+
+it("nothing to do is done", async () => {
+  await apply([]);
+});
+
+/** Adds what is there already, just before it is added. */
+const kinds = ["add-veth", "add-address", "add-neighbour", "add-route", "add-rule", "add-table"] as const;
+it.each(kinds)("%s of what is there already fails in the kernel's words, and all is undone", async (kind) => {
+  const at = operations.findIndex((operation) => operation.kind === kind);
+  const again = operations[at] ?? expect.unreachable();
+  const failure = await failureOf([...operations.slice(0, at + 1), again]);
+  expect(failure.message).toMatch(/^"(pod|host): .*" failed: Cannot (add|create) .*file already exists \(EEXIST\)/);
+  expect(failure.leftovers).toEqual([]);
+});
+
+it("what is gone is deleted already", async () => {
+  const deletions = operations.filter(({ kind }) => kind.startsWith("delete-") && kind !== "delete-table");
+  await apply(deletions);
+  await apply([...deletions, { kind: "delete-veth", veth: VETH }]);
+  const gone = { link: "gone0", ip: ip("10.0.0.1"), mac: mac("02:00:00:00:00:01") };
+  await apply([{ kind: "delete-neighbour", place: "pod", neighbour: gone }]);
+  await apply(operations.filter(({ kind }) => kind === "delete-table"));
+  await apply(inverseOfAll(deletions));
+});
+
+const settings = { up: false, alias: "", group: 0 };
+const bad: [what: string, operation: Operation, message: RegExp][] = [
+  [
+    "a setting that the kernel refuses",
+    { kind: "set-sysctl", place: "pod", key: "ipv4/conf/all/rp_filter", from: "0", to: "many" },
+    /^"pod: sysctl net.*=many" failed: Cannot set sysctl .*EINVAL/,
+  ],
+  [
+    "a link that is not there",
+    { kind: "set-link", place: "host", link: "gone0", from: settings, to: { up: true } },
+    /^"host: ip link set gone0 up" failed: Cannot find link "gone0": .*ENODEV/,
+  ],
+  [
+    "an address for a link that is not there",
+    { kind: "add-address", place: "pod", address: { link: "gone0", prefix: prefix("10.0.0.1/8"), scope: 0, flags: 0 } },
+    /Cannot find link "gone0"/,
+  ],
+  [
+    "the deletion of a veth that is another link",
+    { kind: "delete-veth", veth: { ...VETH, host: { ...VETH.host, name: "br0" } } },
+    /^"host: ip link del br0" failed: Link "br0" of the host is no veth$/,
+  ],
+];
+it.each(bad)("%s fails, and all is undone", async (_, operation, message) => {
+  const failure = await failureOf([...operations, operation]);
+  expect(failure.message).toMatch(message);
+  expect(failure.leftovers).toEqual([]);
+});
+
+it("a link of which the kernel set only a part is as it was", async () => {
+  // two macvlans of one MAC cannot both be up
+  ipIn(scene.names.host, `link add link up0 name net2 address 02:00:00:00:00:22 netns ${scene.names.pod} type macvlan`);
+  const was = dump();
+  const change = { kind: "set-link", place: "pod", link: "net2", from: settings } as const;
+  const failure = await failureOf([{ ...change, to: { up: true, alias: "half", group: 9 } }]);
+  expect(failure.message).toMatch(/^"pod: ip link set net2 .*" failed: .*(EBUSY|EADDRINUSE)/);
+  expect(dump()).toEqual(was);
+  ipIn(scene.names.pod, "link del net2");
+});
+
+it("what cannot be undone is told, and the rest is undone", async () => {
+  const [first = expect.unreachable(), ...rest] = operations.filter(({ kind }) => kind === "add-neighbour");
+  const veth = operations.filter(({ kind }) => kind === "add-veth" || kind === "set-link").slice(0, 3);
+  let undone = 0;
+  const faults: Faults = (point) => {
+    if (point === "kernel.undo" && ++undone === 2) throw new Error("no");
+    if (point === "kernel.apply" && undone === 0 && --left === 0) throw new Error("enough");
+  };
+  let left = 4 + rest.length;
+  const last = rest.at(-1) ?? expect.unreachable();
+  const failure = await failureOf([...rest.slice(0, -1), ...veth, first, last], faults);
+  const text = `"${formatOperation(inverseOfAll(veth)[0] ?? expect.unreachable())}": no`;
+  expect(failure.leftovers).toEqual([text]);
+  expect(failure.message).toContain(` failed: enough; could not be undone: ${text}`);
+});
+
+it("a link that goes meanwhile fails what needs it, and its undoing leaves nothing", async () => {
+  let count = 0;
+  const faults: Faults = () => {
+    if (++count === 8) ipIn(scene.names.host, `link del ${VETH.host.name}`);
+  };
+  const failure = await failureOf(operations, faults);
+  expect(failure.message).toMatch(/failed: Cannot find link "veth0/);
+  expect(failure.leftovers).toEqual([]);
+});
+
+it("a namespace that goes meanwhile is changed to the end, and takes the veth along when it is let go", async () => {
+  using other = makeScene("bkav");
+  let count = 0;
+  const faults: Faults = () => {
+    if (++count === 8) unmountNetns(other.names.pod);
+  };
+  const theirs = openLinkRemover(other.host.path);
+  await applyOperations(operationsFor(other), other, { remover: theirs, format: formatOperation, faults });
+  await theirs.close();
+  const veths = () =>
+    ipJson(other.names.host, "link").filter(({ ifname }: { ifname: string }) => ifname === VETH.host.name);
+  expect(veths()).toHaveLength(1);
+  other.pod[Symbol.dispose]();
+  await expect.poll(veths, { timeout: 10_000 }).toEqual([]);
+});
