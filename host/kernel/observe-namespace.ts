@@ -32,8 +32,8 @@ export interface NeighbourQuestion {
 export interface NamespaceQuestion {
   /** Of all links, both families. */
   readonly addresses?: boolean | undefined;
-  /** RT_TABLE_*, or a number of one's own; each costs two dumps. */
-  readonly routeTables?: readonly number[] | undefined;
+  /** RT_TABLE_*, or a number of one's own; each costs two dumps, `every` as much as one. */
+  readonly routeTables?: readonly number[] | "every" | undefined;
   readonly rules?: boolean | undefined;
   readonly neighbours?: readonly NeighbourQuestion[] | undefined;
   readonly sysctls?: readonly SysctlKey[] | undefined;
@@ -52,8 +52,9 @@ function observeAddresses(route: Conversation, nameOf: NameOf): AddressState[] {
   return addresses.flatMap((address) => (address && addressStateOf(address, nameOf)) ?? []);
 }
 
-function observeRoutes(route: Conversation, tables: readonly number[], nameOf: NameOf): RouteState[] {
-  const routes = tables.flatMap((table) => listRoutes(route, { table }).map(routeOf));
+function observeRoutes(route: Conversation, tables: readonly number[] | "every", nameOf: NameOf): RouteState[] {
+  const filters = tables === "every" ? [{}] : tables.map((table) => ({ table }));
+  const routes = filters.flatMap((filter) => listRoutes(route, filter).map(routeOf));
   return routes.flatMap((one) => (one && routeStateOf(one, nameOf)) ?? []);
 }
 

@@ -1,17 +1,18 @@
 /**
- * What the coordinator wants of a pod and its node, for one NIC that is attached or detached.
- * Called by the plugin for ADD, CHECK and DEL. What a NIC adds to the way to the node stays until the way itself goes: definitions of
+ * What the coordinator wants of a pod and its node once a NIC is attached.
+ * Called by the plugin for ADD and CHECK. What a NIC adds to the way to the node stays until the way itself goes: definitions of
  * different networks may name different networks behind the node.
  * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
-import { equalIp, FAMILIES, type Family, type Ip } from "../../net/ip.ts";
+import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUP } from "./constants.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
+import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
 import { needsSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
 import {
@@ -27,33 +28,6 @@ import {
   type ServicePath,
 } from "./plan-service-path.ts";
 import type { Planned, Situation } from "./situation.ts";
-
-const NOTHING_WANTED: Wanted = {
-  links: new Map(),
-  sysctls: new Map(),
-  neighbours: [],
-  routes: [],
-  rules: [],
-  tables: [],
-};
-const NOTHING_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
-
-function uniqueIps(ips: readonly Ip[]): Ip[] {
-  return ips.filter((ip, index) => ips.findIndex((other) => equalIp(ip, other)) === index);
-}
-
-const isOneOf = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
-
-/** Routes over the way to the node that are in the main table, of one family; `added` replace those to the same destination. */
-function serviceRoutes(pod: NamespaceState, added: readonly RouteState[], family: Family): RouteState[] {
-  const present = pod.routes.filter(
-    ({ table, protocol, destination }) =>
-      table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL && destination.ip.family === family,
-  );
-  const mine = added.filter(({ destination }) => destination.ip.family === family);
-  const named = new Set(mine.map(({ destination }) => formatPrefix(destination)));
-  return [...mine, ...present.filter(({ destination }) => !named.has(formatPrefix(destination)))];
-}
 
 /** Of the main table, ours and to a destination that is spoken of: it is replaced when it leads elsewhere. */
 function ownedServiceRoutes(pod: NamespaceState, added: readonly RouteState[]): RouteState[] {
@@ -159,10 +133,7 @@ function hostWishes(situation: Situation, path: ServicePath, ips: readonly Ip[])
     owned: {
       ...NOTHING_OWNED,
       neighbours: observed.host.neighbours.filter(({ ip }) => isOneOf(ips, ip)),
-      routes: observed.host.routes.filter(
-        ({ table, protocol, destination: { ip } }) =>
-          table === conf.hostRuleTable && protocol === BERTH_PROTOCOL && isOneOf(ips, ip),
-      ),
+      routes: hostRoutesOf(observed.host, conf.hostRuleTable, ips),
       tables: snat ? observed.host.tables.filter(({ name }) => name === NFT_TABLE) : [],
     },
   };
@@ -234,49 +205,5 @@ export function planAttachment(situation: Situation): Planned {
       },
     },
     warnings: [...warnings, ...(routes?.warnings ?? []), ...warnOfHost(situation, families, path)],
-  };
-}
-
-/** What has to be there once the NIC is detached; the pod may be gone already, then it was observed as empty. */
-export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" | "alias" | "owner">): Planned {
-  const { conf, ifName, observed, pair } = situation;
-  const { pod, host } = observed;
-  const isFirst = ifName === conf.podDefaultCniNic;
-  const gone = pod.addresses.filter(({ link, scope }) => link === ifName && scope === 0);
-  const ips = uniqueIps([...situation.addresses, ...gone.map(({ prefix }) => prefix.ip)]);
-  const nics = findNics(pod, conf.podDefaultCniNic, ifName, [ifName]);
-  const hasPair = host.links.some(({ name }) => name === pair.host.name);
-  const isAlone = !hasPair && nics.length < 2;
-  const routes = planPodRoutes({
-    pod,
-    nics,
-    ifName,
-    defaultNic: "",
-    servicePath: (family) => (isFirst ? [] : serviceRoutes(pod, [], family)),
-  });
-  const ours = pod.routes.filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL);
-  const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
-  return {
-    plan: {
-      ...(isFirst && hasPair ? { veth: { pair, wanted: false } } : {}),
-      wanted: { pod: { ...NOTHING_WANTED, ...routes.wanted }, host: NOTHING_WANTED },
-      owned: {
-        pod: {
-          ...NOTHING_OWNED,
-          routes: [...routes.owned.routes, ...(isFirst || isAlone ? ours : [])],
-          rules: isFirst ? all : routes.owned.rules,
-          tables: isFirst ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
-        },
-        host: {
-          ...NOTHING_OWNED,
-          neighbours: host.neighbours.filter(({ ip }) => isOneOf(ips, ip)),
-          routes: host.routes.filter(
-            ({ table, protocol, destination: { ip } }) =>
-              table === conf.hostRuleTable && protocol === BERTH_PROTOCOL && isOneOf(ips, ip),
-          ),
-        },
-      },
-    },
-    warnings: [],
   };
 }

@@ -1,0 +1,145 @@
+/**
+ * ADD and CHECK of `coordinator`: observe, plan, compare; then do it, or say what is missing.
+ * Called by plugin.ts. Between observing and doing nothing else runs, so that two requests never plan with the same past.
+ * Effects: changes both namespaces; probes on the NIC; announcements.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { AttachRequest } from "../../cni/request.ts";
+import type { CniResult } from "../../cni/result.ts";
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
+import { formatAlias } from "../../coordinator/plan/alias.ts";
+import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
+import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
+import { planMac } from "../../coordinator/plan/plan-mac.ts";
+import type { Situation } from "../../coordinator/plan/situation.ts";
+import { applyOperations, undoOperations } from "../../kernel/apply.ts";
+import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Mac } from "../../net/mac.ts";
+import { diffPlan } from "../../plan/diff.ts";
+import type { Operation } from "../../plan/operation.ts";
+import { formatOperation } from "../../plan/text.ts";
+import { identifyRequest } from "../ipam/pod-identity.ts";
+import type { Addition } from "../plugin.ts";
+import { addressesOf, type CoordinatorTools, observeHost, observePod, requirePrevResult } from "./gather.ts";
+import { detectOnNic, type LateTools } from "./late-detection.ts";
+
+export interface Attaching extends LateTools {
+  readonly tools: CoordinatorTools;
+  readonly conf: CoordinatorConf;
+  /** The plugin's own log, as the configuration asks for it. */
+  readonly log: Log;
+}
+
+interface Decision {
+  readonly operations: readonly Operation[];
+  readonly warnings: readonly string[];
+  readonly situation: Situation;
+  readonly mode: Mode;
+}
+
+async function isFirstOurs({ registry }: CoordinatorTools, request: AttachRequest, first: string): Promise<boolean> {
+  const found = await registry.findAttachment({ containerId: request.containerId, ifName: first });
+  return found.some(({ state }) => state === "Bound");
+}
+
+/** What is to be done for the request; undefined when the mode is `disable`. Synchronous but for the registry's answer before it. */
+function decide(
+  { tools, conf }: Attaching,
+  request: AttachRequest,
+  pod: OpenNamespace,
+  prevResult: CniResult,
+  firstIsOurs: boolean,
+): Decision | undefined {
+  const { containerId, ifName, netConf } = request;
+  const { owner, namespace, name, subject } = identifyRequest(request, tools.snapshot());
+  const observed = observePod(pod, ifName, conf.podDefaultCniNic);
+  const mode = decideMode({ conf, ifName, network: netConf.name, pod: observed, isFirstOurs: firstIsOurs });
+  if (mode === undefined) return undefined;
+  const pair = nameVeth(containerId);
+  const addresses = addressesOf(prevResult, ifName);
+  const link = observed.links.find((each) => each.name === ifName);
+  const situation: Situation = {
+    conf,
+    mode: mode.mode,
+    ifName,
+    defaultNic: subject?.annotations.defaultRouteNic ?? conf.podDefaultRouteNic,
+    addresses,
+    pair,
+    alias: formatAlias({ owner, containerId, network: netConf.name, pod: name === "" ? "" : `${namespace}/${name}` }),
+    owner,
+    mac: link && planMac(conf.podMACPrefix, link, addresses),
+    observed: {
+      pod: observed,
+      host: observeHost(tools.host, pair, conf.hostRuleTable, addresses, mode.mode === "underlay"),
+    },
+  };
+  const { plan, warnings } = planAttachment(situation);
+  return { operations: diffPlan(situation.observed, plan), warnings, situation, mode };
+}
+
+function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniResult {
+  if (mac === undefined) return result;
+  const interfaces = result.interfaces.map((each) =>
+    each.name === ifName && each.sandbox !== undefined && each.sandbox !== "" ? { ...each, mac } : each,
+  );
+  return { ...result, interfaces };
+}
+
+/** Takes back what an ADD has done, when nobody heard the answer or the address turned out to be another's. */
+async function takeBack(
+  { tools }: Attaching,
+  netns: string,
+  operations: readonly Operation[],
+  log: Log,
+): Promise<void> {
+  using pod = openNamespace(netns);
+  const namespaces = { pod, host: tools.host };
+  const leftovers = await undoOperations(operations, namespaces, { remover: tools.remover, format: formatOperation });
+  if (leftovers.length > 0) log.error({ leftovers }, "Could not be undone");
+}
+
+export async function attach(attaching: Attaching, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
+  const { tools, conf, log } = attaching;
+  const prevResult = requirePrevResult(request);
+  const nothing = { result: prevResult, undo: async () => {} };
+  if (conf.mode === "disable") return nothing;
+  const firstIsOurs = await isFirstOurs(tools, request, conf.podDefaultCniNic);
+  using pod = openNamespace(request.netns);
+  const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
+  if (decision === undefined) return nothing;
+  const { operations, warnings, situation, mode } = decision;
+  const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
+  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "To do");
+  for (const warning of warnings) log.warn(about, warning);
+  const { host, remover, faults } = tools;
+  await applyOperations(operations, { pod, host }, { remover, faults, format: formatOperation });
+  const undo = (): Promise<void> => takeBack(attaching, request.netns, operations, log);
+  try {
+    await detectOnNic(attaching, request, { prevResult, pod, mac: situation.mac, signal });
+  } catch (error) {
+    await undo();
+    throw error;
+  }
+  log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
+  return { result: withMac(prevResult, request.ifName, situation.mac), undo };
+}
+
+/** Throws CniError 106 that lists what is missing or too much, in the words of `ip`. */
+export async function checkAttachment(attaching: Attaching, request: AttachRequest): Promise<void> {
+  const { tools, conf } = attaching;
+  const prevResult = requirePrevResult(request);
+  if (conf.mode === "disable") return;
+  const firstIsOurs = await isFirstOurs(tools, request, conf.podDefaultCniNic);
+  using pod = openNamespace(request.netns);
+  const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
+  const lines = decision?.operations.map(formatOperation) ?? [];
+  if (lines.length === 0) return;
+  const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
+  throw new CniError(
+    ErrorCode.InterfaceRefused,
+    `Interface "${request.ifName}" is not as it was set up: it lacks "${lines[0] ?? ""}"${more}`,
+    { details: lines.join("\n") },
+  );
+}

@@ -1,0 +1,84 @@
+/**
+ * DEL and GC of `coordinator`: what an attachment has left in its pod and on the node goes, whatever is still known of it.
+ * Called by plugin.ts. Needs neither the pod's namespace nor its object nor the main plugin's result.
+ * Effects: changes both namespaces.
+ */
+import type { DetachRequest, NodeRequest } from "../../cni/request.ts";
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
+import { parseAlias } from "../../coordinator/plan/alias.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
+import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
+import { applyOperations } from "../../kernel/apply.ts";
+import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
+import { observeNamespace } from "../../kernel/observe-namespace.ts";
+import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
+import type { Log } from "../../lib/log.ts";
+import { equalIp, type Ip } from "../../net/ip.ts";
+import { diffPlan } from "../../plan/diff.ts";
+import { EMPTY_NAMESPACE } from "../../plan/state.ts";
+import { formatOperation } from "../../plan/text.ts";
+import { addressesOf, type CoordinatorTools, observeHost, observePod } from "./gather.ts";
+
+/** Undefined when there is no such namespace any more, or it is the node's own, where nothing of a pod can be. */
+function openPod(netns: string | undefined): OpenNamespace | undefined {
+  if (netns === undefined) return undefined;
+  try {
+    return isOwnNetns(netns) ? undefined : openNamespace(netns);
+  } catch (error) {
+    if (error instanceof NetnsError) return undefined;
+    throw error;
+  }
+}
+
+/** The attachment's addresses, from the result and the registry, without those that belong to another attachment by now. */
+async function findAddresses({ registry }: CoordinatorTools, request: DetachRequest): Promise<Ip[]> {
+  const { containerId, ifName, netConf } = request;
+  const recorded = await registry.findAttachment({ containerId, ifName });
+  const told = netConf.prevResult === undefined ? [] : addressesOf(netConf.prevResult, ifName);
+  const ips = [...recorded.map(({ ip }) => ip), ...told.filter((ip) => !recorded.some((each) => equalIp(each.ip, ip)))];
+  const holders = await Promise.all(ips.map((ip) => registry.findAddress("", ip)));
+  return ips.filter((_, index) => {
+    const holder = holders[index];
+    return holder?.state !== "Bound" || holder.containerId === containerId || holder.containerId === "";
+  });
+}
+
+/** Succeeds when there is nothing left to do. */
+export async function detach(
+  tools: CoordinatorTools,
+  conf: CoordinatorConf,
+  request: DetachRequest,
+  log: Log,
+): Promise<void> {
+  const { containerId, ifName } = request;
+  const addresses = await findAddresses(tools, request);
+  const pair = nameVeth(containerId);
+  const { host, remover, faults } = tools;
+  using pod = openPod(request.netns);
+  const first = conf.podDefaultCniNic;
+  const observed = {
+    pod: pod === undefined ? EMPTY_NAMESPACE : observePod(pod, ifName, first),
+    host: observeHost(host, pair, conf.hostRuleTable, addresses, false),
+  };
+  const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });
+  const operations = diffPlan(observed, plan);
+  const about = { container: containerId, interface: ifName, network: request.netConf.name };
+  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "To do");
+  // Nothing is planned in a pod that is not there, so its namespace is not needed.
+  await applyOperations(operations, { pod: pod ?? host, host }, { remover, faults, format: formatOperation });
+  log.info({ ...about, operations: operations.length }, "Detached");
+}
+
+/** Deletes the pairs of this network's containers that the runtime does not know; returns their names. */
+export async function collect({ host, remover }: CoordinatorTools, { netConf }: NodeRequest): Promise<string[]> {
+  const { validAttachments } = netConf;
+  if (validAttachments === undefined) return [];
+  const known = new Set<string>(validAttachments.map(({ containerId }) => containerId));
+  const { links } = observeNamespace(host, {});
+  const dead = links.filter(({ kind, alias }) => {
+    const owner = kind === "veth" ? parseAlias(alias) : undefined;
+    return owner?.network === netConf.name && !known.has(owner.containerId);
+  });
+  for (const { index } of dead) await remover.removeLink(index);
+  return dead.map(({ name }) => name);
+}

@@ -1,0 +1,118 @@
+/**
+ * The late stage of detection, on a NIC that has its addresses already, and the gateways' (docs/detection.md).
+ * Called by attach.ts. An address that `berth` has found to be free before it was on the NIC is not asked about again.
+ * Effects: frames on the NIC; on a conflict the address leaves the NIC and is quarantined.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { AttachRequest } from "../../cni/request.ts";
+import type { CniResult } from "../../cni/result.ts";
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
+import { announce } from "../../coordinator/announce.ts";
+import { detectConflict } from "../../coordinator/detect-conflict.ts";
+import { detectGateways, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
+import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
+import { addressOf } from "../../kernel/netlink/address/address.ts";
+import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
+import { linkOf } from "../../kernel/netlink/link/link.ts";
+import { findLink } from "../../kernel/netlink/link/requests.ts";
+import type { OpenNamespace } from "../../kernel/open-namespace.ts";
+import type { Log } from "../../lib/log.ts";
+import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
+import { addressesOf } from "./gather.ts";
+
+export interface LateTools {
+  readonly conf: CoordinatorConf;
+  readonly log: Log;
+  /** Addresses of this attachment that were found to be free before they were on the NIC. */
+  readonly isVerified: (ip: Ip) => boolean;
+  /** Quarantines the address if it is Berth's; the refusal that says so. */
+  readonly refuseConflict: (conflict: Conflict, link: ProbeLink) => Promise<CniError>;
+  /** Keeps an announcement until it is over, or the attachment is. */
+  readonly keep: (announcement: Disposable) => void;
+}
+
+export interface OnNic {
+  readonly prevResult: CniResult;
+  readonly pod: OpenNamespace;
+  /** It has been changed, so neighbours know another one. */
+  readonly mac: Mac | undefined;
+  readonly signal: AbortSignal;
+}
+
+function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | undefined {
+  const message = findLink(pod.route, ifName);
+  const link = message && linkOf(message);
+  if (link?.mac === undefined) return undefined;
+  return { netnsPath: pod.entrance, index: link.index, name: link.name, mac: link.mac };
+}
+
+/** It would go on poisoning the neighbours' tables until DEL. */
+function removeAddress(pod: OpenNamespace, link: ProbeLink, ip: Ip): void {
+  for (const message of findAddresses(pod.route, link.index) ?? []) {
+    const address = addressOf(message);
+    if (address !== undefined && equalIp(address.prefix.ip, ip)) deleteAddress(pod.route, address);
+  }
+}
+
+function targetsOf({ ips }: CniResult, addresses: readonly Ip[]): GatewayTarget[] {
+  return ips.flatMap(({ address, gateway }) =>
+    gateway !== undefined && addresses.some((ip) => equalIp(ip, address.ip)) ? [{ gateway, own: address.ip }] : [],
+  );
+}
+
+function refuseGateways(
+  unreachable: readonly Ip[],
+  ifName: string,
+  { retry, timeoutMs }: CoordinatorConf["detectOptions"],
+): CniError {
+  const many = unreachable.length > 1;
+  return new CniError(
+    ErrorCode.GatewayUnreachable,
+    `Gateway${many ? "s" : ""} ${unreachable.map(formatIp).join(", ")} of interface "${ifName}" did not answer ` +
+      `${retry} request${retry > 1 ? "s" : ""} within ${timeoutMs} ms each; see that the segment (VLAN, switch port) is the right one, ` +
+      "or set detectGateway to false",
+  );
+}
+
+/** Throws CniError 104 for an address that somebody else has, 105 for a gateway that does not answer. */
+export async function detectOnNic(
+  tools: LateTools,
+  request: AttachRequest,
+  { prevResult, pod, mac, signal }: OnNic,
+): Promise<void> {
+  const { conf, log } = tools;
+  const { ifName } = request;
+  const addresses = addressesOf(prevResult, ifName);
+  const link = findProbeLink(pod, ifName);
+  if (link === undefined || addresses.length === 0) return;
+  const doubtful = conf.detectIPConflict ? addresses.filter((ip) => !tools.isVerified(ip)) : [];
+  const { windowMs, retry, intervalMs, timeoutMs } = conf.detectOptions;
+  const stop = new AbortController();
+  const both = AbortSignal.any([signal, stop.signal]);
+  const conflict = detectConflict({ link, addresses: doubtful, windowMs, random: Math.random, signal: both });
+  const gateways = detectGateways({
+    link,
+    targets: conf.detectGateway ? targetsOf(prevResult, addresses) : [],
+    retry,
+    intervalMs,
+    timeoutMs,
+    ...(doubtful.length === 0 ? {} : { inDoubt: conflict }),
+    signal: both,
+  });
+  gateways.catch(() => {}); // it is awaited below, unless there is a conflict
+  try {
+    const found = await conflict;
+    if (found !== undefined) {
+      removeAddress(pod, link, found.ip);
+      throw await tools.refuseConflict(found, link);
+    }
+    const { unreachable } = await gateways;
+    if (unreachable.length > 0) throw refuseGateways(unreachable, ifName, conf.detectOptions);
+  } finally {
+    stop.abort();
+  }
+  if (mac !== undefined || doubtful.length > 0 || conf.detectIPConflict) {
+    tools.keep(announce(link, addresses, (error) => log.warn({ interface: ifName, err: error }, "Announcing failed")));
+  }
+}

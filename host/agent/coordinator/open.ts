@@ -1,0 +1,53 @@
+/**
+ * The coordinator with what it holds: the node's namespace, the thread that deletes links, its logs.
+ * Called by agent.ts.
+ * Effects: descriptors, a thread, files of logs.
+ */
+import { openLinkRemover } from "../../kernel/link-remover.ts";
+import { openNamespace } from "../../kernel/open-namespace.ts";
+import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
+import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
+import type { Plugin } from "../plugin.ts";
+import type { CoordinatorTools } from "./gather.ts";
+import { openPluginLogs } from "./log-file.ts";
+import { createCoordinatorPlugin } from "./plugin.ts";
+import { refuseConflict } from "./refuse-conflict.ts";
+
+export interface OpenCoordinator {
+  readonly plugin: Plugin;
+  close(): Promise<void>;
+}
+
+/** The namespace that the agent runs in: the node's. */
+const OWN_NETNS = "/proc/thread-self/ns/net";
+
+export interface OpenCoordinatorOptions extends Omit<CoordinatorTools, "host" | "remover"> {
+  readonly keeper: QuarantineKeeper;
+  readonly verified: VerifiedAttachments;
+  readonly nowMs: () => number;
+}
+
+/** Throws NetlinkError when the kernel refuses a socket. */
+export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinator {
+  const { log, nowMs, verified } = options;
+  const host = openNamespace(OWN_NETNS);
+  const remover = openLinkRemover(host.entrance);
+  const logs = openPluginLogs({ log, nowMs });
+  const plugin = createCoordinatorPlugin({
+    ...options,
+    host,
+    remover,
+    pluginLog: (wanted) => logs.for(wanted),
+    isVerified: (attachment, ip) => verified.has(attachment, ip),
+    refuseConflict: (...about) => refuseConflict(options, ...about),
+  });
+  return {
+    plugin,
+    close: async () => {
+      plugin[Symbol.dispose]();
+      await remover.close();
+      await logs.close();
+      host[Symbol.dispose]();
+    },
+  };
+}

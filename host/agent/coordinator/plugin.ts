@@ -1,0 +1,101 @@
+/**
+ * The plugin `coordinator`: the verbs of CNI over observe, plan, diff and apply (docs/coordinator.md).
+ * Called by the dispatcher.
+ * Effects: those of attach.ts and detach.ts.
+ */
+import type { CniError } from "../../cni/error.ts";
+import type { CniRequest, DetachRequest } from "../../cni/request.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import {
+  type CoordinatorConf,
+  DEFAULT_COORDINATOR_CONF,
+  resolveCoordinatorConf,
+} from "../../config/coordinator-settings.ts";
+import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Ip } from "../../net/ip.ts";
+import type { Plugin } from "../plugin.ts";
+import { type Attaching, attach, checkAttachment } from "./attach.ts";
+import { collect, detach } from "./detach.ts";
+import { type CoordinatorTools, settingsOf } from "./gather.ts";
+
+interface Attachment {
+  readonly containerId: string;
+  readonly ifName: string;
+}
+
+export interface CoordinatorPluginOptions extends CoordinatorTools {
+  /** The log that a configuration asks for. Throws CniError when it must not be written. */
+  readonly pluginLog: (options: CoordinatorConf["logOptions"]) => Log;
+  /** Whether `berth` has found the address to be free before it was on the NIC. */
+  readonly isVerified: (attachment: Attachment, ip: Ip) => boolean;
+  readonly refuseConflict: (attachment: Attachment, conflict: Conflict, link: ProbeLink) => Promise<CniError>;
+}
+
+const keyOf = ({ containerId, ifName }: Attachment): string => `${containerId} ${ifName}`;
+
+export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plugin & Disposable {
+  const announcements = new Map<string, Disposable>();
+  const forget = (attachment: Attachment): void => {
+    announcements.get(keyOf(attachment))?.[Symbol.dispose]();
+    announcements.delete(keyOf(attachment));
+  };
+  const attachingOf = (request: CniRequest & Attachment): Attaching => {
+    const { conf, warnings } = settingsOf(request, options.snapshot());
+    const log = options.pluginLog(conf.logOptions);
+    for (const warning of warnings) log.warn({ network: request.netConf.name }, warning);
+    return {
+      tools: options,
+      conf,
+      log,
+      isVerified: (ip) => options.isVerified(request, ip),
+      refuseConflict: (conflict, link) => options.refuseConflict(request, conflict, link),
+      keep: (announcement) => {
+        forget(request);
+        announcements.set(keyOf(request), announcement);
+      },
+    };
+  };
+  return {
+    add: async (request, signal) => attach(attachingOf(request), request, signal),
+    check: async (request) => checkAttachment(attachingOf(request), request),
+    del: async (request) => {
+      forget(request);
+      const { conf, log } = detachSettings(options, request);
+      await detach(options, conf, request, log);
+    },
+    gc: async (request) => {
+      const removed = await collect(options, request);
+      if (removed.length > 0) options.log.info({ network: request.netConf.name, removed }, "GC removed pairs");
+    },
+    status: async (request) => {
+      const { conf, warnings } = settingsOf(request, options.snapshot());
+      options.pluginLog(conf.logOptions);
+      return warnings.join("; ");
+    },
+    [Symbol.dispose]: () => {
+      for (const announcement of announcements.values()) announcement[Symbol.dispose]();
+      announcements.clear();
+    },
+  };
+}
+
+/** A DEL goes on without what its configuration fails to say: else a pod with a bad one could never go away. */
+function detachSettings(
+  options: CoordinatorPluginOptions,
+  request: DetachRequest,
+): { conf: CoordinatorConf; log: Log } {
+  const { coordinator } = options.snapshot();
+  let conf: CoordinatorConf;
+  try {
+    ({ conf } = settingsOf(request, options.snapshot()));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    conf = coordinator === undefined ? DEFAULT_COORDINATOR_CONF : resolveCoordinatorConf(coordinator.spec);
+  }
+  try {
+    return { conf, log: options.pluginLog(conf.logOptions) };
+  } catch {
+    return { conf, log: options.log };
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * What the coordinator wants of a pod and its node once a NIC is detached: nothing for this NIC, and for the others what they had.
+ * Called by the plugin for DEL.
+ * Effects: none.
+ */
+import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { parseAlias } from "./alias.ts";
+import { BERTH_PROTOCOL, NFT_TABLE } from "./constants.ts";
+import { findNics } from "./plan-nics.ts";
+import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
+import { planPodRoutes } from "./plan-pod-routes.ts";
+import type { Planned, Situation } from "./situation.ts";
+
+/** What has to be there once the NIC is detached; the pod may be gone already, then it was observed as empty. */
+export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" | "alias" | "owner">): Planned {
+  const { conf, ifName, observed, pair } = situation;
+  const { pod, host } = observed;
+  const isFirst = ifName === conf.podDefaultCniNic;
+  const gone = pod.addresses.filter(({ link, scope }) => link === ifName && scope === 0);
+  const ips = uniqueIps([...situation.addresses, ...gone.map(({ prefix }) => prefix.ip)]);
+  const nics = findNics(pod, conf.podDefaultCniNic, ifName, [ifName]);
+  const hasPair = host.links.some(({ name }) => name === pair.host.name);
+  const isAlone = !hasPair && nics.length < 2;
+  // Another container's pair, which has the same address by now, keeps its own.
+  const others = new Set(host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name));
+  others.delete(pair.host.name);
+  const isOurs = ({ link }: { readonly link?: string | undefined }): boolean => link === undefined || !others.has(link);
+  const routes = planPodRoutes({
+    pod,
+    nics,
+    ifName,
+    defaultNic: "",
+    servicePath: (family) => (isFirst ? [] : serviceRoutes(pod, [], family)),
+  });
+  const ours = pod.routes.filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL);
+  const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
+  return {
+    plan: {
+      ...(isFirst && hasPair ? { veth: { pair, wanted: false } } : {}),
+      wanted: { pod: { ...NOTHING_WANTED, ...routes.wanted }, host: NOTHING_WANTED },
+      owned: {
+        pod: {
+          ...NOTHING_OWNED,
+          routes: [...routes.owned.routes, ...(isFirst || isAlone ? ours : [])],
+          rules: isFirst ? all : routes.owned.rules,
+          tables: isFirst ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
+        },
+        host: {
+          ...NOTHING_OWNED,
+          neighbours: host.neighbours.filter((each) => isOneOf(ips, each.ip) && isOurs(each)),
+          routes: hostRoutesOf(host, conf.hostRuleTable, ips).filter(isOurs),
+        },
+      },
+    },
+    warnings: [],
+  };
+}

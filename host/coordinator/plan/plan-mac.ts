@@ -1,0 +1,33 @@
+/**
+ * The MAC address of a NIC with a fixed prefix: two octets of the configuration, four of the NIC's address (Resolved D).
+ * Called by the plugin before it plans.
+ * Effects: none.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import { invariant } from "../../lib/invariant.ts";
+import type { Ip } from "../../net/ip.ts";
+import { type Mac, parseMac } from "../../net/mac.ts";
+import type { LinkState } from "../../plan/state.ts";
+
+/** Undefined without a prefix. Throws CniError 106 for a link that cannot have a MAC of its own, and one without an address. */
+export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[]): Mac | undefined {
+  if (prefix === "") return undefined;
+  if (link.kind === "ipvlan" || link.mac === undefined) {
+    const what = link.kind === "" ? "has no MAC address" : `is of kind ${link.kind}, which has none of its own`;
+    throw new CniError(
+      ErrorCode.InterfaceRefused,
+      `podMACPrefix "${prefix}" cannot be given to interface "${link.name}": it ${what}; remove podMACPrefix, or use macvlan`,
+    );
+  }
+  const ip = addresses.find(({ family }) => family === 4) ?? addresses[0];
+  if (ip === undefined) {
+    const text = `podMACPrefix "${prefix}" cannot be given to interface "${link.name}": it has no address to make a MAC of`;
+    throw new CniError(ErrorCode.InterfaceRefused, text);
+  }
+  const octets = Number(ip.value & 0xffff_ffffn)
+    .toString(16)
+    .padStart(8, "0");
+  const mac = parseMac([prefix, ...(octets.match(/../g) ?? [])].join(":"));
+  invariant(mac !== undefined, `"${prefix}" is two octets`);
+  return mac;
+}

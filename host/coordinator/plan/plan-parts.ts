@@ -1,0 +1,45 @@
+/**
+ * What plans of attachments and of detachments have in common.
+ * Called by plan-attachment.ts and plan-detachment.ts.
+ * Effects: none.
+ */
+import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { equalIp, type Family, type Ip } from "../../net/ip.ts";
+import { formatPrefix } from "../../net/prefix.ts";
+import type { Owned, Wanted } from "../../plan/plan.ts";
+import type { NamespaceState, RouteState } from "../../plan/state.ts";
+import { BERTH_PROTOCOL } from "./constants.ts";
+
+export const NOTHING_WANTED: Wanted = {
+  links: new Map(),
+  sysctls: new Map(),
+  neighbours: [],
+  routes: [],
+  rules: [],
+  tables: [],
+};
+export const NOTHING_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
+
+export function uniqueIps(ips: readonly Ip[]): Ip[] {
+  return ips.filter((ip, index) => ips.findIndex((other) => equalIp(ip, other)) === index);
+}
+
+export const isOneOf = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
+
+/** Routes over the way to the node that are in the main table, of one family; `added` replace those to the same destination. */
+export function serviceRoutes(pod: NamespaceState, added: readonly RouteState[], family: Family): RouteState[] {
+  const present = pod.routes.filter(
+    ({ table, protocol, destination }) =>
+      table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL && destination.ip.family === family,
+  );
+  const mine = added.filter(({ destination }) => destination.ip.family === family);
+  const named = new Set(mine.map(({ destination }) => formatPrefix(destination)));
+  return [...mine, ...present.filter(({ destination }) => !named.has(formatPrefix(destination)))];
+}
+
+/** Berth's, on the node, to addresses of the pod. */
+export function hostRoutesOf(host: NamespaceState, wanted: number, ips: readonly Ip[]): RouteState[] {
+  return host.routes.filter(
+    ({ table, protocol, destination: { ip } }) => table === wanted && protocol === BERTH_PROTOCOL && isOneOf(ips, ip),
+  );
+}
