@@ -20,7 +20,7 @@ import {
   type NetworkDefinition,
   type PlacedEntry,
 } from "../config/network-definition.ts";
-import { messageOf } from "../lib/describe.ts";
+import { errnoOf, messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
 import { MAX_DEFINITION_BYTES, MAX_DEFINITION_FILES } from "./limits.ts";
@@ -150,7 +150,7 @@ export class Definitions {
     try {
       return readdirSync(directory);
     } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+      if (errnoOf(error) === "ENOENT") return [];
       problems.push(`Network definitions in "${directory}" cannot be read: ${messageOf(error)}`);
       return undefined;
     }

@@ -38,3 +38,27 @@ export const STOP_GRACE_MS = 5_000;
 
 /** Most allocations on one page of GET /v1/allocations. */
 export const MAX_PAGE = 1_000;
+
+/** Largest log file that a network definition names: bytes. A full one becomes `.1`, which replaces the one before. Definitions are written by tenants, the disk is the node's. */
+export const LOG_FILE_BYTES = 8 * 1024 * 1024;
+
+/** Most log files that network definitions name while an agent runs, beside the one that holds without a name. */
+export const MAX_LOG_FILES = 16;
+
+/** Most that waits to be written into one log file: UTF-16 units. What comes while so much waits is lost, and counted. */
+export const MAX_LOG_BACKLOG = 1024 * 1024;
+
+/** Longest line of such a log: UTF-16 units. In a longer one the texts are cut. */
+export const MAX_LOG_LINE = 16 * 1024;
+
+/** Longest text in a line that is too long: UTF-16 units. */
+export const MAX_LOG_TEXT = 1024;
+
+/** How often a log file that is written is looked for under its name, where logrotate may have put another: milliseconds. */
+export const LOG_RECHECK_MS = 1_000;
+
+/** How long silence must last before an address leaves quarantine: milliseconds. Nobody waits for it. */
+export const QUARANTINE_WINDOW_MS = 1_000;
+
+/** Most quarantined addresses that are asked for at once; each has sockets of its own. */
+export const PROBES_AT_ONCE = 32;

@@ -21,3 +21,8 @@ export function describeValue(value: unknown): string {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The name of the system's error, such as `ENOENT`; undefined for any other error. */
+export function errnoOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}

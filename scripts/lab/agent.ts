@@ -41,7 +41,9 @@ export interface Agent {
   readonly configDir: string;
   /** Network definitions go here, as into /etc/cni/net.d. */
   readonly cniConfDir: string;
-  /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL and BERTH_CNI_CONF_DIR of this agent. */
+  /** Stands for /var/log/vendor/. */
+  readonly logDir: string;
+  /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR and BERTH_LOG_DIR of this agent. */
   readonly env: Readonly<Record<string, string>>;
   /** Of the running child; throws while there is none. */
   readonly pid: number;
@@ -83,13 +85,17 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 
 function agentIn(directory: string, options: AgentOptions): Agent {
   const state = options.stateDir ?? join(directory, "state");
-  const [socket, spool, configDir, cniConfDir] = [
+  const [socket, spool, configDir, cniConfDir, logDir] = [
     join(directory, "agent.sock"),
     join(directory, "spool"),
     join(directory, "config"),
     join(directory, "net.d"),
+    join(directory, "log"),
   ];
-  const env = { BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool, BERTH_CNI_CONF_DIR: cniConfDir };
+  const env = {
+    ...{ BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool },
+    ...{ BERTH_CNI_CONF_DIR: cniConfDir, BERTH_LOG_DIR: logDir },
+  };
   const output: Buffer[] = [];
   let child: Child | undefined;
 
@@ -105,6 +111,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     spool,
     configDir,
     cniConfDir,
+    logDir,
     env,
     get pid() {
       if (child?.pid === undefined) throw new Error("The agent is not running");
