@@ -28,6 +28,8 @@ export interface AgentOptions {
   readonly configDirectory: string;
   /** Where the runtimes read network definitions; need not be there. */
   readonly cniConfDirectory: string;
+  /** Where `/var/log/vendor/` of network definitions is on this machine. */
+  readonly logDirectory: string;
   readonly stateDirectory: string;
   readonly spoolDirectory: string;
   readonly socketPath: string;

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
 import { LOCK_WAIT_MS } from "../agent/limits.ts";
+import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { messageOf } from "../lib/describe.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
@@ -15,6 +16,7 @@ import { VERSION } from "./version.ts";
 interface Flags {
   readonly config: string;
   readonly cniConfDir: string;
+  readonly logDir: string;
   readonly state: string;
   readonly spool: string;
   readonly socket: string;
@@ -50,6 +52,11 @@ const program = new Command("berth-agent")
       .default("/etc/cni/net.d")
       .env("BERTH_CNI_CONF_DIR"),
   )
+  .addOption(
+    new Option("--log-dir <directory>", `where ${LOG_DIRECTORY} of network definitions is, for the coordinator's logs`)
+      .default(LOG_DIRECTORY)
+      .env("BERTH_LOG_DIR"),
+  )
   .addOption(new Option("--state <directory>", "registry").default("/var/lib/berth/state").env("BERTH_STATE"))
   .addOption(
     new Option("--spool <directory>", "DELs written down by the shim")
@@ -80,6 +87,7 @@ function die(error: unknown): never {
 const agent = await startAgent({
   configDirectory: flags.config,
   cniConfDirectory: flags.cniConfDir,
+  logDirectory: flags.logDir,
   stateDirectory: flags.state,
   spoolDirectory: flags.spool,
   socketPath: flags.socket,
