@@ -1,0 +1,64 @@
+/**
+ * A long-running child whose life is the caller's: its output is kept, it ends when told to, and with this process at the latest.
+ * Called by the control plane and by kube-proxy.
+ * Effects: a child.
+ */
+import { spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Netns } from "./netns.ts";
+
+export interface Daemon {
+  readonly name: string;
+  readonly pid: number;
+  /** What it wrote to stdout and stderr; of much, the end. */
+  output(): string;
+  /** Throws with its output when it has ended. */
+  requireRunning(): void;
+  /** Asks until `isReady` says so; throws with the output when the daemon ends or `limitMs` is over. What `isReady` throws means no. */
+  until(isReady: () => Promise<boolean>, limitMs: number): Promise<void>;
+  /** SIGKILL, and waits for the end: what it leaves behind is disposable. */
+  kill(): Promise<void>;
+}
+
+const MAX_OUTPUT_CHARACTERS = 200_000;
+
+/** Starts `argv`, in the namespace when there is one. Rejects when it cannot be started. */
+export async function startDaemon(name: string, argv: readonly string[], netns?: Netns): Promise<Daemon> {
+  // The kernel ends the child with us, so that an aborted test run leaves no servers behind.
+  const bound = ["setpriv", "--pdeathsig", "KILL", "--", ...argv];
+  const [file = "", ...args] = netns?.enter(bound) ?? bound;
+  const child = spawn(file, args, { stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output = (output + text).slice(-MAX_OUTPUT_CHARACTERS);
+    });
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  await new Promise<void>((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", reject);
+  });
+  const isRunning = () => child.exitCode === null && child.signalCode === null;
+  const fail = (what: string): never => {
+    throw new Error(`${name} ${what}:\n${output.split("\n").slice(-30).join("\n")}`);
+  };
+  const daemon: Daemon = {
+    name,
+    pid: child.pid ?? 0,
+    output: () => output,
+    requireRunning: () => isRunning() || fail(`has ended (${child.exitCode ?? child.signalCode})`),
+    until: async (isReady, limitMs) => {
+      const deadline = performance.now() + limitMs;
+      while (!(await isReady().catch(() => false))) {
+        daemon.requireRunning();
+        if (performance.now() > deadline) fail(`is not ready after ${limitMs} ms`);
+        await sleep(20);
+      }
+    },
+    kill: async () => {
+      if (isRunning()) child.kill("SIGKILL");
+      await ended;
+    },
+  };
+  return daemon;
+}
