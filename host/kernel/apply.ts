@@ -72,6 +72,15 @@ function inverseOfPart(operation: Operation): Operation[] {
   return inverse === undefined ? [] : [inverse];
 }
 
+/** Takes back operations that were done, the last one first, as much as it can. Returns what it could not, normally nothing. */
+export function undoOperations(
+  operations: readonly Operation[],
+  namespaces: Namespaces,
+  options: ApplyOptions,
+): Promise<string[]> {
+  return undo(inverseOfAll(operations), namespaces, options);
+}
+
 /** Does the operations in order. Throws {@link ApplyError}, after it took back what it had done, the last one first. */
 export async function applyOperations(
   operations: readonly Operation[],
