@@ -6,8 +6,13 @@
 import { CniError, ErrorCode, formatCniError } from "../cni/error.ts";
 import { SUPPORTED_VERSIONS } from "../cni/version.ts";
 import { ConfigError } from "../config/config-error.ts";
+import { DetectionError } from "../coordinator/detection-error.ts";
+import { ApplyError } from "../kernel/apply.ts";
+import { LinkRemovalError } from "../kernel/link-remover.ts";
 import { NetlinkError } from "../kernel/netlink/error.ts";
 import { NetnsError } from "../kernel/netns.ts";
+import { PacketError } from "../kernel/packet/error.ts";
+import { SysctlError } from "../kernel/sysctl.ts";
 import { messageOf } from "../lib/describe.ts";
 import { RegistryError } from "../registry/registry.ts";
 
@@ -21,6 +26,9 @@ export interface Answer {
 export function answerJson(value: unknown): Answer {
   return { status: 200, body: `${JSON.stringify(value)}\n` };
 }
+
+/** What the kernel refused, or could not undo. */
+const KERNEL_ERRORS = [NetlinkError, SysctlError, ApplyError, LinkRemovalError, PacketError];
 
 /** Printed when the configuration is too broken to say which version it is. */
 const FALLBACK_VERSION = SUPPORTED_VERSIONS[SUPPORTED_VERSIONS.length - 1] ?? "1.0.0";
@@ -53,14 +61,16 @@ export function toCniError(error: unknown): CniError {
     );
   }
   if (error instanceof NetnsError) return new CniError(ErrorCode.InvalidNetns, error.message, cause);
-  if (error instanceof NetlinkError) return new CniError(ErrorCode.KernelRefused, error.message, cause);
+  if (error instanceof DetectionError) return new CniError(ErrorCode.TryAgainLater, error.message, cause);
+  const isKernel = KERNEL_ERRORS.some((kind) => error instanceof kind);
+  if (isKernel && error instanceof Error) return new CniError(ErrorCode.KernelRefused, error.message, cause);
   const text = messageOf(error);
   return new CniError(ErrorCode.TryAgainLater, `Berth met a bug of its own and gave the request up: ${text}`, cause);
 }
 
 /** Whether the error is a bug rather than a refusal: those go to the log with their stack. */
 export function isBug(error: unknown): boolean {
-  const known = [CniError, ConfigError, RegistryError, NetlinkError, NetnsError];
+  const known = [CniError, ConfigError, RegistryError, NetnsError, DetectionError, ...KERNEL_ERRORS];
   return !known.some((kind) => error instanceof kind);
 }
 

@@ -201,13 +201,17 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
 /** What has to be done, in this order, so that the plan holds. Doing it twice is doing it once: then nothing is left. */
 export function diffPlan(observed: Observed, plan: Plan): Operation[] {
   const { veth } = plan;
-  const isThere = veth !== undefined && observed.host.links.some(({ name }) => name === veth.pair.host.name);
-  const isNew = veth?.wanted === true && !isThere;
+  const has = (place: Place): boolean => observed[place].links.some(({ name }) => name === veth?.pair[place].name);
+  const isThere = veth !== undefined && has("host");
+  // A host's end whose other end is not in this pod is left from another sandbox that had the container's name.
+  const isStale = veth?.wanted === true && isThere && !has("pod");
+  const isNew = veth?.wanted === true && (!isThere || isStale);
   const isGone = veth?.wanted === false && isThere;
   const stages = PLACES.map((place) =>
     placeOperations(place, plan, observed[place], isGone ? veth.pair[place].name : undefined),
   );
   return [
+    ...(isStale ? [{ kind: "delete-veth" as const, veth: veth.pair }] : []),
     ...(isNew ? [{ kind: "add-veth" as const, veth: veth.pair }] : []),
     ...PLACES.flatMap((place) => sysctlOperations(place, plan.wanted[place], observed[place])),
     ...PLACES.flatMap((place) =>

@@ -7,15 +7,19 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
+import { announce } from "../../coordinator/announce.ts";
 import { formatAlias } from "../../coordinator/plan/alias.ts";
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import type { Situation } from "../../coordinator/plan/situation.ts";
+import type { ProbeLink } from "../../coordinator/probe.ts";
 import { applyOperations, undoOperations } from "../../kernel/apply.ts";
+import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
+import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import type { Operation } from "../../plan/operation.ts";
@@ -23,13 +27,15 @@ import { formatOperation } from "../../plan/text.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
 import { addressesOf, type CoordinatorTools, observeHost, observePod, requirePrevResult } from "./gather.ts";
-import { detectOnNic, type LateTools } from "./late-detection.ts";
+import { detectOnNic, findProbeLink, type LateTools } from "./late-detection.ts";
 
 export interface Attaching extends LateTools {
   readonly tools: CoordinatorTools;
   readonly conf: CoordinatorConf;
   /** The plugin's own log, as the configuration asks for it. */
   readonly log: Log;
+  /** Announces once the answer is on its way, unless the attachment is gone by then. */
+  readonly keep: (announce: () => Disposable) => void;
 }
 
 interface Decision {
@@ -87,6 +93,27 @@ function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniRe
   return { ...result, interfaces };
 }
 
+/**
+ * Neighbours may know the address by another MAC: the pod was on another node, or its prefix is new. Nobody waits for it.
+ * What the kernel still asks about by itself is left to it.
+ */
+function announceSoon(
+  { log, keep }: Attaching,
+  { netns, ifName }: AttachRequest,
+  link: ProbeLink | undefined,
+  { addresses, observed }: Situation,
+): void {
+  if (link === undefined) return;
+  const isSettled = (ip: Ip): boolean =>
+    !observed.pod.addresses.some(({ prefix, flags }) => equalIp(prefix.ip, ip) && (flags & IFA_F_TENTATIVE) !== 0);
+  const settled = addresses.filter(isSettled);
+  keep(() =>
+    announce({ ...link, netnsPath: netns }, settled, (error) =>
+      log.warn({ interface: ifName, err: error }, "Announcing failed"),
+    ),
+  );
+}
+
 /** Takes back what an ADD has done, when nobody heard the answer or the address turned out to be another's. */
 async function takeBack(
   { tools }: Attaching,
@@ -117,11 +144,12 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   await applyOperations(operations, { pod, host }, { remover, faults, format: formatOperation });
   const undo = (): Promise<void> => takeBack(attaching, request.netns, operations, log);
   try {
-    await detectOnNic(attaching, request, { prevResult, pod, mac: situation.mac, signal });
+    await detectOnNic(attaching, request, { prevResult, pod, signal });
   } catch (error) {
     await undo();
     throw error;
   }
+  announceSoon(attaching, request, findProbeLink(pod, request.ifName), situation);
   log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
   return { result: withMac(prevResult, request.ifName, situation.mac), undo };
 }

@@ -6,6 +6,7 @@
 import type { DetachRequest, NodeRequest } from "../../cni/request.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
+import { POD_VETH } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
 import { applyOperations } from "../../kernel/apply.ts";
@@ -15,7 +16,8 @@ import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.t
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { diffPlan } from "../../plan/diff.ts";
-import { EMPTY_NAMESPACE } from "../../plan/state.ts";
+import type { Veth } from "../../plan/operation.ts";
+import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { addressesOf, type CoordinatorTools, observeHost, observePod } from "./gather.ts";
 
@@ -43,6 +45,13 @@ async function findAddresses({ registry }: CoordinatorTools, request: DetachRequ
   });
 }
 
+/** Paths are used again: another pod's namespace may be there by now. It is ours when it has our pair, or else our addresses. */
+function isOfAttachment({ links, addresses }: NamespaceState, pair: Veth, ifName: string, ips: readonly Ip[]): boolean {
+  const end = links.find(({ name }) => name === POD_VETH);
+  if (end !== undefined) return end.mac === pair.pod.mac;
+  return addresses.some(({ link, prefix }) => link === ifName && ips.some((ip) => equalIp(ip, prefix.ip)));
+}
+
 /** Succeeds when there is nothing left to do. */
 export async function detach(
   tools: CoordinatorTools,
@@ -56,8 +65,9 @@ export async function detach(
   const { host, remover, faults } = tools;
   using pod = openPod(request.netns);
   const first = conf.podDefaultCniNic;
+  const found = pod === undefined ? EMPTY_NAMESPACE : observePod(pod, ifName, first);
   const observed = {
-    pod: pod === undefined ? EMPTY_NAMESPACE : observePod(pod, ifName, first),
+    pod: isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE,
     host: observeHost(host, pair, conf.hostRuleTable, addresses, false),
   };
   const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });

@@ -7,7 +7,6 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
-import { announce } from "../../coordinator/announce.ts";
 import { detectConflict } from "../../coordinator/detect-conflict.ts";
 import { detectGateways, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
@@ -18,7 +17,6 @@ import { findLink } from "../../kernel/netlink/link/requests.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
-import type { Mac } from "../../net/mac.ts";
 import { addressesOf } from "./gather.ts";
 
 export interface LateTools {
@@ -28,19 +26,15 @@ export interface LateTools {
   readonly isVerified: (ip: Ip) => boolean;
   /** Quarantines the address if it is Berth's; the refusal that says so. */
   readonly refuseConflict: (conflict: Conflict, link: ProbeLink) => Promise<CniError>;
-  /** Keeps an announcement until it is over, or the attachment is. */
-  readonly keep: (announcement: Disposable) => void;
 }
 
 export interface OnNic {
   readonly prevResult: CniResult;
   readonly pod: OpenNamespace;
-  /** It has been changed, so neighbours know another one. */
-  readonly mac: Mac | undefined;
   readonly signal: AbortSignal;
 }
 
-function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | undefined {
+export function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | undefined {
   const message = findLink(pod.route, ifName);
   const link = message && linkOf(message);
   if (link?.mac === undefined) return undefined;
@@ -79,9 +73,9 @@ function refuseGateways(
 export async function detectOnNic(
   tools: LateTools,
   request: AttachRequest,
-  { prevResult, pod, mac, signal }: OnNic,
+  { prevResult, pod, signal }: OnNic,
 ): Promise<void> {
-  const { conf, log } = tools;
+  const { conf } = tools;
   const { ifName } = request;
   const addresses = addressesOf(prevResult, ifName);
   const link = findProbeLink(pod, ifName);
@@ -111,8 +105,5 @@ export async function detectOnNic(
     if (unreachable.length > 0) throw refuseGateways(unreachable, ifName, conf.detectOptions);
   } finally {
     stop.abort();
-  }
-  if (mac !== undefined || doubtful.length > 0 || conf.detectIPConflict) {
-    tools.keep(announce(link, addresses, (error) => log.warn({ interface: ifName, err: error }, "Announcing failed")));
   }
 }

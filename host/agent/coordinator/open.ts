@@ -25,14 +25,16 @@ export interface OpenCoordinatorOptions extends Omit<CoordinatorTools, "host" | 
   readonly keeper: QuarantineKeeper;
   readonly verified: VerifiedAttachments;
   readonly nowMs: () => number;
+  /** Where `/var/log/vendor/` of network definitions is on this machine. */
+  readonly logDirectory: string;
 }
 
 /** Throws NetlinkError when the kernel refuses a socket. */
 export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinator {
-  const { log, nowMs, verified } = options;
+  const { log, nowMs, verified, logDirectory: directory } = options;
   const host = openNamespace(OWN_NETNS);
   const remover = openLinkRemover(host.entrance);
-  const logs = openPluginLogs({ log, nowMs });
+  const logs = openPluginLogs({ directory, log, nowMs });
   const plugin = createCoordinatorPlugin({
     ...options,
     host,

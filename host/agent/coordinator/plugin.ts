@@ -50,9 +50,10 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
       log,
       isVerified: (ip) => options.isVerified(request, ip),
       refuseConflict: (conflict, link) => options.refuseConflict(request, conflict, link),
-      keep: (announcement) => {
+      keep: (announce) => {
         forget(request);
-        announcements.set(keyOf(request), announcement);
+        const timer = setImmediate(() => announcements.set(keyOf(request), announce()));
+        announcements.set(keyOf(request), { [Symbol.dispose]: () => clearImmediate(timer) });
       },
     };
   };

@@ -17,7 +17,6 @@ import {
   matchDnat,
   matchGroup,
   matchInterface,
-  matchLinkKind,
   matchMark,
   matchNewConnection,
   setMark,
@@ -79,15 +78,18 @@ export function replyRoute(path: ServicePath, family: Family): RouteState[] {
   return [routeTo(destination, { link: path.pod.link, gateway }, REPLY_TABLE)];
 }
 
+/** Links of the node that lead to its own pods, of Berth and of others. */
+const TO_PODS = ["veth*", "cali*", "lxc*", "cni*"];
+
 /**
  * On the node, for all pods: what came in by one of their pairs, was rewritten to a service's backend and leaves by a NIC gets the node's
- * own address, so that the backend's answer comes back to the node. Other pods' pairs are no way off the node.
+ * own address, so that the backend's answer comes back to the node. A backend on the node answers by the node anyway, and sees who asks.
  */
 export function snatTable(): NftTable {
   const rule = [
     ...matchGroup("iifgroup", SNAT_GROUP),
     ...matchDnat(),
-    ...matchLinkKind("oifkind", "veth", true),
+    ...TO_PODS.flatMap((name) => matchInterface("oifname", name, true)),
     ...masquerade(),
   ];
   const place = { type: "nat", hook: NF_INET_POST_ROUTING, priority: NF_IP_PRI_NAT_SRC } as const;

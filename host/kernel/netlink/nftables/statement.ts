@@ -53,11 +53,11 @@ export function encodeIfName(name: string): Uint8Array {
   return padded;
 }
 
-/** `iifname "veth0"`. A `*` at the end stands for any rest: `iifname "veth*"`. */
-export function matchInterface(direction: "iifname" | "oifname", name: string): Expression[] {
+/** `iifname "veth0"`, or `oifname != "veth0"`. A `*` at the end stands for any rest: `iifname "veth*"`. */
+export function matchInterface(direction: "iifname" | "oifname", name: string, inverted = false): Expression[] {
   const padded = encodeIfName(name);
   const value = name.endsWith("*") ? new TextEncoder().encode(name.slice(0, -1)) : padded;
-  return [load("meta", KEYS[direction]), { name: "cmp", register, operation: NFT_CMP_EQ, value }];
+  return [load("meta", KEYS[direction]), compare(value, inverted)];
 }
 
 /** `iifname @ours`, or `oifname != @ours`. The set is one of the table. */
