@@ -150,7 +150,9 @@ function trySend(segment: Segment, { family, frame }: Question): boolean {
 /** The steps of the schedule on an open segment: each asks, the last judges the silence. */
 function runSchedule<T>({ schedule, ask, silence }: Inquiry<T>, segment: Segment, ending: Ending<T>): Disposable {
   const { askAtMs, endAtMs } = schedule;
-  const waits = [...askAtMs, endAtMs].map((at, index) => at - (askAtMs[index - 1] ?? 0));
+  const waits = [...askAtMs, endAtMs].map((at, index) => Math.ceil(at - (askAtMs[index - 1] ?? 0)));
+  // each of the timers may be early by less than a millisecond; silence is never short
+  waits[askAtMs.length] = (waits[askAtMs.length] ?? 0) + waits.length;
   let sent = 0;
   const step = (index: number): void => {
     if (index < askAtMs.length) {

@@ -1,0 +1,165 @@
+/** Conflict detection on the real kernel: a switch, pods on veth and macvlan, and rivals of all kinds. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { encodeArpProbe, encodeArpQuestion } from "../../host/kernel/packet/arp.ts";
+import { encodeNdpProbe, encodeNdpQuestion } from "../../host/kernel/packet/ndp.ts";
+import { ip, mac } from "../unit/kernel/values.ts";
+import { conflictOf, detect, type Lab, makeLab, type Pod, WINDOW_MS } from "./detection-lab.ts";
+import { answer, playRival } from "./detection-rival.ts";
+
+let lab: Lab;
+let pod: Pod;
+let owner: Pod;
+let scripted: Pod;
+/** On one parent, so that they are siblings. */
+let child: Pod;
+let childOwner: Pod;
+
+beforeAll(() => {
+  lab = makeLab("bkdc");
+  pod = lab.addPod();
+  scripted = lab.addPod();
+  owner = lab.addPod({ addresses: ["10.6.0.1/24", "fd00::1/64"], ipv6: true });
+  child = lab.addPod({ kind: "macvlan" });
+  childOwner = lab.addPod({ kind: "macvlan", addresses: ["10.6.0.2/24", "fd00::2/64"], ipv6: true });
+});
+
+afterAll(() => lab[Symbol.dispose]());
+
+describe("a kernel that has the address", () => {
+  const rows: [string, () => Pod, string, () => Pod][] = [
+    ["veth, IPv4", () => pod, "10.6.0.1", () => owner],
+    ["veth, IPv6", () => pod, "fd00::1", () => owner],
+    ["from veth to macvlan, IPv4", () => pod, "10.6.0.2", () => childOwner],
+    ["from veth to macvlan, IPv6", () => pod, "fd00::2", () => childOwner],
+    ["macvlan siblings, IPv4", () => child, "10.6.0.2", () => childOwner],
+    ["macvlan siblings, IPv6", () => child, "fd00::2", () => childOwner],
+    ["from macvlan to veth, IPv4", () => child, "10.6.0.1", () => owner],
+    ["from macvlan to veth, IPv6", () => child, "fd00::1", () => owner],
+  ];
+  it.each(rows)("%s: is a conflict at once", async (_, asker, address, rival) => {
+    const { conflict, ms } = await detect(asker(), [address]);
+    expect(conflict).toEqual(conflictOf(address, rival()));
+    expect(ms).toBeLessThan(WINDOW_MS / 2);
+  });
+
+  it("is found beside addresses that are free, of both families", async () => {
+    const free = ["10.6.0.70", "fd00::70", "10.6.0.71", "fd00::71"];
+    expect((await detect(pod, [...free, "fd00::1"])).conflict).toEqual(conflictOf("fd00::1", owner));
+    expect((await detect(pod, [...free, "10.6.0.1"])).conflict).toEqual(conflictOf("10.6.0.1", owner));
+    expect((await detect(pod, free)).conflict).toBeUndefined();
+  });
+
+  it("whose MAC is ours is none", async () => {
+    const ownMacs = new Set([owner.link.mac]);
+    expect((await detect(pod, ["10.6.0.1", "fd00::1"], { ownMacs })).conflict).toBeUndefined();
+  });
+
+  it("asked on the parent link of a node: children of the same parent are not heard, others are", async () => {
+    const [up] = JSON.parse(lab.ip(lab.node, "-j link show uplink"));
+    const link = { netnsPath: `/run/netns/${lab.node}`, index: up.ifindex, name: "uplink", mac: mac(up.address) };
+    expect((await detect({ ...pod, link }, ["10.6.0.1", "fd00::77"])).conflict).toEqual(conflictOf("10.6.0.1", owner));
+    expect((await detect({ ...pod, link }, ["10.6.0.2"])).conflict).toBeUndefined();
+  });
+});
+
+describe("silence", () => {
+  it("of nobody who has the addresses: the window passes, no less", async () => {
+    for (const asker of [pod, child]) {
+      const { conflict, ms } = await detect(asker, ["10.6.0.70", "fd00::70"]);
+      expect(conflict).toBeUndefined();
+      expect(ms).toBeGreaterThanOrEqual(WINDOW_MS);
+      expect(ms).toBeLessThan(WINDOW_MS + 200);
+    }
+  });
+
+  it("about nothing is not waited for", async () => {
+    expect((await detect(pod, [])).ms).toBeLessThan(WINDOW_MS / 2);
+  });
+
+  it("about two hundred addresses of both families at once", async () => {
+    const many = Array.from({ length: 200 }, (_, index) => [`10.6.9.${index}`, `fd00::9:${index}`]).flat();
+    expect((await detect(pod, many)).conflict).toBeUndefined();
+    expect((await detect(pod, [...many, "fd00::1"])).conflict).toEqual(conflictOf("fd00::1", owner));
+  });
+});
+
+const pairs: [string, string][] = [
+  ["IPv4", "10.6.0.7"],
+  ["IPv6", "fd00::7"],
+];
+
+describe.each(pairs)("%s, a rival", (_, address) => {
+  it("that answers only the third probe is heard", async () => {
+    using rival = playRival(scripted, [address], ({ target, from, before }, { send }) => {
+      if (before === 2) send(target.family, answer(scripted.link.mac, from, target));
+    });
+    const { conflict, ms } = await detect(pod, [address]);
+    expect(conflict).toEqual(conflictOf(address, scripted));
+    expect(rival.heard).toHaveLength(3);
+    expect(ms).toBeGreaterThan(WINDOW_MS / 2);
+  });
+
+  it("that answers 150 ms after the first probe is heard", async () => {
+    using _rival = playRival(scripted, [address], ({ target, from, before }, { send }) => {
+      if (before === 0) setTimeout(() => send(target.family, answer(scripted.link.mac, from, target)), 150);
+    });
+    const { conflict, ms } = await detect(pod, [address]);
+    expect(conflict).toEqual(conflictOf(address, scripted));
+    expect(ms).toBeGreaterThanOrEqual(149);
+  });
+
+  it("that answers after the window is not: that is what the window says", async () => {
+    let answered = () => {};
+    const late = new Promise<void>((resolve) => (answered = resolve));
+    using _rival = playRival(scripted, [address], ({ target, from, before }, { send }) => {
+      if (before % 3 !== 0) return;
+      setTimeout(() => {
+        send(target.family, answer(scripted.link.mac, from, target));
+        answered();
+      }, WINDOW_MS + 100);
+    });
+    expect((await detect(pod, [address])).conflict).toBeUndefined();
+    await late;
+    expect((await detect(pod, [address], { windowMs: 2 * (WINDOW_MS + 100) })).conflict).toBeDefined();
+  });
+
+  it("that answered in time is heard, even when this program was busy until after the window", async () => {
+    using _rival = playRival(scripted, [address], () => {});
+    const outcome = detect(pod, [address]);
+    await sleep(WINDOW_MS / 2);
+    _rival.send(ip(address).family, answer(scripted.link.mac, pod.link.mac, ip(address)));
+    const end = performance.now() + WINDOW_MS;
+    while (performance.now() < end); // the event loop stands still
+    expect((await outcome).conflict).toEqual(conflictOf(address, scripted));
+  });
+
+  it("that sends our own probes back is an echo, not a rival", async () => {
+    using rival = playRival(scripted, [address], ({ packet }, { send }) => {
+      if ("operation" in packet) send(4, encodeArpProbe(packet.senderMac, packet.targetIp));
+      else if (packet.kind === "solicitation")
+        send(6, encodeNdpProbe(scripted.link.mac, packet.target, packet.nonce ?? new Uint8Array()));
+    });
+    expect((await detect(pod, [address])).conflict).toBeUndefined();
+    expect(rival.heard).toHaveLength(3);
+  });
+
+  it("that answers for every address is a conflict with the same MAC each time", async () => {
+    const { family } = ip(address);
+    const all = Array.from({ length: 3 }, (_, index) => (family === 4 ? `10.6.0.8${index}` : `fd00::8${index}`));
+    using _proxy = playRival(scripted, all, ({ target, from }, { send }) => {
+      send(target.family, answer(scripted.link.mac, from, target));
+    });
+    for (const one of all) expect((await detect(pod, [one])).conflict).toEqual(conflictOf(one, scripted));
+  });
+
+  it("that looks for the address has no claim on it", async () => {
+    using rival = playRival(scripted, [address], ({ target }, { send }) => {
+      const from = scripted.link.mac;
+      if (target.family === 4) send(4, encodeArpQuestion(from, ip("10.6.0.99"), target));
+      else send(6, encodeNdpQuestion(from, ip("fd00::99"), target));
+    });
+    expect((await detect(pod, [address])).conflict).toBeUndefined();
+    expect(rival.heard).toHaveLength(3);
+  });
+});

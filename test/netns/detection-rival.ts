@@ -1,0 +1,72 @@
+/**
+ * Rivals that no kernel plays: on a packet socket of their own, in this process, they see what is asked and answer as they are told.
+ * Called by the tests of detection. Effects: a socket per family, until disposed of.
+ */
+import { ARP_REPLY, encodeArp } from "../../host/kernel/packet/arp.ts";
+import { ALL_NODES, encodeNdp, multicastMac } from "../../host/kernel/packet/ndp.ts";
+import { type NeighbourPacket, openSegment } from "../../host/kernel/packet/segment.ts";
+import { formatIp, type Ip } from "../../host/net/ip.ts";
+import type { Mac } from "../../host/net/mac.ts";
+import { ip } from "../unit/kernel/values.ts";
+import type { Pod } from "./detection-lab.ts";
+
+/** What is asked for, and by whom. */
+export interface Heard {
+  readonly target: Ip;
+  readonly from: Mac;
+  /** How many such questions there were before, for this address. */
+  readonly before: number;
+  readonly packet: NeighbourPacket;
+}
+
+export interface Rival extends Disposable {
+  /** All that was heard, in order. */
+  readonly heard: readonly Heard[];
+  send(family: 4 | 6, frame: Uint8Array): void;
+}
+
+/** The owner's answer to a question: a reply, or an advertisement to all nodes. */
+export function answer(from: Mac, to: Mac, target: Ip, { withOption = true } = {}): Uint8Array {
+  if (target.family === 4) {
+    const addresses = { senderMac: from, senderIp: target, targetMac: to, targetIp: ip("0.0.0.0") };
+    return encodeArp({ destination: to, source: from, operation: ARP_REPLY, ...addresses });
+  }
+  return encodeNdp({
+    kind: "advertisement",
+    destinationMac: multicastMac(ALL_NODES),
+    sourceMac: from,
+    source: target,
+    destination: ALL_NODES,
+    target,
+    linkLayer: withOption ? from : undefined,
+    router: false,
+    solicited: false,
+    override: true,
+  });
+}
+
+/** Listens for questions about the addresses; `hear` is called with each. */
+export function playRival(pod: Pod, addresses: readonly string[], hear: (heard: Heard, rival: Rival) => void): Rival {
+  const heard: Heard[] = [];
+  const segment = openSegment(
+    { netnsPath: pod.link.netnsPath, link: pod.link.index, addresses: addresses.map(ip) },
+    {
+      heard: (packet) => {
+        const isArp = "operation" in packet;
+        const target = isArp ? packet.targetIp : packet.target;
+        const from = isArp ? packet.source : packet.sourceMac;
+        const before = heard.filter((other) => formatIp(other.target) === formatIp(target)).length;
+        const question = { target, from, before, packet };
+        heard.push(question);
+        hear(question, rival);
+      },
+      failure: () => {},
+    },
+  );
+  const rival: Rival = {
+    heard,
+    send: (family, frame) => segment.send(family, frame),
+    [Symbol.dispose]: () => segment[Symbol.dispose](),
+  };
+  return rival;
+}

@@ -1,0 +1,251 @@
+/** Conflict detection in trouble, on the real kernel: floods, links that go, rivals that ask at the same moment. */
+import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { announce } from "../../host/coordinator/announce.ts";
+import { CARRIER_WAIT_MS } from "../../host/coordinator/limits.ts";
+import { encodeArpAnnouncement } from "../../host/kernel/packet/arp.ts";
+import { ETH_P_ARP } from "../../host/kernel/packet/ethernet.ts";
+import { arpFilter } from "../../host/kernel/packet/filter.ts";
+import { openPacketSocket } from "../../host/kernel/packet/socket.ts";
+import { ip } from "../unit/kernel/values.ts";
+import { conflictOf, detect, type Lab, makeLab, type Pod, run, WINDOW_MS } from "./detection-lab.ts";
+import { playRival } from "./detection-rival.ts";
+
+const FREE: [string, string] = ["10.6.0.70", "fd00::70"];
+const unreachable = (error: unknown) => expect.unreachable(String(error));
+const openFds = () => readdirSync("/proc/self/fd").length;
+
+let lab: Lab;
+let pod: Pod;
+let owner: Pod;
+let scripted: Pod;
+
+beforeAll(() => {
+  lab = makeLab("bkdt");
+  pod = lab.addPod();
+  scripted = lab.addPod();
+  owner = lab.addPod({ addresses: ["10.6.0.1/24", "fd00::1/64"], ipv6: true });
+});
+
+afterAll(() => lab[Symbol.dispose]());
+
+/** Calls `work` while another process floods the segment; gives what it returned and how many frames were sent. */
+async function flooded<T>(what: string, addresses: readonly string[], work: () => Promise<T>): Promise<[T, number]> {
+  const { netnsPath, index } = scripted.link;
+  const program = join(import.meta.dirname, "detection-flood.ts");
+  const child = spawn(process.execPath, [program, netnsPath, String(index), what, ...addresses]);
+  let output = "";
+  child.stdout.on("data", (chunk) => (output += chunk));
+  child.stderr.on("data", (chunk) => (output += chunk));
+  try {
+    await expect.poll(() => output, { timeout: 20_000 }).toContain("flooding");
+    const result = await work();
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    child.kill("SIGTERM");
+    await ended;
+    return [result, Number(/\d+/.exec(output)?.[0])];
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+describe.each(["unrelated", "malformed"])("a flood of %s frames", (what) => {
+  it("is no conflict, and hides none", async () => {
+    const [[silent, conflict4, conflict6], sent] = await flooded(what, FREE, async () => [
+      await detect(pod, FREE),
+      await detect(pod, [...FREE, "10.6.0.1"]),
+      await detect(pod, [...FREE, "fd00::1"]),
+    ]);
+    console.log(
+      `${what}: ${sent} frames; silence after ${silent.ms.toFixed(0)} ms, conflicts after ${conflict4.ms.toFixed(1)} and ${conflict6.ms.toFixed(1)} ms`,
+    );
+    expect(sent).toBeGreaterThan(1_000);
+    expect(silent.conflict).toBeUndefined();
+    expect(silent.ms).toBeLessThan(WINDOW_MS + 500);
+    expect(conflict4.conflict).toEqual(conflictOf("10.6.0.1", owner));
+    expect(conflict6.conflict).toEqual(conflictOf("fd00::1", owner));
+  });
+});
+
+it("frames of a VLAN that is not configured are of another world, though they come in without their tag", async () => {
+  const { netnsPath, index, mac } = scripted.link;
+  using socket = openPacketSocket({ netnsPath, link: index, etherType: ETH_P_ARP, filter: arpFilter([]) });
+  const announcement = encodeArpAnnouncement(mac, ip("10.6.0.70"));
+  const tagged = Uint8Array.of(...announcement.subarray(0, 12), 0x81, 0, 0, 7, ...announcement.subarray(12));
+  const outcome = detect(pod, FREE);
+  await sleep(20);
+  socket.send(tagged);
+  expect((await outcome).conflict).toBeUndefined();
+  const again = detect(pod, FREE);
+  await sleep(20);
+  socket.send(announcement);
+  expect((await again).conflict).toEqual(conflictOf("10.6.0.70", scripted));
+});
+
+describe("a link", () => {
+  afterEach(() => vi.useRealTimers());
+
+  const rejects = (reason: string, text: RegExp) => ({
+    name: "DetectionError",
+    reason,
+    link: "eth0",
+    message: expect.stringMatching(text),
+  });
+
+  it("that is down cannot be judged", async () => {
+    const down = lab.addPod({ up: false });
+    await expect(detect(down, FREE)).rejects.toMatchObject(rejects("link", /^Cannot ask on link "eth0": it is down$/));
+  });
+
+  it("that is not there cannot, nor a namespace that is gone", async () => {
+    const absent = { ...pod, link: { ...pod.link, index: 999 } };
+    await expect(detect(absent, FREE)).rejects.toMatchObject(rejects("link", /ENODEV/));
+    const gone = { ...pod, link: { ...pod.link, netnsPath: "/run/netns/bkdt-never" } };
+    await expect(detect(gone, FREE)).rejects.toMatchObject(rejects("link", /ENOENT/));
+  });
+
+  it("without ARP cannot", async () => {
+    const quiet = lab.addPod();
+    quiet.ip("link set eth0 arp off");
+    await expect(detect(quiet, FREE)).rejects.toMatchObject(rejects("link", /NOARP/));
+  });
+
+  const endings: [string, (doomed: Pod) => void, RegExp][] = [
+    ["goes down", (doomed) => doomed.ip("link set eth0 down"), /ENETDOWN|it is down/],
+    ["is deleted", (doomed) => doomed.ip("link del eth0"), /ENETDOWN|it is gone/],
+    ["moves to another namespace", (doomed) => doomed.ip(`link set eth0 netns ${lab.node}`), /ENETDOWN|it is gone/],
+    ["loses its carrier", (doomed) => lab.ip(lab.switch, `link set ${doomed.port} down`), /it has lost its carrier/],
+  ];
+  it.each(endings)("that %s in the middle cannot, and it says so at once", async (_, end, text) => {
+    const doomed = lab.addPod();
+    const outcome = detect(doomed, FREE, { windowMs: 20_000 });
+    await sleep(20);
+    end(doomed);
+    await expect(outcome).rejects.toMatchObject(rejects("link", text));
+  });
+
+  it("whose namespace is removed in the middle lives until the end", async () => {
+    const doomed = lab.addPod();
+    const outcome = detect(doomed, FREE);
+    await sleep(20);
+    run("ip", "netns", "del", doomed.netns);
+    expect((await outcome).conflict).toBeUndefined();
+  });
+
+  it("that gets its carrier late is asked from then on", async () => {
+    const late = lab.addPod();
+    lab.ip(lab.switch, `link set ${late.port} down`);
+    const outcome = detect(late, ["10.6.0.1"]);
+    await sleep(WINDOW_MS);
+    lab.ip(lab.switch, `link set ${late.port} up`);
+    const { conflict, ms } = await outcome;
+    expect(conflict).toEqual(conflictOf("10.6.0.1", owner));
+    expect(ms).toBeGreaterThanOrEqual(WINDOW_MS);
+  });
+
+  it("that never gets one is given up", async () => {
+    const dead = lab.addPod();
+    lab.ip(lab.switch, `link set ${dead.port} down`);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const outcome = expect(detect(dead, FREE)).rejects.toMatchObject(
+      rejects("link", /it has had no carrier for 10000 ms/),
+    );
+    await vi.advanceTimersByTimeAsync(CARRIER_WAIT_MS);
+    await outcome;
+  });
+});
+
+describe("a request that is given up", () => {
+  it("ends at once, before and in the middle", async () => {
+    await expect(detect(pod, FREE, { signal: AbortSignal.abort("no more") })).rejects.toMatchObject({
+      name: "DetectionError",
+      reason: "aborted",
+      cause: "no more",
+    });
+    const controller = new AbortController();
+    const outcome = detect(pod, FREE, { signal: controller.signal, windowMs: 20_000 });
+    setTimeout(() => controller.abort(), 20);
+    await expect(outcome).rejects.toMatchObject({ reason: "aborted" });
+  });
+});
+
+describe("two that ask for one address", () => {
+  const rows: [string, number][] = [
+    ["10.6.0.9", 0],
+    ["fd00::9", 0],
+    ["10.6.0.9", WINDOW_MS / 2],
+    ["fd00::9", WINDOW_MS / 2],
+    ["10.6.0.9", WINDOW_MS - 20],
+    ["fd00::9", WINDOW_MS - 20],
+  ];
+  it.each(rows)("%s, %i ms apart: one of them hears of the other", async (address, apart) => {
+    const other = lab.addPod();
+    for (let round = 0; round < 5; round++) {
+      const outcomes = await Promise.all([detect(pod, [address]), sleep(apart).then(() => detect(other, [address]))]);
+      const conflicts = outcomes.map(({ conflict }) => conflict);
+      expect(conflicts.filter((conflict) => conflict !== undefined).length).toBeGreaterThan(0);
+      expect([conflictOf(address, other), undefined]).toContainEqual(conflicts[0]);
+      expect([conflictOf(address, pod), undefined]).toContainEqual(conflicts[1]);
+    }
+  });
+
+  it("a moment after the other's window: the other's announcement tells", async () => {
+    for (const address of ["10.6.0.9", "fd00::9"]) {
+      const outcome = detect(pod, [address]);
+      await sleep(20);
+      using _announcing = announce(scripted.link, [ip(address)], unreachable);
+      expect((await outcome).conflict).toEqual(conflictOf(address, scripted));
+    }
+  });
+});
+
+it("announcements: two of each, then all is closed; a link that has gone is reported, not thrown", async () => {
+  using rival = playRival(owner, ["10.6.0.61", "fd00::61"], () => {});
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    announce(scripted.link, ["10.6.0.61", "fd00::61"].map(ip), unreachable);
+    vi.advanceTimersByTime(60_000);
+    announce(scripted.link, ["10.6.0.61"].map(ip), unreachable)[Symbol.dispose]();
+    vi.advanceTimersByTime(60_000);
+  } finally {
+    vi.useRealTimers();
+  }
+  await expect.poll(() => rival.heard.length).toBe(5);
+  const sent = {
+    4: rival.heard.filter(({ packet }) => "operation" in packet),
+    6: rival.heard.filter(({ packet }) => "kind" in packet),
+  };
+  expect(sent[4]).toHaveLength(3);
+  expect(sent[4][0]?.packet).toMatchObject({
+    operation: 1,
+    senderIp: ip("10.6.0.61"),
+    targetIp: ip("10.6.0.61"),
+    senderMac: scripted.link.mac,
+  });
+  expect(sent[6][1]?.packet).toMatchObject({
+    kind: "advertisement",
+    target: ip("fd00::61"),
+    override: true,
+    solicited: false,
+    linkLayer: scripted.link.mac,
+  });
+  const errors: unknown[] = [];
+  announce({ ...scripted.link, index: 999 }, [ip("10.6.0.61")], (error) => errors.push(error));
+  announce({ ...scripted.link, netnsPath: "/run/netns/bkdt-never" }, [ip("fd00::61")], (error) => errors.push(error));
+  expect(errors).toMatchObject([{ name: "PacketError" }, { name: "NetnsError" }]);
+});
+
+it("leaves no descriptor open, however it ends", async () => {
+  const counts = [Number.NaN];
+  const look = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
+  await expect.poll(look, { interval: 100, timeout: 10_000 }).toBe(true);
+  const before = openFds();
+  await detect(pod, ["10.6.0.1"]);
+  await detect(pod, FREE, { windowMs: 20 });
+  await detect(pod, FREE, { signal: AbortSignal.abort() }).catch(() => {});
+  await detect({ ...pod, link: { ...pod.link, index: 999 } }, FREE).catch(() => {});
+  await expect.poll(openFds, { interval: 20, timeout: 10_000 }).toBe(before);
+});
