@@ -74,13 +74,18 @@ export async function addNode(client: KubeClient, node: Netns, addresses: readon
   await client.create("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: node.name }, status });
 }
 
+export interface Backend extends Place {
+  /** The node that it is on; needed where traffic stays on the node. */
+  readonly node?: Netns;
+}
+
 export interface ServiceObject {
   readonly name: string;
   /** Cluster addresses, one or one of each family, the first family first. */
   readonly addresses: readonly string[];
   readonly port: number;
   /** Of the same families. */
-  readonly backends: readonly Place[];
+  readonly backends: readonly Backend[];
   /** Makes it a NodePort service whose external traffic stays on the node and keeps the client's address. */
   readonly nodePort?: number;
 }
@@ -112,7 +117,7 @@ export async function addService(client: KubeClient, service: ServiceObject): Pr
   }
 }
 
-function sliceOf(service: string, backends: readonly Place[]): object {
+function sliceOf(service: string, backends: readonly Backend[]): object {
   const [first] = backends;
   if (first === undefined) throw new TypeError(`Service "${service}" has no backend of one of its families`);
   const { family } = requireIp(first.address);
@@ -121,7 +126,11 @@ function sliceOf(service: string, backends: readonly Place[]): object {
     kind: "EndpointSlice",
     metadata: { name: `${service}-v${family}`, labels: { "kubernetes.io/service-name": service } },
     addressType: `IPv${family}`,
-    endpoints: backends.map(({ address }) => ({ addresses: [address], conditions: { ready: true } })),
+    endpoints: backends.map(({ address, node }) => ({
+      addresses: [address],
+      conditions: { ready: true },
+      ...(node === undefined ? {} : { nodeName: node.name }),
+    })),
     ports: ["TCP", "UDP"].map((protocol) => ({ name: protocol.toLowerCase(), protocol, port: first.port })),
   };
 }

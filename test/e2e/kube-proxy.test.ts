@@ -1,28 +1,25 @@
 /**
  * Services of a real kube-proxy, told by a real API server, on two nodes of the test network.
  *
- * Here with pods of the nodes' own network, as kube-proxy knows them: that the instruments work.
+ * Here with pods of the nodes' own network, as kube-proxy knows them, and with a plain machine: that the instruments work, and what
+ * kube-proxy does by itself. Berth's pods are in kube-proxy-underlay.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { NODE_HOSTS, POD_NETWORK, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { openCapture } from "../../scripts/lab/capture.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { type Fabric, makeFabric } from "../../scripts/lab/fabric.ts";
-import { addNode, addService, type KubeProxyOptions, startKubeProxy } from "../../scripts/lab/kube-proxy.ts";
+import { addService } from "../../scripts/lab/kube-proxy.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { makeServiceWorld, nodeAddress, PROXIES, type ServiceWorld } from "./service-world.ts";
 
 const PORT = 8080;
-const CONTROL_HOST = 5;
 const NEIGHBOUR_HOST = 6;
 const UNDERLAY_HOST = 50;
 const ROUTED = ["10.96.0.10", "fd00:96::10"] as const;
 const DIRECT = ["10.96.0.20", "fd00:96::20"] as const;
-const CLUSTER_CIDR = `${POD_NETWORK[4]},${POD_NETWORK[6]}`;
 
-let fabric: Fabric;
-let plane: ControlPlane;
+let world: ServiceWorld;
 let client: Netns;
 let backend: Netns;
 /** On the nodes' segment, like an underlay pod; it sends what is for services to node 1. */
@@ -31,21 +28,14 @@ let underlay: Netns;
 const servers: Server[] = [];
 
 beforeAll(async () => {
-  fabric = await makeFabric("kp");
-  const control = await fabric.addHost("control", CONTROL_HOST);
-  plane = await startControlPlane({ machine: control, address: segmentAddress(0, CONTROL_HOST, 4) });
-  for (const [index, node] of [fabric.node1, fabric.node2].entries())
-    await addNode(
-      plane.client,
-      node,
-      FAMILIES.map((family) => segmentAddress(0, NODE_HOSTS[index] ?? 0, family)),
-    );
+  world = await makeServiceWorld("kp");
+  const { fabric, plane } = world;
   client = await fabric.addRoutedPod(fabric.node1, "client", 5);
   backend = await fabric.addRoutedPod(fabric.node2, "backend", 6);
   neighbour = await fabric.addHost("neighbour", NEIGHBOUR_HOST);
   underlay = await fabric.addMacvlanPod(fabric.node2, "underlay", [{ segment: 0, host: UNDERLAY_HOST }]);
   for (const [index, service] of DIRECT.entries())
-    await neighbour.ip(`route add ${service} via ${segmentAddress(0, NODE_HOSTS[0], index === 0 ? 4 : 6)}`);
+    await neighbour.ip(`route add ${service} via ${nodeAddress(1, index === 0 ? 4 : 6)}`);
   for (const pod of [backend, underlay]) servers.push(await serve(pod, PORT));
   const backends = (address: (family: Family) => string) =>
     FAMILIES.map((family) => ({ address: address(family), port: PORT }));
@@ -57,31 +47,12 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const server of servers) await server.close();
-  await plane?.stop();
-  await fabric.delete();
+  await world.delete();
 });
 
-const modes = [
-  { mode: "nftables" },
-  { mode: "nftables", clusterCIDR: CLUSTER_CIDR },
-  { mode: "iptables" },
-  { mode: "iptables", clusterCIDR: CLUSTER_CIDR },
-] as const;
-
-async function withProxy(options: Omit<KubeProxyOptions, "plane">, test: () => Promise<void>): Promise<void> {
-  const proxy = await startKubeProxy(fabric.node1, { plane, ...options });
-  try {
-    await proxy.knows(...ROUTED, ...DIRECT);
-    await test();
-  } finally {
-    await proxy.stop();
-    await fabric.node1.exec(["nft", "flush", "ruleset"]);
-  }
-}
-
-describe.each(modes)("kube-proxy $mode with clusterCIDR $clusterCIDR", (options) => {
+describe.each(PROXIES)("kube-proxy $mode with clusterCIDR $clusterCIDR", (options) => {
   it("sends a pod's connection to a backend on the other node, and the backend sees the pod", () =>
-    withProxy(options, async () => {
+    world.withProxy(options, [...ROUTED, ...DIRECT], async () => {
       for (const [index, family] of FAMILIES.entries())
         for (const protocol of ["tcp", "udp"] as const)
           expect(await ask(client, ROUTED[index] ?? "", 80, { protocol })).toMatchObject({
@@ -92,12 +63,12 @@ describe.each(modes)("kube-proxy $mode with clusterCIDR $clusterCIDR", (options)
 
   // Why Berth masquerades: the backend is on the client's own segment and answers it directly, from an address that it did not ask.
   it(`${"clusterCIDR" in options ? "masquerades" : "does not masquerade"} a client that is no pod`, () =>
-    withProxy(options, async () => {
+    world.withProxy(options, [...ROUTED, ...DIRECT], async () => {
       for (const [index, family] of FAMILIES.entries()) {
         using wire = await openCapture(neighbour, "eth0");
         const asking = ask(neighbour, DIRECT[index] ?? "", 80, { timeoutMs: 1_000 });
         if ("clusterCIDR" in options) {
-          const seenPeer = segmentAddress(0, NODE_HOSTS[0], family);
+          const seenPeer = nodeAddress(1, family);
           expect(await asking).toMatchObject({ server: underlay.name, seenPeer });
           continue;
         }
