@@ -21,8 +21,16 @@ export const EADDRNOTAVAIL = 99;
 export const ENETDOWN = 100;
 export const ENOBUFS = 105;
 
+const formatted = new Map<number, string>();
+
 /** `no such device (ENODEV)`. A number without a name is shown as such. */
 export function formatErrno(errno: number): string {
+  const known = formatted.get(errno) ?? describe(errno);
+  formatted.set(errno, known);
+  return known;
+}
+
+function describe(errno: number): string {
   const [name, words] = getSystemErrorMap().get(-errno) ?? [];
   if (name !== undefined && words !== undefined) return `${words} (${name})`;
   const constant = Object.entries(constants.errno).find(([, value]) => value === errno);

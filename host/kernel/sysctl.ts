@@ -3,7 +3,7 @@
  * Called by whoever observes or changes a pod. All else of /proc/sys is out of reach.
  * Effects: files below /proc/sys/net; the calling thread is in the namespace meanwhile.
  */
-import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { ENOENT, formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
 import { withNetns } from "./netns.ts";
@@ -57,11 +57,7 @@ function access<T>(
 
 /** The value without its final newline. Throws {@link SysctlError}, or NetnsError. */
 export function readSysctl(netnsPath: string, key: SysctlKey, native: Native = loadNative()): string {
-  return withNetns(
-    netnsPath,
-    () => access("read", key, undefined, (path) => readFileSync(path, "utf8").trimEnd()),
-    native,
-  );
+  return withNetns(netnsPath, () => access("read", key, undefined, readFile), native);
 }
 
 /** The settings that there are, read in one visit; an absent one is left out. Throws {@link SysctlError}, or NetnsError. */
@@ -82,9 +78,21 @@ export function readSysctls(
   return values;
 }
 
+/** One page is the most that a setting is told in. */
+const page = Buffer.alloc(4_096);
+
+function readFile(path: string): string {
+  const fd = openSync(path, "r");
+  try {
+    return page.toString("utf8", 0, readSync(fd, page)).trimEnd();
+  } finally {
+    closeSync(fd);
+  }
+}
+
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8").trimEnd();
+    return readFile(path);
   } catch (error) {
     if (error instanceof Error && Reflect.get(error, "errno") === -ENOENT) return undefined;
     throw error;

@@ -21,8 +21,8 @@ export function ipJson(netns: string, line: string): Json {
   const { stdout, status, stderr } = spawnSync("ip", ["-n", netns, "-d", "-j", ...line.split(" ")], {
     encoding: "utf8",
   });
-  if (status !== 0) throw new Error(stderr);
-  return stdout.trim() === "" ? [] : JSON.parse(stdout);
+  if (status !== 0 && !stderr.includes("FIB table does not exist")) throw new Error(stderr);
+  return ["", "["].includes(stdout.trim()) ? [] : JSON.parse(stdout);
 }
 
 export function nftIn(netns: string, text: string): void {

@@ -64,7 +64,12 @@ export function encodeAttributes(attributes: readonly Attribute[], start = 0): U
 
 /** The value of the last attribute of the type: the kernel's parsers, too, let the last one win. */
 export function findValue(attributes: readonly Attribute[], type: number): Uint8Array | undefined {
-  return attributes.findLast((attribute) => attribute.type === type)?.value;
+  // a loop, not findLast: a dump of a node's links asks this some thousand times
+  for (let at = attributes.length - 1; at >= 0; at--) {
+    const one = attributes[at];
+    if (one?.type === type) return one.value;
+  }
+  return undefined;
 }
 
 export function attribute(type: number, value: Uint8Array): Attribute {
@@ -127,10 +132,13 @@ export function readValue<T>(
   return value === undefined ? undefined : decode(value);
 }
 
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
 /** With the final NUL that the kernel wants. One inside would cut the text short. */
 export function encodeString(text: string): Uint8Array {
   invariant(!text.includes("\0"), `Text ${JSON.stringify(text)} for the kernel has a NUL inside`);
-  return new TextEncoder().encode(`${text}\0`);
+  return encoder.encode(`${text}\0`);
 }
 
 /** Without the final NUL, which must be there and be the only one. */
@@ -138,5 +146,5 @@ export function decodeString(value: Uint8Array): string {
   const end = value.indexOf(0);
   if (end < 0 || end !== value.length - 1)
     throw malformed("text attribute", 0, `a NUL at ${end}`, `one at ${value.length - 1}`);
-  return new TextDecoder().decode(value.subarray(0, end));
+  return decoder.decode(value.subarray(0, end));
 }

@@ -4,19 +4,27 @@
  */
 import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
 import type { Prefix } from "../../net/prefix.ts";
+import { viewOf } from "./attribute.ts";
 import { AF_INET, AF_INET6 } from "./constants.ts";
 import { malformed } from "./error.ts";
 
 /** Four bytes are IPv4, sixteen IPv6. Throws for any other length. */
 export function decodeIp(bytes: Uint8Array): Ip {
   if (bytes.length !== 4 && bytes.length !== 16) throw malformed("address", 0, `${bytes.length} bytes`, "4 or 16");
-  const value = bytes.reduce((high, byte) => (high << 8n) | BigInt(byte), 0n);
-  return { family: bytes.length === 4 ? 4 : 6, value };
+  const view = viewOf(bytes);
+  if (bytes.length === 4) return { family: 4, value: BigInt(view.getUint32(0)) };
+  return { family: 6, value: (view.getBigUint64(0) << 64n) | view.getBigUint64(8) };
 }
 
 export function encodeIp({ family, value }: Ip): Uint8Array {
-  const length = family === 4 ? 4 : 16;
-  return Uint8Array.from({ length }, (_, index) => Number((value >> BigInt(8 * (length - 1 - index))) & 0xffn));
+  const bytes = new Uint8Array(family === 4 ? 4 : 16);
+  const view = viewOf(bytes);
+  if (family === 4) view.setUint32(0, Number(value));
+  else {
+    view.setBigUint64(0, value >> 64n);
+    view.setBigUint64(8, value & 0xffff_ffff_ffff_ffffn);
+  }
+  return bytes;
 }
 
 export function encodeFamily(family: Family): number {

@@ -69,9 +69,11 @@ function encodeKindAttributes(kind: LinkKind): readonly Attribute[] {
   }
 }
 
+const decoder = new TextDecoder();
+
 /** With or without the final NUL: the kernel sends it, `ip` does not. */
 function decodeName(value: Uint8Array): string {
-  return new TextDecoder().decode(value).replace(/\0$/, "");
+  return decoder.decode(value.at(-1) === 0 ? value.subarray(0, -1) : value);
 }
 
 /** `more` goes with the kind's own: the peer of a new veth. */

@@ -1,0 +1,89 @@
+/** What observing costs: a pod with three NICs, and a node with a hundred pods. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
+import { type NamespaceQuestion, observeNamespace } from "../../host/kernel/observe-namespace.ts";
+import type { NamespaceSource } from "../../host/kernel/open-namespace.ts";
+import { ruleset } from "../unit/kernel/ruleset.ts";
+import { ip } from "../unit/kernel/values.ts";
+import { ipIn, makeScene, type Scene } from "./kernel-scene.ts";
+
+const PODS = 110;
+let scene: Scene;
+
+beforeAll(() => {
+  scene = makeScene("bkos");
+  createTable(scene.pod.netfilter, ruleset);
+  ipIn(
+    scene.names.pod,
+    "link del spare0",
+    "link del held0",
+    "link add net2 type veth peer name away",
+    "link set net2 up",
+  );
+  ipIn(scene.names.pod, `link set away netns ${scene.names.host}`);
+});
+
+afterAll(() => {
+  scene[Symbol.dispose]();
+});
+
+function medianUs(source: NamespaceSource, question: NamespaceQuestion): number {
+  const times = Array.from({ length: 200 }, () => {
+    const start = performance.now();
+    observeNamespace(source, question);
+    return performance.now() - start;
+  });
+  return (times.sort((a, b) => a - b)[100] ?? Number.NaN) * 1_000;
+}
+
+it("a pod with three NICs, its tables, rules, settings and its nft table", () => {
+  const sysctls = ["all", "eth0", "net1", "net2"].flatMap((link) => [
+    `ipv4/conf/${link}/rp_filter`,
+    `ipv6/conf/${link}/disable_ipv6`,
+  ]);
+  const full: NamespaceQuestion = {
+    addresses: true,
+    routeTables: [254, 100, 101, 102, 103],
+    rules: true,
+    neighbours: [
+      { link: "eth0", ip: ip("10.6.0.1") },
+      { link: "eth0", ip: ip("fd06::1") },
+    ],
+    sysctls,
+    tables: ["berth"],
+  };
+  const parts: [string, NamespaceQuestion][] = [
+    ["whole", full],
+    ["links", {}],
+    ["addresses", { addresses: true }],
+    ["routes", { routeTables: full.routeTables }],
+    ["rules", { rules: true }],
+    ["sysctls", { sysctls }],
+    ["nft", { tables: ["berth"] }],
+  ];
+  const figures = parts.map(([name, question]) => ({ name, us: medianUs(scene.pod, question) }));
+  console.log(`observe a pod, p50: ${figures.map(({ name, us }) => `${name} ${us.toFixed(0)} µs`).join(", ")}`);
+  expect(figures[0]?.us).toBeLessThan(1_000);
+});
+
+it(`a node with ${PODS} pods`, () => {
+  const lines = Array.from({ length: PODS }, (_, pod) => [
+    `link add veth${pod} type veth peer name p${pod} netns ${scene.names.pod}`,
+    `link set veth${pod} up`,
+    `route add 10.40.0.${pod}/32 dev veth${pod} table 500 proto 98`,
+    `neigh add 10.40.0.${pod} lladdr 02:00:00:00:02:01 dev veth${pod} nud permanent`,
+  ]);
+  ipIn(scene.names.host, ...lines.flat());
+  const figures = (
+    [
+      ["whole", { addresses: true, routeTables: [254, 500], rules: true, neighbours: [{ ip: ip("10.40.0.7") }] }],
+      ["links", {}],
+      ["addresses", { addresses: true }],
+      ["routes", { routeTables: [254, 500] }],
+      ["one neighbour", { neighbours: [{ link: "veth7", ip: ip("10.40.0.7") }] }],
+      ["an address on any link", { neighbours: [{ ip: ip("10.40.0.7") }] }],
+    ] as const
+  ).map(([name, question]) => ({ name, us: medianUs(scene.host, question) }));
+  console.log(`observe a node, p50: ${figures.map(({ name, us }) => `${name} ${us.toFixed(0)} µs`).join(", ")}`);
+  expect(figures[0]?.us).toBeLessThan(20_000);
+});
