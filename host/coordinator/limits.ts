@@ -14,3 +14,6 @@ export const CARRIER_WAIT_MS = 10_000;
 
 /** Between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). */
 export const ANNOUNCE_INTERVAL_MS = 2_000;
+
+/** Most tables of a node (`hostRuleTable`) that definitions may name: each adds a rule for all of the node's traffic, and rules stay. */
+export const MAX_HOST_TABLES = 8;

@@ -25,6 +25,7 @@ import {
   podNeighbours,
   podRoutes,
   requireNoOther,
+  requireOwnTable,
   type ServicePath,
 } from "./plan-service-path.ts";
 import type { Planned, Situation } from "./situation.ts";
@@ -168,7 +169,10 @@ export function planAttachment(situation: Situation): Planned {
         servicePath: (family) => serviceRoutes(pod, added, family),
       })
     : undefined;
-  if (path !== undefined) requireNoOther(situation, path, ips);
+  if (path !== undefined) {
+    requireOwnTable(situation);
+    requireNoOther(situation, path, ips);
+  }
   const host = path && hostWishes(situation, path, ips);
   const carriers = ["all", ifName, ...(path === undefined ? [] : [path.pod.link])];
   const pairEnd = mode === "underlay" ? [pair.pod.name] : [];

@@ -11,6 +11,8 @@ import { bitsOf, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.t
 import type { Mac } from "../../net/mac.ts";
 import { formatPrefix, maskPrefix, type Prefix } from "../../net/prefix.ts";
 import type { LinkState, NeighbourState, Observed, RouteState, RuleState } from "../../plan/state.ts";
+import { formatRoute } from "../../plan/text.ts";
+import { MAX_HOST_TABLES } from "../limits.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, IPV6_METRIC } from "./constants.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
@@ -165,6 +167,33 @@ export function findNetworks(situation: Situation): { networks: readonly Prefix[
         `${text} is not reached over the node: the pod has a route to it by "${others.get(text) ?? "?"}" already`,
     ),
   };
+}
+
+/**
+ * Refuses a table of the node that holds routes of others, before the rule that would send all of the node's traffic there, and one table
+ * too many: definitions are written by tenants, the node is everybody's.
+ */
+export function requireOwnTable({ observed, conf }: Situation): void {
+  const table = conf.hostRuleTable;
+  const isOurs = ({ preference, protocol }: RuleState): boolean =>
+    preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
+  const tables = new Set(observed.host.rules.filter(isOurs).map((rule) => rule.table));
+  if (tables.has(table)) return;
+  const foreign = observed.host.routes.find((route) => route.table === table && route.protocol !== BERTH_PROTOCOL);
+  if (foreign !== undefined) {
+    throw new CniError(
+      ErrorCode.InterfaceRefused,
+      `hostRuleTable ${table}: that table of the node has a route which is not Berth's (${formatRoute(foreign)}), ` +
+        "and all of the node's traffic would be looked up there; name a table of Berth's own, or remove the route",
+    );
+  }
+  if (tables.size >= MAX_HOST_TABLES) {
+    throw new CniError(
+      ErrorCode.InterfaceRefused,
+      `hostRuleTable ${table}: definitions of this node use ${tables.size} tables already (${[...tables].join(", ")}), ` +
+        `which is the most there may be; name one of them`,
+    );
+  }
 }
 
 /** Refuses an address that the node reaches by another live attachment: two address spaces on one node meet there. */
