@@ -9,11 +9,13 @@ import { setTimeout } from "node:timers/promises";
 import type { CoordinatorConf } from "../config/coordinator-settings.ts";
 import { PoolSpace } from "../core/pool-space.ts";
 import { AddressBook } from "../ipam/address-book.ts";
+import type { PoolsByName } from "../ipam/selection.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Registry } from "../registry/registry.ts";
 import { openSqliteRegistry } from "../registry/sqlite-registry.ts";
 import { Definitions, effectiveSettings } from "./definitions.ts";
+import { type Detection, openDetection } from "./detection/open-detection.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { createInspector } from "./inspector.ts";
 import { Catalogue, cooldownsOf } from "./ipam/catalogue.ts";
@@ -94,11 +96,14 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const definitions = new Definitions(options.cniConfDirectory, log);
   const settingsFor = (network: string): CoordinatorConf =>
     effectiveSettings(definitions.settingsOf(network), directory.state.snapshot);
-  const readiness = (): Readiness => readinessOf(directory, definitions);
+  const pools = (): PoolsByName => directory.state.snapshot.pools;
+  const detection = openDetection({ registry, pools, nowMs: monotonicMs, log });
+  closers.push(() => detection.keeper.close());
+  const readiness = (): Readiness => readinessOf(directory, definitions, detection);
   const node = nodeOf(options);
   const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
     setTimeout(milliseconds, undefined, { signal });
-  const tools = { catalogue, registry, node, nowMs: monotonicMs, sleep, log, readiness, settingsFor };
+  const tools = { catalogue, registry, node, nowMs: monotonicMs, sleep, log, readiness, settingsFor, ...detection };
   const plugins = {
     berth: createIpamPlugin(tools),
     coordinator: createAbsentPlugin("coordinator"),
@@ -107,7 +112,7 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const dispatch = createDispatcher(plugins, log);
   const spool = new Spool(options.spoolDirectory, dispatch, faults, log);
   await spool.drain();
-  const janitor = startJanitor(registry, spool, monotonicMs, log);
+  const janitor = startJanitor({ ...tools, spool });
   closers.push(() => janitor.close());
   const server = await listenOnSocket({
     path: options.socketPath,
@@ -150,11 +155,11 @@ function nodeOf({ nodeName = hostname(), nodeLabels = {} }: AgentOptions): {
 }
 
 /** Not ready while a file that never was right may hold what must not be handed out. */
-function readinessOf({ state }: ManifestDirectory, definitions: Definitions): Readiness {
+function readinessOf({ state }: ManifestDirectory, definitions: Definitions, { keeper }: Detection): Readiness {
   return {
     ready: state.complete,
     get problems() {
-      return [...state.problems, ...state.snapshot.problems, ...definitions.problems];
+      return [...state.problems, ...state.snapshot.problems, ...definitions.problems, ...keeper.problems];
     },
   };
 }

@@ -6,7 +6,7 @@
 import { describeValue } from "../lib/describe.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
-import type { Allocation, ListCursor, UsageCount } from "../registry/registry.ts";
+import type { Allocation, ListCursor, Quarantine, UsageCount } from "../registry/registry.ts";
 import { type Answer, answerError, answerJson } from "./answer.ts";
 import type { IpamTools } from "./ipam/add.ts";
 import { explainPod, type Question } from "./ipam/explain.ts";
@@ -111,10 +111,17 @@ function parseCursor(text: string | null): ListCursor | undefined {
 }
 
 function describeAllocation(allocation: Allocation): Record<string, unknown> {
-  const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod } = allocation;
+  const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod, quarantine } =
+    allocation;
   const address = formatIp(ip);
   return {
     ...{ address, prefixLength, addressSpace: space, pool, state, namespace, pod, owner },
     ...{ interface: ifName, containerId, network, cursor: space === "" ? address : `${address}/${space}` },
+    ...(quarantine === undefined ? {} : { quarantine: describeQuarantine(quarantine) }),
   };
+}
+
+/** When it is asked next is a time of the machine's own clock, and says nothing to anybody else. */
+function describeQuarantine({ reason, mac, parent }: Quarantine): Record<string, unknown> {
+  return { reason, mac, parent };
 }

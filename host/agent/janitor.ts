@@ -1,8 +1,8 @@
 /**
  * What has to happen without anybody asking: cooled addresses become free, addresses of NICs that never came go back,
- * spooled DELs are carried out.
+ * quarantined addresses are asked for again, spooled DELs are carried out.
  * Called by agent.ts.
- * Effects: timers; those of the registry and the spool.
+ * Effects: timers; those of the registry, of detection and of the spool.
  */
 import { UNATTACHED_MS } from "../ipam/limits.ts";
 import type { Log } from "../lib/log.ts";
@@ -14,7 +14,30 @@ export interface Janitor {
   close(): void;
 }
 
-export function startJanitor(registry: Registry, spool: Spool, nowMs: () => number, log: Log): Janitor {
+export interface JanitorTools {
+  readonly registry: Registry;
+  readonly spool: Spool;
+  /** Asks for what is in quarantine and due. */
+  readonly probeQuarantined: () => Promise<void>;
+  readonly nowMs: () => number;
+  readonly log: Log;
+}
+
+/** One at a time: while the work is under way, calls for it do nothing. */
+function once(work: () => Promise<void>): () => Promise<void> {
+  let underWay = false;
+  return async () => {
+    if (underWay) return;
+    underWay = true;
+    try {
+      await work();
+    } finally {
+      underWay = false;
+    }
+  };
+}
+
+export function startJanitor({ registry, spool, probeQuarantined, nowMs, log }: JanitorTools): Janitor {
   const every = (intervalMs: number, what: string, work: () => Promise<unknown>): NodeJS.Timeout => {
     let said = "";
     // Trouble lasts: it is told once, not every second.
@@ -32,6 +55,7 @@ export function startJanitor(registry: Registry, spool: Spool, nowMs: () => numb
     every(EXPIRE_INTERVAL_MS, "Freeing what was never attached", () =>
       registry.releaseUnattached(nowMs() - UNATTACHED_MS),
     ),
+    every(EXPIRE_INTERVAL_MS, "Asking for what is in quarantine", once(probeQuarantined)),
     every(RECHECK_MS, "Draining the spool", () => spool.drain()),
   ];
   return { close: () => timers.forEach(clearInterval) };

@@ -14,3 +14,21 @@ export const TAKE_OVER_CHOICES = 8;
 
 /** Addresses claimed for a NIC that was never attached are freed after this: milliseconds (allocation rule 17). */
 export const UNATTACHED_MS = 120_000;
+
+/** A quarantined address is asked again after this, and then each time after as long as it has been in quarantine: milliseconds. */
+export const QUARANTINE_FIRST_PROBE_MS = 5_000;
+
+/** A quarantined address is asked at least this often: milliseconds. */
+export const QUARANTINE_PROBE_MAX_MS = 300_000;
+
+/** After so long in quarantine an address may be handed out when nothing else is free, and is asked before it is used: milliseconds. */
+export const QUARANTINE_MAX_MS = 3_600_000;
+
+/** A machine that answers for so many addresses of one pool is taken for proxy ARP, and nothing is quarantined for it. */
+export const PROXY_ARP_ADDRESSES = 3;
+
+/** How long a machine is taken for proxy ARP after it answered last: milliseconds. */
+export const PROXY_ARP_MEMORY_MS = 3_600_000;
+
+/** Most addresses that one ADD with `onConflict: next` asks for, before it ends like one with `fail`. */
+export const MAX_CONFLICT_CANDIDATES = 8;

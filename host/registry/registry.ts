@@ -78,7 +78,10 @@ export interface Claim {
   /** Of the NIC of the request. */
   readonly mac?: Mac | undefined;
   readonly proposals: readonly Proposal[];
-  /** The NIC may have some families and lack others: claim those. Else a NIC that has any address gets no other. */
+  /**
+   * The same ADD again: its NIC has some families and lacks others. What it has is not written to; `taken` when another sandbox has it
+   * by now. Else a NIC that has any address gets no other.
+   */
   readonly completes?: boolean;
   /** Do not offer the owner's own cooling addresses again: they lie outside what is selected now. */
   readonly forsakeCooling?: boolean;

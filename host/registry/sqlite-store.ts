@@ -62,6 +62,8 @@ export class SqliteStore extends SqliteQuarantine {
     if (held.length === 0 && !claim.forsakeCooling && cooling.some(({ version }) => !offered.has(version))) {
       return { kind: "cooling", own: cooling };
     }
+    const others = claim.completes ? held.filter(({ containerId }) => containerId !== claim.containerId) : [];
+    if (others.length > 0) return { kind: "taken", by: others };
     const unwanted = held.filter((allocation) => isContradicted(allocation, claim));
     const kept = bound.filter((allocation) => !unwanted.includes(allocation));
     const has = ({ ifName, ip }: Proposal): boolean =>
@@ -73,7 +75,7 @@ export class SqliteStore extends SqliteQuarantine {
     if (outcome.kind !== "bound") return outcome;
     for (const allocation of unwanted) this.#unclaim(allocation, nowMs);
     const wanted = held.filter((each) => !unwanted.includes(each));
-    const attached = wanted.map((each) => this.#attach(each, claim, nowMs));
+    const attached = claim.completes ? wanted : wanted.map((each) => this.#attach(each, claim, nowMs));
     const moved = wanted.filter(({ containerId }) => containerId !== "" && containerId !== claim.containerId);
     return { ...outcome, held: [...attached, ...outcome.held], previous: [...moved, ...outcome.previous] };
   }

@@ -1,7 +1,7 @@
 /**
  * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md).
  * Called by plugin.ts.
- * Effects: those of claim-addresses.ts.
+ * Effects: those of claim-verified.ts.
  */
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
@@ -14,7 +14,8 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Addition } from "../plugin.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { type ClaimTools, claimAddresses } from "./claim-addresses.ts";
+import type { ClaimTools } from "./claim-addresses.ts";
+import { claimVerified, type DetectionTools } from "./claim-verified.ts";
 import { identifyRequest } from "./pod-identity.ts";
 import { describeSubject } from "./subject.ts";
 
@@ -27,7 +28,9 @@ export interface IpamTools {
   readonly log: Log;
 }
 
-export async function addAddresses(tools: IpamTools, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
+export interface AddTools extends IpamTools, DetectionTools {}
+
+export async function addAddresses(tools: AddTools, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const snapshot = await tools.catalogue.settled();
   const identity = identifyRequest(request, snapshot);
   const subject = describeSubject(snapshot, {
@@ -41,17 +44,28 @@ export async function addAddresses(tools: IpamTools, request: AttachRequest, sig
   const { owner, namespace, name } = identity;
   const { ifName, containerId } = request;
   for (const warning of selection.warnings) tools.log.warn({ namespace, pod: name, ifName }, warning);
-  const { held, created } = await claimAddresses(
-    { registry: tools.registry, book: tools.catalogue.book, nowMs: tools.nowMs, sleep: tools.sleep },
+  const { held, created } = await claimVerified(
+    { ...tools, book: tools.catalogue.book },
     {
       nics: selection.nics,
       asked: requestedIps(request),
-      claimant: { owner, namespace, pod: name, ifName, containerId, network: request.netConf.name },
+      claimant: {
+        owner,
+        namespace,
+        pod: name,
+        ifName,
+        containerId,
+        network: request.netConf.name,
+        netns: request.netns,
+      },
       seedText: name === "" ? owner : `${namespace}/${name}`,
       signal,
     },
   );
-  const undo = (): Promise<void> => tools.registry.undo(created);
+  const undo = async (): Promise<void> => {
+    tools.verified.delete({ containerId, ifName });
+    await tools.registry.undo(created);
+  };
   try {
     const result = await resultOf(tools, selection, subject, owner, held);
     return { result, undo };

@@ -7,14 +7,14 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { AddressBook } from "../../ipam/address-book.ts";
 import { findPoolOfAsked, refuseAsked, settleAsked } from "../../ipam/asked.ts";
-import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, TAKE_OVER_CHOICES } from "../../ipam/limits.ts";
+import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS } from "../../ipam/limits.ts";
 import type { NicDemand } from "../../ipam/model.ts";
 import { giveBack, hashText, type Picked, pickAddresses, poolsOf, type Shortage } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
+import { type IsSpoken, TakeOvers } from "./take-overs.ts";
 
 export interface ClaimTools {
   readonly registry: Registry;
@@ -30,6 +30,8 @@ export interface AddressDemand {
   readonly claimant: Omit<Claim, "proposals" | "forsakeCooling">;
   /** Pods of the same name start their search at the same place. */
   readonly seedText: string;
+  /** Whether the NIC can be asked for an address now: without, none is taken out of quarantine. Absent: it cannot. */
+  readonly mayAsk?: () => boolean;
   /** The caller hung up: stop waiting. */
   readonly signal: AbortSignal;
 }
@@ -39,6 +41,8 @@ export interface Claimed {
   readonly held: readonly Allocation[];
   /** What this claim wrote, for any NIC: to be undone when the answer reaches nobody. */
   readonly created: readonly Allocation[];
+  /** As in {@link ClaimOutcome}. */
+  readonly previous: readonly Allocation[];
 }
 
 /** Throws CniError 100, 101 or 7 when the demand cannot be met; then nothing of it is kept. */
@@ -55,17 +59,16 @@ export async function claimAddresses(tools: ClaimTools, demand: AddressDemand): 
 class AddressSearch {
   readonly #tools: ClaimTools;
   readonly #demand: AddressDemand;
-  readonly #waitUntilMs: number;
+  readonly #takeOvers: TakeOvers;
   #settled: Picked[] = [];
   #marked: Picked[] = [];
-  readonly #takeOvers: number[] = [];
   #hasExpired = false;
   #forsakeCooling = false;
 
   constructor(tools: ClaimTools, demand: AddressDemand) {
     this.#tools = tools;
     this.#demand = demand;
-    this.#waitUntilMs = tools.nowMs() + MIN_COOLING_MS;
+    this.#takeOvers = new TakeOvers(tools, { owner: demand.claimant.owner, signal: demand.signal });
   }
 
   async run(): Promise<Claimed> {
@@ -84,7 +87,7 @@ class AddressSearch {
   /** Nothing of this search stays in the book but what became an allocation. */
   end(): void {
     this.forget();
-    for (const version of this.#takeOvers) this.#tools.book.takeOvers.delete(version);
+    this.#takeOvers.end();
   }
 
   /** What was taken from the book for this ADD and did not become an allocation goes back. */
@@ -108,7 +111,7 @@ class AddressSearch {
     this.#learn(outcome);
     switch (outcome.kind) {
       case "bound":
-        if (outcome.held.length > 0) {
+        if (this.#isWhole(outcome.held)) {
           this.#compareAsked(outcome.held);
           return outcome;
         }
@@ -121,6 +124,12 @@ class AddressSearch {
         await this.#settleTaken(outcome.by);
         return undefined;
     }
+  }
+
+  /** What the NIC has at all is its answer; one that is completed has to have what is demanded. */
+  #isWhole(held: readonly Allocation[]): boolean {
+    if (this.#demand.claimant.completes !== true) return held.length > 0;
+    return this.#nic.families.every(({ family }) => held.some(({ ip }) => ip.family === family));
   }
 
   /** The demand without what the pod has already: another NIC's full pool is no obstacle to this one. */
@@ -214,8 +223,8 @@ class AddressSearch {
         const text = `${formatIp(holder.ip)}: ${describeHolder(holder)}`;
         throw refuseAsked(ErrorCode.PoolExhausted, request.source, text);
       }
-      await this.#waitFor(holder);
-      if (this.#ageOf(holder) < MIN_COOLING_MS) {
+      await this.#takeOvers.waitFor(holder);
+      if (this.#takeOvers.ageOf(holder) < MIN_COOLING_MS) {
         throw refuseAsked(ErrorCode.TryAgainLater, request.source, `${formatIp(holder.ip)} was released only just now`);
       }
       this.#settle([{ ...settled, replaces: holder.version }]);
@@ -231,45 +240,21 @@ class AddressSearch {
       await this.#tools.registry.expire();
       return; // Some may have cooled long enough since the janitor looked.
     }
+    const { ifName } = shortage.nic;
+    const isSpoken: IsSpoken = (found) => this.#settled.some((each) => isAt(each, found));
     for (const pool of poolsOf(shortage.demand)) {
-      const released = await this.#findReleased(pool);
-      const ripe = released.filter((each) => this.#ageOf(each) >= MIN_COOLING_MS).slice(0, TAKE_OVER_CHOICES);
-      const chosen = ripe[hashText(this.#demand.claimant.owner) % Math.max(1, ripe.length)];
-      if (chosen !== undefined) {
-        this.#takeOvers.push(chosen.version);
-        this.#tools.book.takeOvers.add(chosen.version);
-        this.#settle([{ ifName: shortage.nic.ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
-        return;
-      }
-      const [oldest] = released;
-      if (oldest !== undefined && this.#tools.nowMs() < this.#waitUntilMs) {
-        await this.#waitFor(oldest);
-        return; // Others wait too: look again who is left.
+      const chosen = await this.#takeOvers.chooseCooling(pool, isSpoken);
+      if (chosen === "again") return;
+      if (chosen !== undefined) return this.#settle([{ ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
+    }
+    const { claimant, mayAsk } = this.#demand;
+    if (ifName === claimant.ifName && mayAsk !== undefined) {
+      for (const pool of poolsOf(shortage.demand)) {
+        const chosen = await this.#takeOvers.chooseQuarantined(pool, isSpoken, mayAsk);
+        if (chosen !== undefined) return this.#settle([{ ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
       }
     }
     throw poolsExhausted(this.#demand.nics, shortage.nic, shortage.demand, shortage.reasons);
-  }
-
-  async #findReleased(pool: IpPool): Promise<readonly Allocation[]> {
-    const { addressSpace: space, family, ranges } = pool.spec;
-    const spans = ranges.map(({ first, last }) => ({ space, family, first: first.value, last: last.value }));
-    const { book, registry } = this.#tools;
-    const cooling = await registry.findCooling(spans, book.takeOvers.size + TAKE_OVER_CHOICES * 8);
-    const isSpoken = (released: Allocation): boolean =>
-      book.takeOvers.has(released.version) || this.#settled.some((each) => isAt(each, released));
-    return cooling.filter((each) => book.contains(pool.name, each.ip) && !isSpoken(each));
-  }
-
-  #ageOf({ sinceMs }: Allocation): number {
-    return this.#tools.nowMs() - sinceMs;
-  }
-
-  /** Waits until the released address is old enough; not past the search's own patience. */
-  async #waitFor(released: Allocation): Promise<void> {
-    const ripeAtMs = released.sinceMs + MIN_COOLING_MS;
-    const untilMs = Math.min(ripeAtMs, this.#waitUntilMs);
-    const waitMs = untilMs - this.#tools.nowMs();
-    if (waitMs > 0) await this.#tools.sleep(waitMs, this.#demand.signal);
   }
 }
 
@@ -277,7 +262,9 @@ function isAt({ pool, ip }: Picked, place: Pick<Allocation, "space" | "ip">): bo
   return pool.spec.addressSpace === place.space && equalIp(ip, place.ip);
 }
 
-function describeHolder({ state, namespace, pod, containerId, ifName }: Allocation): string {
+function describeHolder({ state, namespace, pod, containerId, ifName, quarantine }: Allocation): string {
+  if (state === "Quarantined")
+    return `it is quarantined, because ${quarantine?.mac ?? "another machine"} answers for it`;
   const who = pod === "" ? `container ${containerId}` : `pod ${namespace}/${pod}`;
   return `it is ${state} to ${who}, interface ${ifName}`;
 }

@@ -5,7 +5,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Plugin } from "../plugin.ts";
-import { addAddresses, type IpamTools } from "./add.ts";
+import { type AddTools, addAddresses } from "./add.ts";
 import { checkAddresses } from "./check.ts";
 
 /** Whether the agent can serve, from memory. */
@@ -15,12 +15,12 @@ export interface Readiness {
   readonly problems: readonly string[];
 }
 
-export interface IpamPluginOptions extends IpamTools {
+export interface IpamPluginOptions extends AddTools {
   readonly readiness: () => Readiness;
 }
 
 export function createIpamPlugin(options: IpamPluginOptions): Plugin {
-  const { registry, log, readiness } = options;
+  const { registry, log, readiness, verified } = options;
   return {
     add: async (request, signal) => {
       requireReady(readiness());
@@ -28,12 +28,14 @@ export function createIpamPlugin(options: IpamPluginOptions): Plugin {
     },
     check: (request) => checkAddresses(registry, request),
     del: async ({ containerId, ifName }) => {
+      verified.delete({ containerId, ifName });
       const released = await registry.release({ containerId, ifName });
       log.debug({ containerId, ifName, released: released.length }, "DEL");
     },
     gc: async ({ netConf }) => {
       if (netConf.validAttachments === undefined) return;
       const released = await registry.releaseOthers(netConf.name, netConf.validAttachments, options.nowMs());
+      for (const each of released) verified.delete(each);
       if (released.length > 0) log.info({ network: netConf.name, released: released.length }, "GC released addresses");
     },
     status: async () => {

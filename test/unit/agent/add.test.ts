@@ -2,10 +2,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { openDetection } from "../../../host/agent/detection/open-detection.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import type { Addition } from "../../../host/agent/plugin.ts";
 import { decodeRequest } from "../../../host/cni/request.ts";
+import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import { AddressBook } from "../../../host/ipam/address-book.ts";
 import { UNATTACHED_MS } from "../../../host/ipam/limits.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
@@ -63,7 +65,10 @@ async function withPlugin(manifests: readonly object[], test: (world: World) => 
   const sleep = async (milliseconds: number): Promise<void> => {
     clockMs += milliseconds;
   };
-  const tools = { catalogue, registry, nowMs, sleep, node: { name: "n1", labels: {} }, log: recordLog().log };
+  const { log } = recordLog();
+  const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
+  const settingsFor = () => DEFAULT_COORDINATOR_CONF;
+  const tools = { ...detection, settingsFor, catalogue, registry, nowMs, sleep, node: { name: "n1", labels: {} }, log };
   const add: World["add"] = (ifName, body = {}) => {
     const headers = {
       ...{ "cni-command": "ADD", "cni-containerid": "c1", "cni-netns": "/run/netns/x", "cni-ifname": ifName },

@@ -226,5 +226,20 @@ export function describeQuarantine(
       expect(held(await registry.claim(claim("a", proposals)))).toEqual(["fd00::1"]);
       expect(held(await registry.claim(claim("a", proposals, { completes: true })))).toEqual(["fd00::1", "10.0.0.2"]);
     });
+
+    check("writes nothing to what the NIC has: undo still takes it back", async ({ registry, freed }) => {
+      const first = await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      if (first.kind !== "bound") throw new Error("not bound");
+      await registry.claim(claim("a", [proposal("fd00::1")], { completes: true }));
+      await registry.undo(first.created);
+      expect(freed).toEqual(["10.0.0.1"]);
+    });
+
+    check("claims nothing when another sandbox has the NIC's addresses by now", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      const late = claim("a", [proposal("fd00::1")], { containerId: "late", completes: true });
+      expect(await registry.claim(late)).toMatchObject({ kind: "taken", by: [{ containerId: "c-a" }] });
+      expect(await registry.findAddress("", ip("fd00::1"))).toBeUndefined();
+    });
   });
 }

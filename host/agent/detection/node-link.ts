@@ -1,0 +1,86 @@
+/**
+ * The links that detection needs besides the engine: a pod's NIC before and while it gets its address, the node's link under it,
+ * and an old sandbox's NIC that still has the address.
+ * Handed to verify-addresses.ts and probe-quarantined.ts by open-detection.ts; called by the coordinator too.
+ * Effects: netlink sockets for the time of a call; {@link withdrawAddress} takes an address off a link.
+ */
+import type { ProbeLink } from "../../coordinator/probe.ts";
+import { addressOf } from "../../kernel/netlink/address/address.ts";
+import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
+import { type Conversation, createConversation } from "../../kernel/netlink/conversation.ts";
+import { kindName } from "../../kernel/netlink/link/kind.ts";
+import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
+import type { LinkMessage } from "../../kernel/netlink/link/message.ts";
+import { findLink, findLinkByIndex } from "../../kernel/netlink/link/requests.ts";
+import { openRouteSocket } from "../../kernel/netlink/socket.ts";
+import { NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
+import { observeLink } from "../../kernel/observe-link.ts";
+import { equalIp } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
+import type { Allocation } from "../../registry/registry.ts";
+
+/** The namespace that the agent runs in. */
+const NODE_NETNS = "/proc/thread-self/ns/net";
+
+/** The link of the node by that name, to ask through; undefined when it is gone, off, or no Ethernet. */
+export function findNodeLink(name: string): ProbeLink | undefined {
+  const found = name === "" ? undefined : observeLink(NODE_NETNS, name);
+  if (found?.mac === undefined || !found.up) return undefined;
+  return { netnsPath: NODE_NETNS, index: found.index, name, mac: found.mac };
+}
+
+/**
+ * The name of the node's link through which the pod's NIC reaches its segment: the parent of macvlan, ipvlan or vlan, the bridge of the
+ * other end of a veth. "" when there is none on the node.
+ */
+export function findParentName(netnsPath: string, ifName: string): string {
+  const nic = findIn(netnsPath, (conversation) => findLink(conversation, ifName));
+  if (nic?.parent === undefined || nic.parentNetnsId === undefined) return "";
+  const under = findOnNode(nic.parent);
+  const isVeth = under?.kind !== undefined && kindName(under.kind) === "veth";
+  if (!isVeth) return under?.name ?? "";
+  return (under.master === undefined ? undefined : findOnNode(under.master)?.name) ?? "";
+}
+
+function findOnNode(index: number): Link | undefined {
+  return findIn(NODE_NETNS, (conversation) => findLinkByIndex(conversation, index));
+}
+
+function findIn(netnsPath: string, find: (conversation: Conversation) => LinkMessage | undefined): Link | undefined {
+  using socket = openRouteSocket(netnsPath);
+  const found = find(createConversation(socket));
+  return found && linkOf(found);
+}
+
+/**
+ * Takes the address of a released or replaced attachment off the NIC that still has it, if that is not `current`.
+ * Gives that NIC's MAC, which is not foreign; undefined when nothing of it is left.
+ */
+export function withdrawAddress(
+  { netns, ifName, ip, mac }: Pick<Allocation, "netns" | "ifName" | "ip" | "mac">,
+  current: { readonly netns: string; readonly ifName: string },
+): Mac | undefined {
+  try {
+    if (netns === undefined || (ifName === current.ifName && isSameNetns(netns, current.netns))) return undefined;
+    using socket = openRouteSocket(netns);
+    const conversation = createConversation(socket);
+    const found = findLink(conversation, ifName);
+    const link = found && linkOf(found);
+    // Another link by that name in a path that was used again: not ours to touch.
+    if (link === undefined || (mac !== undefined && link.mac !== mac)) return undefined;
+    const addresses = findAddresses(conversation, link.index)?.map(addressOf) ?? [];
+    const left = addresses.find((address) => address !== undefined && equalIp(address.prefix.ip, ip));
+    if (left === undefined) return undefined;
+    deleteAddress(conversation, left);
+    return link.mac;
+  } catch (error) {
+    if (error instanceof NetnsError) return undefined;
+    throw error;
+  }
+}
+
+function isSameNetns(one: string, other: string): boolean {
+  if (one === other) return true;
+  const [a, b] = [readNetnsIdentity(one), readNetnsIdentity(other)];
+  return a.device === b.device && a.inode === b.inode;
+}

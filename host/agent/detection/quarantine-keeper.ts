@@ -1,0 +1,150 @@
+/**
+ * What becomes of an address that another machine answers for: quarantine, or none when that machine answers for any (allocation rule 12).
+ * Called by claim-verified.ts on a conflict, by probe-quarantined.ts on an answer, and by the agent for what it reports.
+ * Effects: those of the registry; after a conflict, and without making anybody wait, it asks for the pool's gateway.
+ */
+
+import type { ConflictQuestion } from "../../coordinator/detect-conflict.ts";
+import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
+import { type ConflictFate, describeProxyArp, type ProxyArp } from "../../ipam/conflict.ts";
+import { PROXY_ARP_ADDRESSES, PROXY_ARP_MEMORY_MS, QUARANTINE_FIRST_PROBE_MS } from "../../ipam/limits.ts";
+import type { PoolsByName } from "../../ipam/selection.ts";
+import type { Log } from "../../lib/log.ts";
+import { formatIp, type Ip } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
+import { QUARANTINE_WINDOW_MS } from "../limits.ts";
+
+/** The engine of detection: host/coordinator/detect-conflict.ts. */
+export type DetectConflict = (question: ConflictQuestion) => Promise<Conflict | undefined>;
+
+export interface QuarantineTools {
+  readonly registry: Registry;
+  readonly pools: () => PoolsByName;
+  readonly detect: DetectConflict;
+  /** A link of the node by name; undefined when one cannot ask through it. */
+  readonly findNodeLink: (name: string) => ProbeLink | undefined;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+interface Suspect extends ProxyArp {
+  readonly seenMs: number;
+}
+
+export class QuarantineKeeper {
+  readonly #tools: QuarantineTools;
+  readonly #suspects = new Map<string, Suspect>();
+  readonly #closed = new AbortController();
+  #asking: Promise<unknown> = Promise.resolve();
+  #salt = 0;
+
+  constructor(tools: QuarantineTools) {
+    this.#tools = tools;
+  }
+
+  /** Aborts with {@link close}. */
+  get signal(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  /** Conditions that people should know of, each a sentence. */
+  get problems(): readonly string[] {
+    return this.#known().map(describeProxyArp);
+  }
+
+  /**
+   * Where nothing is quarantined the next attempt would find the same address first. This, added to what seeds the search, sends it
+   * elsewhere. "" while no proxy ARP is suspected.
+   */
+  get salt(): string {
+    return this.#known().length === 0 ? "" : `#${this.#salt}`;
+  }
+
+  isSuspect(pool: string, mac: Mac | undefined): boolean {
+    return mac !== undefined && this.#known().some((each) => each.pool === pool && each.mac === mac);
+  }
+
+  /** A Bound address is in use by `mac`, which answered on the segment of the node's link `parent`. */
+  async conflict(allocation: Allocation, mac: Mac | undefined, parent: string): Promise<ConflictFate> {
+    const { registry, nowMs, log } = this.#tools;
+    const { ip, pool } = allocation;
+    if (mac !== undefined && this.isSuspect(pool, mac)) {
+      this.#suspect({ pool, mac, gateway: undefined });
+      // The undo of the ADD makes it free; one that came out of quarantine would go back there.
+      if (allocation.quarantine === undefined) return "proxyArp";
+    }
+    const nextProbeAtMs = nowMs() + QUARANTINE_FIRST_PROBE_MS;
+    const found = await registry.quarantine(allocation, { reason: "Conflict", mac, parent, nextProbeAtMs });
+    if (found === undefined) return "superseded";
+    log.warn({ address: formatIp(ip), pool, mac, parent }, "Quarantined: another machine answers for the address");
+    if (mac === undefined) return "quarantined";
+    const same = await registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES });
+    if (same.length >= PROXY_ARP_ADDRESSES) this.#suspect({ pool, mac, gateway: undefined });
+    if (this.isSuspect(pool, mac)) {
+      await this.#free(pool, mac);
+      return "proxyArp";
+    }
+    this.#asking = Promise.allSettled([this.#asking, this.#askGateway(pool, mac, parent)]);
+    return "quarantined";
+  }
+
+  /** When everything that goes on in the background has come to its end. */
+  async settled(): Promise<void> {
+    await this.#asking;
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.settled();
+  }
+
+  #suspect(found: ProxyArp): void {
+    const { log, nowMs } = this.#tools;
+    const key = `${found.pool} ${found.mac}`;
+    const before = this.#known().find(({ pool, mac }) => pool === found.pool && mac === found.mac);
+    const suspect = { ...found, gateway: found.gateway ?? before?.gateway, seenMs: nowMs() };
+    this.#suspects.set(key, suspect);
+    this.#salt++;
+    if (before === undefined) log.warn({ pool: found.pool, mac: found.mac }, describeProxyArp(suspect));
+  }
+
+  #known(): Suspect[] {
+    const sinceMs = this.#tools.nowMs() - PROXY_ARP_MEMORY_MS;
+    for (const [key, { seenMs }] of this.#suspects) if (seenMs < sinceMs) this.#suspects.delete(key);
+    return [...this.#suspects.values()];
+  }
+
+  /** Ends the quarantine of everything that this machine has answered for, in pieces. */
+  async #free(pool: string, mac: Mac): Promise<void> {
+    const { registry } = this.#tools;
+    for (;;) {
+      const found = await registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES });
+      if (found.length === 0) return;
+      for (const each of found) await registry.endQuarantine(each);
+    }
+  }
+
+  /** The gateway's MAC for an address that is none of its own is proxy ARP, too. Trouble in finding out changes nothing. */
+  async #askGateway(poolName: string, mac: Mac, parent: string): Promise<void> {
+    const { pools, findNodeLink, detect, random, log } = this.#tools;
+    try {
+      const gateway: Ip | undefined = pools().get(poolName)?.spec.gateway;
+      const link = gateway && findNodeLink(parent);
+      if (link === undefined || gateway === undefined) return;
+      const answer = await detect({
+        link,
+        addresses: [gateway],
+        windowMs: QUARANTINE_WINDOW_MS,
+        random,
+        signal: this.signal,
+      });
+      if (answer?.mac !== mac) return;
+      this.#suspect({ pool: poolName, mac, gateway });
+      await this.#free(poolName, mac);
+    } catch (error) {
+      if (!this.signal.aborted) log.warn({ err: error, pool: poolName, parent }, "The gateway could not be asked");
+    }
+  }
+}

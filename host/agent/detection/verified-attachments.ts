@@ -1,0 +1,34 @@
+/**
+ * Which addresses of which attachments were found silent before they were on the NIC: the coordinator need not ask again.
+ * Written by claim-verified.ts; forgotten with the DEL. Memory only: after a restart of the agent the coordinator asks itself.
+ * Effects: none.
+ */
+import { equalIp, type Ip } from "../../net/ip.ts";
+import type { Attachment } from "../../registry/registry.ts";
+
+export class VerifiedAttachments {
+  readonly #addresses = new Map<string, readonly Ip[]>();
+
+  /** A repeated ADD asks only for what is not on the NIC yet: the rest was found silent before. */
+  add(attachment: Attachment, addresses: readonly Ip[]): void {
+    const before = this.#addresses.get(keyOf(attachment)) ?? [];
+    this.#addresses.set(keyOf(attachment), [...before, ...addresses]);
+  }
+
+  /** Whether the address was found silent on this NIC. */
+  has(attachment: Attachment, ip: Ip): boolean {
+    return this.#addresses.get(keyOf(attachment))?.some((each) => equalIp(each, ip)) ?? false;
+  }
+
+  delete(attachment: Attachment): void {
+    this.#addresses.delete(keyOf(attachment));
+  }
+
+  get size(): number {
+    return this.#addresses.size;
+  }
+}
+
+function keyOf({ containerId, ifName }: Attachment): string {
+  return `${containerId}/${ifName}`;
+}

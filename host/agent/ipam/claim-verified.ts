@@ -1,0 +1,102 @@
+/**
+ * Claims addresses and asks for them on the NIC before anybody hears of them: the early stage of conflict detection.
+ * Called by add.ts. What is chosen is claim-addresses.ts, what is asked verify-addresses.ts, what a conflict means quarantine-keeper.ts.
+ * Effects: theirs.
+ */
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
+import { addressConflicts } from "../../ipam/conflict.ts";
+import { MAX_CONFLICT_CANDIDATES } from "../../ipam/limits.ts";
+import { equalIp, type Family } from "../../net/ip.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
+import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
+import { EarlyStage, type EarlyStageTools, type Verdict } from "../detection/verify-addresses.ts";
+import { type AddressDemand, type Claimed, type ClaimTools, claimAddresses } from "./claim-addresses.ts";
+
+export interface DetectionTools extends EarlyStageTools {
+  /** What holds for a network, by its name. */
+  readonly settingsFor: (network: string) => CoordinatorConf;
+  readonly keeper: QuarantineKeeper;
+  readonly verified: VerifiedAttachments;
+}
+
+type Tools = ClaimTools & DetectionTools;
+
+/** Throws what claimAddresses throws, and CniError 104 on a conflict, 11 when the NIC cannot be asked; then nothing of it is kept. */
+export async function claimVerified(tools: Tools, demand: AddressDemand): Promise<Claimed> {
+  const { claimant } = demand;
+  const settings = tools.settingsFor(claimant.network);
+  const stage = new EarlyStage(tools, { netns: claimant.netns ?? "", ifName: claimant.ifName, settings });
+  const seedText = `${demand.seedText}${tools.keeper.salt}`;
+  const mac = stage.isWanted ? stage.nic?.mac : undefined;
+  const first = { ...demand, seedText, claimant: { ...claimant, mac }, mayAsk: () => stage.nic !== undefined };
+  let claimed = await claimAddresses(tools, first);
+  try {
+    for (let candidates = 1; ; candidates++) {
+      const verdict = await stage.verify(claimed, demand.signal);
+      if (verdict.kind !== "conflict") return await accept(tools, claimed, verdict);
+      const { allocation } = verdict;
+      const fate = await tools.keeper.conflict(allocation, verdict.mac, stage.findParentName());
+      const source = demand.asked.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
+      const mayGoOn = settings.detectOptions.onConflict === "next" && source === undefined && fate === "quarantined";
+      if (!mayGoOn || candidates === MAX_CONFLICT_CANDIDATES) {
+        const { ip, pool } = allocation;
+        throw addressConflicts({ ip, pool, mac: verdict.mac, ifName: claimant.ifName, source, fate });
+      }
+      claimed = without(claimed, allocation);
+      claimed = join(claimed, await claimAddresses(tools, completing(first, allocation.ip.family)));
+    }
+  } catch (error) {
+    await tools.registry.undo(claimed.created);
+    throw error;
+  }
+}
+
+/** What was found silent is remembered, and what came out of quarantine is trusted. */
+async function accept(tools: Tools, claimed: Claimed, verdict: Verdict): Promise<Claimed> {
+  if (verdict.kind !== "silent") return claimed;
+  const { registry, verified } = tools;
+  let accepted = claimed;
+  for (const each of verdict.addresses.filter(({ quarantine }) => quarantine !== undefined)) {
+    const trusted = await registry.trust(each);
+    if (trusted !== undefined) accepted = replace(accepted, trusted);
+  }
+  const [first] = verdict.addresses;
+  if (first !== undefined) verified.add(first, verdict.addresses.map(({ ip }) => ip)); // biome-ignore format: one thought
+  return accepted;
+}
+
+/** The same demand for one family of its NIC, and nothing by name: that was not in conflict. */
+function completing(demand: AddressDemand, family: Family): AddressDemand {
+  const nics = demand.nics.filter(({ ifName }) => ifName === demand.claimant.ifName);
+  return {
+    ...demand,
+    nics: nics.map((nic) => ({ ...nic, families: nic.families.filter((each) => each.family === family) })),
+    asked: [],
+    claimant: { ...demand.claimant, completes: true },
+  };
+}
+
+function without({ held, created, previous }: Claimed, gone: Allocation): Claimed {
+  const isOther = (each: Allocation): boolean => !isSame(each, gone);
+  return { held: held.filter(isOther), created: created.filter(isOther), previous: previous.filter(isOther) };
+}
+
+function join(before: Claimed, later: Claimed): Claimed {
+  const isNew = (each: Allocation): boolean => !before.held.some((other) => isSame(each, other));
+  return {
+    held: [...before.held, ...later.held.filter(isNew)],
+    created: [...before.created, ...later.created],
+    previous: [...before.previous, ...later.previous],
+  };
+}
+
+/** Undo needs the version of now. */
+function replace({ held, created, previous }: Claimed, newer: Allocation): Claimed {
+  const current = (each: Allocation): Allocation => (isSame(each, newer) ? newer : each);
+  return { held: held.map(current), created: created.map(current), previous };
+}
+
+function isSame(a: Allocation, b: Allocation): boolean {
+  return a.space === b.space && equalIp(a.ip, b.ip);
+}

@@ -1,0 +1,89 @@
+/**
+ * What one search may take from others when nothing is free: an address that cools, and at the very end one in quarantine.
+ * Called by claim-addresses.ts.
+ * Effects: reads the registry; waits up to MIN_COOLING_MS; what it chose is marked in the address book until {@link TakeOvers.end}.
+ */
+import { MIN_COOLING_MS, QUARANTINE_MAX_MS, TAKE_OVER_CHOICES } from "../../ipam/limits.ts";
+import { hashText } from "../../ipam/pick.ts";
+import type { AddressSpan, Allocation } from "../../registry/registry.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import type { ClaimTools } from "./claim-addresses.ts";
+
+/** Whether an address is spoken for within the search itself. */
+export type IsSpoken = (allocation: Allocation) => boolean;
+
+export class TakeOvers {
+  readonly #tools: ClaimTools;
+  readonly #owner: string;
+  readonly #signal: AbortSignal;
+  readonly #waitUntilMs: number;
+  readonly #chosen: number[] = [];
+
+  constructor(tools: ClaimTools, { owner, signal }: { owner: string; signal: AbortSignal }) {
+    this.#tools = tools;
+    this.#owner = owner;
+    this.#signal = signal;
+    this.#waitUntilMs = tools.nowMs() + MIN_COOLING_MS;
+  }
+
+  end(): void {
+    for (const version of this.#chosen) this.#tools.book.takeOvers.delete(version);
+  }
+
+  /** One of those that have cooled longest; "again" when it has waited for one, as others may have done; undefined when none cools. */
+  async chooseCooling(pool: IpPool, isSpoken: IsSpoken): Promise<Allocation | "again" | undefined> {
+    const { book, registry } = this.#tools;
+    const cooling = await registry.findCooling(spansOf(pool), book.takeOvers.size + TAKE_OVER_CHOICES * 8);
+    const released = this.#usable(cooling, pool, isSpoken);
+    const chosen = this.#choose(released.filter((each) => this.ageOf(each) >= MIN_COOLING_MS));
+    if (chosen !== undefined) return chosen;
+    const [oldest] = released;
+    if (oldest === undefined || this.#tools.nowMs() >= this.#waitUntilMs) return undefined;
+    await this.waitFor(oldest);
+    return "again";
+  }
+
+  /** Allocation rule 12: what has been in quarantine for QUARANTINE_MAX_MS. It must be asked before it is used, so only if that `mayAsk`. */
+  async chooseQuarantined(pool: IpPool, isSpoken: IsSpoken, mayAsk: () => boolean): Promise<Allocation | undefined> {
+    const { book, registry, nowMs } = this.#tools;
+    const found = await registry.findQuarantined({
+      spans: spansOf(pool),
+      untilMs: nowMs() - QUARANTINE_MAX_MS,
+      limit: book.takeOvers.size + TAKE_OVER_CHOICES * 8,
+    });
+    const usable = this.#usable(found, pool, isSpoken);
+    return usable.length > 0 && mayAsk() ? this.#choose(usable) : undefined;
+  }
+
+  ageOf({ sinceMs }: Allocation): number {
+    return this.#tools.nowMs() - sinceMs;
+  }
+
+  /** Waits until the released address is old enough; not past the search's own patience. */
+  async waitFor(released: Allocation): Promise<void> {
+    const ripeAtMs = released.sinceMs + MIN_COOLING_MS;
+    const untilMs = Math.min(ripeAtMs, this.#waitUntilMs);
+    const waitMs = untilMs - this.#tools.nowMs();
+    if (waitMs > 0) await this.#tools.sleep(waitMs, this.#signal);
+  }
+
+  #usable(found: readonly Allocation[], pool: IpPool, isSpoken: IsSpoken): Allocation[] {
+    const { book } = this.#tools;
+    const isFree = (each: Allocation): boolean => !book.takeOvers.has(each.version) && !isSpoken(each);
+    return found.filter((each) => book.contains(pool.name, each.ip) && isFree(each));
+  }
+
+  /** Among the first few, so that searches that run at once do not all want one. */
+  #choose(ripe: readonly Allocation[]): Allocation | undefined {
+    const choices = ripe.slice(0, TAKE_OVER_CHOICES);
+    const chosen = choices[hashText(this.#owner) % Math.max(1, choices.length)];
+    if (chosen === undefined) return undefined;
+    this.#chosen.push(chosen.version);
+    this.#tools.book.takeOvers.add(chosen.version);
+    return chosen;
+  }
+}
+
+function spansOf({ spec: { addressSpace: space, family, ranges } }: IpPool): AddressSpan[] {
+  return ranges.map(({ first, last }) => ({ space, family, first: first.value, last: last.value }));
+}

@@ -1,0 +1,296 @@
+import { describe, expect, it } from "vitest";
+import type { Claimed } from "../../../host/agent/ipam/claim-addresses.ts";
+import { DetectionError } from "../../../host/coordinator/detection-error.ts";
+import { MAX_CONFLICT_CANDIDATES, MIN_COOLING_MS, QUARANTINE_MAX_MS } from "../../../host/ipam/limits.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import { ip, pool } from "../ipam/subjects.ts";
+import { mac, RIVAL } from "../registry/registry-quarantine-suite.ts";
+import { ANY, conflictOn, type DetectionWorld, withDetection } from "./detection-world.ts";
+
+/** .1 to .6, the lowest first. */
+const BLUE = pool("blue", "10.6.0.0/29", { selection: "ascending" });
+const SIX = pool("six", "fd00:6::/125", { ips: ["fd00:6::1-fd00:6::6"], selection: "ascending" });
+const ONE = pool("one", "10.7.0.0/29", { ips: ["10.7.0.1"] });
+
+function addressesOf({ held }: Claimed): string[] {
+  return held.map(({ ip: address }) => formatIp(address));
+}
+
+const FOUR = [["blue"]];
+const BOTH = [["blue"], ["six"]];
+
+/** Binds, quarantines and lets so much time pass that an ADD may take it. */
+async function quarantineLongAgo(world: DetectionWorld): Promise<void> {
+  conflictOn(world, "10.7.0.1");
+  await expect(world.add("old", [["one"]])).rejects.toMatchObject({ code: 104 });
+  await world.keeper.settled();
+  world.questions.length = 0;
+  world.clockMs += QUARANTINE_MAX_MS;
+}
+
+describe("an ADD that asks before it answers", () => {
+  it("asks for both families at once, and remembers that they were silent", () =>
+    withDetection([BLUE, SIX], async (world) => {
+      const claimed = await world.add("a", BOTH);
+      expect(addressesOf(claimed)).toEqual(["10.6.0.1", "fd00:6::1"]);
+      expect(world.questions).toEqual([["eth0", "10.6.0.1", "fd00:6::1"]]);
+      const verified = (text: string) => world.verified.has({ containerId: "c-a", ifName: "eth0" }, ip(text));
+      expect(["10.6.0.1", "fd00:6::1", "10.6.0.2"].map(verified)).toEqual([true, true, false]);
+    }));
+
+  it.each([
+    ["detection is off", { detect: false }, []],
+    ["the coordinator is disabled", { mode: "disable" as const }, []],
+    ["there is no NIC yet", {}, undefined],
+    ["the NIC has the address already", {}, [ip("10.6.0.1")]],
+  ])("asks nobody when %s", (_, options, onNic) =>
+    withDetection([BLUE], async (world) => {
+      world.options = { ...world.options, ...options };
+      world.onNic = onNic;
+      conflictOn(world, ANY);
+      expect(addressesOf(await world.add("a", FOUR))).toEqual(["10.6.0.1"]);
+      expect([world.questions, world.verified.size]).toEqual([[], 0]);
+    }),
+  );
+
+  it("a repeated ADD asks only for what is not on the NIC", () =>
+    withDetection([BLUE, SIX], async (world) => {
+      await world.add("a", BOTH);
+      world.onNic = [ip("10.6.0.1")];
+      conflictOn(world, "10.6.0.1", mac("0a:00:00:00:00:01"));
+      await world.add("a", BOTH);
+      expect(world.questions[1]).toEqual(["eth0", "fd00:6::1"]);
+      expect(world.verified.has({ containerId: "c-a", ifName: "eth0" }, ip("10.6.0.1"))).toBe(true);
+    }));
+
+  it("rule 12: takes a conflict for what it is: quarantine, code 104, all else undone", () =>
+    withDetection([BLUE, SIX], async (world) => {
+      conflictOn(world, "10.6.0.1");
+      await expect(world.add("a", BOTH)).rejects.toMatchObject({
+        code: 104,
+        message:
+          'Address 10.6.0.1 of pool "blue" is in use by 02:11:22:33:44:55 on the segment of interface "eth0"; ' +
+          "it is quarantined, and the next attempt gets another address",
+      });
+      expect(await world.states()).toEqual({ Quarantined: ["10.6.0.1"] });
+      expect([world.freed, world.verified.size]).toEqual([["fd00:6::1"], 0]);
+      expect(await world.registry.findAddress("", ip("10.6.0.1"))).toMatchObject({
+        quarantine: { reason: "Conflict", mac: RIVAL, parent: "uplink" },
+      });
+    }));
+
+  it("rule 12: the next attempt of the same pod gets another address, whatever DEL came between", () =>
+    withDetection([BLUE], async (world) => {
+      conflictOn(world, "10.6.0.1");
+      await expect(world.add("a", FOUR)).rejects.toMatchObject({ code: 104 });
+      await world.registry.release({ containerId: "c-a", ifName: "eth0" });
+      expect(addressesOf(await world.add("a", FOUR, { containerId: "second" }))).toEqual(["10.6.0.2"]);
+      expect(await world.states()).toEqual({ Bound: ["10.6.0.2"], Quarantined: ["10.6.0.1"] });
+    }));
+
+  it("an address asked for by name is quarantined, and refused from then on", () =>
+    withDetection([BLUE], async (world) => {
+      world.options = { ...world.options, onConflict: "next" };
+      conflictOn(world, "10.6.0.3");
+      const asking = () => world.add("a", FOUR, { asked: "10.6.0.3" });
+      await expect(asking()).rejects.toMatchObject({
+        code: 104,
+        message: expect.stringContaining("it is quarantined; let CNI_ARGS IP ask for another address"),
+      });
+      await expect(asking()).rejects.toMatchObject({
+        code: 101,
+        message: expect.stringContaining("it is quarantined, because 02:11:22:33:44:55 answers for it"),
+      });
+    }));
+
+  it("a NIC that cannot be judged is code 11, and nothing is kept", () =>
+    withDetection([BLUE], async (world) => {
+      world.broken = new DetectionError("link", "eth0", "it is down");
+      await expect(world.add("a", FOUR)).rejects.toMatchObject({
+        code: 11,
+        message: expect.stringMatching(/cannot judge 10\.6\.0\.1: .*"eth0": it is down; try again/),
+      });
+      expect([await world.states(), world.freed]).toEqual([{}, ["10.6.0.1"]]);
+    }));
+
+  it("whatever else fails, nothing is kept", () =>
+    withDetection([BLUE], async (world) => {
+      world.broken = new TypeError("a bug");
+      await expect(world.add("a", FOUR)).rejects.toThrow("a bug");
+      expect(await world.states()).toEqual({});
+    }));
+
+  it("rule 4: a caller that hangs up meanwhile leaves nothing behind", () =>
+    withDetection([BLUE], async (world) => {
+      const hungUp = new AbortController();
+      world.meanwhile = () => hungUp.abort();
+      await expect(world.add("a", FOUR, { signal: hungUp.signal })).rejects.toThrow("aborted");
+      expect([await world.states(), world.verified.size]).toEqual([{}, 0]);
+    }));
+});
+
+describe("onConflict: next", () => {
+  const next = (test: (world: DetectionWorld) => Promise<void>) => () =>
+    withDetection([BLUE, SIX], (world) => {
+      world.options = { detect: true, onConflict: "next" };
+      return test(world);
+    });
+
+  it(
+    "goes on with another address in the same ADD, and asks for what it keeps again: a conflict ended the question early",
+    next(async (world) => {
+      conflictOn(world, "10.6.0.1");
+      conflictOn(world, "10.6.0.2", mac("02:00:00:00:00:09"));
+      expect(addressesOf(await world.add("a", BOTH)).toSorted()).toEqual(["10.6.0.3", "fd00:6::1"]);
+      expect(world.questions.map((question) => question.slice(1).toSorted())).toEqual([
+        ["10.6.0.1", "fd00:6::1"],
+        ["10.6.0.2", "fd00:6::1"],
+        ["10.6.0.3", "fd00:6::1"],
+      ]);
+      expect(await world.states()).toEqual({
+        Quarantined: ["10.6.0.1", "10.6.0.2"],
+        Bound: ["10.6.0.3", "fd00:6::1"],
+      });
+    }),
+  );
+
+  it(
+    "undo takes back all that the ADD kept, not only its last claim",
+    next(async (world) => {
+      conflictOn(world, "10.6.0.1");
+      const { created } = await world.add("a", BOTH);
+      await world.registry.undo(created);
+      expect(await world.states()).toEqual({ Quarantined: ["10.6.0.1"] });
+    }),
+  );
+
+  it(
+    "without another address it is refused as exhausted, and nothing is kept",
+    next(async (world) => {
+      for (let last = 1; last <= 6; last++) conflictOn(world, `10.6.0.${last}`, mac(`02:00:00:00:00:0${last}`));
+      await expect(world.add("a", BOTH)).rejects.toMatchObject({ code: 101 });
+      expect((await world.states()).Bound).toBeUndefined();
+    }),
+  );
+
+  it("ends after so many addresses", () =>
+    withDetection([pool("wide", "10.8.0.0/24", { selection: "ascending" })], async (world) => {
+      world.options = { detect: true, onConflict: "next" };
+      for (let last = 1; last < 99; last++) {
+        conflictOn(world, `10.8.0.${last}`, mac(`02:00:00:00:00:${String(last).padStart(2, "0")}`));
+      }
+      await expect(world.add("a", [["wide"]])).rejects.toMatchObject({ code: 104 });
+      expect([world.questions.length, Object.keys(await world.states())]).toEqual([
+        MAX_CONFLICT_CANDIDATES,
+        ["Quarantined"],
+      ]);
+    }));
+});
+
+describe("rule 12: earlier attachments of our own", () => {
+  it("an old sandbox's MAC is no conflict, and its NIC loses the address", () =>
+    withDetection([BLUE], async (world) => {
+      await world.add("a", FOUR, { containerId: "first", netns: "/run/first" });
+      const own = await world.registry.findAddress("", ip("10.6.0.1"));
+      expect([own?.netns, own?.mac]).toEqual(["/run/first", "0a:00:00:00:00:01"]);
+      expect(addressesOf(await world.add("a", FOUR, { containerId: "second", netns: "/run/second" }))).toEqual([
+        "10.6.0.1",
+      ]);
+      expect(world.withdrawn).toEqual(["10.6.0.1 in /run/first"]);
+    }));
+
+  it("so for the pod from which a cooling address is taken over", () =>
+    withDetection([ONE], async (world) => {
+      await world.add("a", [["one"]]);
+      await world.registry.release({ containerId: "c-a", ifName: "eth0" });
+      world.clockMs += MIN_COOLING_MS;
+      await world.add("b", [["one"]]);
+      expect(world.withdrawn).toEqual(["10.7.0.1 in /run/a"]);
+    }));
+
+  it("a conflict with an attachment that took the address over meanwhile quarantines nothing", () =>
+    withDetection([BLUE], async (world) => {
+      conflictOn(world, "10.6.0.1");
+      world.meanwhile = async () => {
+        world.meanwhile = () => {};
+        world.options = { detect: false };
+        await world.add("a", FOUR, { containerId: "second" });
+      };
+      await expect(world.add("a", FOUR, { containerId: "first" })).rejects.toMatchObject({ code: 11 });
+      expect(await world.registry.findAddress("", ip("10.6.0.1"))).toMatchObject({ containerId: "second" });
+    }));
+});
+
+describe("rule 12: an address that has been in quarantine for an hour", () => {
+  it("is taken when nothing else is left, and asked for whatever the settings say", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.answering.clear();
+      world.options = { detect: false };
+      expect(addressesOf(await world.add("a", [["one"]]))).toEqual(["10.7.0.1"]);
+      expect(world.questions).toEqual([["eth0", "10.7.0.1"]]);
+      const bound = await world.registry.findAddress("", ip("10.7.0.1"));
+      expect(bound).toMatchObject({ state: "Bound", owner: "a", quarantine: undefined });
+    }));
+
+  it("is free when the ADD that found it silent is undone", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.answering.clear();
+      const { created } = await world.add("a", [["one"]]);
+      await world.registry.undo(created);
+      expect(world.freed).toEqual(["10.7.0.1"]);
+    }));
+
+  it("goes back when its machine still answers", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 104 });
+      expect(await world.states()).toEqual({ Quarantined: ["10.7.0.1"] });
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 101 });
+    }));
+
+  it("goes back when it cannot be asked for", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.broken = new DetectionError("link", "eth0", "it is down");
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 11 });
+      expect(await world.states()).toEqual({ Quarantined: ["10.7.0.1"] });
+    }));
+
+  it.each([
+    ["there is no NIC to ask on", (world: DetectionWorld) => (world.onNic = undefined)],
+    ["the hour is not over", (world: DetectionWorld) => (world.clockMs -= 1)],
+  ])("is not taken while %s", (_, change) =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.answering.clear();
+      change(world);
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 101 });
+      expect(world.questions).toEqual([]);
+    }),
+  );
+
+  it("is not taken while another address is free", () =>
+    withDetection([ONE, BLUE], async (world) => {
+      await quarantineLongAgo(world);
+      expect(addressesOf(await world.add("a", [["one", "blue"]]))).toEqual(["10.6.0.1"]);
+    }));
+
+  it("a repeated ADD whose NIC has gone cannot ask, and is refused", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.answering.clear();
+      const [found] = await world.registry.findQuarantined({ limit: 1 });
+      const place = { space: "", ip: ip("10.7.0.1"), prefixLength: 29, pool: "one", ifName: "eth0" };
+      await world.registry.claim({
+        ...{ owner: "a", namespace: "shop", pod: "a", ifName: "eth0", containerId: "c-a", network: "net" },
+        proposals: [{ ...place, replaces: found?.version ?? 0 }],
+      });
+      world.onNic = undefined;
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({
+        code: 11,
+        message: expect.stringContaining("its address 10.7.0.1 must be asked for before it is used"),
+      });
+    }));
+});

@@ -1,0 +1,216 @@
+import { describe, expect, it } from "vitest";
+import { PROBES_AT_ONCE } from "../../../host/agent/limits.ts";
+import { DetectionError } from "../../../host/coordinator/detection-error.ts";
+import {
+  PROXY_ARP_ADDRESSES,
+  PROXY_ARP_MEMORY_MS,
+  QUARANTINE_FIRST_PROBE_MS,
+  QUARANTINE_PROBE_MAX_MS,
+} from "../../../host/ipam/limits.ts";
+import { ip, pool } from "../ipam/subjects.ts";
+import { mac, RIVAL } from "../registry/registry-quarantine-suite.ts";
+import { ANY, conflictOn, type DetectionWorld, OWN, withDetection } from "./detection-world.ts";
+
+const BLUE = pool("blue", "10.6.0.0/29", { selection: "ascending" });
+const GREEN = pool("green", "10.7.0.0/29", { gatewayIp: "10.7.0.6", excludeIPs: ["10.7.0.6"] });
+const WIDE = pool("wide", "10.8.0.0/24", { selection: "ascending" });
+
+async function collide(world: DetectionWorld, name = "blue", pod = "a"): Promise<string> {
+  const error: unknown = await world.add(pod, [[name]]).catch((thrown: unknown) => thrown);
+  if (!(error instanceof Error)) throw new Error("there was no conflict");
+  return error.message;
+}
+
+describe("a machine that answers for several addresses", () => {
+  it("rule 12: the third ends the quarantine of all, and nothing is quarantined any more", () =>
+    withDetection([BLUE], async (world) => {
+      conflictOn(world, ANY);
+      const texts: string[] = [];
+      for (let number = 1; number <= 6; number++) texts.push(await collide(world));
+      expect(texts.map((text) => text.includes("ProxyArpSuspected"))).toEqual([false, false, true, true, true, true]);
+      expect(await world.states()).toEqual({});
+      expect(world.book.counts("blue")).toMatchObject({ free: 6n });
+      expect(world.keeper.problems).toEqual([
+        'ProxyArpSuspected: 02:11:22:33:44:55 answers for addresses of pool "blue"; none is quarantined for it; switch its proxy ARP off',
+      ]);
+      expect(world.log.lines.filter((line) => line.includes("ProxyArpSuspected"))).toHaveLength(1);
+    }));
+
+  it("rule 12: at once as well", () =>
+    withDetection([WIDE], async (world) => {
+      conflictOn(world, ANY);
+      await Promise.all(Array.from({ length: 40 }, (_, index) => collide(world, "wide", `p${index}`)));
+      expect(await world.states()).toEqual({});
+      expect(world.book.counts("wide")?.used).toBe(0);
+    }));
+
+  it("of different pools, or several machines, are conflicts like any other", () =>
+    withDetection([BLUE, GREEN], async (world) => {
+      for (let last = 1; last <= 4; last++) conflictOn(world, `10.6.0.${last}`, mac(`02:00:00:00:00:0${last}`));
+      for (let number = 1; number <= 4; number++) await collide(world);
+      conflictOn(world, ANY, mac("02:00:00:00:00:01"));
+      await collide(world, "green");
+      await world.keeper.settled();
+      expect((await world.states()).Quarantined?.slice(0, 4)).toEqual([1, 2, 3, 4].map((last) => `10.6.0.${last}`));
+    }));
+
+  it("goes on no further with onConflict: next", () =>
+    withDetection([BLUE], async (world) => {
+      world.options = { detect: true, onConflict: "next" };
+      conflictOn(world, ANY);
+      expect(await collide(world)).toContain("ProxyArpSuspected");
+      expect(world.questions).toHaveLength(PROXY_ARP_ADDRESSES);
+      expect(await world.states()).toEqual({});
+    }));
+
+  it("sends the next search elsewhere, and is forgotten after an hour of quiet", () =>
+    withDetection([BLUE], async (world) => {
+      conflictOn(world, ANY);
+      expect(world.keeper.salt).toBe("");
+      for (let number = 1; number <= 3; number++) await collide(world);
+      const third = world.keeper.salt;
+      world.clockMs += PROXY_ARP_MEMORY_MS;
+      await collide(world);
+      expect(world.keeper.salt).not.toBe(third);
+      world.clockMs += PROXY_ARP_MEMORY_MS + 1;
+      expect([world.keeper.salt, world.keeper.problems]).toEqual(["", []]);
+      expect(await collide(world)).toContain("it is quarantined");
+    }));
+});
+
+describe("the gateway", () => {
+  it("rule 12: that answers for an address is asked for after the refusal, and ends the quarantine", () =>
+    withDetection([GREEN], async (world) => {
+      conflictOn(world, ANY);
+      expect(await collide(world, "green")).toContain("it is quarantined");
+      await world.keeper.settled();
+      expect(world.questions.at(-1)).toEqual(["uplink", "10.7.0.6"]);
+      expect(await world.states()).toEqual({});
+      expect(world.keeper.problems[0]).toContain("02:11:22:33:44:55, the gateway 10.7.0.6, answers");
+      expect(await collide(world, "green")).toContain("ProxyArpSuspected");
+    }));
+
+  it.each([
+    ["with another MAC", (world: DetectionWorld) => conflictOn(world, "10.7.0.6", mac("02:00:00:00:00:99"))],
+    ["that is silent", () => {}],
+    ["that cannot be asked: no link", (world: DetectionWorld) => world.nodeLinks.pop()],
+  ])("%s leaves the quarantine", (_, prepare) =>
+    withDetection([GREEN], async (world) => {
+      for (let last = 1; last <= 5; last++) conflictOn(world, `10.7.0.${last}`);
+      prepare(world);
+      await collide(world, "green");
+      await world.keeper.settled();
+      expect([(await world.states()).Quarantined?.length, world.keeper.problems]).toEqual([1, []]);
+    }),
+  );
+
+  it("whose link fails leaves the quarantine, and a line in the log", () =>
+    withDetection([GREEN], async (world) => {
+      conflictOn(world, ANY);
+      world.meanwhile = () => {
+        if (world.questions.length === 2) world.broken = new DetectionError("link", "uplink", "it is down");
+      };
+      await collide(world, "green");
+      await world.keeper.settled();
+      expect((await world.states()).Quarantined).toHaveLength(1);
+      expect(world.log.lines).toContain("warn The gateway could not be asked");
+    }));
+});
+
+describe("asking again", () => {
+  const inQuarantine = async (world: DetectionWorld): Promise<void> => {
+    conflictOn(world, "10.6.0.1");
+    await collide(world);
+    world.questions.length = 0;
+  };
+
+  it("begins after a while, through the node's link", () =>
+    withDetection([BLUE], async (world) => {
+      await inQuarantine(world);
+      world.clockMs += QUARANTINE_FIRST_PROBE_MS - 1;
+      await world.probe();
+      expect(world.questions).toEqual([]);
+      world.clockMs += 1;
+      await world.probe();
+      expect(world.questions).toEqual([["uplink", "10.6.0.1"]]);
+    }));
+
+  it("silence frees the address", () =>
+    withDetection([BLUE], async (world) => {
+      await inQuarantine(world);
+      world.answering.clear();
+      world.clockMs += QUARANTINE_FIRST_PROBE_MS;
+      await world.probe();
+      expect([await world.states(), world.freed]).toEqual([{}, ["10.6.0.1"]]);
+    }));
+
+  it.each([
+    ["an answer", () => {}],
+    ["a link that is gone", (world: DetectionWorld) => world.nodeLinks.pop()],
+    ["a link that is down", (world: DetectionWorld) => (world.broken = new DetectionError("link", "uplink", "down"))],
+  ])("%s postpones it by as long as it has lasted, up to a limit", (_, prepare) =>
+    withDetection([BLUE], async (world) => {
+      await inQuarantine(world);
+      prepare(world);
+      const waits: number[] = [];
+      for (let number = 0; number < 8; number++) {
+        const [found] = await world.registry.findQuarantined({ limit: 1 });
+        const waitMs = (found?.quarantine?.nextProbeAtMs ?? 0) - world.clockMs;
+        waits.push(waitMs);
+        world.clockMs += waitMs;
+        await world.probe();
+      }
+      const first = QUARANTINE_FIRST_PROBE_MS;
+      const doubling = [1, 1, 2, 4, 8, 16, 32, 64].map((times) => Math.min(times * first, QUARANTINE_PROBE_MAX_MS));
+      expect(waits).toEqual(doubling);
+      expect(await world.states()).toEqual({ Quarantined: ["10.6.0.1"] });
+    }),
+  );
+
+  it("takes all that is due, so many at once", () =>
+    withDetection([WIDE], async (world) => {
+      const many = PROBES_AT_ONCE + 3;
+      for (let last = 1; last <= many; last++) {
+        conflictOn(world, `10.8.0.${last}`, mac(`02:00:00:00:00:${String(last).padStart(2, "0")}`));
+        await collide(world, "wide");
+      }
+      world.answering.clear();
+      world.questions.length = 0;
+      world.clockMs += QUARANTINE_FIRST_PROBE_MS;
+      let [underWay, most] = [0, 0];
+      world.meanwhile = async () => {
+        most = Math.max(most, ++underWay);
+        await new Promise((resolve) => setImmediate(resolve));
+        underWay--;
+      };
+      await world.probe();
+      expect([world.questions.length, most, await world.states()]).toEqual([many, PROBES_AT_ONCE, {}]);
+    }));
+
+  it("a machine that is taken for proxy ARP by now holds no address", () =>
+    withDetection([BLUE], async (world) => {
+      await inQuarantine(world);
+      const [found] = await world.registry.findQuarantined({ limit: 1 });
+      if (found === undefined) throw new Error("nothing is in quarantine");
+      await world.registry.postponeProbe(found, 0);
+      conflictOn(world, ANY);
+      const pods = Array.from({ length: 4 }, (_, index) => `p${index}`);
+      for (const pod of pods) await collide(world, "blue", pod);
+      expect(await world.states()).toEqual({});
+    }));
+
+  it("a bug is told, and ends with the keeper", () =>
+    withDetection([BLUE], async (world) => {
+      await inQuarantine(world);
+      world.clockMs += QUARANTINE_FIRST_PROBE_MS;
+      world.broken = new TypeError("a bug");
+      await expect(world.probe()).rejects.toThrow("a bug");
+      world.broken = undefined;
+      world.meanwhile = () => world.keeper.close();
+      await world.probe();
+      expect((await world.registry.findAddress("", ip("10.6.0.1")))?.quarantine?.nextProbeAtMs).toBeLessThanOrEqual(
+        world.clockMs,
+      );
+      expect(OWN).not.toBe(RIVAL);
+    }));
+});
