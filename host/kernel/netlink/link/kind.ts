@@ -89,12 +89,13 @@ function requireValue<T>(what: string, value: T | undefined): T {
   return value;
 }
 
-function decodeNamed(name: string, attributes: readonly Attribute[]): LinkKind {
+const PLAIN = ["veth", "bridge", "dummy"] as const;
+
+function decodeNamed(name: string, data: Uint8Array): LinkKind {
+  const plain = PLAIN.find((one) => one === name);
+  if (plain !== undefined) return { kind: plain };
+  const attributes = decodeAttributes(data);
   switch (name) {
-    case "veth":
-    case "bridge":
-    case "dummy":
-      return { kind: name };
     case "macvlan":
       return { kind: name, mode: requireValue("macvlan mode", readValue(attributes, IFLA_MACVLAN_MODE, decodeUint32)) };
     case "vlan": {
@@ -116,5 +117,5 @@ export function decodeKind(attributes: readonly Attribute[]): LinkKind | undefin
   const list = decodeAttributes(given);
   const name = readValue(list, IFLA_INFO_KIND, decodeName);
   if (name === undefined) return undefined;
-  return decodeNamed(name, decodeAttributes(findValue(list, IFLA_INFO_DATA) ?? new Uint8Array()));
+  return decodeNamed(name, findValue(list, IFLA_INFO_DATA) ?? new Uint8Array());
 }
