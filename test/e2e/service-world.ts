@@ -8,12 +8,8 @@ import { addNode, type KubeProxy, type KubeProxyOptions, startKubeProxy } from "
 export interface ServiceWorld {
   readonly fabric: Fabric;
   readonly plane: ControlPlane;
-  /** Runs `test` with a kube-proxy on node 1 that knows these services; afterwards the node has no rules of it. */
-  withProxy(
-    options: Omit<KubeProxyOptions, "plane">,
-    services: readonly string[],
-    test: (proxy: KubeProxy) => Promise<void>,
-  ): Promise<void>;
+  /** A kube-proxy on node 1 that knows these services; when it is stopped, the node has no rules of it. */
+  startProxy(options: Omit<KubeProxyOptions, "plane">, services: readonly string[]): Promise<KubeProxy>;
   delete(): Promise<void>;
 }
 
@@ -61,14 +57,18 @@ function worldOf(fabric: Fabric, plane: ControlPlane): ServiceWorld {
   return {
     fabric,
     plane,
-    withProxy: async (options, services, test) => {
+    startProxy: async (options, services) => {
       const proxy = await startKubeProxy(fabric.node1, { plane, ...options });
-      try {
-        await proxy.knows(...services);
-        await test(proxy);
-      } finally {
+      const stop = async (): Promise<void> => {
         await proxy.stop();
         await removeRules(fabric);
+      };
+      try {
+        await proxy.knows(...services);
+        return { ...proxy, stop };
+      } catch (error) {
+        await stop();
+        throw error;
       }
     },
     delete: async () => {
