@@ -14,6 +14,7 @@ import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts"
 import type { Log } from "../lib/log.ts";
 import type { Registry } from "../registry/registry.ts";
 import { openSqliteRegistry } from "../registry/sqlite-registry.ts";
+import { openCoordinator } from "./coordinator/open.ts";
 import { Definitions, effectiveSettings } from "./definitions.ts";
 import { type Detection, openDetection } from "./detection/open-detection.ts";
 import { createDispatcher } from "./dispatcher.ts";
@@ -104,9 +105,12 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
     setTimeout(milliseconds, undefined, { signal });
   const tools = { catalogue, registry, node, nowMs: monotonicMs, sleep, log, readiness, settingsFor, ...detection };
+  const snapshot = () => directory.state.snapshot;
+  const coordinator = openCoordinator({ ...tools, snapshot, faults, logDirectory: options.logDirectory });
+  closers.push(() => coordinator.close());
   const plugins = {
     berth: createIpamPlugin(tools),
-    coordinator: createAbsentPlugin("coordinator"),
+    coordinator: coordinator.plugin,
     ifacer: createAbsentPlugin("ifacer"),
   };
   const dispatch = createDispatcher(plugins, log);
@@ -117,7 +121,12 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const server = await listenOnSocket({
     path: options.socketPath,
     dispatch,
-    inspect: createInspector({ ...tools, spool, version: options.version }),
+    inspect: createInspector({
+      ...tools,
+      spool,
+      version: options.version,
+      explainCoordinator: (namespace, pod) => coordinator.attachments.describe(namespace, pod),
+    }),
     beforeAdd: async () => {
       directory.settle();
       await spool.drain();

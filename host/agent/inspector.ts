@@ -20,6 +20,8 @@ export interface InspectorOptions extends IpamTools {
   readonly spool: Spool;
   readonly readiness: () => Readiness;
   readonly version: string;
+  /** What the coordinator has to say about a pod. */
+  readonly explainCoordinator: (namespace: string, pod: string) => readonly string[];
 }
 
 export function createInspector(options: InspectorOptions): Inspector {
@@ -27,7 +29,7 @@ export function createInspector(options: InspectorOptions): Inspector {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => describePools(options),
     "/v1/allocations": (query) => describeAllocations(options, query),
-    "/v1/explain": async (query) => answerJson({ explanation: await explainPod(options, questionOf(query)) }),
+    "/v1/explain": async (query) => answerJson({ explanation: await explain(options, questionOf(query)) }),
   };
   return async (method, url) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
@@ -42,6 +44,11 @@ export function createInspector(options: InspectorOptions): Inspector {
       return answerError(error, "");
     }
   };
+}
+
+async function explain(options: InspectorOptions, question: Question): Promise<string> {
+  const { namespace, pod } = question;
+  return [await explainPod(options, question), ...options.explainCoordinator(namespace, pod)].join("\n");
 }
 
 function answerRefusal(status: number, error: string): Answer {

@@ -26,6 +26,7 @@ import type { Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
+import type { AttachmentFacts } from "./attachments.ts";
 import { addressesOf, type CoordinatorTools, observeHost, observePod, requirePrevResult } from "./gather.ts";
 import { detectOnNic, findProbeLink, type LateTools } from "./late-detection.ts";
 
@@ -34,6 +35,7 @@ export interface Attaching extends LateTools {
   readonly conf: CoordinatorConf;
   /** The plugin's own log, as the configuration asks for it. */
   readonly log: Log;
+  readonly remember: (facts: AttachmentFacts) => void;
   /** Announces once the answer is on its way, unless the attachment is gone by then. */
   readonly keep: (announce: () => Disposable) => void;
 }
@@ -43,6 +45,7 @@ interface Decision {
   readonly warnings: readonly string[];
   readonly situation: Situation;
   readonly mode: Mode;
+  readonly identity: { readonly namespace: string; readonly pod: string };
 }
 
 async function isFirstOurs({ registry }: CoordinatorTools, request: AttachRequest, first: string): Promise<boolean> {
@@ -82,7 +85,13 @@ function decide(
     },
   };
   const { plan, warnings } = planAttachment(situation);
-  return { operations: diffPlan(situation.observed, plan), warnings, situation, mode };
+  return {
+    operations: diffPlan(situation.observed, plan),
+    warnings,
+    situation,
+    mode,
+    identity: { namespace, pod: name },
+  };
 }
 
 function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniResult {
@@ -150,6 +159,7 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
     throw error;
   }
   announceSoon(attaching, request, findProbeLink(pod, request.ifName), situation);
+  attaching.remember({ ...decision.identity, ifName: request.ifName, ...mode, warnings });
   log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
   return { result: withMac(prevResult, request.ifName, situation.mac), undo };
 }

@@ -8,6 +8,7 @@ import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import type { Plugin } from "../plugin.ts";
+import { CoordinatedAttachments } from "./attachments.ts";
 import type { CoordinatorTools } from "./gather.ts";
 import { openPluginLogs } from "./log-file.ts";
 import { createCoordinatorPlugin } from "./plugin.ts";
@@ -15,6 +16,7 @@ import { refuseConflict } from "./refuse-conflict.ts";
 
 export interface OpenCoordinator {
   readonly plugin: Plugin;
+  readonly attachments: CoordinatedAttachments;
   close(): Promise<void>;
 }
 
@@ -35,8 +37,10 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const host = openNamespace(OWN_NETNS);
   const remover = openLinkRemover(host.entrance);
   const logs = openPluginLogs({ directory, log, nowMs });
+  const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({
     ...options,
+    attachments,
     host,
     remover,
     pluginLog: (wanted) => logs.for(wanted),
@@ -45,6 +49,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   });
   return {
     plugin,
+    attachments,
     close: async () => {
       plugin[Symbol.dispose]();
       await remover.close();

@@ -16,6 +16,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Plugin } from "../plugin.ts";
 import { type Attaching, attach, checkAttachment } from "./attach.ts";
+import type { CoordinatedAttachments } from "./attachments.ts";
 import { collect, detach } from "./detach.ts";
 import { type CoordinatorTools, settingsOf } from "./gather.ts";
 
@@ -29,6 +30,7 @@ export interface CoordinatorPluginOptions extends CoordinatorTools {
   readonly pluginLog: (options: CoordinatorConf["logOptions"]) => Log;
   /** Whether `berth` has found the address to be free before it was on the NIC. */
   readonly isVerified: (attachment: Attachment, ip: Ip) => boolean;
+  readonly attachments: CoordinatedAttachments;
   readonly refuseConflict: (attachment: Attachment, conflict: Conflict, link: ProbeLink) => Promise<CniError>;
 }
 
@@ -50,6 +52,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
       log,
       isVerified: (ip) => options.isVerified(request, ip),
       refuseConflict: (conflict, link) => options.refuseConflict(request, conflict, link),
+      remember: (facts) => options.attachments.set(request, facts),
       keep: (announce) => {
         forget(request);
         const timer = setImmediate(() => announcements.set(keyOf(request), announce()));
@@ -62,6 +65,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
     check: async (request) => checkAttachment(attachingOf(request), request),
     del: async (request) => {
       forget(request);
+      options.attachments.delete(request);
       const { conf, log } = detachSettings(options, request);
       await detach(options, conf, request, log);
     },

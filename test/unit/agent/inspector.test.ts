@@ -45,6 +45,7 @@ async function withInspector(test: (world: World) => Promise<void>): Promise<voi
     ...{ catalogue, registry, log, nowMs: () => 1, sleep: async () => {}, node: { name: "n1", labels: {} } },
     readiness: () => ({ ready: true, problems: ["a hint"] }),
     spool: new Spool(join(directory, "spool"), async () => ({ status: 200, body: "" }), noFaults, log),
+    explainCoordinator: () => [],
     version: "1.2.3",
   });
   const bind: World["bind"] = async (first, count, { pool: name = "blue", space = "" } = {}) => {
