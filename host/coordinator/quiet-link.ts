@@ -65,8 +65,12 @@ function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink
   return undo.move();
 }
 
-function requireProbeLink(netnsPath: string, { index, name, mac }: Link): ProbeLink {
-  if (mac === undefined) throw new DetectionError("link", name, "it is no Ethernet link");
+/** linux/if_arp.h */
+const ARPHRD_ETHER = 1;
+
+function requireProbeLink(netnsPath: string, { index, name, mac, deviceType }: Link): ProbeLink {
+  if (mac === undefined || deviceType !== ARPHRD_ETHER)
+    throw new DetectionError("link", name, "it is no Ethernet link");
   return { netnsPath, index, name, mac };
 }
 

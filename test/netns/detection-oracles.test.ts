@@ -1,0 +1,139 @@
+/** Other opinions on conflict detection: arping and ndisc6 on the same segment, and tcpdump on what was sent. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { announce } from "../../host/coordinator/announce.ts";
+import { ANNOUNCE_INTERVAL_MS, PROBE_COUNT } from "../../host/coordinator/limits.ts";
+import { runCommand } from "../../scripts/lab/command.ts";
+import { ip } from "../unit/kernel/values.ts";
+import { capture } from "./detection-capture.ts";
+import { detect, type Lab, makeLab, type Pod } from "./detection-lab.ts";
+import { answer, playRival, type Rival } from "./detection-rival.ts";
+
+let lab: Lab;
+let pod: Pod;
+/** With addresses of its own, which ndisc6 needs. */
+let asker: Pod;
+let owner: Pod;
+let child: Pod;
+let scripted: Pod;
+let script: Rival;
+
+beforeAll(() => {
+  lab = makeLab("bkdo");
+  pod = lab.addPod();
+  asker = lab.addPod({ addresses: ["10.6.0.90/24", "fd00::90/64"], ipv6: true });
+  owner = lab.addPod({ addresses: ["10.6.0.1/24", "fd00::1/64"], ipv6: true });
+  child = lab.addPod({ kind: "macvlan", addresses: ["10.6.0.2/24", "fd00::2/64"], ipv6: true });
+  scripted = lab.addPod();
+  script = playRival(scripted, ["10.6.0.3", "fd00::3"], ({ target, from }, { send }) => {
+    send(target.family, answer(scripted.link.mac, from, target));
+  });
+});
+
+afterAll(() => {
+  script[Symbol.dispose]();
+  lab[Symbol.dispose]();
+});
+
+interface Oracle {
+  /** Undefined when the tool found nobody. */
+  readonly mac: string | undefined;
+  readonly exitCode: number;
+}
+
+async function ask(from: Pod, pattern: RegExp, argv: string[]): Promise<Oracle> {
+  const { exitCode, stdout } = await runCommand(["nsenter", `--net=${from.link.netnsPath}`, ...argv]);
+  return { exitCode, mac: pattern.exec(stdout)?.[1]?.toLowerCase() };
+}
+
+const arping = (from: Pod, address: string) =>
+  ask(from, /reply from .* \[(.*)\]/, ["arping", "-D", "-f", "-I", "eth0", "-c", "1", "-w", "1", address]);
+const ndisc6 = (from: Pod, address: string) =>
+  ask(from, /link-layer address: (\S+)/, ["ndisc6", "-1", "-n", "-r", "2", "-w", "300", address, "eth0"]);
+
+describe("another tool says the same", () => {
+  const rows: [string, string, typeof arping, number, () => Pod | undefined][] = [
+    ["arping -D", "10.6.0.1", arping, 1, () => owner],
+    ["arping -D", "10.6.0.2", arping, 1, () => child],
+    ["arping -D", "10.6.0.3", arping, 1, () => scripted],
+    ["arping -D", "10.6.0.70", arping, 0, () => undefined],
+    ["ndisc6", "fd00::1", ndisc6, 0, () => owner],
+    ["ndisc6", "fd00::2", ndisc6, 0, () => child],
+    ["ndisc6", "fd00::3", ndisc6, 0, () => scripted],
+    ["ndisc6", "fd00::70", ndisc6, 2, () => undefined],
+  ];
+  it.each(rows)("%s of %s", async (_, address, oracle, exitCode, rival) => {
+    const { conflict } = await detect(pod, [address]);
+    expect(conflict?.mac).toBe(rival()?.link.mac);
+    expect(await oracle(asker, address)).toEqual({ exitCode, mac: conflict?.mac });
+  });
+
+  it("arping -D and our detection at the same moment: we hear of it", async () => {
+    const [{ conflict }, { exitCode }] = await Promise.all([
+      detect(pod, ["10.6.0.71"], { windowMs: 1_500 }),
+      arping(asker, "10.6.0.71"),
+    ]);
+    expect(conflict).toEqual({ ip: ip("10.6.0.71"), mac: asker.link.mac });
+    expect([0, 1]).toContain(exitCode); // it looks at replies only, and we do not reply
+  });
+
+  it("the kernel's own duplicate detection and ours at the same moment: one hears of the other", async () => {
+    const outcome = detect(pod, ["fd00::72"], { windowMs: 3_000 });
+    asker.ip("addr add fd00::72/64 dev eth0");
+    const { conflict } = await outcome;
+    if (conflict) expect(conflict).toEqual({ ip: ip("fd00::72"), mac: asker.link.mac });
+    else expect(asker.ip("addr show dev eth0 dadfailed")).toContain("fd00::72");
+  });
+});
+
+/** tcpdump's reading of our frames, as patterns. `(…)` behind the address would be a target hardware address that is not 0. */
+const arpProbe = (address: string) =>
+  expect.stringMatching(
+    new RegExp(
+      `> ff:ff:ff:ff:ff:ff, ethertype ARP .*, length 42: Ethernet .*, Request who-has ${address} tell 0\\.0\\.0\\.0, length 28$`,
+    ),
+  );
+const ndpProbe = (address: string, group: string, groupMac: string) =>
+  expect.stringMatching(
+    new RegExp(
+      `> ${groupMac}, ethertype IPv6 .*, length 86: \\(hlim 255, .*\\) :: > ${group}: \\[icmp6 sum ok\\] ICMP6, neighbor solicitation, ` +
+        `length 32, who has ${address} unknown option \\(14\\), length 8 \\(1\\): 0x0000: (?:[0-9a-f]{4} ?){3}$`,
+    ),
+  );
+
+describe("on the wire", () => {
+  it.each(["veth", "macvlan"] as const)(
+    "a silent detection is three probes per address and nothing else: %s",
+    async (kind) => {
+      const quiet = lab.addPod({ kind });
+      const wire = await capture(lab, quiet.port);
+      expect((await detect(quiet, ["10.6.0.70", "fd00::12:3456"])).conflict).toBeUndefined();
+      const frames = await wire.read(quiet.link.mac);
+      const probe6 = ndpProbe("fd00::12:3456", "ff02::1:ff12:3456", "33:33:ff:12:34:56");
+      const round = [arpProbe("10.6.0.70"), probe6];
+      expect(frames).toEqual(Array.from({ length: PROBE_COUNT }, () => round).flat());
+      const nonces = frames.map((frame) => /0x0000: (.*)/.exec(frame)?.[1]).filter((nonce) => nonce !== undefined);
+      expect(new Set(nonces).size).toBe(PROBE_COUNT);
+    },
+  );
+
+  it("a conflict ends it after one probe, and nothing is announced", async () => {
+    const wire = await capture(lab, pod.port);
+    expect((await detect(pod, ["10.6.0.1"])).conflict).toBeDefined();
+    expect(await wire.read(pod.link.mac)).toEqual([arpProbe("10.6.0.1")]);
+  });
+
+  it("an announcement is a request for oneself, and an unsolicited advertisement with override", async () => {
+    const wire = await capture(lab, pod.port);
+    using _announcing = announce(pod.link, ["10.6.0.70", "fd00::70"].map(ip), (error) =>
+      expect.unreachable(String(error)),
+    );
+    const frames = await wire.read(pod.link.mac);
+    expect(frames).toEqual([
+      expect.stringMatching(/> ff:ff:ff:ff:ff:ff, .* Request who-has 10\.6\.0\.70 tell 10\.6\.0\.70, length 28$/),
+      expect.stringMatching(
+        /> 33:33:00:00:00:01, .*\(hlim 255, .*\) fd00::70 > ff02::1: \[icmp6 sum ok\] ICMP6, neighbor advertisement, length 32, tgt is fd00::70, Flags \[override\] destination link-address option \(2\), length 8 \(1\): /,
+      ),
+    ]);
+    expect(ANNOUNCE_INTERVAL_MS).toBeGreaterThan(1_000);
+  });
+});
