@@ -143,17 +143,21 @@ export function openSession(netns: Netns, address: string, port: number, options
   const what = `${netns.name} got no answer from ${address} port ${port}`;
   const socket = new Socket({ fd: openConnecting(netns.path, { address, port }, placeOf(address, options)) });
   const lines = createInterface({ input: socket });
-  // Without this, a reset that comes while nobody asks would be an uncaught exception.
-  socket.on("error", () => {});
-  lines.on("error", () => {});
+  let failure: NoTraffic | undefined;
+  let waiting: { resolve(line: string): void; reject(error: NoTraffic): void } | undefined;
+  const fail = (code: string): void => {
+    failure ??= new NoTraffic(what, code);
+    waiting?.reject(failure);
+  };
+  socket.on("error", (error: NodeJS.ErrnoException) => fail(error.code ?? error.message));
+  socket.on("close", () => fail("EPIPE"));
+  lines.on("error", () => {}); // The socket's own.
+  lines.on("line", (line) => waiting?.resolve(line));
   return {
     ask: async () => {
+      if (failure !== undefined) throw failure;
       const line = waitFor<string>(what, options.timeoutMs, (resolve, reject) => {
-        lines.once("line", resolve);
-        socket.once("error", (error: NodeJS.ErrnoException) =>
-          reject(new NoTraffic(what, error.code ?? error.message)),
-        );
-        socket.once("close", () => reject(new NoTraffic(what, "EPIPE")));
+        waiting = { resolve, reject };
       });
       socket.write("?\n");
       return JSON.parse(await line) as Answer;
