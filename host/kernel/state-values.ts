@@ -11,7 +11,7 @@ import { kindName } from "./netlink/link/kind.ts";
 import type { Link } from "./netlink/link/link.ts";
 import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import type { Neighbour } from "./netlink/neighbour/neighbour.ts";
-import { RTNH_F_ONLINK } from "./netlink/route/constants.ts";
+import { IP6_RT_PRIO_USER, RTNH_F_ONLINK } from "./netlink/route/constants.ts";
 import type { NextHop } from "./netlink/route/next-hop.ts";
 import { leadsNowhere, type Route } from "./netlink/route/route.ts";
 import type { Rule } from "./netlink/rule/rule.ts";
@@ -20,8 +20,8 @@ import type { Rule } from "./netlink/rule/rule.ts";
 export type NameOf = (index: number) => string | undefined;
 export type IndexOf = (name: string) => number | undefined;
 
-/** What the kernel takes for IPv6 when nobody says another (IP6_RT_PRIO_USER); for IPv4 it tells none. */
-const DEFAULT_METRICS = { 4: 0, 6: 1024 } as const;
+/** What the kernel takes when nobody says another; for IPv4 it tells none. */
+const DEFAULT_METRICS = { 4: 0, 6: IP6_RT_PRIO_USER } as const;
 
 export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
   const { name, index, kind, mac, up, carrier, flags, alias, group, parent, parentNetnsId, master } = link;

@@ -1,6 +1,7 @@
 /** Operations on the real kernel: all or nothing, whatever fails, and back again. */
+import { readdirSync, readlinkSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { ApplyError, applyOperations } from "../../host/kernel/apply.ts";
+import { ApplyError, applyOperations, undoOperations } from "../../host/kernel/apply.ts";
 import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { createFaultCounter, type Faults, openFaults } from "../../host/lib/fault.ts";
 import { inverseOfAll, type Operation } from "../../host/plan/operation.ts";
@@ -168,4 +169,19 @@ it("a namespace that goes meanwhile is changed to the end, and takes the veth al
   expect(veths()).toHaveLength(1);
   other.pod[Symbol.dispose]();
   await expect.poll(veths, { timeout: 10_000 }).toEqual([]);
+});
+
+it("what was done can be taken back later, with what cannot told", async () => {
+  await apply(operations);
+  const options = { remover, format: formatOperation };
+  expect(await undoOperations(operations, scene, options)).toEqual([]);
+});
+
+it("work in the two namespaces leaves the thread where it was, and no descriptor open", async () => {
+  const look = () => ({ netns: readlinkSync("/proc/thread-self/ns/net"), fds: readdirSync("/proc/self/fd").length });
+  const outside = look();
+  for (let round = 0; round < 5; round++) {
+    await failureOf([...operations, operations[0] ?? expect.unreachable()]);
+    expect(look()).toEqual(outside);
+  }
 });

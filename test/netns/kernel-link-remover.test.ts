@@ -24,7 +24,7 @@ function makeVeth(name: string): number {
 const linkNames = (): string[] => room.json(room.near, "link").map(({ ifname }: { ifname: string }) => ifname);
 
 beforeAll(() => {
-  room = makeRoom("bkl");
+  room = makeRoom("bkd");
 });
 
 afterEach(async () => {
@@ -57,7 +57,7 @@ it("what the kernel refuses is told in its words, and the thread goes on", async
 });
 
 it("when its thread dies, what is asked fails, and the next question starts another", async () => {
-  const name = `bklr${process.pid}`;
+  const name = `bkdr${process.pid}`;
   const one = remover(`/run/netns/${name}`);
   const asked = [one.removeLink(7), one.removeLink(8)];
   for (const answer of asked) {

@@ -50,3 +50,6 @@ export const RTNH_F_ONLINK = 4;
 export const RTNH_F_STATE = 1 | 8 | 16 | 32 | 64;
 /** A copy that a lookup made. */
 export const RTM_F_CLONED = 0x200;
+
+/** The metric of an IPv6 route when nobody says another (net/ip6_route.h). */
+export const IP6_RT_PRIO_USER = 1024;

@@ -9,7 +9,16 @@ import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import { unlessRefused } from "../refusal.ts";
-import { RTA_NH_ID, RTA_OIF, RTA_TABLE, RTM_DELROUTE, RTM_F_CLONED, RTM_GETROUTE, RTM_NEWROUTE } from "./constants.ts";
+import {
+  IP6_RT_PRIO_USER,
+  RTA_NH_ID,
+  RTA_OIF,
+  RTA_TABLE,
+  RTM_DELROUTE,
+  RTM_F_CLONED,
+  RTM_GETROUTE,
+  RTM_NEWROUTE,
+} from "./constants.ts";
 import { decodeRouteMessage, encodeRouteMessage, type RouteMessage } from "./message.ts";
 import { encodeRoute, formatRoute, leadsNowhere, type Route, routeOf } from "./route.ts";
 
@@ -78,7 +87,8 @@ export function deleteRoute(conversation: Conversation, route: Route): boolean {
 
 /** Deletes the route that says this, with no other metric or source. Whether it was there. */
 export function deleteWholeRoute(conversation: Conversation, route: Route): boolean {
-  const wanted = identityOf(route);
+  const metric = route.metric ?? (route.destination.ip.family === 6 ? IP6_RT_PRIO_USER : undefined);
+  const wanted = identityOf({ ...route, metric });
   const bytes = encodeRoute(wanted);
   const filter = { family: route.destination.ip.family, table: route.table, link: wanted.link };
   const routes = unlessRefused([ENODEV], () => listRoutes(conversation, filter)) ?? [];
@@ -86,5 +96,5 @@ export function deleteWholeRoute(conversation: Conversation, route: Route): bool
     const found = routeOf(message);
     return found !== undefined && Buffer.compare(encodeRoute(identityOf(found)), bytes) === 0;
   });
-  return isThere && deleteRoute(conversation, route);
+  return isThere && deleteRoute(conversation, wanted);
 }
