@@ -1,0 +1,129 @@
+/**
+ * Three underlay pods on two nodes, servers in all of them, and stand-ins for services: where the coordinator's tests of traffic begin.
+ * Effects: a lab.
+ */
+import type { Family } from "../../host/net/ip.ts";
+import { lengthOf, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { serviceStandIn } from "../../scripts/lab/service.ts";
+import { type Server, serve } from "../../scripts/lab/traffic.ts";
+import { type Lab, type LabNode, type LabPod, macvlan, makeLab } from "./coordinator-lab.ts";
+
+/** All servers listen here, but for the cache. */
+export const PORT = 8080;
+export const DNS_PORT = 53;
+export const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;
+/** Of the node-local cache of names; without a length it is a host. */
+const CACHE = { 4: "169.254.20.10", 6: "fd00:20::10" } as const;
+/** Of node 1, on its loopback: pods have no route to it, so only the reply path leads back. */
+const LOOPBACK = { 4: "192.0.2.11", 6: "2001:db8::11" } as const;
+/** Packets that nobody answers: long enough for an answer to come, were there one. */
+export const SILENCE = { timeoutMs: 250 };
+export const PROTOCOLS = ["tcp", "udp"] as const;
+
+/** The coordinator's entry of a network definition, as the pods of the scene have it. */
+export const ENTRY = {
+  type: "coordinator",
+  serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"],
+  hijackCIDR: Object.values(CACHE),
+};
+
+export interface Scene {
+  readonly lab: Lab;
+  /** The network of the pods. */
+  readonly network: string;
+  /** On node 1. */
+  readonly client: LabPod;
+  readonly neighbour: LabPod;
+  /** On node 2. */
+  readonly remote: LabPod;
+  /** Of node 1, one of each kind: what pods know it by, a second one of that link, a bridge's. */
+  nodeAddresses(family: Family): string[];
+  loopback(family: Family): string;
+  /** Of node 1, on the link of the cache, where a server named `cache` listens. */
+  cache(family: Family): string;
+  /** Another pod with a NIC on segment 0, by a network of its own with these settings. */
+  addPod(node: LabNode, name: string, settings: object): Promise<LabPod>;
+  /** While `test` runs, node 1 sends what is for `place` to the backend's {@link PORT}. */
+  withService(backend: string, place: { address: string; port: number }, test: () => Promise<void>): Promise<void>;
+  delete(): Promise<void>;
+}
+
+/** Builds it; when something fails, nothing is left. */
+export async function makeScene(prefix: string, families: readonly Family[]): Promise<Scene> {
+  const lab = await makeLab(prefix, { families });
+  const servers: Server[] = [];
+  const remove = async (): Promise<void> => {
+    for (const server of servers) await server.close();
+    await lab.delete();
+  };
+  const addPod = async (node: LabNode, name: string, settings: object): Promise<LabPod> => {
+    const network = `${prefix}-${name}`;
+    await lab.define(network, [macvlan(0, families), { ...ENTRY, ...settings }]);
+    const pod = await lab.addPod(node, name);
+    await pod.attach(network);
+    return pod;
+  };
+  const nodeAddresses = (family: Family) => [
+    segmentAddress(0, 11, family),
+    segmentAddress(0, 9, family),
+    podAddress(1, 1, family),
+  ];
+  try {
+    await furnishNode(lab);
+    const { fabric, node1, node2 } = lab;
+    const network = `${prefix}-pods`;
+    await lab.define(network, [macvlan(0, families), ENTRY]);
+    const pods: LabPod[] = [];
+    for (const [node, name] of [
+      [node1, "client"],
+      [node1, "neighbour"],
+      [node2, "remote"],
+    ] as const) {
+      const pod = await lab.addPod(node, name);
+      await pod.attach(network);
+      pods.push(pod);
+    }
+    const [client, neighbour, remote] = pods;
+    if (client === undefined || neighbour === undefined || remote === undefined) throw new Error("no pods");
+    for (const place of [fabric.node2, fabric.outside, ...pods.map(({ netns }) => netns)])
+      servers.push(await serve(place, PORT));
+    // A server for each address: one for all of them would answer UDP from the address that routing likes best.
+    servers.push(await serve(fabric.node1, PORT, { addresses: families.flatMap(nodeAddresses) }));
+    const addresses = families.map((family) => CACHE[family]);
+    servers.push(await serve(fabric.node1, DNS_PORT, { name: "cache", addresses }));
+    return {
+      lab,
+      network,
+      client,
+      neighbour,
+      remote,
+      nodeAddresses,
+      loopback: (family) => LOOPBACK[family],
+      cache: (family) => CACHE[family],
+      addPod,
+      withService: async (backend, place, test) => {
+        const service = await serviceStandIn(fabric.node1, { ...place, backends: [{ address: backend, port: PORT }] });
+        try {
+          await test();
+        } finally {
+          await service.delete();
+        }
+      },
+      delete: remove,
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/** A link of a node-local cache, and further addresses. The kernel of the tests has no dummy links; a bridge without ports is as good. */
+async function furnishNode({ families, fabric: { node1 } }: Lab): Promise<void> {
+  await node1.ip("link add nodelocaldns type bridge");
+  await node1.ip("link set nodelocaldns up");
+  for (const family of families) {
+    await node1.ip(`addr add ${CACHE[family]}/${family === 4 ? 32 : 128} dev nodelocaldns`);
+    await node1.ip(`addr add ${LOOPBACK[family]}/${family === 4 ? 32 : 128} dev lo`);
+    await node1.ip(`addr add ${segmentAddress(0, 9, family)}/${lengthOf(family)} dev eth0`);
+  }
+}

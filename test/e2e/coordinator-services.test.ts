@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Family } from "../../host/net/ip.ts";
+import { outsideAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { openCapture } from "../../scripts/lab/capture.ts";
+import { requireCommand } from "../../scripts/lab/command.ts";
+import { formatFrame } from "../../scripts/lab/frame.ts";
+import { ask, openSession } from "../../scripts/lab/traffic.ts";
+import type { LabPod } from "./coordinator-lab.ts";
+import { DNS_PORT, ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
+
+const NODE_PORT = 30_080;
+/** Of pods that are not on the underlay. */
+const ELSEWHERE = ["172.30.0.0/16", "fd00:30::/64"];
+const SNAT = {
+  auto: {},
+  on: { serviceSnat: "on", overlayPodCIDR: ELSEWHERE },
+  "auto with the pod in overlayPodCIDR": { overlayPodCIDR: ["10.60.0.0/16", "fd00:60::/32"] },
+};
+const NO_SNAT = {
+  off: { serviceSnat: "off" },
+  "auto with other networks in overlayPodCIDR": { overlayPodCIDR: ELSEWHERE },
+};
+
+function inScene(prefix: string, families: readonly Family[]): void {
+  let scene: Scene;
+  const pods = new Map<string, LabPod>();
+
+  beforeAll(async () => {
+    scene = await makeScene(prefix, families);
+    for (const [index, [name, settings]] of Object.entries({ ...SNAT, ...NO_SNAT }).entries())
+      pods.set(name, await scene.addPod(scene.lab.node1, `snat${index}`, settings));
+  });
+  afterAll(() => scene.delete());
+
+  const requirePod = (name: string): LabPod => {
+    const pod = pods.get(name);
+    if (pod === undefined) throw new Error(`There is no pod "${name}"`);
+    return pod;
+  };
+
+  describe.each(families)("IPv%i", (family) => {
+    const node = (number: 1 | 2) => segmentAddress(0, 10 + number, family);
+    const service = { address: SERVICE[family], port: 80 };
+    const nodePort = { address: node(1), port: NODE_PORT };
+
+    it("a pod reaches a service of its own node, and is seen as itself", () =>
+      scene.withService(node(1), service, async () => {
+        for (const protocol of PROTOCOLS) {
+          const answer = await ask(scene.client.netns, service.address, service.port, { protocol });
+          expect(answer).toMatchObject({ server: scene.lab.fabric.node1.name, seenPeer: scene.client.address(family) });
+        }
+      }));
+
+    it("a pod reaches a service of another pod on its node, and is seen as itself", () =>
+      scene.withService(scene.neighbour.address(family), service, async () => {
+        for (const protocol of PROTOCOLS) {
+          const answer = await ask(scene.client.netns, service.address, service.port, { protocol });
+          expect(answer).toMatchObject({
+            server: scene.neighbour.netns.name,
+            seenPeer: scene.client.address(family),
+          });
+        }
+      }));
+
+    it("a pod reaches a service of its own, when somebody masquerades that as kube-proxy does", () =>
+      scene.withService(scene.client.address(family), service, async () => {
+        const { node1 } = scene.lab.fabric;
+        const [word, own] = [family === 4 ? "ip" : "ip6", scene.client.address(family)];
+        const rule = `ct status dnat ${word} saddr ${own} ${word} daddr ${own} masquerade`;
+        const table = `table inet hairpin { chain back { type nat hook postrouting priority 90; ${rule}; }; }`;
+        await requireCommand(node1.enter(["nft", table]));
+        try {
+          const { server, seenPeer } = await ask(scene.client.netns, service.address, service.port);
+          expect(server).toBe(scene.client.netns.name);
+          expect([scene.loopback(family), ...scene.nodeAddresses(family)]).toContain(seenPeer);
+        } finally {
+          await requireCommand(node1.enter(["nft", "delete table inet hairpin"]));
+        }
+      }));
+
+    it.each(Object.keys(SNAT))(
+      "serviceSnat %s: a pod reaches backends on another node, seen as its node",
+      async (snat) => {
+        const { remote, lab } = scene;
+        for (const [address, name] of [
+          [remote.address(family), remote.netns.name],
+          [node(2), lab.fabric.node2.name],
+        ] as const) {
+          await scene.withService(address, service, async () => {
+            for (const protocol of PROTOCOLS) {
+              const answer = await ask(requirePod(snat).netns, service.address, service.port, { protocol });
+              expect(answer.server).toBe(name);
+              expect(scene.nodeAddresses(family)).toContain(answer.seenPeer);
+            }
+          });
+        }
+      },
+    );
+
+    it.each(Object.keys(NO_SNAT))(
+      "serviceSnat %s: the backend answers the pod directly, which did not ask it",
+      (snat) =>
+        scene.withService(node(2), service, async () => {
+          const pod = requirePod(snat);
+          using capture = await openCapture(scene.lab.fabric.node2, "eth0");
+          const asking = ask(pod.netns, service.address, service.port, SILENCE);
+          await expect(asking).rejects.toMatchObject({ code: "ETIMEDOUT" });
+          const mac = await pod.mac();
+          const frames = capture.frames().filter(({ protocol }) => protocol === "tcp");
+          expect(frames.slice(0, 3), frames.map(formatFrame).join("\n")).toMatchObject([
+            { direction: "in", from: pod.address(family), toPort: PORT, flags: "S" },
+            { direction: "out", to: pod.address(family), targetMac: mac, flags: "SA" },
+            { direction: "in", from: pod.address(family), sourceMac: mac, flags: "R" },
+          ]);
+        }),
+    );
+
+    it("hijackCIDR: the pod reaches the node-local cache", async () => {
+      for (const protocol of PROTOCOLS) {
+        const answer = await ask(scene.client.netns, scene.cache(family), DNS_PORT, { protocol });
+        expect(answer).toMatchObject({ server: "cache", seenPeer: scene.client.address(family) });
+      }
+    });
+
+    it("a client from outside comes in by the node's port, is seen as itself and gets its answer", () =>
+      scene.withService(scene.client.address(family), nodePort, async () => {
+        for (const protocol of PROTOCOLS) {
+          const answer = await ask(scene.lab.fabric.outside, node(1), NODE_PORT, { protocol });
+          expect(answer).toMatchObject({ server: scene.client.netns.name, seenPeer: outsideAddress(family) });
+        }
+      }));
+
+    it("without the reply path it gets none, since it did not ask the pod; CHECK says so, and ADD mends it", async () => {
+      const { neighbour: pod, network, lab } = scene;
+      await requireCommand(pod.netns.enter(["nft", "delete", "table", "inet", "berth"]));
+      await scene.withService(pod.address(family), nodePort, async () => {
+        using capture = await openCapture(lab.fabric.router, "seg0");
+        for (const protocol of PROTOCOLS) {
+          const asking = ask(lab.fabric.outside, node(1), NODE_PORT, { ...SILENCE, protocol });
+          await expect(asking).rejects.toMatchObject({ code: "ETIMEDOUT" });
+        }
+        const strays = capture.frames().filter(({ from }) => from === pod.address(family));
+        expect(strays.map(({ protocol }) => protocol)).toEqual(expect.arrayContaining(["tcp", "udp"]));
+      });
+      const outcome = await pod.coordinate("CHECK", network, { entry: ENTRY });
+      expect([outcome.exitCode, outcome.stdout.code, outcome.stdout.msg]).toEqual([
+        1,
+        106,
+        expect.stringMatching(/^Interface "eth0" is not as it was set up: it lacks ".*table.*berth.*"$/),
+      ]);
+      const mended = await pod.coordinate("ADD", network, { entry: ENTRY });
+      expect(mended.exitCode, mended.text).toBe(0);
+      await scene.withService(pod.address(family), nodePort, async () => {
+        const answer = await ask(lab.fabric.outside, node(1), NODE_PORT);
+        expect(answer).toMatchObject({ server: pod.netns.name, seenPeer: outsideAddress(family) });
+      });
+    });
+
+    it("a connection to a service outlives a repeated ADD and a CHECK", () =>
+      scene.withService(scene.remote.address(family), service, async () => {
+        const { client, remote, network, lab } = scene;
+        const session = openSession(client.netns, service.address, service.port);
+        const probe = openSession(lab.fabric.node1, client.address(family), PORT);
+        try {
+          const before = await session.ask();
+          expect(before.server).toBe(remote.netns.name);
+          expect((await probe.ask()).server).toBe(client.netns.name);
+          for (const verb of ["ADD", "CHECK", "ADD"] as const) {
+            const outcome = await client.coordinate(verb, network, { entry: ENTRY });
+            expect(outcome.exitCode, outcome.text).toBe(0);
+            expect(await session.ask()).toEqual(before);
+            expect((await probe.ask()).server).toBe(client.netns.name);
+          }
+        } finally {
+          session.close();
+          probe.close();
+        }
+      }));
+  });
+}
+
+describe("services of pods with IPv4", () => inScene("cs4", [4]));
+describe("services of pods with IPv6", () => inScene("cs6", [6]));
+describe("services of pods with both families", () => inScene("cs46", [4, 6]));
