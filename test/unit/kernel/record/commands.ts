@@ -100,5 +100,21 @@ export const commands = {
     "ip neigh del 10.6.0.9 dev v0",
     "ip neigh del 10.6.0.10 dev v0",
   ],
+  // kinds of links that many kernels lack: recorded in User-Mode Linux 6.1
+  kinds: [
+    "ip link add d0 type dummy",
+    "ip link add link v0 name v0.5 type vlan id 5",
+    "ip link add link v0 name v0.6 type vlan proto 802.1ad id 4094",
+    `ip link add bond7 type bond ${bondOptions}`,
+    "ip link add bond8 type bond mode active-backup arp_interval 50 arp_ip_target 10.6.0.1,10.6.0.2",
+    "ip link set v1 down",
+    "ip link set v1 master bond8",
+    "ip link show dev d0",
+    "ip link show dev v0.5",
+    "ip link show dev v0.6",
+    "ip link show dev bond7",
+    "ip link show dev bond8",
+    "ip link show dev v1",
+  ],
   nftables: ["nft -f test/unit/kernel/record/ruleset.nft", "nft list ruleset"],
 } as const;

@@ -1,6 +1,7 @@
 /**
  * Records what `ip` and `nft` say to the kernel, and what it answers, as test/unit/kernel/recorded/<family>.json.
- * Run by hand, as root: `node test/unit/kernel/record/record.ts`. Times of day and ports are left out; MACs and indexes are fixed here.
+ * Run by hand, as root: `node test/unit/kernel/record/record.ts`, or with the names of the families to record: `kinds` needs a kernel that has
+ * all kinds of links. Times of day and ports are left out; MACs and indexes are fixed here.
  * Effects: a network namespace for the time of the run; compiles record.c; writes the files.
  */
 import { execFileSync, spawnSync } from "node:child_process";
@@ -83,7 +84,9 @@ const library = join(temporary, "record.so");
 execFileSync("cc", ["-O1", "-shared", "-fPIC", "-o", library, join(import.meta.dirname, "record.c"), "-ldl"]);
 mkdirSync(folder, { recursive: true });
 try {
+  const asked = process.argv.slice(2);
   for (const [family, list] of Object.entries(commands)) {
+    if (asked.length === 0 ? family === "kinds" : !asked.includes(family)) continue;
     execFileSync("ip", ["netns", "add", netns]);
     for (const line of preparation) execFileSync("ip", ["netns", "exec", netns, ...line.split(" ")]);
     const rows = list.map((command) => record(library, command));
