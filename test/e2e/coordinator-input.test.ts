@@ -20,6 +20,7 @@ beforeAll(async () => {
   await world.succeed("CHECK");
   await world.succeed("DEL");
   detached = await world.settled();
+  expect(await world.pod.ip("route show default")).toContain("dev eth0");
 }, 60_000);
 
 afterAll(() => world?.delete());
@@ -108,6 +109,12 @@ describe("a field of the coordinator is refused by its path, with what was found
     [{ podCIDRType: "auto" }, '"podCIDRType": found an unknown key, want one of the keys type, mode, tune_mode'],
   ];
   it.each(rows)("%j", (conf, text) => expectRefusal(conf, `CNI configuration: field ${text}`));
+});
+
+it("DEL without ADD changes nothing in a pod that still runs", async () => {
+  await world.succeed("DEL");
+  await world.succeed("DEL", { conf: { mode: 1 } });
+  await world.expectState(detached, "after DEL");
 });
 
 describe("a log file that leads elsewhere is refused", () => {

@@ -98,10 +98,16 @@ function tableOf(question: PodRoutesQuestion, nic: Nic): RouteState[] {
   return [...own, ...path].map((route) => moveTo(route, nic.table));
 }
 
-/** The default routes of the main table as they should be, and those of ours that are there now. */
+/**
+ * The default routes of the main table as they should be, and those that are there now. Those of a family for which no NIC has one to
+ * put in their place are left alone: they are the main plugin's, who removes them with its NIC.
+ */
 function mainDefaults(question: PodRoutesQuestion): { wanted: RouteState[]; owned: RouteState[] } {
   const { pod } = question;
-  const present = pod.routes.filter((route) => route.table === RT_TABLE_MAIN && isDefault(route));
+  const present = pod.routes.filter(
+    (route) =>
+      route.table === RT_TABLE_MAIN && isDefault(route) && findDefaultNic(question, familyOf(route)) !== undefined,
+  );
   const wanted = FAMILIES.flatMap((family) => {
     const routes = findDefaultNic(question, family)?.defaults.filter((route) => familyOf(route) === family) ?? [];
     return routes.map((route) => (route.protocol === BERTH_PROTOCOL ? { ...route, protocol: RTPROT_BOOT } : route));
