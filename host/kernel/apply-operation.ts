@@ -5,15 +5,16 @@
  */
 import { invariant } from "../lib/invariant.ts";
 import type { Operation, Veth } from "../plan/operation.ts";
-import type { Place } from "../plan/state.ts";
+import type { LinkSettings, Place } from "../plan/state.ts";
 import { ENODEV, ENOENT } from "./errno.ts";
 import type { Address } from "./netlink/address/address.ts";
 import { createAddress, deleteAddress } from "./netlink/address/requests.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import { createLink, findLink, setLink } from "./netlink/link/requests.ts";
-import type { Neighbour } from "./netlink/neighbour/neighbour.ts";
-import { createNeighbour, deleteNeighbour } from "./netlink/neighbour/requests.ts";
+import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
+import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
+import { createNeighbour, deleteNeighbour, listNeighbours, replaceNeighbour } from "./netlink/neighbour/requests.ts";
 import { createTable, deleteTable } from "./netlink/nftables/requests.ts";
 import { createRoute, deleteWholeRoute } from "./netlink/route/requests.ts";
 import type { Route } from "./netlink/route/route.ts";
@@ -41,6 +42,17 @@ function requireLink<T>(value: T | undefined, link: string | undefined): T {
 function createVeth({ host, pod }: Veth, namespaces: Namespaces): void {
   const peer = { name: pod.name, mac: pod.mac, netnsFd: namespaces.pod.fd };
   createLink(namespaces.host.route, { name: host.name, mac: host.mac, kind: { kind: "veth" }, peer });
+}
+
+/** When a link's MAC changes, the kernel forgets its neighbours, the fixed ones too: those are put back. */
+function setKeepingNeighbours(route: Conversation, index: number, settings: LinkSettings): void {
+  const known = settings.mac === undefined ? [] : listNeighbours(route, index).map(neighbourOf);
+  const fixed = known.filter((one) => one !== undefined && (one.state & NUD_PERMANENT) !== 0);
+  try {
+    setLink(route, index, settings);
+  } finally {
+    for (const one of fixed) if (one !== undefined) replaceNeighbour(route, one);
+  }
 }
 
 /** How the kernel is told of a thing that belongs to a link. */
@@ -79,7 +91,7 @@ export function applyQuickly(operation: Operation, namespaces: Namespaces): void
   const indexOf = indexIn(source);
   switch (operation.kind) {
     case "set-link":
-      setLink(source.route, requireLink(indexOf(operation.link), operation.link), operation.to);
+      setKeepingNeighbours(source.route, requireLink(indexOf(operation.link), operation.link), operation.to);
       return;
     case "set-sysctl":
       writeSysctl(source.entrance, operation.key, operation.to);

@@ -129,6 +129,21 @@ it("a link of which the kernel set only a part is as it was", async () => {
   ipIn(scene.names.pod, "link del net2");
 });
 
+it("a link with another MAC keeps its fixed neighbours, even when the kernel refuses the MAC", async () => {
+  const fixed = () =>
+    ipJson(scene.names.pod, "neigh show dev net1 nud permanent").map(({ dst }: { dst: string }) => dst);
+  const was = fixed();
+  expect(was).toEqual(["10.6.0.9"]);
+  const change = { kind: "set-link", place: "pod", link: "net1" } as const;
+  const [from, to] = [{ mac: mac("02:00:00:00:00:22") }, { mac: mac("02:00:00:00:00:23") }];
+  await apply([{ ...change, from, to }]);
+  expect(fixed()).toEqual(was);
+  await apply([{ ...change, from: to, to: from }]);
+  const failure = await failureOf([{ ...change, from, to: { mac: mac("01:00:00:00:00:23") } }]);
+  expect(failure.message).toMatch(/EADDRNOTAVAIL/);
+  expect(fixed()).toEqual(was);
+});
+
 it("what cannot be undone is told, and the rest is undone", async () => {
   const [first = expect.unreachable(), ...rest] = operations.filter(({ kind }) => kind === "add-neighbour");
   const veth = operations.filter(({ kind }) => kind === "add-veth" || kind === "set-link").slice(0, 3);

@@ -95,6 +95,12 @@ export function operationsFor(scene: Scene): Operation[] {
       from: { alias: "first-NIC", group: 3 },
       to: { alias: "", group: 0 },
     },
+    // with fixed neighbours, which the kernel forgets then
+    {
+      ...{ kind: "set-link", place: "pod", link: "net1" },
+      from: { mac: mac("02:00:00:00:00:22") },
+      to: { mac: mac("02:00:00:00:00:23") },
+    },
     ...pod.rules
       .filter(({ preference }) => preference > 0 && preference < 32_000)
       .map((one): Operation => ({ kind: "delete-rule", place: "pod", rule: one })),
