@@ -1,0 +1,196 @@
+/** Requests that the coordinator must refuse for what it finds, and requests by people who mean ill. */
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ErrorCode } from "../../host/cni/error.ts";
+import { runPlugin } from "../../scripts/lab/cnitool.ts";
+import { type CoordinatorCall, CoordinatorWorld, makeCoordinatorWorld } from "./coordinator-world.ts";
+import { eventually } from "./world.ts";
+
+/** With one macvlan NIC, eth0. */
+let world: CoordinatorWorld;
+/** Of node and pod, without an attachment, but with what the first one leaves for all pods of the node. */
+let detached: string;
+
+beforeAll(async () => {
+  world = await makeCoordinatorWorld("ch");
+  await world.succeed("ADD");
+  await world.succeed("DEL");
+  detached = await world.settled();
+}, 60_000);
+
+afterAll(() => world?.delete());
+
+it("a refused ADD or CHECK leaves an attachment as it is", async () => {
+  await world.succeed("ADD", { conf: { hijackCIDR: ["169.254.20.10", "fd00:20::10"] } });
+  const attached = await world.settled();
+  const bad = [
+    { hostRuleTable: 254 },
+    { hijackCIDR: ["fd00::/129"] },
+    { logOptions: { logFile: "/var/log/vendor/no/a" } },
+  ];
+  for (const conf of bad) {
+    for (const verb of ["ADD", "CHECK"] as const) {
+      expect(await world.refused(verb, { conf })).toMatchObject({ code: ErrorCode.InvalidNetworkConfig });
+    }
+  }
+  await world.expectState(attached, "after the refusals");
+  await world.succeed("DEL", { conf: { hostRuleTable: 254 } });
+  await world.expectState(detached, "after DEL");
+});
+
+describe("a request without what the coordinator stands on is refused", () => {
+  const PREV = '"prevResult", found nothing; the coordinator stands after the main plugin in "plugins"';
+  const rows: [what: string, call: CoordinatorCall, code: number, text: string][] = [
+    ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
+    ["null as prevResult", { prevResult: JSON.parse("null") }, ErrorCode.InvalidNetworkConfig, PREV],
+    [
+      "addresses that are none",
+      { prevResult: { cniVersion: "1.1.0", ips: [{ address: "10.60.0.999/24" }] } },
+      ErrorCode.InvalidNetworkConfig,
+      '"ips[0].address": found "10.60.0.999/24", want',
+    ],
+    [
+      "a network's name that leads elsewhere",
+      { conf: { name: "../x" } },
+      ErrorCode.InvalidNetworkConfig,
+      '"name": found "../x"',
+    ],
+    ["a NIC that is not there", { ifName: "net7" }, ErrorCode.InterfaceRefused, 'Interface "net7"'],
+    [
+      "overlay on the first NIC",
+      { conf: { mode: "overlay" } },
+      ErrorCode.InterfaceRefused,
+      'Interface "eth0" is the pod\'s first NIC, which cannot be overlay for the coordinator: set "mode" of network "lab"',
+    ],
+    ["a pod that is gone", { netns: "/run/netns/ch-none" }, ErrorCode.InvalidNetns, "/run/netns/ch-none"],
+  ];
+  it.each(rows)("%s", async (_what, call, code, text) => {
+    for (const verb of ["ADD", "CHECK"] as const) {
+      const refusal = await world.refused(verb, call);
+      expect(refusal.msg, verb).toContain(text);
+      expect(refusal, verb).toMatchObject({ code });
+    }
+    await world.expectState(detached, "after the refusals");
+  });
+
+  // As ipvlan is; test/unit/coordinator/plan-mac.test.ts has that itself, which not every kernel knows.
+  it("a MAC prefix for a NIC that has none of its own", async () => {
+    const pod = await world.fabric.addNetns("tun");
+    await pod.ip("tuntap add eth0 mode tun");
+    await pod.ip("link set eth0 up");
+    await pod.ip("addr add 10.60.0.77/24 dev eth0");
+    const other = new CoordinatorWorld(world.fabric, world.agent, pod, 77);
+    const before = await other.settled();
+    for (const verb of ["ADD", "CHECK"] as const) {
+      const refusal = await other.refused(verb, { conf: { podMACPrefix: "0a:1b" } });
+      expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
+      expect(refusal.msg).toContain(
+        'podMACPrefix "0a:1b" cannot be given to interface "eth0": it is of kind tun, which has none of its own',
+      );
+    }
+    await other.expectState(before, "after the refusals");
+    await other.succeed("DEL", { conf: { podMACPrefix: "0a:1b" } });
+    await other.expectState(before, "after DEL");
+    await pod.delete();
+  });
+
+  it("an underlay NIC in a pod whose first NIC has no coordinator", async () => {
+    const { fabric, agent } = world;
+    const nics = [0, 1].map((segment) => ({ segment, host: 78 }));
+    const pod = await fabric.addMacvlanPod(fabric.node1, "multi", nics);
+    const other = new CoordinatorWorld(fabric, agent, pod, 78);
+    const before = await other.settled();
+    const refusal = await other.refused("ADD", { ifName: "net1", conf: { mode: "underlay" } });
+    expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
+    expect(refusal.msg).toContain('add the coordinator to the network definition of the first interface, "eth0"');
+    await other.expectState(before, "after the refusal");
+    await pod.delete();
+  });
+});
+
+describe("a pod named by an attacker", () => {
+  const LEVELS = [20, 30, 40];
+  const linesOf = (text: string): Record<string, unknown>[] =>
+    text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
+
+  const names: [what: string, name: string][] = [
+    ["a level", '{"level":60}'],
+    ["the end of a text", '","level":60,"msg":"forged'],
+    ["a shell's orders", "$(touch /tmp/x)`id`|&"],
+    ["a format", "%s%n%d"],
+    ["a path", "../../../etc/passwd"],
+    ["the alias of another", "x c-other lab shop/other"],
+    ["very much", "p".repeat(20_000)],
+  ];
+  it.each(names)("is served and forges nothing: %s", async (_what, name) => {
+    const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${name};K8S_POD_NAME=${name};K8S_POD_UID=${name}`;
+    const conf = { logOptions: { logFile: "/var/log/vendor/hostile.log" }, tune_mode: "underlay" };
+    await world.succeed("ADD", { args, conf });
+    await world.succeed("CHECK", { args, conf });
+    await world.succeed("DEL", { args, conf });
+    await world.expectState(detached, "after DEL");
+    const path = join(world.agent.logDir, "hostile.log");
+    const lines = await eventually(
+      async () => linesOf(readFileSync(path, "utf8")),
+      (found) => found.at(-1)?.msg === "Detached",
+    );
+    expect(lines.filter(({ level }) => !LEVELS.includes(Number(level)))).toEqual([]);
+    expect(new Set(lines.map((line) => line.name))).toEqual(new Set(["coordinator"]));
+    expect(linesOf(world.agent.stderr()).filter(({ level }) => Number(level) > 40)).toEqual([]);
+  });
+
+  const unprintable: [what: string, name: string, shown: string][] = [
+    ["a line feed", 'x"}\n{"level":60,"msg":"forged"}', String.raw`\x0a`],
+    ["a terminal's orders", "\u001b[2J", String.raw`\x1b[2J`],
+    ["a terminal's order of one byte", "a\u009b2J", String.raw`a\xc2\x9b2J`],
+    ["a direction", "a\u202eb", String.raw`a\xe2\x80\xaeb`],
+  ];
+  it.each(unprintable)("is refused by the plugin itself: %s", async (_what, name, shown) => {
+    const call = { args: `IgnoreUnknown=1;K8S_POD_NAME=${name}` };
+    for (const verb of ["ADD", "CHECK"] as const) {
+      const refusal = await world.refused(verb, call);
+      expect(refusal).toMatchObject({ code: ErrorCode.InvalidEnvironment });
+      expect(refusal.msg).toContain(shown);
+      expect(refusal.msg).not.toMatch(/\p{Cc}|\p{Cf}/u);
+    }
+    await world.expectState(detached, "after the refusals");
+  });
+
+  it("with an annotation by the attacker is refused, and shown without what a terminal obeys", async () => {
+    const annotations = { "ipam.vendor.io/default-route-nic": 'x\n{"level":60}\u001b[2J\u009b' };
+    const conf = { runtimeConfig: { "io.kubernetes.cri.pod-annotations": annotations } };
+    const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0";
+    for (const verb of ["ADD", "CHECK"] as const) {
+      const refusal = await world.refused(verb, { args, conf });
+      expect(refusal).toMatchObject({ code: ErrorCode.InvalidAnnotation });
+      expect(refusal.msg).toContain("ipam.vendor.io/default-route-nic");
+      expect(refusal.msg).not.toMatch(/\p{Cc}/u);
+    }
+    await world.expectState(detached, "after the refusals");
+    expect(linesOf(world.agent.stderr()).filter(({ level }) => Number(level) > 40)).toEqual([]);
+  });
+});
+
+it("a bad definition in the node's directory is told by STATUS of berth and by health, and stops nobody", async () => {
+  const { agent } = world;
+  const file = join(agent.cniConfDir, "10-lab.conflist");
+  const plugins = [{ type: "macvlan" }, { type: "coordinator", detectIPConflikt: true }];
+  const text = JSON.stringify({ cniVersion: "1.1.0", name: "lab", plugins });
+  writeFileSync(file, text);
+  const problem = `File "${file}", plugins[1]: field "detectIPConflikt": found an unknown key, want the key "detectIPConflict"`;
+  const status = await runPlugin({
+    plugin: "berth",
+    command: "STATUS",
+    stdin: { cniVersion: "1.1.0", name: "lab", type: "macvlan", ipam: { type: "berth" } },
+    env: agent.env,
+  });
+  expect([status.exitCode, status.text]).toEqual([0, ""]);
+  expect(status.stderr).toContain(problem);
+  expect((await agent.get("/v1/health")).problems).toEqual([problem]);
+  rmSync(file);
+  expect((await agent.get("/v1/health")).problems).toEqual([]);
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import { ErrorCode } from "../../../host/cni/error.ts";
+import { planMac } from "../../../host/coordinator/plan/plan-mac.ts";
+import { parseIp } from "../../../host/net/ip.ts";
+import { type Mac, parseMac } from "../../../host/net/mac.ts";
+import type { LinkState } from "../../../host/plan/state.ts";
+
+function link(kind: string, mac: Mac | undefined = parseMac("02:00:00:00:00:01")): LinkState {
+  return {
+    ...{ name: "eth0", index: 2, kind, mac, up: true, carrier: true, loopback: false, alias: "", group: 0 },
+    ...{ parent: undefined, parentElsewhere: false, master: undefined },
+  };
+}
+
+function ips(...texts: string[]) {
+  return texts.flatMap((text) => parseIp(text) ?? []);
+}
+
+describe("the MAC address is the prefix and four octets of the address", () => {
+  const rows: [addresses: string[], mac: string][] = [
+    [["10.6.0.200"], "0a:1b:0a:06:00:c8"],
+    [["0.0.0.1"], "0a:1b:00:00:00:01"],
+    [["fd00::1", "10.6.0.200"], "0a:1b:0a:06:00:c8"],
+    [["fd00::"], "0a:1b:00:00:00:00"],
+    [["fd00:6::abc:0d0e"], "0a:1b:0a:bc:0d:0e"],
+  ];
+  it.each(rows)("of %j: %s", (addresses, mac) => {
+    expect(planMac("0a:1b", link("macvlan"), ips(...addresses))).toBe(parseMac(mac));
+  });
+
+  it("and nothing without a prefix, whatever the NIC is", () => {
+    expect(planMac("", link("ipvlan"), [])).toBe(undefined);
+  });
+});
+
+describe("a prefix is refused", () => {
+  const rows: [what: string, link: LinkState, addresses: string[], text: string][] = [
+    ["on ipvlan", link("ipvlan"), ["10.6.0.2"], 'interface "eth0": it is of kind ipvlan, which has none of its own'],
+    ["on what is no Ethernet", { ...link("tun"), mac: undefined }, ["10.6.0.2"], "it is of kind tun"],
+    ["on a machine's own such device", { ...link(""), mac: undefined }, ["10.6.0.2"], "it has no MAC address"],
+    ["without an address", link("macvlan"), [], "it has no address to make a MAC of"],
+  ];
+  it.each(rows)("%s", (_what, nic, addresses, text) => {
+    const plan = () => planMac("0a:1b", nic, ips(...addresses));
+    expect(plan).toThrow(`podMACPrefix "0a:1b" cannot be given to interface "eth0"`);
+    expect(plan).toThrow(text);
+    expect(plan).toThrow(expect.objectContaining({ code: ErrorCode.InterfaceRefused }));
+  });
+});
