@@ -19,9 +19,13 @@ export interface VethOwner {
 /** IFALIASZ of linux/if.h, without the byte that ends it. */
 const ALIAS_BYTES = 255;
 
-/** `berth <owner> <container> <network> <pod>`. None of the words has blanks; what is too long loses its end, which is the pod's name. */
+/**
+ * `berth <owner> <container> <network> <pod>`. Blanks in a word become `_`, so that nobody's name is another's container; what is too
+ * long loses its end, which is the pod's name.
+ */
 export function formatAlias({ owner, containerId, network, pod }: VethOwner): string {
-  const text = ["berth", owner, containerId, network, pod].filter((word) => word !== "").join(" ");
+  const words = ["berth", owner, containerId, network, pod].filter((word) => word !== "");
+  const text = words.map((word) => word.replace(/\s/g, "_")).join(" ");
   const bytes = new TextEncoder().encode(text);
   return bytes.length <= ALIAS_BYTES
     ? text
