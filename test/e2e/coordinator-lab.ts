@@ -171,11 +171,15 @@ function manifests(families: readonly Family[], [first, last]: readonly [number,
   return { "conf.yaml": conf, ...Object.fromEntries(pools) };
 }
 
+export interface LabOptions {
+  /** Default: both. */
+  readonly families?: readonly Family[];
+  /** Further manifests for both agents, by file name. */
+  readonly config?: Readonly<Record<string, string>>;
+}
+
 /** Builds it; when something fails, nothing is left. */
-export async function makeLab(
-  prefix: string,
-  { families = FAMILIES }: { families?: readonly Family[] } = {},
-): Promise<Lab> {
+export async function makeLab(prefix: string, { families = FAMILIES, config = {} }: LabOptions = {}): Promise<Lab> {
   const fabric = await makeFabric(prefix, { families });
   const agents: Agent[] = [];
   const networks = new Set<string>();
@@ -185,7 +189,7 @@ export async function makeLab(
     for (const network of networks) await forgetNetwork(network);
   };
   const start = async (netns: Netns, range: readonly [number, number]): Promise<LabNode> => {
-    const agent = await startAgent({ node: netns, config: manifests(families, range) });
+    const agent = await startAgent({ node: netns, config: { ...manifests(families, range), ...config } });
     agents.push(agent);
     return { netns, agent };
   };

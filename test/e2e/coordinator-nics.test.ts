@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Family } from "../../host/net/ip.ts";
+import { segmentAddress } from "../../scripts/lab/addressing.ts";
+import { serviceStandIn } from "../../scripts/lab/service.ts";
+import { type Server, serve } from "../../scripts/lab/traffic.ts";
+import { type Lab, macvlan, makeLab } from "./coordinator-lab.ts";
+import {
+  expectDefault,
+  expectReplies,
+  expectServices,
+  type NicPlace,
+  openWatch,
+  PORT,
+  SERVICE,
+  SERVICE_CIDRS,
+  type Watch,
+} from "./coordinator-nics.ts";
+import { podManifest } from "./world.ts";
+
+const [FIRST, SECOND, THIRD] = [
+  { ifName: "eth0", segment: 0 },
+  { ifName: "net1", segment: 1 },
+  { ifName: "net2", segment: 2 },
+] as const;
+const NICS: readonly NicPlace[] = [FIRST, SECOND, THIRD];
+const namesOf = (nics: readonly NicPlace[]): string => nics.map(({ ifName }) => ifName).join(", ");
+const titleOf = ({ wish, annotation, order }: { wish: string; annotation?: string; order: readonly NicPlace[] }) =>
+  `podDefaultRouteNic "${wish}"${annotation === undefined ? "" : ` and the annotation "${annotation}"`}, NICs ${namesOf(order)}`;
+/** In which order NICs come, which is to have the default route, and which has it after each of them. */
+const ROWS = [
+  { wish: "", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, FIRST] },
+  { wish: "eth0", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, FIRST] },
+  { wish: "net1", order: [FIRST, SECOND, THIRD], holders: [FIRST, SECOND, SECOND] },
+  { wish: "net2", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, THIRD] },
+  { wish: "net2", order: [FIRST, THIRD, SECOND], holders: [FIRST, THIRD, THIRD] },
+  { wish: "net9", order: [FIRST, SECOND], holders: [FIRST, FIRST] },
+  { wish: "net2", annotation: "net1", order: [FIRST, SECOND, THIRD], holders: [FIRST, SECOND, SECOND] },
+].map((row) => [titleOf(row), row] as const);
+const ORDERS = [
+  [FIRST, SECOND, THIRD],
+  [FIRST, THIRD, SECOND],
+  [SECOND, FIRST, THIRD],
+  [SECOND, THIRD, FIRST],
+  [THIRD, FIRST, SECOND],
+  [THIRD, SECOND, FIRST],
+].map((order) => [namesOf(order), order] as const);
+
+function inLab(prefix: string, families: readonly Family[]): void {
+  let lab: Lab;
+  let watch: Watch;
+  const servers: Server[] = [];
+  let pods = 0;
+
+  beforeAll(async () => {
+    const annotated = podManifest("shop", "annotated", { "default-route-nic": "net1" });
+    lab = await makeLab(prefix, { families, config: { "pod.yaml": annotated } });
+    watch = await openWatch(lab);
+    for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside])
+      servers.push(await serve(place, PORT));
+    for (const family of families) {
+      for (const [port, host] of [
+        [80, 11],
+        [81, 12],
+      ] as const) {
+        const backends = [{ address: segmentAddress(0, host, family), port: PORT }];
+        await serviceStandIn(lab.fabric.node1, { address: SERVICE[family], port, backends });
+      }
+    }
+  });
+
+  afterAll(async () => {
+    watch[Symbol.dispose]();
+    for (const server of servers) await server.close();
+    await lab.delete();
+  });
+
+  const network = (segment: number, wish: string) => `${prefix}-${segment}-${wish || "none"}`;
+
+  async function addPod(name: string, wish: string) {
+    for (const { segment } of NICS) {
+      const entry = { type: "coordinator", podDefaultRouteNic: wish, serviceCIDR: SERVICE_CIDRS };
+      await lab.define(network(segment, wish), [macvlan(segment, families), entry]);
+    }
+    const pod = await lab.addPod(lab.node1, name);
+    servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+    return pod;
+  }
+
+  it.each(ROWS)("%s", async (_, { wish, annotation, order, holders }) => {
+    const pod = await addPod(annotation === undefined ? `pod${++pods}` : "annotated", wish);
+    for (const [index, { ifName, segment }] of order.entries()) {
+      await pod.attach(network(segment, wish), ifName);
+      for (const family of families) {
+        const expected = { lab, watch, pod, family, nics: order.slice(0, index + 1) };
+        await expectDefault(expected, holders[index] ?? FIRST);
+        await expectReplies(expected);
+        await expectServices(expected);
+      }
+    }
+    for (const { ifName, segment } of order) {
+      const entry = { podDefaultRouteNic: wish, serviceCIDR: SERVICE_CIDRS };
+      const outcome = await pod.coordinate("CHECK", network(segment, wish), { ifName, entry });
+      expect(outcome.exitCode, `${ifName}: ${outcome.text}`).toBe(0);
+    }
+    for (const { ifName, segment } of order) await pod.check(network(segment, wish), ifName);
+    for (const { ifName, segment } of order) await pod.detach(network(segment, wish), ifName);
+  });
+
+  it.each(ORDERS)("DEL of %s, in this order, leaves the rest working", async (_, order) => {
+    const wish = "net1";
+    const pod = await addPod(`del${++pods}`, wish);
+    for (const { ifName, segment } of NICS) await pod.attach(network(segment, wish), ifName);
+    const left = [...NICS];
+    for (const nic of order) {
+      await pod.detach(network(nic.segment, wish), nic.ifName);
+      left.splice(left.indexOf(nic), 1);
+      for (const family of families) {
+        const expected = { lab, watch, pod, family, nics: left };
+        const [first] = left;
+        const holder = left.find(({ ifName }) => ifName === wish) ?? first;
+        if (holder !== undefined) await expectDefault(expected, holder);
+        await expectReplies(expected);
+        if (left.some(({ ifName }) => ifName === "eth0")) await expectServices(expected);
+      }
+    }
+    for (const family of families) {
+      expect(await lab.node1.netns.ip(`-${family} route show table all proto 98`)).toBe("");
+      expect(await pod.netns.ip(`-${family} route show table all proto 98`)).toBe("");
+      expect(await pod.netns.ip(`-${family} rule show`)).not.toContain("proto 98");
+    }
+    expect(await pod.netns.ip("-brief link show")).toMatch(/^lo [^\n]*\n$/);
+    expect((await pod.netns.exec(["nft", "list", "ruleset"])).stdout).toBe("");
+  });
+}
+
+describe("NICs with IPv4", () => inLab("cn4", [4]));
+describe("NICs with IPv6", () => inLab("cn6", [6]));
+describe("NICs with both families", () => inLab("cn46", [4, 6]));

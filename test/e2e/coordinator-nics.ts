@@ -1,0 +1,104 @@
+/**
+ * Pods with several NICs, one on each segment: which way packets go, counted on the router's links.
+ * Called by the coordinator's tests of several NICs.
+ * Effects: traffic.
+ */
+import { expect } from "vitest";
+import type { Family } from "../../host/net/ip.ts";
+import { outsideAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { type Capture, openCapture } from "../../scripts/lab/capture.ts";
+import { type Frame, formatFrame } from "../../scripts/lab/frame.ts";
+import { ask } from "../../scripts/lab/traffic.ts";
+import type { Lab, LabPod } from "./coordinator-lab.ts";
+
+export const PORT = 8080;
+export const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;
+export const SERVICE_CIDRS = ["10.96.0.0/16", "fd00:96::/112"];
+
+/** Name of a NIC, and the segment that it is on. */
+export interface NicPlace {
+  readonly ifName: string;
+  readonly segment: number;
+}
+
+/** All links of the router: what passes each of the segments. */
+export interface Watch extends Disposable {
+  /** Segments on which such frames have come in to the router since the last call of `clear`. */
+  segmentsOf(fits: (frame: Frame) => boolean): number[];
+  text(): string;
+  clear(): void;
+}
+
+export async function openWatch({ fabric }: Lab): Promise<Watch> {
+  const captures: Capture[] = [];
+  for (const segment of [0, 1, 2]) captures.push(await openCapture(fabric.router, `seg${segment}`));
+  const isData = ({ direction, protocol }: Frame) => direction === "in" && (protocol === "tcp" || protocol === "udp");
+  return {
+    segmentsOf: (fits) =>
+      captures.flatMap((capture, segment) => {
+        return capture.frames().some((frame) => isData(frame) && fits(frame)) ? [segment] : [];
+      }),
+    text: () =>
+      captures.map((capture, segment) => `${segment}: ${capture.frames().map(formatFrame).join("\n   ")}`).join("\n"),
+    clear: () => {
+      for (const capture of captures) capture.clear();
+    },
+    [Symbol.dispose]: () => {
+      for (const capture of captures) capture[Symbol.dispose]();
+    },
+  };
+}
+
+export interface Expected {
+  readonly lab: Lab;
+  readonly watch: Watch;
+  readonly pod: LabPod;
+  readonly family: Family;
+  readonly nics: readonly NicPlace[];
+}
+
+/** What the pod opens itself leaves by that NIC, with its address. */
+export async function expectDefault(
+  { lab, watch, pod, family }: Expected,
+  { ifName, segment }: NicPlace,
+): Promise<void> {
+  watch.clear();
+  for (const protocol of ["tcp", "udp"] as const) {
+    const answer = await ask(pod.netns, outsideAddress(family), PORT, { protocol });
+    expect(answer, ifName).toMatchObject({ server: lab.fabric.outside.name, seenPeer: pod.address(family, ifName) });
+  }
+  expect(
+    watch.segmentsOf(({ to }) => to === outsideAddress(family)),
+    watch.text(),
+  ).toEqual([segment]);
+}
+
+/** Whoever asks one of the pod's addresses from outside is answered by the NIC that has it; what the pod opens from it leaves there. */
+export async function expectReplies({ lab, watch, pod, family, nics }: Expected): Promise<void> {
+  for (const { ifName, segment } of nics) {
+    const address = pod.address(family, ifName);
+    watch.clear();
+    const answer = await ask(lab.fabric.outside, address, PORT);
+    expect(answer).toMatchObject({ server: pod.netns.name, seenPeer: outsideAddress(family), at: address });
+    await ask(pod.netns, outsideAddress(family), PORT, { from: address });
+    expect(
+      watch.segmentsOf(({ from }) => from === address),
+      watch.text(),
+    ).toEqual([segment]);
+  }
+}
+
+/** Services on the node and behind it, from the address of each NIC; and the node reaches each address. Needs {@link SERVICE} on node 1. */
+export async function expectServices({ lab, pod, family, nics }: Expected): Promise<void> {
+  const own = segmentAddress(0, 11, family);
+  expect(await ask(pod.netns, SERVICE[family], 80)).toMatchObject({ server: lab.fabric.node1.name });
+  expect(await ask(pod.netns, SERVICE[family], 81)).toMatchObject({ server: lab.fabric.node2.name, seenPeer: own });
+  for (const { ifName } of nics) {
+    const from = pod.address(family, ifName);
+    const answer = await ask(pod.netns, SERVICE[family], 80, { from });
+    expect(answer).toMatchObject({ server: lab.fabric.node1.name, seenPeer: from });
+    expect(await ask(pod.netns, SERVICE[family], 81, { from })).toMatchObject({ server: lab.fabric.node2.name });
+    const probe = await ask(lab.fabric.node1, from, PORT);
+    expect(probe, `${ifName} ${from}`).toMatchObject({ server: pod.netns.name, seenPeer: own, at: from });
+  }
+}

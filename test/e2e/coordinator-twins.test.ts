@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { FAMILIES } from "../../host/net/ip.ts";
+import { segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
+import { openCapture } from "../../scripts/lab/capture.ts";
+import { serviceStandIn } from "../../scripts/lab/service.ts";
+import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { type Lab, macvlan, makeLab } from "./coordinator-lab.ts";
+import {
+  expectDefault,
+  expectReplies,
+  expectServices,
+  openWatch,
+  PORT,
+  SERVICE,
+  SERVICE_CIDRS,
+} from "./coordinator-nics.ts";
+import { ipPool } from "./world.ts";
+
+const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
+/** Segment 1 with the network of segment 0, as two customers have it: its router has the same address. */
+const TWIN = Object.fromEntries(
+  FAMILIES.map((family) => {
+    const at = (host: number) => segmentAddress(0, host, family);
+    const spec = { gateway: at(1), ips: [`${at(200)}-${at(205)}`], addressSpace: "other" };
+    return [`twin-v${family}.yaml`, ipPool(`twin-v${family}`, segmentSubnet(0, family), spec)];
+  }),
+);
+const TWIN_IPAM = { type: "berth", default_ipv4_ippool: ["twin-v4"], default_ipv6_ippool: ["twin-v6"] };
+
+let lab: Lab;
+const servers: Server[] = [];
+
+beforeAll(async () => {
+  lab = await makeLab("cw", { config: TWIN });
+  for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside]) servers.push(await serve(place, PORT));
+  for (const family of FAMILIES) {
+    for (const [port, host] of [
+      [80, 11],
+      [81, 12],
+    ] as const) {
+      const backends = [{ address: segmentAddress(0, host, family), port: PORT }];
+      await serviceStandIn(lab.fabric.node1, { address: SERVICE[family], port, backends });
+    }
+  }
+  await lab.define("cw-a", [macvlan(0), ENTRY]);
+  await lab.define("cw-b", [macvlan(0), { ...ENTRY, podDefaultRouteNic: "net1" }]);
+  await lab.define("cw-twin", [{ type: "macvlan", master: "eth1", mode: "bridge", ipam: TWIN_IPAM }, ENTRY]);
+});
+
+afterAll(async () => {
+  for (const server of servers) await server.close();
+  await lab.delete();
+});
+
+async function addPod(name: string) {
+  const pod = await lab.addPod(lab.node1, name);
+  servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+  return pod;
+}
+
+describe("two NICs with the same network on one segment", () => {
+  it.each(["cw-a", "cw-b"])("each address answers by its own NIC, in network %s", async (second) => {
+    const pod = await addPod(`same-${second}`);
+    const nics = [
+      { ifName: "eth0", segment: 0 },
+      { ifName: "net1", segment: 0 },
+    ] as const;
+    await pod.attach("cw-a");
+    await pod.attach(second, "net1");
+    using watch = await openWatch(lab);
+    using frames = await openCapture(lab.fabric.router, "seg0");
+    for (const family of FAMILIES) {
+      const expected = { lab, watch, pod, family, nics };
+      await expectDefault(expected, second === "cw-a" ? nics[0] : nics[1]);
+      await expectReplies(expected);
+      await expectServices(expected);
+      for (const { ifName } of nics) {
+        frames.clear();
+        await ask(lab.fabric.outside, pod.address(family, ifName), PORT);
+        const replies = frames
+          .frames()
+          .filter(({ from, protocol }) => protocol === "tcp" && from === pod.address(family, ifName));
+        expect(new Set(replies.map(({ sourceMac }) => sourceMac)), ifName).toEqual(new Set([await pod.mac(ifName)]));
+      }
+    }
+    for (const [network, ifName] of [
+      ["cw-a", "eth0"],
+      [second, "net1"],
+    ] as const)
+      await pod.check(network, ifName);
+    await pod.detach(second, "net1");
+    for (const family of FAMILIES) {
+      const expected = { lab, watch, pod, family, nics: [nics[0]] };
+      await expectDefault(expected, nics[0]);
+      await expectReplies(expected);
+      await expectServices(expected);
+    }
+    await pod.detach("cw-a");
+  });
+});
+
+describe("two segments with the same network, whose routers have the same address", () => {
+  it("each address answers by its own NIC", async () => {
+    const pod = await addPod("twin");
+    const nics = [
+      { ifName: "eth0", segment: 0 },
+      { ifName: "net1", segment: 1 },
+    ] as const;
+    await pod.attach("cw-a");
+    await pod.attach("cw-twin", "net1");
+    using watch = await openWatch(lab);
+    for (const family of FAMILIES) {
+      // The router has the gateway's address there, too, and knows on which segment this one host is.
+      const { router } = lab.fabric;
+      await router.ip(`addr add ${segmentAddress(0, 1, family)}/${family === 4 ? 32 : 128} dev seg1`);
+      await router.ip(`route add ${pod.address(family, "net1")} dev seg1`);
+      const expected = { lab, watch, pod, family, nics };
+      await expectDefault(expected, nics[0]);
+      await expectReplies(expected);
+      await expectServices(expected);
+    }
+    await pod.check("cw-twin", "net1");
+    await pod.detach("cw-a");
+    for (const family of FAMILIES) {
+      const expected = { lab, watch, pod, family, nics: [nics[1]] };
+      await expectDefault(expected, nics[1]);
+      await expectReplies(expected);
+    }
+    await pod.detach("cw-twin", "net1");
+  });
+});
+
+describe("tunePodRoutes false", () => {
+  it("leaves the routes as the main plugins made them: replies of one of two NICs leave by the other", async () => {
+    await lab.define("cw-plain0", [macvlan(0), { ...ENTRY, tunePodRoutes: false }]);
+    await lab.define("cw-plain1", [macvlan(1), { ...ENTRY, tunePodRoutes: false }]);
+    const pod = await addPod("plain");
+    await pod.attach("cw-plain0");
+    const before = await pod.netns.ip("route show default");
+    await pod.attach("cw-plain1", "net1");
+    expect(await pod.netns.ip("route show default")).toContain(before);
+    using watch = await openWatch(lab);
+    for (const family of FAMILIES) {
+      expect(await pod.netns.ip(`-${family} rule show`)).not.toContain("910:");
+      const seen: number[][] = [];
+      for (const ifName of ["eth0", "net1"]) {
+        watch.clear();
+        await ask(lab.fabric.outside, pod.address(family, ifName), PORT);
+        seen.push(watch.segmentsOf(({ from }) => from === pod.address(family, ifName)));
+      }
+      expect(seen).not.toEqual([[0], [1]]);
+      expect(await ask(pod.netns, SERVICE[family], 80)).toMatchObject({ server: lab.fabric.node1.name });
+    }
+    await pod.detach("cw-plain1", "net1");
+    await pod.detach("cw-plain0");
+  });
+});
