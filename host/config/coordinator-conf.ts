@@ -10,7 +10,7 @@ import { decodeConfig } from "./config-error.ts";
 import { type CoordinatorSettings, LOG_LEVELS } from "./coordinator-settings.ts";
 import { positiveDuration } from "./fields/duration.ts";
 import { ifName, prefixOrIp } from "./fields/network.ts";
-import { MAX_DETECT_RETRY, MAX_ROUTE_TABLE, POD_TABLES_FIRST, POD_TABLES_LAST } from "./limits.ts";
+import { MAX_CIDRS, MAX_DETECT_RETRY, MAX_ROUTE_TABLE, POD_TABLES_FIRST, POD_TABLES_LAST } from "./limits.ts";
 
 /** Where log files must lie: definitions are written by tenants, the writer is root. */
 export const LOG_DIRECTORY = "/var/log/vendor/";
@@ -45,6 +45,8 @@ function isFreeTable(table: number): boolean {
   const isPods = table >= POD_TABLES_FIRST && table <= POD_TABLES_LAST;
   return !isKernels && !isPods;
 }
+
+const networks = z.array(prefixOrIp).max(MAX_CIDRS);
 
 const mode = z.enum(["auto", "underlay", "overlay", "disable", "disabled"]);
 
@@ -105,11 +107,9 @@ export const coordinatorKeys = z
     podMACPrefix: parsedText(parseMacPrefix, MAC_PREFIX_FORM).meta({
       description: "First two octets of the pods' MAC addresses; empty: left alone. Default empty.",
     }),
-    overlayPodCIDR: z
-      .array(prefixOrIp)
-      .meta({ description: "Cluster pod networks; collected when empty, as by default." }),
-    serviceCIDR: z.array(prefixOrIp).meta({ description: "Service networks; collected when empty, as by default." }),
-    hijackCIDR: z.array(prefixOrIp).meta({ description: "Networks reached through the host. Default empty." }),
+    overlayPodCIDR: networks.meta({ description: "Cluster pod networks; collected when empty, as by default." }),
+    serviceCIDR: networks.meta({ description: "Service networks; collected when empty, as by default." }),
+    hijackCIDR: networks.meta({ description: "Networks reached through the host. Default empty." }),
     hostRuleTable: wholeNumber(1, MAX_ROUTE_TABLE)
       .refine(isFreeTable, { error: ROUTE_TABLE_FORM })
       .meta({ description: "Host's routing table for the pods' addresses. Default `500`." }),

@@ -95,6 +95,22 @@ describe("a request without what the coordinator stands on is refused", () => {
     await pod.delete();
   });
 
+  it("a table in which the node has routes of its own", async () => {
+    const { node1 } = world.fabric;
+    await node1.ip("route add 192.0.2.0/24 dev eth1 table 300");
+    const before = await world.settled();
+    for (const verb of ["ADD", "CHECK"] as const) {
+      const refusal = await world.refused(verb, { conf: { hostRuleTable: 300 } });
+      expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
+      expect(refusal.msg).toContain(
+        "hostRuleTable 300: that table of the node has a route which is not Berth's (192.0.2.0/24",
+      );
+    }
+    await world.succeed("DEL", { conf: { hostRuleTable: 300 } });
+    await world.expectState(before, "after refusals and DEL");
+    await node1.ip("route del 192.0.2.0/24 dev eth1 table 300");
+  });
+
   it("an underlay NIC in a pod whose first NIC has no coordinator", async () => {
     const { fabric, agent } = world;
     const nics = [0, 1].map((segment) => ({ segment, host: 78 }));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
 import { DEFAULT_COORDINATOR_CONF, resolveCoordinatorConf } from "../../../host/config/coordinator-settings.ts";
+import { MAX_CIDRS } from "../../../host/config/limits.ts";
 import { parsePrefix } from "../../../host/net/prefix.ts";
 
 function resolve(...sources: object[]) {
@@ -203,9 +204,13 @@ describe("decodeCoordinatorConf refuses", () => {
     [{ logOptions: { logfile: "x" } }, 'field "logOptions.logfile": found an unknown key, want the key "logFile"'],
     [{ hijackCidr: [] }, 'field "hijackCidr": found an unknown key, want the key "hijackCIDR"'],
     [{ vethLinkAddress: "x" }, "found an unknown key, want one of the keys type, mode, tune_mode, tunePodRoutes"],
+    [
+      { hijackCIDR: Array(MAX_CIDRS + 1).fill("10.0.0.1") },
+      'field "hijackCIDR": found a list, want a list of at most 1024 entries',
+    ],
     [JSON.parse('{"__proto__":{"mode":"disable"}}'), 'field "__proto__": found an unknown key'],
   ];
-  it.each(rows)("%j", (value, message) => {
+  it.each(rows)("%.100j", (value, message) => {
     expect(() => decodeCoordinatorConf(value, "net")).toThrow(message);
   });
 });
