@@ -3,13 +3,16 @@
  * A parent as large as Node.js would cost more than what it measures; this one is small and spawns by vfork.
  * Called by runner.ts, which writes the plan and reads the samples.
  *
- * Plan, on stdin, a line each, fields separated by tabs:
- *   subject <path> <stdin file> [<name>=<value> ...]      subjects are numbered from 0; {n} in a value is the run's number
+ * Plan, on stdin, a line each, fields separated by tabs; {n} in a file's path or a value is the run's number:
+ *   subject <path> <stdin file> [<name>=<value> ...]      subjects are numbered from 0
+ *   then <path> <stdin file> [<name>=<value> ...]         next step of the subject above; {prevResult} in its stdin is what the
+ *                                                         step before printed
+ *   exits <status>                                        what the last step of the subject above exits with; 0 unless told
  *   batch <subject> <at once> <first n> <count>
  * Answer, on stdout, after the last batch:
- *   run <batch> <n> <wall ns> <user µs> <system µs>       batches are numbered from 0
+ *   run <batch> <n> <wall ns> <user µs> <system µs> <wall ns of each step> ...       batches are numbered from 0
  *   batch <batch> <wall ns>
- * A run that does not exit with 0 ends everything: what it printed goes to stderr, and the exit code is 1.
+ * A step that exits otherwise ends everything: what it printed goes to stderr, and the exit code is 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,25 +28,30 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_FIELDS = 32, MAX_SUBJECTS = 64, MAX_AT_ONCE = 256, VALUE_BYTES = 1024 };
+enum { MAX_FIELDS = 32, MAX_SUBJECTS = 64, MAX_STEPS = 4, MAX_AT_ONCE = 256, VALUE_BYTES = 1024, TEXT_BYTES = 16384 };
 
-struct subject {
+struct step {
   char *path, *stdin_file;
   char *variables[MAX_FIELDS];
 };
 
-/* One run that is under way; its output stays in `output` for the case that it fails. */
-struct slot {
-  pid_t pid;
-  int output;
-  long number;
-  long long start_ns;
+struct subject {
+  struct step steps[MAX_STEPS];
+  int step_count, status;
 };
 
 struct sample {
-  int batch;
+  int batch, step_count;
   long number;
-  long long wall_ns, user_us, system_us;
+  long long wall_ns, user_us, system_us, step_ns[MAX_STEPS];
+};
+
+/* One run that is under way. What its step printed stays in `output` for the next one, and for the case that it fails. */
+struct slot {
+  pid_t pid;
+  int input, output;
+  long long start_ns, step_start_ns;
+  struct sample sample;
 };
 
 static struct subject subjects[MAX_SUBJECTS];
@@ -90,37 +98,89 @@ static void substitute(char *to, const char *text, long number) {
   to[used] = 0;
 }
 
-static void start(struct slot *slot, const struct subject *subject, long number) {
-  static char values[MAX_FIELDS][VALUE_BYTES];
-  char *environment[MAX_FIELDS + 1], *arguments[] = {subject->path, NULL};
-  int count = 0;
-  for (; subject->variables[count] != NULL; count++) {
-    substitute(values[count], subject->variables[count], number);
+/* Reads all that a file has into `text`; gives its length. */
+static size_t read_text(int file, char *text) {
+  ssize_t length = pread(file, text, TEXT_BYTES, 0);
+  if (length < 0 || length == TEXT_BYTES) fail("A text cannot be read, or has %d bytes or more", TEXT_BYTES);
+  text[length] = 0;
+  return (size_t)length;
+}
+
+static void append(int file, const char *text, size_t length) {
+  if (write(file, text, length) != (ssize_t)length) fail("Cannot write a step's stdin: %s", strerror(errno));
+}
+
+static void empty(int file) {
+  if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0) fail("Cannot empty a file: %s", strerror(errno));
+}
+
+/* Fills the slot's input with the file's text, {prevResult} replaced by the slot's output. */
+static void fill_input(struct slot *slot, const char *stdin_file) {
+  static const char mark[] = "{prevResult}";
+  static char text[TEXT_BYTES], output[TEXT_BYTES];
+  int file = open(stdin_file, O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail("Cannot open %s: %s", stdin_file, strerror(errno));
+  size_t length = read_text(file, text), output_length = read_text(slot->output, output);
+  close(file);
+  const char *at = strstr(text, mark);
+  empty(slot->input);
+  if (at == NULL) {
+    append(slot->input, text, length);
+  } else {
+    const char *rest = at + sizeof mark - 1;
+    append(slot->input, text, (size_t)(at - text));
+    append(slot->input, output, output_length);
+    append(slot->input, rest, (size_t)(text + length - rest));
+  }
+  lseek(slot->input, 0, SEEK_SET);
+}
+
+static void start_step(struct slot *slot, struct step *step) {
+  static char values[MAX_FIELDS][VALUE_BYTES], stdin_file[VALUE_BYTES];
+  char *environment[MAX_FIELDS + 1], *arguments[] = {step->path, NULL};
+  int count = 0, is_first = slot->sample.step_count == 0;
+  for (; step->variables[count] != NULL; count++) {
+    substitute(values[count], step->variables[count], slot->sample.number);
     environment[count] = values[count];
   }
   environment[count] = NULL;
-  if (ftruncate(slot->output, 0) != 0 || lseek(slot->output, 0, SEEK_SET) != 0) fail("Cannot empty the output");
+  substitute(stdin_file, step->stdin_file, slot->sample.number);
+  if (!is_first) fill_input(slot, stdin_file);
+  empty(slot->output);
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, subject->stdin_file, O_RDONLY, 0);
+  if (is_first) posix_spawn_file_actions_addopen(&actions, 0, stdin_file, O_RDONLY, 0);
+  else posix_spawn_file_actions_adddup2(&actions, slot->input, 0);
   posix_spawn_file_actions_adddup2(&actions, slot->output, 1);
   posix_spawn_file_actions_adddup2(&actions, slot->output, 2);
-  slot->number = number;
-  slot->start_ns = now_ns();
-  int error = posix_spawn(&slot->pid, subject->path, &actions, NULL, arguments, environment);
-  if (error != 0) fail("Cannot start %s: %s", subject->path, strerror(error));
+  slot->step_start_ns = now_ns();
+  int error = posix_spawn(&slot->pid, step->path, &actions, NULL, arguments, environment);
+  if (error != 0) fail("Cannot start %s: %s", step->path, strerror(error));
   posix_spawn_file_actions_destroy(&actions);
 }
 
-static void show_output(const struct slot *slot) {
-  char bytes[4096];
-  ssize_t length = pread(slot->output, bytes, sizeof bytes, 0);
-  if (length > 0) fwrite(bytes, 1, (size_t)length, stderr);
+static void start_run(struct slot *slot, struct subject *subject, long number) {
+  slot->sample = (struct sample){.batch = batch_count, .number = number};
+  slot->start_ns = now_ns();
+  start_step(slot, &subject->steps[0]);
 }
 
-/* Waits for any run of the batch and records it. */
-static void finish_one(const struct subject *subject, int at_once) {
+static void show_output(const struct slot *slot) {
+  static char bytes[TEXT_BYTES];
+  fwrite(bytes, 1, read_text(slot->output, bytes), stderr);
+}
+
+static void record(const struct sample *sample) {
+  if (sample_count == sample_room) {
+    sample_room = sample_room * 2 + 1024;
+    samples = grow(samples, sample_room * sizeof *samples);
+  }
+  samples[sample_count++] = *sample;
+}
+
+/* Waits for any step of the batch to end, and goes on to the next one of its run. Gives whether the run is over. */
+static int finish_step(struct subject *subject, int at_once) {
   struct rusage usage;
   int status;
   pid_t pid = wait4(-1, &status, 0, &usage);
@@ -128,34 +188,37 @@ static void finish_one(const struct subject *subject, int at_once) {
   struct slot *slot = slots;
   while (slot < slots + at_once && slot->pid != pid) slot++;
   if (pid < 0 || slot == slots + at_once) fail("Lost a child: %s", strerror(errno));
-  if (status != 0) {
+  struct sample *sample = &slot->sample;
+  struct step *step = &subject->steps[sample->step_count];
+  sample->step_ns[sample->step_count++] = end_ns - slot->step_start_ns;
+  int is_over = sample->step_count == subject->step_count;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != (is_over ? subject->status : 0)) {
     show_output(slot);
-    fail("Run %ld of %s ended with status %#x", slot->number, subject->path, status);
+    fail("Run %ld of %s ended with status %#x", sample->number, step->path, status);
+  }
+  sample->user_us += usage.ru_utime.tv_sec * 1000000LL + usage.ru_utime.tv_usec;
+  sample->system_us += usage.ru_stime.tv_sec * 1000000LL + usage.ru_stime.tv_usec;
+  if (!is_over) {
+    start_step(slot, step + 1);
+    return 0;
   }
   slot->pid = 0;
-  if (sample_count == sample_room) {
-    sample_room = sample_room * 2 + 1024;
-    samples = grow(samples, sample_room * sizeof *samples);
-  }
-  samples[sample_count++] = (struct sample){
-      batch_count, slot->number, end_ns - slot->start_ns,
-      usage.ru_utime.tv_sec * 1000000LL + usage.ru_utime.tv_usec,
-      usage.ru_stime.tv_sec * 1000000LL + usage.ru_stime.tv_usec,
-  };
+  sample->wall_ns = end_ns - slot->start_ns;
+  record(sample);
+  return 1;
 }
 
-static void run_batch(const struct subject *subject, int at_once, long first, long count) {
+static void run_batch(struct subject *subject, int at_once, long first, long count) {
   long started = 0, running = 0;
   long long start_ns = now_ns();
   while (started < count || running > 0) {
     while (started < count && running < at_once) {
       struct slot *slot = slots;
       while (slot->pid != 0) slot++;
-      start(slot, subject, first + started++);
+      start_run(slot, subject, first + started++);
       running++;
     }
-    finish_one(subject, at_once);
-    running--;
+    running -= finish_step(subject, at_once);
   }
   batch_ns = grow(batch_ns, (size_t)(batch_count + 1) * sizeof *batch_ns);
   batch_ns[batch_count++] = now_ns() - start_ns;
@@ -170,15 +233,25 @@ static int split(char *line, char **fields) {
   return count;
 }
 
+static void add_step(struct subject *subject, char **fields, int count) {
+  if (subject->step_count == MAX_STEPS) fail("More than %d steps", MAX_STEPS);
+  struct step *step = &subject->steps[subject->step_count++];
+  step->path = strdup(fields[1]);
+  step->stdin_file = strdup(fields[2]);
+  for (int i = 3; i < count; i++) step->variables[i - 3] = strdup(fields[i]);
+}
+
 static void obey(char *line) {
   char *fields[MAX_FIELDS];
   int count = split(line, fields);
+  struct subject *last = subject_count == 0 ? NULL : &subjects[subject_count - 1];
   if (count >= 3 && strcmp(fields[0], "subject") == 0) {
     if (subject_count == MAX_SUBJECTS) fail("More than %d subjects", MAX_SUBJECTS);
-    struct subject *subject = &subjects[subject_count++];
-    subject->path = strdup(fields[1]);
-    subject->stdin_file = strdup(fields[2]);
-    for (int i = 3; i < count; i++) subject->variables[i - 3] = strdup(fields[i]);
+    add_step(&subjects[subject_count++], fields, count);
+  } else if (count >= 3 && last != NULL && strcmp(fields[0], "then") == 0) {
+    add_step(last, fields, count);
+  } else if (count == 2 && last != NULL && strcmp(fields[0], "exits") == 0) {
+    last->status = atoi(fields[1]);
   } else if (count == 5 && strcmp(fields[0], "batch") == 0) {
     int subject = atoi(fields[1]), at_once = atoi(fields[2]);
     if (subject < 0 || subject >= subject_count || at_once < 1 || at_once > MAX_AT_ONCE) fail("Bad batch");
@@ -191,13 +264,18 @@ static void obey(char *line) {
 int main(void) {
   char *line = NULL;
   size_t room = 0;
-  for (int i = 0; i < MAX_AT_ONCE; i++)
-    if ((slots[i].output = memfd_create("output", MFD_CLOEXEC)) < 0) fail("memfd_create: %s", strerror(errno));
+  for (int i = 0; i < MAX_AT_ONCE; i++) {
+    slots[i].input = memfd_create("input", MFD_CLOEXEC);
+    slots[i].output = memfd_create("output", MFD_CLOEXEC);
+    if (slots[i].input < 0 || slots[i].output < 0) fail("memfd_create: %s", strerror(errno));
+  }
   while (getline(&line, &room, stdin) > 0) obey(line);
   for (size_t i = 0; i < sample_count; i++) {
     struct sample *sample = &samples[i];
-    printf("run %d %ld %lld %lld %lld\n", sample->batch, sample->number, sample->wall_ns, sample->user_us,
+    printf("run %d %ld %lld %lld %lld", sample->batch, sample->number, sample->wall_ns, sample->user_us,
            sample->system_us);
+    for (int step = 0; step < sample->step_count; step++) printf(" %lld", sample->step_ns[step]);
+    putchar('\n');
   }
   for (int i = 0; i < batch_count; i++) printf("batch %d %lld\n", i, batch_ns[i]);
   return 0;

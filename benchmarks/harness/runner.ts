@@ -5,13 +5,22 @@
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import type { Netns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 
 /** An executable with its stdin and its whole environment, where `{n}` stands for the number of the run. */
-export interface Subject {
+export interface Step {
   readonly path: string;
+  /** Its path may have `{n}`, too. In the file of a later step, `{prevResult}` stands for what the step before printed. */
   readonly stdinFile: string;
   readonly env: Readonly<Record<string, string>>;
+}
+
+/** What one run executes: a step, and those that follow it, one after the other as a runtime does with a chain of plugins. */
+export interface Subject extends Step {
+  readonly next?: readonly Step[];
+  /** What the last step exits with; 0 unless told. */
+  readonly exits?: number;
 }
 
 /** `count` runs with the numbers from `first`, `atOnce` of them at any time. */
@@ -22,10 +31,12 @@ export interface Batch {
   readonly count: number;
 }
 
-/** One run from exec to exit, and the CPU time of the executed process with its children. */
+/** One run from exec to exit, and the CPU time of the executed processes with their children. */
 export interface Sample {
   readonly wallMs: number;
   readonly cpuMs: number;
+  /** Of each step alone. */
+  readonly stepMs: readonly number[];
 }
 
 export interface BatchOutcome {
@@ -35,19 +46,43 @@ export interface BatchOutcome {
 
 const executable = join(root, "dist", "bench", "runner");
 
-/** Runs a batch; throws what the subject printed when one of its runs does not exit with 0. */
-export async function runBatch({ subject, atOnce, first, count }: Batch): Promise<BatchOutcome> {
-  const variables = Object.entries(subject.env).map(([name, value]) => `${name}=${value}`);
-  const plan = [
-    ["subject", subject.path, subject.stdinFile, ...variables],
-    ["batch", 0, atOnce, first, count],
-  ];
-  return decodeAnswer(await answerOf(plan.map((fields) => `${fields.join("\t")}\n`).join("")));
+/** Runs a batch, in `node` when given; throws what the subject printed when one of its runs exits otherwise than it should. */
+export async function runBatch(batch: Batch, node?: Netns): Promise<BatchOutcome> {
+  const [outcome] = await runBatches([batch], node);
+  if (outcome === undefined) throw new Error("The runner has not answered");
+  return outcome;
 }
 
-function answerOf(plan: string): Promise<string> {
+/** Runs batches without a pause between them: alternatives that take turns. Gives an outcome for each. */
+export async function runBatches(batches: readonly Batch[], node?: Netns): Promise<BatchOutcome[]> {
+  return decodeAnswer(await answerOf(formatPlan(batches), node));
+}
+
+/** The plan as runner.c reads it. */
+export function formatPlan(batches: readonly Batch[]): string {
+  const subjects = [...new Set(batches.map(({ subject }) => subject))];
+  const lines = [
+    ...subjects.flatMap((subject) => {
+      const { next = [], exits = 0 } = subject;
+      return [
+        ["subject", ...stepFields(subject)],
+        ...next.map((step) => ["then", ...stepFields(step)]),
+        ["exits", exits],
+      ];
+    }),
+    ...batches.map(({ subject, atOnce, first, count }) => ["batch", subjects.indexOf(subject), atOnce, first, count]),
+  ];
+  return lines.map((fields) => `${fields.join("\t")}\n`).join("");
+}
+
+function stepFields({ path, stdinFile, env }: Step): string[] {
+  return [path, stdinFile, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)];
+}
+
+function answerOf(plan: string, node: Netns | undefined): Promise<string> {
+  const [file = "", ...args] = node?.enter([executable]) ?? [executable];
   return new Promise((resolve, reject) => {
-    const child = spawn(executable, [], { stdio: ["pipe", "pipe", "pipe"] });
+    const child = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"] });
     let [stdout, stderr] = ["", ""];
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       stdout += text;
@@ -57,18 +92,29 @@ function answerOf(plan: string): Promise<string> {
     });
     child.on("error", reject);
     child.on("close", (code) => (code === 0 ? resolve(stdout) : reject(new Error(stderr.trim()))));
+    child.stdin.on("error", () => {}); // A runner that ended early says why on stderr.
     child.stdin.end(plan);
   });
 }
 
-function decodeAnswer(answer: string): BatchOutcome {
-  const samples: Sample[] = [];
-  let wallMs = 0;
+/** What runner.c answers, in the order of the batches. */
+export function decodeAnswer(answer: string): BatchOutcome[] {
+  const samples: Sample[][] = [];
+  const walls: number[] = [];
   for (const line of answer.trimEnd().split("\n")) {
-    const [kind, _batch, ...fields] = line.split(" ");
-    const [a = 0, b = 0, c = 0, d = 0] = fields.map(Number);
-    if (kind === "run") samples.push({ wallMs: b / 1e6, cpuMs: (c + d) / 1e3 });
-    else wallMs = a / 1e6;
+    const [kind, ...fields] = line.split(" ");
+    const [batch = 0, ...figures] = fields.map(Number);
+    if (kind === "run") {
+      const [_number, wallNs = 0, userUs = 0, systemUs = 0, ...stepNs] = figures;
+      samples[batch] ??= [];
+      samples[batch].push({
+        wallMs: wallNs / 1e6,
+        cpuMs: (userUs + systemUs) / 1e3,
+        stepMs: stepNs.map((nanoseconds) => nanoseconds / 1e6),
+      });
+    } else {
+      walls[batch] = (figures[0] ?? 0) / 1e6;
+    }
   }
-  return { wallMs, samples };
+  return walls.map((wallMs, batch) => ({ wallMs, samples: samples[batch] ?? [] }));
 }

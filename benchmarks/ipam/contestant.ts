@@ -23,7 +23,7 @@ export interface Place {
 
 /** The environment of a plugin's call as kubelet's runtime sets it; {n} makes every run another pod. */
 export function callEnvironment(
-  command: "ADD" | "DEL",
+  command: "ADD" | "CHECK" | "DEL",
   place: Place,
   more: Record<string, string> = {},
 ): Record<string, string> {

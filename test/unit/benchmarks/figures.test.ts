@@ -78,8 +78,8 @@ describe("pool shape", () => {
 describe("targets", () => {
   const measured = (name: string, addMs: number, rate: number): Measured => ({
     name,
-    add: [{ wallMs: addMs, cpuMs: 1 }],
-    del: [{ wallMs: addMs, cpuMs: 1 }],
+    add: [{ wallMs: addMs, cpuMs: 1, stepMs: [addMs] }],
+    del: [{ wallMs: addMs, cpuMs: 1, stepMs: [addMs] }],
     addRates: [rate],
     delRates: [rate],
     daemonAddMs: [0.5],

@@ -1,0 +1,113 @@
+/**
+ * The benchmark `coordinator`: the plugin alone, the chain of a NIC against the reference chain, and what detection adds.
+ * Called by bench.ts.
+ * Effects: runs plugins and agents; network namespaces; files below .scratch, removed at the end.
+ */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import type { Sample } from "../harness/runner.ts";
+import type { Contestant } from "../ipam/contestant.ts";
+import { openEchoAgent, openEmptyProgram } from "../ipam/floor.ts";
+import { type Calls, measureAlone } from "./alone.ts";
+import { measureChains } from "./chain.ts";
+import { coordinatorConf, PLAIN, preparedResult } from "./configuration.ts";
+import { measureDetection } from "./detection.ts";
+import { measureHealth } from "./event-loop.ts";
+import { type Node, openNode } from "./node.ts";
+import { writeConf } from "./pods.ts";
+import { type CoordinatorFigures, tabulate, targetsOf } from "./tabulate.ts";
+
+export const coordinatorBench: Bench = { name: "coordinator", run: runCoordinator };
+
+/** Pods of a full node: what kubelet allows unless told otherwise. */
+const OTHERS = 110;
+
+async function runCoordinator(options: BenchOptions): Promise<BenchReport> {
+  const directory = join(root, ".scratch", `bench-${process.pid}`);
+  const closers: (() => Promise<void>)[] = [];
+  try {
+    const nodes: Node[] = [];
+    for (const others of [0, OTHERS]) {
+      const place = join(directory, String(others));
+      mkdirSync(place, { recursive: true });
+      const node = await openNode(`bench-${process.pid}-${others}`, place, others);
+      closers.push(() => node.close());
+      nodes.push(node);
+    }
+    const floors = await openFloors(nodes, directory, closers);
+    const figures = await measure(nodes, floors, options);
+    return {
+      tables: tabulate(figures),
+      targets: targetsOf(figures),
+      notes,
+      versions: { "macvlan and host-local": referenceTool("plugins").version },
+      raw: compact(figures),
+    };
+  } finally {
+    for (const close of closers.reverse()) await close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function openFloors(
+  [node]: readonly Node[],
+  directory: string,
+  closers: (() => Promise<void>)[],
+): Promise<Contestant[]> {
+  if (node === undefined) return [];
+  const place = { directory, netnsPath: node.pods.path("{n}") };
+  const result = preparedResult(node.pods.path(0), 0, "IPv4");
+  const stdinFile = writeConf(node, "floor.json", coordinatorConf(PLAIN, false, result));
+  const floors = [openEmptyProgram(place)];
+  for (const language of ["C", "Node.js"] as const) {
+    const floor = await openEchoAgent(language, place, stdinFile);
+    closers.push(() => floor.close());
+    floors.push(floor);
+  }
+  return floors;
+}
+
+async function measure(
+  nodes: readonly Node[],
+  floors: readonly Contestant[],
+  { quick }: BenchOptions,
+): Promise<CoordinatorFigures> {
+  const alone = await measureAlone(floors, nodes, { rounds: quick ? 3 : 30, podsPerRound: 10 });
+  const chains = await measureChains(nodes, { rounds: quick ? 2 : 30, triples: quick ? 5 : 10 });
+  const health = [];
+  for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 100)));
+  const [node] = nodes;
+  const detection = node === undefined ? [] : await measureDetection(node, quick ? 5 : 30);
+  return { alone, chains, health, detection };
+}
+
+const us = (samples: readonly Sample[]): number[] => samples.map(({ wallMs }) => Math.round(wallMs * 1000));
+
+/** Whole microseconds: what is kept of a run. */
+function compact({ alone, chains, health, detection }: CoordinatorFigures): object {
+  const calls = (each: Calls | undefined): object | undefined =>
+    each && {
+      wallUs: us(each.samples),
+      cpuUs: each.samples.map(({ cpuMs }) => Math.round(cpuMs * 1000)),
+      agentUs: each.agentMs.map((ms) => Math.round(ms * 1000)),
+    };
+  return {
+    alone: alone.map(({ name, add, check, del }) => ({ name, add: calls(add), check: calls(check), del: calls(del) })),
+    chains: chains.map(({ name, node, samples }) => ({
+      ...{ name, node, wallUs: us(samples) },
+      stepUs: samples.map(({ stepMs }) => stepMs.map((ms) => Math.round(ms * 1000))),
+    })),
+    health: health.map(({ name, answerMs }) => ({ name, answerUs: answerMs.map((ms) => Math.round(ms * 1000)) })),
+    detection: detection.map((row) => ({ ...row, without: us(row.without), with: us(row.with) })),
+  };
+}
+
+const notes = [
+  "Milliseconds from exec to exit, as a runtime sees them. Every ADD is for a pod of its own, whose namespace was made before; the node and its agent live in a namespace, too. The coordinator's settings are its defaults, with the log at `debug`, three networks behind the node (five with IPv6), mode `auto`, which is underlay here: a pair, neighbours, routes, rules and an nf_tables table.",
+  "A DEL deletes the pair, which the kernel does in a dozen milliseconds and more while it waits for other CPUs; the agent has a thread for that, and answers others meanwhile, as the second table shows.",
+  "In the chains the plugins are executed one after the other, each with the result of the one before; the reference chain has no coordinator, its pods reach no service. The chains take turns, one ADD each.",
+  "What detection adds is measured in pairs, a call without it and one with it; silence has to take the window. A conflict is found by the answer to the first probe, which goes out within 2 ms at random. In the late stage the report waits until what the ADD had done is undone, the pair's deletion with it.",
+  "Spiderpool, against which the design sets a target, too (≤ 0.2 × its chain), is not in the table: its plugins work in a cluster with its controller only, and none is set up here.",
+];

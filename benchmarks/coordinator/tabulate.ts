@@ -1,0 +1,145 @@
+/**
+ * The coordinator benchmark's figures as tables, and the design's targets against them.
+ * Called by coordinator.ts.
+ * Effects: none.
+ */
+import type { Table, Target } from "../harness/report.ts";
+import type { Sample } from "../harness/runner.ts";
+import { formatFigure, mean, percentile } from "../harness/statistics.ts";
+import type { AloneRow, Calls } from "./alone.ts";
+import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
+import type { DetectionRow } from "./detection.ts";
+import type { HealthRow } from "./event-loop.ts";
+
+export interface CoordinatorFigures {
+  readonly alone: readonly AloneRow[];
+  readonly chains: readonly ChainRow[];
+  readonly health: readonly HealthRow[];
+  readonly detection: readonly DetectionRow[];
+}
+
+/** The floor beside the targets. */
+export const FLOOR = "shim + trivial agent in C";
+
+const ADD_MS = 4;
+const CHAIN_RATIO = 1.4;
+const SILENCE_MS = 20;
+const CONFLICT_MS = 5;
+
+export function tabulate({ alone, chains, health, detection }: CoordinatorFigures): Table[] {
+  return [aloneTable(alone), healthTable(health), chainTable(chains), detectionTable(detection)];
+}
+
+function aloneTable(rows: readonly AloneRow[]): Table {
+  const columns = ["the coordinator alone", "ADD p50", "p95", "p99", "CPU per ADD: plugin + agent", "CHECK p50", "p99", "DEL p50", "p99", "CPU per DEL"]; // biome-ignore format: one thought
+  return {
+    title: "ADD, CHECK and DEL",
+    columns,
+    rows: rows.map(({ name, add, check, del }) => [
+      name,
+      ...[0.5, 0.95, 0.99].map((share) => formatFigure(wall(add.samples, share))),
+      cpu(add),
+      ...[0.5, 0.99].map((share) => (check === undefined ? "-" : formatFigure(wall(check.samples, share)))),
+      ...[0.5, 0.99].map((share) => (del === undefined ? "-" : formatFigure(wall(del.samples, share)))),
+      del === undefined ? "-" : cpu(del),
+    ]),
+  };
+}
+
+function cpu({ samples, agentMs }: Calls): string {
+  return `${formatFigure(mean(samples.map(({ cpuMs }) => cpuMs)))} + ${formatFigure(mean(agentMs))}`;
+}
+
+function healthTable(rows: readonly HealthRow[]): Table {
+  return {
+    title: "The agent's answers to other questions (GET /v1/health)",
+    columns: ["meanwhile", "p50", "p95", "p99", "longest", "questions"],
+    rows: rows.map(({ name, answerMs }) => [
+      name,
+      ...[0.5, 0.95, 0.99, 1].map((share) => formatFigure(percentile(answerMs, share))),
+      String(answerMs.length),
+    ]),
+  };
+}
+
+function chainTable(rows: readonly ChainRow[]): Table {
+  return {
+    title: "The chain of a NIC, IPv4, without detection",
+    columns: ["ADD", "p50", "p95", "p99", "ratio p50", "ratio p99", "of it coordinator, p50", "CPU of the plugins"],
+    rows: rows.map(({ name, node, samples }) => {
+      const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
+      const ratio = (share: number): string =>
+        formatFigure(wall(samples, share) / wall(reference?.samples ?? [], share));
+      const second = samples.flatMap(({ stepMs }) => stepMs[1] ?? []);
+      return [
+        `${name}, ${node}`,
+        ...[0.5, 0.95, 0.99].map((share) => formatFigure(wall(samples, share))),
+        ...[0.5, 0.99].map(ratio),
+        formatFigure(percentile(second, 0.5)),
+        formatFigure(mean(samples.map(({ cpuMs }) => cpuMs))),
+      ];
+    }),
+  };
+}
+
+function detectionTable(rows: readonly DetectionRow[]): Table {
+  return {
+    title: "What detection adds to an ADD",
+    columns: ["stage", "without, p50", "with, p50", "of it window", "surplus p50", "p95", "longest"],
+    rows: rows.map((row) => [
+      row.name,
+      formatFigure(wall(row.without, 0.5)),
+      formatFigure(wall(row.with, 0.5)),
+      formatFigure(row.dueMs),
+      ...[0.5, 0.95, 1].map((share) => formatFigure(percentile(surplusMs(row), share))),
+    ]),
+  };
+}
+
+/** Of each pair: what the call with detection took longer than the one without, and than it has to. */
+export function surplusMs({ without, with: asking, dueMs }: DetectionRow): number[] {
+  return asking.flatMap(({ wallMs }, index) => {
+    const before = without[index];
+    return before === undefined ? [] : [wallMs - before.wallMs - dueMs];
+  });
+}
+
+export function targetsOf({ alone, chains, detection }: CoordinatorFigures): Target[] {
+  const floor = wall(alone.find(({ name }) => name === FLOOR)?.add.samples ?? [], 0.5);
+  return [
+    ...alone
+      .filter(({ check }) => check !== undefined)
+      .map(({ name, add }) =>
+        atMost(`ADD p50: ${name}`, ADD_MS, wall(add.samples, 0.5), `floor ${formatFigure(floor)}`),
+      ),
+    ...chains.filter(({ name }) => name === WHOLE).map((row) => chainTarget(row, chains)),
+    ...detection.map((row) => {
+      const [limit, what] =
+        row.dueMs > 0 ? [SILENCE_MS, "surplus over the window"] : [CONFLICT_MS, "until it is reported"];
+      return atMost(`${row.name}: ${what}, p50`, limit, percentile(surplusMs(row), 0.5));
+    }),
+  ];
+}
+
+function chainTarget({ node, samples }: ChainRow, rows: readonly ChainRow[]): Target {
+  const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
+  const [value, base] = [wall(samples, 0.5), wall(reference?.samples ?? [], 0.5)];
+  return {
+    what: `the chain's ADD p50, ${node}`,
+    wanted: `≤ ${CHAIN_RATIO} × macvlan + host-local`,
+    measured: `${formatFigure(value / base)} × (${formatFigure(value)} of ${formatFigure(base)} ms)`,
+    isMet: value <= CHAIN_RATIO * base,
+  };
+}
+
+function atMost(what: string, limitMs: number, valueMs: number, remark?: string): Target {
+  const measured = `${formatFigure(valueMs)} ms${remark === undefined ? "" : ` (${remark})`}`;
+  return { what, wanted: `≤ ${limitMs} ms`, measured, isMet: valueMs <= limitMs };
+}
+
+function wall(samples: readonly Sample[], share: number): number {
+  return percentile(
+    samples.map(({ wallMs }) => wallMs),
+    share,
+  );
+}
