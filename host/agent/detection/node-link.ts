@@ -37,9 +37,8 @@ export function findParentName(netnsPath: string, ifName: string): string {
   const nic = findIn(netnsPath, (conversation) => findLink(conversation, ifName));
   if (nic?.parent === undefined || nic.parentNetnsId === undefined) return "";
   const under = findOnNode(nic.parent);
-  const isVeth = under?.kind !== undefined && kindName(under.kind) === "veth";
-  if (!isVeth) return under?.name ?? "";
-  return (under.master === undefined ? undefined : findOnNode(under.master)?.name) ?? "";
+  if (nic.kind === undefined || kindName(nic.kind) !== "veth") return under?.name ?? "";
+  return (under?.master === undefined ? undefined : findOnNode(under.master)?.name) ?? "";
 }
 
 function findOnNode(index: number): Link | undefined {

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import type { ReservedIp } from "../../../host/resources/reserved-ip.ts";
 import { ip, pool, range } from "../../unit/ipam/subjects.ts";
+import { mac } from "../../unit/registry/registry-quarantine-suite.ts";
 import { type AddOptions, IpamWorld, SANDBOXES } from "./ipam-world.ts";
 
 const TIME_MS = 10_000;
@@ -86,16 +87,17 @@ const add = fc
     ...{ owner, sandbox, nic },
     asked: fc.option(fc.constantFrom("10.0.0.1", "10.0.0.3", "10.1.0.1", "fd00::2"), { freq: 4, nil: undefined }),
     hangUp: fc.option(fc.constantFrom("early" as const, "late" as const), { freq: 4, nil: undefined }),
+    detection: fc.constantFrom("off" as const, "fail" as const, "next" as const),
   })
   .map((drawn) => {
     const nics = NICS[drawn.owner % NICS.length] ?? [];
     const ifName = nics.length > 1 ? drawn.nic : "eth0";
-    const text = `add pod-${drawn.owner} c${drawn.owner}-${drawn.sandbox}/${ifName} asked ${drawn.asked} hang-up ${drawn.hangUp}`;
+    const text = `add pod-${drawn.owner} c${drawn.owner}-${drawn.sandbox}/${ifName} asked ${drawn.asked} hang-up ${drawn.hangUp} detection ${drawn.detection}`;
     return named(text, (world) =>
       world.add({
         ...{ owner: `pod-${drawn.owner}`, containerId: `c${drawn.owner}-${drawn.sandbox}`, ifName, nics },
         asked: drawn.asked === undefined ? undefined : ip(drawn.asked),
-        hangUp: drawn.hangUp,
+        ...{ hangUp: drawn.hangUp, detection: drawn.detection },
       }),
     );
   });
@@ -109,8 +111,29 @@ const collect = fc
   .nat({ max: 4 })
   .map((kept) => named(`gc all but ${kept}`, (world) => world.collect(world.attachments.slice(0, kept))));
 
+const PLACES = [
+  "10.0.0.1",
+  "10.0.0.2",
+  "10.0.0.3",
+  "10.0.0.4",
+  "10.0.0.5",
+  "10.1.0.1",
+  "10.1.0.2",
+  "fd00::1",
+  "fd00::2",
+];
+const RIVALS = [1, 2, 3, 4, 5, 6].map((last) => mac(`02:00:00:00:00:0${last}`));
+
+const rival = fc
+  .record({ place: fc.constantFrom(...PLACES), holder: fc.constantFrom(undefined, ...RIVALS) })
+  .map(({ place, holder }) =>
+    named(`${place} is ${holder ?? "nobody"}'s`, (world) => world.segment.rival(place, holder)),
+  );
+
+const probe = fc.constant(named("ask for what is in quarantine", (world) => world.probe()));
+
 const later = fc
-  .constantFrom(1, 500, 2_000, 5_000, 121_000)
+  .constantFrom(1, 500, 2_000, 5_000, 121_000, 3_600_000)
   .map((milliseconds) => named(`${milliseconds} ms later`, (world) => world.advance(milliseconds)));
 
 const expire = fc.constant(named("expire", (world) => world.expire()));
@@ -126,6 +149,8 @@ const act = fc.oneof(
   { arbitrary: later, weight: 2 },
   { arbitrary: edit, weight: 2 },
   { arbitrary: collect, weight: 1 },
+  { arbitrary: rival, weight: 3 },
+  { arbitrary: probe, weight: 2 },
 );
 
 /** Acts at once, each begun some turns of the event loop after the start. */
@@ -144,7 +169,7 @@ const restart = fc.boolean().map((reboots) => named(reboots ? "reboot" : "restar
 
 const step = fc.oneof({ arbitrary: burst, weight: 40 }, { arbitrary: restart, weight: 1 });
 
-it("I1 and I2 hold after any mixture of claims, releases, hang-ups, edits and restarts", {
+it("I1 and I2 hold after any mixture of claims, releases, conflicts, hang-ups, edits and restarts", {
   timeout: 120_000,
 }, async () => {
   let walks = 0;

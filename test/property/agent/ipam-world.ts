@@ -1,15 +1,17 @@
 /**
  * The claiming half of an agent in this process: real catalogue, address book, search and SQLite registry; only the
- * clock is the test's. It remembers what was answered, and says when that and the registry and the book disagree.
+ * clock and the segment are the test's. It remembers what was answered, and says when that and the registry and the book disagree.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { probeQuarantined } from "../../../host/agent/detection/probe-quarantined.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
-import { type AddressDemand, type Claimed, claimAddresses } from "../../../host/agent/ipam/claim-addresses.ts";
+import type { AddressDemand, Claimed } from "../../../host/agent/ipam/claim-addresses.ts";
+import { claimVerified } from "../../../host/agent/ipam/claim-verified.ts";
 import { CniError } from "../../../host/cni/error.ts";
+import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import { AddressBook } from "../../../host/ipam/address-book.ts";
-import type { NicDemand } from "../../../host/ipam/model.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp, type Ip } from "../../../host/net/ip.ts";
 import type { Allocation, Attachment, Registry } from "../../../host/registry/registry.ts";
@@ -17,6 +19,8 @@ import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { assembleSnapshot, EMPTY_SNAPSHOT, type Snapshot } from "../../../host/resources/snapshot.ts";
 import { openCore } from "../../unit/ipam/subjects.ts";
+import { demandOf, type NicWish } from "./nic-wish.ts";
+import { faultsOfQuarantine, ScriptedSegment, type SegmentTools } from "./scripted-segment.ts";
 
 export type Resources = Parameters<typeof assembleSnapshot>[0][number]["resources"];
 
@@ -24,11 +28,12 @@ export interface AddOptions {
   readonly owner: string;
   readonly containerId: string;
   readonly ifName: string;
-  /** Candidate pools by NIC and family, by name. */
-  readonly nics: readonly { readonly ifName: string; readonly pools: readonly (readonly string[])[] }[];
+  readonly nics: readonly NicWish[];
   readonly asked?: Ip | undefined;
   /** The caller hangs up: before the claim is through, or when the answer is to be written. */
   readonly hangUp?: "early" | "late" | undefined;
+  /** What the network's settings say about conflicts. */
+  readonly detection: "off" | "fail" | "next";
 }
 
 /** What a caller was told. */
@@ -36,6 +41,7 @@ interface Answered {
   readonly attachment: Attachment;
   readonly owner: string;
   readonly places: readonly string[];
+  readonly ips: readonly Ip[];
 }
 
 function placeOf({ space, ip }: Pick<Allocation, "space" | "ip">): string {
@@ -56,6 +62,8 @@ export class IpamWorld {
   /** NICs with an ADD since the last look. */
   readonly #begun = new Set<string>();
   readonly #deaths: Error[] = [];
+  readonly segment = new ScriptedSegment();
+  #tools!: SegmentTools;
 
   static async open(): Promise<IpamWorld> {
     const world = new IpamWorld();
@@ -77,9 +85,21 @@ export class IpamWorld {
     });
     this.#catalogue = new Catalogue(this.#book, this.#registry, this.#snapshot);
     this.#catalogue.follow(this.#snapshot);
+    this.#tools = this.segment.tools(
+      { registry: this.#registry, nowMs: () => this.#clockMs, pools: () => this.#snapshot.pools },
+      (netns, ifName) =>
+        this.#answered
+          .filter(({ attachment }) => attachment.containerId === netns && attachment.ifName === ifName)
+          .flatMap(({ ips }) => ips),
+    );
+  }
+
+  async probe(): Promise<void> {
+    await probeQuarantined(this.#tools, this.#tools.keeper);
   }
 
   async restart(reboots: boolean): Promise<void> {
+    await this.#tools.keeper.close();
     await this.#registry.close();
     if (reboots) {
       this.#boot++;
@@ -109,7 +129,7 @@ export class IpamWorld {
   }
 
   async add(options: AddOptions): Promise<void> {
-    const { owner, containerId, ifName, asked, hangUp } = options;
+    const { owner, containerId, ifName, asked, hangUp, detection } = options;
     this.#begun.add(nicOf({ containerId, ifName }));
     const { pools } = await this.#catalogue.settled();
     const hungUp = new AbortController();
@@ -117,31 +137,50 @@ export class IpamWorld {
     const demand: AddressDemand = {
       nics: options.nics.map((nic) => demandOf(nic, pools)),
       asked: asked === undefined ? [] : [{ ip: asked, source: "CNI_ARGS IP" }],
-      claimant: { owner, namespace: "shop", pod: owner, ifName, containerId, network: "net" },
+      claimant: { owner, namespace: "shop", pod: owner, ifName, containerId, network: "net", netns: containerId },
       seedText: owner,
       signal: hungUp.signal,
     };
-    const claimed = await this.#claim(demand);
+    const claimed = await this.#claim(demand, detection);
     if (claimed === undefined) return;
     if (hangUp !== undefined) {
       await this.#registry.undo(claimed.created);
       return;
     }
     this.#answered = this.#answered.filter((old) => old.owner !== owner || old.attachment.ifName !== ifName);
-    this.#answered.push({ attachment: { containerId, ifName }, owner, places: claimed.held.map(placeOf) });
+    this.#answered.push({
+      attachment: { containerId, ifName },
+      owner,
+      places: claimed.held.map(placeOf),
+      ips: claimed.held.map(({ ip }) => ip),
+    });
   }
 
   /** Undefined when it was refused; anything but a refusal is a bug. */
-  async #claim(demand: AddressDemand): Promise<Claimed | undefined> {
+  async #claim(demand: AddressDemand, detection: AddOptions["detection"]): Promise<Claimed | undefined> {
+    const { detectOptions } = DEFAULT_COORDINATOR_CONF;
+    const onConflict = detection === "next" ? "next" : "fail";
+    const settings = {
+      detectIPConflict: detection !== "off",
+      detectOptions: { ...detectOptions, onConflict },
+    } as const;
     try {
-      return await claimAddresses(
-        { registry: this.#registry, book: this.#book, nowMs: () => this.#clockMs, sleep: this.#sleep },
-        demand,
-      );
+      const settingsFor = () => ({ ...DEFAULT_COORDINATOR_CONF, ...settings });
+      const base = { book: this.#book, sleep: this.#sleep, settingsFor };
+      return await claimVerified({ ...this.#tools, ...base, detect: this.#detectFor(demand) }, demand);
     } catch (error) {
       if (error instanceof CniError || demand.signal.aborted) return undefined;
       throw error;
     }
+  }
+
+  /** What a conflict takes from a later sandbox, an earlier one of the same NIC has no more. */
+  #detectFor({ claimant: { containerId, ifName } }: AddressDemand): SegmentTools["detect"] {
+    return async (question) => {
+      const found = await this.segment.detect(question);
+      if (found !== undefined) this.#released.add(nicOf({ containerId, ifName }));
+      return found;
+    };
   }
 
   readonly #sleep = async (milliseconds: number, signal: AbortSignal): Promise<void> => {
@@ -176,11 +215,17 @@ export class IpamWorld {
   /** Everything that is wrong while nothing is in flight, as sentences. */
   async findFaults(): Promise<string[]> {
     await this.#catalogue.settled();
+    await this.#tools.keeper.settled();
     const records = await this.#registry.list(undefined, 10_000);
     this.#answered = this.#answered.filter(({ attachment }) => !this.#released.has(nicOf(attachment)));
     this.#released.clear();
     this.#begun.clear();
-    return [...this.#faultsOfAnswers(records), ...this.#faultsOfBook(records), ...this.#deaths.map(String)];
+    return [
+      ...this.#faultsOfAnswers(records),
+      ...this.#faultsOfBook(records),
+      ...faultsOfQuarantine(records),
+      ...this.#deaths.map(String),
+    ];
   }
 
   /** I1: no address is two attachments', and every one that was answered and not released is recorded as theirs. */
@@ -248,20 +293,4 @@ function addressesOf({ spec }: IpPool): Ip[] {
       value: first.value + BigInt(index),
     })),
   );
-}
-
-/** Like selection: a pool that is gone or disabled is a refusal, and each family is one list of candidates. */
-function demandOf({ ifName, pools }: AddOptions["nics"][number], known: ReadonlyMap<string, IpPool>): NicDemand {
-  const families = pools.flatMap((names) => {
-    const candidates = names.map((name) => {
-      const pool = known.get(name);
-      return pool === undefined ? { name, refusal: "does not exist" } : { name, pool };
-    });
-    const family = candidates.find(({ pool }) => pool !== undefined)?.pool?.spec.family ?? 4;
-    return [{ family, candidates: candidates.filter(({ pool }) => pool === undefined || pool.spec.family === family) }];
-  });
-  const distinct = families.filter(
-    ({ family }, index) => families.findIndex((each) => each.family === family) === index,
-  );
-  return { ifName, rule: "the test", cleanGateway: false, families: distinct };
 }

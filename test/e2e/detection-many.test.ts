@@ -1,0 +1,77 @@
+import { request } from "node:http";
+import { expect, it } from "vitest";
+import { requireCommand } from "../../scripts/lab/command.ts";
+import type { Netns } from "../../scripts/lab/netns.ts";
+import { type Segment, withSegment } from "./detection-world.ts";
+import { ipPool } from "./world.ts";
+
+const PODS = 50;
+const WINDOW_MS = 200;
+/** Wide room: other work may be on the machine. The figure itself is printed. */
+const ROOM_MS = 5_000;
+
+interface Attached {
+  readonly address: string;
+  readonly tookMs: number;
+}
+
+/** ADD straight to the agent's socket: what it costs to start plugins is not the question. */
+function attach(segment: Segment, pod: Netns): Promise<Attached> {
+  const began = performance.now();
+  const headers = {
+    ...{ "cni-command": "ADD", "cni-containerid": `c-${pod.name}`, "cni-netns": pod.path, "cni-ifname": "eth0" },
+    ...{ "cni-path": "/bin", "cni-args": `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name}` },
+  };
+  return new Promise((resolve, reject) => {
+    const call = request(
+      { socketPath: segment.agent.socket, path: "/v1/cni/berth", method: "POST", headers, agent: false },
+      (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+        answer.on("end", () => {
+          const body = Buffer.concat(chunks).toString();
+          if (answer.statusCode !== 200) reject(new Error(body));
+          else resolve({ address: JSON.parse(body).ips[0].address, tookMs: performance.now() - began });
+        });
+      },
+    );
+    call.on("error", reject);
+    call.end(JSON.stringify({ cniVersion: "1.0.0", name: segment.network, ...segment.plugin }));
+  });
+}
+
+/** Pods whose NICs are there and down, as the main plugin leaves them before it asks for addresses. */
+async function makePods(segment: Segment, count: number): Promise<Netns[]> {
+  const pods: Netns[] = [];
+  const lines: string[] = [];
+  for (let index = 0; index < count; index++) {
+    const pod = await segment.pod();
+    pods.push(pod);
+    lines.push(`link add link uplink name eth0 netns ${pod.name} type macvlan mode bridge`);
+  }
+  await requireCommand(segment.node.enter(["ip", "-batch", "-"]), { stdin: `${lines.join("\n")}\n` });
+  return pods;
+}
+
+function describeTimes(label: string, attached: readonly Attached[]): string {
+  const times = attached.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
+  const at = (share: number): string => (times[Math.floor(share * (times.length - 1))] ?? 0).toFixed(0);
+  return `${label}: p50 ${at(0.5)} ms, p90 ${at(0.9)} ms, max ${at(1)} ms`;
+}
+
+it(`${PODS} pods ask at once, none waits long after the window, and no address is handed out twice`, () =>
+  withSegment({ pools: { "blue.yaml": ipPool("blue", "10.66.0.0/24", { default: true }) } }, async (segment) => {
+    const pods = await makePods(segment, 2 * PODS);
+    const asking = await Promise.all(pods.slice(0, PODS).map((pod) => attach(segment, pod)));
+    const spec = { detectIPConflict: false };
+    const coordinator = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec };
+    await segment.agent.write("coordinator.yaml", JSON.stringify(coordinator));
+    const silent = await Promise.all(pods.slice(PODS).map((pod) => attach(segment, pod)));
+    console.log(`${describeTimes(`detection of ${PODS} pods at once`, asking)}; ${describeTimes("without", silent)}`);
+    const all = [...asking, ...silent];
+    expect(new Set(all.map(({ address }) => address)).size).toBe(2 * PODS);
+    expect(Math.min(...asking.map(({ tookMs }) => tookMs))).toBeGreaterThanOrEqual(WINDOW_MS);
+    expect(Math.max(...silent.map(({ tookMs }) => tookMs))).toBeLessThan(WINDOW_MS + ROOM_MS);
+    expect(Math.max(...asking.map(({ tookMs }) => tookMs))).toBeLessThan(WINDOW_MS + ROOM_MS);
+    expect((await segment.usage()).Bound).toHaveLength(2 * PODS);
+  }));

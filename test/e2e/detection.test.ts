@@ -1,0 +1,189 @@
+import { describe, expect, it } from "vitest";
+import { runPlugin } from "../../scripts/lab/cnitool.ts";
+import { RIVAL_MAC, withSegment } from "./detection-world.ts";
+import { eventually, ipPool } from "./world.ts";
+
+const REFUSED = {
+  code: 104,
+  msg: `Address 10.66.0.1 of pool "blue" is in use by ${RIVAL_MAC} on the segment of interface "eth0"; it is quarantined, and the next attempt gets another address`,
+};
+
+describe("a pod whose address another machine has", () => {
+  it("is refused; the address never stays on the NIC and belongs to nobody; the retry gets another; silence brings it back", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
+      const [first, pod] = [await segment.pod(), await segment.pod()];
+      const web = { name: "web-0" };
+      expect(await segment.refused(first, web)).toMatchObject(REFUSED);
+      expect(await segment.addressesOf(first)).not.toContain("10.66.0.1");
+      expect(await segment.agent.get("/v1/allocations")).toMatchObject([
+        {
+          ...{ address: "10.66.0.1", pool: "blue", state: "Quarantined", owner: "", containerId: "", pod: "" },
+          quarantine: { reason: "Conflict", mac: RIVAL_MAC, parent: "uplink" },
+        },
+      ]);
+      expect((await segment.call("DEL", first, web)).exitCode).toBe(0);
+      expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1"] });
+      expect(await segment.add(pod, web)).toEqual(["10.66.0.2"]);
+      expect(await segment.addressesOf(pod)).toContain("10.66.0.2/29");
+
+      await segment.agent.kill("SIGKILL");
+      await segment.agent.start();
+      expect((await segment.usage()).Quarantined).toEqual(["10.66.0.1"]);
+
+      await segment.rival.ip("addr del 10.66.0.1/29 dev wire");
+      const back = await eventually(
+        () => segment.usage(),
+        ({ Quarantined }) => Quarantined === undefined,
+        30_000,
+      );
+      expect(back).toEqual({ Bound: ["10.66.0.2"] });
+      expect(await segment.add(await segment.pod())).toEqual(["10.66.0.1"]);
+    }));
+
+  it("keeps it in quarantine while that machine answers", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
+      await segment.refused(await segment.pod());
+      const { address } = (await segment.node.ipJson<{ address: string }>("link show dev uplink"))[0] ?? {};
+      // An answer ends a question at its first probe: the second probe is another question.
+      const probes = `arp and ether src ${address}`;
+      const seen = await segment.rival.exec(["timeout", "40", "tcpdump", "-p", "-n", "-c", "2", "-i", "wire", probes]);
+      expect([seen.exitCode, seen.stdout]).toEqual([0, expect.stringContaining("who-has 10.66.0.1")]);
+      expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1"] });
+    }));
+
+  it("is refused by cnitool's chain, too, and then attached, checked and detached", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
+      const pod = await segment.pod();
+      const first = await segment.cnitool("add", pod);
+      expect([first.exitCode, `${first.text}${first.stderr}`]).toEqual([1, expect.stringContaining(REFUSED.msg)]);
+      for (const command of ["del", "add", "check", "del"] as const) {
+        const { exitCode, text, stderr } = await segment.cnitool(command, pod);
+        expect(exitCode, `${command}: ${text}${stderr}`).toBe(0);
+      }
+      expect((await segment.usage()).Quarantined).toEqual(["10.66.0.1"]);
+    }));
+
+  it("is refused for IPv6 as well, and its IPv4 address is free at once", () =>
+    withSegment(
+      {
+        vendor: {},
+        pools: {
+          "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, selection: "ascending" }),
+          "six.yaml": ipPool("six", "fd00:66::/64", {
+            ...{ default: true, selection: "ascending", ips: ["fd00:66::1-fd00:66::9"] },
+          }),
+        },
+      },
+      async (segment) => {
+        await segment.rival.ip("addr add fd00:66::1/64 dev wire nodad");
+        const pod = await segment.pod();
+        expect(await segment.refused(pod)).toMatchObject({
+          code: 104,
+          msg: expect.stringContaining(`Address fd00:66::1 of pool "six" is in use by ${RIVAL_MAC}`),
+        });
+        expect(await segment.usage()).toEqual({ Quarantined: ["fd00:66::1"] });
+        expect(await segment.add(await segment.pod())).toEqual(["10.66.0.1", "fd00:66::2"]);
+      },
+    ));
+
+  it("gets another within the same ADD with onConflict: next", () =>
+    withSegment({ onConflict: "next" }, async (segment) => {
+      for (const last of [1, 2]) await segment.rival.ip(`addr add 10.66.0.${last}/29 dev wire`);
+      const pod = await segment.pod();
+      expect(await segment.add(pod)).toEqual(["10.66.0.3"]);
+      expect(await segment.addressesOf(pod)).toContain("10.66.0.3/29");
+      expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1", "10.66.0.2"], Bound: ["10.66.0.3"] });
+    }));
+
+  it("is refused with onConflict: next when it asked for the address", () =>
+    withSegment({ onConflict: "next" }, async (segment) => {
+      await segment.rival.ip("addr add 10.66.0.3/29 dev wire");
+      const pod = await segment.pod();
+      expect(await segment.refused(pod, { asked: "10.66.0.3" })).toMatchObject({
+        code: 104,
+        msg: expect.stringContaining("it is quarantined; let CNI_ARGS IP ask for another address"),
+      });
+      expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.3"] });
+    }));
+
+  it("that cannot ask is refused with code 11, and keeps nothing", () =>
+    withSegment({}, async (segment) => {
+      await segment.node.ip("link set uplink down");
+      const { code, msg } = await segment.refused(await segment.pod());
+      expect([code, msg]).toEqual([11, expect.stringContaining("Conflict detection cannot judge 10.66.0.1: ")]);
+      expect(await segment.usage()).toEqual({});
+    }));
+});
+
+describe("a switch that answers for every address", () => {
+  const answerAll = "route add local 10.66.0.0/29 dev lo";
+
+  it("does not empty the pool, and is reported", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip(answerAll);
+      const texts: string[] = [];
+      for (let number = 1; number <= 8; number++) {
+        const { code, msg } = await segment.refused(await segment.pod(), { name: "web-0" });
+        expect(code).toBe(104);
+        texts.push(msg);
+      }
+      expect(texts.slice(2).filter((text) => !text.includes("ProxyArpSuspected"))).toEqual([]);
+      expect(await segment.usage()).toEqual({});
+      const { problems } = await segment.agent.get("/v1/health");
+      expect(problems).toEqual([
+        expect.stringContaining(`ProxyArpSuspected: ${RIVAL_MAC} answers for addresses of pool "blue"`),
+      ]);
+      expect(segment.agent.stderr()).toContain("ProxyArpSuspected");
+      await segment.rival.ip("route del local 10.66.0.0/29 dev lo");
+      expect(await segment.add(await segment.pod())).toEqual(["10.66.0.1"]);
+    }));
+
+  it("and is the gateway is found out after the first refusal", () =>
+    withSegment(
+      { pools: { "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, gateway: "10.66.0.6" }) } },
+      async (segment) => {
+        await segment.rival.ip(answerAll);
+        expect((await segment.refused(await segment.pod())).msg).toContain("it is quarantined");
+        const usage = await eventually(
+          () => segment.usage(),
+          (found) => Object.keys(found).length === 0,
+        );
+        expect(usage).toEqual({});
+        const { problems } = await segment.agent.get("/v1/health");
+        expect(problems).toEqual([expect.stringContaining(`${RIVAL_MAC}, the gateway 10.66.0.6,`)]);
+      },
+    ));
+});
+
+describe("an old sandbox of the same pod", () => {
+  it("that still has the address loses it, and is no conflict", () =>
+    withSegment({}, async (segment) => {
+      const [old, young] = [await segment.pod(), await segment.pod()];
+      expect(await segment.add(old, { name: "web-0" })).toEqual(["10.66.0.1"]);
+      expect(await segment.addressesOf(old)).toContain("10.66.0.1/29");
+      expect(await segment.add(young, { name: "web-0" })).toEqual(["10.66.0.1"]);
+      expect(await segment.addressesOf(old)).not.toContain("10.66.0.1");
+      expect(await segment.addressesOf(young)).toContain("10.66.0.1/29");
+      expect((await segment.call("DEL", old, { name: "web-0" })).exitCode).toBe(0);
+      expect(await segment.usage()).toEqual({ Bound: ["10.66.0.1"] });
+    }));
+
+  it("a repeated ADD of the same container does not meet itself", () =>
+    withSegment({}, async (segment) => {
+      const pod = await segment.pod();
+      expect(await segment.add(pod)).toEqual(["10.66.0.1"]);
+      const stdin = { cniVersion: "1.0.0", name: segment.network, ...segment.plugin };
+      const again = await runPlugin({
+        ...{ plugin: "berth", command: "ADD", containerId: `c-${pod.name}`, netns: pod.path, ifName: "eth0", stdin },
+        ...{
+          args: `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name};K8S_POD_UID=uid-${pod.name}`,
+          env: segment.agent.env,
+        },
+      });
+      expect(again.stdout.ips).toMatchObject([{ address: "10.66.0.1/29" }]);
+      expect(await segment.usage()).toEqual({ Bound: ["10.66.0.1"] });
+    }));
+});
