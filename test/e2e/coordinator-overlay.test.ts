@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { FAMILIES, type Family } from "../../host/net/ip.ts";
+import { outsideAddress, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import type { Netns } from "../../scripts/lab/netns.ts";
+import { serviceStandIn } from "../../scripts/lab/service.ts";
+import { ask, ping, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { type Lab, type LabPod, macvlan, makeLab } from "./coordinator-lab.ts";
+import { openWatch, PORT, SERVICE, SERVICE_CIDRS, type Watch } from "./coordinator-nics.ts";
+import { ipPool } from "./world.ts";
+
+/** The overlay's own network on node 1: the upper half of what the other node routes there. */
+const OVERLAY = {
+  4: { subnet: "10.244.1.128/25", gateway: "10.244.1.129" },
+  6: { subnet: "fd00:244:1:0:8000::/65", gateway: "fd00:244:1:0:8000::1" },
+} as const;
+const POOLS = Object.fromEntries(
+  FAMILIES.map((family) => {
+    const { subnet, gateway } = OVERLAY[family];
+    return [`overlay-v${family}.yaml`, ipPool(`overlay-v${family}`, subnet, { gateway })];
+  }),
+);
+const BERTH = { type: "berth", default_ipv4_ippool: ["overlay-v4"], default_ipv6_ippool: ["overlay-v6"] };
+const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
+/** First NICs as overlay plugins make them: a routed pair, and a bridge. */
+const FIRST = {
+  ptp: { type: "ptp" },
+  bridge: { type: "bridge", bridge: "overlay", isGateway: true },
+};
+
+let lab: Lab;
+let watch: Watch;
+/** Of the overlay's network, on node 2. */
+let peer: Netns;
+const servers: Server[] = [];
+
+beforeAll(async () => {
+  lab = await makeLab("co", { config: POOLS });
+  watch = await openWatch(lab);
+  const { node1, node2, outside, router } = lab.fabric;
+  peer = await lab.fabric.addRoutedPod(node2, "peer", 5);
+  for (const place of [node1, node2, outside, peer]) servers.push(await serve(place, PORT));
+  const dataDir = `${lab.node1.agent.directory}/host-local`;
+  const ranges = FAMILIES.map((family) => [OVERLAY[family]]);
+  const hostLocal = { type: "host-local", dataDir, ranges, routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }] };
+  for (const [plugin, entry] of Object.entries(FIRST)) {
+    await lab.define(`co-${plugin}-host-local`, [{ ...entry, ipam: hostLocal }]);
+    await lab.define(`co-${plugin}-berth`, [{ ...entry, ipam: BERTH }]);
+  }
+  for (const mode of ["auto", "overlay", "underlay"]) await lab.define(`co-${mode}`, [macvlan(1), { ...ENTRY, mode }]);
+  await lab.define("co-moved", [macvlan(1), { ...ENTRY, mode: "overlay", podDefaultRouteNic: "net1" }]);
+  await lab.define("co-first", [macvlan(0), ENTRY]);
+  await lab.define("co-lost", [macvlan(1), { ...ENTRY, mode: "overlay", podDefaultCniNic: "eth7" }]);
+  for (const family of FAMILIES) {
+    const network = family === 4 ? "10.244.1.0/24" : "fd00:244:1::/64";
+    await router.ip(`route add ${network} via ${segmentAddress(0, 11, family)}`);
+    const backends = [{ address: segmentAddress(0, 11, family), port: PORT }];
+    await serviceStandIn(node1, { address: SERVICE[family], port: 80, backends });
+    const remote = [{ address: podAddress(2, 5, family), port: PORT }];
+    await serviceStandIn(node1, { address: SERVICE[family], port: 81, backends: remote });
+  }
+});
+
+afterAll(async () => {
+  watch[Symbol.dispose]();
+  for (const server of servers) await server.close();
+  await lab.delete();
+});
+
+async function addPod(name: string, first: string): Promise<LabPod> {
+  const pod = await lab.addPod(lab.node1, name);
+  servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+  await pod.attach(first);
+  return pod;
+}
+
+/** On which segments of the router something from there was seen. */
+async function segmentsOf(from: string, traffic: () => Promise<unknown>): Promise<number[]> {
+  watch.clear();
+  await traffic();
+  return watch.segmentsOf((frame) => frame.from === from);
+}
+
+/** Services by the first NIC, both networks answered by their own NIC, the node reaches both; the default route is where it should be. */
+async function expectOverlay(pod: LabPod, family: Family, holder: "eth0" | "net1"): Promise<void> {
+  const { node1, outside } = lab.fabric;
+  const [first, second] = [pod.address(family, "eth0"), pod.address(family, "net1")];
+  const seen = await segmentsOf(second, async () => {
+    for (const port of [80, 81]) {
+      const answer = await ask(pod.netns, SERVICE[family], port);
+      expect(answer).toMatchObject({ server: port === 80 ? node1.name : peer.name, seenPeer: first });
+    }
+    expect(await ask(pod.netns, SERVICE[family], 80, { from: second })).toMatchObject({ seenPeer: second });
+  });
+  expect(seen, "segments with services' traffic").toEqual([]);
+
+  expect(await ask(peer, first, PORT)).toMatchObject({ server: pod.netns.name, seenPeer: podAddress(2, 5, family) });
+  const replies = await segmentsOf(second, async () => {
+    expect(await ask(outside, second, PORT)).toMatchObject({ seenPeer: outsideAddress(family), at: second });
+  });
+  expect(replies, "segments with replies of the second NIC").toEqual([1]);
+  const overlayReplies = await segmentsOf(first, async () => {
+    expect(await ask(outside, first, PORT)).toMatchObject({ seenPeer: outsideAddress(family), at: first });
+  });
+  expect(overlayReplies, "segments with replies of the first NIC, over its node").toEqual([0]);
+
+  for (const address of [first, second]) {
+    expect(await ask(node1, address, PORT)).toMatchObject({ server: pod.netns.name, at: address });
+    expect(await ping(node1, address, { count: 1 })).toBe(true);
+  }
+  const own = await ask(pod.netns, outsideAddress(family), PORT);
+  expect(own).toMatchObject({ server: outside.name, seenPeer: holder === "eth0" ? first : second });
+}
+
+async function expectNothingLeft(): Promise<void> {
+  const { netns } = lab.node1;
+  for (const family of FAMILIES) expect(await netns.ip(`-${family} route show table all proto 98`)).toBe("");
+  expect(await netns.ip("neigh show nud permanent")).toBe("");
+}
+
+describe.each(Object.keys(FIRST))("first NIC by %s", (plugin) => {
+  it.each([
+    ["auto", "host-local", "eth0"],
+    ["overlay", "host-local", "eth0"],
+    ["overlay", "berth", "eth0"],
+    ["moved", "berth", "net1"],
+  ] as const)("network %s for the second, ipam %s for the first", async (mode, ipam, holder) => {
+    const first = `co-${plugin}-${ipam}`;
+    const pod = await addPod(`${plugin}-${mode}-${ipam}`, first);
+    await pod.attach(`co-${mode}`, "net1");
+    expect(await pod.netns.ip("-brief link show")).not.toContain("veth0");
+    for (const family of FAMILIES) await expectOverlay(pod, family, holder);
+    await pod.check(`co-${mode}`, "net1");
+    await pod.check(first);
+    await pod.detach(`co-${mode}`, "net1");
+    await expectNothingLeft();
+    for (const family of FAMILIES) {
+      expect(await pod.netns.ip(`-${family} rule show`)).not.toContain("proto 98");
+      const address = pod.address(family);
+      expect(await ask(pod.netns, outsideAddress(family), PORT)).toMatchObject({ seenPeer: address });
+      expect(await ask(peer, address, PORT)).toMatchObject({ server: pod.netns.name });
+    }
+    await pod.detach(first);
+  });
+
+  it("DEL of the second NIC, with the pod's namespace gone, leaves no route and no neighbour on the node", async () => {
+    const pod = await addPod(`${plugin}-gone`, `co-${plugin}-host-local`);
+    await pod.attach("co-auto", "net1");
+    expect(await lab.node1.netns.ip("route show table 500")).toContain(pod.address(4, "net1"));
+    expect(await lab.node1.netns.ip("neigh show nud permanent")).toContain(pod.address(6, "net1"));
+    await pod.netns.delete();
+    await pod.detach("co-auto", "net1");
+    await expectNothingLeft();
+    await pod.detach(`co-${plugin}-host-local`);
+  });
+});
+
+describe("a mode that cannot work is refused", () => {
+  const rows = [
+    {
+      what: "auto, when the first NIC has its address from Berth and its network no coordinator",
+      ...{ first: "co-ptp-berth", network: "co-auto", ifName: "net1" },
+      text:
+        'Interface "net1" of network "co-auto" is underlay, but the pod has no "veth0": ' +
+        'add the coordinator to the network definition of the first interface, "eth0"',
+    },
+    {
+      what: "underlay without the pair",
+      ...{ first: "co-bridge-host-local", network: "co-underlay", ifName: "net1" },
+      text:
+        'Interface "net1" of network "co-underlay" is underlay, but the pod has no "veth0": ' +
+        'add the coordinator to the network definition of the first interface, "eth0"',
+    },
+    {
+      what: "overlay for the first NIC",
+      first: undefined,
+      ...{ network: "co-overlay", ifName: "eth0" },
+      text:
+        'Interface "eth0" is the pod\'s first NIC, which cannot be overlay for the coordinator: ' +
+        'set "mode" of network "co-overlay" to "underlay" or "auto", or remove the coordinator from it',
+    },
+    {
+      what: "overlay beside an underlay NIC",
+      ...{ first: "co-first", network: "co-overlay", ifName: "net1" },
+      text:
+        'Interface "net1" is overlay, but the pod has "veth0", so its first NIC is underlay: ' +
+        'set "mode" of network "co-overlay" to "underlay" or "auto"',
+    },
+    {
+      what: "overlay when the first NIC has another name",
+      ...{ first: "co-ptp-host-local", network: "co-lost", ifName: "net1" },
+      text:
+        'Interface "net1" is overlay, but the pod has no first NIC "eth7": ' +
+        'set "podDefaultCniNic" of network "co-lost" to the name of the first NIC (the pod has lo, eth0, net1)',
+    },
+  ];
+
+  it.each(rows.map((row, index) => [row.what, row, index] as const))(
+    "%s",
+    async (_, { first, network, ifName, text }, index) => {
+      const pod = first === undefined ? await lab.addPod(lab.node1, `no${index}`) : await addPod(`no${index}`, first);
+      const before = await stateOf(pod);
+      const outcome = await pod.call("add", network, ifName);
+      expect([outcome.exitCode, `${outcome.text}${outcome.stderr}`]).toEqual([1, expect.stringContaining(text)]);
+      await pod.detach(network, ifName);
+      expect(await stateOf(pod)).toEqual(before);
+      if (first !== undefined) await pod.detach(first);
+      await expectNothingLeft();
+    },
+  );
+
+  /** Of pod and node, without what counts up or is learned. */
+  async function stateOf({ netns }: LabPod): Promise<string[]> {
+    const words = ["-4 rule", "-6 rule", "-4 route show table all", "-6 route show table all", "-brief link"];
+    const texts: string[] = [];
+    for (const place of [netns, lab.node1.netns]) for (const text of words) texts.push(await place.ip(text));
+    return texts;
+  }
+});
