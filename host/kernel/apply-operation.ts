@@ -4,7 +4,7 @@
  * Effects: those of the open namespaces.
  */
 import { invariant } from "../lib/invariant.ts";
-import type { Operation, Veth } from "../plan/operation.ts";
+import type { Operation, RouteRank, Veth } from "../plan/operation.ts";
 import type { LinkSettings, Place } from "../plan/state.ts";
 import { ENODEV, ENOENT } from "./errno.ts";
 import type { Address } from "./netlink/address/address.ts";
@@ -63,7 +63,10 @@ interface Requests<T> {
 
 const addresses: Requests<Address> = { add: createAddress, remove: deleteAddress };
 const neighbours: Requests<Neighbour> = { add: createNeighbour, remove: deleteNeighbour };
-const routes: Requests<Route> = { add: createRoute, remove: deleteWholeRoute };
+
+function routesBeside(beside: RouteRank | undefined): Requests<Route> {
+  return { add: (conversation, route) => createRoute(conversation, route, beside), remove: deleteWholeRoute };
+}
 
 /** Nothing can be added without its link; what would be deleted without it went with it. */
 function change<T>(
@@ -110,8 +113,8 @@ export function applyQuickly(operation: Operation, namespaces: Namespaces): void
     }
     case "add-route":
     case "delete-route": {
-      const { route } = operation;
-      change(kind, source, routes, { value: routeFrom(route, indexOf), link: route.link });
+      const { route, beside } = operation;
+      change(kind, source, routesBeside(beside), { value: routeFrom(route, indexOf), link: route.link });
       return;
     }
     case "add-rule":

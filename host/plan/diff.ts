@@ -66,8 +66,8 @@ const tableIdentity: Identity<NftTable> = {
 };
 
 interface Change<T> {
-  /** Its key is held by something else of ours, which goes first. */
-  readonly instead: T | undefined;
+  /** Its key is held by something else of ours, which goes first; routes may stand several to a key. */
+  readonly instead: readonly T[];
   readonly add: T;
 }
 
@@ -76,24 +76,37 @@ interface Changes<T> {
   readonly deletes: readonly T[];
 }
 
+/** Of several to a key the outer ones go first, so that what is taken back can be put at an end of their row. */
+function outerFirst<T>({ key, value }: Identity<T>, goes: readonly T[], observed: readonly T[]): T[] {
+  const gone = new Set(goes.map(value));
+  const isInFront = (thing: T): boolean => {
+    const row = observed.filter((other) => key(other) === key(thing));
+    const stays = row.findIndex((other) => !gone.has(value(other)));
+    return stays < 0 || row.findIndex((other) => value(other) === value(thing)) < stays;
+  };
+  return [...goes.filter(isInFront), ...goes.filter((thing) => !isInFront(thing)).reverse()];
+}
+
 function compare<T>(
-  { key, value }: Identity<T>,
+  identity: Identity<T>,
   wanted: readonly T[],
   observed: readonly T[],
   owned: readonly T[],
 ): Changes<T> {
+  const { key, value } = identity;
   const there = new Set(observed.map(value));
   const wishes = new Map(wanted.map((thing) => [value(thing), thing]));
-  const goes = owned.filter((thing) => !wishes.has(value(thing)));
-  const inTheWay = new Map(goes.map((thing) => [key(thing), thing]));
+  const unwanted = owned.filter((thing) => !wishes.has(value(thing)));
+  const goes = outerFirst(identity, unwanted, observed);
+  const inTheWay = Map.groupBy(goes, key);
   const adds = [...wishes]
     .filter(([text]) => !there.has(text))
     .map(([, add]) => {
-      const instead = inTheWay.get(key(add));
+      const instead = inTheWay.get(key(add)) ?? [];
       inTheWay.delete(key(add));
       return { instead, add };
     });
-  const replaced = new Set(adds.map(({ instead }) => instead));
+  const replaced = new Set(adds.flatMap(({ instead }) => instead));
   return { adds, deletes: goes.filter((thing) => !replaced.has(thing)) };
 }
 
@@ -104,7 +117,7 @@ function operationsOf<T>(
 ): { adds: Operation[]; deletes: Operation[] } {
   return {
     adds: adds.flatMap(({ instead, add }) => [
-      ...(instead === undefined ? [] : [operation("delete", instead)]),
+      ...instead.map((thing) => operation("delete", thing)),
       operation("add", add),
     ]),
     deletes: deletes.map((thing) => operation("delete", thing)),
@@ -162,6 +175,20 @@ function inReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
   };
 }
 
+/** Tells of each deletion where the route stands among those with its key that are there at that moment. */
+function ranked(stages: Stages, observed: readonly RouteState[]): Stages {
+  const rows = Map.groupBy(observed, routeIdentity.key);
+  const rank = (operation: Operation): Operation => {
+    if (operation.kind !== "add-route" && operation.kind !== "delete-route") return operation;
+    const row = rows.get(routeIdentity.key(operation.route)) ?? [];
+    const at = row.findIndex((other) => routeIdentity.value(other) === routeIdentity.value(operation.route));
+    rows.set(routeIdentity.key(operation.route), operation.kind === "add-route" ? [...row, operation.route] : row.toSpliced(at, 1)); // biome-ignore format: one thought
+    if (operation.kind === "add-route" || row.length < 2) return operation;
+    return { ...operation, beside: at === row.length - 1 ? "last" : "first" };
+  };
+  return { adds: stages.adds.map(rank), deletes: stages.deletes.map(rank) };
+}
+
 interface Stages {
   readonly adds: Operation[];
   readonly deletes: Operation[];
@@ -174,9 +201,12 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
     compare(neighbourIdentity, wanted.neighbours, observed.neighbours, owned.neighbours),
     (verb, neighbour) => ({ kind: `${verb}-neighbour`, place, neighbour }),
   );
-  const routes = operationsOf(
-    inReach(compare(routeIdentity, wanted.routes, observed.routes, owned.routes)),
-    (verb, route) => ({ kind: `${verb}-route`, place, route }),
+  const routes = ranked(
+    operationsOf(
+      inReach(compare(routeIdentity, wanted.routes, observed.routes, owned.routes)),
+      (verb, route): Operation => ({ kind: `${verb}-route`, place, route }),
+    ),
+    observed.routes,
   );
   const tables = operationsOf(compare(tableIdentity, wanted.tables, observed.tables, owned.tables), (verb, table) => ({
     kind: `${verb}-table`,
@@ -198,6 +228,16 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
   };
 }
 
+/** The namespace once the link is deleted. */
+function afterLink(state: NamespaceState, name: string): NamespaceState {
+  return {
+    ...state,
+    ...withoutLink(state, name),
+    links: state.links.filter((link) => link.name !== name),
+    sysctls: new Map([...state.sysctls].filter(([key]) => !key.split("/").includes(name))),
+  };
+}
+
 /** What has to be done, in this order, so that the plan holds. Doing it twice is doing it once: then nothing is left. */
 export function diffPlan(observed: Observed, plan: Plan): Operation[] {
   const { veth } = plan;
@@ -207,16 +247,14 @@ export function diffPlan(observed: Observed, plan: Plan): Operation[] {
   const isStale = veth?.wanted === true && isThere && !has("pod");
   const isNew = veth?.wanted === true && (!isThere || isStale);
   const isGone = veth?.wanted === false && isThere;
-  const stages = PLACES.map((place) =>
-    placeOperations(place, plan, observed[place], isGone ? veth.pair[place].name : undefined),
-  );
+  const goes = isGone || isStale ? veth.pair : undefined;
+  const now = isStale ? { ...observed, host: afterLink(observed.host, veth.pair.host.name) } : observed;
+  const stages = PLACES.map((place) => placeOperations(place, plan, now[place], goes?.[place].name));
   return [
     ...(isStale ? [{ kind: "delete-veth" as const, veth: veth.pair }] : []),
     ...(isNew ? [{ kind: "add-veth" as const, veth: veth.pair }] : []),
-    ...PLACES.flatMap((place) => sysctlOperations(place, plan.wanted[place], observed[place])),
-    ...PLACES.flatMap((place) =>
-      linkOperations(place, plan.wanted[place], observed[place], isNew ? veth.pair : undefined),
-    ),
+    ...PLACES.flatMap((place) => sysctlOperations(place, plan.wanted[place], now[place])),
+    ...PLACES.flatMap((place) => linkOperations(place, plan.wanted[place], now[place], isNew ? veth.pair : undefined)),
     ...stages.flatMap(({ adds }) => adds),
     ...stages.flatMap(({ deletes }) => deletes),
     ...(isGone ? [{ kind: "delete-veth" as const, veth: veth.pair }] : []),

@@ -15,6 +15,9 @@ export interface VethEnd {
 /** A pair with one end in each namespace, both down. */
 export type Veth = Readonly<Record<Place, VethEnd>>;
 
+/** The kernel takes the first of several routes for one destination with one metric, which some plugins leave behind. */
+export type RouteRank = "first" | "last";
+
 export type Operation =
   | { readonly kind: "add-veth" | "delete-veth"; readonly veth: Veth }
   /** `from` has the keys of `to`. */
@@ -35,13 +38,18 @@ export type Operation =
     }
   | { readonly kind: "add-address" | "delete-address"; readonly place: Place; readonly address: AddressState }
   | { readonly kind: "add-neighbour" | "delete-neighbour"; readonly place: Place; readonly neighbour: NeighbourState }
-  | { readonly kind: "add-route" | "delete-route"; readonly place: Place; readonly route: RouteState }
+  /** With `beside` there are others for its destination with its metric, in whose row it is the first or the last. */
+  | {
+      readonly kind: "add-route" | "delete-route";
+      readonly place: Place;
+      readonly route: RouteState;
+      readonly beside?: RouteRank | undefined;
+    }
   | { readonly kind: "add-rule" | "delete-rule"; readonly place: Place; readonly rule: RuleState }
   | { readonly kind: "add-table" | "delete-table"; readonly place: Place; readonly table: NftTable };
 
 const OPPOSITE = {
   "add-veth": "delete-veth",
-  "delete-veth": "add-veth",
   "add-address": "delete-address",
   "delete-address": "add-address",
   "add-neighbour": "delete-neighbour",
@@ -54,13 +62,18 @@ const OPPOSITE = {
   "delete-table": "add-table",
 } as const;
 
-/** What takes the operation back; undefined when that is done by taking back another one: a new link's settings go with the link. */
+/**
+ * What takes the operation back; undefined when that is done by taking back another one (a new link's settings go with the link), and for
+ * a veth's deletion: what led over it does not come back with it.
+ */
 export function inverseOf(operation: Operation): Operation | undefined {
   switch (operation.kind) {
     case "set-link":
       return { ...operation, from: operation.to, to: operation.from };
     case "set-sysctl":
       return operation.from === undefined ? undefined : { ...operation, from: operation.to, to: operation.from };
+    case "delete-veth":
+      return undefined;
     default:
       return { ...operation, kind: OPPOSITE[operation.kind] } as Operation;
   }

@@ -11,7 +11,7 @@ import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUP } from "./constants.ts";
-import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
+import { familiesOfPod, findNics, type Nic } from "./plan-nics.ts";
 import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
 import { needsSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
@@ -79,6 +79,13 @@ function requireOwnPair({ pair, observed }: Situation): void {
   );
 }
 
+function whyNoServices(first: string, family: Family, path: ServicePath | undefined): string | undefined {
+  if (path === undefined) return `Interface "${first}" leads to the node by no veth that is known`;
+  if (path.families.includes(family)) return undefined;
+  if (path.hostAddresses[family].length === 0) return `The node has no IPv${family} address of its own that counts`;
+  return `Interface "${first}" has no default route of IPv${family}`;
+}
+
 function warnOfHost(
   { conf, observed }: Situation,
   families: readonly Family[],
@@ -103,10 +110,8 @@ function warnOfHost(
     );
   }
   for (const family of families) {
-    if (path === undefined || path.families.includes(family)) continue;
-    warnings.push(
-      `The node has no IPv${family} address of its own that counts: the pod reaches no IPv${family} service`,
-    );
+    const why = whyNoServices(conf.podDefaultCniNic, family, path);
+    if (why !== undefined) warnings.push(`${why}: Berth leads no IPv${family} service of the pod over the node`);
   }
   return warnings;
 }
@@ -156,7 +161,7 @@ export function planAttachment(situation: Situation): Planned {
   const ips = uniqueIps([...situation.addresses, ...(nic?.addresses ?? [])]);
   const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
   const path = findPath(situation, nics, first === undefined || first === nic ? ips : first.addresses);
-  const families = familiesOf(nics);
+  const families = familiesOfPod(pod);
   const { networks, warnings } = findNetworks(situation);
   const added = path === undefined ? [] : families.flatMap((family) => podRoutes(path, family, networks));
   const reply = path !== undefined && mode === "underlay" ? planReplyPath(pod, path, families) : undefined;
@@ -190,7 +195,7 @@ export function planAttachment(situation: Situation): Planned {
             ...(families.includes(4) ? rpFilter(conf.hostRPFilter, carriers) : []),
             ...(families.includes(6) ? withIpv6(pairEnd) : []),
           ]),
-          neighbours: path === undefined ? [] : podNeighbours(path),
+          neighbours: path === undefined ? [] : podNeighbours(path, families),
           routes: [...added, ...(reply?.wanted.routes ?? []), ...(routes?.wanted.routes ?? [])],
           rules: [...(reply?.wanted.rules ?? []), ...(routes?.wanted.rules ?? [])],
           tables: reply?.wanted.tables ?? [],

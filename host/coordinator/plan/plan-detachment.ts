@@ -8,7 +8,7 @@ import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, NFT_TABLE } from "./constants.ts";
 import { findNics } from "./plan-nics.ts";
 import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
-import { planPodRoutes } from "./plan-pod-routes.ts";
+import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
 import type { Planned, Situation } from "./situation.ts";
 
 /** What has to be there once the NIC is detached; the pod may be gone already, then it was observed as empty. */
@@ -25,24 +25,27 @@ export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" 
   const others = new Set(host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name));
   others.delete(pair.host.name);
   const isOurs = ({ link }: { readonly link?: string | undefined }): boolean => link === undefined || !others.has(link);
-  const routes = planPodRoutes({
-    pod,
-    nics,
-    ifName,
-    defaultNic: "",
-    servicePath: (family) => (isFirst ? [] : serviceRoutes(pod, [], family)),
-  });
+  // what was never tuned, or not yet, is not tuned now
+  const routes = hasNicTables(pod)
+    ? planPodRoutes({
+        pod,
+        nics,
+        ifName,
+        defaultNic: "",
+        servicePath: (family) => (isFirst ? [] : serviceRoutes(pod, [], family)),
+      })
+    : undefined;
   const ours = pod.routes.filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL);
   const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
   return {
     plan: {
       ...(isFirst && hasPair ? { veth: { pair, wanted: false } } : {}),
-      wanted: { pod: { ...NOTHING_WANTED, ...routes.wanted }, host: NOTHING_WANTED },
+      wanted: { pod: { ...NOTHING_WANTED, ...routes?.wanted }, host: NOTHING_WANTED },
       owned: {
         pod: {
           ...NOTHING_OWNED,
-          routes: [...routes.owned.routes, ...(isFirst || isAlone ? ours : [])],
-          rules: isFirst ? all : routes.owned.rules,
+          routes: [...(routes?.owned.routes ?? []), ...(isFirst || isAlone ? ours : [])],
+          rules: isFirst ? all : (routes?.owned.rules ?? []),
           tables: isFirst ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
         },
         host: {

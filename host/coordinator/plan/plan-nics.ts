@@ -5,7 +5,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
-import { bitsOf, equalIp, type Family, type Ip } from "../../net/ip.ts";
+import { bitsOf, equalIp, FAMILIES, type Family, type Ip } from "../../net/ip.ts";
 import type { AddressState, NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, FIRST_NIC_TABLE, LAST_NIC_TABLE, NIC_RULE_PREFERENCE, POD_VETH } from "./constants.ts";
 
@@ -23,11 +23,22 @@ function globalAddresses(pod: NamespaceState, link: string): Ip[] {
   return pod.addresses.filter(isOwn).map(({ prefix }) => prefix.ip);
 }
 
-/** The route as one over each of its next hops: IPv6 joins default routes of several links in one. */
+/** The route as one for each link of its next hops: IPv6 joins default routes of several links in one. */
 function splitHops(route: RouteState): RouteState[] {
   const { nextHops, ...rest } = route;
   if (nextHops === undefined) return [route];
-  return nextHops.map(({ link, gateway, flags }) => ({ ...rest, link, gateway, flags, rest: [] }));
+  const links = [...new Set(nextHops.map(({ link }) => link))];
+  if (links.length === 1) return [route];
+  return links.map((name) => {
+    const hops = nextHops.filter(({ link }) => link === name);
+    const [{ gateway, flags } = { gateway: undefined, flags: 0 }] = hops;
+    return { ...rest, rest: [], ...(hops.length > 1 ? { nextHops: hops } : { link: name, gateway, flags }) };
+  });
+}
+
+/** The link of a route whose next hops, if it has several, are all of one. */
+export function linkOf({ link, nextHops }: RouteState): string | undefined {
+  return link ?? nextHops?.[0]?.link;
 }
 
 export function isDefault({ destination, type }: RouteState): boolean {
@@ -44,12 +55,19 @@ function isNicRule({ preference, protocol, from }: RuleState): boolean {
   return protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE && isWhole;
 }
 
-/** The table that the NIC has got before: there is a rule from one of its addresses. */
-function findTable(pod: NamespaceState, addresses: readonly Ip[]): number | undefined {
+/** The table that the NIC has got before: there is a rule from one of its addresses, or a route over it. */
+function findTable(pod: NamespaceState, name: string, addresses: readonly Ip[]): number | undefined {
   const rule = pod.rules.find(
     (each) => isNicRule(each) && addresses.some((ip) => each.from !== undefined && equalIp(each.from.ip, ip)),
   );
-  return rule?.table;
+  const route = pod.routes.find(
+    ({ table, protocol, link }) => link === name && protocol === BERTH_PROTOCOL && isNicTable(table),
+  );
+  return rule?.table ?? route?.table;
+}
+
+export function isNicTable(table: number): boolean {
+  return table >= FIRST_NIC_TABLE && table <= LAST_NIC_TABLE;
 }
 
 function requireTable(taken: ReadonlySet<number>, name: string): number {
@@ -69,32 +87,37 @@ export function findNics(pod: NamespaceState, first: string, ifName: string, wit
   const links = pod.links.filter(({ name, loopback }) => !loopback && name !== POD_VETH && !without.includes(name));
   const found = links.map(({ name }) => {
     const addresses = globalAddresses(pod, name);
-    return { name, addresses, table: findTable(pod, addresses) };
+    return { name, addresses, table: findTable(pod, name, addresses) };
   });
   const cared = found.filter(
     ({ name, table }) =>
-      name === first || name === ifName || table !== undefined || mainDefaults.some(({ link }) => link === name),
+      name === first || name === ifName || table !== undefined || mainDefaults.some((route) => linkOf(route) === name),
   );
   const taken = new Set([FIRST_NIC_TABLE, ...cared.flatMap(({ table }) => table ?? [])]);
   const firstLast = [...cared.filter(({ name }) => name === first), ...cared.filter(({ name }) => name !== first)];
   return firstLast.map(({ name, addresses, table: before }) => {
     const table = name === first ? FIRST_NIC_TABLE : (before ?? requireTable(taken, name));
     taken.add(table);
-    const inMain = mainDefaults.filter(({ link }) => link === name);
+    const inMain = mainDefaults.filter((route) => linkOf(route) === name);
     const moved = defaultsIn(pod, table).filter(
-      (route) => route.link === name && !inMain.some((other) => isSameWay(route, other)),
+      (route) => linkOf(route) === name && !inMain.some((other) => isInPlaceOf(other, route)),
     );
     const defaults = [...inMain, ...moved.map((route) => ({ ...route, table: RT_TABLE_MAIN }))];
     return { name, addresses, table, defaults };
   });
 }
 
-function isSameWay(a: RouteState, b: RouteState): boolean {
-  const sameGateway = a.gateway === undefined ? b.gateway === undefined : b.gateway !== undefined && equalIp(a.gateway, b.gateway); // biome-ignore format: one thought
-  return sameGateway && a.metric === b.metric && a.destination.ip.family === b.destination.ip.family;
+/** What is in the main table counts, and is what the copy follows. */
+function isInPlaceOf(main: RouteState, copy: RouteState): boolean {
+  return main.metric === copy.metric && main.destination.ip.family === copy.destination.ip.family;
 }
 
-export function familiesOf(nics: readonly Nic[]): Family[] {
-  const families: Family[] = [4, 6];
-  return families.filter((family) => nics.some(({ addresses }) => addresses.some((ip) => ip.family === family)));
+export function familiesOf(ips: readonly Ip[]): Family[] {
+  return FAMILIES.filter((family) => ips.some((ip) => ip.family === family));
+}
+
+/** Of all NICs, also of those that nobody cares for: what one ADD made for a family must not be too much for another one's CHECK. */
+export function familiesOfPod(pod: NamespaceState): Family[] {
+  const links = pod.links.filter(({ name, loopback }) => !loopback && name !== POD_VETH);
+  return familiesOf(links.flatMap(({ name }) => globalAddresses(pod, name)));
 }

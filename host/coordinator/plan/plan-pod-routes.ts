@@ -9,10 +9,10 @@ import { RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/ro
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { bitsOf, FAMILIES, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
-import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
+import type { NamespaceState, NextHopState, RouteState, RuleState } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
-import { BERTH_PROTOCOL, LAST_NIC_TABLE, NIC_RULE_PREFERENCE, REPLY_TABLE } from "./constants.ts";
-import { defaultsIn, familiesOf, isDefault, type Nic } from "./plan-nics.ts";
+import { BERTH_PROTOCOL, NIC_RULE_PREFERENCE } from "./constants.ts";
+import { defaultsIn, familiesOf, isDefault, isNicTable, linkOf, type Nic } from "./plan-nics.ts";
 
 export interface PodRoutesQuestion {
   readonly pod: NamespaceState;
@@ -82,31 +82,53 @@ export function findDefaultNic(question: PodRoutesQuestion, family: Family): Nic
   const wanted = able.find(({ name }) => name === defaultNic);
   if (wanted !== undefined) return wanted;
   const inMain = defaultsIn(pod, RT_TABLE_MAIN).filter((route) => familyOf(route) === family);
-  const holders = inMain.flatMap(({ link }) => able.find(({ name }) => name === link) ?? []);
+  const holders = inMain.flatMap((route) => able.find(({ name }) => name === linkOf(route)) ?? []);
   return holders.find(({ name }) => name !== ifName) ?? holders[0] ?? able[0];
 }
 
+const keyOf = ({ destination, metric }: RouteState): string => `${formatPrefix(destination)} ${metric}`;
+
+/** Default routes that router advertisements have put side by side are one with several next hops in a table of ours. */
+function joinSame(routes: readonly RouteState[]): RouteState[] {
+  return [...Map.groupBy(routes, keyOf).values()].flatMap((same) => {
+    const [first] = same;
+    if (first === undefined || same.length === 1) return same;
+    const hops = same.flatMap(({ link, gateway, nextHops, flags }): readonly NextHopState[] => {
+      if (nextHops !== undefined) return nextHops;
+      return link === undefined ? [] : [{ link, gateway, weight: 1, flags }];
+    });
+    return [{ ...first, link: undefined, gateway: undefined, flags: 0, nextHops: hops }];
+  });
+}
+
+/** A default route moves even where the NIC has no address of its family, so that it is not lost. */
 function tableOf(question: PodRoutesQuestion, nic: Nic): RouteState[] {
-  const families = familiesOf([nic]);
-  const own = [...nic.defaults, ...specificRoutes(question.pod, nic)].filter((route) =>
-    families.includes(familyOf(route)),
-  );
+  const { pod } = question;
+  const families = familiesOf(nic.addresses);
+  const own = [
+    ...joinSame(nic.defaults),
+    ...specificRoutes(pod, nic).filter((route) => families.includes(familyOf(route))),
+  ];
+  const others = othersIn(pod, nic.table).map(keyOf);
   const taken = new Set(own.map(({ destination }) => formatPrefix(destination)));
   const path = families
     .flatMap(question.servicePath)
     .filter(({ destination }) => !taken.has(formatPrefix(destination)));
-  return [...own, ...path].map((route) => moveTo(route, nic.table));
+  return [...own, ...path].filter((route) => !others.includes(keyOf(route))).map((route) => moveTo(route, nic.table));
 }
 
 /**
  * The default routes of the main table as they should be, and those that are there now. Those of a family for which no NIC has one to
- * put in their place are left alone: they are the main plugin's, who removes them with its NIC.
+ * put in their place are left alone: they are the main plugin's, who removes them with its NIC. So is one that leads over the node.
  */
 function mainDefaults(question: PodRoutesQuestion): { wanted: RouteState[]; owned: RouteState[] } {
   const { pod } = question;
   const present = pod.routes.filter(
     (route) =>
-      route.table === RT_TABLE_MAIN && isDefault(route) && findDefaultNic(question, familyOf(route)) !== undefined,
+      route.table === RT_TABLE_MAIN &&
+      route.protocol !== BERTH_PROTOCOL &&
+      isDefault(route) &&
+      findDefaultNic(question, familyOf(route)) !== undefined,
   );
   const wanted = FAMILIES.flatMap((family) => {
     const routes = findDefaultNic(question, family)?.defaults.filter((route) => familyOf(route) === family) ?? [];
@@ -115,27 +137,38 @@ function mainDefaults(question: PodRoutesQuestion): { wanted: RouteState[]; owne
   return { wanted, owned: present };
 }
 
-function isNicTable(table: number): boolean {
-  return table > REPLY_TABLE && table <= LAST_NIC_TABLE;
+function othersIn(pod: NamespaceState, wanted: number): RouteState[] {
+  return pod.routes.filter(({ table, protocol }) => table === wanted && protocol !== BERTH_PROTOCOL);
 }
 
 function warnOfOthers(pod: NamespaceState, nics: readonly Nic[]): string[] {
-  const tables = new Set(nics.map(({ table }) => table));
-  const others = pod.routes.filter(({ table, protocol }) => tables.has(table) && protocol !== BERTH_PROTOCOL);
-  return others.map(
-    (route) =>
-      `Table ${route.table} of the pod has a route that is not Berth's, which is left alone: ${formatRoute(route)}`,
+  return nics.flatMap(({ table }) =>
+    othersIn(pod, table).map(
+      (route) =>
+        `Table ${table} of the pod has a route that is not Berth's, which is left alone: ${formatRoute(route)}`,
+    ),
   );
 }
 
-/** With fewer than two NICs nothing is wanted but the default routes of the one in the main table. */
+/** Whether the pod has tables or rules for its NICs. */
+export function hasNicTables({ routes, rules }: NamespaceState): boolean {
+  return (
+    routes.some(({ table, protocol }) => protocol === BERTH_PROTOCOL && isNicTable(table)) ||
+    rules.some(({ preference, protocol }) => protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE)
+  );
+}
+
+/**
+ * With fewer than two NICs nothing is wanted but the default routes of the one in the main table. A default route is in its NIC's table
+ * before it leaves the main one, so that it is never lost.
+ */
 export function planPodRoutes(question: PodRoutesQuestion): PodRoutes {
   const { pod, nics } = question;
   const main = mainDefaults(question);
   const tables = nics.length < 2 ? [] : nics;
   return {
     wanted: {
-      routes: [...main.wanted, ...tables.flatMap((nic) => tableOf(question, nic))],
+      routes: [...tables.flatMap((nic) => tableOf(question, nic)), ...main.wanted],
       rules: tables.flatMap((nic) => nic.addresses.map((ip) => nicRule(ip, nic.table))),
     },
     owned: {

@@ -23,7 +23,7 @@ import {
 } from "../../kernel/netlink/nftables/statement.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
-import { type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
+import { parsePrefix, prefixContains } from "../../net/prefix.ts";
 import type { NftTable } from "../../plan/nft-table.ts";
 import type { RouteState, RuleState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUP } from "./constants.ts";
@@ -98,10 +98,12 @@ export function snatTable(): NftTable {
 
 /**
  * Whether Berth has to masquerade. `auto`: when kube-proxy would not, which takes a pod inside its clusterCIDR, or any pod when it has
- * none, for one of the cluster whose answers find back by themselves.
+ * none of that family, for one of the cluster whose answers find back by themselves.
  */
 export function needsSnat({ serviceSnat, overlayPodCIDR }: CoordinatorConf, ips: readonly Ip[]): boolean {
   if (serviceSnat !== "auto") return serviceSnat === "on";
-  const isCovered = (cidr: Prefix): boolean => ips.some((ip) => prefixContains(cidr, ip));
-  return overlayPodCIDR.length === 0 || overlayPodCIDR.some(isCovered);
+  return ips.some((ip) => {
+    const networks = overlayPodCIDR.filter((network) => network.ip.family === ip.family);
+    return networks.length === 0 || networks.some((network) => prefixContains(network, ip));
+  });
 }

@@ -7,7 +7,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
-import { bitsOf, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
+import { bitsOf, equalIp, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { formatPrefix, maskPrefix, type Prefix } from "../../net/prefix.ts";
 import type { LinkState, NeighbourState, Observed, RouteState, RuleState } from "../../plan/state.ts";
@@ -17,6 +17,7 @@ import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, IPV6_METRIC } from "./constants.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
 import type { Nic } from "./plan-nics.ts";
+import { isOneOf } from "./plan-parts.ts";
 import type { Situation } from "./situation.ts";
 
 /** Two ends, and how the pod goes on from its own. */
@@ -100,6 +101,11 @@ export function routeTo(
   };
 }
 
+/** Over the gateway, unless that is the address itself: the kernel takes no gateway that is behind another one. */
+function wayTo(ip: Ip, gateway: Ip | undefined): Pick<RouteState, "gateway"> {
+  return { gateway: gateway !== undefined && equalIp(ip, gateway) ? undefined : gateway };
+}
+
 /** Routes of the pod to the node's addresses and, over the first of them, to the networks behind the node. */
 export function podRoutes(path: ServicePath, family: Family, networks: readonly Prefix[]): RouteState[] {
   if (!path.families.includes(family)) return [];
@@ -108,18 +114,20 @@ export function podRoutes(path: ServicePath, family: Family, networks: readonly 
   const gateway = path.gateways?.[family];
   const via = path.gateways === undefined ? addresses[0] : gateway;
   return [
-    ...addresses.map((ip) => routeTo(whole(ip), { link, gateway }, RT_TABLE_MAIN)),
+    ...addresses.map((ip) => routeTo(whole(ip), { link, ...wayTo(ip, gateway) }, RT_TABLE_MAIN)),
     ...networks
-      .filter(({ ip }) => ip.family === family)
+      .filter(({ ip, length }) => ip.family === family && !(length === bitsOf(family) && isOneOf(addresses, ip)))
       .map((network) => routeTo(maskPrefix(network), { link, gateway: via }, RT_TABLE_MAIN)),
   ];
 }
 
-/** In the pod: where the node's addresses are, so that nobody has to ask. */
-export function podNeighbours({ pod, host, hostAddresses, families }: ServicePath): NeighbourState[] {
+/** In the pod: where the node's addresses are, so that nobody has to ask. A pod without a family may not even take neighbours of it. */
+export function podNeighbours(path: ServicePath, families: readonly Family[]): NeighbourState[] {
+  const { pod, host, hostAddresses } = path;
   const { mac } = host;
   if (mac === undefined) return [];
-  return families.flatMap((family) => hostAddresses[family].map((ip) => ({ link: pod.link, ip, mac })));
+  const usable = families.filter((family) => path.families.includes(family));
+  return usable.flatMap((family) => hostAddresses[family].map((ip) => ({ link: pod.link, ip, mac })));
 }
 
 /** On the node: where the pod's addresses are. */

@@ -5,7 +5,7 @@
 import { FAMILIES, type Family } from "../../../net/ip.ts";
 import { ENODEV, ENOENT, ESRCH } from "../../errno.ts";
 import { encodeUint32, optional, present } from "../attribute.ts";
-import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
+import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import { unlessRefused } from "../refusal.ts";
@@ -56,10 +56,13 @@ export function listRoutes(conversation: Conversation, filter: RouteFilter = {})
   return messages.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);
 }
 
-/** Throws a NetlinkError with EEXIST when one to that destination with that metric is in the table already. */
-export function createRoute(conversation: Conversation, route: Route): void {
+/** What the kernel is to do when there is a route to that destination with that metric in the table: refuse, or put it before or behind. */
+const BESIDE = { none: NLM_F_EXCL, first: 0, last: NLM_F_APPEND } as const;
+
+/** Throws a NetlinkError with EEXIST when one to that destination with that metric is in the table already, unless it may stand `beside`. */
+export function createRoute(conversation: Conversation, route: Route, beside: keyof typeof BESIDE = "none"): void {
   const operation = `add route ${formatRoute(route)}`;
-  const flags = NLM_F_CREATE | NLM_F_EXCL;
+  const flags = NLM_F_CREATE | BESIDE[beside];
   conversation.request({ operation, type: RTM_NEWROUTE, flags, payload: encodeRoute(route) });
 }
 

@@ -1,0 +1,101 @@
+/** One request over observed values: mode, plan and operations, put together as the plugin does. */
+import { z } from "zod";
+import { parseIfName } from "../../../host/cni/names.ts";
+import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
+import { type CoordinatorConf, resolveCoordinatorConf } from "../../../host/config/coordinator-settings.ts";
+import { formatAlias } from "../../../host/coordinator/plan/alias.ts";
+import { decideMode } from "../../../host/coordinator/plan/mode.ts";
+import { nameVeth } from "../../../host/coordinator/plan/names.ts";
+import { planAttachment } from "../../../host/coordinator/plan/plan-attachment.ts";
+import { planDetachment } from "../../../host/coordinator/plan/plan-detachment.ts";
+import { planMac } from "../../../host/coordinator/plan/plan-mac.ts";
+import { equalIp, type Ip } from "../../../host/net/ip.ts";
+import { diffPlan } from "../../../host/plan/diff.ts";
+import type { Operation } from "../../../host/plan/operation.ts";
+import type { Plan } from "../../../host/plan/plan.ts";
+import { EMPTY_NAMESPACE, type NamespaceState, type Observed } from "../../../host/plan/state.ts";
+import { ip } from "../kernel/values.ts";
+
+/** What a line such as `ADD {"ifName": "eth0", "addresses": ["10.6.0.21"]}` says. */
+const schema = z.strictObject({
+  ifName: z.string().default("eth0"),
+  addresses: z.array(z.string()).default([]),
+  /** Of the coordinator's entry. */
+  conf: z.record(z.string(), z.unknown()).default({}),
+  container: z.string().default("c1"),
+  network: z.string().default("lan"),
+  /** Its UID is the same, so that two sandboxes are of one pod when they say the same. */
+  pod: z.string().default("shop/web-0"),
+  /** The annotation default-route-nic. */
+  annotation: z.string().optional(),
+  firstIsOurs: z.boolean().default(false),
+  /** For DEL: another sandbox's namespace is none of this one's. */
+  podIsGone: z.boolean().default(false),
+});
+
+export type Request = z.output<typeof schema> & { readonly verb: "ADD" | "DEL" };
+
+export function readRequest(verb: Request["verb"], facts: unknown): Request {
+  return { verb, ...schema.parse(facts) };
+}
+
+export interface Answer {
+  /** Undefined for DEL, and where nothing is done. */
+  readonly mode: { readonly mode: string; readonly reason: string } | undefined;
+  readonly plan: Plan | undefined;
+  readonly operations: readonly Operation[];
+  readonly warnings: readonly string[];
+  readonly observed: Observed;
+}
+
+/** What gather.ts reads of the node. */
+function hostPart(
+  host: NamespaceState,
+  conf: CoordinatorConf,
+  pairName: string | undefined,
+  ips: readonly Ip[],
+): NamespaceState {
+  // biome-ignore format: one thought
+  return {
+    ...host,
+    routes: host.routes.filter(({ table }) => table === conf.hostRuleTable),
+    neighbours: host.neighbours.filter(({ link, ip }) =>
+      pairName === undefined ? ips.some((each) => equalIp(each, ip)) : link === pairName,
+    ),
+  };
+}
+
+/** Throws CniError and ConfigError. */
+export function answerRequest({ verb, ...request }: Request, all: Observed): Answer {
+  const { ifName, container, network, firstIsOurs } = request;
+  const conf = resolveCoordinatorConf(decodeCoordinatorConf(request.conf, "CNI configuration"));
+  const addresses = request.addresses.map(ip);
+  const pair = nameVeth(container);
+  if (verb === "DEL") {
+    const observed = {
+      pod: request.podIsGone ? EMPTY_NAMESPACE : all.pod,
+      host: hostPart(all.host, conf, undefined, addresses),
+    };
+    const { plan, warnings } = planDetachment({ conf, ifName, addresses, pair, observed });
+    return { mode: undefined, plan, operations: diffPlan(observed, plan), warnings, observed };
+  }
+  const mode = decideMode({ conf, ifName, network, pod: all.pod, isFirstOurs: firstIsOurs });
+  if (mode === undefined) return { mode, plan: undefined, operations: [], warnings: [], observed: all };
+  const host = hostPart(all.host, conf, mode.mode === "underlay" ? pair.host.name : undefined, addresses);
+  const observed = { pod: all.pod, host };
+  const link = all.pod.links.find(({ name }) => name === ifName);
+  const owner = `uid of ${request.pod}`.replaceAll(" ", "-");
+  const { plan, warnings } = planAttachment({
+    conf,
+    mode: mode.mode,
+    ifName,
+    defaultNic: (request.annotation === undefined ? undefined : parseIfName(request.annotation)) ?? conf.podDefaultRouteNic, // biome-ignore format: one thought
+    addresses,
+    pair,
+    alias: formatAlias({ owner, containerId: container, network, pod: request.pod }),
+    owner,
+    mac: link && planMac(conf.podMACPrefix, link, addresses),
+    observed,
+  });
+  return { mode, plan, operations: diffPlan(observed, plan), warnings, observed };
+}

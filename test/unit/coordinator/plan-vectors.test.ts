@@ -1,0 +1,91 @@
+/**
+ * What the planners do, case by case: test/vectors/coordinator/README.md has the form of a case.
+ * `UPDATE_VECTORS=1` writes what is done now into them; review it like code.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { CniError } from "../../../host/cni/error.ts";
+import { inverseOfAll } from "../../../host/plan/operation.ts";
+import type { Observed } from "../../../host/plan/state.ts";
+import { formatOperation } from "../../../host/plan/text.ts";
+import { applyAll, applyStatement, inventory, NOTHING } from "./plan-model.ts";
+import { answerRequest, type Request, readRequest } from "./plan-request.ts";
+import { readStatement } from "./plan-words.ts";
+
+const FOLDER = join(import.meta.dirname, "../../vectors/coordinator");
+const isUpdate = process.env.UPDATE_VECTORS === "1";
+/** What stands before an expected line. */
+const MARGIN = "    ";
+
+interface Outcome {
+  readonly lines: readonly string[];
+  readonly after: Observed;
+}
+
+/** Plans, does it on the values, and sees that this was all that there was to do. */
+function outcomeOf(request: Request, before: Observed): Outcome {
+  let answer: ReturnType<typeof answerRequest>;
+  try {
+    answer = answerRequest(request, before);
+  } catch (error) {
+    if (!(error instanceof CniError)) throw error;
+    return { lines: [`refused: ${error.code} ${error.message}`], after: before };
+  }
+  const { mode, operations, warnings } = answer;
+  const after = applyAll(before, operations);
+  expect(answerRequest(request, after).operations.map(formatOperation), "doing it again").toEqual([]);
+  const isUndone = operations.every(({ kind }) => kind !== "delete-veth");
+  if (isUndone) expect(inventory(applyAll(after, inverseOfAll(operations))), "undone").toEqual(inventory(before));
+  const lines = [
+    ...(mode === undefined ? [] : [`mode: ${mode.mode}, because ${mode.reason}`]),
+    ...warnings.map((warning) => `warning: ${warning}`),
+    ...operations.map(formatOperation),
+    ...(operations.length === 0 ? ["nothing to do"] : []),
+  ];
+  return { lines, after };
+}
+
+/** Lines of a case, `include NAME` replaced by those of the file. */
+function linesOf(file: string): string[] {
+  return readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
+}
+
+/** The case with its expected lines replaced by what happens. */
+function replay(file: string): string[] {
+  let observed = NOTHING;
+  const follow = (line: string): string[] => {
+    const [verb = "", ...rest] = line.split(" ");
+    if (verb === "" || verb.startsWith("#")) return [];
+    if (verb === "include") {
+      for (const each of linesOf(`state/${rest.join(" ")}.txt`)) follow(each);
+      return [];
+    }
+    if (verb === "ADD" || verb === "DEL") {
+      const { lines, after } = outcomeOf(readRequest(verb, JSON.parse(rest.join(" "))), observed);
+      observed = after;
+      return lines.map((each) => `${MARGIN}${each}`);
+    }
+    observed = applyStatement(observed, readStatement(line));
+    return [];
+  };
+  return linesOf(file)
+    .filter((line) => !line.startsWith(MARGIN))
+    .flatMap((line) => [line, ...follow(line)]);
+}
+
+const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
+
+describe("the planners", () => {
+  it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", (_, file) => {
+    const found = replay(file);
+    if (isUpdate) writeFileSync(join(FOLDER, file), `${found.join("\n")}\n`);
+    else expect(found).toEqual(linesOf(file));
+  });
+
+  it("there are many cases, each says what it shows, and none is without a request", () => {
+    expect(files.length).toBeGreaterThan(40);
+    expect(files.filter((file) => !/^# .*\.$/.test(linesOf(file)[0] ?? ""))).toEqual([]);
+    expect(files.filter((file) => !linesOf(file).some((line) => line.startsWith(MARGIN)))).toEqual([]);
+  });
+});
