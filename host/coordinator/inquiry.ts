@@ -121,16 +121,24 @@ export async function awaitCarrier(link: ProbeLink, signal: AbortSignal): Promis
   await ending.promise;
 }
 
-/** Calls the steps one after the other, each `waits[n]` after the one before: what comes late leaves its time to what follows. */
-function runSteps(waits: readonly number[], step: (index: number) => void): Disposable {
+/** Calls the steps, each not before its time. What comes late moves all that follows: none loses the time that it has until the next. */
+function runSteps(timesMs: readonly number[], step: (index: number) => void): Disposable {
   let timer: NodeJS.Timeout | undefined;
+  let startMs = performance.now();
   const next = (index: number): void => {
-    const wait = waits[index];
-    if (wait === undefined) return;
-    timer = setTimeout(() => {
+    const timeMs = timesMs[index];
+    if (timeMs === undefined) return;
+    const arrive = (): void => {
+      const lateMs = performance.now() - startMs - timeMs;
+      if (lateMs < 0) {
+        timer = setTimeout(arrive, Math.ceil(-lateMs)); // a timer may be early by less than a millisecond
+        return;
+      }
+      startMs += lateMs;
       step(index);
       next(index + 1);
-    }, wait);
+    };
+    arrive();
   };
   next(0);
   return { [Symbol.dispose]: () => clearTimeout(timer) };
@@ -150,9 +158,6 @@ function trySend(segment: Segment, { family, frame }: Question): boolean {
 /** The steps of the schedule on an open segment: each asks, the last judges the silence. */
 function runSchedule<T>({ schedule, ask, silence }: Inquiry<T>, segment: Segment, ending: Ending<T>): Disposable {
   const { askAtMs, endAtMs } = schedule;
-  const waits = [...askAtMs, endAtMs].map((at, index) => Math.ceil(at - (askAtMs[index - 1] ?? 0)));
-  // each of the timers may be early by less than a millisecond; silence is never short
-  waits[askAtMs.length] = (waits[askAtMs.length] ?? 0) + waits.length;
   let sent = 0;
   const step = (index: number): void => {
     if (index < askAtMs.length) {
@@ -163,7 +168,7 @@ function runSchedule<T>({ schedule, ask, silence }: Inquiry<T>, segment: Segment
     if (sent === 0) ending.fail("kernel", "no frame could be sent, the queue is full");
     else ending.resolve(silence());
   };
-  return runSteps(waits, (index) => ending.guard(() => step(index)));
+  return runSteps([...askAtMs, endAtMs], (index) => ending.guard(() => step(index)));
 }
 
 /**

@@ -9,6 +9,11 @@
  * | ours, which a bridge, bond or macvlan sent back                | sender MAC is ours          | MAC is ours, or the nonce         |
  *
  * Links of kind ipvlan share their parent's MAC: a neighbour on the same parent looks like an echo here, and is the registry's to judge.
+ * The kernel gives an ipvlan link only the unicast ARP that is for one of its addresses, so the answer to a probe from 0.0.0.0 arrives at
+ * the parent: whoever asks for such a pod asks on the parent link.
+ *
+ * A switch that prunes multicast (MLD snooping) may keep others' solicitations from us, since we join groups without a report, which
+ * would be a frame more than our probes. Answers of owners go to all nodes and are never pruned.
  * Effects: none.
  */
 import type { NeighbourPacket } from "../kernel/packet/segment.ts";

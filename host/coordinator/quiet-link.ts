@@ -11,6 +11,9 @@
  * and no address it says nothing. Packet sockets do not care: they ask for both families. `accept_dad` = 0 makes the kernel believe what
  * `work` found out, instead of probing for a second while the pod waits; the kernel heeds it unless `conf/all/accept_dad` is set.
  *
+ * Switching off a macvlan holds its caller for 8 to 16 ms: the kernel waits until no processor looks at it any more, with its lock on all
+ * links in hand. So pods that come at the same time wait for each other here, whichever thread asks.
+ *
  * A link that is up already has said what it says. It stays up, and its IPv6 is left alone: taking it off would take the addresses that
  * are on it. Only `accept_dad` is set, for the addresses to come.
  * Effects: flags and sysctls of the link; sockets; those of `work`.

@@ -63,6 +63,18 @@ describe("a kernel that has the address", () => {
   });
 });
 
+describe.each(["veth", "macvlan"] as const)("an address that is on our own link already: %s", (kind) => {
+  const both = ["10.6.0.40", "fd00::40"];
+
+  it("is no conflict with ourselves, but with whoever has it, too", async () => {
+    const late = lab.addPod({ kind, addresses: ["10.6.0.40/24", "fd00::40/64"], ipv6: true });
+    expect((await detect(late, both)).conflict).toBeUndefined();
+    const rival = lab.addPod({ addresses: ["10.6.0.40/24", "fd00::40/64"], ipv6: true });
+    for (const address of both) expect((await detect(late, [address])).conflict).toEqual(conflictOf(address, rival));
+    for (const one of [late, rival]) one.ip("addr flush dev eth0");
+  });
+});
+
 describe("silence", () => {
   it("of nobody who has the addresses: the window passes, no less", async () => {
     for (const asker of [pod, child]) {

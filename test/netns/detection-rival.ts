@@ -22,6 +22,7 @@ export interface Heard {
 export interface Rival extends Disposable {
   /** All that was heard, in order. */
   readonly heard: readonly Heard[];
+  /** Nothing when it has left meanwhile. */
   send(family: 4 | 6, frame: Uint8Array): void;
 }
 
@@ -48,6 +49,7 @@ export function answer(from: Mac, to: Mac, target: Ip, { withOption = true } = {
 /** Listens for questions about the addresses; `hear` is called with each. */
 export function playRival(pod: Pod, addresses: readonly string[], hear: (heard: Heard, rival: Rival) => void): Rival {
   const heard: Heard[] = [];
+  let isThere = true;
   const segment = openSegment(
     { netnsPath: pod.link.netnsPath, link: pod.link.index, addresses: addresses.map(ip) },
     {
@@ -65,8 +67,11 @@ export function playRival(pod: Pod, addresses: readonly string[], hear: (heard: 
   );
   const rival: Rival = {
     heard,
-    send: (family, frame) => segment.send(family, frame),
-    [Symbol.dispose]: () => segment[Symbol.dispose](),
+    send: (family, frame) => isThere && segment.send(family, frame),
+    [Symbol.dispose]() {
+      isThere = false;
+      segment[Symbol.dispose]();
+    },
   };
   return rival;
 }

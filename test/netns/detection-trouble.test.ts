@@ -158,6 +158,20 @@ describe("a link", () => {
   });
 });
 
+describe("a link whose queue is full", () => {
+  it("cannot be judged when nothing gets out, and can when something does", async () => {
+    const full = lab.addPod();
+    full.exec("tc", "qdisc", "add", "dev", "eth0", "root", "bfifo", "limit", "1");
+    await expect(detect(full, FREE)).rejects.toMatchObject({
+      reason: "kernel",
+      message: expect.stringMatching(/queue is full/),
+    });
+    const outcome = detect(full, ["10.6.0.1"]);
+    setTimeout(() => full.exec("tc", "qdisc", "del", "dev", "eth0", "root"), 20);
+    expect((await outcome).conflict).toEqual(conflictOf("10.6.0.1", owner));
+  });
+});
+
 describe("a request that is given up", () => {
   it("ends at once, before and in the middle", async () => {
     await expect(detect(pod, FREE, { signal: AbortSignal.abort("no more") })).rejects.toMatchObject({

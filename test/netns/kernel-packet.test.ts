@@ -209,6 +209,13 @@ describe("a packet socket", () => {
     await expectOpenFds(before);
   });
 
+  it("that was disposed of says so, and does not touch a descriptor that may be another's by now", () => {
+    const socket = openArp(["10.6.0.1"]);
+    for (let round = 0; round < 2; round++) socket[Symbol.dispose]();
+    expect(() => socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")))).toThrow(/^Cannot send on link 7: .*EBADF/);
+    expect(() => socket.receive()).toThrow(/^Cannot receive on link 7: .*EBADF/);
+  });
+
   const failing: [keyof Native, RegExp][] = [
     ["socket", /^Cannot open a packet socket on link 7: .*EPERM/],
     ["attachFilter", /^Cannot filter a packet socket on link 7: .*EPERM/],

@@ -6,6 +6,7 @@
  * was away for less than one turn of the event loop is not seen.
  * Effects: two sockets, and a watch on the event loop until it is disposed of; the calling thread is in the namespace while they open.
  */
+import { loadNative, type Native } from "../native.ts";
 import { createConversation } from "./conversation.ts";
 import { RTM_NEWLINK } from "./link/constants.ts";
 import { type Link, linkOf } from "./link/link.ts";
@@ -43,9 +44,14 @@ function stateOf(link: Link | undefined): LinkState {
 }
 
 /** Watches the link with that index in the namespace. Throws NetlinkError, or NetnsError. */
-export function watchLink(netnsPath: string, index: number, listener: LinkListener): LinkWatch {
+export function watchLink(
+  netnsPath: string,
+  index: number,
+  listener: LinkListener,
+  native: Native = loadNative(),
+): LinkWatch {
   using opened = new DisposableStack();
-  const conversation = createConversation(opened.use(openRouteSocket(netnsPath)));
+  const conversation = createConversation(opened.use(openRouteSocket(netnsPath, native)));
   const look = (): LinkState => {
     const message = findLinkByIndex(conversation, index);
     return stateOf(message && linkOf(message));
@@ -61,13 +67,18 @@ export function watchLink(netnsPath: string, index: number, listener: LinkListen
     listener.changed(state);
   };
   opened.use(
-    openMonitor(netnsPath, [RTNLGRP_LINK], {
-      message: (message) => {
-        // a link that went is told in the same form
-        if (decodeLink({ ...message, type: RTM_NEWLINK }).index === index) tell();
+    openMonitor(
+      netnsPath,
+      [RTNLGRP_LINK],
+      {
+        message: (message) => {
+          // a link that went is told in the same form
+          if (decodeLink({ ...message, type: RTM_NEWLINK }).index === index) tell();
+        },
+        lost: tell,
       },
-      lost: tell,
-    }),
+      native,
+    ),
   );
   const held = opened.move();
   return { look, [Symbol.dispose]: () => held.dispose() };

@@ -16,6 +16,8 @@ import { MSG_DONTWAIT, SOCK_CLOEXEC, SOCK_RAW } from "../netlink/constants.ts";
 import { withNetns } from "../netns.ts";
 import { PacketError } from "./error.ts";
 
+/** Every machine's. */
+const EBADF = 9;
 const AF_PACKET = 17;
 const SOL_PACKET = 263;
 const PACKET_ADD_MEMBERSHIP = 1;
@@ -43,7 +45,7 @@ export interface FrameListener {
   failure(error: PacketError): void;
 }
 
-/** The namespace lives as long as the socket. Disposed of, it hears and sends no more. */
+/** The namespace lives as long as the socket. Disposed of, it hears no more, and what it is asked throws (EBADF). */
 export interface PacketSocket extends Disposable {
   /** A whole frame, with its header. Never waits: a full queue is a {@link PacketError}, too. */
   send(frame: Uint8Array): void;
@@ -110,7 +112,13 @@ function closeAside(fd: number): void {
 function packetSocketOn(native: Native, fd: number, link: number): PacketSocket {
   const buffer = new Uint8Array(RECEIVE_BYTES);
   let watch: Watch | undefined;
+  let isOpen = true;
+  // the number may be another's by then
+  const requireOpen = (operation: string): void => {
+    if (!isOpen) throw new PacketError(operation, link, EBADF);
+  };
   const receive = (): Uint8Array | undefined => {
+    requireOpen("receive");
     let length: number;
     do length = native.recv(fd, buffer, MSG_DONTWAIT);
     while (length === -EINTR);
@@ -136,6 +144,7 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
   return {
     receive,
     send(frame) {
+      requireOpen("send");
       const sent = native.send(fd, frame, MSG_DONTWAIT);
       if (sent < 0) throw new PacketError("send", link, -sent);
     },
@@ -147,7 +156,8 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
     [Symbol.dispose]() {
       if (watch !== undefined) native.unwatch(watch);
       watch = undefined;
-      closeAside(fd);
+      if (isOpen) closeAside(fd);
+      isOpen = false;
     },
   };
 }

@@ -1,0 +1,83 @@
+/** A link, watched on the real kernel: from its first look to its end. */
+import { readdirSync } from "node:fs";
+import { constants } from "node:os";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { loadNative, type Native } from "../../host/kernel/native.ts";
+import { type LinkState, watchLink } from "../../host/kernel/netlink/link-watch.ts";
+import { type Lab, makeLab } from "./detection-lab.ts";
+
+let lab: Lab;
+const openFds = () => readdirSync("/proc/self/fd").length;
+const unreachable = (error: unknown) => expect.unreachable(String(error));
+
+beforeAll(() => {
+  lab = makeLab("bkdw");
+});
+
+afterAll(() => lab[Symbol.dispose]());
+
+it("each change is told, with what a fresh look finds; other links are not", async () => {
+  const pod = lab.addPod();
+  pod.ip("link add other type veth peer name other-peer");
+  const told: LinkState[] = [];
+  const { netnsPath, index } = pod.link;
+  using watch = watchLink(netnsPath, index, { changed: (state) => told.push(state), failure: unreachable });
+  expect(watch.look()).toBe("ready");
+  pod.ip("link set other up");
+  const changes: [LinkState, () => void][] = [
+    ["noCarrier", () => lab.ip(lab.switch, `link set ${pod.port} down`)],
+    ["ready", () => lab.ip(lab.switch, `link set ${pod.port} up`)],
+    ["down", () => pod.ip("link set eth0 down")],
+    ["ready", () => pod.ip("link set eth0 up")],
+    ["noArp", () => pod.ip("link set eth0 arp off")],
+    ["ready", () => pod.ip("link set eth0 arp on")],
+    ["absent", () => pod.ip("link del eth0")],
+  ];
+  for (const [state, change] of changes) {
+    told.length = 0;
+    change();
+    await expect.poll(() => told.at(-1), { interval: 5 }).toBe(state);
+    expect(watch.look()).toBe(state);
+  }
+});
+
+it("news that was lost is made up for by a look", async () => {
+  const pod = lab.addPod();
+  const native = loadNative();
+  const results: number[] = [];
+  const recv: Native["recv"] = (...words) => results.shift() ?? native.recv(...words);
+  const told: LinkState[] = [];
+  const listener = { changed: (state: LinkState) => told.push(state), failure: unreachable };
+  using _watch = watchLink(pod.link.netnsPath, pod.link.index, listener, { ...native, recv });
+  results.push(-constants.errno.ENOBUFS);
+  pod.ip("link set eth0 mtu 1400");
+  await expect.poll(() => told.length, { interval: 5 }).toBeGreaterThan(0);
+  expect(new Set(told)).toEqual(new Set(["ready"]));
+});
+
+it("a kernel that does not tell is a failure, not a state", async () => {
+  const pod = lab.addPod();
+  const native = loadNative();
+  let refuses = false;
+  const send: Native["send"] = (...words) => (refuses ? -constants.errno.EPERM : native.send(...words));
+  const failures: unknown[] = [];
+  const listener = { changed: () => expect.unreachable(), failure: (error: unknown) => failures.push(error) };
+  using watch = watchLink(pod.link.netnsPath, pod.link.index, listener, { ...native, send });
+  refuses = true;
+  expect(() => watch.look()).toThrow(/EPERM/);
+  pod.ip("link set eth0 mtu 1400");
+  await expect.poll(() => failures.length, { interval: 5 }).toBeGreaterThan(0);
+  expect(failures[0]).toMatchObject({ name: "NetlinkError", errno: constants.errno.EPERM });
+});
+
+it("what cannot be opened is thrown, and nothing stays open", () => {
+  const pod = lab.addPod();
+  const before = openFds();
+  const listener = { changed: () => {}, failure: () => {} };
+  const { netnsPath, index } = pod.link;
+  expect(() => watchLink("/run/netns/bkdw-never", index, listener)).toThrow(/ENOENT/);
+  expect(() => watchLink(netnsPath, index, listener, { ...loadNative(), watch: () => -constants.errno.EPERM })).toThrow(
+    /EPERM/,
+  );
+  expect(openFds()).toBe(before);
+});
