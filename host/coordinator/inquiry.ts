@@ -55,6 +55,7 @@ const FAULTS: Readonly<Record<Exclude<LinkState, "ready">, string>> = {
 /** One outcome that many sides may bring about; after the first, the others are nothing. */
 interface Ending<T> extends Disposable {
   readonly promise: Promise<T>;
+  isOver(): boolean;
   resolve(value: T): void;
   fail(reason: DetectionReason, what: string, cause?: unknown): void;
   /** What a system call threw. */
@@ -65,10 +66,18 @@ interface Ending<T> extends Disposable {
 
 /** An outcome that is a failure once the signal is aborted. */
 function openEnding<T>(link: ProbeLink, signal: AbortSignal): Ending<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const settling = Promise.withResolvers<T>();
+  const { promise } = settling;
   promise.catch(() => {}); // it may fail before anybody waits for it
-  const fail = (reason: DetectionReason, what: string, cause?: unknown): void =>
-    reject(new DetectionError(reason, link.name, what, cause));
+  let over = false;
+  const resolve = (value: T): void => {
+    over = true;
+    settling.resolve(value);
+  };
+  const fail = (reason: DetectionReason, what: string, cause?: unknown): void => {
+    over = true;
+    settling.reject(new DetectionError(reason, link.name, what, cause));
+  };
   const crash = (error: unknown): void => fail(isAbsence(error) ? "link" : "kernel", messageOf(error), error);
   const abort = (): void => fail("aborted", "the request was given up", signal.reason);
   if (signal.aborted) abort();
@@ -80,7 +89,9 @@ function openEnding<T>(link: ProbeLink, signal: AbortSignal): Ending<T> {
       crash(error);
     }
   };
-  return { promise, resolve, fail, crash, guard, [Symbol.dispose]: () => signal.removeEventListener("abort", abort) };
+  const isOver = () => over;
+  const dispose = () => signal.removeEventListener("abort", abort);
+  return { promise, isOver, resolve, fail, crash, guard, [Symbol.dispose]: dispose };
 }
 
 interface CarrierWait {
@@ -121,26 +132,29 @@ export async function awaitCarrier(link: ProbeLink, signal: AbortSignal): Promis
   await ending.promise;
 }
 
-/** Calls the steps, each not before its time. What comes late moves all that follows: none loses the time that it has until the next. */
+/**
+ * Calls the steps, each not before its time. One that comes late leaves at least half of the planned time until the next, so that it can
+ * still be answered.
+ */
 function runSteps(timesMs: readonly number[], step: (index: number) => void): Disposable {
   let timer: NodeJS.Timeout | undefined;
-  let startMs = performance.now();
-  const next = (index: number): void => {
+  const startMs = performance.now();
+  const next = (index: number, earliestMs: number): void => {
     const timeMs = timesMs[index];
     if (timeMs === undefined) return;
+    const dueMs = Math.max(startMs + timeMs, earliestMs);
     const arrive = (): void => {
-      const lateMs = performance.now() - startMs - timeMs;
-      if (lateMs < 0) {
-        timer = setTimeout(arrive, Math.ceil(-lateMs)); // a timer may be early by less than a millisecond
+      const nowMs = performance.now();
+      if (nowMs < dueMs) {
+        timer = setTimeout(arrive, Math.ceil(dueMs - nowMs)); // a timer may be early by less than a millisecond
         return;
       }
-      startMs += lateMs;
       step(index);
-      next(index + 1);
+      next(index + 1, nowMs + ((timesMs[index + 1] ?? timeMs) - timeMs) / 2);
     };
     arrive();
   };
-  next(0);
+  next(0, startMs);
   return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
@@ -160,11 +174,12 @@ function runSchedule<T>({ schedule, ask, silence }: Inquiry<T>, segment: Segment
   const { askAtMs, endAtMs } = schedule;
   let sent = 0;
   const step = (index: number): void => {
+    segment.drain(); // an answer that came in time counts, even when this program was late to read it
+    if (ending.isOver()) return;
     if (index < askAtMs.length) {
       sent += ask().filter((question) => trySend(segment, question)).length;
       return;
     }
-    segment.drain(); // an answer that came in time counts, even when this program was late to read it
     if (sent === 0) ending.fail("kernel", "no frame could be sent, the queue is full");
     else ending.resolve(silence());
   };

@@ -49,14 +49,14 @@ describe("a gateway that answers", () => {
     const { unreachable, macs, ms } = await ask(asker(), [address]);
     expect(unreachable).toEqual([]);
     expect([...macs]).toEqual([[address, gateway.link.mac]]);
-    expect(ms).toBeLessThan(INTERVAL_MS);
+    expect(ms).toBeLessThan(2 * INTERVAL_MS);
   });
 
   it("both families at once: as long as one", async () => {
     const { unreachable, macs, ms } = await ask(pod, ["10.6.0.1", "fd00::1"]);
     expect(unreachable).toEqual([]);
     expect(macs.size).toBe(2);
-    expect(ms).toBeLessThan(INTERVAL_MS);
+    expect(ms).toBeLessThan(2 * INTERVAL_MS);
   });
 
   it("with strict settings of its own, to questions and to probes", async () => {
@@ -80,7 +80,7 @@ describe("a gateway that does not answer", () => {
       expect(unreachable).toEqual([address]);
       expect(silent.heard).toHaveLength(2);
       expect(ms).toBeGreaterThanOrEqual(INTERVAL_MS + 250);
-      expect(ms).toBeLessThan(INTERVAL_MS + 250 + 150);
+      expect(ms).toBeLessThan(INTERVAL_MS + 250 + 500);
     }
   });
 
@@ -173,7 +173,7 @@ describe("while the own address is in doubt", () => {
     const [conflict, { unreachable }] = await Promise.all([free, ask(pod, ["10.6.0.1", "fd00::1"], { inDoubt: free })]);
     expect(conflict).toBeUndefined();
     expect(unreachable).toEqual([]);
-    expect(performance.now() - start).toBeLessThan(WINDOW_MS + 150);
+    expect(performance.now() - start).toBeLessThan(2 * WINDOW_MS);
     expect(gateway.ip("neigh show dev eth0")).not.toMatch(/10\.6\.0\.70|fd00::70/);
   });
 });
