@@ -15,13 +15,15 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "./setup/paths.mjs";
 import { type Report, type Tally, tallyReport } from "./tally.ts";
+import { hasMachine, MachineError, runInMachine, umlVitest } from "./uml/machine.ts";
 
 interface Stage {
   readonly name: string;
   run(): Promise<Tally>;
 }
 
-const KINDS = ["unit", "property", "netns", "e2e"];
+/** `uml` tests boot a kernel of their own; where there is none for the processor, the gate says so. */
+const KINDS = ["unit", "property", "netns", "e2e", ...(hasMachine ? ["uml"] : [])];
 
 /** Runs one of the npm tools with this terminal; gives the exit code, 1 when a signal ended it. */
 function runTool(name: string, args: readonly string[]): Promise<number> {
@@ -40,11 +42,25 @@ function toolStage(name: string, tool: string, args: readonly string[]): Stage {
   return { name, run };
 }
 
+/** In a kernel of its own. One that did not boot, or did not come to the end, leaves no report. */
+async function runInUml(args: readonly string[], directory: string): Promise<number> {
+  try {
+    return await runInMachine(umlVitest(args), { directory });
+  } catch (error) {
+    if (!(error instanceof MachineError)) throw error;
+    console.error(error.message);
+    return 1;
+  }
+}
+
 function testStage(kind: string, directory: string): Stage {
   const outputFile = join(directory, `${kind}.json`);
-  const args = ["run", "--project", kind, "--reporter=default", "--reporter=json", `--outputFile=${outputFile}`];
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile=${outputFile}`];
   const run = async (): Promise<Tally> => {
-    const exitCode = await runTool("vitest", args);
+    const exitCode =
+      kind === "uml"
+        ? await runInUml(reporters, directory)
+        : await runTool("vitest", ["run", "--project", kind, ...reporters]);
     const text = await readFile(outputFile, "utf8").catch(() => undefined);
     return tallyReport(kind, exitCode, text === undefined ? undefined : (JSON.parse(text) as Report));
   };
@@ -74,6 +90,7 @@ async function runStages(stages: readonly Stage[]): Promise<boolean> {
 const { values } = parseArgs({ options: { long: { type: "boolean", default: false } } });
 const directory = await mkdtemp(join(tmpdir(), "berth-test-"));
 try {
+  if (!hasMachine) console.log(`No uml tests: there is no User-Mode Linux for ${process.arch}`);
   const ok = await runStages([
     toolStage("linter", "biome", ["check", "."]),
     toolStage("compiler", "tsc", ["--noEmit"]),

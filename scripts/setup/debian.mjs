@@ -23,6 +23,8 @@ const requirements = {
     { package: "ndisc6", command: "ndisc6", why: "the same for IPv6" },
     { package: "tcpdump", command: "tcpdump", why: "shows what is on the wire" },
     { package: "nftables", command: "nft", why: "plays a service, and shows what the kernel holds" },
+    { package: "user-mode-linux", command: "linux.uml", arch: "x64", why: "a kernel with all kinds of links" },
+    { package: "kmod", command: "modprobe", why: "loads its modules" },
   ],
   cluster: [
     { package: "nftables", command: "nft", why: "kube-proxy calls it" },
@@ -30,6 +32,11 @@ const requirements = {
     { package: "conntrack", command: "conntrack", why: "kube-proxy calls it" },
   ],
 };
+
+/** Some packages are there for one processor only. */
+function isWanted({ arch = process.arch }) {
+  return arch === process.arch;
+}
 
 function isThere(requirement) {
   if (requirement.command !== undefined) return findCommand(requirement.command) !== undefined;
@@ -40,7 +47,7 @@ function isThere(requirement) {
 
 /** The step that installs what `target` lacks. */
 export function debianStep(target) {
-  const missing = requirements[target].filter((requirement) => !isThere(requirement));
+  const missing = requirements[target].filter((requirement) => isWanted(requirement) && !isThere(requirement));
   return {
     name: `Debian packages (${missing.map((requirement) => requirement.package).join(", ")})`,
     isCurrent: () => missing.length === 0,

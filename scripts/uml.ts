@@ -1,0 +1,27 @@
+/**
+ * The tests of kind `uml`, in the User-Mode Linux that they need.
+ *
+ *   node_modules/.bin/node scripts/uml.ts                                    all of them
+ *   node_modules/.bin/node scripts/uml.ts test/uml/kernel-links.test.ts -t bond
+ *   node_modules/.bin/node scripts/uml.ts -- ip -d link                      another command, in the repository's root
+ *
+ * Called by developers; the gate boots a machine of its own.
+ * Effects: a guest, see uml/machine.ts; a temporary folder. The exit code is the command's.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MachineError, runInMachine, umlVitest } from "./uml/machine.ts";
+
+const words = process.argv.slice(2);
+const command = words[0] === "--" ? words.slice(1) : umlVitest(words);
+const directory = await mkdtemp(join(tmpdir(), "berth-uml-"));
+try {
+  process.exitCode = await runInMachine(command, { directory, deadlineMs: 600_000 });
+} catch (error) {
+  if (!(error instanceof MachineError)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}

@@ -1,0 +1,144 @@
+/**
+ * A User-Mode Linux: a whole kernel as one process, with the kinds of links that the machine's own kernel may lack.
+ *
+ *   const exitCode = await runInMachine(["vitest", "run", "--project", "uml"], { directory });
+ *
+ * Its files are the machine's files, which it cannot change: only `directory` can be written to, by the same path inside and outside.
+ * It has no network but what is made inside. It boots in a second or two, and is slow at system calls: for what works, not for how fast.
+ * Called by the gate and by scripts/uml.ts. Needs root, for a process namespace: whatever ends, nothing of the guest stays behind.
+ * Effects: a process of about a gigabyte; a folder inside `directory`; prints what the guest prints.
+ */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { root } from "../setup/paths.mjs";
+
+/** Node.js packages are built for it, but Debian has User-Mode Linux for nothing else. */
+export const hasMachine = process.arch === "x64";
+
+const MEMORY_MB = 1024;
+/** Lines of init.sh. */
+const READY = "berth-uml: ready";
+const DONE = "berth-uml: done";
+/** When the guest is silent while it boots, after how long the user hears that it goes on. */
+const PROGRESS_MS = 5_000;
+
+export interface MachineOptions {
+  /** A folder that is there; its path must do without quotes and commas. */
+  readonly directory: string;
+  /** How long the guest may take until the command starts. Default: 60,000. */
+  readonly bootMs?: number;
+  /** How long all of it may take. Default: 180,000. */
+  readonly deadlineMs?: number;
+}
+
+/** The guest did not come to the end of its command. The text has what it printed while it booted, or why it was ended. */
+export class MachineError extends Error {}
+
+/** Boots, runs `argv` (found in node_modules/.bin too) in the repository's root, halts. Gives the command's exit code; throws MachineError. */
+export async function runInMachine(argv: readonly string[], options: MachineOptions): Promise<number> {
+  const place = await mkdtemp(join(options.directory, "uml-"));
+  try {
+    if (/["',\n]/.test(place)) throw new MachineError(`The kernel cannot be told of folder ${place}; set TMPDIR`);
+    const init = join(place, "init");
+    const exitCode = join(place, "exit-code");
+    const script = join(root, "scripts", "uml", "init.sh");
+    const words = ["/bin/sh", script, options.directory, exitCode, root, ...argv].map(quote);
+    await writeFile(init, `#!/bin/sh\nexec ${words.join(" ")}\n`, { mode: 0o755 });
+    const why = await boot(place, init, options);
+    const code = await readFile(exitCode, "utf8").catch(() => undefined);
+    if (code === undefined) throw new MachineError(`User-Mode Linux did not come to the end of its command: ${why}`);
+    return Number(code);
+  } finally {
+    await rm(place, { recursive: true, force: true });
+  }
+}
+
+const quote = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
+
+/** As it is told what to do: memory in a file of `place`, the console on stdout and nowhere else, `init` first. */
+function spawnKernel(place: string, init: string): ChildProcessByStdio<null, Readable, Readable> {
+  const console = ["con=null", "con0=null,fd:1", "con1=null", "quiet", "loglevel=2"];
+  const files = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", `uml_dir=${place}/`, `init="${init}"`];
+  const kernel = ["linux.uml", `mem=${MEMORY_MB}M`, ...files, ...console];
+  // When this process ends, so does unshare, and with it the kernel and every process of the guest, however far they are.
+  const [file = "", ...args] = [
+    "setpriv",
+    "--pdeathsig",
+    "KILL",
+    "unshare",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    ...kernel,
+  ];
+  return spawn(file, args, { env: { ...process.env, TMPDIR: place }, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Passes on what the command prints; keeps what is said before and drops what is said after. */
+class Listener {
+  #stage: "booting" | "running" | "done" = "booting";
+  readonly #said: string[] = [];
+  readonly #onReady: () => void;
+
+  constructor(onReady: () => void) {
+    this.#onReady = onReady;
+  }
+
+  get isBooting(): boolean {
+    return this.#stage === "booting";
+  }
+
+  hear(line: string): void {
+    if (line === READY) {
+      this.#stage = "running";
+      this.#onReady();
+    } else if (line === DONE) this.#stage = "done";
+    else if (this.#stage === "running") console.log(line);
+    else if (this.#stage === "booting") this.#said.push(line);
+  }
+
+  /** Of a guest that did not boot. */
+  words(): string {
+    return this.isBooting ? `; it said:\n${this.#said.join("\n")}` : "";
+  }
+}
+
+/** Resolves when it is off, with the reason for the case that it left no exit code. */
+function boot(place: string, init: string, { bootMs = 60_000, deadlineMs = 180_000 }: MachineOptions): Promise<string> {
+  const startMs = performance.now();
+  const seconds = () => `${((performance.now() - startMs) / 1000).toFixed(1)} s`;
+  let why: string | undefined;
+  const end = (reason: string) => {
+    why ??= `${reason} after ${seconds()}, and was ended`;
+    child.kill("SIGKILL");
+  };
+  const booting = setTimeout(() => end("it had not booted"), bootMs);
+  const deadline = setTimeout(() => end("it was not done"), deadlineMs);
+  const listener = new Listener(() => {
+    clearTimeout(booting);
+    console.log(`User-Mode Linux: booted in ${seconds()}`);
+  });
+  const progress = setInterval(() => {
+    if (listener.isBooting) console.log(`User-Mode Linux: booting for ${seconds()}`);
+  }, PROGRESS_MS);
+  const child = spawnKernel(place, init);
+  for (const input of [child.stdout, child.stderr])
+    createInterface({ input }).on("line", (line) => listener.hear(line));
+  return new Promise<string>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      why ??= `it ended with ${code ?? signal} after ${seconds()}`;
+      resolve(why + listener.words());
+    });
+  }).finally(() => {
+    for (const timer of [booting, deadline, progress]) clearTimeout(timer);
+  });
+}
+
+/** The command line of those tests: nothing of vitest's own is written. */
+export function umlVitest(args: readonly string[]): string[] {
+  return ["vitest", "run", "--project", "uml", "--configLoader=native", ...args];
+}
