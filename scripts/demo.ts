@@ -23,7 +23,9 @@ async function tell(interrupted: AbortSignal): Promise<void> {
 }
 
 const interruption = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interruption.abort());
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => interruption.abort());
+// Who listened has gone, as in `npm run demo | head`: what has been made must still be removed.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => interruption.abort());
 
 if (process.getuid?.() !== 0) {
   console.error("The demo makes network namespaces, which only root may do. Run: sudo npm run demo");

@@ -3,14 +3,27 @@
  * Called by the stage and the scenes.
  * Effects: none.
  */
+import { segmentAddress, segmentSubnet } from "../lab/addressing.ts";
 
-/** Two pools of the data-centre's network, one for a bridge inside the node, one that is nearly used up. */
+interface Pool {
+  readonly subnet: string;
+  readonly ips: string;
+  readonly gateway: string;
+  readonly selection?: "hash" | "ascending";
+}
+
+const lan = { subnet: segmentSubnet(0, 4), gateway: segmentAddress(0, 1, 4) };
+const storage = { subnet: segmentSubnet(1, 4), gateway: segmentAddress(1, 1, 4) };
+
+/** Two pools of the data-centre's network, one of its network for storage, one for a bridge inside the node, and two small ones. */
 export const pools = {
   blue: { subnet: "10.10.0.0/24", ips: "10.10.0.10-10.10.0.250", gateway: "10.10.0.1" },
-  "lan-v4": { subnet: "10.20.0.0/24", ips: "10.20.0.50-10.20.0.99", gateway: "10.20.0.1" },
-  "lan-v6": { subnet: "fd00:20::/64", ips: "fd00:20::50-fd00:20::ffff", gateway: "fd00:20::1" },
+  "lan-v4": { ...lan, ips: "10.60.0.50-10.60.0.99" },
+  "lan-v6": { subnet: segmentSubnet(0, 6), ips: "fd00:60::5000-fd00:60::ffff", gateway: segmentAddress(0, 1, 6) },
+  storage: { ...storage, ips: "10.71.0.50-10.71.0.99" },
   tiny: { subnet: "10.10.0.0/24", ips: "10.10.0.5", gateway: "10.10.0.1" },
-} as const;
+  desk: { ...lan, ips: "10.60.0.120-10.60.0.129", selection: "ascending" },
+} as const satisfies Record<string, Pool>;
 
 export type PoolName = keyof typeof pools;
 
@@ -25,11 +38,11 @@ data:
 `;
 
 export function poolManifests(): string {
-  const manifest = ([name, { subnet, ips, gateway }]: [string, (typeof pools)[PoolName]]): string =>
+  const manifest = ([name, { subnet, ips, gateway, selection = "hash" }]: [string, Pool]): string =>
     `apiVersion: ipam.vendor.io/v1
 kind: IPPool
 metadata: {name: ${name}}
-spec: {subnet: "${subnet}", ips: ["${ips}"], gateway: "${gateway}"}
+spec: {subnet: "${subnet}", ips: ["${ips}"], gateway: "${gateway}", selection: ${selection}}
 `;
   return Object.entries(pools).map(manifest).join("---\n");
 }
@@ -53,12 +66,34 @@ metadata:
 ${lines.join("")}`;
 }
 
-/** Network configuration lists: the reference plugins bridge and macvlan, each with Berth as its IPAM. */
-export function networkLists(names: { bridge: string; lan: string }): Record<string, object> {
-  const list = (name: string, plugin: object): object => ({ cniVersion: "1.0.0", name, plugins: [plugin] });
-  const ipam = { type: "berth" };
-  return {
-    [names.bridge]: list(names.bridge, { type: "bridge", bridge: "cni0", isGateway: true, ipam }),
-    [names.lan]: list(names.lan, { type: "macvlan", master: "uplink", mode: "bridge", ipam }),
-  };
+/** Where services have their addresses; no machine has them. */
+const SERVICES = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
+
+const macvlan = (master: string): object => ({ type: "macvlan", master, mode: "bridge", ipam: { type: "berth" } });
+const coordinator = (settings: object = {}): object => ({ type: "coordinator", ...SERVICES, ...settings });
+
+/** Plugins of each network, in the order in which the runtime calls them; `eth0` and `eth1` are the node's own NICs. */
+const networks = {
+  bridge: [{ type: "bridge", bridge: "cni0", isGateway: true, ipam: { type: "berth" } }],
+  lan: [macvlan("eth0")],
+  "lan-services": [macvlan("eth0"), coordinator()],
+  storage: [macvlan("eth1"), coordinator()],
+  "lan-asks": [macvlan("eth0"), coordinator({ detectIPConflict: true })],
+  "lan-asks-next": [macvlan("eth0"), coordinator({ detectIPConflict: true, detectOptions: { onConflict: "next" } })],
+} as const;
+
+export type NetworkName = keyof typeof networks;
+
+export interface NetworkList {
+  readonly cniVersion: string;
+  readonly name: string;
+  readonly plugins: readonly object[];
+}
+
+/** Network configuration lists; no other network of the machine has names with this prefix. */
+export function networkLists(prefix: string): Map<NetworkName, NetworkList> {
+  const names = Object.keys(networks) as NetworkName[];
+  return new Map(
+    names.map((name) => [name, { cniVersion: "1.0.0", name: `${prefix}-${name}`, plugins: networks[name] }]),
+  );
 }

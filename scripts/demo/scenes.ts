@@ -5,14 +5,12 @@
  */
 import { readdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseIp } from "../../host/net/ip.ts";
-import { parsePrefix, prefixContains } from "../../host/net/prefix.ts";
-import { addressesOf, eventually, overview, ping, recordsOf, resultAddresses, usedAddresses } from "./look.ts";
-import { type PoolName, pools } from "./manifests.ts";
-import type { Narrator } from "./narrator.ts";
-import type { Nic, Pod, Stage } from "./stage.ts";
-
-type Scene = (stage: Stage, narrator: Narrator) => Promise<void>;
+import { claimNic, claimRecords, detachAll, requirePod, type Scene } from "./acts.ts";
+import { conflictScene } from "./conflict-scene.ts";
+import { eventually, overview, ping, recordsOf, resultAddresses, routesOfPods, usedAddresses } from "./look.ts";
+import { pools } from "./manifests.ts";
+import type { Pod } from "./stage.ts";
+import { outsideScene, twoNicsScene, underlayScene } from "./underlay-scenes.ts";
 
 const BLUE_ONLY = { "ipam.vendor.io/ippool": '{"ipv4":["blue"]}' };
 const DUAL_STACK = { "ipam.vendor.io/ippool": '{"ipv4":["lan-v4"],"ipv6":["lan-v6"]}' };
@@ -60,30 +58,6 @@ const attachScene: Scene = async (stage, narrator) => {
   await claimNic(narrator, gw0, await stage.attach(gw0, "lan", "net1"), ["lan-v4", "lan-v6"]);
 };
 
-/** The plugin's result, the kernel and the pools named in the annotation agree. */
-async function claimNic(
-  narrator: Narrator,
-  { spec, netns }: Pod,
-  nic: Nic,
-  wanted: readonly PoolName[],
-): Promise<void> {
-  const present = await addressesOf(netns, nic.ifName, wanted.length);
-  const isPresent = present.join() === [...nic.addresses].sort().join();
-  const isOfPools =
-    nic.addresses.length === wanted.length && wanted.every((name, index) => lies(nic.addresses[index], name));
-  narrator.claim(
-    `${spec.name} has its address of ${wanted.join(" and ")}`,
-    isPresent && isOfPools,
-    `${nic.ifName} ${present.join(", ")}`,
-  );
-}
-
-function lies(address: string | undefined, pool: PoolName): boolean {
-  const ip = parseIp(address?.replace(/\/.*/, "") ?? "");
-  const prefix = parsePrefix(pools[pool].subnet);
-  return ip !== undefined && prefix !== undefined && prefixContains(prefix, ip);
-}
-
 const talkScene: Scene = async (stage, narrator) => {
   narrator.scene("They reach each other", "The addresses are real, and so are the networks: pings between namespaces.");
   const [web0, web1, db0, gw0] = ["web-0", "web-1", "db-0", "gw-0"].map((name) => requirePod(stage, name));
@@ -100,12 +74,6 @@ const talkScene: Scene = async (stage, narrator) => {
   for (const address of (db0 && resultAddresses(db0)) ?? []) await reach(gw0, "db-0 through its second NIC", address);
 };
 
-function requirePod(stage: Stage, name: string): Pod {
-  const pod = stage.pods.get(name);
-  if (pod === undefined) throw new Error(`There is no pod ${name}`);
-  return pod;
-}
-
 const recordScene: Scene = async (stage, narrator) => {
   narrator.scene(
     "What the agent has written down",
@@ -114,20 +82,6 @@ const recordScene: Scene = async (stage, narrator) => {
   narrator.lines(await overview(stage));
   await claimRecords(stage, narrator, "the records are exactly what the pods carry");
 };
-
-/** The bound addresses in the registry are those of the pods that live, no more and no less. */
-async function claimRecords(stage: Stage, narrator: Narrator, what: string): Promise<void> {
-  const bound = (await recordsOf(stage)).filter(({ state }) => state === "Bound");
-  const recorded = bound.map(({ pod, address }) => `${pod} ${address}`).sort();
-  const carried = [...stage.pods.values()].flatMap((pod) =>
-    resultAddresses(pod).map((address) => `${pod.spec.name} ${address}`),
-  );
-  narrator.claim(
-    what,
-    recorded.join() === carried.sort().join(),
-    `${recorded.length} addresses of ${stage.pods.size} pods`,
-  );
-}
 
 const crashScene: Scene = async (stage, narrator) => {
   narrator.scene(
@@ -171,16 +125,6 @@ const crashScene: Scene = async (stage, narrator) => {
   await claimRecords(stage, narrator, "it knows all pods of its predecessor, and no longer web-1");
 };
 
-/** DEL of all NICs of a pod, the last first as runtimes do; the namespace goes with it. */
-async function detachAll(stage: Stage, pod: Pod): Promise<boolean> {
-  const codes: number[] = [];
-  for (const nic of [...pod.nics].reverse()) codes.push((await stage.call("del", pod, nic)).exitCode);
-  await pod.netns.delete();
-  stage.pods.delete(pod.spec.name);
-  await stage.agent.remove(`pod-${pod.spec.name}.yaml`);
-  return codes.every((code) => code === 0);
-}
-
 const refusalScene: Scene = async (stage, narrator) => {
   narrator.scene(
     "A pool runs out",
@@ -199,6 +143,7 @@ const endScene: Scene = async (stage, narrator) => {
     "Everything is deleted",
     "DEL for every pod. A released address rests for two seconds here, then it is free again.",
   );
+  const ways = await routesOfPods(stage.node);
   for (const pod of [...stage.pods.values()]) {
     const deleted = await detachAll(stage, pod);
     narrator.claim(
@@ -207,6 +152,13 @@ const endScene: Scene = async (stage, narrator) => {
       `NICs: ${pod.nics.map(({ ifName }) => ifName).join(", ") || "none"}`,
     );
   }
+  const quarantined = await eventually(
+    async () => (await recordsOf(stage)).filter(({ state }) => state === "Quarantined"),
+    (list) => list.length === 0,
+    20_000,
+  );
+  const seen = `${quarantined.length} in quarantine; Berth asked for them again, and nobody answered`;
+  narrator.claim("the addresses that the printer had are free", quarantined.length === 0, seen);
   const records = await eventually(
     () => recordsOf(stage),
     (list) => list.length === 0,
@@ -219,6 +171,9 @@ const endScene: Scene = async (stage, narrator) => {
     5_000,
   );
   narrator.claim("all addresses came back", used === 0, `${used} used`);
+  const left = await routesOfPods(stage.node);
+  const seenWays = `${left.length} routes of Berth's, ${ways.length} before`;
+  narrator.claim("the node has no way to a pod any more", left.length === 0 && ways.length > 0, seenWays);
   narrator.lines(await overview(stage));
 };
 
@@ -227,6 +182,10 @@ export const scenes: readonly Scene[] = [
   attachScene,
   talkScene,
   recordScene,
+  underlayScene,
+  outsideScene,
+  twoNicsScene,
+  conflictScene,
   crashScene,
   refusalScene,
   endScene,
