@@ -97,6 +97,7 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const definitions = new Definitions(options.cniConfDirectory, log);
   const settingsFor = (network: string): CoordinatorConf =>
     effectiveSettings(definitions.settingsOf(network), directory.state.snapshot);
+  const isCoordinated = (network: string): boolean => definitions.settingsOf(network) !== undefined;
   const pools = (): PoolsByName => directory.state.snapshot.pools;
   const detection = openDetection({ registry, pools, nowMs: monotonicMs, log });
   closers.push(() => detection.keeper.close());
@@ -104,7 +105,18 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const node = nodeOf(options);
   const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
     setTimeout(milliseconds, undefined, { signal });
-  const tools = { catalogue, registry, node, nowMs: monotonicMs, sleep, log, readiness, settingsFor, ...detection };
+  const tools = {
+    catalogue,
+    registry,
+    node,
+    nowMs: monotonicMs,
+    sleep,
+    log,
+    readiness,
+    settingsFor,
+    isCoordinated,
+    ...detection,
+  };
   const snapshot = () => directory.state.snapshot;
   const coordinator = openCoordinator({ ...tools, snapshot, faults, logDirectory: options.logDirectory });
   closers.push(() => coordinator.close());

@@ -3,7 +3,8 @@
  * Called by the IPAM plugin: main plugins (macvlan, ipvlan, vlan, bridge) make the link, down, before they ask for addresses.
  *
  *     as found                        while `work` runs               afterwards
- *     down                            up, with carrier                down, so that the main plugin's "up" still announces
+ *     down                            up, with carrier                down, so that the main plugin's "up" makes the kernel announce;
+ *                                                                     or up, when somebody else announces
  *     disable_ipv6 = x                disable_ipv6 = 1                disable_ipv6 = x
  *     accept_dad = 1                  accept_dad = 1                  accept_dad = 0 when work has succeeded
  *
@@ -12,7 +13,8 @@
  * `work` found out, instead of probing for a second while the pod waits; the kernel heeds it unless `conf/all/accept_dad` is set.
  *
  * Switching off a macvlan holds its caller for 8 to 16 ms: the kernel waits until no processor looks at it any more, with its lock on all
- * links in hand. So pods that come at the same time wait for each other here, whichever thread asks.
+ * links in hand. Pods that come at the same time would wait for each other, whichever thread asks. So it stays up where a coordinator
+ * follows, which announces the address by itself.
  *
  * A link that is up already has said what it says. It stays up, and its IPv6 is left alone: taking it off would take the addresses that
  * are on it. Only `accept_dad` is set, for the addresses to come.
@@ -54,18 +56,28 @@ function requireLink(conversation: Conversation, ifName: string): Link {
   return linkOf(found);
 }
 
-/** Raises the link in silence; disposing of the result puts all back. */
-function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink): Disposable {
+/** What {@link raise} did: each of the two can be put back. */
+interface Raised {
+  lower(): void;
+  restoreIpv6(): void;
+}
+
+/** Raises the link in silence. */
+function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink): Raised {
   const key = `ipv6/conf/${name}/disable_ipv6`;
-  using undo = new DisposableStack();
   const before = unlessAbsent(() => readSysctl(netnsPath, key));
-  if (before !== undefined && before !== "1") {
-    undo.defer(() => writeSysctl(netnsPath, key, before));
-    writeSysctl(netnsPath, key, "1");
+  const setIpv6 = (value: string): void => {
+    if (before !== undefined && before !== "1") writeSysctl(netnsPath, key, value);
+  };
+  setIpv6("1");
+  const restoreIpv6 = (): void => setIpv6(before ?? "");
+  try {
+    setLink(conversation, index, { up: true });
+  } catch (error) {
+    restoreIpv6();
+    throw error;
   }
-  undo.defer(() => setLink(conversation, index, { up: false }));
-  setLink(conversation, index, { up: true });
-  return undo.move();
+  return { lower: () => setLink(conversation, index, { up: false }), restoreIpv6 };
 }
 
 /** linux/if_arp.h */
@@ -77,13 +89,19 @@ function requireProbeLink(netnsPath: string, { index, name, mac, deviceType }: L
   return { netnsPath, index, name, mac };
 }
 
+export interface QuietLinkOptions {
+  readonly netnsPath: string;
+  readonly ifName: string;
+  /** Somebody announces the addresses: a link that was down may stay up. */
+  readonly staysUp: boolean;
+}
+
 /**
  * Calls `work` with the link `ifName`, up and with a carrier, and returns what it returned. Throws what it threw; DetectionError when
  * there is no such link, when it has no carrier within CARRIER_WAIT_MS, when the kernel refuses, and when aborted before `work`.
  */
 export async function withQuietLink<T>(
-  netnsPath: string,
-  ifName: string,
+  { netnsPath, ifName, staysUp }: QuietLinkOptions,
   work: (link: ProbeLink) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
@@ -97,20 +115,22 @@ export async function withQuietLink<T>(
     await awaitCarrier(probeLink, signal);
     result = await work(probeLink);
   } catch (error) {
-    lower(raised);
+    putBack(raised);
     throw error;
   }
   attempt(ifName, () => {
-    using _ = raised;
+    if (!staysUp) raised?.lower();
     unlessAbsent(() => writeSysctl(netnsPath, `ipv6/conf/${ifName}/accept_dad`, "0"));
+    raised?.restoreIpv6();
   });
   return result;
 }
 
 /** After a failure, which is what the caller must hear of: the link may be gone by now. */
-function lower(raised: Disposable | undefined): void {
+function putBack(raised: Raised | undefined): void {
   try {
-    raised?.[Symbol.dispose]();
+    raised?.lower();
+    raised?.restoreIpv6();
   } catch {
     // what cannot be put back is on a link of a pod that will not come to be
   }

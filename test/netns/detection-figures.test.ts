@@ -63,15 +63,14 @@ it("fifty pods at once, each through a link that is raised for it", async () => 
     fresh.map(async (pod, index) => {
       const start = performance.now();
       await withQuietLink(
-        pod.link.netnsPath,
-        "eth0",
+        { netnsPath: pod.link.netnsPath, ifName: "eth0", staysUp: true },
         () => detect(pod, [`10.6.2.${index}`, `fd00::2:${index}`]),
         never,
       );
       return performance.now() - start;
     }),
   );
-  console.log(`${PODS} at once, silent, with raising and lowering the link: ${quantiles(times)}`);
+  console.log(`${PODS} at once, silent, through a link that is raised and stays up: ${quantiles(times)}`);
   expect(times).toHaveLength(PODS);
 });
 

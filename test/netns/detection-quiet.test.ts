@@ -43,7 +43,7 @@ const FOUND: Settings = { up: false, disableIpv6: "0", acceptDad: "1" };
 const LEFT: Settings = { ...FOUND, acceptDad: "0" };
 
 const quietly = <T>({ link }: Pod, work: (link: ProbeLink) => Promise<T>, signal = never) =>
-  withQuietLink(link.netnsPath, "eth0", work, signal);
+  withQuietLink({ netnsPath: link.netnsPath, ifName: "eth0", staysUp: false }, work, signal);
 
 const probe = (addresses: readonly string[]) => (link: ProbeLink) =>
   detectConflict({ link, addresses: addresses.map(ip), windowMs: WINDOW_MS, random: Math.random, signal: never });
@@ -95,6 +95,22 @@ describe("a link that is down", () => {
       }
     },
   );
+
+  it("stays up when somebody else announces, with its IPv6 back and no duplicate detection", async () => {
+    const pod = addChild();
+    const wire = await capture(lab, pod.port);
+    const options = { netnsPath: pod.link.netnsPath, ifName: "eth0", staysUp: true };
+    expect(await withQuietLink(options, probe(["10.6.0.71", "fd00::71"]), never)).toBeUndefined();
+    expect(settingsOf(pod)).toEqual({ up: true, disableIpv6: "0", acceptDad: "0" });
+    pod.ip("addr add fd00::71/64 dev eth0");
+    expect(pod.ip("-6 addr show dev eth0 tentative")).toBe("");
+    const frames = await wire.read(pod.link.mac);
+    expect(frames.filter((frame) => /neighbor solicitation|who-has/.test(frame))).toHaveLength(2 * PROBE_COUNT);
+    const taken = addChild();
+    const quiet = { netnsPath: taken.link.netnsPath, ifName: "eth0", staysUp: true };
+    await expect(withQuietLink(quiet, () => Promise.reject(new Error("no")), never)).rejects.toThrow("no");
+    expect(settingsOf(taken)).toEqual(FOUND);
+  });
 
   it("is up, with a carrier and without IPv6, while work runs; its IPv6 stays off when it was", async () => {
     const pod = addChild();
@@ -164,7 +180,8 @@ describe("what is no link to ask on", () => {
     const pod = addChild();
     const { netnsPath } = pod.link;
     const work = () => Promise.reject(new Error("called"));
-    const rejects = (name: string, path = netnsPath) => expect(withQuietLink(path, name, work, never)).rejects;
+    const rejects = (ifName: string, path = netnsPath) =>
+      expect(withQuietLink({ netnsPath: path, ifName, staysUp: false }, work, never)).rejects;
     await rejects("eth9").toThrow('Cannot ask on link "eth9": there is no such link');
     await rejects("eth0", "/run/netns/bkdq-never").toMatchObject({ name: "DetectionError", reason: "kernel" });
     await rejects("lo").toThrow('Cannot ask on link "lo": it is no Ethernet link');

@@ -13,7 +13,7 @@ import { QuarantineKeeper, type QuarantineTools } from "./quarantine-keeper.ts";
 import { VerifiedAttachments } from "./verified-attachments.ts";
 import type { NicLinks } from "./verify-addresses.ts";
 
-export interface Detection extends Omit<DetectionTools, "settingsFor"> {
+export interface Detection extends Omit<DetectionTools, "settingsFor" | "isCoordinated"> {
   /** Asks for what is in quarantine and due. */
   readonly probeQuarantined: () => Promise<void>;
 }

@@ -8,6 +8,7 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { DetectionError } from "../../coordinator/detection-error.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
+import type { QuietLinkOptions } from "../../coordinator/quiet-link.ts";
 import type { LinkObservation } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -30,8 +31,7 @@ export interface EarlyStageTools {
   readonly detect: DetectConflict;
   /** host/coordinator/quiet-link.ts */
   readonly withQuietLink: <T>(
-    netnsPath: string,
-    ifName: string,
+    options: QuietLinkOptions,
     work: (link: ProbeLink) => Promise<T>,
     signal: AbortSignal,
   ) => Promise<T>;
@@ -42,6 +42,8 @@ export interface EarlyStageOptions {
   readonly netns: string;
   readonly ifName: string;
   readonly settings: CoordinatorConf;
+  /** A coordinator follows in the chain; it announces the addresses. */
+  readonly isCoordinated: boolean;
 }
 
 export type Verdict =
@@ -119,11 +121,12 @@ export class EarlyStage {
 
   async #ask(addresses: readonly Allocation[], ownMacs: ReadonlySet<Mac>, signal: AbortSignal) {
     const { detect, withQuietLink, random } = this.#tools;
-    const { netns, ifName, settings } = this.#options;
+    const { netns, ifName, settings, isCoordinated } = this.#options;
     const ips = addresses.map(({ ip }) => ip);
     const question = { addresses: ips, ownMacs, windowMs: settings.detectOptions.windowMs, random, signal };
     try {
-      return await withQuietLink(netns, ifName, (link) => detect({ link, ...question }), signal);
+      const quiet = { netnsPath: netns, ifName, staysUp: isCoordinated };
+      return await withQuietLink(quiet, (link) => detect({ link, ...question }), signal);
     } catch (error) {
       if (!(error instanceof DetectionError)) throw error;
       signal.throwIfAborted();

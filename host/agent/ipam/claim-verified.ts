@@ -16,6 +16,8 @@ import { type AddressDemand, type Claimed, type ClaimTools, claimAddresses } fro
 export interface DetectionTools extends EarlyStageTools {
   /** What holds for a network, by its name. */
   readonly settingsFor: (network: string) => CoordinatorConf;
+  /** Whether this node's definition of the network has a coordinator. */
+  readonly isCoordinated: (network: string) => boolean;
   readonly keeper: QuarantineKeeper;
   readonly verified: VerifiedAttachments;
 }
@@ -26,7 +28,8 @@ type Tools = ClaimTools & DetectionTools;
 export async function claimVerified(tools: Tools, demand: AddressDemand): Promise<Claimed> {
   const { claimant } = demand;
   const settings = tools.settingsFor(claimant.network);
-  const stage = new EarlyStage(tools, { netns: claimant.netns ?? "", ifName: claimant.ifName, settings });
+  const { netns = "", ifName, network } = claimant;
+  const stage = new EarlyStage(tools, { netns, ifName, settings, isCoordinated: tools.isCoordinated(network) });
   const seedText = `${demand.seedText}${tools.keeper.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
   const first = { ...demand, seedText, claimant: { ...claimant, mac }, mayAsk: () => stage.nic !== undefined };

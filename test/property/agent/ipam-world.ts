@@ -166,7 +166,7 @@ export class IpamWorld {
     } as const;
     try {
       const settingsFor = () => ({ ...DEFAULT_COORDINATOR_CONF, ...settings });
-      const base = { book: this.#book, sleep: this.#sleep, settingsFor };
+      const base = { book: this.#book, sleep: this.#sleep, settingsFor, isCoordinated: () => false };
       return await claimVerified({ ...this.#tools, ...base, detect: this.#detectFor(demand) }, demand);
     } catch (error) {
       if (error instanceof CniError || demand.signal.aborted) return undefined;

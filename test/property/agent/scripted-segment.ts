@@ -16,7 +16,7 @@ import { mac } from "../../unit/registry/registry-quarantine-suite.ts";
 
 const OWN_MAC = mac("0a:00:00:00:00:01");
 
-export type SegmentTools = QuarantineTools & Omit<DetectionTools, "settingsFor">;
+export type SegmentTools = QuarantineTools & Omit<DetectionTools, "settingsFor" | "isCoordinated">;
 
 export class ScriptedSegment {
   readonly #rivals = new Map<string, Mac>();
@@ -51,7 +51,7 @@ export class ScriptedSegment {
     };
     return {
       ...{ ...tools, keeper: new QuarantineKeeper(tools), verified: new VerifiedAttachments() },
-      withQuietLink: (netns, name, work) => work(link(netns, name)),
+      withQuietLink: ({ netnsPath, ifName }, work) => work(link(netnsPath, ifName)),
     };
   }
 

@@ -68,7 +68,18 @@ async function withPlugin(manifests: readonly object[], test: (world: World) => 
   const { log } = recordLog();
   const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
   const settingsFor = () => DEFAULT_COORDINATOR_CONF;
-  const tools = { ...detection, settingsFor, catalogue, registry, nowMs, sleep, node: { name: "n1", labels: {} }, log };
+  const isCoordinated = () => false;
+  const tools = {
+    ...detection,
+    settingsFor,
+    isCoordinated,
+    catalogue,
+    registry,
+    nowMs,
+    sleep,
+    node: { name: "n1", labels: {} },
+    log,
+  };
   const add: World["add"] = (ifName, body = {}) => {
     const headers = {
       ...{ "cni-command": "ADD", "cni-containerid": "c1", "cni-netns": "/run/netns/x", "cni-ifname": ifName },

@@ -103,7 +103,8 @@ export class DetectionWorld {
       },
       settingsFor: () => this.#settings,
       links: this.#links,
-      withQuietLink: (netns, name, work) => work(this.#linkOf(netns, name, OWN)),
+      isCoordinated: () => false,
+      withQuietLink: ({ netnsPath, ifName }, work) => work(this.#linkOf(netnsPath, ifName, OWN)),
     };
   }
 
