@@ -47,6 +47,17 @@ export interface Lab {
 
 type Verb = "add" | "check" | "del";
 
+/** Seconds for which a plugin waits for an agent that is not there. */
+const PATIENCE = { BERTH_CONNECT_WAIT: "0.3" };
+
+export interface CoordinateOptions {
+  readonly ifName?: string;
+  /** Its keys of the definition. */
+  readonly entry?: object;
+  /** Another path than the pod's. */
+  readonly netns?: string;
+}
+
 /** A pod, and what its NICs have been given. */
 export class LabPod {
   readonly node: LabNode;
@@ -55,10 +66,16 @@ export class LabPod {
   /** Results of ADD by interface. */
   readonly #results = new Map<string, CniAnswer>();
 
-  constructor(node: LabNode, netns: Netns, name: string) {
+  /** CNI_ARGS. */
+  readonly args: string;
+
+  /** `uid` is the pod's; two sandboxes of one pod have the same. */
+  constructor(node: LabNode, netns: Netns, name: string, uid?: string) {
     this.node = node;
     this.netns = netns;
     this.name = name;
+    const words = ["IgnoreUnknown=1", "K8S_POD_NAMESPACE=shop", `K8S_POD_NAME=${name}`];
+    this.args = [...words, ...(uid === undefined ? [] : [`K8S_POD_UID=${uid}`])].join(";");
   }
 
   /** As cnitool makes it of the namespace's path. */
@@ -68,14 +85,9 @@ export class LabPod {
 
   call(verb: Verb, network: string, ifName = "eth0"): Promise<PluginOutcome> {
     const { agent, netns } = this.node;
-    const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${this.name}`;
-    return cnitool(verb, network, this.netns.path, {
-      confDir: agent.cniConfDir,
-      env: agent.env,
-      node: netns,
-      args,
-      ifName,
-    });
+    const { args } = this;
+    const options = { confDir: agent.cniConfDir, env: { ...agent.env, ...PATIENCE }, node: netns, args, ifName };
+    return cnitool(verb, network, this.netns.path, options);
   }
 
   /** ADD of the whole chain, which must succeed. */
@@ -98,14 +110,15 @@ export class LabPod {
   coordinate(
     command: "ADD" | "CHECK" | "DEL",
     network: string,
-    { ifName = "eth0", entry = {} }: { ifName?: string; entry?: object } = {},
+    { ifName = "eth0", entry = {}, netns = this.netns.path }: CoordinateOptions = {},
   ): Promise<PluginOutcome> {
-    const { agent, netns: node } = this.node;
+    const { agent } = this.node;
+    const { args, containerId } = this;
     const prevResult = this.#results.get(ifName);
     const stdin = { cniVersion: "1.0.0", name: network, type: "coordinator", ...entry, prevResult };
-    const attachment = { containerId: this.containerId, netns: this.netns.path, ifName };
-    const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${this.name}`;
-    return runPlugin({ plugin: "coordinator", command, ...attachment, args, stdin, env: agent.env, node });
+    const env = { ...agent.env, ...PATIENCE };
+    const call = { containerId, netns, ifName, args, stdin, env, node: this.node.netns };
+    return runPlugin({ plugin: "coordinator", command, ...call });
   }
 
   /** What the NIC's ADD has answered. */

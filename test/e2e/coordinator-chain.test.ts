@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runPlugin } from "../../scripts/lab/cnitool.ts";
+import type { LabPod } from "./coordinator-lab.ts";
+import { type ChainNode, type Dump, dumpNetns, ENTRY, MACVLAN, makeNode, SINGLE } from "./coordinator-node.ts";
+import { ALL_VERSIONS } from "./world.ts";
+
+const NETWORK = `cc${process.pid}`;
+const OTHER = `${NETWORK}-other`;
+const MANY = 100;
+const AT_ONCE = 10;
+
+let node: ChainNode;
+/** After the first pod came and went: the rule and the table that all pods share are there, and stay. */
+let start: Dump;
+
+beforeAll(async () => {
+  node = await makeNode("cc");
+  await node.define(NETWORK, [MACVLAN, ENTRY]);
+  await node.define(OTHER, [MACVLAN, ENTRY]);
+  await node.withPod("first", async (pod) => {
+    await pod.attach(NETWORK);
+    await pod.detach(NETWORK);
+  });
+  start = await node.dump();
+});
+
+afterAll(() => node.delete());
+
+/** Names of the host's ends of pairs. */
+const pairs = async (): Promise<string[]> =>
+  (await node.netns.ipJson<{ ifname: string }>("link show type veth"))
+    .map(({ ifname }) => ifname)
+    .filter((name) => /^veth[0-9a-f]{11}$/.test(name));
+
+async function coordinate(pod: LabPod, ...call: Parameters<LabPod["coordinate"]>): Promise<void> {
+  const outcome = await pod.coordinate(...call);
+  expect(outcome.exitCode, outcome.text).toBe(0);
+}
+
+it("what stays after the first pod is the rule and the table that all pods share, and nothing else", async () => {
+  const { netns } = node;
+  expect(await pairs()).toEqual([]);
+  for (const family of [4, 6]) {
+    expect(await netns.ip(`-${family} route show table all proto 98`)).toBe("");
+    expect((await netns.ip(`-${family} rule show`)).match(/.*proto 98.*/g)).toEqual([
+      expect.stringMatching(/^900:\s+from all lookup 500 proto 98/),
+    ]);
+  }
+  expect(await netns.ip("neigh show nud permanent")).toBe("");
+  const tables = (await netns.exec(["nft", "list", "tables"])).stdout;
+  expect(tables).toBe("table inet berth\n");
+});
+
+describe.each(ALL_VERSIONS)("CNI %s", (version) => {
+  it("ADD, CHECK, DEL, DEL, and all of it again in the same namespace", async () => {
+    const network = `${NETWORK}-${version}`;
+    await node.define(network, [MACVLAN, ENTRY], version);
+    await node.withPod(`v${version.replaceAll(".", "")}`, async (pod) => {
+      const before = await dumpNetns(pod.netns);
+      for (let round = 0; round < 2; round++) {
+        const answer = await pod.attach(network);
+        expect(answer.ips).toHaveLength(2);
+        expect(await pairs()).toHaveLength(1);
+        if (version >= "0.4.0") await pod.check(network);
+        await pod.detach(network);
+        await pod.detach(network);
+        expect(await node.dump()).toEqual(start);
+      }
+      expect(await dumpNetns(pod.netns)).toEqual(before);
+    });
+  });
+});
+
+describe("out of order", () => {
+  it("DEL before any ADD succeeds and changes nothing", () =>
+    node.withPod("early", async (pod) => {
+      await pod.detach(NETWORK);
+      await coordinate(pod, "DEL", NETWORK, { entry: ENTRY });
+      expect(await node.dump()).toEqual(start);
+    }));
+
+  it("the coordinator's ADD twice changes nothing the second time, and CHECK passes", () =>
+    node.withPod("twice", async (pod) => {
+      await pod.attach(NETWORK);
+      const [host, inside] = [await node.dump(), await dumpNetns(pod.netns)];
+      await coordinate(pod, "ADD", NETWORK, { entry: ENTRY });
+      await coordinate(pod, "CHECK", NETWORK, { entry: ENTRY });
+      expect(await node.dump()).toEqual(host);
+      expect(await dumpNetns(pod.netns)).toEqual(inside);
+      await pod.detach(NETWORK);
+      expect(await node.dump()).toEqual(start);
+    }));
+
+  it("the coordinator's DEL after the main plugin has deleted the NIC", () =>
+    node.withPod("late", async (pod) => {
+      await pod.attach(NETWORK);
+      await pod.netns.ip("link delete eth0");
+      await coordinate(pod, "DEL", NETWORK, { entry: ENTRY });
+      expect(await node.dump()).toEqual(start);
+      await pod.detach(NETWORK);
+      expect(await node.dump()).toEqual(start);
+    }));
+
+  it("DEL of an old sandbox after the new one of the same pod, with the same addresses, leaves the new one alone", async () => {
+    const network = `${NETWORK}-single`;
+    await node.define(network, [SINGLE, ENTRY]);
+    const [before, after] = [await node.addPod("old", "uid-1"), await node.addPod("new", "uid-1")];
+    const first = await before.attach(network);
+    const second = await after.attach(network);
+    expect(second.ips).toEqual(first.ips);
+    expect(await pairs()).toHaveLength(2);
+    const address = after.address(4);
+    await before.detach(network);
+    expect(await pairs()).toHaveLength(1);
+    expect(await node.netns.ip("route show table 500")).toContain(`${address} dev ${(await pairs())[0]} `);
+    expect(await node.netns.ip("-6 route show table 500")).toContain(`${after.address(6)} dev ${(await pairs())[0]} `);
+    await after.check(network);
+    await after.detach(network);
+    for (const pod of [before, after]) await pod.netns.delete();
+    expect(await node.dump()).toEqual(start);
+  });
+});
+
+describe("the pod's namespace is gone", () => {
+  it("deleted before DEL", () =>
+    node.withPod("gone", async (pod) => {
+      await pod.attach(NETWORK);
+      await pod.netns.delete();
+      await pod.detach(NETWORK);
+      expect(await pairs()).toEqual([]);
+      await node.expectState(start);
+      await pod.detach(NETWORK);
+      await node.expectState(start);
+      const allocations: { state: string }[] = await node.agent.get("/v1/allocations");
+      expect(allocations.filter(({ state }) => state === "Bound")).toEqual([]);
+    }));
+
+  it("its path leads to another pod's by now: DEL leaves that one alone", () =>
+    node.withPod("user", async (pod) => {
+      await pod.attach(NETWORK);
+      const [host, inside] = [await node.dump(), await dumpNetns(pod.netns)];
+      await node.withPod("reused", async (old) => {
+        await old.attach(NETWORK);
+        await old.netns.delete();
+        await coordinate(old, "DEL", NETWORK, { entry: ENTRY, netns: pod.netns.path });
+        await node.expectState(host);
+        expect(await dumpNetns(pod.netns)).toEqual(inside);
+        await pod.check(NETWORK);
+        await old.detach(NETWORK);
+      });
+      await pod.detach(NETWORK);
+      await node.expectState(start);
+    }));
+
+  it("its path leads to the node's own: DEL leaves that alone", () =>
+    node.withPod("host", async (pod) => {
+      await pod.attach(NETWORK);
+      await pod.netns.delete();
+      await coordinate(pod, "DEL", NETWORK, { entry: ENTRY, netns: node.netns.path });
+      await node.expectState(start);
+      await pod.detach(NETWORK);
+    }));
+});
+
+describe("mode disable", () => {
+  it("does nothing", async () => {
+    const network = `${NETWORK}-off`;
+    await node.define(network, [MACVLAN, { ...ENTRY, mode: "disable" }]);
+    await node.withPod("off", async (pod) => {
+      await pod.attach(network);
+      expect((await pod.netns.ipJson<{ ifname: string }>("link")).map(({ ifname }) => ifname)).toEqual(["lo", "eth0"]);
+      expect(await pod.netns.ip("rule show")).not.toContain("proto 98");
+      expect((await pod.netns.exec(["nft", "list", "ruleset"])).stdout).toBe("");
+      expect(await pairs()).toEqual([]);
+      await pod.check(network);
+      await pod.detach(network);
+      expect(await node.dump()).toEqual(start);
+    });
+  });
+});
+
+describe("GC", () => {
+  it("removes the pairs of dead containers of its network, and no other", async () => {
+    const pods = new Map<string, LabPod>();
+    for (const name of ["alive", "dead", "foreign"]) pods.set(name, await node.addPod(name));
+    for (const [name, pod] of pods) await pod.attach(name === "foreign" ? OTHER : NETWORK);
+    const [alive, dead, foreign] = [...pods.values()];
+    if (alive === undefined || dead === undefined || foreign === undefined) throw new Error("no pods");
+    const attachments = [{ containerID: alive.containerId, ifname: "eth0" }];
+    const stdin = { cniVersion: "1.1.0", name: NETWORK, "cni.dev/valid-attachments": attachments, ...ENTRY };
+    const { agent, netns } = node;
+    const outcome = await runPlugin({ plugin: "coordinator", command: "GC", stdin, env: agent.env, node: netns });
+    expect(outcome.exitCode, outcome.text).toBe(0);
+    expect(await pairs()).toHaveLength(2);
+    expect(await dead.netns.ip("-brief link show type veth")).toBe("");
+    expect(await netns.ip("route show table 500")).not.toContain(dead.address(4));
+    await alive.check(NETWORK);
+    await foreign.check(OTHER);
+    for (const [name, pod] of pods) await pod.detach(name === "foreign" ? OTHER : NETWORK);
+    for (const pod of pods.values()) await pod.netns.delete();
+    expect(await node.dump()).toEqual(start);
+  });
+});
+
+describe(`${MANY} pods, ${AT_ONCE} at a time`, () => {
+  async function inTurns<T>(things: readonly T[], work: (thing: T) => Promise<void>): Promise<number> {
+    const waiting = [...things];
+    const begun = performance.now();
+    const worker = async (): Promise<void> => {
+      for (let thing = waiting.shift(); thing !== undefined; thing = waiting.shift()) await work(thing);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    return performance.now() - begun;
+  }
+
+  it("up and down leave the node byte-equal to its state after a first pod came and went", async () => {
+    const pods: LabPod[] = [];
+    for (let index = 0; index < MANY; index++) pods.push(await node.addPod(`many${index}`));
+    const up = await inTurns(pods, async (pod) => void (await pod.attach(NETWORK)));
+    expect(await pairs()).toHaveLength(MANY);
+    for (const family of [4, 6]) {
+      const routes = await node.netns.ipJson<{ dst: string }>(`-${family} route show table 500`);
+      expect(new Set(routes.map(({ dst }) => dst)).size).toBe(MANY);
+    }
+    expect(await node.netns.ipJson("neigh show nud permanent")).toHaveLength(2 * MANY);
+    const down = await inTurns(pods, (pod) => pod.detach(NETWORK));
+    expect(await node.dump()).toEqual(start);
+    console.info(`${MANY} chains, ${AT_ONCE} at a time: up in ${up.toFixed(0)} ms, down in ${down.toFixed(0)} ms`);
+    for (const pod of pods) await pod.netns.delete();
+  });
+});

@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LabPod } from "./coordinator-lab.ts";
+import { type ChainNode, type Dump, dumpNetns, ENTRY, MACVLAN, makeNode } from "./coordinator-node.ts";
+import { eventually } from "./world.ts";
+
+const NETWORK = `cd${process.pid}`;
+/** The NIC without the coordinator, which is then called by itself. */
+const PLAIN = `${NETWORK}-plain`;
+/** From the first operation on; an ADD of a first NIC has more than twenty. */
+const POINTS = [1, 2, 5, 9, 14, 17, 20];
+const AT_ONCE = 8;
+
+let node: ChainNode;
+/** After a first pod came and went. */
+let start: Dump;
+
+beforeAll(async () => {
+  node = await makeNode("cd");
+  await node.define(NETWORK, [MACVLAN, ENTRY]);
+  await node.define(PLAIN, [MACVLAN]);
+  await node.withPod("first", async (pod) => {
+    await pod.attach(NETWORK);
+    await pod.detach(NETWORK);
+  });
+  start = await node.dump();
+});
+
+afterAll(() => node.delete());
+
+const coordinate = (pod: LabPod, command: "ADD" | "CHECK" | "DEL") => pod.coordinate(command, PLAIN, { entry: ENTRY });
+
+async function succeed(pod: LabPod, command: "ADD" | "CHECK" | "DEL"): Promise<void> {
+  const outcome = await coordinate(pod, command);
+  expect(outcome.exitCode, `${command}: ${outcome.text}`).toBe(0);
+}
+
+async function expectNoneBound(): Promise<void> {
+  const allocations: { state: string }[] = await node.agent.get("/v1/allocations");
+  expect(allocations.filter(({ state }) => state === "Bound")).toEqual([]);
+}
+
+/** DEL of the coordinator and of the main plugin, as a runtime does it for the whole chain. */
+async function detach(pod: LabPod): Promise<void> {
+  await succeed(pod, "DEL");
+  await pod.detach(PLAIN);
+  await node.expectState(start);
+}
+
+describe("the agent killed during the coordinator's ADD", () => {
+  it.each(POINTS.map((number, index) => [number, index % 2 === 0] as const))(
+    "before operation %i, with an ADD after that: %s; DEL leaves pod and node as they were",
+    (number, isRepeated) =>
+      node.withPod(`kill${number}`, async (pod) => {
+        await pod.attach(PLAIN);
+        const inside = await dumpNetns(pod.netns);
+        await node.restart(`kill@${number}:kernel.apply`);
+        const cut = await coordinate(pod, "ADD");
+        expect([cut.exitCode, cut.stdout?.code]).toEqual([1, 11]);
+        await node.restart();
+        expect((await coordinate(pod, "CHECK")).stdout?.code).toBe(106);
+        if (isRepeated) {
+          await succeed(pod, "ADD");
+          await succeed(pod, "CHECK");
+        }
+        await succeed(pod, "DEL");
+        expect(await dumpNetns(pod.netns)).toEqual(inside);
+        await detach(pod);
+      }),
+  );
+});
+
+describe("an operation of the coordinator's ADD that fails", () => {
+  it.each([1, 8, 20])("number %i: pod and node are as they were, and a repeated ADD succeeds", (number) =>
+    node.withPod(`fail${number}`, async (pod) => {
+      await pod.attach(PLAIN);
+      const [host, inside] = [await node.dump(), await dumpNetns(pod.netns)];
+      await node.restart(`fail@${number}:kernel.apply`);
+      const refused = await coordinate(pod, "ADD");
+      expect([refused.exitCode, refused.stdout?.msg]).toEqual([1, expect.stringMatching(/^".*" failed: /)]);
+      await node.expectState(host);
+      expect(await dumpNetns(pod.netns)).toEqual(inside);
+      await succeed(pod, "ADD");
+      await succeed(pod, "CHECK");
+      await detach(pod);
+    }),
+  );
+});
+
+describe("the agent killed during the coordinator's DEL", () => {
+  it("the DEL is written down and carried out at the next start", () =>
+    node.withPod("del", async (pod) => {
+      await pod.attach(PLAIN);
+      await succeed(pod, "ADD");
+      await node.restart("kill@1:kernel.apply");
+      await succeed(pod, "DEL");
+      await pod.detach(PLAIN);
+      await node.restart();
+      await node.expectState(start);
+      await expectNoneBound();
+    }));
+});
+
+describe("no agent runs", () => {
+  it("a DEL of the whole chain is written down and carried out at the next start", () =>
+    node.withPod("spool", async (pod) => {
+      await pod.attach(NETWORK);
+      const address = pod.address(4);
+      await node.agent.kill("SIGKILL");
+      await pod.detach(NETWORK);
+      expect(await node.netns.ip("route show table 500")).toContain(address);
+      await node.agent.start();
+      await node.expectState(start);
+      await expectNoneBound();
+    }));
+
+  it("so is one whose pod's namespace is gone by then", () =>
+    node.withPod("both", async (pod) => {
+      await pod.attach(NETWORK);
+      await node.agent.kill("SIGKILL");
+      await pod.detach(NETWORK);
+      await pod.netns.delete();
+      await node.agent.start();
+      await node.expectState(start);
+      await expectNoneBound();
+    }));
+
+  it("an ADD of the chain is refused, and its DEL leaves nothing", () =>
+    node.withPod("none", async (pod) => {
+      await node.agent.kill("SIGKILL");
+      const outcome = await pod.call("add", NETWORK);
+      expect([outcome.exitCode, outcome.stderr]).toEqual([1, expect.stringContaining("agent.sock")]);
+      await pod.detach(NETWORK);
+      await node.agent.start();
+      await node.expectState(start);
+      await expectNoneBound();
+    }));
+});
+
+describe(`the agent killed while ${AT_ONCE} chains are attached`, () => {
+  it.each([15, 40])(
+    "at operation %i of all: ADDs that succeeded stand, DEL of all of them leaves nothing",
+    async (number) => {
+      const pods: LabPod[] = [];
+      for (let index = 0; index < AT_ONCE; index++) pods.push(await node.addPod(`storm${number}-${index}`));
+      await node.restart(`kill@${number}:kernel.apply`);
+      const outcomes = await Promise.all(pods.map((pod) => pod.call("add", NETWORK)));
+      await node.restart();
+      const added = pods.filter((_, index) => outcomes[index]?.exitCode === 0);
+      expect(added.length).toBeLessThan(AT_ONCE);
+      for (const pod of added) await pod.check(NETWORK);
+      await Promise.all(pods.map((pod) => pod.detach(NETWORK)));
+      await node.expectState(start);
+      await expectNoneBound();
+      await Promise.all(pods.map((pod) => pod.attach(NETWORK)));
+      await Promise.all(pods.map((pod) => pod.detach(NETWORK)));
+      for (const pod of pods) await pod.netns.delete();
+      await node.expectState(start);
+    },
+  );
+});
+
+it("nothing that was written down waits or was rejected", async () => {
+  const ask = async () => (await node.agent.get("/v1/health")).spool;
+  expect(await eventually(ask, ({ waiting }) => waiting === 0)).toEqual({ waiting: 0, rejected: 0 });
+});
