@@ -95,12 +95,10 @@ describe("links", () => {
 
   it("are listed as `ip` lists them, and are gone when deleted", () => {
     const names = json(near, "link show").map((one: { ifname: string }) => one.ifname);
-    expect(
-      listLinks(here)
-        .map(linkOf)
-        .map(({ name }) => name)
-        .sort(),
-    ).toEqual(names.sort());
+    const links = listLinks(here).map(linkOf);
+    expect(links.map(({ name }) => name).sort()).toEqual(names.sort());
+    // a list says of each what a question for it says
+    expect(links).toEqual(links.map(({ index }) => linkOf(findLinkByIndex(here, index) ?? expect.unreachable())));
     const { index } = linkIn(here, "m0");
     expect([deleteLink(here, index), deleteLink(here, index)]).toEqual([true, false]);
     expect(findLinkByIndex(here, index)).toBeUndefined();

@@ -30,21 +30,30 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws when a length lies. */
-export function decodeAttributes(bytes: Uint8Array, start = 0): Attribute[] {
-  const view = viewOf(bytes);
+/**
+ * Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws when a length lies.
+ * With `wanted`, others are left out: most of a long dump is of no interest, and each view costs.
+ */
+export function decodeAttributes(bytes: Uint8Array, start = 0, wanted?: ReadonlySet<number>): Attribute[] {
   const attributes: Attribute[] = [];
   for (let at = start; at < bytes.length; ) {
     const left = bytes.length - at;
     if (left < HEADER_BYTES) throw malformed("attribute", at, `${left} bytes`, "a header of 4");
-    const length = view.getUint16(at, true);
+    const length = uint16At(bytes, at);
     if (length < HEADER_BYTES || length > left) throw malformed("attribute", at, `length ${length}`, `4 to ${left}`);
-    const type = view.getUint16(at + 2, true);
-    const value = bytes.subarray(at + HEADER_BYTES, at + length);
-    attributes.push({ type: type & ~FLAG_BITS, flags: type & FLAG_BITS, value });
+    const word = uint16At(bytes, at + 2);
+    const type = word & ~FLAG_BITS;
+    if (wanted === undefined || wanted.has(type)) {
+      attributes.push({ type, flags: word & FLAG_BITS, value: bytes.subarray(at + HEADER_BYTES, at + length) });
+    }
     at += align(length);
   }
   return attributes;
+}
+
+/** What a DataView would read; making one costs more than reading. */
+function uint16At(bytes: Uint8Array, at: number): number {
+  return (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
 }
 
 /** Encodes the list behind `start` bytes left free for the fixed part. */

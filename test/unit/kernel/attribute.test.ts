@@ -39,6 +39,15 @@ describe("decodeAttributes", () => {
   ];
   it.each(lies)("refuses %s", (_, input, offset) => {
     expect(() => decodeAttributes(input)).toThrow(expect.objectContaining({ name: "NetlinkError", offset }));
+    const nothing = new Set<number>();
+    expect(() => decodeAttributes(input, 0, nothing)).toThrow(
+      expect.objectContaining({ name: "NetlinkError", offset }),
+    );
+  });
+
+  it("leaves out what is not wanted, whatever its flags", () => {
+    const input = bytes(4, 0, 1, 0, 4, 0, 2, 0x80, 5, 0, 3, 0, 7, 0, 0, 0);
+    expect(decodeAttributes(input, 0, new Set([2, 3])).map(({ type }) => type)).toEqual([2, 3]);
   });
 
   it("round trips what the kernel sent, unknown attributes and all", () => {

@@ -191,7 +191,7 @@ describe("links", () => {
 describe("kinds", () => {
   const made = readRecorded("link").filter(({ command }) => command.startsWith("ip link add"));
   it.each(made)("are read from what `ip` sends: $command", ({ command, sent }) => {
-    const [message] = sent.map(messageOf).map(decodeLink);
+    const [message] = sent.map(messageOf).map((message) => decodeLink(message));
     const kind = decodeKind(message?.attributes ?? []);
     expect(kind).toEqual(demands[command]?.kind);
   });

@@ -26,6 +26,7 @@ import {
   IFLA_IFNAME,
   IFLA_LINK,
   IFLA_LINK_NETNSID,
+  IFLA_LINKINFO,
   IFLA_MASTER,
   IFLA_MTU,
   IFLA_NET_NS_FD,
@@ -60,6 +61,19 @@ export interface Link {
   readonly alias: string;
   readonly group: number;
 }
+
+/** The attributes that {@link linkOf} reads. */
+export const LINK_ATTRIBUTES: ReadonlySet<number> = new Set([
+  IFLA_IFNAME,
+  IFLA_ADDRESS,
+  IFLA_MTU,
+  IFLA_LINKINFO,
+  IFLA_LINK,
+  IFLA_LINK_NETNSID,
+  IFLA_MASTER,
+  IFLA_IFALIAS,
+  IFLA_GROUP,
+]);
 
 /** Throws when a value is not of its length, or a link has no name. */
 export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): Link {

@@ -35,8 +35,8 @@ export function encodeLink({ deviceType, index, flags, change, attributes }: Lin
   return bytes;
 }
 
-/** Throws for a message of another type and for lengths that lie. */
-export function decodeLink({ type, payload }: Message): LinkMessage {
+/** Throws for a message of another type and for lengths that lie. With `wanted`, other attributes are left out. */
+export function decodeLink({ type, payload }: Message, wanted?: ReadonlySet<number>): LinkMessage {
   if (type !== RTM_NEWLINK) throw malformed("link message", 4, `type ${type}`, `RTM_NEWLINK (${RTM_NEWLINK})`);
   if (payload.length < FIXED_BYTES) throw malformed("link message", 0, `${payload.length} bytes`, "16 or more");
   const view = viewOf(payload);
@@ -45,6 +45,6 @@ export function decodeLink({ type, payload }: Message): LinkMessage {
     index: view.getInt32(4, true),
     flags: view.getUint32(8, true),
     change: view.getUint32(12, true),
-    attributes: decodeAttributes(payload, FIXED_BYTES),
+    attributes: decodeAttributes(payload, FIXED_BYTES, wanted),
   };
 }

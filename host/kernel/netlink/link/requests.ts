@@ -17,7 +17,14 @@ import {
   RTM_NEWLINK,
 } from "./constants.ts";
 import { kindName, type LinkKind } from "./kind.ts";
-import { encodeKindChange, encodeLinkChange, encodeLinkDemand, type LinkChange, type LinkDemand } from "./link.ts";
+import {
+  encodeKindChange,
+  encodeLinkChange,
+  encodeLinkDemand,
+  LINK_ATTRIBUTES,
+  type LinkChange,
+  type LinkDemand,
+} from "./link.ts";
 import { decodeLink, encodeLink, type LinkMessage } from "./message.ts";
 
 const withoutStats = attribute(IFLA_EXT_MASK, encodeUint32(RTEXT_FILTER_SKIP_STATS));
@@ -33,7 +40,7 @@ export function encodeLinkByName(name: string): Uint8Array {
 /** Undefined when the kernel says that there is no such link. */
 function ask(conversation: Conversation, operation: string, payload: Uint8Array): LinkMessage[] | undefined {
   const answers = unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_GETLINK, payload }));
-  return answers?.map(decodeLink);
+  return answers?.map((message) => decodeLink(message));
 }
 
 /** The link of that name, undefined when there is none. The kernel finds alternative names too; those do not count. */
@@ -49,9 +56,10 @@ export function findLinkByIndex(conversation: Conversation, index: number): Link
   return ask(conversation, `get link ${index}`, encodeQuestion(index))?.[0];
 }
 
-/** All links of the namespace. */
+/** All links of the namespace, each with LINK_ATTRIBUTES and no more. */
 export function listLinks(conversation: Conversation): LinkMessage[] {
-  return conversation.dump({ operation: "list links", type: RTM_GETLINK, payload: encodeQuestion(0) }).map(decodeLink);
+  const messages = conversation.dump({ operation: "list links", type: RTM_GETLINK, payload: encodeQuestion(0) });
+  return messages.map((message) => decodeLink(message, LINK_ATTRIBUTES));
 }
 
 /** Throws a NetlinkError with EEXIST when a link of that name is there already. */
