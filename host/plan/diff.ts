@@ -87,6 +87,8 @@ function outerFirst<T>({ key, value }: Identity<T>, goes: readonly T[], observed
   return [...goes.filter(isInFront), ...goes.filter((thing) => !isInFront(thing)).reverse()];
 }
 
+const NOTHING: ReadonlySet<string> = new Set();
+
 function compare<T>(
   identity: Identity<T>,
   wanted: readonly T[],
@@ -94,7 +96,8 @@ function compare<T>(
   owned: readonly T[],
 ): Changes<T> {
   const { key, value } = identity;
-  const there = new Set(observed.map(value));
+  // Texts cost: those of a node with many pods are made only when a wish may be among them.
+  const there = wanted.length === 0 ? NOTHING : new Set(observed.map(value));
   const wishes = new Map(wanted.map((thing) => [value(thing), thing]));
   const unwanted = owned.filter((thing) => !wishes.has(value(thing)));
   const goes = outerFirst(identity, unwanted, observed);
