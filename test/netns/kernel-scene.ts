@@ -126,7 +126,7 @@ export function unmountNetns(netns: string): void {
 }
 
 /** Without what counts, ages, or is the number of a link that was made again. */
-function settled(value: Json): Json {
+export function settled(value: Json): Json {
   if (Array.isArray(value)) return value.map(settled);
   if (typeof value !== "object" || value === null) return value;
   const moving = [

@@ -1,0 +1,133 @@
+/** The agent killed at every operation of the coordinator: the request again succeeds, and the last DEL leaves nothing. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
+import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, removeNic, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+
+interface Case {
+  readonly name: string;
+  readonly prefix: string;
+  readonly nics: readonly Nic[];
+  /** Of the NIC of the same place; a first NIC of an overlay network has none. */
+  readonly confs: readonly (object | undefined)[];
+}
+
+const nic = (name: string, net: number, kind: Nic["kind"] = "macvlan"): Nic => ({
+  ...{ name, net, families: [4, 6], gateway: true, kind },
+});
+const services = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
+
+const cases: Case[] = [
+  { name: "an underlay pod", prefix: "bck", nics: [nic("eth0", 6)], confs: [services] },
+  { name: "a second NIC that takes the default route", prefix: "bckm", nics: [nic("eth0", 6), nic("net1", 7)], confs: [services, { ...services, podDefaultRouteNic: "net1" }] },
+  { name: "a second NIC over an overlay", prefix: "bcko", nics: [nic("eth0", 244, "bridge"), nic("net1", 7)], confs: [undefined, { ...services, podDefaultRouteNic: "net1" }] },
+]; // biome-ignore format: one case a line
+
+/** Processes take their time: every so many operations one is killed. */
+const STEP = 12;
+
+/** Runs the request in a process of its own; whether it was killed. */
+function killAt(names: Names, number: number, verb: "ADD" | "DEL", subject: Nic, conf: object): Promise<boolean> {
+  const script = join(import.meta.dirname, "coordinator-faults-child.ts");
+  const words = [names.node, names.pod, String(number), verb, JSON.stringify(subject), JSON.stringify(conf)];
+  const child = spawn(process.execPath, [script, ...words], { stdio: ["ignore", "inherit", "inherit"] });
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code, signal) => {
+      if (signal === "SIGKILL") resolve(true);
+      else if (code === 0) resolve(false);
+      else reject(new Error(`The child ended with ${code ?? signal}`));
+    });
+  });
+}
+
+/** What a killed agent has done by then: all before the operation of this number, and nothing is taken back. */
+async function cutOff(world: World, number: number, request: () => Promise<void>): Promise<boolean> {
+  let left = number;
+  world.setFaults((point) => {
+    if (point === "kernel.undo" || --left === 0) throw new Error("cut off");
+  });
+  const failure: unknown = await request().then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  world.setFaults(() => {});
+  if (failure !== undefined) expect(String(failure)).toContain("failed: cut off");
+  return failure !== undefined;
+}
+
+describe.each(cases)("$name", ({ prefix, nics, confs }) => {
+  const last = nics.at(-1) ?? expect.unreachable();
+  const conf = confs.at(-1) ?? expect.unreachable();
+  let names: Names;
+  let world: World;
+  let found: Snapshot;
+
+  /** One life of the last NIC: made, attached or nearly so, detached, removed. */
+  async function live(work: () => Promise<boolean>): Promise<boolean> {
+    makeNic(names, last);
+    const goesOn = await work();
+    await world.del(last, conf);
+    removeNic(names, last);
+    return goesOn;
+  }
+
+  async function attachAndCheck(): Promise<void> {
+    await world.add(last, conf);
+    await world.check(last, conf);
+  }
+
+  beforeAll(async () => {
+    names = makeNamespaces(prefix);
+    world = await openWorld(names);
+    for (const [at, each] of nics.slice(0, -1).entries()) {
+      makeNic(names, each);
+      const own = confs[at];
+      if (own !== undefined) await world.add(each, own);
+    }
+    await live(async () => {
+      await attachAndCheck();
+      return true;
+    });
+    found = await snapshot(names);
+  });
+
+  afterAll(async () => {
+    await world[Symbol.asyncDispose]();
+    deleteNamespaces(names);
+  });
+
+  it("an ADD cut off anywhere is finished by the next ADD, or taken away by a DEL", async () => {
+    let number = 1;
+    const cut = async (): Promise<boolean> => {
+      const isCut = await cutOff(world, number, () => world.add(last, conf));
+      if (number % 2 === 0) await attachAndCheck();
+      return isCut;
+    };
+    for (; await live(cut); number++) expect(await snapshot(names), `cut off at ${number}`).toEqual(found);
+    expect(number).toBeGreaterThan(15);
+  });
+
+  it("a DEL cut off anywhere is finished by the next one", async () => {
+    let number = 1;
+    const cut = async (): Promise<boolean> => {
+      await attachAndCheck();
+      return cutOff(world, number, () => world.del(last, conf));
+    };
+    for (; await live(cut); number++) expect(await snapshot(names), `cut off at ${number}`).toEqual(found);
+    expect(number).toBeGreaterThan(2);
+  });
+
+  it("a process that is killed leaves nothing that another one could not finish or take away", async () => {
+    for (let number = 1, killed = true; killed; number += STEP) {
+      killed = await live(async () => {
+        const isKilled = await killAt(names, number, "ADD", last, conf);
+        await attachAndCheck();
+        if (isKilled) await killAt(names, 2, "DEL", last, conf);
+        return isKilled;
+      });
+      expect(await snapshot(names), `killed at ${number}`).toEqual(found);
+    }
+  });
+});

@@ -1,0 +1,129 @@
+/** The coordinator's ADD and DEL failing at every single operation: both namespaces are as they were found, or the rest is told. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createFaultCounter, type FaultPlan, openFaults } from "../../host/lib/fault.ts";
+import { snapshot } from "./coordinator-snapshot.ts";
+import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, removeNic, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+
+const nic = (name: string, net: number, more: Partial<Nic> = {}): Nic => ({
+  ...{ name, net, families: [4, 6], gateway: true, kind: "macvlan" },
+  ...more,
+});
+
+interface Step {
+  readonly nic: Nic;
+  readonly conf: object;
+}
+
+interface Case {
+  readonly name: string;
+  /** Done before, without faults. */
+  readonly before: readonly Step[];
+  readonly step: Step;
+}
+
+const services = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"], hijackCIDR: ["169.254.20.10"] };
+const eth0: Step = { nic: nic("eth0", 6), conf: services };
+const net1 = nic("net1", 7);
+const net2 = nic("net2", 8, { gateway: false, families: [4] });
+
+const cases: Case[] = [
+  { name: "a dual-stack first NIC", before: [], step: { nic: eth0.nic, conf: { ...services, podMACPrefix: "0a:1b" } } },
+  { name: "a second NIC", before: [eth0], step: { nic: net1, conf: services } },
+  { name: "a second NIC that takes the default route", before: [eth0], step: { nic: net1, conf: { podDefaultRouteNic: "net1", hostRuleTable: 1000 } } },
+  { name: "a third NIC that gives the default route back", before: [eth0, { nic: net1, conf: { podDefaultRouteNic: "net1" } }], step: { nic: net2, conf: { podDefaultRouteNic: "eth0" } } },
+  { name: "a second NIC over a ptp overlay", before: [], step: { nic: net1, conf: services } },
+  { name: "a second NIC over a bridged overlay that takes the default route", before: [], step: { nic: net1, conf: { ...services, podDefaultRouteNic: "net1" } } },
+].map((each) => each); // biome-ignore format: one case a line
+
+const overlays: Record<string, Nic> = {
+  [cases[4]?.name ?? ""]: nic("eth0", 244, { kind: "ptp" }),
+  [cases[5]?.name ?? ""]: nic("eth0", 244, { kind: "bridge" }),
+};
+
+let names: Names;
+let world: World;
+
+/** A fault seam that strikes at the operation of this number; `undefined` when there are fewer. */
+function faultsAt(plan: FaultPlan) {
+  return openFaults(plan, createFaultCounter());
+}
+
+async function failureOf(work: Promise<void>): Promise<Error | undefined> {
+  try {
+    await work;
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** Fails at operation 1, 2, …, and sees that nothing is left behind, until the request succeeds. Returns how many operations there were. */
+async function failEverywhere(request: () => Promise<void>): Promise<number> {
+  const found = await snapshot(names);
+  for (let number = 1; ; number++) {
+    world.setFaults(faultsAt({ action: "fail", number, point: "kernel.apply" }));
+    const failure = await failureOf(request());
+    world.setFaults(() => {});
+    if (failure === undefined) return number - 1;
+    expect(failure.message).toContain(`failed: Effect ${number} (kernel.apply)`);
+    expect(failure.message).not.toContain("could not be undone");
+    expect(await snapshot(names), failure.message).toEqual(found);
+  }
+}
+
+beforeAll(async () => {
+  names = makeNamespaces("bcf");
+  world = await openWorld(names);
+});
+
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  deleteNamespaces(names);
+});
+
+describe.each(cases)("$name", ({ name, before, step }) => {
+  const first = overlays[name];
+  const all = [...before, step];
+
+  beforeAll(async () => {
+    if (first !== undefined) makeNic(names, first);
+    for (const each of before) {
+      makeNic(names, each.nic);
+      await world.add(each.nic, each.conf);
+    }
+    makeNic(names, step.nic);
+  });
+
+  afterAll(async () => {
+    world.setFaults(() => {});
+    for (const each of all.toReversed()) {
+      await world.del(each.nic, each.conf);
+      removeNic(names, each.nic);
+    }
+    if (first !== undefined) removeNic(names, first);
+  });
+
+  it("an ADD that fails at any operation leaves everything as it was", async () => {
+    expect(await failEverywhere(() => world.add(step.nic, step.conf))).toBeGreaterThan(10);
+    await world.check(step.nic, step.conf);
+  });
+
+  it("an ADD whose undoing fails tells what is left, and the next ADD succeeds", async () => {
+    await world.del(step.nic, step.conf);
+    let left = 7;
+    world.setFaults((point) => {
+      left -= 1;
+      if (point === "kernel.apply" && left === 0) throw new Error("enough");
+      if (point === "kernel.undo" && left === -1) throw new Error("no way back");
+    });
+    const failure = await failureOf(world.add(step.nic, step.conf));
+    expect(failure?.message).toMatch(/" failed: enough; could not be undone: ".*": no way back$/);
+    world.setFaults(() => {});
+    await world.add(step.nic, step.conf);
+    await world.check(step.nic, step.conf);
+  });
+
+  it("a DEL that fails at any operation leaves everything as it was, and the next DEL finishes it", async () => {
+    expect(await failEverywhere(() => world.del(step.nic, step.conf))).toBeGreaterThan(1);
+  });
+});

@@ -1,0 +1,78 @@
+/** All that the coordinator could change in a node and its pod, as values to compare two moments by. */
+import { spawn } from "node:child_process";
+import type { Names } from "./coordinator-world.ts";
+import { settled } from "./kernel-scene.ts";
+
+function run(argv: readonly string[], input?: string): Promise<string> {
+  const [command = "", ...rest] = argv;
+  const child = spawn(command, rest, { stdio: [input === undefined ? "ignore" : "pipe", "pipe", "inherit"] });
+  child.stdin?.end(input);
+  let text = "";
+  child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", () => resolve(text));
+  });
+}
+
+/** What `ip` says to each line, as JSON; one line of answer for each. */
+export async function askIp(netns: string, options: readonly string[], lines: readonly string[]): Promise<unknown[]> {
+  const text = await run(["ip", "-n", netns, "-j", ...options, "-batch", "-"], lines.join("\n"));
+  return text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line): unknown => JSON.parse(line));
+}
+
+const SETTINGS = ["ipv4/conf/*/rp_filter", "ipv6/conf/*/disable_ipv6", "ipv6/conf/*/accept_dad"];
+
+async function snapshotOf(netns: string): Promise<Record<string, unknown>> {
+  const inside = (...words: string[]): Promise<string> => run(["ip", "netns", "exec", netns, ...words]);
+  const paths = SETTINGS.map((path) => `/proc/sys/net/${path}`).join(" ");
+  const [both, six, nft, sysctls] = await Promise.all([
+    askIp(netns, ["-d"], ["link", "addr", "route show table all", "rule"]),
+    askIp(netns, ["-d", "-6"], ["route show table all", "rule"]),
+    inside("nft", "-j", "list", "ruleset"),
+    inside("sh", "-c", `grep -s '' ${paths}`),
+  ]);
+  const neighbours = await askIp(netns, ["-d"], ["neigh show nud permanent"]);
+  return {
+    both: settled(both),
+    six: settled(six),
+    neighbours: settled(neighbours)
+      .flat()
+      .map((one: unknown) => JSON.stringify(one))
+      .sort(),
+    nft: settled(JSON.parse(nft)),
+    sysctls: sysctls.split("\n").sort(),
+  };
+}
+
+interface RuleWords {
+  readonly priority: number;
+}
+
+function isRule(value: unknown): value is RuleWords {
+  return typeof value === "object" && value !== null && "priority" in value;
+}
+
+/** Rules of one preference in one order: each is for another source, and one that is added again stands behind the others. */
+function orderRules(value: unknown): unknown {
+  if (Array.isArray(value) && value.length > 0 && value.every(isRule)) {
+    return value.toSorted((a, b) => a.priority - b.priority || (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  }
+  if (Array.isArray(value)) return value.map(orderRules);
+  return value;
+}
+
+export type Snapshot = Readonly<Record<keyof Names, Record<string, unknown>>>;
+
+/** Links, addresses, routes of all tables, rules, fixed neighbours, nf_tables and settings of both namespaces. */
+export async function snapshot(names: Names): Promise<Snapshot> {
+  const [pod, node] = await Promise.all([snapshotOf(names.pod), snapshotOf(names.node)]);
+  const order = (part: Record<string, unknown>): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(part).map(([key, value]) => [key, orderRules(value)]));
+  return { pod: order(pod), node: order(node) };
+}

@@ -1,0 +1,197 @@
+/** A node and a pod as namespaces, NICs as main plugins make them, and the coordinator's plugin over both. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CoordinatedAttachments } from "../../host/agent/coordinator/attachments.ts";
+import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
+import { CniError, ErrorCode } from "../../host/cni/error.ts";
+import { type AttachRequest, type CniRequest, type DetachRequest, decodeRequest } from "../../host/cni/request.ts";
+import { openLinkRemover } from "../../host/kernel/link-remover.ts";
+import { openNamespace } from "../../host/kernel/open-namespace.ts";
+import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.ts";
+import { openLog } from "../../host/lib/log.ts";
+import { openSqliteRegistry } from "../../host/registry/sqlite-registry.ts";
+import { EMPTY_SNAPSHOT } from "../../host/resources/snapshot.ts";
+import { ipIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
+
+export interface Nic {
+  readonly name: string;
+  /** Of its subnets, 6 to 9; 244 is the overlay network. */
+  readonly net: number;
+  readonly families: readonly (4 | 6)[];
+  readonly gateway: boolean;
+  /** `ptp` and `bridge` are a first NIC of an overlay network. */
+  readonly kind: "macvlan" | "ptp" | "bridge";
+}
+
+export const addressOf = ({ net }: Nic, family: 4 | 6, host = 33): string =>
+  family === 4 ? `10.${net}.0.${host}` : `fd00:${net}::${host}`;
+
+const gatewayOf = (nic: Nic, family: 4 | 6): string => addressOf(nic, family, 1);
+
+/** The node's addresses, on its first uplink. */
+export const NODE_IPS = { 4: "10.6.0.2", 6: "fd00:6::2" } as const;
+
+const UPLINKS = 3;
+
+/** The host's end of a first NIC of an overlay network. */
+export const OVERLAY_END = { ptp: "ovl0", bridge: "bridge0" } as const;
+
+export interface Names {
+  readonly pod: string;
+  readonly node: string;
+}
+
+export function makeNamespaces(prefix: string): Names {
+  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
+  const names = { pod: `${prefix}p${process.pid}`, node: `${prefix}n${process.pid}` };
+  for (const netns of Object.values(names)) {
+    execFileSync("ip", ["netns", "add", netns]);
+    // link-local addresses come and go by themselves
+    sysctlIn(netns, "net.ipv6.conf.all.addr_gen_mode=1 net.ipv6.conf.default.addr_gen_mode=1");
+  }
+  sysctlIn(names.node, "net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1");
+  const uplinks = Array.from({ length: UPLINKS }, (_, at) => [
+    `link add up${at} address 02:00:00:00:01:0${at} type veth peer name far${at}`,
+    `link set far${at} up`,
+    `link set up${at} up`,
+  ]);
+  ipIn(
+    names.node,
+    "link set lo up",
+    ...uplinks.flat(),
+    `addr add ${NODE_IPS[4]}/24 dev up0`,
+    `addr add ${NODE_IPS[6]}/64 dev up0 nodad`,
+  );
+  ipIn(names.pod, "link set lo up");
+  return names;
+}
+
+export function deleteNamespaces(names: Names): void {
+  for (const netns of Object.values(names)) unmountNetns(netns);
+}
+
+function makeLink({ pod, node }: Names, nic: Nic): void {
+  const { name, net, kind } = nic;
+  const mac = `02:00:00:${net.toString(16).padStart(2, "0")}:00:33`;
+  if (kind === "macvlan") {
+    ipIn(node, `link add link up${net % UPLINKS} name ${name} address ${mac} netns ${pod} type macvlan mode bridge`);
+    return;
+  }
+  const end = kind === "ptp" ? OVERLAY_END.ptp : "member0";
+  ipIn(
+    node,
+    `link add ${name} address ${mac} netns ${pod} type veth peer name ${end}`,
+    ...(kind === "bridge"
+      ? [`link add ${OVERLAY_END.bridge} type bridge`, `link set ${end} master ${OVERLAY_END.bridge}`]
+      : []),
+    ...(kind === "bridge" ? [`link set ${OVERLAY_END.bridge} up`] : []),
+    `link set ${end} up`,
+  );
+}
+
+/** Makes the link as main plugins do: a default route stands before those that are there, or joins them. */
+export function makeNic(names: Names, nic: Nic): void {
+  makeLink(names, nic);
+  const { name, families, gateway } = nic;
+  ipIn(
+    names.pod,
+    `link set ${name} up`,
+    ...families.flatMap((family) => [
+      `addr add ${addressOf(nic, family)}/${family === 4 ? 24 : 64} dev ${name}${family === 6 ? " nodad" : ""}`,
+      ...(gateway ? [`route prepend ${family === 4 ? "0.0.0.0/0" : "::/0"} via ${gatewayOf(nic, family)} dev ${name}`] : []), // biome-ignore format: one thought
+    ]),
+  );
+}
+
+export function removeNic(names: Names, { name, kind }: Nic): void {
+  ipIn(names.pod, `link del ${name}`);
+  if (kind === "bridge") ipIn(names.node, `link del ${OVERLAY_END.bridge}`);
+}
+
+function decodeFor(command: "ADD" | "CHECK" | "DEL", names: Names, nic: Nic, conf: object): CniRequest {
+  const netns = `/run/netns/${names.pod}`;
+  const ips = nic.families.map((family) => ({
+    address: `${addressOf(nic, family)}/${family === 4 ? 24 : 64}`,
+    interface: 0,
+    ...(nic.gateway ? { gateway: gatewayOf(nic, family) } : {}),
+  }));
+  const prevResult = { cniVersion: "1.0.0", interfaces: [{ name: nic.name, sandbox: netns }], ips, routes: [] };
+  const headers = {
+    "cni-command": command,
+    "cni-containerid": `c-${names.pod}`,
+    "cni-netns": netns,
+    "cni-ifname": nic.name,
+    "cni-path": "/opt/cni/bin",
+    "cni-args": "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=uid-1",
+  };
+  const netConf = { cniVersion: "1.0.0", name: `lan${nic.net}`, type: "coordinator", ...conf, prevResult };
+  return decodeRequest("coordinator", headers, JSON.stringify(netConf));
+}
+
+function isAttach(request: CniRequest): request is AttachRequest {
+  return request.command === "ADD" || request.command === "CHECK";
+}
+
+function isDetach(request: CniRequest): request is DetachRequest {
+  return request.command === "DEL";
+}
+
+export interface World extends AsyncDisposable {
+  add(nic: Nic, conf: object): Promise<void>;
+  check(nic: Nic, conf: object): Promise<void>;
+  del(nic: Nic, conf: object): Promise<void>;
+  /** Of the requests that follow. */
+  setFaults(faults: Faults): void;
+}
+
+/** The plugin with a registry of its own; an agent that has just started. */
+export async function openWorld(names: Names): Promise<World> {
+  const directory = mkdtempSync(join(tmpdir(), "berth-coordinator-"));
+  const log = openLog("coordinator", "silent");
+  const registry = await openSqliteRegistry({
+    ...{ directory, bootId: "boot", lockWaitMs: 0, faultCounter: createFaultCounter() },
+    nowMs: () => performance.now(),
+    cooldowns: { defaultMs: 0, byPool: new Map() },
+    onFreed: () => {},
+    onDeath: () => {},
+  });
+  const host = openNamespace(`/run/netns/${names.node}`);
+  const remover = openLinkRemover(host.entrance);
+  let faults = noFaults;
+  const plugin = createCoordinatorPlugin({
+    ...{ host, remover, registry, log, attachments: new CoordinatedAttachments() },
+    snapshot: () => EMPTY_SNAPSHOT,
+    faults: (point) => faults(point),
+    pluginLog: () => log,
+    isVerified: () => false,
+    refuseConflict: async () => new CniError(ErrorCode.AddressConflict, "Nobody asked for detection"),
+  });
+  const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {
+    const request = decodeFor(command, names, nic, conf);
+    if (!isAttach(request)) throw new Error(`${command} became ${request.command}`);
+    return request;
+  };
+  return {
+    setFaults: (next) => {
+      faults = next;
+    },
+    add: async (nic, conf) => {
+      await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal);
+    },
+    check: (nic, conf) => plugin.check(attachRequest("CHECK", nic, conf)),
+    del: async (nic, conf) => {
+      const request = decodeFor("DEL", names, nic, conf);
+      if (!isDetach(request)) throw new Error(`DEL became ${request.command}`);
+      await plugin.del(request);
+    },
+    [Symbol.asyncDispose]: async () => {
+      plugin[Symbol.dispose]();
+      await remover.close();
+      await registry.close();
+      host[Symbol.dispose]();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
