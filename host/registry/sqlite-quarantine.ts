@@ -49,7 +49,7 @@ export class SqliteQuarantine extends SqliteWriter {
     return changes === 0 ? undefined : this.findAddress(space, ip);
   }
 
-  /** False unless the address was in quarantine when it was bound and nobody has found it silent: then it is there again, to be asked now. */
+  /** False unless the address was in quarantine when it was bound and nobody has found it silent: then it is there again, to be asked now, as after a reboot. */
   protected returnToQuarantine({ space, ip, version, quarantine }: Allocation, nowMs: number): boolean {
     if (quarantine === undefined) return false;
     this.write(
@@ -58,13 +58,5 @@ export class SqliteQuarantine extends SqliteWriter {
       ...[nowMs, this.bootId, nowMs, this.nextVersion(), ...keyOf(space, ip), version],
     );
     return true;
-  }
-
-  /** After a reboot the address stays where it is, and its times begin anew (allocation rule 13). */
-  protected renewQuarantine({ space, ip }: Allocation, nowMs: number): void {
-    this.write(
-      `UPDATE allocation SET probe_at = ?, since = ?, boot = ?, version = ? WHERE ${KEY}`,
-      ...[nowMs, nowMs, this.bootId, this.nextVersion(), ...keyOf(space, ip)],
-    );
   }
 }

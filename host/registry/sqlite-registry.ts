@@ -23,8 +23,9 @@ import type {
 } from "./registry.ts";
 import { RegistryError } from "./registry.ts";
 import type { Reply } from "./sqlite-batch.ts";
+import type { CallMessage, StoreMethod } from "./sqlite-operation.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
-import type { CallMessage, OpenMessage, StoreMethod, WorkerOptions } from "./sqlite-worker.ts";
+import type { OpenMessage, WorkerOptions } from "./sqlite-worker.ts";
 
 export interface SqliteRegistryOptions {
   /** Made when missing, mode 0700. */

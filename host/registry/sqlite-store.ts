@@ -37,7 +37,7 @@ export class SqliteStore extends SqliteQuarantine {
     this.#cooldowns = cooldowns;
   }
 
-  /** Allocation rule 13: what another boot left behind is dead, and its times mean nothing now. */
+  /** Allocation rule 13: what another boot left behind is dead or in quarantine, and its times mean nothing now. */
   coolDeadBoots(nowMs: number): void {
     const where = "boot <> ? AND state <> 'Kept' AND (space, family, address) > (?, ?, ?)";
     let after: [string, number, Uint8Array] = ["", 0, new Uint8Array()];
@@ -45,10 +45,7 @@ export class SqliteStore extends SqliteQuarantine {
       const page = this.all(`${where} ORDER BY space, family, address LIMIT ?`, this.bootId, ...after, MAX_AT_ONCE);
       const last = page.at(-1);
       if (last === undefined) return;
-      for (const allocation of page) {
-        if (allocation.state === "Quarantined") this.renewQuarantine(allocation, nowMs);
-        else this.#cool(allocation, nowMs);
-      }
+      for (const allocation of page) this.#cool(allocation, nowMs);
       after = keyOf(last.space, last.ip);
     }
   }

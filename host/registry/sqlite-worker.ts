@@ -14,7 +14,8 @@ import { invariant } from "../lib/invariant.ts";
 import { CHECKPOINT_PAGES, LOCK_RETRY_MS, MAX_GROUP } from "./limits.ts";
 import { type Cooldowns, RegistryError } from "./registry.ts";
 import { ReserveFile } from "./reserve-file.ts";
-import { type Operation, SqliteBatch } from "./sqlite-batch.ts";
+import { SqliteBatch } from "./sqlite-batch.ts";
+import { type CallMessage, operationOf } from "./sqlite-operation.ts";
 import { prepareSchema } from "./sqlite-schema.ts";
 import { SqliteStore } from "./sqlite-store.ts";
 
@@ -28,32 +29,11 @@ export interface WorkerOptions {
   readonly faultCounter: SharedArrayBuffer;
 }
 
-/** Store methods that may be called from outside. */
-export type StoreMethod = Exclude<keyof SqliteStore, "takeFreed" | "takeWritten" | "coolDeadBoots">;
-
-export interface CallMessage {
-  readonly id: number;
-  readonly method: StoreMethod | "close";
-  readonly args: readonly unknown[];
-}
-
 /** The first message of the worker; after `opened` it sends a `Reply` for each call. */
 export type OpenMessage = { readonly kind: "opened" } | { readonly kind: "failed"; readonly message: string };
 
 /** SQLITE_BUSY, sqlite3.h */
 const SQLITE_BUSY = 5;
-
-const RELEASES: readonly string[] = [
-  "release",
-  "releaseOthers",
-  "releaseUnattached",
-  "expire",
-  "undo",
-  "endQuarantine",
-];
-
-/** Allocation rule 13: a sandbox does not outlive the power, a machine with our address does. */
-const OUTLIVE_POWER: readonly string[] = ["quarantine"];
 
 function openDatabase(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { timeout: 0 });
@@ -103,19 +83,6 @@ function lockDatabase(options: WorkerOptions): DatabaseSync {
       Atomics.wait(sleep, 0, 0, LOCK_RETRY_MS);
     }
   }
-}
-
-function operationOf(message: CallMessage): Operation {
-  return {
-    id: message.id,
-    recordsRelease: RELEASES.includes(message.method),
-    outlivesPower: OUTLIVE_POWER.includes(message.method),
-    run: (store) => {
-      invariant(message.method !== "close", "close is no operation of the store");
-      const method = store[message.method] as (...args: readonly unknown[]) => unknown;
-      return method.apply(store, [...message.args]);
-    },
-  };
 }
 
 function serve(port: MessagePort, database: DatabaseSync, batch: SqliteBatch, reserve: ReserveFile): void {

@@ -28,8 +28,7 @@ async function probe(tools: QuarantineTools, keeper: QuarantineKeeper, allocatio
   const { registry, nowMs, log } = tools;
   const judgement = await judge(tools, keeper, allocation);
   if (keeper.signal.aborted) return;
-  const isProxy = keeper.isSuspect(allocation.pool, allocation.quarantine?.mac);
-  if (judgement === "silent" || isProxy) {
+  if (judgement === "silent") {
     await registry.endQuarantine(allocation);
     log.info({ address: formatIp(allocation.ip), pool: allocation.pool }, "Out of quarantine");
     return;

@@ -1,6 +1,6 @@
 /**
  * What becomes of an address that another machine answers for: quarantine, or none when that machine answers for any (allocation rule 12).
- * Called by claim-verified.ts on a conflict, by probe-quarantined.ts on an answer, and by the agent for what it reports.
+ * Called by claim-verified.ts and the coordinator on a conflict, and by the agent for what it reports.
  * Effects: those of the registry; after a conflict, and without making anybody wait, it asks for the pool's gateway.
  */
 

@@ -199,6 +199,18 @@ describe("rule 12: earlier attachments of our own", () => {
       expect(world.withdrawn).toEqual(["10.6.0.1 in /run/first"]);
     }));
 
+  it("nor is the MAC on record, when its NIC cannot be found any more", () =>
+    withDetection([BLUE], async (world) => {
+      const place = { space: "", ip: ip("10.6.0.1"), prefixLength: 29, pool: "blue", ifName: "eth0" };
+      const first = { containerId: "first", netns: "/run/first", mac: RIVAL };
+      await world.registry.claim({
+        ...{ owner: "a", namespace: "shop", pod: "a", ifName: "eth0", network: "net", proposals: [place] },
+        ...first,
+      });
+      conflictOn(world, "10.6.0.1");
+      expect(addressesOf(await world.add("a", FOUR, { containerId: "second" }))).toEqual(["10.6.0.1"]);
+    }));
+
   it("so for the pod from which a cooling address is taken over", () =>
     withDetection([ONE], async (world) => {
       await world.add("a", [["one"]]);

@@ -91,6 +91,15 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
     });
 
+    check("is for what is Bound: what cools belongs to nobody's NIC", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      const [cooling] = await registry.findCooling([spanOfTen()], 1);
+      if (cooling === undefined) throw new Error("nothing cools");
+      expect(await registry.quarantine(cooling, CONFLICT)).toBeUndefined();
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling" });
+    });
+
     check("is in use for the address book, and counted", async ({ registry }) => {
       await quarantine(registry, "10.0.0.1");
       expect([...(await registry.readUsed(spanOfTen()))]).toEqual([10, 0, 0, 1]);
@@ -179,6 +188,18 @@ export function describeQuarantine(
       const trusted = await registry.trust(await takeOver(registry));
       if (trusted === undefined) throw new Error("somebody has written");
       await registry.undo([trusted]);
+      expect(freed).toEqual(["10.0.0.1"]);
+    });
+
+    check("that was cooling before the conflict does not cool again when it is undone", async ({ registry, freed }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      const [cooling] = await registry.findCooling([spanOfTen()], 1);
+      const again = proposal("10.0.0.1", { replaces: cooling?.version ?? 0 });
+      const found = await registry.quarantine(await bind(registry, claim("b", [again])), CONFLICT);
+      const taken = await bind(registry, claim("c", [proposal("10.0.0.1", { replaces: found?.version ?? 0 })]));
+      const trusted = await registry.trust(taken);
+      if (trusted !== undefined) await registry.undo([trusted]);
       expect(freed).toEqual(["10.0.0.1"]);
     });
 

@@ -6,6 +6,7 @@ import { expect, it } from "vitest";
 import { noFaults } from "../../../host/lib/fault.ts";
 import { ReserveFile } from "../../../host/registry/reserve-file.ts";
 import { type Operation, SqliteBatch } from "../../../host/registry/sqlite-batch.ts";
+import { operationOf } from "../../../host/registry/sqlite-operation.ts";
 import { prepareSchema } from "../../../host/registry/sqlite-schema.ts";
 import { SqliteStore } from "../../../host/registry/sqlite-store.ts";
 
@@ -41,6 +42,12 @@ it("rule 13: a commit waits for the disk when one of its operations must outlive
     batch.run([look(false)]);
     expect(seen).toEqual([NORMAL, FULL, FULL, NORMAL]);
   }));
+
+it("rule 13: of the registry's calls a quarantine outlives the power, a claim need not", () => {
+  const outlives = (method: "quarantine" | "claim" | "release") =>
+    operationOf({ id: 1, method, args: [] }).outlivesPower;
+  expect([outlives("quarantine"), outlives("claim"), outlives("release")]).toEqual([true, false, false]);
+});
 
 it("a failure leaves the level as it was", () =>
   withBatch((batch, level) => {

@@ -1,0 +1,42 @@
+/**
+ * A call of the registry as an operation of its thread: which method of the store, and what its commit must be able to.
+ * Called by sqlite-worker.ts; sqlite-registry.ts sends the calls.
+ * Effects: none by itself; those of the store when the operation is run.
+ */
+import { invariant } from "../lib/invariant.ts";
+import type { Operation } from "./sqlite-batch.ts";
+import type { SqliteStore } from "./sqlite-store.ts";
+
+/** Store methods that may be called from outside. */
+export type StoreMethod = Exclude<keyof SqliteStore, "takeFreed" | "takeWritten" | "coolDeadBoots">;
+
+export interface CallMessage {
+  readonly id: number;
+  readonly method: StoreMethod | "close";
+  readonly args: readonly unknown[];
+}
+
+const RELEASES: readonly string[] = [
+  "release",
+  "releaseOthers",
+  "releaseUnattached",
+  "expire",
+  "undo",
+  "endQuarantine",
+];
+
+/** Allocation rule 13: a sandbox does not outlive the power, a machine with our address does. */
+const OUTLIVE_POWER: readonly string[] = ["quarantine"];
+
+export function operationOf(message: CallMessage): Operation {
+  return {
+    id: message.id,
+    recordsRelease: RELEASES.includes(message.method),
+    outlivesPower: OUTLIVE_POWER.includes(message.method),
+    run: (store) => {
+      invariant(message.method !== "close", "close is no operation of the store");
+      const method = store[message.method] as (...args: readonly unknown[]) => unknown;
+      return method.apply(store, [...message.args]);
+    },
+  };
+}
