@@ -1,0 +1,151 @@
+/**
+ * The coordinator and a pod whose NIC is an ipvlan, on a kernel that has it: the built shim and agent, and the agent's own functions.
+ *
+ * This kernel has no nftables for IP, so that an underlay pod cannot have its reply path and the agent refuses it. All else that the
+ * agent would do is done here by the functions it does it with; the agent's CHECK then says that the tables are what is missing.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { observeHost, observePod } from "../../host/agent/coordinator/gather.ts";
+import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
+import { formatAlias } from "../../host/coordinator/plan/alias.ts";
+import { nameVeth } from "../../host/coordinator/plan/names.ts";
+import { planAttachment } from "../../host/coordinator/plan/plan-attachment.ts";
+import { planMac } from "../../host/coordinator/plan/plan-mac.ts";
+import { applyOperations } from "../../host/kernel/apply.ts";
+import { openLinkRemover } from "../../host/kernel/link-remover.ts";
+import { openNamespace } from "../../host/kernel/open-namespace.ts";
+import { FAMILIES } from "../../host/net/ip.ts";
+import { diffPlan } from "../../host/plan/diff.ts";
+import type { Operation } from "../../host/plan/operation.ts";
+import { formatOperation } from "../../host/plan/text.ts";
+import { ask, ping, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { ip } from "../unit/kernel/values.ts";
+import { addressOf, type IpvlanWorld, makeIpvlanWorld } from "./ipvlan-world.ts";
+
+const PORT = 8080;
+const PREFIX = "0a:1b";
+const conf = { serviceSnat: "off" };
+
+let world: IpvlanWorld;
+let before: string[];
+
+beforeAll(async () => {
+  world = await makeIpvlanWorld("uci");
+  before = await world.state();
+});
+
+afterAll(() => world.delete());
+
+/** What the agent would do for an ADD. */
+function operationsOfAdd(): Operation[] {
+  const { containerId } = world;
+  const pair = nameVeth(containerId);
+  const addresses = FAMILIES.map((family) => ip(addressOf.pod(family)));
+  using pod = openNamespace(world.pod.path);
+  using host = openNamespace(world.node.path);
+  const settings = { ...DEFAULT_COORDINATOR_CONF, serviceSnat: "off" } as const;
+  const observed = {
+    pod: observePod(pod, "eth0", "eth0"),
+    host: observeHost(host, pair, settings.hostRuleTable, addresses, true),
+  };
+  const alias = formatAlias({ owner: containerId, containerId, network: "lab", pod: "" });
+  const nic = { mode: "underlay", ifName: "eth0", defaultNic: "", addresses, pair, alias, owner: containerId } as const;
+  const { plan, warnings } = planAttachment({ conf: settings, ...nic, observed });
+  expect(warnings).toEqual([]);
+  return diffPlan(observed, plan);
+}
+
+const isTable = ({ kind }: Operation): boolean => kind === "add-table";
+
+async function apply(operations: readonly Operation[]): Promise<void> {
+  using pod = openNamespace(world.pod.path);
+  using host = openNamespace(world.node.path);
+  const remover = openLinkRemover(world.node.path);
+  try {
+    await applyOperations(operations, { pod, host }, { remover, format: formatOperation });
+  } finally {
+    await remover.close();
+  }
+}
+
+describe("podMACPrefix", () => {
+  it("is refused by ADD with the kind of the link, and nothing is changed", async () => {
+    const refusal = await world.refused("ADD", { ...conf, podMACPrefix: PREFIX });
+    expect(refusal).toMatchObject({
+      code: 106,
+      msg:
+        `podMACPrefix "${PREFIX}" cannot be given to interface "eth0": it is of kind ipvlan, which has none of its own; ` +
+        "remove podMACPrefix, or use macvlan",
+    });
+    expect(await world.state()).toEqual(before);
+  });
+
+  it("is refused for the link as it is observed, and made for its parent", () => {
+    using pod = openNamespace(world.pod.path);
+    using host = openNamespace(world.node.path);
+    const linkOf = (namespace: typeof pod) =>
+      observePod(namespace, "eth0", "eth0").links.find(({ name }) => name === "eth0") ?? expect.unreachable();
+    const addresses = [ip("10.6.0.21")];
+    expect(linkOf(pod)).toMatchObject({ kind: "ipvlan", mac: linkOf(host).mac });
+    expect(() => planMac(PREFIX, linkOf(pod), addresses)).toThrow("it is of kind ipvlan");
+    expect(planMac("", linkOf(pod), addresses)).toBeUndefined();
+    expect(planMac(PREFIX, linkOf(host), addresses)).toBe("0a:1b:0a:06:00:15");
+  });
+});
+
+describe("an underlay pod", () => {
+  it("is refused by a kernel without nftables, and all that was done before is taken back", async () => {
+    const refusal = await world.refused("ADD", conf);
+    expect(refusal).toMatchObject({ code: 108 });
+    expect(refusal.msg).toMatch(/^"pod: nft add table inet berth" failed: Cannot add table "berth": .*not supported/);
+    expect(await world.state()).toEqual(before);
+  });
+
+  it("does not reach its node by the ipvlan", async () => {
+    for (const family of FAMILIES) {
+      expect(await ping(world.pod, addressOf.other(family), { count: 1 })).toBe(true);
+      expect(await ping(world.pod, addressOf.node(family), { count: 1 })).toBe(false);
+    }
+  });
+
+  it("gets its pair, and with it the node, both ways; the segment stays on the ipvlan", async () => {
+    const operations = operationsOfAdd();
+    expect(operations.filter(isTable).map(formatOperation)).toEqual(["pod: nft add table inet berth"]);
+    await apply(operations.filter((operation) => !isTable(operation)));
+    const { node, other, pod } = world;
+    const servers: Server[] = [];
+    try {
+      for (const netns of [pod, node, other]) servers.push(await serve(netns, PORT));
+      for (const family of FAMILIES) {
+        const [ofPod, ofNode, ofOther] = [addressOf.pod(family), addressOf.node(family), addressOf.other(family)];
+        const ways = [
+          [node, ofPod, pod, ofNode],
+          [pod, ofNode, node, ofPod],
+          [other, ofPod, pod, ofOther],
+          [pod, ofOther, other, ofPod],
+        ] as const;
+        for (const [from, to, server, seenPeer] of ways) {
+          for (const protocol of ["tcp", "udp"] as const) {
+            const answer = await ask(from, to, PORT, { protocol, timeoutMs: 20_000 });
+            expect(answer, `${protocol} ${from.name} > ${to}`).toMatchObject({ server: server.name, seenPeer });
+          }
+        }
+        expect(await pod.ip(`route get ${ofNode}`)).toContain("dev veth0");
+        expect(await pod.ip(`route get ${ofOther}`)).toContain("dev eth0");
+      }
+    } finally {
+      for (const server of servers) await server.close();
+    }
+  });
+
+  it("then lacks the table only, says CHECK", async () => {
+    const refusal = await world.refused("CHECK", conf);
+    expect(refusal).toMatchObject({ code: 106, details: "pod: nft add table inet berth" });
+  });
+
+  it("is as it was after DEL, and the node but for the rule of all pods", async () => {
+    expect(await world.call("DEL", conf)).toMatchObject({ exitCode: 0, text: "" });
+    for (const family of FAMILIES) await world.node.ip(`-${family} rule del pref 900`);
+    expect(await world.state()).toEqual(before);
+  });
+});
