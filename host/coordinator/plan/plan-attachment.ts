@@ -1,17 +1,17 @@
 /**
  * What the coordinator wants of a pod and its node once a NIC is attached.
  * Called by the plugin for ADD and CHECK. What a NIC adds to the way to the node stays until the way itself goes: definitions of
- * different networks may name different networks behind the node.
+ * different networks may name different networks behind the node. A NIC speaks of the families that it has; the rest is other NICs'.
  * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
-import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
+import type { Family, Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUP } from "./constants.ts";
-import { familiesOfPod, findNics, type Nic } from "./plan-nics.ts";
+import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
 import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
 import { needsSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
@@ -39,7 +39,7 @@ function ownedServiceRoutes(pod: NamespaceState, added: readonly RouteState[]): 
   );
 }
 
-/** What the reply path needs in an underlay pod, for the families that the pod has. */
+/** What the reply path needs in an underlay pod, for some families. */
 function planReplyPath(
   pod: NamespaceState,
   path: ServicePath,
@@ -53,8 +53,14 @@ function planReplyPath(
       tables: [replyTable(path.pod.link)],
     },
     owned: {
-      routes: pod.routes.filter(({ table, protocol }) => table === REPLY_TABLE && protocol === BERTH_PROTOCOL),
-      rules: pod.rules.filter(({ protocol, preference }) => protocol === BERTH_PROTOCOL && preference === REPLY_RULE_PREFERENCE), // biome-ignore format: one thought
+      routes: pod.routes.filter(
+        ({ table, protocol, destination }) =>
+          table === REPLY_TABLE && protocol === BERTH_PROTOCOL && families.includes(destination.ip.family),
+      ),
+      rules: pod.rules.filter(
+        ({ protocol, preference, family }) =>
+          protocol === BERTH_PROTOCOL && preference === REPLY_RULE_PREFERENCE && families.includes(family),
+      ),
       tables: pod.tables.filter(({ name }) => name === NFT_TABLE),
     },
   };
@@ -119,7 +125,7 @@ function warnOfHost(
 function hostWishes(situation: Situation, path: ServicePath, ips: readonly Ip[]): { wanted: Wanted; owned: Owned } {
   const { conf, mode, alias, observed, ifName } = situation;
   const isFirst = ifName === conf.podDefaultCniNic;
-  const families = FAMILIES.filter((family) => ips.some((ip) => ip.family === family));
+  const families = familiesOf(ips);
   const snat = mode === "underlay" && isFirst && needsSnat(conf, ips);
   const settings: LinkSettings = isFirst ? { up: true, alias, group: snat ? SNAT_GROUP : 0 } : { up: true };
   const { link } = path.host;
@@ -161,7 +167,7 @@ export function planAttachment(situation: Situation): Planned {
   const ips = uniqueIps([...situation.addresses, ...(nic?.addresses ?? [])]);
   const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
   const path = findPath(situation, nics, first === undefined || first === nic ? ips : first.addresses);
-  const families = familiesOfPod(pod);
+  const families = familiesOf(ips);
   const { networks, warnings } = findNetworks(situation);
   const added = path === undefined ? [] : families.flatMap((family) => podRoutes(path, family, networks));
   const reply = path !== undefined && mode === "underlay" ? planReplyPath(pod, path, families) : undefined;
@@ -205,7 +211,7 @@ export function planAttachment(situation: Situation): Planned {
       owned: {
         pod: {
           addresses: [],
-          neighbours: pod.neighbours.filter(({ link }) => link === POD_VETH),
+          neighbours: pod.neighbours.filter(({ link, ip }) => link === POD_VETH && families.includes(ip.family)),
           routes: [...ownedServiceRoutes(pod, added), ...(reply?.owned.routes ?? []), ...(routes?.owned.routes ?? [])],
           rules: [...(reply?.owned.rules ?? []), ...(routes?.owned.rules ?? [])],
           tables: reply?.owned.tables ?? [],

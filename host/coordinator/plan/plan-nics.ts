@@ -115,9 +115,3 @@ function isInPlaceOf(main: RouteState, copy: RouteState): boolean {
 export function familiesOf(ips: readonly Ip[]): Family[] {
   return FAMILIES.filter((family) => ips.some((ip) => ip.family === family));
 }
-
-/** Of all NICs, also of those that nobody cares for: what one ADD made for a family must not be too much for another one's CHECK. */
-export function familiesOfPod(pod: NamespaceState): Family[] {
-  const links = pod.links.filter(({ name, loopback }) => !loopback && name !== POD_VETH);
-  return familiesOf(links.flatMap(({ name }) => globalAddresses(pod, name)));
-}
