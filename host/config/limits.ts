@@ -29,3 +29,12 @@ export const MAX_DETECT_RETRY = 100;
 
 /** Most networks in each of `overlayPodCIDR`, `serviceCIDR` and `hijackCIDR`: each is a route in every pod, and others wait meanwhile. */
 export const MAX_CIDRS = 1_024;
+
+/** Highest VLAN id that a device may have; 4095 is reserved (IEEE 802.1Q §9.6). */
+export const MAX_VLAN_ID = 4_094;
+
+/** Most members of one bond (`interfaces`): more than a node has ports. */
+export const MAX_INTERFACES = 64;
+
+/** Longest `bond.options`: UTF-16 units. Every option of the kernel at its longest fits several times. */
+export const MAX_BOND_OPTIONS_LENGTH = 4_096;

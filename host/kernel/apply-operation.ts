@@ -6,11 +6,13 @@
 import { invariant } from "../lib/invariant.ts";
 import type { Operation, RouteRank, Veth } from "../plan/operation.ts";
 import type { LinkSettings, Place } from "../plan/state.ts";
+import { createDevice, deleteDevice, setBond } from "./devices.ts";
 import { ENODEV, ENOENT } from "./errno.ts";
 import type { Address } from "./netlink/address/address.ts";
 import { createAddress, deleteAddress } from "./netlink/address/requests.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import { NetlinkError } from "./netlink/error.ts";
+import type { LinkChange } from "./netlink/link/link.ts";
 import { createLink, findLink, setLink } from "./netlink/link/requests.ts";
 import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
@@ -44,8 +46,14 @@ function createVeth({ host, pod }: Veth, namespaces: Namespaces): void {
   createLink(namespaces.host.route, { name: host.name, mac: host.mac, kind: { kind: "veth" }, peer });
 }
 
+/** In the kernel's terms: the master by its index. */
+function changeFrom({ master, ...settings }: LinkSettings, indexOf: IndexOf): LinkChange {
+  if (master === undefined) return settings;
+  return { ...settings, master: master === "" ? 0 : requireLink(indexOf(master), master) };
+}
+
 /** When a link's MAC changes, the kernel forgets its neighbours, the fixed ones too: those are put back. */
-function setKeepingNeighbours(route: Conversation, index: number, settings: LinkSettings): void {
+function setKeepingNeighbours(route: Conversation, index: number, settings: LinkChange): void {
   const known = settings.mac === undefined ? [] : listNeighbours(route, index).map(neighbourOf);
   const fixed = known.filter((one) => one !== undefined && (one.state & NUD_PERMANENT) !== 0);
   try {
@@ -93,9 +101,20 @@ export function applyQuickly(operation: Operation, namespaces: Namespaces): void
   const source = namespaces[operation.place];
   const indexOf = indexIn(source);
   switch (operation.kind) {
-    case "set-link":
-      setKeepingNeighbours(source.route, requireLink(indexOf(operation.link), operation.link), operation.to);
+    case "add-device":
+      createDevice(source.route, operation.device);
       return;
+    case "delete-device":
+      deleteDevice(source.route, operation.device);
+      return;
+    case "set-bond":
+      setBond(source.route, operation.link, operation.to);
+      return;
+    case "set-link": {
+      const index = requireLink(indexOf(operation.link), operation.link);
+      setKeepingNeighbours(source.route, index, changeFrom(operation.to, indexOf));
+      return;
+    }
     case "set-sysctl":
       writeSysctl(source.entrance, operation.key, operation.to);
       return;

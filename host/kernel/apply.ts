@@ -58,7 +58,8 @@ async function undo(inverses: readonly Operation[], namespaces: Namespaces, opti
   for (const inverse of inverses) {
     try {
       faults("kernel.undo");
-      await apply(inverse, namespaces, remover);
+      const ending = apply(inverse, namespaces, remover);
+      if (ending !== undefined) await ending;
     } catch (error) {
       if (!isGone(error)) leftovers.push(`"${format(inverse)}": ${messageOf(error)}`);
     }
@@ -68,7 +69,8 @@ async function undo(inverses: readonly Operation[], namespaces: Namespaces, opti
 
 /** The kernel sets a link's settings one after the other, and the first may be set when the second fails. */
 function inverseOfPart(operation: Operation): Operation[] {
-  const inverse = operation.kind === "set-link" ? inverseOf(operation) : undefined;
+  const isSettings = operation.kind === "set-link" || operation.kind === "set-bond";
+  const inverse = isSettings ? inverseOf(operation) : undefined;
   return inverse === undefined ? [] : [inverse];
 }
 

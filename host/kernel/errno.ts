@@ -17,6 +17,7 @@ export const ENODEV = 19;
 export const ENOTTY = 25;
 export const EMSGSIZE = 90;
 export const EBADMSG = 74;
+export const EOPNOTSUPP = 95;
 export const EADDRNOTAVAIL = 99;
 export const ENETDOWN = 100;
 export const ENOBUFS = 105;

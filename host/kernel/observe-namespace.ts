@@ -5,7 +5,7 @@
  */
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { AddressState, LinkState, NamespaceState, RouteState, RuleState, SysctlKey } from "../plan/state.ts";
-import { addressOf } from "./netlink/address/address.ts";
+import { addressOf, restOf } from "./netlink/address/address.ts";
 import { listAddresses } from "./netlink/address/requests.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import { linkOf } from "./netlink/link/link.ts";
@@ -48,8 +48,10 @@ function observeLinks(route: Conversation): LinkState[] {
 }
 
 function observeAddresses(route: Conversation, nameOf: NameOf): AddressState[] {
-  const addresses = listAddresses(route).map(addressOf);
-  return addresses.flatMap((address) => (address && addressStateOf(address, nameOf)) ?? []);
+  return listAddresses(route).flatMap((message) => {
+    const address = addressOf(message);
+    return (address && addressStateOf(address, nameOf, restOf(message))) ?? [];
+  });
 }
 
 function observeRoutes(route: Conversation, tables: readonly number[] | "every", nameOf: NameOf): RouteState[] {

@@ -4,8 +4,10 @@
  * Effects: none.
  */
 import type { AddressState, LinkState, NeighbourState, NextHopState, RouteState, RuleState } from "../plan/state.ts";
+import { bondSettingsOf } from "./devices.ts";
 import type { Address } from "./netlink/address/address.ts";
-import { IFA_F_CHOSEN } from "./netlink/address/constants.ts";
+import { IFA_F_CHOSEN, IFA_LABEL } from "./netlink/address/constants.ts";
+import { type Attribute, decodeString } from "./netlink/attribute.ts";
 import { IFF_LOOPBACK } from "./netlink/link/constants.ts";
 import { kindName } from "./netlink/link/kind.ts";
 import type { Link } from "./netlink/link/link.ts";
@@ -24,7 +26,7 @@ export type IndexOf = (name: string) => number | undefined;
 const DEFAULT_METRICS = { 4: 0, 6: IP6_RT_PRIO_USER } as const;
 
 export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
-  const { name, index, kind, mac, up, carrier, flags, alias, group, parent, parentNetnsId, master } = link;
+  const { name, index, kind, mac, up, carrier, flags, alias, group, parent, parentNetnsId, master, mtu } = link;
   return {
     name,
     index,
@@ -38,17 +40,27 @@ export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
     parent,
     parentElsewhere: parentNetnsId !== undefined,
     master: master === undefined ? undefined : nameOf(master),
+    mtu,
+    ...(kind?.kind === "vlan" && { vlan: { id: kind.id, protocol: kind.protocol } }),
+    ...(kind?.kind === "bond" && { bond: bondSettingsOf(kind.options, nameOf) }),
   };
 }
 
-export function addressStateOf({ link, prefix, scope, flags }: Address, nameOf: NameOf): AddressState | undefined {
+/** `rest` are the attributes that the address itself has no field for; the label that the link's name makes is none. */
+export function addressStateOf(address: Address, nameOf: NameOf, rest: readonly Attribute[]): AddressState | undefined {
+  const { link, prefix, peer, scope, flags } = address;
   const name = nameOf(link);
-  return name === undefined ? undefined : { link: name, prefix, scope, flags };
+  if (name === undefined) return undefined;
+  const told = rest.filter(({ type, value }) => type !== IFA_LABEL || decodeString(value) !== name);
+  const more = told.length > 0 && {
+    rest: told.map(({ type, flags: kind = 0, value }) => ({ type, flags: kind, value })),
+  };
+  return { link: name, prefix, scope, flags, ...(peer && { peer }), ...more };
 }
 
-export function addressFrom({ link, prefix, scope, flags }: AddressState, indexOf: IndexOf): Address | undefined {
-  const index = indexOf(link);
-  return index === undefined ? undefined : { link: index, prefix, scope, flags: flags & IFA_F_CHOSEN };
+export function addressFrom(state: AddressState, indexOf: IndexOf): Address | undefined {
+  const index = indexOf(state.link);
+  return index === undefined ? undefined : { ...state, link: index, flags: state.flags & IFA_F_CHOSEN };
 }
 
 function nextHopStateOf({ link, gateway, weight, flags }: NextHop, nameOf: NameOf): NextHopState | undefined {

@@ -128,7 +128,7 @@ function operationsOf<T>(
 }
 
 /** A link as the kernel makes it. */
-const NEW_LINK: Required<Omit<LinkSettings, "mac">> = { up: false, alias: "", group: 0 };
+const NEW_LINK: Required<Omit<LinkSettings, "mac" | "master">> = { up: false, alias: "", group: 0 };
 
 function settingsOf(link: LinkState | undefined, mac: LinkSettings["mac"]): LinkSettings {
   return link === undefined ? { ...NEW_LINK, mac } : link;

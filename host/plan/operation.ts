@@ -4,6 +4,7 @@
  * Effects: none.
  */
 import type { Mac } from "../net/mac.ts";
+import type { BondSettings } from "./bond.ts";
 import type { NftTable } from "./nft-table.ts";
 import type { AddressState, LinkSettings, NeighbourState, Place, RouteState, RuleState, SysctlKey } from "./state.ts";
 
@@ -15,11 +16,32 @@ export interface VethEnd {
 /** A pair with one end in each namespace, both down. */
 export type Veth = Readonly<Record<Place, VethEnd>>;
 
+/** A link made on other links. A new one is down, and a new bond has no members. */
+export type Device =
+  /** 802.1Q on the link `parent`. */
+  | { readonly kind: "vlan"; readonly name: string; readonly parent: string; readonly id: number }
+  /** Members take over the MTU of their bond. */
+  | {
+      readonly kind: "bond";
+      readonly name: string;
+      readonly mtu?: number | undefined;
+      readonly settings: BondSettings;
+    };
+
 /** The kernel takes the first of several routes for one destination with one metric, which some plugins leave behind. */
 export type RouteRank = "first" | "last";
 
 export type Operation =
   | { readonly kind: "add-veth" | "delete-veth"; readonly veth: Veth }
+  | { readonly kind: "add-device" | "delete-device"; readonly place: Place; readonly device: Device }
+  /** `from` is what takes it back: what the bond had of `to`, and what it loses with that. */
+  | {
+      readonly kind: "set-bond";
+      readonly place: Place;
+      readonly link: string;
+      readonly from: BondSettings;
+      readonly to: BondSettings;
+    }
   /** `from` has the keys of `to`. */
   | {
       readonly kind: "set-link";
@@ -50,6 +72,7 @@ export type Operation =
 
 const OPPOSITE = {
   "add-veth": "delete-veth",
+  "add-device": "delete-device",
   "add-address": "delete-address",
   "delete-address": "add-address",
   "add-neighbour": "delete-neighbour",
@@ -64,15 +87,18 @@ const OPPOSITE = {
 
 /**
  * What takes the operation back; undefined when that is done by taking back another one (a new link's settings go with the link), and for
- * a veth's deletion: what led over it does not come back with it.
+ * the deletion of a veth or a device: what led over it does not come back with it.
  */
 export function inverseOf(operation: Operation): Operation | undefined {
   switch (operation.kind) {
     case "set-link":
       return { ...operation, from: operation.to, to: operation.from };
+    case "set-bond":
+      return { ...operation, from: operation.to, to: operation.from };
     case "set-sysctl":
       return operation.from === undefined ? undefined : { ...operation, from: operation.to, to: operation.from };
     case "delete-veth":
+    case "delete-device":
       return undefined;
     default:
       return { ...operation, kind: OPPOSITE[operation.kind] } as Operation;

@@ -6,6 +6,7 @@
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import type { Prefix } from "../net/prefix.ts";
+import type { BondSettings } from "./bond.ts";
 import type { NftTable } from "./nft-table.ts";
 
 /** The two namespaces that an attachment touches. */
@@ -21,6 +22,15 @@ export interface LinkSettings {
   readonly alias?: string | undefined;
   /** Links of one group are matched by one rule (IFLA_GROUP); 0 is everybody's. */
   readonly group?: number | undefined;
+  /** Name of the bridge or bond to be a member of; "" for none. */
+  readonly master?: string | undefined;
+}
+
+/** How a VLAN device tells its frames apart. */
+export interface VlanTag {
+  readonly id: number;
+  /** ETH_P_8021Q or ETH_P_8021AD. */
+  readonly protocol: number;
 }
 
 export interface LinkState {
@@ -43,6 +53,20 @@ export interface LinkState {
   readonly parentElsewhere: boolean;
   /** Name of the bridge, bond or vrf that it is a member of. */
   readonly master: string | undefined;
+  /** In bytes; undefined when nobody asked. */
+  readonly mtu?: number | undefined;
+  /** Of links of kind `vlan` only. */
+  readonly vlan?: VlanTag | undefined;
+  /** Of links of kind `bond` only. */
+  readonly bond?: BondSettings | undefined;
+}
+
+/** An attribute of the kernel's that this code does not read and passes on as it came. */
+export interface OpaqueAttribute {
+  readonly type: number;
+  /** NLA_F_* */
+  readonly flags: number;
+  readonly value: Uint8Array;
 }
 
 export interface AddressState {
@@ -53,14 +77,10 @@ export interface AddressState {
   readonly scope: number;
   /** IFA_F_* */
   readonly flags: number;
-}
-
-/** An attribute of the kernel's that this code does not read and passes on as it came. */
-export interface OpaqueAttribute {
-  readonly type: number;
-  /** NLA_F_* */
-  readonly flags: number;
-  readonly value: Uint8Array;
+  /** The other end of a point-to-point link. */
+  readonly peer?: Ip | undefined;
+  /** What else it was given: broadcast address, metric of its route, label, maker; absent when there is nothing. */
+  readonly rest?: readonly OpaqueAttribute[] | undefined;
 }
 
 export interface NextHopState {

@@ -8,7 +8,8 @@
  */
 import { bitsOf, formatIp } from "../net/ip.ts";
 import { formatPrefix, type Prefix } from "../net/prefix.ts";
-import type { Operation } from "./operation.ts";
+import { formatBondSettings } from "./bond.ts";
+import type { Device, Operation } from "./operation.ts";
 import type { AddressState, LinkSettings, NeighbourState, NextHopState, RouteState, RuleState } from "./state.ts";
 
 type Word = string | false | undefined;
@@ -108,12 +109,24 @@ export function formatAddress({ prefix, link }: AddressState): string {
   return `${formatPrefix(prefix)} dev ${link}`;
 }
 
-function formatSettings({ up, mac, alias, group }: LinkSettings): string {
+function formatSettings({ up, mac, alias, group, master }: LinkSettings): string {
   return words(
+    master !== undefined && (master === "" ? "nomaster" : `master ${master}`),
     mac !== undefined && `address ${mac}`,
     alias !== undefined && `alias ${JSON.stringify(alias)}`,
     group !== undefined && `group ${group}`,
     up !== undefined && (up ? "up" : "down"),
+  );
+}
+
+function formatDevice(device: Device): string {
+  const { name } = device;
+  if (device.kind === "vlan") return `link ${device.parent} name ${name} type vlan id ${device.id}`;
+  return words(
+    name,
+    device.mtu !== undefined && `mtu ${device.mtu}`,
+    "type bond",
+    formatBondSettings(device.settings) || undefined,
   );
 }
 
@@ -131,6 +144,12 @@ export function formatOperation(operation: Operation): string {
     }
     case "delete-veth":
       return `host: ip link del ${operation.veth.host.name}`;
+    case "add-device":
+      return `${operation.place}: ip link add ${formatDevice(operation.device)}`;
+    case "delete-device":
+      return `${operation.place}: ip link del ${operation.device.name}`;
+    case "set-bond":
+      return `${operation.place}: ip link set ${operation.link} type bond ${formatBondSettings(operation.to)}`;
     case "set-link":
       return `${operation.place}: ip link set ${operation.link} ${formatSettings(operation.to)}`;
     case "set-sysctl":

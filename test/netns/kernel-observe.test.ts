@@ -57,6 +57,7 @@ it.each(PLACES)("the links of the %s", (place) => {
     group: Number(row.group),
     parentElsewhere: row.link_netnsid !== undefined,
     master: row.master,
+    mtu: row.mtu,
   }));
   const seen = stateOf(place).links.map(({ parent: _, ...link }) => link);
   expect(seen).toEqual(shown);

@@ -162,6 +162,10 @@ export function applyOperation(observed: Observed, operation: Operation): Observ
       const links = observed[place].links.map((each) => (each.name === link ? { ...each, ...said } : each));
       return change(observed, place, { links });
     }
+    case "add-device":
+    case "delete-device":
+    case "set-bond":
+      throw new Error(`The coordinator makes no devices: ${operation.kind}`);
     case "set-sysctl": {
       const { place, key, to } = operation;
       const [, , link = "all"] = key.split("/");

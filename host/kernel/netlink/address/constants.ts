@@ -10,6 +10,10 @@ export const RTM_GETADDR = 22;
 
 export const IFA_ADDRESS = 1;
 export const IFA_LOCAL = 2;
+/** The name of the address, by default that of its link. */
+export const IFA_LABEL = 3;
+/** When it was made, when it changed, and how long it lives. */
+export const IFA_CACHEINFO = 6;
 export const IFA_FLAGS = 8;
 
 /** No duplicate detection by the kernel. */

@@ -51,6 +51,10 @@ const NUMBERS = {
   peer_notif_delay: [28, 32],
   lacp_active: [29, 8],
   missed_max: [30, 8],
+  /** From Linux 6.9 on; older ones pass over what they do not know. */
+  coupled_control: [32, 8],
+  /** From Linux 6.17 on. */
+  broadcast_neighbor: [33, 8],
 } as const satisfies Record<string, readonly [type: number, bits: 8 | 16 | 32]>;
 const IFLA_BOND_ARP_IP_TARGET = 8;
 const IFLA_BOND_AD_ACTOR_SYSTEM = 26;

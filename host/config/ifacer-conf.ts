@@ -1,0 +1,124 @@
+/**
+ * The keys of the ifacer's configuration in a network definition (specification 2.4, Resolved E).
+ * Called by the ifacer plugin; the bond's options are read by ifacer/parse-bond-options.ts, which knows what the kernel knows.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { MAX_IF_NAME_BYTES } from "../cni/limits.ts";
+import type { IfName } from "../cni/names.ts";
+import { orAbsent, wholeNumber } from "../lib/schema.ts";
+import { decodeConfig } from "./config-error.ts";
+import { ifName } from "./fields/network.ts";
+import { MAX_BOND_OPTIONS_LENGTH, MAX_INTERFACES, MAX_VLAN_ID } from "./limits.ts";
+
+/** Names of the modes by their numbers (linux/if_bonding.h, BOND_MODE_*). */
+export const BOND_MODES = [
+  "balance-rr",
+  "active-backup",
+  "balance-xor",
+  "broadcast",
+  "802.3ad",
+  "balance-tlb",
+  "balance-alb",
+] as const;
+
+/** `1 (active-backup)`: a mode for people, whatever number the kernel tells. */
+export function formatBondMode(mode: number): string {
+  const name = BOND_MODES[mode];
+  return name === undefined ? `${mode}` : `${mode} (${name})`;
+}
+
+export interface BondConf {
+  readonly name: IfName;
+  /** 0 to 6; undefined when the configuration leaves it to the kernel, whose default is 0. */
+  readonly mode: number | undefined;
+  /** As written. */
+  readonly options: string;
+}
+
+export interface IfacerConf {
+  /** The members of the bond, or the one master. At least one. */
+  readonly interfaces: readonly IfName[];
+  /** 0 for no VLAN. */
+  readonly vlanId: number;
+  readonly bond: BondConf | undefined;
+  /** The name of the VLAN device; undefined when there is none. */
+  readonly vlanName: IfName | undefined;
+  /** Whether addresses and routes of members move to the bond. */
+  readonly takeOver: boolean;
+}
+
+const DEFAULT_BOND_NAME = "vendor_bond0" as IfName;
+
+const MODE_FORM = `a mode from 0 to ${BOND_MODES.length - 1}, as a number or by its name: ${BOND_MODES.join(", ")}`;
+
+function modeOf(value: unknown): number {
+  const asNumber = typeof value === "string" && /^[0-9]$/.test(value) ? Number(value) : value;
+  if (typeof asNumber === "number") return Number.isInteger(asNumber) && asNumber in BOND_MODES ? asNumber : -1;
+  const names: readonly unknown[] = BOND_MODES;
+  return names.indexOf(value);
+}
+
+const mode = z.unknown().transform((value, context): number => {
+  const number = modeOf(value);
+  if (number >= 0) return number;
+  context.addIssue({ code: "custom", message: MODE_FORM });
+  return z.NEVER;
+});
+
+const bond = z.strictObject({
+  name: ifName.default(DEFAULT_BOND_NAME),
+  mode: mode.optional(),
+  options: z
+    .string({ error: 'options of the bond as text: "miimon=100;updelay=200"' })
+    .max(MAX_BOND_OPTIONS_LENGTH)
+    .default(""),
+});
+
+const interfaces = z
+  .array(ifName, { error: "a list of interface names" })
+  .min(1, { error: "a list of at least one interface name" })
+  .max(MAX_INTERFACES)
+  .check(({ value, issues }) => {
+    const again = value.findIndex((name, index) => value.indexOf(name) < index);
+    const message = `another interface than entry [${value.indexOf(value[again] ?? ("" as IfName))}]`;
+    if (again >= 0) issues.push({ code: "custom", path: [again], message, input: value });
+  });
+
+const lengthOf = (name: string): number => new TextEncoder().encode(name).length;
+
+const ONE_MASTER = 'one master interface, or several with a "bond" that joins them';
+
+const entry = z
+  .strictObject({
+    type: z.literal("ifacer").optional(),
+    interfaces,
+    vlanID: wholeNumber(0, MAX_VLAN_ID).default(0),
+    bond: orAbsent(bond),
+    takeOver: z.boolean().default(false),
+  })
+  .transform(({ interfaces: names, vlanID: vlanId, bond: joined, takeOver }, context): IfacerConf => {
+    const issue = (path: PropertyKey[], message: string, got?: string): void =>
+      context.addIssue({ code: "custom", path, message, ...(got === undefined ? {} : { params: { got } }) });
+    if (joined === undefined && names.length > 1) issue(["interfaces"], ONE_MASTER, `${names.length} interfaces`);
+    if (joined !== undefined && names.includes(joined.name)) issue(["bond", "name"], "a name that no member has");
+    if (joined === undefined && takeOver) issue(["takeOver"], 'false, or a "bond" that takes the addresses over');
+    const parent = joined?.name ?? names[0] ?? DEFAULT_BOND_NAME;
+    const vlanName = `${parent}.${vlanId}`;
+    if (vlanId > 0 && lengthOf(vlanName) > MAX_IF_NAME_BYTES) {
+      const got = `${vlanId}, which makes the device name "${vlanName}" of ${lengthOf(vlanName)} bytes`;
+      issue(["vlanID"], `a name of at most ${MAX_IF_NAME_BYTES} bytes: rename the parent or take a lower VLAN id`, got);
+    }
+    return {
+      interfaces: names,
+      vlanId,
+      bond: joined && { ...joined, mode: joined.mode },
+      vlanName: vlanId === 0 ? undefined : (vlanName as IfName),
+      takeOver,
+    };
+  });
+
+/** Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError. */
+export function decodeIfacerConf(value: unknown, source: string): IfacerConf {
+  return decodeConfig(entry, value, source);
+}
