@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Claimed } from "../../../host/agent/ipam/claim-addresses.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
-import { MAX_CONFLICT_CANDIDATES, MIN_COOLING_MS, QUARANTINE_MAX_MS } from "../../../host/ipam/limits.ts";
+import { MAX_CONFLICT_CANDIDATES, MIN_COOLING_MS } from "../../../host/ipam/limits.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ip, pool } from "../ipam/subjects.ts";
 import { mac, RIVAL } from "../registry/registry-quarantine-suite.ts";
@@ -18,15 +18,6 @@ function addressesOf({ held }: Claimed): string[] {
 
 const FOUR = [["blue"]];
 const BOTH = [["blue"], ["six"]];
-
-/** Binds, quarantines and lets so much time pass that an ADD may take it. */
-async function quarantineLongAgo(world: DetectionWorld): Promise<void> {
-  conflictOn(world, "10.7.0.1");
-  await expect(world.add("old", [["one"]])).rejects.toMatchObject({ code: 104 });
-  await world.keeper.settled();
-  world.questions.length = 0;
-  world.clockMs += QUARANTINE_MAX_MS;
-}
 
 describe("an ADD that asks before it answers", () => {
   it("asks for both families at once, and remembers that they were silent", () =>
@@ -230,79 +221,5 @@ describe("rule 12: earlier attachments of our own", () => {
       };
       await expect(world.add("a", FOUR, { containerId: "first" })).rejects.toMatchObject({ code: 11 });
       expect(await world.registry.findAddress("", ip("10.6.0.1"))).toMatchObject({ containerId: "second" });
-    }));
-});
-
-describe("rule 12: an address that has been in quarantine for an hour", () => {
-  it("is taken when nothing else is left, and asked for whatever the settings say", () =>
-    withDetection([ONE], async (world) => {
-      await quarantineLongAgo(world);
-      world.answering.clear();
-      world.options = { detect: false };
-      expect(addressesOf(await world.add("a", [["one"]]))).toEqual(["10.7.0.1"]);
-      expect(world.questions).toEqual([["eth0", "10.7.0.1"]]);
-      const bound = await world.registry.findAddress("", ip("10.7.0.1"));
-      expect(bound).toMatchObject({ state: "Bound", owner: "a", quarantine: undefined });
-    }));
-
-  it("is free when the ADD that found it silent is undone", () =>
-    withDetection([ONE], async (world) => {
-      await quarantineLongAgo(world);
-      world.answering.clear();
-      const { created } = await world.add("a", [["one"]]);
-      await world.registry.undo(created);
-      expect(world.freed).toEqual(["10.7.0.1"]);
-    }));
-
-  it("goes back when its machine still answers", () =>
-    withDetection([ONE], async (world) => {
-      await quarantineLongAgo(world);
-      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 104 });
-      expect(await world.states()).toEqual({ Quarantined: ["10.7.0.1"] });
-      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 101 });
-    }));
-
-  it("goes back when it cannot be asked for", () =>
-    withDetection([ONE], async (world) => {
-      await quarantineLongAgo(world);
-      world.broken = new DetectionError("link", "eth0", "it is down");
-      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 11 });
-      expect(await world.states()).toEqual({ Quarantined: ["10.7.0.1"] });
-    }));
-
-  it.each([
-    ["there is no NIC to ask on", (world: DetectionWorld) => (world.onNic = undefined)],
-    ["the hour is not over", (world: DetectionWorld) => (world.clockMs -= 1)],
-  ])("is not taken while %s", (_, change) =>
-    withDetection([ONE], async (world) => {
-      await quarantineLongAgo(world);
-      world.answering.clear();
-      change(world);
-      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 101 });
-      expect(world.questions).toEqual([]);
-    }),
-  );
-
-  it("is not taken while another address is free", () =>
-    withDetection([ONE, BLUE], async (world) => {
-      await quarantineLongAgo(world);
-      expect(addressesOf(await world.add("a", [["one", "blue"]]))).toEqual(["10.6.0.1"]);
-    }));
-
-  it("a repeated ADD whose NIC has gone cannot ask, and is refused", () =>
-    withDetection([ONE], async (world) => {
-      await quarantineLongAgo(world);
-      world.answering.clear();
-      const [found] = await world.registry.findQuarantined({ limit: 1 });
-      const place = { space: "", ip: ip("10.7.0.1"), prefixLength: 29, pool: "one", ifName: "eth0" };
-      await world.registry.claim({
-        ...{ owner: "a", namespace: "shop", pod: "a", ifName: "eth0", containerId: "c-a", network: "net" },
-        proposals: [{ ...place, replaces: found?.version ?? 0 }],
-      });
-      world.onNic = undefined;
-      await expect(world.add("a", [["one"]])).rejects.toMatchObject({
-        code: 11,
-        message: expect.stringContaining("its address 10.7.0.1 must be asked for before it is used"),
-      });
     }));
 });
