@@ -22,7 +22,8 @@ export const EADDRNOTAVAIL = 99;
 export const ENETDOWN = 100;
 export const ENOBUFS = 105;
 
-const formatted = new Map<number, string>();
+/** Node.js calls it ENOTSUP, which the kernel does not have, and tells of sockets, which it is not about. */
+const formatted = new Map([[EOPNOTSUPP, "operation not supported (EOPNOTSUPP)"]]);
 
 /** `no such device (ENODEV)`. A number without a name is shown as such. */
 export function formatErrno(errno: number): string {

@@ -99,7 +99,7 @@ describe("a VLAN", () => {
     ["a number beyond 4094", vlan(4095), "d0", "(ERANGE): 8021q: Invalid VLAN id"],
     ["a protocol that is none", vlan(5, 0x0800), "d0", "(EPROTONOSUPPORT): 8021q: Invalid VLAN protocol"],
     ["no parent", vlan(5), undefined, "(EINVAL): 8021q: link not specified"],
-    ["a loopback for a parent", vlan(5), "lo", "(ENOTSUP): 8021q: VLANs not supported on device"],
+    ["a loopback for a parent", vlan(5), "lo", "(EOPNOTSUPP): 8021q: VLANs not supported on device"],
   ];
   it.each(refusals)("that cannot be: %s", (_, kind, parent, text) => {
     const demand = { name: "v1", kind, ...(parent === undefined ? {} : { parent: index(parent) }) };
@@ -153,7 +153,7 @@ describe("a bond", () => {
     expect(inNear("cat", "/sys/class/net/b1/bonding/slaves").trim()).toBe("");
     expect(enslave("lo", "b0")).toThrow(/^Cannot set link 1 master \d+: .*\(EPERM\): Can not enslave VLAN challenged/);
     expect(enslave("b0.5", "b0")).toThrow(/^Cannot set link \d+ master \d+: .*\(ENETDOWN\)$/);
-    expect(enslave("d1", "d0")).toThrow(/^Cannot set link \d+ master \d+: .*\(ENOTSUP\)$/);
+    expect(enslave("d1", "d0")).toThrow(/^Cannot set link \d+ master \d+: .*\(EOPNOTSUPP\)$/);
     expect([linkIn(here, "d0").master, linkIn(here, "d1").master]).toEqual([index("b0"), undefined]);
   });
 });
@@ -181,7 +181,7 @@ describe("a kind that is not ours", () => {
     byIp("link add link d0 name x0 type ipvlan mode l2");
     expect(linkIn(here, "x0").mac).toBe(linkIn(here, "d0").mac);
     expect(() => setLink(here, index("x0"), { mac: mac("02:00:00:00:00:77") })).toThrow(
-      /^Cannot set link \d+ address 02:00:00:00:00:77: .*\(ENOTSUP\)/,
+      /^Cannot set link \d+ address 02:00:00:00:00:77: .*\(EOPNOTSUPP\)/,
     );
   });
 

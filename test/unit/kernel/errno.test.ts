@@ -6,6 +6,7 @@ it.each([
   [2, "no such file or directory (ENOENT)"],
   [19, "no such device (ENODEV)"],
   [74, "EBADMSG"],
+  [95, "operation not supported (EOPNOTSUPP)"],
   [9_999, "errno 9999"],
 ])("errno %i reads %j", (number, text) => {
   expect(errno.formatErrno(number)).toBe(text);
