@@ -128,7 +128,7 @@ function boot(place: string, init: string, { bootMs = 60_000, deadlineMs = 180_0
   for (const input of [child.stdout, child.stderr])
     createInterface({ input }).on("line", (line) => listener.hear(line));
   return new Promise<string>((resolve, reject) => {
-    child.on("error", reject);
+    child.on("error", ({ message }) => reject(new MachineError(`Cannot start User-Mode Linux: ${message}`)));
     child.on("close", (code, signal) => {
       why ??= `it ended with ${code ?? signal} after ${seconds()}`;
       resolve(why + listener.words());
