@@ -1,0 +1,120 @@
+/**
+ * ADD and CHECK of `ifacer`: observe the node, plan, and do it, or say what is missing.
+ * Called by plugin.ts. From observing to the last operation, or to the last that is taken back, nothing else runs: several ADDs for
+ * one device come one after another, and all but the first find it there.
+ * Effects: changes links, addresses and routes of the node.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { AttachRequest } from "../../cni/request.ts";
+import type { CniResult } from "../../cni/result.ts";
+import { DEVICE_ATTEMPTS } from "../../ifacer/limits.ts";
+import { type DevicePlan, needsTraffic, planDevices } from "../../ifacer/plan-devices.ts";
+import type { Wish } from "../../ifacer/wish.ts";
+import { ApplyError, applyOperations } from "../../kernel/apply.ts";
+import { EEXIST, EOPNOTSUPP } from "../../kernel/errno.ts";
+import type { LinkRemover } from "../../kernel/link-remover.ts";
+import { NetlinkError } from "../../kernel/netlink/error.ts";
+import { RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
+import { observeNamespace } from "../../kernel/observe-namespace.ts";
+import type { OpenNamespace } from "../../kernel/open-namespace.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Faults } from "../../lib/fault.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Operation } from "../../plan/operation.ts";
+import type { NamespaceState } from "../../plan/state.ts";
+import { formatOperation } from "../../plan/text.ts";
+
+export interface IfacerTools {
+  /** The node's own namespace. */
+  readonly host: OpenNamespace;
+  readonly faults: Faults;
+  readonly log: Log;
+}
+
+/** No plan of the ifacer deletes a veth. */
+const NO_REMOVER: LinkRemover = {
+  removeLink: () => Promise.reject(new Error("The ifacer removes no veth")),
+  close: async () => {},
+};
+
+/** Addresses and routes only when they matter: a node has many. */
+function observe(host: OpenNamespace, wish: Wish): NamespaceState {
+  const links = observeNamespace(host, {});
+  if (!needsTraffic(wish, links)) return links;
+  const state = observeNamespace(host, { addresses: true, routeTables: "every" });
+  return { ...state, routes: state.routes.filter(({ table }) => table !== RT_TABLE_LOCAL) };
+}
+
+/** The module that makes links of the kind. */
+const MODULES = { vlan: "8021q", bond: "bonding" } as const;
+
+/** The kernel's words for a kind that it does not have are about something else. */
+function explain(error: ApplyError): Error {
+  const { operation, cause } = error;
+  const lacksKind =
+    operation.kind === "add-device" &&
+    cause instanceof NetlinkError &&
+    cause.errno === EOPNOTSUPP &&
+    /unknown device type|not supported \(EOPNOTSUPP\)$/i.test(cause.message);
+  if (!lacksKind) return error;
+  const { name, kind } = operation.device;
+  const module = MODULES[kind];
+  const text = `Device "${name}" cannot be made: this kernel has no module ${module}, or it is not loaded; run "modprobe ${module}" on the node`;
+  return new CniError(ErrorCode.KernelRefused, text, { cause: error, details: error.message });
+}
+
+/** Somebody else made a device of that name between the look and the deed. */
+function isRace(error: unknown): boolean {
+  if (!(error instanceof ApplyError) || error.operation.kind !== "add-device") return false;
+  return error.cause instanceof NetlinkError && error.cause.errno === EEXIST && error.leftovers.length === 0;
+}
+
+async function apply(operations: readonly Operation[], { host, faults }: IfacerTools): Promise<void> {
+  await applyOperations(operations, { host, pod: host }, { remover: NO_REMOVER, faults, format: formatOperation });
+}
+
+async function planAndApply(wish: Wish, tools: IfacerTools): Promise<DevicePlan> {
+  for (let attempt = 1; ; attempt += 1) {
+    const plan = planDevices(wish, observe(tools.host, wish));
+    try {
+      await apply(plan.operations, tools);
+      return plan;
+    } catch (error) {
+      if (isRace(error) && attempt < DEVICE_ATTEMPTS) continue;
+      throw error instanceof ApplyError ? explain(error) : error;
+    }
+  }
+}
+
+/** The one device that pods hang on: main plugins that take their master from the plugin before find it there. */
+function resultOf(device: string, { host }: IfacerTools): CniResult {
+  const mac = observeNamespace(host, {}).links.find(({ name }) => name === device)?.mac;
+  return { interfaces: [{ name: device, mac }], ips: [], routes: [] };
+}
+
+export async function attach(wish: Wish, request: AttachRequest, tools: IfacerTools): Promise<CniResult> {
+  const { log } = tools;
+  const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
+  const plan = await planAndApply(wish, tools);
+  for (const warning of plan.warnings) log.warn(about, warning);
+  try {
+    await apply(plan.lastly, tools);
+  } catch (error) {
+    if (!(error instanceof ApplyError)) throw error;
+    log.warn({ ...about, reason: messageOf(error) }, "Left as it is");
+  }
+  if (plan.operations.length > 0) {
+    log.info({ ...about, device: plan.device, operations: plan.operations.map(formatOperation) }, "Device set up");
+  }
+  return request.netConf.prevResult ?? resultOf(plan.device, tools);
+}
+
+/** Throws CniError 106 that lists what is missing, in the words of `ip`. */
+export function checkDevices(wish: Wish, { host }: IfacerTools): void {
+  const { operations, device } = planDevices(wish, observe(host, wish));
+  const lines = operations.map(formatOperation);
+  if (lines.length === 0) return;
+  const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
+  const text = `Device "${device}" is not as it was set up: it lacks "${lines[0] ?? ""}"${more}`;
+  throw new CniError(ErrorCode.InterfaceRefused, text, { details: lines.join("\n") });
+}

@@ -1,0 +1,197 @@
+/**
+ * The bond that a definition asks for, and its members (specification 2.4, Resolved E).
+ *
+ *      bond with its mode and options → each member: down, join, up → bond up → what has moved → primary
+ *
+ * Called by plan-devices.ts. Pure.
+ * Effects: none.
+ */
+import { formatBondMode } from "../config/ifacer-conf.ts";
+import type { BondSettings } from "../plan/bond.ts";
+import { bondWords } from "../plan/bond.ts";
+import type { Operation } from "../plan/operation.ts";
+import type { LinkSettings, LinkState, NamespaceState } from "../plan/state.ts";
+import { allowsTarget, NEED_MIIMON } from "./bond-options.ts";
+import { loadOf, planMove, refuseLoad, requireLasting } from "./plan-takeover.ts";
+import { findLink, kindOf, refuse, requireInterface } from "./refusal.ts";
+
+const place = "host";
+
+export interface BondWish {
+  readonly name: string;
+  /** Undefined: any, and the kernel's default for a new one. */
+  readonly mode: number | undefined;
+  readonly options: BondSettings;
+  readonly members: readonly string[];
+  readonly takeOver: boolean;
+}
+
+export interface BondPlan {
+  /** Undefined when it is still to be made. */
+  readonly link: LinkState | undefined;
+  readonly operations: readonly Operation[];
+  /** Done last, and no reason to take back the rest when it fails. */
+  readonly lastly: readonly Operation[];
+  readonly warnings: readonly string[];
+}
+
+const membersOf = ({ links }: NamespaceState, bond: string): LinkState[] =>
+  links.filter(({ master }) => master === bond);
+
+/** A bond that the kernel's module made by itself when it was loaded: nobody has configured it yet. */
+function isUntouched({ name, up, bond }: LinkState, members: readonly LinkState[]): boolean {
+  return /^bond[0-9]+$/.test(name) && !up && members.length === 0 && bond?.numbers.mode === 0;
+}
+
+/** Refuses a device of that name that is not this bond. */
+function requireSame(link: LinkState, members: readonly LinkState[], wish: BondWish): void {
+  const { name, mode } = wish;
+  const found = link.bond?.numbers.mode;
+  if (link.kind !== "bond" || found === undefined) {
+    refuse(`Device "${name}" exists and is ${kindOf(link)}, want kind bond; remove it or choose another "bond.name"`);
+  }
+  if (mode !== undefined && found !== mode && !isUntouched(link, members)) {
+    refuse(`Bond "${name}" exists in mode ${formatBondMode(found)}, want mode ${formatBondMode(mode)}`);
+  }
+  const strangers = members.filter((member) => !wish.members.includes(member.name)).map((member) => `"${member.name}"`);
+  if (strangers.length === 0) return;
+  const wanted = wish.members.map((member) => `"${member}"`).join(", ");
+  refuse(`Bond "${name}" exists with the member ${strangers.join(", ")}, want only ${wanted}`);
+}
+
+/** Refuses an interface that cannot join, or would take something down with it. */
+function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOver }: BondWish): void {
+  const { name, index, master } = link;
+  if (link.loopback) refuse(`Interface "${name}" is the loopback, want an interface that can be a member of a bond`);
+  if (master !== undefined) {
+    const what = findLink(host, master)?.kind ?? "link";
+    refuse(`Interface "${name}" is a member of the ${what} "${master}", want it free for the bond "${bond}"`);
+  }
+  const upper = host.links.find(
+    ({ parent, parentElsewhere, kind }) => parent === index && !parentElsewhere && kind !== "veth",
+  );
+  if (upper !== undefined) {
+    refuse(
+      `Interface "${name}" carries the device "${upper.name}", which the bond "${bond}" would cut off; remove it first`,
+    );
+  }
+  const load = loadOf(host, link);
+  if (takeOver) requireLasting(load, name);
+  else refuseLoad(load, name, bond);
+}
+
+/** What the kernel makes of delays: whole multiples of `miimon`. */
+function roundDelays({ numbers, ...rest }: BondSettings, miimon: number): BondSettings {
+  const delays = NEED_MIIMON.flatMap((name) => {
+    const value = numbers[name];
+    return value === undefined || miimon === 0 ? [] : [[name, value - (value % miimon)]];
+  });
+  return { ...rest, numbers: { ...numbers, ...Object.fromEntries(delays) } };
+}
+
+function differences(name: string, now: BondSettings, wanted: BondSettings): string[] {
+  const { activeSlave: _, ...lasting } = roundDelays(wanted, wanted.numbers.miimon ?? now.numbers.miimon ?? 0);
+  const has = new Map(bondWords(now));
+  const inOrder = (text: string | undefined): string | undefined => text?.split(",").sort().join(",");
+  return bondWords(lasting)
+    .filter(([option, value]) => inOrder(has.get(option)) !== inOrder(value))
+    .map(([option, value]) => {
+      const found = has.get(option) || "nothing";
+      return `Bond "${name}" has ${option} ${found}, the definition says ${value}; others use it, so it is left as it is`;
+    });
+}
+
+const setLink = (link: string, from: LinkSettings, to: LinkSettings): Operation => ({
+  kind: "set-link",
+  place,
+  link,
+  from,
+  to,
+});
+
+function join({ name, up }: LinkState, bond: string): Operation[] {
+  return [
+    ...(up ? [setLink(name, { up: true }, { up: false })] : []),
+    setLink(name, { master: "" }, { master: bond }),
+    setLink(name, { up: false }, { up: true }),
+  ];
+}
+
+/** Of `options` those that the mode allows, as the bond has them now. */
+function asNow(now: BondSettings, mode: number, options: BondSettings): BondSettings {
+  const numbers = Object.keys(options.numbers).flatMap((key) => {
+    const name = key as keyof BondSettings["numbers"];
+    const value = now.numbers[name];
+    return value === undefined || !allowsTarget(mode, name) ? [] : [[name, value]];
+  });
+  return {
+    numbers: Object.fromEntries(numbers),
+    ...(options.arpIpTargets && { arpIpTargets: now.arpIpTargets ?? [] }),
+    ...(options.nsIp6Targets && { nsIp6Targets: now.nsIp6Targets ?? [] }),
+  };
+}
+
+/** The mode, then the options, then what waits for `miimon`: taken back in the other direction, each is allowed when its turn comes. */
+function configure(name: string, now: BondSettings, mode: number, options: BondSettings): Operation[] {
+  const { mode: was = 0, miimon = 0, arp_interval = 0 } = now.numbers;
+  const isDelay = (key: string): boolean => NEED_MIIMON.some((each) => each === key);
+  const pick = (wanted: boolean): BondSettings["numbers"] =>
+    Object.fromEntries(Object.entries(options.numbers).filter(([key]) => isDelay(key) === wanted));
+  const early = { ...options, numbers: pick(false) };
+  const late = { numbers: pick(true) };
+  const set = (from: BondSettings, to: BondSettings): Operation[] =>
+    bondWords(to).length === 0 ? [] : [{ kind: "set-bond", place, link: name, from, to }];
+  return [
+    ...set({ numbers: { mode: was, miimon, arp_interval } }, { numbers: { mode } }),
+    ...set(asNow(now, mode, early), early),
+    ...set(asNow(now, mode, late), late),
+  ];
+}
+
+/** Frames of the smallest size that all take. */
+function mtuOf(members: readonly LinkState[]): number | undefined {
+  const sizes = members.flatMap(({ mtu }) => mtu ?? []);
+  return sizes.length === 0 ? undefined : Math.min(...sizes);
+}
+
+export function planBond(host: NamespaceState, wish: BondWish): BondPlan {
+  const { name, mode = 0, options } = wish;
+  const members = wish.members.map((member) => requireInterface(host, member));
+  const link = findLink(host, name);
+  const present = membersOf(host, name);
+  if (link !== undefined) requireSame(link, present, wish);
+  const joining = members.filter(({ master }) => link === undefined || master !== name);
+  for (const member of joining) requireFree(host, member, wish);
+
+  const { primary, activeSlave, ...early } = options;
+  const now = link?.bond;
+  const isOurs = link === undefined || isUntouched(link, present);
+  const settings = { ...early, numbers: { mode, ...early.numbers } };
+  const make: Operation[] = [
+    { kind: "add-device", place, device: { kind: "bond", name, mtu: mtuOf(members), settings } },
+  ];
+  const move = planMove(host, joining, name);
+  const setLast = (to: BondSettings): Operation => ({
+    kind: "set-bond",
+    place,
+    link: name,
+    from: { numbers: {}, primary: "" },
+    to,
+  });
+  return {
+    link,
+    operations: [
+      ...(now === undefined ? make : isOurs ? configure(name, now, mode, early) : []),
+      ...move.leave,
+      ...joining.flatMap((member) => join(member, name)),
+      ...(link?.up === true ? [] : [setLink(name, { up: false }, { up: true })]),
+      ...move.arrive,
+      ...(isOurs && primary !== undefined ? [setLast({ numbers: {}, primary })] : []),
+    ],
+    lastly:
+      isOurs && activeSlave !== undefined
+        ? [{ kind: "set-bond", place, link: name, from: { numbers: {} }, to: { numbers: {}, activeSlave } }]
+        : [],
+    warnings: now === undefined || isOurs ? [] : differences(name, now, options),
+  };
+}

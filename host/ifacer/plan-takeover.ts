@@ -1,0 +1,148 @@
+/**
+ * What an interface carries when it is to become a member of a bond: addresses and routes, which would be cut off, or move to the bond.
+ * Called by plan-bond.ts. Pure.
+ * Effects: none.
+ */
+import type { Operation } from "../plan/operation.ts";
+import type { AddressState, LinkState, NamespaceState, NextHopState, RouteState } from "../plan/state.ts";
+import { formatAddress, formatRoute } from "../plan/text.ts";
+import { refuse } from "./refusal.ts";
+
+/** linux/rtnetlink.h, RTPROT_*: made by the kernel with an address; learned from a router. */
+const RTPROT_REDIRECT = 1;
+const RTPROT_KERNEL = 2;
+const RTPROT_RA = 9;
+/** linux/if_addr.h, IFA_F_*. */
+const IFA_F_NODAD = 0x02;
+const IFA_F_PERMANENT = 0x80;
+const IFA_F_NOPREFIXROUTE = 0x200;
+/** linux/if_addr.h: the name of the address, which begins with that of its link. */
+const IFA_LABEL = 3;
+
+/** What a link carries that its own link-local addresses do not bring along. */
+export interface Load {
+  readonly addresses: readonly AddressState[];
+  readonly routes: readonly RouteState[];
+}
+
+/** fe80::/10; every link has its own. */
+function isLinkLocal({ ip }: AddressState["prefix"]): boolean {
+  return ip.family === 6 && ip.value >> 118n === 0x3fan;
+}
+
+/** ff00::/8 or link-local: the kernel makes those for each link. */
+function isOfEveryLink({ destination, protocol }: RouteState): boolean {
+  const isMulticast = destination.ip.family === 6 && destination.ip.value >> 120n === 0xffn;
+  return protocol === RTPROT_KERNEL && (isMulticast || isLinkLocal(destination));
+}
+
+function leadsOver({ link, nextHops }: RouteState, name: string): boolean {
+  return link === name || nextHops?.some((hop) => hop.link === name) === true;
+}
+
+export function loadOf({ addresses, routes }: NamespaceState, { name }: LinkState): Load {
+  return {
+    addresses: addresses.filter(({ link, prefix }) => link === name && !isLinkLocal(prefix)),
+    routes: routes.filter((route) => leadsOver(route, name) && !isOfEveryLink(route)),
+  };
+}
+
+const isDefault = ({ destination }: RouteState): boolean => destination.length === 0;
+
+/** Refuses a member that carries something: a member of a bond has none of its own. */
+export function refuseLoad({ addresses, routes }: Load, member: string, bond: string): void {
+  const [route] = [...routes.filter(isDefault), ...routes.filter((each) => !isDefault(each))];
+  const carried = [
+    ...addresses.slice(0, 1).map((address) => `the address ${formatAddress(address)}`),
+    ...(route === undefined ? [] : [`the route ${formatRoute(route)}`]),
+  ];
+  if (carried.length === 0) return;
+  refuse(
+    `Interface "${member}" carries ${carried.join(" and ")}, which the bond "${bond}" would cut off; ` +
+      `move them first, or set "takeOver": true, which moves them to the bond`,
+  );
+}
+
+/** Refuses what somebody else renews, on the interface where he made it. */
+export function requireLasting({ addresses, routes }: Load, member: string): void {
+  const address = addresses.find(({ flags }) => (flags & IFA_F_PERMANENT) === 0);
+  const route = routes.find(({ protocol }) => protocol === RTPROT_RA || protocol === RTPROT_REDIRECT);
+  const found = address ? `address ${formatAddress(address)}` : route && `route ${formatRoute(route)}`;
+  if (found === undefined) return;
+  refuse(
+    `Interface "${member}" has the ${found}, which has a lifetime: whoever renews it (DHCP, router advertisements) does so on ` +
+      `"${member}", so "takeOver" does not move it; let it be renewed on the bond`,
+  );
+}
+
+/** The kernel makes it with its address and takes it away with it. */
+function comesByItself({ protocol, link, destination }: RouteState, addresses: readonly AddressState[]): boolean {
+  if (protocol !== RTPROT_KERNEL) return false;
+  return addresses.some(
+    ({ link: name, prefix, peer, flags }) =>
+      name === link &&
+      (flags & IFA_F_NOPREFIXROUTE) === 0 &&
+      prefix.length === destination.length &&
+      prefix.ip.family === destination.ip.family &&
+      maskedValue((peer ?? prefix.ip).value, prefix.length, prefix.ip.family) === destination.ip.value,
+  );
+}
+
+function maskedValue(value: bigint, length: number, family: 4 | 6): bigint {
+  const hostBits = BigInt((family === 4 ? 32 : 128) - length);
+  return (value >> hostBits) << hostBits;
+}
+
+/** Nobody else has the address while it moves, so nobody is asked: it must work at once. */
+function withoutDetection(address: AddressState): AddressState {
+  return address.prefix.ip.family === 4 ? address : { ...address, flags: address.flags | IFA_F_NODAD };
+}
+
+function onBond(address: AddressState, bond: string): AddressState {
+  const rest = address.rest?.filter(({ type }) => type !== IFA_LABEL);
+  return { ...withoutDetection(address), link: bond, rest };
+}
+
+function routeOnBond(route: RouteState, members: ReadonlySet<string>, bond: string): RouteState {
+  const moved = <T extends string | undefined>(link: T): T | string =>
+    link !== undefined && members.has(link) ? bond : link;
+  const nextHops = route.nextHops?.map((hop): NextHopState => ({ ...hop, link: moved(hop.link) }));
+  return { ...route, link: moved(route.link), nextHops };
+}
+
+const needsGateway = ({ gateway, nextHops }: RouteState): boolean => gateway !== undefined || nextHops !== undefined;
+
+export interface Move {
+  /** To be done while the members are still what they were. */
+  readonly leave: readonly Operation[];
+  /** To be done when the bond is up. */
+  readonly arrive: readonly Operation[];
+}
+
+/** What all joining members carry goes from them to the bond; taken back, it is where it was. */
+export function planMove(host: NamespaceState, joining: readonly LinkState[], bond: string): Move {
+  const place = "host";
+  const members = new Set(joining.map(({ name }) => name));
+  const loads = joining.map((link) => loadOf(host, link));
+  const addresses = loads.flatMap((load) => load.addresses);
+  const own = new Set(loads.flatMap((load) => load.routes));
+  // The kernel deletes routes of other links, too, that say one of these addresses as their source.
+  const isSource = ({ preferredSource: from }: RouteState): boolean =>
+    addresses.some(({ prefix: { ip } }) => ip.family === from?.family && ip.value === from.value);
+  const routes = host.routes.filter((route) => (own.has(route) || isSource(route)) && !comesByItself(route, addresses));
+  const near = routes.filter((route) => !needsGateway(route));
+  const far = routes.filter(needsGateway);
+  const inOrder = [...near, ...far];
+  return {
+    leave: [
+      ...inOrder.toReversed().map((route): Operation => ({ kind: "delete-route", place, route })),
+      ...addresses
+        .toReversed()
+        .map((address): Operation => ({ kind: "delete-address", place, address: withoutDetection(address) })),
+    ],
+    arrive: [
+      ...addresses.map((address): Operation => ({ kind: "add-address", place, address: onBond(address, bond) })),
+      ...inOrder.map((route): Operation => ({ kind: "add-route", place, route: routeOnBond(route, members, bond) })),
+    ],
+  };
+}
