@@ -31,11 +31,13 @@ function deviceToNode({ kind }: PodFacts): string {
 
 function ofPod(facts: PodFacts): Expectation[] {
   const { nics, defaultNic, overNode, kind, reached } = facts;
-  const has = (family: Family): boolean => nics.some(({ families }) => families.includes(family));
+  // a NIC that the coordinator does not know now has left its family to the others
+  const hasFamily = (list: readonly Nic[], family: Family): boolean =>
+    list.some((nic) => nic.families.includes(family));
+  const first = nics.filter(({ name }) => name === "eth0");
   const canReachNode = (family: Family): boolean =>
-    has(family) &&
-    (kind === "underlay" || nics.some(({ name, families }) => name === "eth0" && families.includes(family)));
-  const byNode = reached.length === 0 ? [] : FAMILIES.filter(canReachNode);
+    hasFamily(reached, family) && (kind === "underlay" || hasFamily(first, family));
+  const byNode = FAMILIES.filter(canReachNode);
   const sources = (family: Family): Nic[] => nics.filter(({ families }) => families.includes(family));
   const isTuned = facts.tuned && nics.length > 1;
   return FAMILIES.flatMap((family): Expectation[] => {
