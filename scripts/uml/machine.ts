@@ -140,5 +140,5 @@ function boot(place: string, init: string, { bootMs = 60_000, deadlineMs = 180_0
 
 /** The command line of those tests: nothing of vitest's own is written. */
 export function umlVitest(args: readonly string[]): string[] {
-  return ["vitest", "run", "--project", "uml", "--configLoader=native", ...args];
+  return ["vitest", "run", "--project", "uml", "--configLoader=native", "--fsModuleCache=false", ...args];
 }
