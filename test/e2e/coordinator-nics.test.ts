@@ -1,17 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
-import { segmentAddress } from "../../scripts/lab/addressing.ts";
-import { serviceStandIn } from "../../scripts/lab/service.ts";
 import { type Server, serve } from "../../scripts/lab/traffic.ts";
 import { type Lab, macvlan, makeLab } from "./coordinator-lab.ts";
 import {
   expectDefault,
+  expectNodePort,
   expectReplies,
   expectServices,
   type NicPlace,
+  offerServices,
   openWatch,
   PORT,
-  SERVICE,
   SERVICE_CIDRS,
   type Watch,
 } from "./coordinator-nics.ts";
@@ -57,15 +56,7 @@ function inLab(prefix: string, families: readonly Family[]): void {
     watch = await openWatch(lab);
     for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside])
       servers.push(await serve(place, PORT));
-    for (const family of families) {
-      for (const [port, host] of [
-        [80, 11],
-        [81, 12],
-      ] as const) {
-        const backends = [{ address: segmentAddress(0, host, family), port: PORT }];
-        await serviceStandIn(lab.fabric.node1, { address: SERVICE[family], port, backends });
-      }
-    }
+    await offerServices(lab);
   });
 
   afterAll(async () => {
@@ -97,6 +88,7 @@ function inLab(prefix: string, families: readonly Family[]): void {
         await expectServices(expected);
       }
     }
+    for (const family of families) await expectNodePort({ lab, watch, pod, family, nics: order });
     for (const { ifName, segment } of order) {
       const entry = { podDefaultRouteNic: wish, serviceCIDR: SERVICE_CIDRS };
       const outcome = await pod.coordinate("CHECK", network(segment, wish), { ifName, entry });

@@ -8,11 +8,13 @@ import type { Family } from "../../host/net/ip.ts";
 import { outsideAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { type Capture, openCapture } from "../../scripts/lab/capture.ts";
 import { type Frame, formatFrame } from "../../scripts/lab/frame.ts";
+import { serviceStandIn } from "../../scripts/lab/service.ts";
 import { ask } from "../../scripts/lab/traffic.ts";
 import type { Lab, LabPod } from "./coordinator-lab.ts";
 
 export const PORT = 8080;
 export const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;
+const NODE_PORT = 30_080;
 export const SERVICE_CIDRS = ["10.96.0.0/16", "fd00:96::/112"];
 
 /** Name of a NIC, and the segment that it is on. */
@@ -88,7 +90,40 @@ export async function expectReplies({ lab, watch, pod, family, nics }: Expected)
   }
 }
 
-/** Services on the node and behind it, from the address of each NIC; and the node reaches each address. Needs {@link SERVICE} on node 1. */
+/** On node 1: services whose backends are this node, on port 80, and the other one, on port 81. */
+export async function offerServices({ fabric, families }: Lab): Promise<void> {
+  for (const family of families) {
+    for (const [port, host] of [
+      [80, 11],
+      [81, 12],
+    ] as const) {
+      const backends = [{ address: segmentAddress(0, host, family), port: PORT }];
+      await serviceStandIn(fabric.node1, { address: SERVICE[family], port, backends });
+    }
+  }
+}
+
+/** A client from outside that comes in by a port of the node reaches each address, is seen as itself, and gets its answer over the node. */
+export async function expectNodePort({ lab, watch, pod, family, nics }: Expected): Promise<void> {
+  const place = { address: segmentAddress(0, 11, family), port: NODE_PORT };
+  for (const { ifName } of nics) {
+    const address = pod.address(family, ifName);
+    const service = await serviceStandIn(lab.fabric.node1, { ...place, backends: [{ address, port: PORT }] });
+    try {
+      watch.clear();
+      const answer = await ask(lab.fabric.outside, place.address, place.port);
+      expect(answer, ifName).toMatchObject({ server: pod.netns.name, seenPeer: outsideAddress(family), at: address });
+      expect(
+        watch.segmentsOf(({ from }) => from === address),
+        watch.text(),
+      ).toEqual([]);
+    } finally {
+      await service.delete();
+    }
+  }
+}
+
+/** Services on the node and behind it, from the address of each NIC; and the node reaches each address. Needs {@link offerServices}. */
 export async function expectServices({ lab, pod, family, nics }: Expected): Promise<void> {
   const own = segmentAddress(0, 11, family);
   expect(await ask(pod.netns, SERVICE[family], 80)).toMatchObject({ server: lab.fabric.node1.name });

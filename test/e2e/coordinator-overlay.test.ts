@@ -48,6 +48,7 @@ beforeAll(async () => {
   }
   for (const mode of ["auto", "overlay", "underlay"]) await lab.define(`co-${mode}`, [macvlan(1), { ...ENTRY, mode }]);
   await lab.define("co-moved", [macvlan(1), { ...ENTRY, mode: "overlay", podDefaultRouteNic: "net1" }]);
+  await lab.define("co-third", [macvlan(2), { ...ENTRY, mode: "overlay" }]);
   await lab.define("co-first", [macvlan(0), ENTRY]);
   await lab.define("co-lost", [macvlan(1), { ...ENTRY, mode: "overlay", podDefaultCniNic: "eth7" }]);
   for (const family of FAMILIES) {
@@ -142,8 +143,41 @@ describe.each(Object.keys(FIRST))("first NIC by %s", (plugin) => {
     await pod.detach(first);
   });
 
+  it("with two more NICs, each network is answered by its own", async () => {
+    const pod = await addPod(`${plugin}-three`, `co-${plugin}-host-local`);
+    await pod.attach("co-auto", "net1");
+    await pod.attach("co-third", "net2");
+    for (const family of FAMILIES) {
+      await expectOverlay(pod, family, "eth0");
+      const address = pod.address(family, "net2");
+      const replies = await segmentsOf(address, async () => {
+        expect(await ask(lab.fabric.outside, address, PORT)).toMatchObject({ at: address });
+        expect(await ask(lab.fabric.node1, address, PORT)).toMatchObject({ at: address });
+      });
+      expect(replies).toEqual([2]);
+    }
+    for (const [network, ifName] of [
+      ["co-auto", "net1"],
+      ["co-third", "net2"],
+    ] as const)
+      await pod.check(network, ifName);
+    await pod.detach("co-auto", "net1");
+    for (const family of FAMILIES) {
+      const address = pod.address(family, "net2");
+      const replies = await segmentsOf(address, () => ask(lab.fabric.outside, address, PORT));
+      expect(replies).toEqual([2]);
+      expect(await ask(lab.fabric.node1, address, PORT)).toMatchObject({ at: address });
+      expect(await ask(pod.netns, SERVICE[family], 80)).toMatchObject({ seenPeer: pod.address(family) });
+    }
+    await pod.detach("co-third", "net2");
+    await pod.detach(`co-${plugin}-host-local`);
+    await expectNothingLeft();
+  });
+
   it("DEL of the second NIC, with the pod's namespace gone, leaves no route and no neighbour on the node", async () => {
-    const pod = await addPod(`${plugin}-gone`, `co-${plugin}-host-local`);
+    // Without a server: its socket would keep the namespace, and with it a NIC that answers for a freed address.
+    const pod = await lab.addPod(lab.node1, `${plugin}-gone`);
+    await pod.attach(`co-${plugin}-host-local`);
     await pod.attach("co-auto", "net1");
     expect(await lab.node1.netns.ip("route show table 500")).toContain(pod.address(4, "net1"));
     expect(await lab.node1.netns.ip("neigh show nud permanent")).toContain(pod.address(6, "net1"));
@@ -208,11 +242,13 @@ describe("a mode that cannot work is refused", () => {
     },
   );
 
-  /** Of pod and node, without what counts up or is learned. */
+  /** All of the pod's, and of the node's what Berth could have changed. */
   async function stateOf({ netns }: LabPod): Promise<string[]> {
-    const words = ["-4 rule", "-6 rule", "-4 route show table all", "-6 route show table all", "-brief link"];
+    const all = ["-4 rule", "-6 rule", "-4 route show table all", "-6 route show table all"];
+    const ours = ["-4 rule", "-6 rule", "-4 route show table all proto 98", "-6 route show table all proto 98"];
     const texts: string[] = [];
-    for (const place of [netns, lab.node1.netns]) for (const text of words) texts.push(await place.ip(text));
+    for (const text of all) texts.push(await netns.ip(text));
+    for (const text of ours) texts.push(await lab.node1.netns.ip(text));
     return texts;
   }
 });

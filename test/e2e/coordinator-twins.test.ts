@@ -2,13 +2,15 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
 import { segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
 import { openCapture } from "../../scripts/lab/capture.ts";
-import { serviceStandIn } from "../../scripts/lab/service.ts";
 import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
 import { type Lab, macvlan, makeLab } from "./coordinator-lab.ts";
 import {
   expectDefault,
+  expectNodePort,
   expectReplies,
   expectServices,
+  type NicPlace,
+  offerServices,
   openWatch,
   PORT,
   SERVICE,
@@ -33,15 +35,7 @@ const servers: Server[] = [];
 beforeAll(async () => {
   lab = await makeLab("cw", { config: TWIN });
   for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside]) servers.push(await serve(place, PORT));
-  for (const family of FAMILIES) {
-    for (const [port, host] of [
-      [80, 11],
-      [81, 12],
-    ] as const) {
-      const backends = [{ address: segmentAddress(0, host, family), port: PORT }];
-      await serviceStandIn(lab.fabric.node1, { address: SERVICE[family], port, backends });
-    }
-  }
+  await offerServices(lab);
   await lab.define("cw-a", [macvlan(0), ENTRY]);
   await lab.define("cw-b", [macvlan(0), { ...ENTRY, podDefaultRouteNic: "net1" }]);
   await lab.define("cw-twin", [{ type: "macvlan", master: "eth1", mode: "bridge", ipam: TWIN_IPAM }, ENTRY]);
@@ -128,6 +122,52 @@ describe("two segments with the same network, whose routers have the same addres
     }
     await pod.detach("cw-twin", "net1");
   });
+});
+
+describe("NICs of different families", () => {
+  const FOUR = { ifName: "eth0", segment: 0, family: 4 } as const;
+  const SIX = { ifName: "net1", segment: 1, family: 6 } as const;
+  const BOTH = { ifName: "net2", segment: 2 } as const;
+
+  it.each(["", "net1", "net2"])(
+    "each family has its default route on a NIC that has it, with podDefaultRouteNic %j",
+    async (wish) => {
+      const entry = { ...ENTRY, podDefaultRouteNic: wish };
+      const network = (name: string) => `cw-${name}${wish}`;
+      for (const { ifName, segment, family } of [FOUR, SIX])
+        await lab.define(network(ifName), [macvlan(segment, [family]), entry]);
+      await lab.define(network("net2"), [macvlan(2), entry]);
+      const pod = await addPod(`mixed${wish}`);
+      using watch = await openWatch(lab);
+      const checkFamilies = async (
+        four: readonly NicPlace[],
+        six: readonly NicPlace[],
+        holders: readonly NicPlace[],
+      ) => {
+        for (const [index, nics] of [four, six].entries()) {
+          const [family, holder] = [FAMILIES[index], holders[index]];
+          if (family === undefined || holder === undefined) continue;
+          const expected = { lab, watch, pod, family, nics };
+          await expectDefault(expected, holder);
+          await expectReplies(expected);
+          await expectServices(expected);
+          await expectNodePort(expected);
+        }
+      };
+      await pod.attach(network("eth0"));
+      await checkFamilies([FOUR], [], [FOUR]);
+      await pod.attach(network("net1"), "net1");
+      await checkFamilies([FOUR], [SIX], [FOUR, SIX]);
+      await pod.attach(network("net2"), "net2");
+      await checkFamilies([FOUR, BOTH], [SIX, BOTH], wish === "net2" ? [BOTH, BOTH] : [FOUR, SIX]);
+      for (const { ifName } of [FOUR, SIX, BOTH]) await pod.check(network(ifName), ifName);
+      await pod.detach(network("net1"), "net1");
+      await checkFamilies([FOUR, BOTH], [BOTH], [wish === "net2" ? BOTH : FOUR, BOTH]);
+      await pod.detach(network("net2"), "net2");
+      await checkFamilies([FOUR], [], [FOUR]);
+      await pod.detach(network("eth0"));
+    },
+  );
 });
 
 describe("tunePodRoutes false", () => {
