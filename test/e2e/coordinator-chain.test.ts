@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import type { LabPod } from "./coordinator-lab.ts";
-import { type ChainNode, type Dump, dumpNetns, ENTRY, MACVLAN, makeNode, SINGLE } from "./coordinator-node.ts";
+import { type ChainNode, type Dump, dumpNetns, ENTRY, MACVLAN, makeNode, SAME, SINGLE } from "./coordinator-node.ts";
 import { ALL_VERSIONS } from "./world.ts";
 
 const NETWORK = `cc${process.pid}`;
@@ -118,6 +118,32 @@ describe("out of order", () => {
     await after.detach(network);
     for (const pod of [before, after]) await pod.netns.delete();
     expect(await node.dump()).toEqual(start);
+  });
+});
+
+describe("two address spaces with the same address on one node", () => {
+  it("the second pod is refused, naming both; its DEL leaves the first alone", async () => {
+    await node.define(`${NETWORK}-one`, [SINGLE, ENTRY]);
+    await node.define(`${NETWORK}-same`, [SAME, ENTRY]);
+    await node.withPod("holder", (holder) =>
+      node.withPod("late", async (pod) => {
+        await holder.attach(`${NETWORK}-one`);
+        const [host, inside] = [await node.dump(), await dumpNetns(holder.netns)];
+        const refused = await pod.call("add", `${NETWORK}-same`);
+        const [first] = await pairs();
+        expect(`${refused.exitCode} ${refused.text}${refused.stderr}`).toMatch(
+          new RegExp(
+            `^1 .*The node reaches 10\\.7\\.0\\.7 by "${first}" of pod shop/holder; "veth[0-9a-f]{11}" of this pod cannot have the same address`,
+          ),
+        );
+        await pod.detach(`${NETWORK}-same`);
+        await node.expectState(host);
+        expect(await dumpNetns(holder.netns)).toEqual(inside);
+        await holder.check(`${NETWORK}-one`);
+        await holder.detach(`${NETWORK}-one`);
+        await node.expectState(start);
+      }),
+    );
   });
 });
 

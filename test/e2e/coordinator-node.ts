@@ -21,6 +21,8 @@ const CONFIG = {
   "conf.yaml": vendorConf({ enableIPv6: true, allocationCooldown: "1s" }),
   "four.yaml": ipPool("four", "10.6.0.0/16", { gateway: "10.6.0.1", default: true, ips: ["10.6.1.0-10.6.1.255"] }),
   "six.yaml": ipPool("six", "fd00:6::/64", { gateway: "fd00:6::1", default: true, ips: ["fd00:6::100-fd00:6::1ff"] }),
+  "same4.yaml": ipPool("same4", "10.7.0.0/24", { ips: ["10.7.0.7"], addressSpace: "other" }),
+  "same6.yaml": ipPool("same6", "fd00:7::/64", { ips: ["fd00:7::7"], addressSpace: "other" }),
   "one4.yaml": ipPool("one4", "10.7.0.0/24", { ips: ["10.7.0.7"] }),
   "one6.yaml": ipPool("one6", "fd00:7::/64", { ips: ["fd00:7::7"] }),
 };
@@ -28,6 +30,12 @@ const CONFIG = {
 export const SINGLE = {
   ...MACVLAN,
   ipam: { type: "berth", default_ipv4_ippool: ["one4"], default_ipv6_ippool: ["one6"] },
+};
+
+/** Of pools with the same addresses, in another address space. */
+export const SAME = {
+  ...MACVLAN,
+  ipam: { type: "berth", default_ipv4_ippool: ["same4"], default_ipv6_ippool: ["same6"] },
 };
 
 /** What each command printed, to the byte, parted so that a difference is easily seen. */

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import type { Family } from "../../host/net/ip.ts";
 import { outsideAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { openCapture } from "../../scripts/lab/capture.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { formatFrame } from "../../scripts/lab/frame.ts";
-import { ask, openSession } from "../../scripts/lab/traffic.ts";
-import type { LabPod } from "./coordinator-lab.ts";
+import { ask, openSession, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { type LabPod, macvlan } from "./coordinator-lab.ts";
 import { DNS_PORT, ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 const NODE_PORT = 30_080;
@@ -178,6 +179,64 @@ function inScene(prefix: string, families: readonly Family[]): void {
       }));
   });
 }
+
+describe("settings that new links begin with", () => {
+  let scene: Scene;
+  const servers: Server[] = [];
+
+  beforeAll(async () => {
+    scene = await makeScene("csl", [4, 6]);
+  });
+  afterAll(async () => {
+    for (const server of servers) await server.close();
+    await scene.delete();
+  });
+
+  /** A pod whose namespace has the settings before it has NICs. */
+  async function addPod(name: string, settings: object, sysctls: Readonly<Record<string, string>>): Promise<LabPod> {
+    await scene.lab.define(`csl-${name}`, [macvlan(0), { ...ENTRY, ...settings }]);
+    const pod = await scene.lab.addPod(scene.lab.node1, name);
+    for (const [key, value] of Object.entries(sysctls)) writeSysctl(pod.netns.path, key, value);
+    await pod.attach(`csl-${name}`);
+    servers.push(await serve(pod.netns, PORT));
+    return pod;
+  }
+
+  /** By the node's port, from outside. */
+  async function askByNode(pod: LabPod, family: Family, options = {}): Promise<string> {
+    const place = { address: segmentAddress(0, 11, family), port: NODE_PORT };
+    let server = "";
+    await scene.withService(pod.address(family), place, async () => {
+      ({ server } = await ask(scene.lab.fabric.outside, place.address, place.port, options));
+    });
+    return server;
+  }
+
+  const STRICT = { "ipv4/conf/all/rp_filter": "1", "ipv4/conf/default/rp_filter": "1" };
+
+  it("strict rp_filter: services and the node's port work, unless hostRPFilter is to leave it alone", async () => {
+    const { lab, client, remote } = scene;
+    for (const [key, value] of Object.entries(STRICT)) writeSysctl(lab.fabric.node1.path, key, value);
+    const strict = await addPod("strict", {}, STRICT);
+    for (const backend of [client, remote]) {
+      await scene.withService(backend.address(4), { address: SERVICE[4], port: 80 }, async () => {
+        expect(await ask(strict.netns, SERVICE[4], 80)).toMatchObject({ server: backend.netns.name });
+      });
+    }
+    expect(await askByNode(strict, 4)).toBe(strict.netns.name);
+    const untouched = await addPod("untouched", { hostRPFilter: -1 }, STRICT);
+    await expect(askByNode(untouched, 4, SILENCE)).rejects.toMatchObject({ code: "ETIMEDOUT" });
+  });
+
+  it("IPv6 switched off: it is switched on where the pod needs it", async () => {
+    writeSysctl(scene.lab.fabric.node1.path, "ipv6/conf/default/disable_ipv6", "1");
+    const pod = await addPod("off", {}, { "ipv6/conf/default/disable_ipv6": "1" });
+    await scene.withService(scene.remote.address(6), { address: SERVICE[6], port: 80 }, async () => {
+      expect(await ask(pod.netns, SERVICE[6], 80)).toMatchObject({ server: scene.remote.netns.name });
+    });
+    expect(await askByNode(pod, 6)).toBe(pod.netns.name);
+  });
+});
 
 describe("services of pods with IPv4", () => inScene("cs4", [4]));
 describe("services of pods with IPv6", () => inScene("cs6", [6]));
