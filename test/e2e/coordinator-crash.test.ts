@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LabPod } from "./coordinator-lab.ts";
 import { type ChainNode, type Dump, dumpNetns, ENTRY, MACVLAN, makeNode } from "./coordinator-node.ts";
@@ -6,24 +8,43 @@ import { eventually } from "./world.ts";
 const NETWORK = `cd${process.pid}`;
 /** The NIC without the coordinator, which is then called by itself. */
 const PLAIN = `${NETWORK}-plain`;
-/** From the first operation on; an ADD of a first NIC has more than twenty. */
-const POINTS = [1, 2, 5, 9, 14, 17, 20];
+/** Where an ADD is cut, in percent of its operations. */
+const PLACES = [0, 10, 40, 70, 100];
 const AT_ONCE = 8;
 
 let node: ChainNode;
 /** After a first pod came and went. */
 let start: Dump;
+/** Of a pod's ADD, as the coordinator's log has it. */
+let operations: number;
 
 beforeAll(async () => {
   node = await makeNode("cd");
   await node.define(NETWORK, [MACVLAN, ENTRY]);
   await node.define(PLAIN, [MACVLAN]);
-  await node.withPod("first", async (pod) => {
-    await pod.attach(NETWORK);
-    await pod.detach(NETWORK);
-  });
+  for (const name of ["first", "second"]) {
+    await node.withPod(name, async (pod) => {
+      await pod.attach(NETWORK);
+      operations = await countOperations(pod);
+      await pod.detach(NETWORK);
+    });
+  }
   start = await node.dump();
+  expect(operations).toBeGreaterThan(10);
 });
+
+async function countOperations({ containerId }: LabPod): Promise<number> {
+  const find = (log: string): string[] =>
+    log.split("\n").filter((line) => line.includes(containerId) && line.includes('"msg":"Attached"'));
+  const file = join(node.agent.logDir, "coordinator.log");
+  const text = await eventually(
+    () => readFile(file, "utf8"),
+    (log) => find(log).length > 0,
+  );
+  return Number(/"operations":(\d+)/.exec(find(text)[0] ?? "")?.[1]);
+}
+
+const operationAt = (percent: number): number => 1 + Math.floor(((operations - 1) * percent) / 100);
 
 afterAll(() => node.delete());
 
@@ -47,13 +68,13 @@ async function detach(pod: LabPod): Promise<void> {
 }
 
 describe("the agent killed during the coordinator's ADD", () => {
-  it.each(POINTS.map((number, index) => [number, index % 2 === 0] as const))(
-    "before operation %i, with an ADD after that: %s; DEL leaves pod and node as they were",
-    (number, isRepeated) =>
-      node.withPod(`kill${number}`, async (pod) => {
+  it.each(PLACES.map((percent, index) => [percent, index % 2 === 0] as const))(
+    "at %i percent of its operations, with a repeated ADD: %s; DEL leaves pod and node as they were",
+    (percent, isRepeated) =>
+      node.withPod(`kill${percent}`, async (pod) => {
         await pod.attach(PLAIN);
         const inside = await dumpNetns(pod.netns);
-        await node.restart(`kill@${number}:kernel.apply`);
+        await node.restart(`kill@${operationAt(percent)}:kernel.apply`);
         const cut = await coordinate(pod, "ADD");
         expect([cut.exitCode, cut.stdout?.code]).toEqual([1, 11]);
         await node.restart();
@@ -70,19 +91,21 @@ describe("the agent killed during the coordinator's ADD", () => {
 });
 
 describe("an operation of the coordinator's ADD that fails", () => {
-  it.each([1, 8, 20])("number %i: pod and node are as they were, and a repeated ADD succeeds", (number) =>
-    node.withPod(`fail${number}`, async (pod) => {
-      await pod.attach(PLAIN);
-      const [host, inside] = [await node.dump(), await dumpNetns(pod.netns)];
-      await node.restart(`fail@${number}:kernel.apply`);
-      const refused = await coordinate(pod, "ADD");
-      expect([refused.exitCode, refused.stdout?.msg]).toEqual([1, expect.stringMatching(/^".*" failed: /)]);
-      await node.expectState(host);
-      expect(await dumpNetns(pod.netns)).toEqual(inside);
-      await succeed(pod, "ADD");
-      await succeed(pod, "CHECK");
-      await detach(pod);
-    }),
+  it.each([0, 50, 100])(
+    "at %i percent of them: pod and node are as they were, and a repeated ADD succeeds",
+    (percent) =>
+      node.withPod(`fail${percent}`, async (pod) => {
+        await pod.attach(PLAIN);
+        const [host, inside] = [await node.dump(), await dumpNetns(pod.netns)];
+        await node.restart(`fail@${operationAt(percent)}:kernel.apply`);
+        const refused = await coordinate(pod, "ADD");
+        expect([refused.exitCode, refused.stdout?.msg]).toEqual([1, expect.stringMatching(/^".*" failed: /)]);
+        await node.expectState(host);
+        expect(await dumpNetns(pod.netns)).toEqual(inside);
+        await succeed(pod, "ADD");
+        await succeed(pod, "CHECK");
+        await detach(pod);
+      }),
   );
 });
 
