@@ -187,7 +187,7 @@ function ranked(stages: Stages, observed: readonly RouteState[]): Stages {
     const at = row.findIndex((other) => routeIdentity.value(other) === routeIdentity.value(operation.route));
     rows.set(routeIdentity.key(operation.route), operation.kind === "add-route" ? [...row, operation.route] : row.toSpliced(at, 1)); // biome-ignore format: one thought
     if (operation.kind === "add-route" || row.length < 2) return operation;
-    return { ...operation, beside: at === row.length - 1 ? "last" : "first" };
+    return { ...operation, beside: at === 0 ? "first" : "last" };
   };
   return { adds: stages.adds.map(rank), deletes: stages.deletes.map(rank) };
 }

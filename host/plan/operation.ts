@@ -28,7 +28,10 @@ export type Device =
       readonly settings: BondSettings;
     };
 
-/** The kernel takes the first of several routes for one destination with one metric, which some plugins leave behind. */
+/**
+ * The kernel takes the first of several routes for one destination with one metric, which some plugins leave behind. One in the middle comes
+ * back as the last.
+ */
 export type RouteRank = "first" | "last";
 
 export type Operation =

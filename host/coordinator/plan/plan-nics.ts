@@ -61,7 +61,7 @@ function findTable(pod: NamespaceState, name: string, addresses: readonly Ip[]):
     (each) => isNicRule(each) && addresses.some((ip) => each.from !== undefined && equalIp(each.from.ip, ip)),
   );
   const route = pod.routes.find(
-    ({ table, protocol, link }) => link === name && protocol === BERTH_PROTOCOL && isNicTable(table),
+    (each) => linkOf(each) === name && each.protocol === BERTH_PROTOCOL && isNicTable(each.table),
   );
   return rule?.table ?? route?.table;
 }

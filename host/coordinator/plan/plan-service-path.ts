@@ -56,6 +56,11 @@ function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefine
   return end?.master === undefined ? end : host.links.find(({ name }) => name === end.master);
 }
 
+/** Of several next hops the first. */
+function gatewayOf(route: RouteState | undefined): Ip | undefined {
+  return route?.gateway ?? route?.nextHops?.[0]?.gateway;
+}
+
 /** Over the first NIC of the overlay pod; undefined when it does not lead to the node by a link that is known. */
 export function findOverlayPath(
   { observed, conf }: Situation,
@@ -73,7 +78,7 @@ export function findOverlayPath(
     pod: { link: link.name, mac: link.mac },
     host: { link: end.name, mac: undefined },
     hostAddresses,
-    gateways: { 4: routeOf(4)?.gateway, 6: routeOf(6)?.gateway },
+    gateways: { 4: gatewayOf(routeOf(4)), 6: gatewayOf(routeOf(6)) },
     families,
   };
 }

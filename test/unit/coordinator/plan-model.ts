@@ -211,7 +211,7 @@ export function applyAll(observed: Observed, operations: readonly Operation[]): 
   return operations.reduce(applyOperation, observed);
 }
 
-/** What there is, in no order but that of routes of one destination and metric, to compare two moments by. */
+/** What there is, in no order but that the first of several routes of one destination and metric is told, to compare two moments by. */
 export function inventory(observed: Observed): string[] {
   return PLACES.flatMap((place) => {
     const { links, addresses, routes, rules, neighbours, sysctls, tables } = observed[place];
@@ -220,7 +220,7 @@ export function inventory(observed: Observed): string[] {
       ...addresses.map((each) => `addr ${formatAddress(each)}`),
       ...routes.map((each) => {
         const row = routes.filter((other) => keyOfRoute(other) === keyOfRoute(each));
-        return `route ${each.destination.ip.family} ${formatRoute(each)} (${row.indexOf(each) + 1} of ${row.length})`;
+        return `route ${each.destination.ip.family} ${formatRoute(each)}${row.length > 1 && row[0] === each ? " (first)" : ""}`;
       }),
       ...rules.map((each) => `rule ${textOfRule(each)}`),
       ...neighbours.map((each) => `neigh ${formatNeighbour(each)}`),
