@@ -3,7 +3,7 @@
  * Called by whoever plans; changes nothing. The question says what to read, so that the namespace of a node with many pods stays cheap.
  * Effects: those of the open namespace; the calling thread is in it while settings are read.
  */
-import { formatIp, type Ip } from "../net/ip.ts";
+import { equalIp, formatIp, type Ip } from "../net/ip.ts";
 import type { AddressState, LinkState, NamespaceState, RouteState, RuleState, SysctlKey } from "../plan/state.ts";
 import { addressOf, restOf } from "./netlink/address/address.ts";
 import { listAddresses } from "./netlink/address/requests.ts";
@@ -11,11 +11,12 @@ import type { Conversation } from "./netlink/conversation.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { listLinks } from "./netlink/link/requests.ts";
 import { NUD_NOARP, NUD_NONE, NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
+import type { NeighbourMessage } from "./netlink/neighbour/message.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
 import { findNeighbour, listNeighbours } from "./netlink/neighbour/requests.ts";
 import { readTable } from "./netlink/nftables/requests.ts";
 import { listRoutes } from "./netlink/route/requests.ts";
-import { routeOf } from "./netlink/route/route.ts";
+import { type Route, routeOf } from "./netlink/route/route.ts";
 import { listRules } from "./netlink/rule/requests.ts";
 import { ruleOf } from "./netlink/rule/rule.ts";
 import type { NamespaceSource } from "./open-namespace.ts";
@@ -34,6 +35,8 @@ export interface NamespaceQuestion {
   readonly addresses?: boolean | undefined;
   /** RT_TABLE_*, or a number of one's own; each costs two dumps, `every` as much as one. */
   readonly routeTables?: readonly number[] | "every" | undefined;
+  /** Which of their routes; all unless told. */
+  readonly isRouteWanted?: ((route: Route) => boolean) | undefined;
   readonly rules?: boolean | undefined;
   readonly neighbours?: readonly NeighbourQuestion[] | undefined;
   readonly sysctls?: readonly SysctlKey[] | undefined;
@@ -54,10 +57,14 @@ function observeAddresses(route: Conversation, nameOf: NameOf): AddressState[] {
   });
 }
 
-function observeRoutes(route: Conversation, tables: readonly number[] | "every", nameOf: NameOf): RouteState[] {
-  const filters = tables === "every" ? [{}] : tables.map((table) => ({ table }));
+function observeRoutes(
+  route: Conversation,
+  { routeTables = [], isRouteWanted = () => true }: NamespaceQuestion,
+  nameOf: NameOf,
+): RouteState[] {
+  const filters = routeTables === "every" ? [{}] : routeTables.map((table) => ({ table }));
   const routes = filters.flatMap((filter) => listRoutes(route, filter).map(routeOf));
-  return routes.flatMap((one) => (one && routeStateOf(one, nameOf)) ?? []);
+  return routes.flatMap((one) => (one !== undefined && isRouteWanted(one) && routeStateOf(one, nameOf)) || []);
 }
 
 function observeRules(route: Conversation): RuleState[] {
@@ -66,15 +73,20 @@ function observeRules(route: Conversation): RuleState[] {
     .flatMap((rule) => (rule === undefined ? [] : [ruleStateOf(rule)]));
 }
 
-function askNeighbours(route: Conversation, { link, ip }: NeighbourQuestion, links: readonly LinkState[]): Neighbour[] {
-  const index = link === undefined ? undefined : links.find(({ name }) => name === link)?.index;
-  if (link !== undefined && index === undefined) return [];
-  const one = index === undefined || ip === undefined ? undefined : [findNeighbour(route, index, ip)];
-  const messages = (one ?? listNeighbours(route, index)).filter((message) => message !== undefined);
-  const neighbours = messages.map(neighbourOf).filter((neighbour) => neighbour !== undefined);
-  return neighbours.filter(
-    (neighbour) => ip === undefined || (neighbour.ip.family === ip.family && neighbour.ip.value === ip.value),
-  );
+const neighboursOf = (messages: readonly (NeighbourMessage | undefined)[]): Neighbour[] =>
+  messages.flatMap((message) => (message && neighbourOf(message)) ?? []);
+
+/** `all` are those of the namespace, listed when first asked for. */
+function askNeighbours(
+  route: Conversation,
+  { link, ip }: NeighbourQuestion,
+  links: readonly LinkState[],
+  all: () => readonly Neighbour[],
+): readonly Neighbour[] {
+  if (link === undefined) return ip === undefined ? all() : all().filter((neighbour) => equalIp(neighbour.ip, ip));
+  const index = links.find(({ name }) => name === link)?.index;
+  if (index === undefined) return [];
+  return neighboursOf(ip === undefined ? listNeighbours(route, index) : [findNeighbour(route, index, ip)]);
 }
 
 /** Each once, whatever questions it answers; fixed ones apart from those that the kernel learned. */
@@ -84,7 +96,12 @@ function observeNeighbours(
   links: readonly LinkState[],
   nameOf: NameOf,
 ): Pick<NamespaceState, "neighbours" | "dynamicNeighbours"> {
-  const found = questions.flatMap((question) => askNeighbours(route, question, links));
+  let listed: readonly Neighbour[] | undefined;
+  const all = (): readonly Neighbour[] => {
+    listed ??= neighboursOf(listNeighbours(route));
+    return listed;
+  };
+  const found = questions.flatMap((question) => askNeighbours(route, question, links, all));
   const unique = new Map(found.map((one) => [`${one.link} ${formatIp(one.ip)}`, one])).values();
   const named = [...unique].flatMap(({ link: index, ip, mac, state }) => {
     const link = nameOf(index);
@@ -107,14 +124,14 @@ function observeNeighbours(
  */
 export function observeNamespace(source: NamespaceSource, question: NamespaceQuestion): NamespaceState {
   const { route, entrance } = source;
-  const { routeTables = [], neighbours = [], sysctls = [], tables = [] } = question;
+  const { neighbours = [], sysctls = [], tables = [] } = question;
   const links = observeLinks(route);
   const names = new Map(links.map(({ index, name }) => [index, name]));
   const nameOf: NameOf = (index) => names.get(index);
   return {
     links,
     addresses: question.addresses ? observeAddresses(route, nameOf) : [],
-    routes: observeRoutes(route, routeTables, nameOf),
+    routes: observeRoutes(route, question, nameOf),
     rules: question.rules ? observeRules(route) : [],
     ...observeNeighbours(route, neighbours, links, nameOf),
     sysctls: readSysctls(entrance, sysctls),

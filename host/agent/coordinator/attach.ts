@@ -27,7 +27,14 @@ import { formatOperation } from "../../plan/text.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
 import type { AttachmentFacts } from "./attachments.ts";
-import { addressesOf, type CoordinatorTools, observeHost, observePod, requirePrevResult } from "./gather.ts";
+import {
+  addressesOf,
+  type CoordinatorTools,
+  knownAddresses,
+  observeHost,
+  observePod,
+  requirePrevResult,
+} from "./gather.ts";
 import { detectOnNic, findProbeLink, type LateTools } from "./late-detection.ts";
 
 export interface Attaching extends LateTools {
@@ -48,7 +55,10 @@ interface Decision {
   readonly identity: { readonly namespace: string; readonly pod: string };
 }
 
-async function isFirstOurs({ registry }: CoordinatorTools, request: AttachRequest, first: string): Promise<boolean> {
+/** Whether Berth has given the pod's first NIC its address. Of that NIC itself nobody wants to know: see plan/mode.ts. */
+async function isFirstOurs({ tools: { registry }, conf }: Attaching, request: AttachRequest): Promise<boolean> {
+  const first = conf.podDefaultCniNic;
+  if (conf.mode !== "auto" || request.ifName === first) return false;
   const found = await registry.findAttachment({ containerId: request.containerId, ifName: first });
   return found.some(({ state }) => state === "Bound");
 }
@@ -81,7 +91,13 @@ function decide(
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed: {
       pod: observed,
-      host: observeHost(tools.host, pair, conf.hostRuleTable, addresses, mode.mode === "underlay"),
+      host: observeHost(
+        tools.host,
+        pair,
+        conf.hostRuleTable,
+        knownAddresses(addresses, observed),
+        mode.mode === "underlay",
+      ),
     },
   };
   const { plan, warnings } = planAttachment(situation);
@@ -141,7 +157,7 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   const prevResult = requirePrevResult(request);
   const nothing = { result: prevResult, undo: async () => {} };
   if (conf.mode === "disable") return nothing;
-  const firstIsOurs = await isFirstOurs(tools, request, conf.podDefaultCniNic);
+  const firstIsOurs = await isFirstOurs(attaching, request);
   using pod = openNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
   if (decision === undefined) return nothing;
@@ -166,10 +182,10 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
 
 /** Throws CniError 106 that lists what is missing or too much, in the words of `ip`. */
 export async function checkAttachment(attaching: Attaching, request: AttachRequest): Promise<void> {
-  const { tools, conf } = attaching;
+  const { conf } = attaching;
   const prevResult = requirePrevResult(request);
   if (conf.mode === "disable") return;
-  const firstIsOurs = await isFirstOurs(tools, request, conf.podDefaultCniNic);
+  const firstIsOurs = await isFirstOurs(attaching, request);
   using pod = openNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
   const lines = decision?.operations.map(formatOperation) ?? [];

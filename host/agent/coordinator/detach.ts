@@ -19,7 +19,7 @@ import { diffPlan } from "../../plan/diff.ts";
 import type { Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
-import { addressesOf, type CoordinatorTools, observeHost, observePod } from "./gather.ts";
+import { addressesOf, type CoordinatorTools, knownAddresses, observeHost, observePod } from "./gather.ts";
 
 /** Undefined when there is no such namespace any more, or it is the node's own, where nothing of a pod can be. */
 function openPod(netns: string | undefined): OpenNamespace | undefined {
@@ -66,9 +66,10 @@ export async function detach(
   using pod = openPod(request.netns);
   const first = conf.podDefaultCniNic;
   const found = pod === undefined ? EMPTY_NAMESPACE : observePod(pod, ifName, first);
+  const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
   const observed = {
-    pod: isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE,
-    host: observeHost(host, pair, conf.hostRuleTable, addresses, false),
+    pod: inside,
+    host: observeHost(host, pair, conf.hostRuleTable, knownAddresses(addresses, inside), false),
   };
   const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });
   const operations = diffPlan(observed, plan);

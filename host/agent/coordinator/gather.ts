@@ -9,16 +9,17 @@ import type { AttachRequest, CniRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { decodeCoordinatorConf } from "../../config/coordinator-conf.ts";
 import { type CoordinatorConf, resolveCoordinatorConf } from "../../config/coordinator-settings.ts";
-import { NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
+import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
+import { isOneOf, uniqueIps } from "../../coordinator/plan/plan-parts.ts";
 import type { LinkRemover } from "../../kernel/link-remover.ts";
-import { RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
+import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { NamespaceSource, OpenNamespace } from "../../kernel/open-namespace.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Veth } from "../../plan/operation.ts";
-import type { NamespaceState } from "../../plan/state.ts";
+import type { NamespaceState, SysctlKey } from "../../plan/state.ts";
 import type { Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 
@@ -62,24 +63,45 @@ export function addressesOf(result: CniResult, ifName: string): Ip[] {
   return result.ips.filter((ip) => isOfNic(ip.interface)).map(({ address }) => address.ip);
 }
 
-const observedOf = (links: readonly string[]): string[] => [
+const ipv6Key = (link: string): SysctlKey => `ipv6/conf/${link}/disable_ipv6`;
+
+/** Of the links that are there, and of one that may have to be made. */
+const settingsOfLinks = (links: readonly string[]): SysctlKey[] => [
   ...["all", ...links].map((link) => `ipv4/conf/${link}/rp_filter`),
-  ...links.map((link) => `ipv6/conf/${link}/disable_ipv6`),
+  ...["default", ...links].map(ipv6Key),
 ];
+
+/**
+ * A link that is to be made has or lacks IPv6 as `default` says (addrconf.c, ipv6_add_dev): that is known, and setting it again would
+ * wait for the lock of all links. `rp_filter` is not foretold: unless it was set on the link, it goes on following `default`.
+ */
+function withFuture(state: NamespaceState, link: string): NamespaceState {
+  const value = state.sysctls.get(ipv6Key("default"));
+  if (value === undefined || state.links.some(({ name }) => name === link)) return state;
+  return { ...state, sysctls: new Map([...state.sysctls, [ipv6Key(link), value]]) };
+}
 
 /** Names of links in the pod whose settings count. */
 export function observePod(pod: NamespaceSource, ifName: string, first: string): NamespaceState {
   const state = observeNamespace(pod, {
     addresses: true,
     routeTables: "every",
+    isRouteWanted: ({ table }) => table !== RT_TABLE_LOCAL,
     rules: true,
     neighbours: [{ link: POD_VETH }],
-    sysctls: observedOf([...new Set([ifName, first, POD_VETH])]),
+    sysctls: settingsOfLinks([...new Set([ifName, first, POD_VETH])]),
     tables: [NFT_TABLE],
   });
-  return { ...state, routes: state.routes.filter(({ table }) => table !== RT_TABLE_LOCAL) };
+  return withFuture(state, POD_VETH);
 }
 
+/** By which the node may know the pod: what the main plugin says, and what is on the pod's links. */
+export function knownAddresses(addresses: readonly Ip[], pod: NamespaceState): Ip[] {
+  const own = pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).map(({ prefix }) => prefix.ip);
+  return uniqueIps([...addresses, ...own]);
+}
+
+/** Of the node's table, what concerns these addresses, and what is not Berth's; the routes to other pods are left out. */
 export function observeHost(
   host: NamespaceSource,
   pair: Veth,
@@ -87,12 +109,14 @@ export function observeHost(
   addresses: readonly Ip[],
   isUnderlay: boolean,
 ): NamespaceState {
-  return observeNamespace(host, {
+  const state = observeNamespace(host, {
     addresses: true,
     routeTables: [table],
+    isRouteWanted: ({ destination, protocol }) => protocol !== BERTH_PROTOCOL || isOneOf(addresses, destination.ip),
     rules: true,
     neighbours: isUnderlay ? [{ link: pair.host.name }] : addresses.map((ip) => ({ ip })),
-    sysctls: [...observedOf([pair.host.name]), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
+    sysctls: [...settingsOfLinks([pair.host.name]), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
     tables: [NFT_TABLE],
   });
+  return withFuture(state, pair.host.name);
 }

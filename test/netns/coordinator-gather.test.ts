@@ -1,0 +1,85 @@
+/** What the coordinator reads of a pod and its node before it plans, beside what is there. */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { knownAddresses, observeHost, observePod } from "../../host/agent/coordinator/gather.ts";
+import { nameVeth } from "../../host/coordinator/plan/names.ts";
+import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
+import { formatIp } from "../../host/net/ip.ts";
+import { formatPrefix } from "../../host/net/prefix.ts";
+import type { NamespaceState } from "../../host/plan/state.ts";
+import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { ip } from "../unit/kernel/values.ts";
+import { sysctlIn } from "./kernel-scene.ts";
+
+const TABLE = 500;
+const pair = nameVeth("gathered");
+const host = pair.host.name;
+
+let [node, pod]: Netns[] = [];
+let opened: { readonly node: OpenNamespace; readonly pod: OpenNamespace };
+
+beforeEach(async () => {
+  node = await createNetns(`cg-node-${process.pid}`);
+  pod = await createNetns(`cg-pod-${process.pid}`);
+  opened = { node: openNamespace(node.path), pod: openNamespace(pod.path) };
+});
+
+afterEach(async () => {
+  opened.node[Symbol.dispose]();
+  opened.pod[Symbol.dispose]();
+  await pod?.delete();
+  await node?.delete();
+});
+
+const lab = () => ({ node: node ?? expect.unreachable(), pod: pod ?? expect.unreachable() });
+const podState = () => observePod(opened.pod, "eth0", "eth0");
+const hostState = (...addresses: string[]) => observeHost(opened.node, pair, TABLE, addresses.map(ip), true);
+const ipv6Of = ({ sysctls }: NamespaceState, link: string) => sysctls.get(`ipv6/conf/${link}/disable_ipv6`);
+const bothEnds = () => [ipv6Of(hostState(), host), ipv6Of(podState(), "veth0")];
+
+describe("IPv6 of a pair that is not there yet", () => {
+  it.each(["0", "1"])("is what it has once it is, and then its own: disable_ipv6 %s", async (value) => {
+    const { node, pod } = lab();
+    for (const { name } of [node, pod]) sysctlIn(name, `net.ipv6.conf.default.disable_ipv6=${value}`);
+    expect(bothEnds()).toEqual([value, value]);
+    await addVeth({ netns: node, name: host }, { netns: pod, name: "veth0" });
+    expect(bothEnds()).toEqual([value, value]);
+    for (const { name } of [node, pod]) sysctlIn(name, `net.ipv6.conf.default.disable_ipv6=${value === "0" ? 1 : 0}`);
+    expect(bothEnds()).toEqual([value, value]);
+  });
+
+  it("is the only setting that is foretold: rp_filter follows what links get by default until it is set", async () => {
+    const { node, pod } = lab();
+    expect(hostState().sysctls.has(`ipv4/conf/${host}/rp_filter`)).toBe(false);
+    await addVeth({ netns: node, name: host }, { netns: pod, name: "veth0" });
+    sysctlIn(node.name, "net.ipv4.conf.default.rp_filter=2");
+    expect(hostState().sysctls.get(`ipv4/conf/${host}/rp_filter`)).toBe("2");
+  });
+});
+
+describe("routes of the node's table", () => {
+  it("are those to the pod's addresses, whoever they lead to, and those of others", async () => {
+    const { node, pod } = lab();
+    await addVeth({ netns: node, name: "v0" }, { netns: pod, name: "eth0" });
+    await node.ip("addr add 10.6.0.2/24 dev v0");
+    for (const route of [
+      "10.6.0.21/32 dev v0 proto 98",
+      "10.6.0.22/32 dev v0 proto 98",
+      "10.9.0.0/16 dev v0 proto static",
+      "fd06::21/128 dev v0 proto 98",
+      "fd06::22/128 dev v0 proto 98",
+    ]) {
+      await node.ip(`route add ${route} table ${TABLE}`);
+    }
+    const found = hostState("10.6.0.21", "fd06::21").routes.map(({ destination }) => formatPrefix(destination));
+    expect(found.sort()).toEqual(["10.6.0.21/32", "10.9.0.0/16", "fd06::21/128"]);
+  });
+
+  it("of a pod are looked for by what it was given, and by what is on its links but for the link's own", async () => {
+    const { node, pod } = lab();
+    await addVeth({ netns: node, name: "v0" }, { netns: pod, name: "eth0" });
+    await pod.ip("addr add 10.6.0.21/24 dev eth0");
+    await pod.ip("addr add fd06::21/64 dev eth0 nodad");
+    const known = knownAddresses([ip("10.6.0.21"), ip("10.6.0.30")], podState());
+    expect(known.map(formatIp)).toEqual(["10.6.0.21", "10.6.0.30", "fd06::21"]);
+  });
+});
