@@ -107,7 +107,8 @@ const entry = z
     const vlanName = `${parent}.${vlanId}`;
     if (vlanId > 0 && lengthOf(vlanName) > MAX_IF_NAME_BYTES) {
       const got = `${vlanId}, which makes the device name "${vlanName}" of ${lengthOf(vlanName)} bytes`;
-      issue(["vlanID"], `a name of at most ${MAX_IF_NAME_BYTES} bytes: rename the parent or take a lower VLAN id`, got);
+      const mend = joined === undefined ? "rename the master" : 'set a shorter "bond.name"';
+      issue(["vlanID"], `a name of at most ${MAX_IF_NAME_BYTES} bytes: ${mend}`, got);
     }
     return {
       interfaces: names,

@@ -1,0 +1,218 @@
+/** What the ifacer makes on a kernel that has VLAN devices and bonds, and what it leaves alone. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type IfacerNode, makeIfacerNode } from "./ifacer-node.ts";
+
+let node: IfacerNode;
+
+beforeAll(() => {
+  node = makeIfacerNode("uid", ["m0", "m1", "m2"]);
+});
+
+afterAll(() => node.delete());
+beforeEach(() => node.reset());
+
+const link = (name: string) => node.json(`link show ${name}`)[0];
+const names = () =>
+  node
+    .json("link show")
+    .map(({ ifname }) => ifname)
+    .filter((name) => name !== "lo" && !/^m[0-9]$/.test(name));
+/** Options as the kernel's own files tell them. */
+const options = (bond: string, ...names: string[]) =>
+  node.file(...names.map((name) => `/sys/class/net/${bond}/bonding/${name}`)).split("\n");
+const bondOf = (options: string, mode: unknown = 1) => ({
+  interfaces: ["m0", "m1"],
+  bond: { name: "b0", mode, options },
+});
+
+/** An ADD that succeeds; another one then has nothing to do, and CHECK is content. */
+async function add(conf: object) {
+  const { result } = await node.add(conf);
+  await node.check(conf);
+  const done = node.log.filter(({ msg }) => msg === "Device set up").length;
+  expect((await node.add(conf)).result).toEqual(result);
+  expect(node.log.filter(({ msg }) => msg === "Device set up")).toHaveLength(done);
+  return result;
+}
+
+/** The ADD is refused with this code, and nothing has changed. */
+async function refuse(conf: object, code: number, text: string | RegExp) {
+  const before = node.look();
+  await expect(node.add(conf)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringMatching(text) }));
+  expect(node.look()).toEqual(before);
+}
+
+describe("a VLAN device", () => {
+  it("on its master, which is set up when it is down", async () => {
+    node.ip("link set m0 down");
+    const result = await add({ interfaces: ["m0"], vlanID: 100 });
+    expect(result).toEqual({ interfaces: [{ name: "m0.100", mac: link("m0").address }], ips: [], routes: [] });
+    expect(link("m0.100")).toMatchObject({
+      link: "m0",
+      linkinfo: { info_kind: "vlan", info_data: { id: 100, protocol: "802.1Q" } },
+    });
+    expect(node.file("/proc/net/vlan/m0.100")).toContain("Device: m0");
+    for (const name of ["m0", "m0.100"]) expect(link(name).flags).toContain("UP");
+  });
+
+  it("with the highest id, and the same id on two masters", async () => {
+    await add({ interfaces: ["m0"], vlanID: 4094 });
+    await add({ interfaces: ["m1"], vlanID: 4094 });
+    expect(names()).toEqual(["m0.4094", "m1.4094"]);
+  });
+
+  it("is none for id 0 and for no id", async () => {
+    const mac = link("m0").address;
+    for (const conf of [{ interfaces: ["m0"], vlanID: 0 }, { interfaces: ["m0"] }]) {
+      expect(await add(conf)).toMatchObject({ interfaces: [{ name: "m0", mac }] });
+    }
+    expect(names()).toEqual([]);
+  });
+
+  it("that is there and down is set up, and stays the same device", async () => {
+    node.ip("link add link m0 name m0.7 type vlan id 7");
+    const { ifindex } = link("m0.7");
+    await expect(node.check({ interfaces: ["m0"], vlanID: 7 })).rejects.toThrow("ip link set m0.7 up");
+    await add({ interfaces: ["m0"], vlanID: 7 });
+    expect(link("m0.7")).toMatchObject({ ifindex, flags: expect.arrayContaining(["UP"]) });
+  });
+
+  const others: [what: string, made: string, text: string][] = [
+    ["another parent", "link add link m1 name m0.7 type vlan id 7", 'it is on "m1", want on "m0"'],
+    ["another id", "link add link m0 name m0.7 type vlan id 8", "it is VLAN 8, want VLAN 7"],
+    ["another protocol", "link add link m0 name m0.7 type vlan protocol 802.1ad id 7", "it is 802.1ad, want 802.1Q"],
+    ["another kind", "link add m0.7 type dummy", "it is of kind dummy, want of kind vlan"],
+    ["another name", "link add link m0 name trunk7 type vlan id 7", 'is the device "trunk7" already'],
+  ];
+  it.each(others)("with %s is refused and not touched", async (_what, made, text) => {
+    node.ip(made);
+    await refuse({ interfaces: ["m0"], vlanID: 7 }, 106, text);
+  });
+});
+
+describe("a bond", () => {
+  const modes = ["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"];
+  it.each(modes.map((name, mode) => [mode, name] as const))("of mode %i (%s)", async (mode, name) => {
+    await add(bondOf("miimon=100", mode % 2 === 0 ? mode : name));
+    expect(options("b0", "mode", "slaves")).toEqual([`${name} ${mode}`, "m0 m1"]);
+    expect(node.file("/proc/net/bonding/b0")).toContain("MII Polling Interval (ms): 100");
+    for (const each of ["b0", "m0", "m1"]) expect(link(each).flags).toContain("UP");
+  });
+
+  it("has the default name, the kernel's mode, and what is written as its options", async () => {
+    await add({ interfaces: ["m0"], vlanID: 9, bond: {} });
+    expect(names()).toEqual(["vendor_bond0", "vendor_bond0.9"]);
+    expect(options("vendor_bond0", "mode")).toEqual(["balance-rr 0"]);
+    expect(link("vendor_bond0.9")).toMatchObject({ link: "vendor_bond0", flags: expect.arrayContaining(["UP"]) });
+  });
+
+  it("has options of every type, read back from the kernel's own files", async () => {
+    await add(
+      bondOf(
+        " lacp_rate = fast; xmit_hash_policy=layer3+4;min_links=0 ;ad_actor_system=02:00:00:00:00:07;updelay=250;",
+        4,
+      ),
+    );
+    const read = options("b0", "lacp_rate", "xmit_hash_policy", "min_links", "ad_actor_system", "miimon", "updelay");
+    expect(read).toEqual(["fast 1", "layer3+4 1", "0", "02:00:00:00:00:07", "100", "200"]);
+    node.reset();
+    await add(
+      bondOf(
+        "arp_interval=100;arp_ip_target=10.0.0.1, 10.0.0.2;arp_validate=all;fail_over_mac=1;primary=m1;num_grat_arp=0",
+      ),
+    );
+    const names = ["arp_interval", "arp_ip_target", "arp_validate", "fail_over_mac", "primary", "num_grat_arp"];
+    expect(options("b0", ...names)).toEqual(["100", "10.0.0.1 10.0.0.2", "all 3", "active 1", "m1", "0"]);
+  });
+
+  it("takes the MTU that its members have", async () => {
+    node.ip("link set m0 mtu 9000");
+    node.ip("link set m1 mtu 4000");
+    await add({ ...bondOf(""), vlanID: 5 });
+    expect(["b0", "b0.5", "m0", "m1"].map((name) => link(name).mtu)).toEqual([4000, 4000, 4000, 4000]);
+    node.reset();
+    for (const member of ["m0", "m1"]) node.ip(`link set ${member} mtu 1500`);
+  });
+
+  it("that is there gets the members that it lacks, and is set up", async () => {
+    await add({ ...bondOf("miimon=100"), interfaces: ["m0"] });
+    const { ifindex } = link("b0");
+    node.ip("link set b0 down");
+    await expect(node.check(bondOf("miimon=100"))).rejects.toThrow("it lacks");
+    await add(bondOf("miimon=100"));
+    expect(link("b0")).toMatchObject({ ifindex, flags: expect.arrayContaining(["UP"]) });
+    expect(options("b0", "slaves")).toEqual(["m0 m1"]);
+  });
+
+  it("that is there keeps its options, and the log says what is otherwise", async () => {
+    await add(bondOf("miimon=100"));
+    await add(bondOf("miimon=200;resend_igmp=1;primary=m1"));
+    expect(options("b0", "miimon", "primary")).toEqual(["100"]);
+    expect(node.log.filter(({ level }) => level === 40).map(({ msg }) => msg)).toEqual(
+      expect.arrayContaining([
+        'Bond "b0" has miimon 100, the definition says 200; others use it, so it is left as it is',
+        'Bond "b0" has primary nothing, the definition says m1; others use it, so it is left as it is',
+      ]),
+    );
+  });
+
+  it("that came with the kernel's module is configured as a new one would be", async () => {
+    node.ip("link add bond0 type bond");
+    await add({
+      interfaces: ["m0", "m1"],
+      bond: { name: "bond0", mode: 4, options: "miimon=50;updelay=100;lacp_rate=1" },
+    });
+    expect(options("bond0", "mode", "miimon", "updelay", "lacp_rate")).toEqual(["802.3ad 4", "50", "100", "fast 1"]);
+  });
+
+  const others: [what: string, made: string[], text: string][] = [
+    ["another kind", ["link add b0 type bridge"], 'Device "b0" exists and is of kind bridge, want kind bond'],
+    ["another mode", ["link add b0 type bond mode 4"], "in mode 4 (802.3ad), want mode 1 (active-backup)"],
+    [
+      "other members",
+      ["link add b0 type bond mode 1", "link set m2 down", "link set m2 master b0"],
+      'with the member "m2", want only "m0", "m1"',
+    ],
+  ];
+  it.each(others)("of %s is refused and not touched", async (_what, made, text) => {
+    for (const line of made) node.ip(line);
+    await refuse(bondOf(""), 106, text.replaceAll(/[()]/g, "."));
+  });
+});
+
+describe("a member", () => {
+  const rows: [what: string, made: string[], conf: object, text: string][] = [
+    [
+      "that is not there",
+      [],
+      { ...bondOf(""), interfaces: ["m0", "m8"] },
+      'Interface "m8" of "interfaces" is not on this node; did you mean',
+    ],
+    [
+      "of another bond",
+      ["link add b1 type bond", "link set m1 down", "link set m1 master b1"],
+      bondOf(""),
+      'is a member of the bond "b1"',
+    ],
+    [
+      "of a bridge",
+      ["link add br1 type bridge", "link set m1 master br1"],
+      bondOf(""),
+      'is a member of the bridge "br1"',
+    ],
+    ["under a VLAN device", ["link add link m1 name m1.5 type vlan id 5"], bondOf(""), 'carries the device "m1.5"'],
+    [
+      "with an IPv4 address",
+      ["addr add 10.9.0.1/24 dev m1"],
+      bondOf(""),
+      "carries the address 10.9.0.1/24 dev m1 and the route 10.9.0.0/24",
+    ],
+    ["with an IPv6 address", ["addr add fd09::1/64 dev m1 nodad"], bondOf(""), "carries the address fd09::1/64 dev m1"],
+    ["with the default route", ["route add default dev m1"], bondOf(""), "the route default dev m1"],
+    ["that is the loopback", [], { ...bondOf(""), interfaces: ["lo"] }, 'Interface "lo" is the loopback'],
+  ];
+  it.each(rows)("%s is refused, and nothing is made", async (_what, made, conf, text) => {
+    for (const line of made) node.ip(line);
+    await refuse(conf, 106, text);
+  });
+});
