@@ -10,7 +10,7 @@
  *
  * Links of kind ipvlan share their parent's MAC: a neighbour on the same parent looks like an echo here, and is the registry's to judge.
  * The kernel gives an ipvlan link only the unicast ARP that is for one of its addresses, so the answer to a probe from 0.0.0.0 arrives at
- * the parent: whoever asks for such a pod asks on the parent link.
+ * the parent: who asks for such a pod asks on the parent link (host/agent/detection/node-link.ts).
  *
  * A switch that prunes multicast (MLD snooping) may keep others' solicitations from us, since we join groups without a report, which
  * would be a frame more than our probes. Answers of owners go to all nodes and are never pruned.

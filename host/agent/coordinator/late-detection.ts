@@ -7,16 +7,18 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
-import { detectConflict } from "../../coordinator/detect-conflict.ts";
-import { detectGateways, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
+import { type ConflictQuestion, detectConflict } from "../../coordinator/detect-conflict.ts";
+import { detectGateways, type GatewayAnswers, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
-import { addressOf } from "../../kernel/netlink/address/address.ts";
+import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
+import { IFA_F_DADFAILED } from "../../kernel/netlink/address/constants.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLink } from "../../kernel/netlink/link/requests.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
+import { findAskingLink } from "../detection/node-link.ts";
 import { addressesOf } from "./gather.ts";
 
 export interface LateTools {
@@ -41,12 +43,21 @@ export function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | u
   return { netnsPath: pod.entrance, index: link.index, name: link.name, mac: link.mac };
 }
 
+/** Of the link, those among `ips`. */
+function addressesOnNic(pod: OpenNamespace, link: ProbeLink, ips: readonly Ip[]): Address[] {
+  const all = findAddresses(pod.route, link.index)?.map(addressOf) ?? [];
+  return all.filter((each) => each !== undefined).filter(({ prefix }) => ips.some((ip) => equalIp(ip, prefix.ip)));
+}
+
 /** It would go on poisoning the neighbours' tables until DEL. */
 function removeAddress(pod: OpenNamespace, link: ProbeLink, ip: Ip): void {
-  for (const message of findAddresses(pod.route, link.index) ?? []) {
-    const address = addressOf(message);
-    if (address !== undefined && equalIp(address.prefix.ip, ip)) deleteAddress(pod.route, address);
-  }
+  for (const address of addressesOnNic(pod, link, [ip])) deleteAddress(pod.route, address);
+}
+
+/** The kernel may have asked by itself, and heard somebody who is silent now (RFC 4862 §5.4.5). It does not tell whom. */
+function findDadFailure(pod: OpenNamespace, link: ProbeLink, ips: readonly Ip[]): Conflict | undefined {
+  const failed = addressesOnNic(pod, link, ips).find(({ flags }) => (flags & IFA_F_DADFAILED) !== 0);
+  return failed && { ip: failed.prefix.ip, mac: undefined };
 }
 
 function targetsOf({ ips }: CniResult, addresses: readonly Ip[]): GatewayTarget[] {
@@ -69,6 +80,13 @@ function refuseGateways(
   );
 }
 
+const NOT_ASKED: GatewayAnswers = { unreachable: [], macs: new Map() };
+
+/** What is known already, or what the segment says. */
+async function askForConflict(known: Conflict | undefined, question: ConflictQuestion): Promise<Conflict | undefined> {
+  return known ?? (await detectConflict(question));
+}
+
 /** Throws CniError 104 for an address that somebody else has, 105 for a gateway that does not answer. */
 export async function detectOnNic(
   tools: LateTools,
@@ -84,19 +102,25 @@ export async function detectOnNic(
   const { windowMs, retry, intervalMs, timeoutMs } = conf.detectOptions;
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
-  const conflict = detectConflict({ link, addresses: doubtful, windowMs, random: Math.random, signal: both });
-  const gateways = detectGateways({
-    link,
-    targets: conf.detectGateway ? targetsOf(prevResult, addresses) : [],
-    retry,
-    intervalMs,
-    timeoutMs,
-    ...(doubtful.length === 0 ? {} : { inDoubt: conflict }),
-    signal: both,
-  });
+  const asking = doubtful.length === 0 ? link : findAskingLink(link);
+  const kernelKnows = () => (conf.detectIPConflict ? findDadFailure(pod, link, addresses) : undefined);
+  const question = { link: asking, addresses: doubtful, windowMs, random: Math.random, signal: both };
+  const conflict = askForConflict(kernelKnows(), question);
+  const askGateways = (): Promise<GatewayAnswers> =>
+    detectGateways({
+      link,
+      targets: conf.detectGateway ? targetsOf(prevResult, addresses) : [],
+      retry,
+      intervalMs,
+      timeoutMs,
+      ...(doubtful.length === 0 ? {} : { inDoubt: conflict }),
+      signal: both,
+    });
+  // Where answers to 0.0.0.0 do not arrive, gateways are asked from the address, and so when it is out of doubt.
+  const gateways = asking === link ? askGateways() : conflict.then((found) => (found ? NOT_ASKED : askGateways()));
   gateways.catch(() => {}); // it is awaited below, unless there is a conflict
   try {
-    const found = await conflict;
+    const found = (await conflict) ?? kernelKnows();
     if (found !== undefined) {
       removeAddress(pod, link, found.ip);
       throw await tools.refuseConflict(found, link);

@@ -4,10 +4,12 @@
  * Handed to verify-addresses.ts and probe-quarantined.ts by open-detection.ts; called by the coordinator too.
  * Effects: netlink sockets for the time of a call; {@link withdrawAddress} takes an address off a link.
  */
+import { DetectionError } from "../../coordinator/detection-error.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { addressOf } from "../../kernel/netlink/address/address.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
 import { type Conversation, createConversation } from "../../kernel/netlink/conversation.ts";
+import { IFF_NOARP } from "../../kernel/netlink/link/constants.ts";
 import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
 import type { LinkMessage } from "../../kernel/netlink/link/message.ts";
@@ -39,6 +41,23 @@ export function findParentName(netnsPath: string, ifName: string): string {
   const under = findOnNode(nic.parent);
   if (nic.kind === undefined || kindName(nic.kind) !== "veth") return under?.name ?? "";
   return (under?.master === undefined ? undefined : findOnNode(under.master)?.name) ?? "";
+}
+
+/**
+ * The link on which the NIC's segment is asked: the NIC itself, but for an ipvlan the node's link under it. An ipvlan gets only the unicast
+ * ARP that is for one of its addresses, so the answer to a question from 0.0.0.0 stays at the parent, whose MAC it has. One that does without
+ * ARP (mode L3) is given back, and cannot be asked.
+ * Throws DetectionError when the parent is not a link of the node that is switched on; NetnsError, NetlinkError.
+ */
+export function findAskingLink(nic: ProbeLink): ProbeLink {
+  const { netnsPath, name } = nic;
+  const link = findIn(netnsPath, (conversation) => findLink(conversation, name));
+  if (link?.kind === undefined || kindName(link.kind) !== "ipvlan" || (link.flags & IFF_NOARP) !== 0) return nic;
+  const parent = findParentName(netnsPath, name);
+  const asking = findNodeLink(parent);
+  if (asking !== undefined) return asking;
+  const what = parent === "" ? "which is not on the node" : `"${parent}", which is down`;
+  throw new DetectionError("link", name, `it is an ipvlan, and is asked for on its parent link, ${what}`);
 }
 
 function findOnNode(index: number): Link | undefined {

@@ -7,7 +7,7 @@ import { detectConflict } from "../../coordinator/detect-conflict.ts";
 import { withQuietLink } from "../../coordinator/quiet-link.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import type { DetectionTools } from "../ipam/claim-verified.ts";
-import { findNodeLink, findParentName, withdrawAddress } from "./node-link.ts";
+import { findAskingLink, findNodeLink, findParentName, withdrawAddress } from "./node-link.ts";
 import { probeQuarantined } from "./probe-quarantined.ts";
 import { QuarantineKeeper, type QuarantineTools } from "./quarantine-keeper.ts";
 import { VerifiedAttachments } from "./verified-attachments.ts";
@@ -18,7 +18,7 @@ export interface Detection extends Omit<DetectionTools, "settingsFor" | "isCoord
   readonly probeQuarantined: () => Promise<void>;
 }
 
-const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName };
+const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink };
 
 export function openDetection(given: Pick<QuarantineTools, "registry" | "pools" | "nowMs" | "log">): Detection {
   const engine = { detect: detectConflict, random: Math.random };

@@ -24,6 +24,8 @@ export interface NicLinks {
   withdraw(previous: Allocation, current: { readonly netns: string; readonly ifName: string }): Mac | undefined;
   /** The node's link under the NIC, "" when none is known. */
   findParentName(netns: string, ifName: string): string;
+  /** The link on which the NIC's segment is asked. Throws DetectionError when there is none. */
+  findAskingLink(nic: ProbeLink): ProbeLink;
 }
 
 export interface EarlyStageTools {
@@ -120,13 +122,13 @@ export class EarlyStage {
   }
 
   async #ask(addresses: readonly Allocation[], ownMacs: ReadonlySet<Mac>, signal: AbortSignal) {
-    const { detect, withQuietLink, random } = this.#tools;
+    const { detect, withQuietLink, links, random } = this.#tools;
     const { netns, ifName, settings, isCoordinated } = this.#options;
     const ips = addresses.map(({ ip }) => ip);
     const question = { addresses: ips, ownMacs, windowMs: settings.detectOptions.windowMs, random, signal };
     try {
       const quiet = { netnsPath: netns, ifName, staysUp: isCoordinated };
-      return await withQuietLink(quiet, (link) => detect({ link, ...question }), signal);
+      return await withQuietLink(quiet, (nic) => detect({ link: links.findAskingLink(nic), ...question }), signal);
     } catch (error) {
       if (!(error instanceof DetectionError)) throw error;
       signal.throwIfAborted();

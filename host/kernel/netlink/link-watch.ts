@@ -8,15 +8,12 @@
  */
 import { loadNative, type Native } from "../native.ts";
 import { createConversation } from "./conversation.ts";
-import { RTM_NEWLINK } from "./link/constants.ts";
+import { IFF_NOARP, RTM_NEWLINK } from "./link/constants.ts";
 import { type Link, linkOf } from "./link/link.ts";
 import { decodeLink } from "./link/message.ts";
 import { findLinkByIndex } from "./link/requests.ts";
 import { openMonitor, RTNLGRP_LINK } from "./monitor.ts";
 import { openRouteSocket } from "./socket.ts";
-
-/** linux/if.h */
-const IFF_NOARP = 0x80;
 
 /**
  * `absent`: deleted, or moved to another namespace. `noArp`: of a kind that does without neighbours (ipvlan in mode L3, tunnels).

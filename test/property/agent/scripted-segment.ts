@@ -44,6 +44,7 @@ export class ScriptedSegment {
       },
       withdraw: () => undefined,
       findParentName: () => "uplink",
+      findAskingLink: (nic) => nic,
     };
     const tools = {
       ...{ ...base, detect: this.detect, random: () => 0.5, log: recordLog().log, links },

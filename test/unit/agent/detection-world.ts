@@ -180,6 +180,7 @@ export class DetectionWorld {
       return undefined;
     },
     findParentName: () => "uplink",
+    findAskingLink: (nic) => nic,
   };
 }
 

@@ -40,5 +40,7 @@ export const RTEXT_FILTER_SKIP_STATS = 1 << 3;
 
 export const IFF_UP = 0x1;
 export const IFF_LOOPBACK = 0x8;
+/** It does without neighbours. */
+export const IFF_NOARP = 0x80;
 /** There is a carrier. */
 export const IFF_LOWER_UP = 0x10000;
