@@ -20,7 +20,27 @@ import { formatRoute } from "../../host/plan/text.ts";
 // biome-ignore lint/suspicious/noExplicitAny: what ip prints is looked into by name.
 type Row = any;
 
-export interface IfacerNode {
+/** The plugin on a namespace, without an agent, and requests for it. */
+export interface IfacerPlace {
+  readonly log: Row[];
+  add(conf: object, faultPlan?: FaultPlan): Promise<Row>;
+  check(conf: object): Promise<void>;
+}
+
+/** `netns` of the requests is any path. */
+export function placeIn(host: OpenNamespace): IfacerPlace {
+  const seen: Row[] = [];
+  const log = pino({ level: "debug" }, { write: (line: string) => void seen.push(JSON.parse(line)) });
+  const pluginWith = (plan?: FaultPlan): Plugin =>
+    createIfacerPlugin({ host, faults: openFaults(plan, createFaultCounter()), log });
+  return {
+    log: seen,
+    add: (conf, plan) => pluginWith(plan).add(requestOf("ADD", conf), new AbortController().signal),
+    check: (conf) => pluginWith().check(requestOf("CHECK", conf)),
+  };
+}
+
+export interface IfacerNode extends IfacerPlace {
   readonly name: string;
   readonly path: string;
   /** `ip` in the node, words parted by blanks. */
@@ -35,10 +55,6 @@ export interface IfacerNode {
   state(): string[];
   /** All devices but the loopback and the interfaces are removed; those are up, and carry nothing. */
   reset(): void;
-  /** Lines of the plugin's log so far. */
-  readonly log: Row[];
-  add(conf: object, faultPlan?: FaultPlan): Promise<Row>;
-  check(conf: object): Promise<void>;
   delete(): void;
 }
 
@@ -55,12 +71,10 @@ export function makeIfacerNode(prefix: string, interfaces: readonly string[]): I
     execFileSync("ip", ["-n", wire, "link", "set", each, "master", "br0", "up"]);
   }
   const host = openNamespace(path);
-  const seen: Row[] = [];
-  const log = pino({ level: "debug" }, { write: (line: string) => void seen.push(JSON.parse(line)) });
-  const pluginWith = (plan?: FaultPlan): Plugin =>
-    createIfacerPlugin({ host, faults: openFaults(plan, createFaultCounter()), log });
+  const place = placeIn(host);
   const json = (line: string): Row[] => JSON.parse(ip(`-d -j ${line}`) || "[]");
   return {
+    ...place,
     name,
     path,
     ip,
@@ -85,9 +99,8 @@ export function makeIfacerNode(prefix: string, interfaces: readonly string[]): I
       ];
       // A VLAN device has gone with its bond: -force goes on.
       spawnSync("ip", ["-n", name, "-force", "-batch", "-"], { input: lines.join("\n") });
-      seen.splice(0);
+      place.log.splice(0);
     },
-    log: seen,
     look() {
       const { links, addresses, routes } = observeNamespace(host, { addresses: true, routeTables: "every" });
       const told = [
@@ -104,8 +117,6 @@ export function makeIfacerNode(prefix: string, interfaces: readonly string[]): I
       ];
       return told.map((each) => JSON.stringify(each)).sort();
     },
-    add: (conf, plan) => pluginWith(plan).add(requestOf("ADD", path, conf), new AbortController().signal),
-    check: (conf) => pluginWith().check(requestOf("CHECK", path, conf)),
     delete() {
       close(host);
       for (const netns of [name, wire]) execFileSync("ip", ["netns", "del", netns]);
@@ -117,12 +128,12 @@ function close(host: OpenNamespace): void {
   host[Symbol.dispose]();
 }
 
-function requestOf(command: "ADD" | "CHECK", netns: string, conf: object): AttachRequest {
+function requestOf(command: "ADD" | "CHECK", conf: object): AttachRequest {
   const body = { cniVersion: "1.0.0", name: "lan", type: "ifacer", ...conf };
   const headers = {
     "cni-command": command,
     "cni-containerid": "c1",
-    "cni-netns": netns,
+    "cni-netns": "/run/netns/pod",
     "cni-ifname": "eth0",
     "cni-path": "/bin",
   };
