@@ -19,6 +19,7 @@ import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
+import { requireCommand } from "../../scripts/lab/command.ts";
 import { type Fabric, makeFabric } from "../../scripts/lab/fabric.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { ipPool, vendorConf } from "./world.ts";
@@ -28,6 +29,10 @@ const RANGES = [
   [50, 99],
   [100, 149],
 ] as const;
+
+/** On both nodes, as kube-proxy has it: what a node would forward without having seen the connection's other half is dropped. */
+export const DROP_INVALID =
+  "table inet forwarding { chain forward { type filter hook forward priority 0; ct state invalid drop; }; }";
 
 export interface LabNode {
   readonly netns: Netns;
@@ -202,6 +207,7 @@ export async function makeLab(prefix: string, { families = FAMILIES, config = {}
     for (const network of networks) await forgetNetwork(network);
   };
   const start = async (netns: Netns, range: readonly [number, number]): Promise<LabNode> => {
+    await requireCommand(netns.enter(["nft", DROP_INVALID]));
     const agent = await startAgent({ node: netns, config: { ...manifests(families, range), ...config } });
     agents.push(agent);
     return { netns, agent };

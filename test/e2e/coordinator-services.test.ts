@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import type { Family } from "../../host/net/ip.ts";
-import { outsideAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { outsideAddress, POD_NETWORK, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { openCapture } from "../../scripts/lab/capture.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { formatFrame } from "../../scripts/lab/frame.ts";
+import type { Netns } from "../../scripts/lab/netns.ts";
+import type { Protocol } from "../../scripts/lab/sockets.ts";
 import { ask, openSession, type Server, serve } from "../../scripts/lab/traffic.ts";
-import { type LabPod, macvlan } from "./coordinator-lab.ts";
+import { DROP_INVALID, type LabPod, macvlan } from "./coordinator-lab.ts";
 import { DNS_PORT, ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 const NODE_PORT = 30_080;
@@ -22,16 +24,31 @@ const NO_SNAT = {
   "auto with other networks in overlayPodCIDR": { overlayPodCIDR: ELSEWHERE },
 };
 
+const CLUSTER = {
+  "auto, for the cluster": { overlayPodCIDR: Object.values(POD_NETWORK) },
+  "on, for the cluster": { overlayPodCIDR: Object.values(POD_NETWORK), serviceSnat: "on" },
+};
+
 function inScene(prefix: string, families: readonly Family[]): void {
   let scene: Scene;
   const pods = new Map<string, LabPod>();
+  /** Of the cluster's own network, on node 1 and on node 2. */
+  const routed: Netns[] = [];
+  const servers: Server[] = [];
 
   beforeAll(async () => {
     scene = await makeScene(prefix, families);
-    for (const [index, [name, settings]] of Object.entries({ ...SNAT, ...NO_SNAT }).entries())
+    for (const [index, [name, settings]] of Object.entries({ ...SNAT, ...NO_SNAT, ...CLUSTER }).entries())
       pods.set(name, await scene.addPod(scene.lab.node1, `snat${index}`, settings));
+    const { fabric } = scene.lab;
+    for (const [index, node] of [fabric.node1, fabric.node2].entries())
+      routed.push(await fabric.addRoutedPod(node, `routed${index + 1}`, 5));
+    for (const place of routed) servers.push(await serve(place, PORT));
   });
-  afterAll(() => scene.delete());
+  afterAll(async () => {
+    for (const server of servers) await server.close();
+    await scene.delete();
+  });
 
   const requirePod = (name: string): LabPod => {
     const pod = pods.get(name);
@@ -114,6 +131,29 @@ function inScene(prefix: string, families: readonly Family[]): void {
             { direction: "in", from: pod.address(family), sourceMac: mac, flags: "R" },
           ]);
         }),
+    );
+
+    it.each(Object.keys(CLUSTER))(
+      "overlayPodCIDR, serviceSnat %s: the pod reaches the cluster's pods as itself",
+      async (snat) => {
+        const pod = requirePod(snat);
+        const { node1 } = scene.lab.fabric;
+        const [near, far] = [podAddress(1, 5, family), podAddress(2, 5, family)];
+        const askAll = async (address: string, protocols: readonly Protocol[]): Promise<void> => {
+          for (const protocol of protocols)
+            expect(await ask(pod.netns, address, PORT, { protocol })).toMatchObject({ seenPeer: pod.address(family) });
+        };
+        await askAll(near, PROTOCOLS);
+        await askAll(far, ["udp"]);
+        // Those of another node answer directly, so the pod's own node sees one half of the connection.
+        await expect(ask(pod.netns, far, PORT, SILENCE)).rejects.toMatchObject({ code: "ETIMEDOUT" });
+        await requireCommand(node1.enter(["nft", "delete", "table", "inet", "forwarding"]));
+        try {
+          await askAll(far, PROTOCOLS);
+        } finally {
+          await requireCommand(node1.enter(["nft", DROP_INVALID]));
+        }
+      },
     );
 
     it("hijackCIDR: the pod reaches the node-local cache", async () => {
