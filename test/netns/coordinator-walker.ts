@@ -69,7 +69,7 @@ export class Walk {
     this.#tunePodRoutes = chance.chance(0.8);
     this.#hostRPFilter = chance.pick([-1, 0, 2]);
     if (kind !== "underlay") {
-      const first: Nic = { name: "eth0", net: 244, families: chance.pick([[4], [6], [4, 6]] as const), gateway: true, kind }; // biome-ignore format: one thought
+      const first: Nic = { name: "eth0", net: 244, families: chance.pick([[4], [6], [4, 6]] as const), gateway: true, kind, secondGateway: chance.chance(0.3) }; // biome-ignore format: one thought
       makeNic(names, first);
       this.#links.set(first.name, first);
       this.story.push(`first ${JSON.stringify(first)}`);
@@ -99,6 +99,7 @@ export class Walk {
       net: 6 + NAMES.indexOf(name),
       families: chance.pick([[4], [6], [4, 6], [4, 6]] as const),
       gateway: chance.chance(0.8),
+      secondGateway: chance.chance(0.3),
       kind: "macvlan",
     };
   }
@@ -179,7 +180,7 @@ export class Walk {
     await world.del(nic, conf);
     if (!this.#broken.has(name)) removeNic(names, nic);
     for (const set of [this.#links, this.#attached, this.#broken, this.#forgotten]) set.delete(name);
-    const isLast = this.#attached.size === 0;
+    const isLast = [...this.#attached.keys()].every((other) => this.#broken.has(other));
     if ((name === "eth0" && kind === "underlay") || isLast) this.#overNode.clear();
     for (const family of [4, 6] as const) {
       if (!this.#hasDefault(this.#default[family], family)) this.#default[family] = this.#firstAble(family);

@@ -21,11 +21,14 @@ export interface Nic {
   readonly net: number;
   readonly families: readonly (4 | 6)[];
   readonly gateway: boolean;
+  /** Of another metric for IPv4; for IPv6 the kernel joins it with the first. */
+  readonly secondGateway?: boolean;
   /** `ptp` and `bridge` are a first NIC of an overlay network. */
   readonly kind: "macvlan" | "ptp" | "bridge";
 }
 
-export const addressOf = ({ net }: Nic, family: 4 | 6, host = 33): string =>
+/** Of a subnet of its own, with other last octets than any other NIC's: MAC addresses with a prefix are made of them. */
+export const addressOf = ({ net }: Nic, family: 4 | 6, host = net === 244 ? 33 : 10 * net + 3): string =>
   family === 4 ? `10.${net}.0.${host}` : `fd00:${net}::${host}`;
 
 const gatewayOf = (nic: Nic, family: 4 | 6): string => addressOf(nic, family, 1);
@@ -91,16 +94,20 @@ function makeLink({ pod, node }: Names, nic: Nic): void {
   );
 }
 
+const EVERYWHERE = { 4: "0.0.0.0/0", 6: "::/0" } as const;
+
 /** Makes the link as main plugins do: a default route stands before those that are there, or joins them. */
 export function makeNic(names: Names, nic: Nic): void {
   makeLink(names, nic);
-  const { name, families, gateway } = nic;
+  const { name, families, gateway, secondGateway = false } = nic;
+  const isDoubled = gateway && secondGateway;
   ipIn(
     names.pod,
     `link set ${name} up`,
     ...families.flatMap((family) => [
       `addr add ${addressOf(nic, family)}/${family === 4 ? 24 : 64} dev ${name}${family === 6 ? " nodad" : ""}`,
-      ...(gateway ? [`route prepend ${family === 4 ? "0.0.0.0/0" : "::/0"} via ${gatewayOf(nic, family)} dev ${name}`] : []), // biome-ignore format: one thought
+      ...(gateway ? [`route prepend ${EVERYWHERE[family]} via ${gatewayOf(nic, family)} dev ${name}`] : []),
+      ...(isDoubled ? [`route prepend ${EVERYWHERE[family]} via ${addressOf(nic, family, 2)} dev ${name}${family === 4 ? " metric 50" : ""}`] : []), // biome-ignore format: one thought
     ]),
   );
 }

@@ -168,7 +168,7 @@ export function planAttachment(situation: Situation): Planned {
   const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
   const path = findPath(situation, nics, first === undefined || first === nic ? ips : first.addresses);
   const families = familiesOf(ips);
-  const { networks, warnings } = findNetworks(situation);
+  const { networks, warnings } = findNetworks(situation, nics);
   const added = path === undefined ? [] : families.flatMap((family) => podRoutes(path, family, networks));
   const reply = path !== undefined && mode === "underlay" ? planReplyPath(pod, path, families) : undefined;
   const routes: PodRoutes | undefined = conf.tunePodRoutes

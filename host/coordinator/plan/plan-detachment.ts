@@ -20,7 +20,8 @@ export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" 
   const ips = uniqueIps([...situation.addresses, ...gone.map(({ prefix }) => prefix.ip)]);
   const nics = findNics(pod, conf.podDefaultCniNic, ifName, [ifName]);
   const hasPair = host.links.some(({ name }) => name === pair.host.name);
-  const isAlone = !hasPair && nics.length < 2;
+  const first = conf.podDefaultCniNic;
+  const isAlone = !hasPair && pod.links.every(({ name, loopback }) => loopback || name === first || name === ifName);
   // Another container's pair, which has the same address by now, keeps its own.
   const others = new Set(host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name));
   others.delete(pair.host.name);

@@ -113,22 +113,24 @@ function tableOf(question: PodRoutesQuestion, nic: Nic): RouteState[] {
   const taken = new Set(own.map(({ destination }) => formatPrefix(destination)));
   const path = families
     .flatMap(question.servicePath)
-    .filter(({ destination }) => !taken.has(formatPrefix(destination)));
+    .filter(
+      (route) =>
+        !taken.has(formatPrefix(route.destination)) &&
+        !(isDefault(route) && findDefaultNic(question, familyOf(route)) !== undefined),
+    );
   return [...own, ...path].filter((route) => !others.includes(keyOf(route))).map((route) => moveTo(route, nic.table));
 }
 
 /**
  * The default routes of the main table as they should be, and those that are there now. Those of a family for which no NIC has one to
- * put in their place are left alone: they are the main plugin's, who removes them with its NIC. So is one that leads over the node.
+ * put in their place are left alone: they are the main plugin's, who removes them with its NIC.
+ * One over the node, for a pod without any, gives way to a NIC's.
  */
 function mainDefaults(question: PodRoutesQuestion): { wanted: RouteState[]; owned: RouteState[] } {
   const { pod } = question;
   const present = pod.routes.filter(
     (route) =>
-      route.table === RT_TABLE_MAIN &&
-      route.protocol !== BERTH_PROTOCOL &&
-      isDefault(route) &&
-      findDefaultNic(question, familyOf(route)) !== undefined,
+      route.table === RT_TABLE_MAIN && isDefault(route) && findDefaultNic(question, familyOf(route)) !== undefined,
   );
   const wanted = FAMILIES.flatMap((family) => {
     const routes = findDefaultNic(question, family)?.defaults.filter((route) => familyOf(route) === family) ?? [];

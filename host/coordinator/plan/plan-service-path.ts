@@ -16,7 +16,7 @@ import { MAX_HOST_TABLES } from "../limits.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, IPV6_METRIC } from "./constants.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
-import type { Nic } from "./plan-nics.ts";
+import { linkOf, type Nic } from "./plan-nics.ts";
 import { isOneOf } from "./plan-parts.ts";
 import type { Situation } from "./situation.ts";
 
@@ -163,15 +163,19 @@ export function hostRule(family: Family, table: number): RuleState {
 }
 
 /** Networks behind the node, each once. Left out are those that the pod has a route to already, which a warning tells. */
-export function findNetworks(situation: Situation): { networks: readonly Prefix[]; warnings: readonly string[] } {
+export function findNetworks(
+  situation: Situation,
+  nics: readonly Nic[],
+): { networks: readonly Prefix[]; warnings: readonly string[] } {
   const { conf, observed } = situation;
   const all = [...conf.overlayPodCIDR, ...conf.serviceCIDR, ...conf.hijackCIDR].map(maskPrefix);
   const unique = new Map(all.map((network) => [formatPrefix(network), network]));
-  const others = new Map(
-    observed.pod.routes
-      .filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol !== BERTH_PROTOCOL)
-      .map(({ destination, link }) => [formatPrefix(destination), link]),
+  const inMain = observed.pod.routes.filter(
+    ({ table, protocol }) => table === RT_TABLE_MAIN && protocol !== BERTH_PROTOCOL,
   );
+  // a default route may have moved to its NIC's table, and come back
+  const present = [...inMain, ...nics.flatMap(({ defaults }) => defaults)];
+  const others = new Map(present.map((route) => [formatPrefix(route.destination), linkOf(route)]));
   const refused = [...unique.keys()].filter((text) => others.has(text));
   return {
     networks: [...unique].filter(([text]) => !others.has(text)).map(([, network]) => network),
