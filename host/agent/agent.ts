@@ -18,12 +18,12 @@ import { openCoordinator } from "./coordinator/open.ts";
 import { Definitions, effectiveSettings } from "./definitions.ts";
 import { type Detection, openDetection } from "./detection/open-detection.ts";
 import { createDispatcher } from "./dispatcher.ts";
+import { openIfacer } from "./ifacer/open.ts";
 import { createInspector } from "./inspector.ts";
 import { Catalogue, cooldownsOf } from "./ipam/catalogue.ts";
 import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
 import { startJanitor } from "./janitor.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
-import { createAbsentPlugin } from "./plugin.ts";
 import { listenOnSocket } from "./socket-server.ts";
 import { Spool } from "./spool.ts";
 
@@ -120,10 +120,12 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const snapshot = () => directory.state.snapshot;
   const coordinator = openCoordinator({ ...tools, snapshot, faults, logDirectory: options.logDirectory });
   closers.push(() => coordinator.close());
+  const ifacer = openIfacer({ faults, log });
+  closers.push(() => ifacer[Symbol.dispose]());
   const plugins = {
     berth: createIpamPlugin(tools),
     coordinator: coordinator.plugin,
-    ifacer: createAbsentPlugin("ifacer"),
+    ifacer: ifacer.plugin,
   };
   const dispatch = createDispatcher(plugins, log);
   const spool = new Spool(options.spoolDirectory, dispatch, faults, log);

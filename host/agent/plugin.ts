@@ -1,9 +1,8 @@
 /**
  * What the dispatcher needs of a plugin, and what a plugin may use.
- * Implemented by ipam/plugin.ts; the others stand here until they have a folder of their own.
+ * Implemented by plugin.ts of ipam, coordinator and ifacer.
  * Effects: none.
  */
-import { CniError, ErrorCode } from "../cni/error.ts";
 import type { AttachRequest, DetachRequest, NodeRequest } from "../cni/request.ts";
 import type { CniResult } from "../cni/result.ts";
 
@@ -22,16 +21,4 @@ export interface Plugin {
   gc(request: NodeRequest): Promise<void>;
   /** Resolves with a notice for people, "" when there is nothing to say. */
   status(request: NodeRequest): Promise<string>;
-}
-
-/** A plugin whose name is installed but which this version does not have: it refuses to attach and has nothing to detach. */
-export function createAbsentPlugin(name: string): Plugin {
-  const refuse = async (): Promise<never> => {
-    throw new CniError(
-      ErrorCode.InvalidNetworkConfig,
-      `Plugin "${name}" is not part of this version of Berth; remove it from the network configuration`,
-    );
-  };
-  const nothing = async (): Promise<void> => {};
-  return { add: refuse, check: refuse, status: refuse, del: nothing, gc: nothing };
 }

@@ -13,7 +13,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { root } from "../setup/paths.mjs";
+import { cacheDir, root } from "../setup/paths.mjs";
 
 /** Node.js packages are built for it, but Debian has User-Mode Linux for nothing else. */
 export const hasMachine = process.arch === "x64";
@@ -46,7 +46,9 @@ export async function runInMachine(argv: readonly string[], options: MachineOpti
     const exitCode = join(place, "exit-code");
     const script = join(root, "scripts", "uml", "init.sh");
     const words = ["/bin/sh", script, options.directory, exitCode, root, ...argv].map(quote);
-    await writeFile(init, `#!/bin/sh\nexec ${words.join(" ")}\n`, { mode: 0o755 });
+    // The guest's home is its own; the reference tools are where the machine has them.
+    const cache = `BERTH_CACHE=${quote(cacheDir())}`;
+    await writeFile(init, `#!/bin/sh\n${cache} exec ${words.join(" ")}\n`, { mode: 0o755 });
     const why = await boot(place, init, options);
     const code = await readFile(exitCode, "utf8").catch(() => undefined);
     if (code === undefined) throw new MachineError(`User-Mode Linux did not come to the end of its command: ${why}`);

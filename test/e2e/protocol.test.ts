@@ -242,7 +242,7 @@ describe("STATUS and VERSION", () => {
 });
 
 describe("other plugins", () => {
-  it.each(["coordinator", "ifacer"])("%s is refused in this version, its DEL is not", (plugin) =>
+  it.each(["coordinator", "ifacer"])("%s refuses an entry that says too little, its DEL does not", (plugin) =>
     withWorld({ ...BLUE, "pod.yaml": podManifest("shop", "web-0", {}) }, async (world) => {
       expect((await world.refused("ADD", "c1", { plugin, conf: { type: plugin } })).code).toBe(7);
       await world.del("c1", { plugin, conf: { type: plugin } });
