@@ -27,6 +27,9 @@ export const QUARANTINE_MAX_MS = 3_600_000;
 /** A machine that answers for so many addresses of one pool is taken for proxy ARP, and nothing is quarantined for it. */
 export const PROXY_ARP_ADDRESSES = 3;
 
+/** Most machines that are taken for proxy ARP at one time; the one that answered longest ago is forgotten first. Anybody on the segment can make up MACs. */
+export const MAX_PROXY_ARP_SUSPECTS = 32;
+
 /** How long a machine is taken for proxy ARP after it answered last: milliseconds. */
 export const PROXY_ARP_MEMORY_MS = 3_600_000;
 

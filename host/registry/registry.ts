@@ -176,8 +176,13 @@ export interface Registry {
   /**
    * Bound → Quarantined, if nobody has written since: owner and attachment are gone from it, so no DEL makes it cool and
    * no claim of the owner gets it back. Survives a power loss. Undefined when somebody has written.
+   * With it goes what was claimed for the same ADD, `created`, as by undo: an agent that dies now leaves no half of a pod's addresses.
    */
-  quarantine(allocation: Allocation, quarantine: Quarantine): Promise<Allocation | undefined>;
+  quarantine(
+    allocation: Allocation,
+    quarantine: Quarantine,
+    created?: readonly Allocation[],
+  ): Promise<Allocation | undefined>;
   /** Quarantined addresses, those to be asked first in front. */
   findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]>;
   /** The address was asked and is still in use. Nothing happens when somebody has written since. */

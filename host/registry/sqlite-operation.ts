@@ -8,7 +8,7 @@ import type { Operation } from "./sqlite-batch.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 
 /** Store methods that may be called from outside. */
-export type StoreMethod = Exclude<keyof SqliteStore, "takeFreed" | "takeWritten" | "coolDeadBoots">;
+export type StoreMethod = Exclude<keyof SqliteStore, "takeFreed" | "takeWritten" | "coolDeadBoots" | "quarantine">;
 
 export interface CallMessage {
   readonly id: number;
@@ -26,7 +26,7 @@ const RELEASES: readonly string[] = [
 ];
 
 /** Allocation rule 13: a sandbox does not outlive the power, a machine with our address does. */
-const OUTLIVE_POWER: readonly string[] = ["quarantine"];
+const OUTLIVE_POWER: readonly string[] = ["quarantineAndUndo"];
 
 export function operationOf(message: CallMessage): Operation {
   return {

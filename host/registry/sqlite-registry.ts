@@ -131,8 +131,12 @@ class SqliteRegistry implements Registry {
   findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]> {
     return this.#call("findCooling", spans, limit);
   }
-  quarantine(allocation: Allocation, quarantine: Quarantine): Promise<Allocation | undefined> {
-    return this.#call("quarantine", allocation, quarantine, this.#nowMs());
+  quarantine(
+    allocation: Allocation,
+    quarantine: Quarantine,
+    created: readonly Allocation[] = [],
+  ): Promise<Allocation | undefined> {
+    return this.#call("quarantineAndUndo", { allocation, quarantine, created }, this.#nowMs());
   }
   findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]> {
     return this.#call("findQuarantined", query);

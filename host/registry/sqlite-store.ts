@@ -7,7 +7,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { invariant } from "../lib/invariant.ts";
 import { equalIp } from "../net/ip.ts";
 import { MAX_AT_ONCE, MAX_FREED_AT_ONCE } from "./limits.ts";
-import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal } from "./registry.ts";
+import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal, Quarantine } from "./registry.ts";
 import { SqliteQuarantine } from "./sqlite-quarantine.ts";
 import { KEY, keyOf } from "./sqlite-reader.ts";
 import { decodeAddress } from "./sqlite-schema.ts";
@@ -23,6 +23,12 @@ const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', 
 const EXPIRE = `DELETE FROM allocation WHERE (space, family, address) IN
   (SELECT space, family, address FROM allocation WHERE state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?)
   RETURNING space, address`;
+
+export interface QuarantineCall {
+  readonly allocation: Allocation;
+  readonly quarantine: Quarantine;
+  readonly created: readonly Allocation[];
+}
 
 /** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
 export class SqliteStore extends SqliteQuarantine {
@@ -79,6 +85,12 @@ export class SqliteStore extends SqliteQuarantine {
 
   undo(created: readonly Allocation[], nowMs: number): void {
     for (const allocation of created) this.#unclaim(allocation, nowMs);
+  }
+
+  quarantineAndUndo({ allocation, quarantine, created }: QuarantineCall, nowMs: number): Allocation | undefined {
+    const quarantined = this.quarantine(allocation, quarantine, nowMs);
+    if (quarantined !== undefined) this.undo(created, nowMs);
+    return quarantined;
   }
 
   release(attachment: Attachment, nowMs: number): readonly Allocation[] {

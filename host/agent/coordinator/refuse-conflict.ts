@@ -33,6 +33,6 @@ export async function refuseConflict(
         "it is not one of Berth's, so its IPAM may hand it out again",
     );
   }
-  const fate = await keeper.conflict(allocation, mac, findParentName(link.netnsPath, ifName));
+  const fate = await keeper.conflict({ allocation, mac, parent: findParentName(link.netnsPath, ifName) });
   return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, fate });
 }

@@ -7,7 +7,12 @@
 import type { ConflictQuestion } from "../../coordinator/detect-conflict.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
 import { type ConflictFate, describeProxyArp, type ProxyArp } from "../../ipam/conflict.ts";
-import { PROXY_ARP_ADDRESSES, PROXY_ARP_MEMORY_MS, QUARANTINE_FIRST_PROBE_MS } from "../../ipam/limits.ts";
+import {
+  MAX_PROXY_ARP_SUSPECTS,
+  PROXY_ARP_ADDRESSES,
+  PROXY_ARP_MEMORY_MS,
+  QUARANTINE_FIRST_PROBE_MS,
+} from "../../ipam/limits.ts";
 import type { PoolsByName } from "../../ipam/selection.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
@@ -27,6 +32,16 @@ export interface QuarantineTools {
   readonly nowMs: () => number;
   readonly random: () => number;
   readonly log: Log;
+}
+
+export interface ConflictFound {
+  readonly allocation: Allocation;
+  /** Of the machine that answered; undefined when its answer did not tell. */
+  readonly mac: Mac | undefined;
+  /** The node's link on whose segment it answered; "" when none is known. */
+  readonly parent: string;
+  /** What the ADD has claimed, when it ends here: taken back in the same write. */
+  readonly created?: readonly Allocation[];
 }
 
 interface Suspect extends ProxyArp {
@@ -66,8 +81,8 @@ export class QuarantineKeeper {
     return mac !== undefined && this.#known().some((each) => each.pool === pool && each.mac === mac);
   }
 
-  /** A Bound address is in use by `mac`, which answered on the segment of the node's link `parent`. */
-  async conflict(allocation: Allocation, mac: Mac | undefined, parent: string): Promise<ConflictFate> {
+  /** What becomes of a Bound address that is another machine's. */
+  async conflict({ allocation, mac, parent, created = [] }: ConflictFound): Promise<ConflictFate> {
     const { registry, nowMs, log } = this.#tools;
     const { ip, pool } = allocation;
     if (mac !== undefined && this.isSuspect(pool, mac)) {
@@ -76,7 +91,7 @@ export class QuarantineKeeper {
       if (allocation.quarantine === undefined) return "proxyArp";
     }
     const nextProbeAtMs = nowMs() + QUARANTINE_FIRST_PROBE_MS;
-    const found = await registry.quarantine(allocation, { reason: "Conflict", mac, parent, nextProbeAtMs });
+    const found = await registry.quarantine(allocation, { reason: "Conflict", mac, parent, nextProbeAtMs }, created);
     if (found === undefined) return "superseded";
     log.warn({ address: formatIp(ip), pool, mac, parent }, "Quarantined: another machine answers for the address");
     if (mac === undefined) return "quarantined";
@@ -105,7 +120,10 @@ export class QuarantineKeeper {
     const key = `${found.pool} ${found.mac}`;
     const before = this.#known().find(({ pool, mac }) => pool === found.pool && mac === found.mac);
     const suspect = { ...found, gateway: found.gateway ?? before?.gateway, seenMs: nowMs() };
+    this.#suspects.delete(key); // the one that answered last is the last to be forgotten
     this.#suspects.set(key, suspect);
+    const [oldest] = this.#suspects.keys();
+    if (this.#suspects.size > MAX_PROXY_ARP_SUSPECTS && oldest !== undefined) this.#suspects.delete(oldest);
     this.#salt++;
     if (before === undefined) log.warn({ pool: found.pool, mac: found.mac }, describeProxyArp(suspect));
   }

@@ -3,11 +3,12 @@
  * Called by add.ts. What is chosen is claim-addresses.ts, what is asked verify-addresses.ts, what a conflict means quarantine-keeper.ts.
  * Effects: theirs.
  */
+import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { MAX_CONFLICT_CANDIDATES } from "../../ipam/limits.ts";
-import { equalIp, type Family } from "../../net/ip.ts";
-import type { Allocation } from "../../registry/registry.ts";
+import { equalIp, type Family, formatIp } from "../../net/ip.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import { EarlyStage, type EarlyStageTools, type Verdict } from "../detection/verify-addresses.ts";
@@ -38,13 +39,15 @@ export async function claimVerified(tools: Tools, demand: AddressDemand): Promis
     for (let candidates = 1; ; candidates++) {
       const verdict = await stage.verify(claimed, demand.signal);
       if (verdict.kind !== "conflict") return await accept(tools, claimed, verdict);
-      const { allocation } = verdict;
-      const fate = await tools.keeper.conflict(allocation, verdict.mac, stage.findParentName());
+      const { allocation, mac } = verdict;
       const source = demand.asked.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
-      const mayGoOn = settings.detectOptions.onConflict === "next" && source === undefined && fate === "quarantined";
-      if (!mayGoOn || candidates === MAX_CONFLICT_CANDIDATES) {
+      const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
+      const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
+      const created = goesOn ? [] : claimed.created;
+      const fate = await tools.keeper.conflict({ allocation, mac, parent: stage.findParentName(), created });
+      if (!goesOn || fate !== "quarantined") {
         const { ip, pool } = allocation;
-        throw addressConflicts({ ip, pool, mac: verdict.mac, ifName: claimant.ifName, source, fate });
+        throw addressConflicts({ ip, pool, mac, ifName: claimant.ifName, source, fate });
       }
       claimed = without(claimed, allocation);
       claimed = join(claimed, await claimAddresses(tools, completing(first, allocation.ip.family)));
@@ -55,10 +58,14 @@ export async function claimVerified(tools: Tools, demand: AddressDemand): Promis
   }
 }
 
-/** What was found silent is remembered, and what came out of quarantine is trusted. */
+/**
+ * What was found silent is remembered, and what came out of quarantine is trusted. Asking takes its time: throws CniError 11 when a DEL
+ * or GC of the attachment has come meanwhile, so that no address is answered that is not held any more.
+ */
 async function accept(tools: Tools, claimed: Claimed, verdict: Verdict): Promise<Claimed> {
   if (verdict.kind !== "silent") return claimed;
   const { registry, verified } = tools;
+  await requireHeld(registry, claimed.held);
   let accepted = claimed;
   for (const each of verdict.addresses.filter(({ quarantine }) => quarantine !== undefined)) {
     const trusted = await registry.trust(each);
@@ -67,6 +74,17 @@ async function accept(tools: Tools, claimed: Claimed, verdict: Verdict): Promise
   const [first] = verdict.addresses;
   if (first !== undefined) verified.add(first, verdict.addresses.map(({ ip }) => ip)); // biome-ignore format: one thought
   return accepted;
+}
+
+async function requireHeld(registry: Registry, held: readonly Allocation[]): Promise<void> {
+  const [first] = held;
+  if (first === undefined) return;
+  const now = await registry.findAttachment(first);
+  const isBound = (each: Allocation): boolean => now.some((other) => other.state === "Bound" && isSame(each, other));
+  const lost = held.find((each) => !isBound(each));
+  if (lost === undefined) return;
+  const text = `Address ${formatIp(lost.ip)} of pool "${lost.pool}" was released while interface "${lost.ifName}" asked for it; try again`;
+  throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
 /** The same demand for one family of its NIC, and nothing by name: that was not in conflict. */

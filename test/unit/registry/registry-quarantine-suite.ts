@@ -91,6 +91,30 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
     });
 
+    check("rule 4: takes back what was claimed with it, in one write", async ({ registry, freed }) => {
+      const outcome = await registry.claim(
+        claim("a", [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })]),
+      );
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      const [first] = outcome.held;
+      if (first === undefined) throw new Error("nothing is held");
+      await registry.quarantine(first, CONFLICT, outcome.created);
+      expect(freed).toEqual(["10.0.0.2"]);
+      expect(await registry.list(undefined, 9)).toMatchObject([{ state: "Quarantined" }]);
+    });
+
+    check("leaves what was claimed with it when somebody has written to it", async ({ registry, freed }) => {
+      const outcome = await registry.claim(
+        claim("a", [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })]),
+      );
+      if (outcome.kind !== "bound") throw new Error("not bound");
+      const [first] = outcome.held;
+      if (first === undefined) throw new Error("nothing is held");
+      await registry.claim(claim("a", [], { containerId: "second" }));
+      expect(await registry.quarantine(first, CONFLICT, outcome.created)).toBeUndefined();
+      expect(freed).toEqual([]);
+    });
+
     check("is for what is Bound: what cools belongs to nobody's NIC", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
       await registry.release({ containerId: "c-a", ifName: "eth0" });
