@@ -6,7 +6,7 @@
 import type { DetachRequest, NodeRequest } from "../../cni/request.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
-import { POD_VETH } from "../../coordinator/plan/constants.ts";
+import { BERTH_PROTOCOL, POD_VETH } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
 import { applyOperations } from "../../kernel/apply.ts";
@@ -45,11 +45,18 @@ async function findAddresses({ registry }: CoordinatorTools, request: DetachRequ
   });
 }
 
-/** Paths are used again: another pod's namespace may be there by now. It is ours when it has our pair, or else our addresses. */
-function isOfAttachment({ links, addresses }: NamespaceState, pair: Veth, ifName: string, ips: readonly Ip[]): boolean {
-  const end = links.find(({ name }) => name === POD_VETH);
+/**
+ * Paths are used again: another pod's namespace may be there by now. It is ours when it has our pair, or else our addresses, or rules for
+ * them where somebody has taken the link away.
+ */
+function isOfAttachment(pod: NamespaceState, pair: Veth, ifName: string, ips: readonly Ip[]): boolean {
+  const end = pod.links.find(({ name }) => name === POD_VETH);
   if (end !== undefined) return end.mac === pair.pod.mac;
-  return addresses.some(({ link, prefix }) => link === ifName && ips.some((ip) => equalIp(ip, prefix.ip)));
+  const isOurs = (ip: Ip): boolean => ips.some((own) => equalIp(own, ip));
+  return (
+    pod.addresses.some(({ link, prefix }) => link === ifName && isOurs(prefix.ip)) ||
+    pod.rules.some(({ protocol, from }) => protocol === BERTH_PROTOCOL && from !== undefined && isOurs(from.ip))
+  );
 }
 
 /** Succeeds when there is nothing left to do. */
