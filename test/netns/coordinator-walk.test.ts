@@ -11,7 +11,7 @@ import { type Kind, Walk } from "./coordinator-walker.ts";
 import { deleteNamespaces, makeNamespaces, type Names, openWorld, type World } from "./coordinator-world.ts";
 
 /** Pods that live and die in one walk, and steps of each. */
-const ROUNDS = 5;
+const ROUNDS = 7;
 const STEPS = 14;
 
 const seed = Number(process.env.WALK_SEED ?? Date.now() % 1_000_000);

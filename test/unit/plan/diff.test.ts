@@ -1,0 +1,113 @@
+/** Wish and fact compared: the order of operations, rows of routes, and what takes an operation back. */
+import { describe, expect, it } from "vitest";
+import { diffPlan } from "../../../host/plan/diff.ts";
+import { inverseOf, inverseOfAll, type Operation } from "../../../host/plan/operation.ts";
+import type { Owned, Plan, Wanted } from "../../../host/plan/plan.ts";
+import type { NamespaceState, RouteState } from "../../../host/plan/state.ts";
+import { formatOperation } from "../../../host/plan/text.ts";
+import { applyAll, applyStatement, NOTHING } from "../coordinator/plan-model.ts";
+import { readStatement } from "../coordinator/plan-words.ts";
+
+const LINKS = ["pod: link a macvlan address 02:00:00:00:00:0a", "pod: link b macvlan address 02:00:00:00:00:0b"];
+
+const routeOf = (line: string): RouteState => {
+  const { fact } = readStatement(`pod: route ${line}`);
+  return fact.kind === "route" ? fact.route : expect.unreachable();
+};
+
+const NO_WISH: Wanted = { links: new Map(), sysctls: new Map(), neighbours: [], routes: [], rules: [], tables: [] };
+const NOTHING_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
+
+/** A plan for the pod alone that owns all routes of it. */
+function planFor(pod: NamespaceState, wanted: Partial<Wanted>): Plan {
+  return {
+    wanted: { pod: { ...NO_WISH, ...wanted }, host: NO_WISH },
+    owned: { pod: { ...NOTHING_OWNED, routes: pod.routes }, host: NOTHING_OWNED },
+  };
+}
+
+const VIA = (host: number): string => `default via 10.0.0.${host} dev a proto boot`;
+
+/** The routes of the row, the first one first, and those that are wanted of them → what is done, `first` and `last` told. */
+const rows: [what: string, row: number[], wanted: number[], done: string[]][] = [
+  ["one that is alone is simply deleted", [1], [], ["del 1"]],
+  ["the first of two", [1, 2], [2], ["del 1 first"]],
+  ["the last of two", [1, 2], [1], ["del 2 last"]],
+  ["both: the second is alone by then", [1, 2], [], ["del 1 first", "del 2"]],
+  ["those before and behind the one that stays, from outside", [1, 2, 3, 4, 5], [3], ["del 1 first", "del 2 first", "del 5 last", "del 4 last"]],
+  ["all in the way of a new one go before it comes", [1, 2], [9], ["del 1 first", "del 2", "add 9"]],
+]; // biome-ignore format: one case a line
+
+describe("a row of routes with one destination and metric", () => {
+  it.each(rows)("%s", (_, row, wanted, done) => {
+    const lines = row.toReversed().map((host) => `pod: route ${VIA(host)}`); // each comes before those that are there
+    const observed = [...LINKS, ...lines].map(readStatement).reduce(applyStatement, NOTHING);
+    const operations = diffPlan(observed, planFor(observed.pod, { routes: wanted.map((host) => routeOf(VIA(host))) }));
+    const told = operations.map((operation) => {
+      const [, verb, host] = /route (add|del) default via 10\.0\.0\.(\d)/.exec(formatOperation(operation)) ?? [];
+      const beside = "beside" in operation ? operation.beside : undefined;
+      return [verb, host, beside].filter((word) => word !== undefined).join(" ");
+    });
+    expect(told).toEqual(done);
+    expect(applyAll(applyAll(observed, operations), inverseOfAll(operations)).pod.routes).toEqual(observed.pod.routes);
+  });
+});
+
+describe("a plan", () => {
+  const observed = LINKS.map(readStatement).reduce(applyStatement, NOTHING);
+
+  it("puts what is on the link before what needs it, and takes it away in the other order", () => {
+    const routes = ["default via 10.9.0.1 dev b proto boot", "10.9.0.0/24 dev b proto boot scope link"].map(routeOf);
+    const adds = diffPlan(observed, planFor(observed.pod, { routes }));
+    expect(adds.map(formatOperation)).toEqual([
+      "pod: ip route add 10.9.0.0/24 dev b proto boot scope link",
+      "pod: ip route add default via 10.9.0.1 dev b proto boot",
+    ]);
+    const after = applyAll(observed, adds);
+    expect(diffPlan(after, planFor(after.pod, {})).map(formatOperation)).toEqual([
+      "pod: ip route del default via 10.9.0.1 dev b proto boot",
+      "pod: ip route del 10.9.0.0/24 dev b proto boot scope link",
+    ]);
+  });
+
+  it("says nothing when it is fulfilled, whoever made what it wants", () => {
+    const there = [...LINKS, `pod: route ${VIA(1)}`].map(readStatement).reduce(applyStatement, NOTHING);
+    expect(diffPlan(there, planFor(there.pod, { routes: [{ ...routeOf(VIA(1)), protocol: 98 }] }))).toEqual([]);
+  });
+
+  it("sets what is wanted of a link, and no more", () => {
+    const links = new Map([["a", { up: false, group: 7, alias: "" }]]);
+    expect(diffPlan(observed, planFor(observed.pod, { links })).map(formatOperation)).toEqual([
+      "pod: ip link set a group 7 down",
+    ]);
+  });
+});
+
+describe("the inverse", () => {
+  const veth = { host: { name: "h", mac: readMac() }, pod: { name: "p", mac: readMac() } };
+
+  function readMac() {
+    const { fact } = readStatement("pod: link x veth address 02:00:00:00:00:0c");
+    return fact.kind === "link" && fact.link.mac !== undefined ? fact.link.mac : expect.unreachable();
+  }
+
+  it("of a new pair is its deletion; a deleted pair does not come back", () => {
+    expect(inverseOf({ kind: "add-veth", veth })).toEqual({ kind: "delete-veth", veth });
+    expect(inverseOf({ kind: "delete-veth", veth })).toBeUndefined();
+  });
+
+  it("of a setting is the old value, and none for that of a link that was not there", () => {
+    const set = { kind: "set-sysctl", place: "pod", key: "ipv4/conf/a/rp_filter", to: "0" } as const;
+    expect(inverseOf({ ...set, from: "2" })).toEqual({ ...set, from: "0", to: "2" });
+    expect(inverseOf({ ...set, from: undefined })).toBeUndefined();
+  });
+
+  it("of its inverse is the operation", () => {
+    const operations: Operation[] = [
+      { kind: "add-route", place: "pod", route: routeOf(VIA(1)) },
+      { kind: "delete-route", place: "pod", route: routeOf(VIA(2)), beside: "last" },
+      { kind: "set-link", place: "host", link: "a", from: { up: false }, to: { up: true } },
+    ];
+    expect(inverseOfAll(inverseOfAll(operations))).toEqual(operations);
+  });
+});
