@@ -65,6 +65,20 @@ const tableIdentity: Identity<NftTable> = {
   },
 };
 
+/** The same with each text made once; owned things are among the observed. */
+function remembering<T>({ key, value }: Identity<T>): Identity<T> {
+  const once = (make: (thing: T) => string): ((thing: T) => string) => {
+    const texts = new Map<T, string>();
+    return (thing) => {
+      const text = texts.get(thing) ?? make(thing);
+      texts.set(thing, text);
+      return text;
+    };
+  };
+  const values = once(value);
+  return { key: key === value ? values : once(key), value: values };
+}
+
 interface Change<T> {
   /** Its key is held by something else of ours, which goes first; routes may stand several to a key. */
   readonly instead: readonly T[];
@@ -76,13 +90,27 @@ interface Changes<T> {
   readonly deletes: readonly T[];
 }
 
+/** Texts of what is there, by key. Made once: a pod may have very many routes. */
+function rowsOf<T>({ key, value }: Identity<T>, observed: readonly T[]): Map<string, string[]> {
+  const rows = new Map<string, string[]>();
+  for (const thing of observed) {
+    const row = rows.get(key(thing));
+    if (row === undefined) rows.set(key(thing), [value(thing)]);
+    else row.push(value(thing));
+  }
+  return rows;
+}
+
 /** Of several to a key the outer ones go first, so that what is taken back can be put at an end of their row. */
-function outerFirst<T>({ key, value }: Identity<T>, goes: readonly T[], observed: readonly T[]): T[] {
+function outerFirst<T>(identity: Identity<T>, goes: readonly T[], observed: readonly T[]): T[] {
+  const { key, value } = identity;
+  if (goes.length === 0) return [];
   const gone = new Set(goes.map(value));
+  const rows = rowsOf(identity, observed);
   const isInFront = (thing: T): boolean => {
-    const row = observed.filter((other) => key(other) === key(thing));
-    const stays = row.findIndex((other) => !gone.has(value(other)));
-    return stays < 0 || row.findIndex((other) => value(other) === value(thing)) < stays;
+    const row = rows.get(key(thing)) ?? [];
+    const stays = row.findIndex((text) => !gone.has(text));
+    return stays < 0 || row.indexOf(value(thing)) < stays;
   };
   return [...goes.filter(isInFront), ...goes.filter((thing) => !isInFront(thing)).reverse()];
 }
@@ -95,12 +123,13 @@ function compare<T>(
   observed: readonly T[],
   owned: readonly T[],
 ): Changes<T> {
-  const { key, value } = identity;
+  const remembered = remembering(identity);
+  const { key, value } = remembered;
   // Texts cost: those of a node with many pods are made only when a wish may be among them.
   const there = wanted.length === 0 ? NOTHING : new Set(observed.map(value));
   const wishes = new Map(wanted.map((thing) => [value(thing), thing]));
   const unwanted = owned.filter((thing) => !wishes.has(value(thing)));
-  const goes = outerFirst(identity, unwanted, observed);
+  const goes = outerFirst(remembered, unwanted, observed);
   const inTheWay = Map.groupBy(goes, key);
   const adds = [...wishes]
     .filter(([text]) => !there.has(text))
@@ -180,14 +209,17 @@ function inReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
 
 /** Tells of each deletion where the route stands among those with its key that are there at that moment. */
 function ranked(stages: Stages, observed: readonly RouteState[]): Stages {
-  const rows = Map.groupBy(observed, routeIdentity.key);
+  if (stages.adds.length + stages.deletes.length === 0) return stages;
+  const rows = rowsOf(routeIdentity, observed);
   const rank = (operation: Operation): Operation => {
     if (operation.kind !== "add-route" && operation.kind !== "delete-route") return operation;
-    const row = rows.get(routeIdentity.key(operation.route)) ?? [];
-    const at = row.findIndex((other) => routeIdentity.value(other) === routeIdentity.value(operation.route));
-    rows.set(routeIdentity.key(operation.route), operation.kind === "add-route" ? [...row, operation.route] : row.toSpliced(at, 1)); // biome-ignore format: one thought
+    const key = routeIdentity.key(operation.route);
+    const text = routeIdentity.value(operation.route);
+    const row = rows.get(key) ?? [];
+    const at = row.indexOf(text);
+    rows.set(key, operation.kind === "add-route" ? [...row, text] : row.toSpliced(at, 1));
     if (operation.kind === "add-route" || row.length < 2) return operation;
-    return { ...operation, beside: at === 0 ? "first" : "last" };
+    return { ...operation, beside: at === row.length - 1 ? "last" : "first" };
   };
   return { adds: stages.adds.map(rank), deletes: stages.deletes.map(rank) };
 }
