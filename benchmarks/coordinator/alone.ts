@@ -11,8 +11,9 @@ import type { Node } from "./node.ts";
 import { preparePods } from "./pods.ts";
 
 export interface Course {
-  /** Rounds that are measured, after one that is not. */
+  /** Rounds that are measured, after `warmUpRounds` that are not: an agent runs for weeks, and its first calls are its slowest. */
   readonly rounds: number;
+  readonly warmUpRounds: number;
   readonly podsPerRound: number;
 }
 
@@ -48,8 +49,9 @@ export async function measureAlone(
     ...floors.map((floor) => floorTurn(floor, course)),
     ...nodes.flatMap((node) => families.map((family) => nodeTurn(node, family, course))),
   ];
-  for (let round = 0; round <= course.rounds; round++) {
-    for (let index = 0; index < turns.length; index++) await turns[(round + index) % turns.length]?.run(round > 0);
+  for (let round = 0; round < course.warmUpRounds + course.rounds; round++) {
+    for (let index = 0; index < turns.length; index++)
+      await turns[(round + index) % turns.length]?.run(round >= course.warmUpRounds);
   }
   return turns.map(({ row }) => row);
 }

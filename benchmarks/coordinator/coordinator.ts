@@ -74,7 +74,11 @@ async function measure(
   floors: readonly Contestant[],
   { quick }: BenchOptions,
 ): Promise<CoordinatorFigures> {
-  const alone = await measureAlone(floors, nodes, { rounds: quick ? 3 : 30, podsPerRound: 10 });
+  const alone = await measureAlone(floors, nodes, {
+    rounds: quick ? 3 : 30,
+    warmUpRounds: quick ? 1 : 10,
+    podsPerRound: 10,
+  });
   const chains = await measureChains(nodes, { rounds: quick ? 2 : 30, triples: quick ? 5 : 10 });
   const health = [];
   for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 100)));
