@@ -95,10 +95,11 @@ export class AddressBook {
     for (const { bits } of this.#pagesOf(space, ip)) bits.release(ip);
   }
 
-  /** Finds a free address of the pool and marks it in hope. The search starts at `seed`, or at the lowest address. */
-  take(pool: IpPool, seed: number): Ip | undefined {
+  /** Finds a free address of the pool and marks it in hope. The search starts at `seed`, or at the lowest address unless `isScattered`. */
+  take(pool: IpPool, seed: number, isScattered = false): Ip | undefined {
     const bits = this.#pageOf(pool)?.bits;
-    const ip = pool.spec.selection === "ascending" ? bits?.findFreeAscending() : bits?.findFree(seed);
+    const isAscending = pool.spec.selection === "ascending" && !isScattered;
+    const ip = isAscending ? bits?.findFreeAscending() : bits?.findFree(seed);
     if (ip !== undefined) this.#hope(pool.spec.addressSpace, ip);
     return ip;
   }

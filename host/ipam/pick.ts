@@ -35,15 +35,18 @@ export interface PickOptions {
   readonly seedOf: (ifName: string, family: Family) => number;
   /** Addresses that are settled already: asked for by the caller, or to be taken over. Not looked for again. */
   readonly settled: readonly Picked[];
+  /** Whether the pool's order does not matter now, by name. Absent: it does. */
+  readonly isScattered?: ((pool: string) => boolean) | undefined;
 }
 
 /** Picks; a `settled` address stands for its NIC and family. */
-export function pickAddresses(book: AddressBook, { nics, seedOf, settled }: PickOptions): Pick {
+export function pickAddresses(book: AddressBook, { nics, seedOf, settled, isScattered }: PickOptions): Pick {
   const picked: Picked[] = [];
   for (const nic of nics) {
     for (const demand of nic.families) {
       const given = settled.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
-      const found = given ?? pickOne(book, nic.ifName, demand, seedOf(nic.ifName, demand.family));
+      const found =
+        given ?? pickOne(book, nic.ifName, demand, { seed: seedOf(nic.ifName, demand.family), isScattered });
       if (found === undefined) {
         giveBack(book, picked, settled);
         return { kind: "short", shortage: { nic, demand, reasons: explainShortage(book, demand) } };
@@ -61,9 +64,14 @@ export function giveBack(book: AddressBook, picked: readonly Picked[], settled: 
   }
 }
 
-function pickOne(book: AddressBook, ifName: string, demand: FamilyDemand, seed: number): Picked | undefined {
+function pickOne(
+  book: AddressBook,
+  ifName: string,
+  demand: FamilyDemand,
+  { seed, isScattered }: { seed: number; isScattered: PickOptions["isScattered"] },
+): Picked | undefined {
   for (const pool of poolsOf(demand)) {
-    const ip = book.take(pool, seed);
+    const ip = book.take(pool, seed, isScattered?.(pool.name));
     if (ip !== undefined) return { ifName, pool, ip };
   }
   return undefined;

@@ -34,5 +34,7 @@ export async function refuseConflict(
     );
   }
   const fate = await keeper.conflict({ allocation, mac, parent: findParentName(link.netnsPath, ifName) });
+  // As after the early stage: were it the owner's until DEL, the next attempt would get the same again, as what cools is its owner's.
+  if (fate === "proxyArp") await registry.undo([allocation]);
   return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, fate });
 }

@@ -77,6 +77,11 @@ export class QuarantineKeeper {
     return this.#known().length === 0 ? "" : `#${this.#salt}`;
   }
 
+  /** Whether a machine is suspected in the pool. In an ascending one the {@link salt} would send nobody elsewhere. */
+  hasSuspect(pool: string): boolean {
+    return this.#known().some((each) => each.pool === pool);
+  }
+
   isSuspect(pool: string, mac: Mac | undefined): boolean {
     return mac !== undefined && this.#known().some((each) => each.pool === pool && each.mac === mac);
   }

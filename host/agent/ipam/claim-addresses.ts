@@ -30,6 +30,8 @@ export interface AddressDemand {
   readonly claimant: Omit<Claim, "proposals" | "forsakeCooling">;
   /** Pods of the same name start their search at the same place. */
   readonly seedText: string;
+  /** Whether the pool's order does not matter now, by name: its first addresses are somebody's who answers for many. Absent: it does. */
+  readonly isScattered?: (pool: string) => boolean;
   /** Whether the NIC can be asked for an address now: without, none is taken out of quarantine. Absent: it cannot. */
   readonly mayAsk?: () => boolean;
   /** The caller hung up: stop waiting. */
@@ -97,13 +99,14 @@ class AddressSearch {
   }
 
   async #attempt(): Promise<Claimed | undefined> {
-    const { seedText } = this.#demand;
+    const { seedText, isScattered } = this.#demand;
     const nics = await this.#findMissing();
     const reserved = this.#settled.filter(({ pool, ip }) => this.#tools.book.takeExactly(pool, ip) === "claimed");
     const pick = pickAddresses(this.#tools.book, {
       nics,
       seedOf: (ifName, family) => hashText(`${seedText}/${ifName}/${family}`),
       settled: this.#settled,
+      isScattered,
     });
     const picked = pick.kind === "picked" ? pick.picked : [];
     this.#marked = [...reserved, ...picked.filter((each) => !this.#settled.includes(each))];

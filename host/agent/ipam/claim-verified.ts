@@ -33,7 +33,14 @@ export async function claimVerified(tools: Tools, demand: AddressDemand): Promis
   const stage = new EarlyStage(tools, { netns, ifName, settings, isCoordinated: tools.isCoordinated(network) });
   const seedText = `${demand.seedText}${tools.keeper.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
-  const first = { ...demand, seedText, claimant: { ...claimant, mac }, mayAsk: () => stage.nic !== undefined };
+  const isScattered = (pool: string): boolean => tools.keeper.hasSuspect(pool);
+  const first = {
+    ...demand,
+    seedText,
+    isScattered,
+    claimant: { ...claimant, mac },
+    mayAsk: () => stage.nic !== undefined,
+  };
   let claimed = await claimAddresses(tools, first);
   try {
     for (let candidates = 1; ; candidates++) {

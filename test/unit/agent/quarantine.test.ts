@@ -7,6 +7,7 @@ import {
   QUARANTINE_FIRST_PROBE_MS,
   QUARANTINE_PROBE_MAX_MS,
 } from "../../../host/ipam/limits.ts";
+import { formatIp } from "../../../host/net/ip.ts";
 import { ip, pool } from "../ipam/subjects.ts";
 import { mac } from "../registry/registry-quarantine-suite.ts";
 import { ANY, conflictOn, type DetectionWorld, withDetection } from "./detection-world.ts";
@@ -34,6 +35,18 @@ describe("a machine that answers for several addresses", () => {
         'ProxyArpSuspected: 02:11:22:33:44:55 answers for addresses of pool "blue"; none is quarantined for it; switch its proxy ARP off',
       ]);
       expect(world.log.lines.filter((line) => line.includes("ProxyArpSuspected"))).toHaveLength(1);
+    }));
+
+  it("and has the first addresses of an ascending pool does not keep pods from the others", () =>
+    withDetection([BLUE], async (world) => {
+      for (let last = 1; last <= 3; last++) conflictOn(world, `10.6.0.${last}`);
+      for (let number = 1; number <= 3; number++) await collide(world);
+      const got = new Set<string>();
+      for (let number = 0; number < 20; number++) {
+        const claimed = await world.add(`p${number}`, [["blue"]]).catch(() => undefined);
+        for (const each of claimed?.held ?? []) got.add(formatIp(each.ip));
+      }
+      expect([...got].sort()).toEqual(["10.6.0.4", "10.6.0.5", "10.6.0.6"]);
     }));
 
   it("rule 12: at once as well", () =>

@@ -1,0 +1,202 @@
+import { describe, expect, it } from "vitest";
+import { type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
+import { requireCommand } from "../../scripts/lab/command.ts";
+import type { Netns } from "../../scripts/lab/netns.ts";
+import { RIVAL_MAC, type Segment, withSegment } from "./detection-world.ts";
+import { eventually, ipPool } from "./world.ts";
+
+const CONF = { mode: "underlay", detectIPConflict: true };
+
+interface LateOptions {
+  readonly conf?: object;
+  /** Of the pod, whatever its namespace. */
+  readonly name?: string;
+}
+
+/** A chain whose main plugin asks for addresses before it makes the NIC: nothing can be found out early. */
+class LatePod {
+  readonly #segment: Segment;
+  readonly netns: Netns;
+  readonly #name: string;
+
+  constructor(segment: Segment, netns: Netns, name = netns.name) {
+    this.#segment = segment;
+    this.netns = netns;
+    this.#name = name;
+  }
+
+  /** `berth`, and then the NIC with what it has said. Gives the addresses. */
+  async attach(): Promise<string[]> {
+    const addresses = await this.allocate();
+    await this.makeNic(addresses);
+    return addresses;
+  }
+
+  async allocate(): Promise<string[]> {
+    const outcome = await this.#call("berth", "ADD");
+    expect(outcome.exitCode, outcome.text).toBe(0);
+    return outcome.stdout.ips.map(({ address }: { address: string }) => address);
+  }
+
+  async makeNic(addresses: readonly string[], state: "up" | "down" = "up"): Promise<void> {
+    await this.#segment.node.ip(`link add link uplink name eth0 netns ${this.netns.name} type macvlan mode bridge`);
+    await this.give(addresses);
+    await this.netns.ip(`link set eth0 ${state}`);
+  }
+
+  /** As a main plugin does it, with what the kernel asks by itself. */
+  async give(addresses: readonly string[]): Promise<void> {
+    for (const address of addresses) await this.netns.ip(`addr add ${address} dev eth0`);
+    await this.netns.ip("link set eth0 up");
+  }
+
+  coordinate(addresses: readonly string[], conf: object = CONF): Promise<PluginOutcome> {
+    const ips = addresses.map((address) => ({ address, interface: 0 }));
+    const interfaces = [{ name: "eth0", sandbox: this.netns.path }];
+    return this.#call("coordinator", "ADD", { prevResult: { cniVersion: "1.0.0", interfaces, ips }, ...conf });
+  }
+
+  /** As a runtime ends a refused ADD: the chain backwards, and the NIC goes. */
+  async detach(): Promise<void> {
+    for (const plugin of ["coordinator", "berth"] as const) {
+      expect((await this.#call(plugin, "DEL", { mode: "underlay" })).exitCode).toBe(0);
+    }
+    await this.netns.ip("link delete eth0");
+  }
+
+  async addresses(): Promise<string> {
+    return this.netns.ip("-o addr show dev eth0");
+  }
+
+  #call(plugin: "berth" | "coordinator", command: "ADD" | "DEL", more: object = {}): Promise<PluginOutcome> {
+    const args = `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${this.#name};K8S_POD_UID=uid-${this.#name}`;
+    const ipam = plugin === "berth" ? { ipam: { type: "berth" } } : {};
+    const stdin = { cniVersion: "1.0.0", name: this.#segment.network, type: plugin, ...ipam, ...more };
+    const attachment = { containerId: `c-${this.netns.name}`, netns: this.netns.path, ifName: "eth0", args };
+    return runPlugin({ plugin, command, ...attachment, stdin, env: this.#segment.agent.env, node: this.#segment.node });
+  }
+}
+
+async function latePod(segment: Segment, { name }: LateOptions = {}): Promise<LatePod> {
+  return new LatePod(segment, await segment.pod(), name);
+}
+
+describe("a conflict that only the coordinator can find", () => {
+  it("takes the address off the NIC, quarantines it, and is code 104; the retry gets another", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
+      const pod = await latePod(segment);
+      const addresses = await pod.attach();
+      expect(addresses).toEqual(["10.66.0.1/29"]);
+      expect((await pod.coordinate(addresses)).stdout).toMatchObject({
+        code: 104,
+        msg: `Address 10.66.0.1 of pool "blue" is in use by ${RIVAL_MAC} on the segment of interface "eth0"; it is quarantined, and the next attempt gets another address`,
+      });
+      expect(await pod.addresses()).not.toContain("10.66.0.1");
+      expect(await segment.agent.get("/v1/allocations")).toMatchObject([
+        { state: "Quarantined", quarantine: { mac: RIVAL_MAC, parent: "uplink" } },
+      ]);
+      await pod.detach();
+      const again = await pod.attach();
+      expect(again).toEqual(["10.66.0.2/29"]);
+      expect((await pod.coordinate(again)).exitCode).toBe(0);
+      expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1"], Bound: ["10.66.0.2"] });
+    }));
+
+  it("of another IPAM's address says that Berth cannot keep it back", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip("addr add 10.99.0.1/24 dev wire");
+      const pod = await latePod(segment);
+      await pod.makeNic(["10.99.0.1/24"]);
+      expect((await pod.coordinate(["10.99.0.1/24"])).stdout).toMatchObject({
+        code: 104,
+        msg: `Address 10.99.0.1 is in use by ${RIVAL_MAC} on the segment of interface "eth0"; it is not one of Berth's, so its IPAM may hand it out again`,
+      });
+      expect(await pod.addresses()).not.toContain("10.99.0.1");
+      expect(await segment.usage()).toEqual({});
+    }));
+
+  it("with a machine that answers for every address does not get the same address for ever", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip("route add local 10.66.0.0/29 dev lo");
+      const seen: string[] = [];
+      for (let attempt = 0; attempt < 9; attempt++) {
+        const pod = await latePod(segment, { name: "web-0" });
+        const addresses = await pod.attach();
+        seen.push(...addresses);
+        expect((await pod.coordinate(addresses)).stdout).toMatchObject({ code: 104 });
+        await pod.detach();
+      }
+      expect((await segment.usage()).Quarantined).toBeUndefined();
+      expect(new Set(seen.slice(3)).size, seen.join(" ")).toBeGreaterThan(1);
+      const { problems } = await segment.agent.get("/v1/health");
+      expect(problems).toEqual([expect.stringContaining("ProxyArpSuspected")]);
+      const stdin = { cniVersion: "1.1.0", name: segment.network, type: "berth", ipam: { type: "berth" } };
+      const status = await runPlugin({ plugin: "berth", command: "STATUS", stdin, env: segment.agent.env });
+      expect([status.exitCode, status.stderr]).toEqual([0, expect.stringContaining(`ProxyArpSuspected: ${RIVAL_MAC}`)]);
+    }));
+});
+
+it("an agent that was started anew between the two stages asks again: silence attaches, a machine that came meanwhile is a conflict", () =>
+  withSegment({}, async (segment) => {
+    const [silent, taken] = [await latePod(segment), await latePod(segment)];
+    for (const pod of [silent, taken]) await pod.makeNic([], "down");
+    const addresses = [await silent.allocate(), await taken.allocate()] as const;
+    await segment.agent.kill("SIGKILL");
+    await segment.agent.start();
+    await segment.rival.ip(`addr add ${addresses[1][0]} dev wire`);
+    for (const [index, pod] of [silent, taken].entries()) await pod.give(addresses[index] ?? []);
+    expect((await silent.coordinate(addresses[0])).exitCode).toBe(0);
+    expect((await taken.coordinate(addresses[1])).stdout).toMatchObject({ code: 104 });
+    expect(await segment.usage()).toEqual({ Bound: ["10.66.0.1"], Quarantined: ["10.66.0.2"] });
+  }));
+
+describe("the kernel's own duplicate detection", () => {
+  const six = {
+    vendor: { enableIPv4: false },
+    pools: {
+      "six.yaml": ipPool("six", "fd00:66::/64", {
+        ...{ default: true, selection: "ascending", ips: ["fd00:66::1-fd00:66::9"] },
+      }),
+    },
+  };
+
+  it("that has failed is a conflict, though nobody answers any more", () =>
+    withSegment(six, async (segment) => {
+      const pod = await latePod(segment);
+      const [address = ""] = await pod.allocate();
+      await segment.rival.ip(`addr add ${address} dev wire nodad`);
+      await pod.makeNic([address]);
+      await eventually(
+        () => pod.addresses(),
+        (text) => text.includes("dadfailed"),
+      );
+      await segment.rival.ip(`addr del ${address} dev wire`);
+      expect((await pod.coordinate([address])).stdout).toMatchObject({
+        code: 104,
+        msg: expect.stringContaining('Address fd00:66::1 of pool "six" is in use by another machine'),
+      });
+      expect(await pod.addresses()).not.toContain("fd00:66::1");
+      expect(await segment.agent.get("/v1/allocations")).toMatchObject([
+        { address: "fd00:66::1", state: "Quarantined", quarantine: { parent: "uplink" } },
+      ]);
+    }));
+
+  it.each([
+    ["of the NIC alone is switched off: the address can be used at once", 0],
+    ["that is on for all links asks all the same: the address can be used a little later", 1],
+  ])("%s", (_, always) =>
+    withSegment(six, async (segment) => {
+      const pod = await segment.pod();
+      await requireCommand(pod.enter(["sysctl", "-qw", `net.ipv6.conf.all.accept_dad=${always}`]));
+      const [address = ""] = await segment.add(pod);
+      const lineOf = async (): Promise<string> =>
+        (await segment.addressesOf(pod)).split("\n").find((line) => line.includes(`${address}/`)) ?? "gone";
+      const first = await lineOf();
+      expect(first.includes("tentative"), first).toBe(always === 1);
+      const last = await eventually(lineOf, (line) => !line.includes("tentative"));
+      expect(last).toContain("scope global");
+      expect(last).not.toContain("dadfailed");
+    }),
+  );
+});
