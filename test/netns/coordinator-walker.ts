@@ -141,12 +141,17 @@ export class Walk {
     if (nic.name === "eth0" && kind === "underlay" && !this.#attached.has("eth0")) {
       for (const other of this.#attached.keys()) this.#forgotten.add(other);
     }
+    const isFirstAgain = nic.name === "eth0" && !this.#attached.has("eth0");
     this.#forgotten.delete(nic.name);
     this.#attached.set(nic.name, { nic, conf });
     for (const network of [...conf.serviceCIDR, ...conf.hijackCIDR]) {
       if (nic.families.some((family) => network.includes(":") === (family === 6))) this.#overNode.add(network);
     }
-    for (const family of [4, 6] as const) this.#moveDefault(family, nic, conf.podDefaultRouteNic);
+    for (const family of [4, 6] as const) {
+      // the first NIC keeps the default route that its plugin has just made
+      if (isFirstAgain && this.#hasDefault("eth0", family)) this.#default[family] = "eth0";
+      this.#moveDefault(family, nic, conf.podDefaultRouteNic);
+    }
   }
 
   #hasDefault(name: string | undefined, family: Family): boolean {
