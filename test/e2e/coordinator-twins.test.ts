@@ -170,6 +170,42 @@ describe("NICs of different families", () => {
   );
 });
 
+describe("a NIC of a network without the coordinator", () => {
+  it("changes nothing for the others: the first NIC keeps the default route, CHECK passes", async () => {
+    await lab.define("cw-stranger", [macvlan(1)]);
+    await lab.define("cw-third", [macvlan(2), ENTRY]);
+    const pod = await addPod("strange");
+    const [first, stranger, third] = [
+      { ifName: "eth0", segment: 0 },
+      { ifName: "net1", segment: 1 },
+      { ifName: "net2", segment: 2 },
+    ];
+    using watch = await openWatch(lab);
+    const expectWorking = async (...nics: NicPlace[]): Promise<void> => {
+      for (const family of FAMILIES) {
+        const expected = { lab, watch, pod, family, nics };
+        await expectDefault(expected, first);
+        await expectReplies(expected);
+      }
+    };
+    await pod.attach("cw-a");
+    await pod.attach("cw-stranger", "net1");
+    await pod.check("cw-a");
+    await pod.attach("cw-third", "net2");
+    await expectWorking(first, stranger, third);
+    await pod.check("cw-a");
+    await pod.check("cw-third", "net2");
+    await pod.detach("cw-stranger", "net1");
+    await expectWorking(first, third);
+    await pod.check("cw-a");
+    await pod.check("cw-third", "net2");
+    await pod.detach("cw-third", "net2");
+    await expectWorking(first);
+    await pod.check("cw-a");
+    await pod.detach("cw-a");
+  });
+});
+
 describe("tunePodRoutes false", () => {
   it("leaves the routes as the main plugins made them: replies of one of two NICs leave by the other", async () => {
     await lab.define("cw-plain0", [macvlan(0), { ...ENTRY, tunePodRoutes: false }]);

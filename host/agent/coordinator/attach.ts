@@ -13,6 +13,7 @@ import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
+import { isNicTable, withoutStrangers } from "../../coordinator/plan/plan-nics.ts";
 import type { Situation } from "../../coordinator/plan/situation.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { applyOperations, undoOperations } from "../../kernel/apply.ts";
@@ -73,7 +74,8 @@ function decide(
 ): Decision | undefined {
   const { containerId, ifName, netConf } = request;
   const { owner, namespace, name, subject } = identifyRequest(request, tools.snapshot());
-  const observed = observePod(pod, ifName, conf.podDefaultCniNic);
+  const found = observePod(pod, ifName, conf.podDefaultCniNic);
+  const observed = request.command === "CHECK" ? withoutStrangers(found, conf.podDefaultCniNic, ifName) : found;
   const mode = decideMode({ conf, ifName, network: netConf.name, pod: observed, isFirstOurs: firstIsOurs });
   if (mode === undefined) return undefined;
   const pair = nameVeth(containerId);
@@ -180,6 +182,12 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   return { result: withMac(prevResult, request.ifName, situation.mac), undo };
 }
 
+/** Too much in a table of NICs: left by one that went without us, since its network has no coordinator. The next ADD clears it. */
+function isRemnant(operation: Operation): boolean {
+  if (operation.kind === "delete-route") return isNicTable(operation.route.table);
+  return operation.kind === "delete-rule" && isNicTable(operation.rule.table);
+}
+
 /** Throws CniError 106 that lists what is missing or too much, in the words of `ip`. */
 export async function checkAttachment(attaching: Attaching, request: AttachRequest): Promise<void> {
   const { conf } = attaching;
@@ -188,7 +196,7 @@ export async function checkAttachment(attaching: Attaching, request: AttachReque
   const firstIsOurs = await isFirstOurs(attaching, request);
   using pod = openNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
-  const lines = decision?.operations.map(formatOperation) ?? [];
+  const lines = decision?.operations.filter((each) => !isRemnant(each)).map(formatOperation) ?? [];
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(

@@ -115,3 +115,31 @@ function isInPlaceOf(main: RouteState, copy: RouteState): boolean {
 export function familiesOf(ips: readonly Ip[]): Family[] {
   return FAMILIES.filter((family) => ips.some((ip) => ip.family === family));
 }
+
+/** The route without hops over those links; nothing when none is left. */
+function withoutHops(route: RouteState, links: ReadonlySet<string>): RouteState[] {
+  const { nextHops, ...rest } = route;
+  if (nextHops === undefined) return route.link !== undefined && links.has(route.link) ? [] : [route];
+  const hops = nextHops.filter(({ link }) => !links.has(link));
+  const [only] = hops;
+  if (only === undefined) return [];
+  if (hops.length > 1) return [{ ...route, nextHops: hops }];
+  return [{ ...rest, link: only.link, gateway: only.gateway, flags: only.flags }];
+}
+
+/**
+ * The pod as its NIC `ifName` was attached: without NICs that came later and have nothing to do with the coordinator. Their plugins
+ * answer for them, and the next ADD of the coordinator gives them tables.
+ */
+export function withoutStrangers(pod: NamespaceState, first: string, ifName: string): NamespaceState {
+  const names = pod.links.filter(({ loopback }) => !loopback).map(({ name }) => name);
+  const isStrange = (name: string): boolean =>
+    ![first, ifName, POD_VETH].includes(name) && findTable(pod, name, globalAddresses(pod, name)) === undefined;
+  const strangers = new Set(names.filter(isStrange));
+  return {
+    ...pod,
+    links: pod.links.filter(({ name }) => !strangers.has(name)),
+    addresses: pod.addresses.filter(({ link }) => !strangers.has(link)),
+    routes: pod.routes.flatMap((route) => withoutHops(route, strangers)),
+  };
+}

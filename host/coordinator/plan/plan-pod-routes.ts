@@ -11,7 +11,7 @@ import { bitsOf, FAMILIES, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { NamespaceState, NextHopState, RouteState, RuleState } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
-import { BERTH_PROTOCOL, NIC_RULE_PREFERENCE } from "./constants.ts";
+import { BERTH_PROTOCOL, FIRST_NIC_TABLE, NIC_RULE_PREFERENCE } from "./constants.ts";
 import { defaultsIn, familiesOf, isDefault, isNicTable, linkOf, type Nic } from "./plan-nics.ts";
 
 export interface PodRoutesQuestion {
@@ -75,7 +75,10 @@ function nicRule(ip: Ip, table: number): RuleState {
   };
 }
 
-/** The NIC whose default route of the family stays in, or comes to, the main table. */
+/**
+ * The NIC whose default route of the family stays in, or comes to, the main table: the wanted one, or the first NIC if it has it still,
+ * whatever NICs of other plugins have put in front of it, or else the one that has it.
+ */
 export function findDefaultNic(question: PodRoutesQuestion, family: Family): Nic | undefined {
   const { pod, nics, ifName, defaultNic } = question;
   const able = nics.filter(({ defaults }) => defaults.some((route) => familyOf(route) === family));
@@ -83,7 +86,8 @@ export function findDefaultNic(question: PodRoutesQuestion, family: Family): Nic
   if (wanted !== undefined) return wanted;
   const inMain = defaultsIn(pod, RT_TABLE_MAIN).filter((route) => familyOf(route) === family);
   const holders = inMain.flatMap((route) => able.find(({ name }) => name === linkOf(route)) ?? []);
-  return holders.find(({ name }) => name !== ifName) ?? holders[0] ?? able[0];
+  const first = holders.find(({ table }) => table === FIRST_NIC_TABLE);
+  return first ?? holders.find(({ name }) => name !== ifName) ?? holders[0] ?? able[0];
 }
 
 const keyOf = ({ destination, metric }: RouteState): string => `${formatPrefix(destination)} ${metric}`;
