@@ -53,6 +53,17 @@ describe("a row of routes with one destination and metric", () => {
   });
 });
 
+it("is made in time for a pod that was given very many routes", { timeout: 5_000 }, () => {
+  const { pod } = LINKS.map(readStatement).reduce(applyStatement, NOTHING);
+  const one = routeOf("10.0.0.0/32 dev a proto 98");
+  const routes = Array.from({ length: 8_000 }, (_, at) => {
+    const ip = { family: 4, value: one.destination.ip.value + BigInt(at) } as const;
+    return { ...one, destination: { ip, length: 32 } };
+  });
+  const full = { ...pod, routes };
+  expect(diffPlan({ ...NOTHING, pod: full }, planFor(full, {}))).toHaveLength(routes.length);
+});
+
 describe("a plan", () => {
   const observed = LINKS.map(readStatement).reduce(applyStatement, NOTHING);
 
