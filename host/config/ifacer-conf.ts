@@ -71,14 +71,14 @@ const bond = z.strictObject({
   mode: mode.optional(),
   options: z
     .string({ error: 'options of the bond as text: "miimon=100;updelay=200"' })
-    .max(MAX_BOND_OPTIONS_LENGTH)
+    .max(MAX_BOND_OPTIONS_LENGTH, { error: `text of at most ${MAX_BOND_OPTIONS_LENGTH} characters` })
     .default(""),
 });
 
 const interfaces = z
   .array(ifName, { error: "a list of interface names" })
   .min(1, { error: "a list of at least one interface name" })
-  .max(MAX_INTERFACES)
+  .max(MAX_INTERFACES, { error: `a list of at most ${MAX_INTERFACES} interface names` })
   .check(({ value, issues }) => {
     const again = value.findIndex((name, index) => value.indexOf(name) < index);
     const message = `another interface than entry [${value.indexOf(value[again] ?? ("" as IfName))}]`;

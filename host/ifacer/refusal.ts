@@ -19,10 +19,8 @@ export function findLink({ links }: NamespaceState, name: string): LinkState | u
 export function requireInterface(host: NamespaceState, name: string): LinkState {
   const link = findLink(host, name);
   if (link !== undefined) return link;
-  const closest = findClosest(
-    name,
-    host.links.map((each) => each.name),
-  );
+  const names = host.links.filter(({ loopback }) => !loopback).map((each) => each.name);
+  const closest = findClosest(name, names);
   const hint = closest === undefined ? "" : `; did you mean "${closest}"?`;
   return refuse(`Interface "${name}" of "interfaces" is not on this node${hint}`);
 }

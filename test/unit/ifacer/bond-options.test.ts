@@ -1,0 +1,125 @@
+import { describe, expect, it } from "vitest";
+import { BOND_OPTIONS } from "../../../host/ifacer/bond-options.ts";
+import { MAX_TARGETS } from "../../../host/ifacer/limits.ts";
+import { parseBondOptions } from "../../../host/ifacer/parse-bond-options.ts";
+import { BOND_NUMBERS } from "../../../host/kernel/netlink/link/bond.ts";
+import { BOND_NUMBER_NAMES } from "../../../host/plan/bond.ts";
+import { ip, mac } from "../kernel/values.ts";
+
+const parse = (options: string, mode: number | undefined = 1) =>
+  parseBondOptions(options, { mode, members: ["e0", "e1"] });
+
+describe("options", () => {
+  const rows: [options: string, mode: number, settings: object][] = [
+    ["", 1, { numbers: {} }],
+    [" ", 1, { numbers: {} }],
+    ["miimon=100", 1, { numbers: { miimon: 100 } }],
+    [" miimon = 100 ;\tupdelay= 200 ; ", 1, { numbers: { miimon: 100, updelay: 200 } }],
+    ["miimon=0;min_links=0", 0, { numbers: { miimon: 0, min_links: 0 } }],
+    ["lacp_rate=fast;xmit_hash_policy=layer3+4", 4, { numbers: { lacp_rate: 1, xmit_hash_policy: 1 } }],
+    ["lacp_rate=0;xmit_hash_policy=5", 4, { numbers: { lacp_rate: 0, xmit_hash_policy: 5 } }],
+    ["xmit_hash_policy=vlan+srcmac", 2, { numbers: { xmit_hash_policy: 5 } }],
+    ["updelay=200", 4, { numbers: { updelay: 200 } }],
+    ["primary=e1;active_slave=e0", 1, { numbers: {}, primary: "e1", activeSlave: "e0" }],
+    ["arp_interval=10;arp_ip_target=10.0.0.1", 1, { numbers: { arp_interval: 10 }, arpIpTargets: [ip("10.0.0.1")] }],
+    ["arp_ip_target=10.0.0.1, 10.0.0.2", 0, { numbers: {}, arpIpTargets: [ip("10.0.0.1"), ip("10.0.0.2")] }],
+    ["ns_ip6_target=fd00::1,fe80::2", 1, { numbers: {}, nsIp6Targets: [ip("fd00::1"), ip("fe80::2")] }],
+    ["ad_actor_system=02:00:00:00:00:0B", 4, { numbers: {}, actorSystem: mac("02:00:00:00:00:0b") }],
+    ["num_grat_arp=3", 1, { numbers: { num_peer_notif: 3 } }],
+    ["num_unsol_na=0", 1, { numbers: { num_peer_notif: 0 } }],
+    ["arp_missed_max=255", 1, { numbers: { missed_max: 255 } }],
+    ["tlb_dynamic_lb=off", 6, { numbers: { tlb_dynamic_lb: 0 } }],
+    ["packets_per_slave=65535", 0, { numbers: { packets_per_slave: 65_535 } }],
+  ];
+  it.each(rows)("%j in mode %i", (options, mode, settings) => {
+    expect(parse(options, mode)).toEqual({ settings, mismatches: [] });
+  });
+});
+
+describe("a piece is refused with what is wanted:", () => {
+  const rows: [options: string, mode: number | undefined, piece: string, wanted: string][] = [
+    ["miimon", 1, "miimon", '"miimon=<value>"'],
+    ["miimon=", 1, "miimon=", '"miimon=<value>"'],
+    ["miimon= ;updelay=1", 1, "miimon=", '"miimon=<value>"'],
+    ["=1", 1, "=1", "<option>=<value>"],
+    ["miimon=1;;use_carrier=1", 1, "", "<option>=<value>"],
+    ["miimon=abc", 1, "miimon=abc", "miimon= and a whole number from 0 to 2147483647"],
+    ["miimon=2147483648", 1, "miimon=2147483648", "a whole number from 0 to 2147483647"],
+    ["miimon=-1", 1, "miimon=-1", "a whole number from 0"],
+    ["miimon=1=2", 1, "miimon=1=2", "a whole number from 0"],
+    ["miimon=0x10", 1, "miimon=0x10", "a whole number from 0"],
+    ["lp_interval=0", 1, "lp_interval=0", "a whole number from 1 to 2147483647"],
+    ["ad_user_port_key=1024", 4, "ad_user_port_key=1024", "a whole number from 0 to 1023"],
+    ["peer_notif_delay=300001;miimon=1", 1, "peer_notif_delay=300001", "from 0 to 300000"],
+    ["foo=1", 1, "foo=1", "an option of bonds: active_slave, ad_actor_sys_prio"],
+    ["mimon=1", 1, "mimon=1", 'the option "miimon"'],
+    ["__proto__=1", 1, "__proto__=1", "an option of bonds"],
+    ["mode=1", 1, "mode=1", 'the mode in "bond.mode"'],
+    ["slaves=e0", 1, "slaves=e0", 'the members in "interfaces"'],
+    ["queue_id=e0:1", 1, "queue_id=e0:1", "single member"],
+    ["lacp_rate=fats", 4, "lacp_rate=fats", '"lacp_rate=fast"'],
+    ["lacp_rate=2", 4, "lacp_rate=2", "lacp_rate= and one of slow (0), fast (1)"],
+    ["lacp_rate=fast", 1, "lacp_rate=fast", "no lacp_rate in mode 1 (active-backup); it is for 4 (802.3ad)"],
+    ["primary=e0", 0, "primary=e0", "it is for 1 (active-backup), 5 (balance-tlb), 6 (balance-alb)"],
+    ["primary=e0", undefined, "primary=e0", "mode 0 (balance-rr), which holds when bond.mode is not set"],
+    ["arp_interval=1", 4, "arp_interval=1", "no arp_interval in mode 4 (802.3ad)"],
+    ["packets_per_slave=1", 1, "packets_per_slave=1", "it is for 0 (balance-rr)"],
+    ["primary=e9", 1, "primary=e9", "one of the members e0, e1"],
+    ["miimon=1;miimon=2", 1, "miimon=2", "each option once"],
+    ["num_grat_arp=1;num_unsol_na=1", 1, "num_unsol_na=1", "each option once"],
+    ["arp_ip_target=10.0.0.1,10.0.0.1", 1, "arp_ip_target=10.0.0.1,10.0.0.1", "none twice"],
+    ["arp_ip_target=10.0.0.1,", 1, "arp_ip_target=10.0.0.1,", "IPv4 addresses with commas between"],
+    ["arp_ip_target=fd00::1", 1, "arp_ip_target=fd00::1", "IPv4 addresses"],
+    ["arp_ip_target=255.255.255.255", 1, "arp_ip_target=255.255.255.255", "IPv4 addresses"],
+    ["arp_ip_target=0.0.0.0", 1, "arp_ip_target=0.0.0.0", "IPv4 addresses"],
+    ["ns_ip6_target=ff02::1", 1, "ns_ip6_target=ff02::1", "IPv6 addresses"],
+    ["ns_ip6_target=::1", 1, "ns_ip6_target=::1", "IPv6 addresses"],
+    ["ad_actor_system=01:00:00:00:00:01", 4, "ad_actor_system=01:00:00:00:00:01", "a MAC address of one station"],
+    ["ad_actor_system=02:00", 4, "ad_actor_system=02:00", "a MAC address of one station"],
+  ];
+  it.each(rows)("%j in mode %s", (options, mode, piece, wanted) => {
+    const [first, ...more] = parseBondOptions(options, { mode, members: ["e0", "e1"] }).mismatches;
+    expect(first).toMatchObject({ path: "bond.options", got: `the piece ${JSON.stringify(piece)}` });
+    expect(first?.wanted).toContain(wanted);
+    expect(more).toEqual([]);
+  });
+
+  it("more targets than the kernel has room for", () => {
+    const list = (count: number) => Array.from({ length: count }, (_, index) => `10.0.0.${index + 1}`).join(",");
+    expect(parse(`arp_ip_target=${list(MAX_TARGETS)}`).mismatches).toEqual([]);
+    expect(parse(`arp_ip_target=${list(MAX_TARGETS + 1)}`).mismatches).toHaveLength(1);
+  });
+
+  it("each wrong piece by itself", () => {
+    expect(parse("miimon;foo=1;use_carrier=2").mismatches).toHaveLength(3);
+  });
+});
+
+describe("options that contradict one another", () => {
+  const rows: [options: string, mode: number, wanted: string][] = [
+    ["miimon=100;arp_interval=100", 1, "one of miimon and arp_interval"],
+    ["miimon=100;arp_validate=all", 1, "one of miimon and arp_validate"],
+    ["updelay=100", 1, "a miimon above 0 with updelay"],
+    ["miimon=0;downdelay=0", 1, "a miimon above 0 with downdelay"],
+    ["miimon=0;peer_notif_delay=5", 4, "a miimon above 0 with peer_notif_delay"],
+  ];
+  it.each(rows)("%j in mode %i", (options, mode, wanted) => {
+    expect(parse(options, mode).mismatches).toEqual([
+      { path: "bond.options", got: JSON.stringify(options), wanted: expect.stringContaining(wanted) },
+    ]);
+  });
+});
+
+describe("the table of options", () => {
+  it("has every option of the netlink messages, and the mode beside it", () => {
+    const targets = new Set(Object.values(BOND_OPTIONS).map(({ target }) => target));
+    const links = { primary: "primary", active_slave: "activeSlave" } as const;
+    for (const name of BOND_NUMBERS) {
+      if (name === "mode") continue;
+      expect(targets, name).toContain(name === "primary" || name === "active_slave" ? links[name] : name);
+    }
+    expect([...BOND_NUMBER_NAMES].sort()).toEqual(
+      BOND_NUMBERS.filter((name) => name !== "primary" && name !== "active_slave").sort(),
+    );
+  });
+});

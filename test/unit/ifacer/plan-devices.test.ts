@@ -1,0 +1,75 @@
+/**
+ * What the ifacer's planners do, case by case: lines of what is there, requests, and what each leads to.
+ * `UPDATE_VECTORS=1` writes what is done now into the cases; review it like code.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { CniError } from "../../../host/cni/error.ts";
+import { planDevices } from "../../../host/ifacer/plan-devices.ts";
+import { decodeWish, type Wish } from "../../../host/ifacer/wish.ts";
+import { inverseOfAll } from "../../../host/plan/operation.ts";
+import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
+import { formatOperation } from "../../../host/plan/text.ts";
+import { applyAll, inventory } from "./device-model.ts";
+import { follow } from "./device-words.ts";
+
+const FOLDER = join(import.meta.dirname, "../../vectors/ifacer");
+/** What stands before an expected line. */
+const MARGIN = "    ";
+
+/** Plans, does it on the values, and sees that this was all that there was to do, and that it can be undone. */
+function outcomeOf(wish: Wish, before: NamespaceState): { lines: string[]; after: NamespaceState } {
+  try {
+    const { operations, lastly, warnings, device } = planDevices(wish, before);
+    const after = applyAll(before, operations);
+    expect(planDevices(wish, after).operations.map(formatOperation), "doing it again").toEqual([]);
+    expect(inventory(applyAll(after, inverseOfAll(operations))), "undone").toEqual(inventory(before));
+    const lines = [
+      `device: ${device}`,
+      ...warnings.map((warning) => `warning: ${warning}`),
+      ...operations.map(formatOperation),
+      ...lastly.map((operation) => `lastly ${formatOperation(operation)}`),
+      ...(operations.length === 0 ? ["nothing to do"] : []),
+    ];
+    return { lines, after };
+  } catch (error) {
+    if (!(error instanceof CniError)) throw error;
+    return { lines: [`refused: ${error.code} ${error.message}`], after: before };
+  }
+}
+
+const linesOf = (file: string): string[] => readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
+
+/** The case with its expected lines replaced by what happens. */
+function replay(file: string): string[] {
+  let state = EMPTY_NAMESPACE;
+  return linesOf(file)
+    .filter((line) => !line.startsWith(MARGIN))
+    .flatMap((line) => {
+      if (line === "" || line.startsWith("#")) return [line];
+      if (!line.startsWith("ADD ")) {
+        state = follow(state, line);
+        return [line];
+      }
+      const { lines, after } = outcomeOf(decodeWish(JSON.parse(line.slice(4)), "x"), state);
+      state = after;
+      return [line, ...lines.map((each) => `${MARGIN}${each}`)];
+    });
+}
+
+const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
+
+describe("the planners", () => {
+  it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", (_, file) => {
+    const found = replay(file);
+    if (process.env.UPDATE_VECTORS === "1") writeFileSync(join(FOLDER, file), `${found.join("\n")}\n`);
+    else expect(found).toEqual(linesOf(file));
+  });
+
+  it("there are many cases, each says what it shows, and none is without a request", () => {
+    expect(files.length).toBeGreaterThan(20);
+    expect(files.filter((file) => !/^# .*\.$/.test(linesOf(file)[0] ?? ""))).toEqual([]);
+    expect(files.filter((file) => !linesOf(file).some((line) => line.startsWith(MARGIN)))).toEqual([]);
+  });
+});
