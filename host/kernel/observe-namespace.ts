@@ -67,6 +67,13 @@ function observeRoutes(
   return routes.flatMap((one) => (one !== undefined && isRouteWanted(one) && routeStateOf(one, nameOf)) || []);
 }
 
+/** Settings of a link that is absent need not be looked for: the search is what costs. */
+function isPresent(key: SysctlKey, links: readonly LinkState[]): boolean {
+  const [, kind, link] = key.split("/");
+  if (kind !== "conf" || link === undefined || link === "all" || link === "default") return true;
+  return links.some(({ name }) => name === link);
+}
+
 function observeRules(route: Conversation): RuleState[] {
   return listRules(route)
     .map(ruleOf)
@@ -134,7 +141,10 @@ export function observeNamespace(source: NamespaceSource, question: NamespaceQue
     routes: observeRoutes(route, question, nameOf),
     rules: question.rules ? observeRules(route) : [],
     ...observeNeighbours(route, neighbours, links, nameOf),
-    sysctls: readSysctls(entrance, sysctls),
+    sysctls: readSysctls(
+      entrance,
+      sysctls.filter((key) => isPresent(key, links)),
+    ),
     tables: tables.map((name) => readTable(source.netfilter, name)).filter((table) => table !== undefined),
   };
 }

@@ -65,10 +65,10 @@ export function addressesOf(result: CniResult, ifName: string): Ip[] {
 
 const ipv6Key = (link: string): SysctlKey => `ipv6/conf/${link}/disable_ipv6`;
 
-/** Of the links that are there, and of one that may have to be made. */
-const settingsOfLinks = (links: readonly string[]): SysctlKey[] => [
-  ...["all", ...links].map((link) => `ipv4/conf/${link}/rp_filter`),
-  ...["default", ...links].map(ipv6Key),
+/** Those that plans name, of a pair's end that may have to be made, and of what else carries the traffic. */
+const settingKeysOf = (end: string, carriers: readonly string[]): SysctlKey[] => [
+  ...["all", end, ...carriers].map((link) => `ipv4/conf/${link}/rp_filter`),
+  ...["default", end].map(ipv6Key),
 ];
 
 /**
@@ -89,7 +89,7 @@ export function observePod(pod: NamespaceSource, ifName: string, first: string):
     isRouteWanted: ({ table }) => table !== RT_TABLE_LOCAL,
     rules: true,
     neighbours: [{ link: POD_VETH }],
-    sysctls: settingsOfLinks([...new Set([ifName, first, POD_VETH])]),
+    sysctls: settingKeysOf(POD_VETH, [...new Set([ifName, first])]),
     tables: [NFT_TABLE],
   });
   return withFuture(state, POD_VETH);
@@ -115,7 +115,7 @@ export function observeHost(
     isRouteWanted: ({ destination, protocol }) => protocol !== BERTH_PROTOCOL || isOneOf(addresses, destination.ip),
     rules: true,
     neighbours: isUnderlay ? [{ link: pair.host.name }] : addresses.map((ip) => ({ ip })),
-    sysctls: [...settingsOfLinks([pair.host.name]), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
+    sysctls: [...settingKeysOf(pair.host.name, []), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
     tables: [NFT_TABLE],
   });
   return withFuture(state, pair.host.name);
