@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BOND_OPTIONS } from "../../../host/ifacer/bond-options.ts";
 import { MAX_TARGETS } from "../../../host/ifacer/limits.ts";
@@ -111,6 +113,15 @@ describe("options that contradict one another", () => {
 });
 
 describe("the table of options", () => {
+  it("is that of docs/ifacer.md", () => {
+    const byModes = Map.groupBy(Object.entries(BOND_OPTIONS), ([, { modes }]) => modes?.join(", ") ?? "all");
+    const rows = [...byModes].map(
+      ([modes, options]) => `| ${modes} | ${options.map(([name]) => `\`${name}\``).join(", ")} |`,
+    );
+    const page = readFileSync(join(import.meta.dirname, "../../../docs/ifacer.md"), "utf8");
+    for (const row of rows) expect(page).toContain(row);
+  });
+
   it("has every option of the netlink messages, and the mode beside it", () => {
     const targets = new Set(Object.values(BOND_OPTIONS).map(({ target }) => target));
     const links = { primary: "primary", active_slave: "activeSlave" } as const;
