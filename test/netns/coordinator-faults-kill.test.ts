@@ -20,9 +20,19 @@ const services = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 
 const cases: Case[] = [
   { name: "an underlay pod", prefix: "bck", nics: [nic("eth0", 6)], confs: [services] },
-  { name: "a second NIC that takes the default route", prefix: "bckm", nics: [nic("eth0", 6), nic("net1", 7)], confs: [services, { ...services, podDefaultRouteNic: "net1" }] },
-  { name: "a second NIC over an overlay", prefix: "bcko", nics: [nic("eth0", 244, "bridge"), nic("net1", 7)], confs: [undefined, { ...services, podDefaultRouteNic: "net1" }] },
-]; // biome-ignore format: one case a line
+  {
+    name: "a second NIC that takes the default route",
+    prefix: "bckm",
+    nics: [nic("eth0", 6), nic("net1", 7)],
+    confs: [services, { ...services, podDefaultRouteNic: "net1" }],
+  },
+  {
+    name: "a second NIC over an overlay",
+    prefix: "bcko",
+    nics: [nic("eth0", 244, "bridge"), nic("net1", 7)],
+    confs: [undefined, { ...services, podDefaultRouteNic: "net1" }],
+  },
+];
 
 /** Processes take their time: every so many operations one is killed. */
 const STEP = 12;

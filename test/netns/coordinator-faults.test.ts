@@ -1,6 +1,6 @@
 /** The coordinator's ADD and DEL failing at every single operation: both namespaces are as they were found, or the rest is told. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createFaultCounter, type FaultPlan, openFaults } from "../../host/lib/fault.ts";
+import { createFaultCounter, openFaults } from "../../host/lib/fault.ts";
 import { snapshot } from "./coordinator-snapshot.ts";
 import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, removeNic, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
 
@@ -16,6 +16,8 @@ interface Step {
 
 interface Case {
   readonly name: string;
+  /** The first NIC of an overlay pod, which is not the coordinator's. */
+  readonly overlay?: Nic;
   /** Done before, without faults. */
   readonly before: readonly Step[];
   readonly step: Step;
@@ -29,24 +31,32 @@ const net2 = nic("net2", 8, { gateway: false, families: [4] });
 const cases: Case[] = [
   { name: "a dual-stack first NIC", before: [], step: { nic: eth0.nic, conf: { ...services, podMACPrefix: "0a:1b" } } },
   { name: "a second NIC", before: [eth0], step: { nic: net1, conf: services } },
-  { name: "a second NIC that takes the default route", before: [eth0], step: { nic: net1, conf: { podDefaultRouteNic: "net1", hostRuleTable: 1000 } } },
-  { name: "a third NIC that gives the default route back", before: [eth0, { nic: net1, conf: { podDefaultRouteNic: "net1" } }], step: { nic: net2, conf: { podDefaultRouteNic: "eth0" } } },
-  { name: "a second NIC over a ptp overlay", before: [], step: { nic: net1, conf: services } },
-  { name: "a second NIC over a bridged overlay that takes the default route", before: [], step: { nic: net1, conf: { ...services, podDefaultRouteNic: "net1" } } },
-].map((each) => each); // biome-ignore format: one case a line
-
-const overlays: Record<string, Nic> = {
-  [cases[4]?.name ?? ""]: nic("eth0", 244, { kind: "ptp" }),
-  [cases[5]?.name ?? ""]: nic("eth0", 244, { kind: "bridge" }),
-};
+  {
+    name: "a second NIC that takes the default route",
+    before: [eth0],
+    step: { nic: net1, conf: { podDefaultRouteNic: "net1", hostRuleTable: 1000 } },
+  },
+  {
+    name: "a third NIC that gives the default route back",
+    before: [eth0, { nic: net1, conf: { podDefaultRouteNic: "net1" } }],
+    step: { nic: net2, conf: { podDefaultRouteNic: "eth0" } },
+  },
+  {
+    name: "a second NIC over a ptp overlay",
+    overlay: nic("eth0", 244, { kind: "ptp" }),
+    before: [],
+    step: { nic: net1, conf: services },
+  },
+  {
+    name: "a second NIC over a bridged overlay that takes the default route",
+    overlay: nic("eth0", 244, { kind: "bridge" }),
+    before: [],
+    step: { nic: net1, conf: { ...services, podDefaultRouteNic: "net1" } },
+  },
+];
 
 let names: Names;
 let world: World;
-
-/** A fault seam that strikes at the operation of this number; `undefined` when there are fewer. */
-function faultsAt(plan: FaultPlan) {
-  return openFaults(plan, createFaultCounter());
-}
 
 async function failureOf(work: Promise<void>): Promise<Error | undefined> {
   try {
@@ -61,7 +71,7 @@ async function failureOf(work: Promise<void>): Promise<Error | undefined> {
 async function failEverywhere(request: () => Promise<void>): Promise<number> {
   const found = await snapshot(names);
   for (let number = 1; ; number++) {
-    world.setFaults(faultsAt({ action: "fail", number, point: "kernel.apply" }));
+    world.setFaults(openFaults({ action: "fail", number, point: "kernel.apply" }, createFaultCounter()));
     const failure = await failureOf(request());
     world.setFaults(() => {});
     if (failure === undefined) return number - 1;
@@ -81,12 +91,11 @@ afterAll(async () => {
   deleteNamespaces(names);
 });
 
-describe.each(cases)("$name", ({ name, before, step }) => {
-  const first = overlays[name];
+describe.each(cases)("$name", ({ overlay, before, step }) => {
   const all = [...before, step];
 
   beforeAll(async () => {
-    if (first !== undefined) makeNic(names, first);
+    if (overlay !== undefined) makeNic(names, overlay);
     for (const each of before) {
       makeNic(names, each.nic);
       await world.add(each.nic, each.conf);
@@ -100,7 +109,7 @@ describe.each(cases)("$name", ({ name, before, step }) => {
       await world.del(each.nic, each.conf);
       removeNic(names, each.nic);
     }
-    if (first !== undefined) removeNic(names, first);
+    if (overlay !== undefined) removeNic(names, overlay);
   });
 
   it("an ADD that fails at any operation leaves everything as it was", async () => {
