@@ -27,6 +27,8 @@ export interface ProbeLink {
   readonly index: number;
   readonly name: string;
   readonly mac: Mac;
+  /** The kernel's word for it; undefined when nobody has looked, and for what is not made by software. */
+  readonly kind?: string | undefined;
 }
 
 /** `mac` is undefined when the rival did not tell it. */

@@ -22,6 +22,7 @@
  */
 import { ENOENT } from "../kernel/errno.ts";
 import { type Conversation, createConversation } from "../kernel/netlink/conversation.ts";
+import { kindName } from "../kernel/netlink/link/kind.ts";
 import { type Link, linkOf } from "../kernel/netlink/link/link.ts";
 import { findLink, setLink } from "../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../kernel/netlink/socket.ts";
@@ -83,10 +84,10 @@ function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink
 /** linux/if_arp.h */
 const ARPHRD_ETHER = 1;
 
-function requireProbeLink(netnsPath: string, { index, name, mac, deviceType }: Link): ProbeLink {
+function requireProbeLink(netnsPath: string, { index, name, mac, deviceType, kind }: Link): ProbeLink {
   if (mac === undefined || deviceType !== ARPHRD_ETHER)
     throw new DetectionError("link", name, "it is no Ethernet link");
-  return { netnsPath, index, name, mac };
+  return { netnsPath, index, name, mac, kind: kind && kindName(kind) };
 }
 
 export interface QuietLinkOptions {

@@ -7,8 +7,13 @@ import { ipPool } from "./world.ts";
 
 const PODS = 50;
 const WINDOW_MS = 200;
-/** Wide room: other work may be on the machine. The figure itself is printed. */
-const ROOM_MS = 5_000;
+/**
+ * How much longer than the window, and than the same pods without detection, the median may take. On a quiet machine it is below 50 ms; other
+ * work on the machine needs room. Where links are put down again after the question it is 340 to 700 ms.
+ */
+const SURPLUS_MS = 250;
+
+const POOLS = { "blue.yaml": ipPool("blue", "10.66.0.0/24", { default: true }) };
 
 interface Attached {
   readonly address: string;
@@ -53,14 +58,19 @@ async function makePods(segment: Segment, count: number): Promise<Netns[]> {
   return pods;
 }
 
-function describeTimes(label: string, attached: readonly Attached[]): string {
+/** The time within which that share of them was attached. */
+function timeOf(attached: readonly Attached[], share: number): number {
   const times = attached.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
-  const at = (share: number): string => (times[Math.floor(share * (times.length - 1))] ?? 0).toFixed(0);
-  return `${label}: p50 ${at(0.5)} ms, p90 ${at(0.9)} ms, max ${at(1)} ms`;
+  return times[Math.floor(share * (times.length - 1))] ?? 0;
+}
+
+function describeTimes(label: string, attached: readonly Attached[]): string {
+  const [p50, p90, max] = [0.5, 0.9, 1].map((share) => timeOf(attached, share).toFixed(0));
+  return `${label}: p50 ${p50} ms, p90 ${p90} ms, max ${max} ms`;
 }
 
 it(`${PODS} pods ask at once, none waits long after the window, and no address is handed out twice`, () =>
-  withSegment({ pools: { "blue.yaml": ipPool("blue", "10.66.0.0/24", { default: true }) } }, async (segment) => {
+  withSegment({ pools: POOLS, more: [{ type: "coordinator" }] }, async (segment) => {
     const pods = await makePods(segment, 2 * PODS);
     const asking = await Promise.all(pods.slice(0, PODS).map((pod) => attach(segment, pod)));
     const spec = { detectIPConflict: false };
@@ -71,7 +81,8 @@ it(`${PODS} pods ask at once, none waits long after the window, and no address i
     const all = [...asking, ...silent];
     expect(new Set(all.map(({ address }) => address)).size).toBe(2 * PODS);
     expect(Math.min(...asking.map(({ tookMs }) => tookMs))).toBeGreaterThanOrEqual(WINDOW_MS);
-    expect(Math.max(...silent.map(({ tookMs }) => tookMs))).toBeLessThan(WINDOW_MS + ROOM_MS);
-    expect(Math.max(...asking.map(({ tookMs }) => tookMs))).toBeLessThan(WINDOW_MS + ROOM_MS);
+    const surplusMs = timeOf(asking, 0.5) - timeOf(silent, 0.5) - WINDOW_MS;
+    console.log(`beyond the window, at the median: ${surplusMs.toFixed(0)} ms`);
+    expect(surplusMs).toBeLessThan(SURPLUS_MS);
     expect((await segment.usage()).Bound).toHaveLength(2 * PODS);
   }));

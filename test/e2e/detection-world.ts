@@ -22,6 +22,8 @@ export interface SegmentOptions {
   readonly pools?: Readonly<Record<string, string>>;
   readonly onConflict?: "fail" | "next";
   readonly vendor?: Record<string, unknown>;
+  /** Added to the network's definition: what follows the main plugin. */
+  readonly more?: readonly object[];
 }
 
 export class Segment {
@@ -126,7 +128,7 @@ export async function withSegment(options: SegmentOptions, test: (segment: Segme
     await rival.ip(`link set wire address ${RIVAL_MAC}`);
     const agent = await startAgent({ config: configOf(options), node });
     const segment = new Segment(agent, node, rival, network);
-    const list = { cniVersion: "1.0.0", name: network, plugins: [segment.plugin] };
+    const list = { cniVersion: "1.0.0", name: network, plugins: [segment.plugin, ...(options.more ?? [])] };
     await writeFile(join(agent.cniConfDir, "10.conflist"), JSON.stringify(list));
     try {
       await test(segment);

@@ -13,6 +13,7 @@ import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
 import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
 import { IFA_F_DADFAILED } from "../../kernel/netlink/address/constants.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
+import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLink } from "../../kernel/netlink/link/requests.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
@@ -40,7 +41,8 @@ export function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | u
   const message = findLink(pod.route, ifName);
   const link = message && linkOf(message);
   if (link?.mac === undefined) return undefined;
-  return { netnsPath: pod.entrance, index: link.index, name: link.name, mac: link.mac };
+  const { index, name, mac, kind } = link;
+  return { netnsPath: pod.entrance, index, name, mac, kind: kind && kindName(kind) };
 }
 
 /** Of the link, those among `ips`. */

@@ -50,9 +50,10 @@ export function findParentName(netnsPath: string, ifName: string): string {
  * Throws DetectionError when the parent is not a link of the node that is switched on; NetnsError, NetlinkError.
  */
 export function findAskingLink(nic: ProbeLink): ProbeLink {
-  const { netnsPath, name } = nic;
+  const { netnsPath, name, kind } = nic;
+  if (kind !== "ipvlan") return nic; // nothing more to find out for the many
   const link = findIn(netnsPath, (conversation) => findLink(conversation, name));
-  if (link?.kind === undefined || kindName(link.kind) !== "ipvlan" || (link.flags & IFF_NOARP) !== 0) return nic;
+  if (link === undefined || (link.flags & IFF_NOARP) !== 0) return nic;
   const parent = findParentName(netnsPath, name);
   const asking = findNodeLink(parent);
   if (asking !== undefined) return asking;
