@@ -18,9 +18,9 @@ import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
 import { createNeighbour, deleteNeighbour, listNeighbours, replaceNeighbour } from "./netlink/neighbour/requests.ts";
 import { createTable, deleteTable } from "./netlink/nftables/requests.ts";
-import { createRoute, deleteWholeRoute } from "./netlink/route/requests.ts";
+import { createRoute, deleteWholeRoute, type ListedRoutes } from "./netlink/route/requests.ts";
 import type { Route } from "./netlink/route/route.ts";
-import { createRule, deleteWholeRule } from "./netlink/rule/requests.ts";
+import { createRule, deleteWholeRule, type ListedRules } from "./netlink/rule/requests.ts";
 import type { NamespaceSource } from "./open-namespace.ts";
 import { addressFrom, type IndexOf, neighbourFrom, routeFrom } from "./state-values.ts";
 import { SysctlError, writeSysctl } from "./sysctl.ts";
@@ -72,8 +72,11 @@ interface Requests<T> {
 const addresses: Requests<Address> = { add: createAddress, remove: deleteAddress };
 const neighbours: Requests<Neighbour> = { add: createNeighbour, remove: deleteNeighbour };
 
-function routesBeside(beside: RouteRank | undefined): Requests<Route> {
-  return { add: (conversation, route) => createRoute(conversation, route, beside), remove: deleteWholeRoute };
+function routesBeside(beside: RouteRank | undefined, listed: ListedRoutes): Requests<Route> {
+  return {
+    add: (conversation, route) => createRoute(conversation, route, beside),
+    remove: (conversation, route) => deleteWholeRoute(conversation, route, listed),
+  };
 }
 
 /** Nothing can be added without its link; what would be deleted without it went with it. */
@@ -87,11 +90,21 @@ function change<T>(
   else if (value !== undefined) requests.remove(route, value);
 }
 
+/** Of each namespace, what deletions in a row have learned; what else is done in between ends the row. */
+export type Learned = Map<NamespaceSource, { readonly routes: ListedRoutes; readonly rules: ListedRules }>;
+
+function learnedOf(learned: Learned, source: NamespaceSource, kind: Operation["kind"]) {
+  const before = kind === "delete-route" || kind === "delete-rule" ? learned.get(source) : undefined;
+  const listed = before ?? { routes: new Map(), rules: new Map() };
+  learned.set(source, listed);
+  return listed;
+}
+
 /**
  * Tells the kernel. Deleting what is gone is done already; adding what is there is an error. Not for the deletion of a veth.
  * Throws NetlinkError or SysctlError; see {@link isGone}.
  */
-export function applyQuickly(operation: Operation, namespaces: Namespaces): void {
+export function applyQuickly(operation: Operation, namespaces: Namespaces, learned: Learned = new Map()): void {
   const { kind } = operation;
   if ("veth" in operation) {
     invariant(kind === "add-veth", "A veth is deleted by the link remover");
@@ -99,6 +112,7 @@ export function applyQuickly(operation: Operation, namespaces: Namespaces): void
     return;
   }
   const source = namespaces[operation.place];
+  const listed = learnedOf(learned, source, kind);
   const indexOf = indexIn(source);
   switch (operation.kind) {
     case "add-device":
@@ -133,14 +147,14 @@ export function applyQuickly(operation: Operation, namespaces: Namespaces): void
     case "add-route":
     case "delete-route": {
       const { route, beside } = operation;
-      change(kind, source, routesBeside(beside), { value: routeFrom(route, indexOf), link: route.link });
+      change(kind, source, routesBeside(beside, listed.routes), { value: routeFrom(route, indexOf), link: route.link });
       return;
     }
     case "add-rule":
       createRule(source.route, operation.rule);
       return;
     case "delete-rule":
-      deleteWholeRule(source.route, operation.rule);
+      deleteWholeRule(source.route, operation.rule, listed.rules);
       return;
     case "add-table":
       createTable(source.netfilter, operation.table);

@@ -6,7 +6,7 @@
 import { messageOf } from "../lib/describe.ts";
 import { type Faults, noFaults } from "../lib/fault.ts";
 import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
-import { applyQuickly, isGone, type Namespaces } from "./apply-operation.ts";
+import { applyQuickly, isGone, type Learned, type Namespaces } from "./apply-operation.ts";
 import type { LinkRemover } from "./link-remover.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { findLink } from "./netlink/link/requests.ts";
@@ -45,9 +45,17 @@ async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkRem
 }
 
 /** Everything but a veth's deletion is done when this returns. */
-function apply(operation: Operation, namespaces: Namespaces, remover: LinkRemover): Promise<void> | undefined {
-  if (operation.kind === "delete-veth") return deleteVeth(operation.veth.host.name, namespaces, remover);
-  applyQuickly(operation, namespaces);
+function apply(
+  operation: Operation,
+  namespaces: Namespaces,
+  remover: LinkRemover,
+  learned: Learned,
+): Promise<void> | undefined {
+  if (operation.kind === "delete-veth") {
+    learned.clear(); // others have their turn meanwhile
+    return deleteVeth(operation.veth.host.name, namespaces, remover);
+  }
+  applyQuickly(operation, namespaces, learned);
   return undefined;
 }
 
@@ -55,10 +63,11 @@ function apply(operation: Operation, namespaces: Namespaces, remover: LinkRemove
 async function undo(inverses: readonly Operation[], namespaces: Namespaces, options: ApplyOptions): Promise<string[]> {
   const { faults = noFaults, format, remover } = options;
   const leftovers: string[] = [];
+  const learned: Learned = new Map();
   for (const inverse of inverses) {
     try {
       faults("kernel.undo");
-      const ending = apply(inverse, namespaces, remover);
+      const ending = apply(inverse, namespaces, remover, learned);
       if (ending !== undefined) await ending;
     } catch (error) {
       if (!isGone(error)) leftovers.push(`"${format(inverse)}": ${messageOf(error)}`);
@@ -90,12 +99,13 @@ export async function applyOperations(
   options: ApplyOptions,
 ): Promise<void> {
   const { faults = noFaults, format, remover } = options;
+  const learned: Learned = new Map();
   for (const [index, operation] of operations.entries()) {
     let isTold = false;
     try {
       faults("kernel.apply");
       isTold = true;
-      const ending = apply(operation, namespaces, remover);
+      const ending = apply(operation, namespaces, remover, learned);
       if (ending !== undefined) await ending;
     } catch (error) {
       const inverses = [...(isTold ? inverseOfPart(operation) : []), ...inverseOfAll(operations.slice(0, index))];

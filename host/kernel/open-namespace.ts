@@ -4,6 +4,7 @@
  * Called by the agent, which keeps that of the node, and by observe-namespace.ts and apply.ts.
  * Effects: descriptors until it is disposed of.
  */
+import { MAX_POD_ENTRIES } from "./limits.ts";
 import { loadNative, type Native } from "./native.ts";
 import { type Conversation, createConversation } from "./netlink/conversation.ts";
 import { type Datagrams, openNetfilterSocket, openRouteSocket } from "./netlink/socket.ts";
@@ -26,12 +27,20 @@ export interface OpenNamespace extends NamespaceSource, Disposable {
   readonly identity: NetnsIdentity;
 }
 
-/** Opens the namespace at `path`. Throws NetnsError when there is none, NetlinkError when the kernel refuses a socket. */
-export function openNamespace(path: string, native: Native = loadNative()): OpenNamespace {
+/** The namespace of a pod, which decides what is in it: of each kind not more than MAX_POD_ENTRIES is read. Throws as {@link openNamespace}. */
+export function openPodNamespace(path: string, native: Native = loadNative()): OpenNamespace {
+  return openNamespace(path, native, MAX_POD_ENTRIES);
+}
+
+/**
+ * Opens the namespace at `path`; a list of more than `most` entries is refused when it is read.
+ * Throws NetnsError when there is none, NetlinkError when the kernel refuses a socket.
+ */
+export function openNamespace(path: string, native: Native = loadNative(), most?: number): OpenNamespace {
   using opened = new DisposableStack();
   const { fd, identity } = opened.use(openNetns(path, native));
   const entrance = `/proc/thread-self/fd/${fd}`;
-  const route = createConversation(opened.use(openRouteSocket(entrance, native)));
+  const route = createConversation(opened.use(openRouteSocket(entrance, native)), most);
   let netfilter: Conversation | undefined;
   const held = opened.move();
   return {
@@ -42,7 +51,7 @@ export function openNamespace(path: string, native: Native = loadNative()): Open
     route,
     get netfilter() {
       const open = (): Datagrams => held.use(openNetfilterSocket(entrance, native));
-      netfilter ??= createConversation(open());
+      netfilter ??= createConversation(open(), most);
       return netfilter;
     },
     [Symbol.dispose]: () => held.dispose(),

@@ -18,7 +18,7 @@ import type { Situation } from "../../coordinator/plan/situation.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
-import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
+import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -148,7 +148,7 @@ async function takeBack(
   operations: readonly Operation[],
   log: Log,
 ): Promise<void> {
-  using pod = openNamespace(netns);
+  using pod = openPodNamespace(netns);
   const namespaces = { pod, host: tools.host };
   const leftovers = await undoOperations(operations, namespaces, { remover: tools.remover, format: formatOperation });
   if (leftovers.length > 0) log.error({ leftovers }, "Could not be undone");
@@ -160,7 +160,7 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   const nothing = { result: prevResult, undo: async () => {} };
   if (conf.mode === "disable") return nothing;
   const firstIsOurs = await isFirstOurs(attaching, request);
-  using pod = openNamespace(request.netns);
+  using pod = openPodNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
   if (decision === undefined) return nothing;
   const { operations, warnings, situation, mode } = decision;
@@ -194,7 +194,7 @@ export async function checkAttachment(attaching: Attaching, request: AttachReque
   const prevResult = requirePrevResult(request);
   if (conf.mode === "disable") return;
   const firstIsOurs = await isFirstOurs(attaching, request);
-  using pod = openNamespace(request.netns);
+  using pod = openPodNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
   const lines = decision?.operations.filter((each) => !isRemnant(each)).map(formatOperation) ?? [];
   if (lines.length === 0) return;

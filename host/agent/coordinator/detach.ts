@@ -9,14 +9,16 @@ import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
-import { applyOperations } from "../../kernel/apply.ts";
+import { ApplyError, applyOperations } from "../../kernel/apply.ts";
+import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
+import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
+import { SysctlError } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { diffPlan } from "../../plan/diff.ts";
-import type { Veth } from "../../plan/operation.ts";
+import type { Operation, Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { addressesOf, type CoordinatorTools, knownAddresses, observeHost, observePod } from "./gather.ts";
@@ -25,7 +27,7 @@ import { addressesOf, type CoordinatorTools, knownAddresses, observeHost, observ
 function openPod(netns: string | undefined): OpenNamespace | undefined {
   if (netns === undefined) return undefined;
   try {
-    return isOwnNetns(netns) ? undefined : openNamespace(netns);
+    return isOwnNetns(netns) ? undefined : openPodNamespace(netns);
   } catch (error) {
     if (error instanceof NetnsError) return undefined;
     throw error;
@@ -59,7 +61,42 @@ function isOfAttachment(pod: NamespaceState, pair: Veth, ifName: string, ips: re
   );
 }
 
-/** Succeeds when there is nothing left to do. */
+/** The kernel's no. In a pod it says what the pod did to its own namespace, which must not keep the pod from going away. */
+const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
+
+/** What is in the pod; undefined when the kernel cannot tell. */
+function lookInside(
+  pod: OpenNamespace,
+  observe: (pod: OpenNamespace) => NamespaceState,
+  log: Log,
+): NamespaceState | undefined {
+  try {
+    return observe(pod);
+  } catch (error) {
+    if (!isOfKernel(error)) throw error;
+    log.warn({ err: error }, "The pod cannot be looked into; what is in it goes with it");
+    return undefined;
+  }
+}
+
+const isOnNode = (operation: Operation): boolean => !("place" in operation) || operation.place === "host";
+
+/** Does it all, or, when the kernel refuses something in the pod, what is on the node. */
+async function applyWhatMatters(
+  operations: readonly Operation[],
+  apply: (operations: readonly Operation[]) => Promise<void>,
+  log: Log,
+): Promise<void> {
+  try {
+    await apply(operations);
+  } catch (error) {
+    if (!(error instanceof ApplyError) || isOnNode(error.operation) || !isOfKernel(error.cause)) throw error;
+    log.warn({ err: error }, "The pod cannot be cleaned; what is in it goes with it");
+    await apply(operations.filter(isOnNode));
+  }
+}
+
+/** Succeeds when there is nothing left to do on the node. */
 export async function detach(
   tools: CoordinatorTools,
   conf: CoordinatorConf,
@@ -72,7 +109,7 @@ export async function detach(
   const { host, remover, faults } = tools;
   using pod = openPod(request.netns);
   const first = conf.podDefaultCniNic;
-  const found = pod === undefined ? EMPTY_NAMESPACE : observePod(pod, ifName, first);
+  const found = (pod && lookInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;
   const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
   const observed = {
     pod: inside,
@@ -83,7 +120,10 @@ export async function detach(
   const about = { container: containerId, interface: ifName, network: request.netConf.name };
   for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "To do");
   // Nothing is planned in a pod that is not there, so its namespace is not needed.
-  await applyOperations(operations, { pod: pod ?? host, host }, { remover, faults, format: formatOperation });
+  const namespaces = { pod: pod ?? host, host };
+  const apply = (some: readonly Operation[]): Promise<void> =>
+    applyOperations(some, namespaces, { remover, faults, format: formatOperation });
+  await applyWhatMatters(operations, apply, log);
   log.info({ ...about, operations: operations.length }, "Detached");
 }
 

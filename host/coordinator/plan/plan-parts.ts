@@ -20,8 +20,14 @@ export const NOTHING_WANTED: Wanted = {
 };
 export const NOTHING_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
 
+/** Each once, in the order in which they came first. A pod may have very many. */
 export function uniqueIps(ips: readonly Ip[]): Ip[] {
-  return ips.filter((ip, index) => ips.findIndex((other) => equalIp(ip, other)) === index);
+  const unique = new Map<string, Ip>();
+  for (const ip of ips) {
+    const key = `${ip.family} ${ip.value}`;
+    if (!unique.has(key)) unique.set(key, ip);
+  }
+  return [...unique.values()];
 }
 
 export const isOneOf = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));

@@ -3,7 +3,7 @@
  * Called by the message families.
  * Effects: those of the socket that it is given.
  */
-import { EINTR, ENOBUFS } from "../errno.ts";
+import { EINTR, EMSGSIZE, ENOBUFS } from "../errno.ts";
 import { DUMP_ATTEMPTS } from "../limits.ts";
 import {
   NLM_F_ACK,
@@ -52,8 +52,11 @@ interface Ending {
   readonly interrupted: boolean;
 }
 
-/** Reads to the acknowledgement or the end of the dump. What carries another number is left from a question given up. */
-function readToEnd(datagrams: Datagrams, sequence: number): Ending {
+/**
+ * Reads to the acknowledgement or the end of the dump. What carries another number is left from a question given up.
+ * Undefined when it is longer than `most` messages; the kernel goes on with it and takes no other question.
+ */
+function readToEnd(datagrams: Datagrams, sequence: number, most: number): Ending | undefined {
   const messages: Message[] = [];
   let interrupted = false;
   for (;;) {
@@ -65,20 +68,24 @@ function readToEnd(datagrams: Datagrams, sequence: number): Ending {
       }
       messages.push(message);
     }
+    if (messages.length > most) return undefined;
   }
 }
 
-function requireWell(operation: string, { messages, acknowledgement }: Ending): Message[] {
+function requireWell(operation: string, ending: Ending | undefined, most: number): Message[] {
+  if (ending === undefined)
+    throw new NetlinkError({ operation, errno: EMSGSIZE, message: `more than ${most} entries` });
+  const { messages, acknowledgement } = ending;
   if (acknowledgement.errno !== 0) throw new NetlinkError({ operation, ...acknowledgement });
   return messages;
 }
 
-/** Undefined when the kernel had to drop parts of the answer. */
-function readDump(datagrams: Datagrams, sequence: number): Ending | undefined {
+/** `dropped` when the kernel had to drop parts of the answer. */
+function readDump(datagrams: Datagrams, sequence: number, most: number): Ending | undefined | "dropped" {
   try {
-    return readToEnd(datagrams, sequence);
+    return readToEnd(datagrams, sequence, most);
   } catch (error) {
-    if (error instanceof NetlinkError && error.errno === ENOBUFS) return undefined;
+    if (error instanceof NetlinkError && error.errno === ENOBUFS) return "dropped";
     throw error;
   }
 }
@@ -97,7 +104,10 @@ function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequ
   }
 }
 
-export function createConversation(datagrams: Datagrams): Conversation {
+/**
+ * `most` is how long an answer may be: who owns a namespace decides how much is in it. A longer one is EMSGSIZE, and ends the conversation.
+ */
+export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_INFINITY): Conversation {
   let sequence = 0;
   const ask = ({ type, flags = 0, payload }: Request, more: number): number => {
     sequence = (sequence + 1) >>> 0;
@@ -117,12 +127,12 @@ export function createConversation(datagrams: Datagrams): Conversation {
   };
   return {
     batch: sendBatch,
-    request: (request) => requireWell(request.operation, readToEnd(datagrams, ask(request, NLM_F_ACK))),
+    request: (request) => requireWell(request.operation, readToEnd(datagrams, ask(request, NLM_F_ACK), most), most),
     dump: (request) => {
       const { operation } = request;
       for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
-        const ending = readDump(datagrams, ask(request, NLM_F_DUMP));
-        if (ending !== undefined && !ending.interrupted) return requireWell(operation, ending);
+        const ending = readDump(datagrams, ask(request, NLM_F_DUMP), most);
+        if (ending !== "dropped" && ending?.interrupted !== true) return requireWell(operation, ending, most);
       }
       const message = `the table changed during each of ${DUMP_ATTEMPTS} dumps`;
       throw new NetlinkError({ operation, errno: EINTR, message });

@@ -88,16 +88,32 @@ export function deleteRoute(conversation: Conversation, route: Route): boolean {
   return deleted !== undefined;
 }
 
-/** Deletes the route that says this, with no other metric or source. Whether it was there. */
-export function deleteWholeRoute(conversation: Conversation, route: Route): boolean {
+/** Routes as the kernel told them when the first of several deletions asked, less those that were deleted since. */
+export type ListedRoutes = Map<string, string[]>;
+
+const textOf = (route: Route): string => Buffer.from(encodeRoute(identityOf(route))).toString("latin1");
+
+function listOnce(conversation: Conversation, filter: RouteFilter, listed: ListedRoutes): string[] {
+  const question = JSON.stringify(filter);
+  const known = listed.get(question);
+  if (known !== undefined) return known;
+  const messages = unlessRefused([ENODEV], () => listRoutes(conversation, filter)) ?? [];
+  const texts = messages.map(routeOf).flatMap((route) => (route === undefined ? [] : [textOf(route)]));
+  listed.set(question, texts);
+  return texts;
+}
+
+/**
+ * Deletes the route that says this, with no other metric or source. Whether it was there.
+ * Several deletions between which nothing else happens may share `listed`: each would list its table anew.
+ */
+export function deleteWholeRoute(conversation: Conversation, route: Route, listed: ListedRoutes = new Map()): boolean {
   const metric = route.metric ?? (route.destination.ip.family === 6 ? IP6_RT_PRIO_USER : undefined);
   const wanted = identityOf({ ...route, metric });
-  const bytes = encodeRoute(wanted);
   const filter = { family: route.destination.ip.family, table: route.table, link: wanted.link };
-  const routes = unlessRefused([ENODEV], () => listRoutes(conversation, filter)) ?? [];
-  const isThere = routes.some((message) => {
-    const found = routeOf(message);
-    return found !== undefined && Buffer.compare(encodeRoute(identityOf(found)), bytes) === 0;
-  });
-  return isThere && deleteRoute(conversation, wanted);
+  const texts = listOnce(conversation, filter, listed);
+  const at = texts.indexOf(textOf(wanted));
+  if (at < 0) return false;
+  texts.splice(at, 1);
+  return deleteRoute(conversation, wanted);
 }

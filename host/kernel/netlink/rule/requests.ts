@@ -70,20 +70,44 @@ function isTaken(found: RuleMessage, wanted: RuleMessage): boolean {
   });
 }
 
+interface ListedRule {
+  readonly message: RuleMessage;
+  readonly bytes: Uint8Array;
+}
+
+/** Rules of each family as the kernel told them when the first of several deletions asked, less those that were deleted since. */
+export type ListedRules = Map<Family, ListedRule[]>;
+
+const listedOf = (rule: Rule): ListedRule => {
+  const message = messageOf(rule);
+  return { message, bytes: encodeRuleMessage(message) };
+};
+
+function listOnce(conversation: Conversation, family: Family, listed: ListedRules): ListedRule[] {
+  const known = listed.get(family);
+  if (known !== undefined) return known;
+  const told = listRules(conversation, family).map(ruleOf);
+  const rules = told.flatMap((one) => (one === undefined ? [] : [listedOf(one)]));
+  listed.set(family, rules);
+  return rules;
+}
+
 /**
  * Deletes the rule that says this and no more. Whether it was there.
+ * Several deletions between which nothing else happens may share `listed`: each would list the rules anew.
  * Throws a NetlinkError with EBUSY when a rule of others stands before it that the kernel would delete instead.
  */
-export function deleteWholeRule(conversation: Conversation, rule: Rule): boolean {
-  const wanted = messageOf(rule);
-  const isSame = (found: RuleMessage) => Buffer.compare(encodeRuleMessage(found), encodeRuleMessage(wanted)) === 0;
-  const told = listRules(conversation, rule.family).map(ruleOf);
-  const found = told.flatMap((one) => (one === undefined ? [] : [messageOf(one)]));
-  if (!found.some(isSame)) return false;
-  const first = found.find((one) => isTaken(one, wanted));
+export function deleteWholeRule(conversation: Conversation, rule: Rule, listed: ListedRules = new Map()): boolean {
+  const wanted = listedOf(rule);
+  const isSame = ({ bytes }: ListedRule) => Buffer.compare(bytes, wanted.bytes) === 0;
+  const found = listOnce(conversation, rule.family, listed);
+  const at = found.findIndex(isSame);
+  if (at < 0) return false;
+  const first = found.find(({ message }) => isTaken(message, wanted.message));
   if (first !== undefined && !isSame(first)) {
     const operation = `delete IPv${rule.family} rule ${formatRule(rule)}`;
     throw new NetlinkError({ operation, errno: EBUSY, message: "a rule with more conditions stands before it" });
   }
+  found.splice(at, 1);
   return deleteRule(conversation, rule);
 }
