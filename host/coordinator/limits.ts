@@ -17,3 +17,6 @@ export const ANNOUNCE_INTERVAL_MS = 2_000;
 
 /** Most tables of a node (`hostRuleTable`) that definitions may name: each adds a rule for all of the node's traffic, and rules stay. */
 export const MAX_HOST_TABLES = 8;
+
+/** Most addresses of one pod, those of all its NICs and of router advertisements together. Each is a route and a neighbour of the node. */
+export const MAX_POD_ADDRESSES = 256;

@@ -1,6 +1,6 @@
 /** What the coordinator reads of a pod and its node before it plans, beside what is there. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { knownAddresses, observeHost, observePod } from "../../host/agent/coordinator/gather.ts";
+import { knownAddresses, observeGateways, observeHost, observePod } from "../../host/agent/coordinator/gather.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
 import { formatIp } from "../../host/net/ip.ts";
@@ -54,6 +54,23 @@ describe("IPv6 of a pair that is not there yet", () => {
     sysctlIn(node.name, "net.ipv4.conf.default.rp_filter=2");
     expect(hostState().sysctls.get(`ipv4/conf/${host}/rp_filter`)).toBe("2");
   });
+});
+
+it("the node's gateways are those of its main table, each once, with those that share a route", async () => {
+  const { node, pod } = lab();
+  await addVeth({ netns: node, name: "v0" }, { netns: pod, name: "eth0" });
+  for (const address of ["10.6.0.2/24", "fd06::2/64"]) await node.ip(`addr add ${address} dev v0`);
+  for (const route of [
+    "default via 10.6.0.1 dev v0",
+    "10.8.0.0/16 via 10.6.0.1 dev v0",
+    "10.9.0.0/16 nexthop via 10.6.0.8 dev v0 nexthop via 10.6.0.9 dev v0",
+    "default via fd06::1 dev v0",
+    "10.7.0.0/16 via 10.6.0.7 dev v0 table 700",
+  ]) {
+    await node.ip(`route add ${route}`);
+  }
+  const found = observeGateways(opened.node).map(formatIp);
+  expect(found.sort()).toEqual(["10.6.0.1", "10.6.0.8", "10.6.0.9", "fd06::1"]);
 });
 
 describe("routes of the node's table", () => {

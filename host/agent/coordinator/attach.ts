@@ -32,6 +32,7 @@ import {
   addressesOf,
   type CoordinatorTools,
   knownAddresses,
+  observeGateways,
   observeHost,
   observePod,
   requirePrevResult,
@@ -90,6 +91,7 @@ function decide(
     pair,
     alias: formatAlias({ owner, containerId, network: netConf.name, pod: name === "" ? "" : `${namespace}/${name}` }),
     owner,
+    gateways: observeGateways(tools.host),
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed: {
       pod: observed,

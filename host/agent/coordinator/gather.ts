@@ -9,10 +9,13 @@ import type { AttachRequest, CniRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { decodeCoordinatorConf } from "../../config/coordinator-conf.ts";
 import { type CoordinatorConf, resolveCoordinatorConf } from "../../config/coordinator-settings.ts";
+import { MAX_POD_ADDRESSES } from "../../coordinator/limits.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
 import { isOneOf, uniqueIps } from "../../coordinator/plan/plan-parts.ts";
 import type { LinkRemover } from "../../kernel/link-remover.ts";
-import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
+import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { listRoutes } from "../../kernel/netlink/route/requests.ts";
+import { routeOf } from "../../kernel/netlink/route/route.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { NamespaceSource, OpenNamespace } from "../../kernel/open-namespace.ts";
 import type { Faults } from "../../lib/fault.ts";
@@ -95,10 +98,17 @@ export function observePod(pod: NamespaceSource, ifName: string, first: string):
   return withFuture(state, POD_VETH);
 }
 
-/** By which the node may know the pod: what the main plugin says, and what is on the pod's links. */
+/** By which the node may know the pod: what the main plugin says, and what is on the pod's links, as far as it may have so many. */
 export function knownAddresses(addresses: readonly Ip[], pod: NamespaceState): Ip[] {
   const own = pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).map(({ prefix }) => prefix.ip);
-  return uniqueIps([...addresses, ...own]);
+  return uniqueIps([...addresses, ...own.slice(0, MAX_POD_ADDRESSES)]);
+}
+
+/** The machines by which the node reaches other networks. */
+export function observeGateways({ route }: NamespaceSource): Ip[] {
+  const routes = listRoutes(route, { table: RT_TABLE_MAIN }).map(routeOf);
+  const gateways = routes.flatMap((one) => [one?.gateway, ...(one?.nextHops ?? []).map(({ gateway }) => gateway)]);
+  return uniqueIps(gateways.filter((gateway) => gateway !== undefined));
 }
 
 /** Of the node's table, what concerns these addresses, and what is not Berth's; the routes to other pods are left out. */

@@ -27,6 +27,8 @@ export interface Situation {
   /** The NIC's MAC address as it has to be; undefined leaves it alone. */
   readonly mac?: Mac | undefined;
   readonly observed: Observed;
+  /** By which the node reaches other networks; no pod may have one of these addresses. */
+  readonly gateways?: readonly Ip[] | undefined;
 }
 
 export interface Planned {

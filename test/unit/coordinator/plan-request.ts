@@ -9,6 +9,7 @@ import { nameVeth } from "../../../host/coordinator/plan/names.ts";
 import { planAttachment } from "../../../host/coordinator/plan/plan-attachment.ts";
 import { planDetachment } from "../../../host/coordinator/plan/plan-detachment.ts";
 import { planMac } from "../../../host/coordinator/plan/plan-mac.ts";
+import { RT_TABLE_MAIN } from "../../../host/kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../../host/net/ip.ts";
 import { diffPlan } from "../../../host/plan/diff.ts";
 import type { Operation } from "../../../host/plan/operation.ts";
@@ -94,6 +95,7 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     pair,
     alias: formatAlias({ owner, containerId: container, network, pod: request.pod }),
     owner,
+    gateways: all.host.routes.flatMap(({ table, gateway }) => (table === RT_TABLE_MAIN && gateway ? [gateway] : [])),
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed,
   });
