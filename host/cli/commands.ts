@@ -33,6 +33,8 @@ interface AllocationLine {
   readonly pod: string;
   readonly interface: string;
   readonly containerId: string;
+  /** Of an address that another machine answers for. */
+  readonly quarantine?: { readonly mac?: string; readonly parent: string };
 }
 
 interface Health {
@@ -65,9 +67,11 @@ export async function showPools(socket: string): Promise<Outcome> {
     pool.used ?? "-",
     pool.free ?? "-",
     String(pool.states.Cooling ?? 0),
+    String(pool.states.Quarantined ?? 0),
     [pool.default && "default", pool.disabled && "disabled", pool.gone && "deleted"].filter(Boolean).join(","),
   ]);
-  return { text: formatTable(["POOL", "SUBNET", "TOTAL", "USED", "FREE", "COOLING", "NOTES"], rows), ok: true };
+  const header = ["POOL", "SUBNET", "TOTAL", "USED", "FREE", "COOLING", "QUARANTINED", "NOTES"];
+  return { text: formatTable(header, rows), ok: true };
 }
 
 export async function showAllocations(socket: string): Promise<Outcome> {
@@ -84,8 +88,17 @@ export async function showAllocations(socket: string): Promise<Outcome> {
 }
 
 function describeLine(line: AllocationLine): string[] {
-  const pod = line.pod === "" ? "-" : `${line.namespace}/${line.pod}`;
+  const pod = line.quarantine === undefined || line.pod !== "" ? podOf(line) : rivalOf(line.quarantine);
   return [line.address, line.pool, line.state, pod, line.interface, line.containerId.slice(0, 12)];
+}
+
+function podOf({ namespace, pod }: AllocationLine): string {
+  return pod === "" ? "-" : `${namespace}/${pod}`;
+}
+
+/** Where to look for the machine that has it. */
+function rivalOf({ mac = "unknown MAC", parent }: { mac?: string; parent: string }): string {
+  return parent === "" ? `(${mac})` : `(${mac} behind ${parent})`;
 }
 
 export interface ExplainOptions {

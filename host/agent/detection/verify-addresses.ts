@@ -95,7 +95,10 @@ export class EarlyStage {
     const wanted = isWanted ? held : held.filter(({ quarantine }) => quarantine !== undefined);
     if (wanted.length === 0) return { kind: "unasked" };
     const { nic } = this;
-    if (nic === undefined) return this.#refuseUnasked(wanted);
+    if (nic === undefined) {
+      this.#withdraw(previous); // the coordinator asks later, and must not hear an old sandbox of the same pod
+      return this.#refuseUnasked(wanted);
+    }
     // A repeated ADD: what is on the NIC was asked for before, and answers itself.
     const isNew = ({ ip }: Allocation): boolean => !nic.addresses.some((each) => equalIp(each.ip, ip));
     const addresses = wanted.filter(isNew);

@@ -190,6 +190,14 @@ describe("rule 12: earlier attachments of our own", () => {
       expect(world.withdrawn).toEqual(["10.6.0.1 in /run/first"]);
     }));
 
+  it("loses the address, too, when only the coordinator can ask", () =>
+    withDetection([BLUE], async (world) => {
+      world.onNic = undefined;
+      await world.add("a", FOUR, { containerId: "first", netns: "/run/first" });
+      await world.add("a", FOUR, { containerId: "second", netns: "/run/second" });
+      expect([world.withdrawn, world.questions]).toEqual([["10.6.0.1 in /run/first"], []]);
+    }));
+
   it("nor is the MAC on record, when its NIC cannot be found any more", () =>
     withDetection([BLUE], async (world) => {
       const place = { space: "", ip: ip("10.6.0.1"), prefixLength: 29, pool: "blue", ifName: "eth0" };

@@ -65,6 +65,32 @@ describe("berthctl", () => {
     });
   });
 
+  it("allocations and pools: what is in quarantine, and whose it is", () => {
+    const line = {
+      cursor: "c",
+      pool: "p",
+      state: "Quarantined",
+      namespace: "",
+      pod: "",
+      interface: "",
+      containerId: "",
+    };
+    const rivals = [{ mac: "02:11:22:33:44:55", parent: "uplink" }, { parent: "" }];
+    const lines = rivals.map((quarantine, index) => ({ ...line, address: `10.0.0.${index + 1}`, quarantine }));
+    const pool = { name: "p", subnet: "10.0.0.0/29", total: "6", used: "2", free: "4", states: { Quarantined: 2 } };
+    const pages = { "/v1/allocations": lines, "/v1/allocations?after=c": [], "/v1/pools": [pool] };
+    return withAgent(pages, async (socket) => {
+      expect((await showAllocations(socket)).text.split("\n").slice(1)).toEqual([
+        "10.0.0.1  p     Quarantined  (02:11:22:33:44:55 behind uplink)",
+        "10.0.0.2  p     Quarantined  (unknown MAC)",
+      ]);
+      expect((await showPools(socket)).text.split("\n")).toEqual([
+        "POOL  SUBNET       TOTAL  USED  FREE  COOLING  QUARANTINED  NOTES",
+        "p     10.0.0.0/29  6      2     4     0        2",
+      ]);
+    });
+  });
+
   it("a refusal of the agent is its words, not a crash", () => {
     const refusal = { cniVersion: "1.1.0", code: 107, msg: "The registry did not record it" };
     const answers = {
