@@ -57,7 +57,7 @@ export interface Fabric {
   addHost(name: string, host: number): Promise<Netns>;
   /** A pod with macvlan NICs `eth0`, `net1`, `net2` on the node's NICs of these segments; its default route is by the first. */
   addMacvlanPod(node: Netns, name: string, nics: readonly SegmentPlace[]): Promise<Netns>;
-  /** A pod of the node's own network, which only the nodes know: see podAddress in addressing.ts. Its NIC `eth0` is on the node's bridge `pods`. */
+  /** A pod of the node's own network, which only the nodes know: see podAddress in addressing.ts. Its NIC `eth0` is on the node's bridge `cni0`. */
   addRoutedPod(node: Netns, name: string, host: number): Promise<Netns>;
   /** Removes all of it; twice is fine. */
   delete(): Promise<void>;
@@ -167,8 +167,8 @@ async function buildNode(parts: { families: readonly Family[]; wires: Netns; nod
     ...SEGMENTS.flatMap((_, segment) => cable(`eth${segment}`, wires, port(segment))),
     ...addresses(families, "eth0", SEGMENTS[0] ?? 0, NODE_HOSTS[index] ?? 0),
     ...defaults(families, 0),
-    ...bridge("pods"),
-    ...families.map((family) => `addr add ${podAddress(own, 1, family)}/${lengthOf(family)} dev pods`),
+    ...bridge("cni0"),
+    ...families.map((family) => `addr add ${podAddress(own, 1, family)}/${lengthOf(family)} dev cni0`),
     ...families.map((family) => {
       const network = `${podAddress(other, 0, family)}/${lengthOf(family)}`;
       return `route add ${network} via ${segmentAddress(0, NODE_HOSTS[other - 1] ?? 0, family)}`;
@@ -223,7 +223,7 @@ interface RoutedPod {
 
 async function addRoutedPod({ families, addMachine }: Plug, { node, number, name, host }: RoutedPod): Promise<Netns> {
   const pod = await addMachine(name);
-  await configure(node, [...cable(`pod${host}`, pod, "eth0"), `link set pod${host} master pods`]);
+  await configure(node, [...cable(`pod${host}`, pod, "eth0"), `link set pod${host} master cni0`]);
   await configure(pod, [
     "link set eth0 up",
     ...families.map((family) => `addr add ${podAddress(number, host, family)}/${lengthOf(family)} dev eth0`),

@@ -3,7 +3,7 @@
  * Effects: a lab.
  */
 import type { Family } from "../../host/net/ip.ts";
-import { lengthOf, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { lengthOf, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { serviceStandIn } from "../../scripts/lab/service.ts";
 import { type Server, serve } from "../../scripts/lab/traffic.ts";
 import { type Lab, type LabNode, type LabPod, macvlan, makeLab } from "./coordinator-lab.ts";
@@ -63,11 +63,7 @@ export async function makeScene(prefix: string, families: readonly Family[]): Pr
     await pod.attach(network);
     return pod;
   };
-  const nodeAddresses = (family: Family) => [
-    segmentAddress(0, 11, family),
-    segmentAddress(0, 9, family),
-    podAddress(1, 1, family),
-  ];
+  const nodeAddresses = (family: Family) => [segmentAddress(0, 11, family), segmentAddress(0, 9, family)];
   try {
     await furnishNode(lab);
     const { fabric, node1, node2 } = lab;

@@ -29,6 +29,9 @@ const CLUSTER = {
   "on, for the cluster": { overlayPodCIDR: Object.values(POD_NETWORK), serviceSnat: "on" },
 };
 
+const CLUSTER_OFF = "off, for the cluster";
+const OFF = { [CLUSTER_OFF]: { overlayPodCIDR: Object.values(POD_NETWORK), serviceSnat: "off" } };
+
 function inScene(prefix: string, families: readonly Family[]): void {
   let scene: Scene;
   const pods = new Map<string, LabPod>();
@@ -38,7 +41,7 @@ function inScene(prefix: string, families: readonly Family[]): void {
 
   beforeAll(async () => {
     scene = await makeScene(prefix, families);
-    for (const [index, [name, settings]] of Object.entries({ ...SNAT, ...NO_SNAT, ...CLUSTER }).entries())
+    for (const [index, [name, settings]] of Object.entries({ ...SNAT, ...NO_SNAT, ...CLUSTER, ...OFF }).entries())
       pods.set(name, await scene.addPod(scene.lab.node1, `snat${index}`, settings));
     const { fabric } = scene.lab;
     for (const [index, node] of [fabric.node1, fabric.node2].entries())
@@ -133,28 +136,34 @@ function inScene(prefix: string, families: readonly Family[]): void {
         }),
     );
 
+    const [near, far] = [podAddress(1, 5, family), podAddress(2, 5, family)];
+    const askPeer = async (pod: LabPod, address: string, protocol: Protocol): Promise<string> =>
+      (await ask(pod.netns, address, PORT, { protocol })).seenPeer;
+
     it.each(Object.keys(CLUSTER))(
-      "overlayPodCIDR, serviceSnat %s: the pod reaches the cluster's pods as itself",
+      "overlayPodCIDR, serviceSnat %s: the pod reaches the cluster's pods, those of its node as itself",
       async (snat) => {
         const pod = requirePod(snat);
-        const { node1 } = scene.lab.fabric;
-        const [near, far] = [podAddress(1, 5, family), podAddress(2, 5, family)];
-        const askAll = async (address: string, protocols: readonly Protocol[]): Promise<void> => {
-          for (const protocol of protocols)
-            expect(await ask(pod.netns, address, PORT, { protocol })).toMatchObject({ seenPeer: pod.address(family) });
-        };
-        await askAll(near, PROTOCOLS);
-        await askAll(far, ["udp"]);
-        // Those of another node answer directly, so the pod's own node sees one half of the connection.
-        await expect(ask(pod.netns, far, PORT, SILENCE)).rejects.toMatchObject({ code: "ETIMEDOUT" });
-        await requireCommand(node1.enter(["nft", "delete", "table", "inet", "forwarding"]));
-        try {
-          await askAll(far, PROTOCOLS);
-        } finally {
-          await requireCommand(node1.enter(["nft", DROP_INVALID]));
+        for (const protocol of PROTOCOLS) {
+          expect(await askPeer(pod, near, protocol)).toBe(pod.address(family));
+          expect(scene.nodeAddresses(family)).toContain(await askPeer(pod, far, protocol));
         }
       },
     );
+
+    it("overlayPodCIDR, serviceSnat off: pods of another node answer directly, and the pod's node drops what it knows half of", async () => {
+      const pod = requirePod(CLUSTER_OFF);
+      const { node1 } = scene.lab.fabric;
+      expect(await askPeer(pod, near, "tcp")).toBe(pod.address(family));
+      expect(await askPeer(pod, far, "udp")).toBe(pod.address(family));
+      await expect(ask(pod.netns, far, PORT, SILENCE)).rejects.toMatchObject({ code: "ETIMEDOUT" });
+      await requireCommand(node1.enter(["nft", "delete", "table", "inet", "forwarding"]));
+      try {
+        expect(await askPeer(pod, far, "tcp")).toBe(pod.address(family));
+      } finally {
+        await requireCommand(node1.enter(["nft", DROP_INVALID]));
+      }
+    });
 
     it("hijackCIDR: the pod reaches the node-local cache", async () => {
       for (const protocol of PROTOCOLS) {

@@ -30,8 +30,11 @@ export const NIC_RULE_PREFERENCE = 910;
 /** One bit, in the pod, on connections and packets; the other bits are others'. */
 export const REPLY_MARK = 0x0100_0000;
 
-/** Of host ends whose service connections are masqueraded when they leave the node (IFLA_GROUP). */
-export const SNAT_GROUP = 98;
+/**
+ * Of host ends whose connections are masqueraded when they leave the node (IFLA_GROUP): all of them, or those that no service
+ * translated, where kube-proxy sees to the rest.
+ */
+export const SNAT_GROUPS = { all: 98, untranslated: 97, none: 0 } as const;
 
 /** Name of Berth's table of nf_tables, in the pod and on the host. */
 export const NFT_TABLE = "berth";

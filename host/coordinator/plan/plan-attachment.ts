@@ -10,12 +10,12 @@ import type { Family, Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUP } from "./constants.ts";
+import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
 import { requireHarmless } from "./plan-guards.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
 import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
-import { needsSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
+import { decideSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
 import {
   findNetworks,
   findOverlayPath,
@@ -127,8 +127,8 @@ function hostWishes(situation: Situation, path: ServicePath, ips: readonly Ip[])
   const { conf, mode, alias, observed, ifName } = situation;
   const isFirst = ifName === conf.podDefaultCniNic;
   const families = familiesOf(ips);
-  const snat = mode === "underlay" && isFirst && needsSnat(conf, ips);
-  const settings: LinkSettings = isFirst ? { up: true, alias, group: snat ? SNAT_GROUP : 0 } : { up: true };
+  const snat = mode === "underlay" && isFirst ? decideSnat(conf, ips) : "none";
+  const settings: LinkSettings = isFirst ? { up: true, alias, group: SNAT_GROUPS[snat] } : { up: true };
   const { link } = path.host;
   const ofUnderlay = mode === "underlay" ? [link] : [];
   return {
@@ -141,13 +141,13 @@ function hostWishes(situation: Situation, path: ServicePath, ips: readonly Ip[])
       neighbours: hostNeighbours(path, ips),
       routes: hostRoutes(path, situation, ips),
       rules: families.map((family) => hostRule(family, conf.hostRuleTable)),
-      tables: snat ? [snatTable()] : [],
+      tables: snat === "none" ? [] : [snatTable()],
     },
     owned: {
       ...NOTHING_OWNED,
       neighbours: observed.host.neighbours.filter(({ ip }) => isOneOf(ips, ip)),
       routes: hostRoutesOf(observed.host, conf.hostRuleTable, ips),
-      tables: snat ? observed.host.tables.filter(({ name }) => name === NFT_TABLE) : [],
+      tables: snat === "none" ? [] : observed.host.tables.filter(({ name }) => name === NFT_TABLE),
     },
   };
 }

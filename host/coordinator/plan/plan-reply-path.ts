@@ -26,7 +26,7 @@ import type { Family, Ip } from "../../net/ip.ts";
 import { parsePrefix, prefixContains } from "../../net/prefix.ts";
 import type { NftTable } from "../../plan/nft-table.ts";
 import type { RouteState, RuleState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL, NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUP } from "./constants.ts";
+import { BERTH_PROTOCOL, NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
 import { routeTo, type ServicePath } from "./plan-service-path.ts";
 
 /** In the pod: marks connections that come in by the pair, and the packets that answer them. */
@@ -82,28 +82,32 @@ export function replyRoute(path: ServicePath, family: Family): RouteState[] {
 const TO_PODS = ["veth*", "cali*", "lxc*", "cni*"];
 
 /**
- * On the node, for all pods: what came in by one of their pairs, was rewritten to a service's backend and leaves by a NIC gets the node's
- * own address, so that the backend's answer comes back to the node. A backend on the node answers by the node anyway, and sees who asks.
+ * On the node, for all pods: what came in by one of their pairs and leaves by a NIC gets the node's own address, so that the answer comes
+ * back to the node. Else it would come straight over the segment: the pod would not know it when it is a service's, and the node, which
+ * saw half of the connection, would drop the rest of any other. A backend on the node answers by the node anyway, and sees who asks.
  */
 export function snatTable(): NftTable {
-  const rule = [
-    ...matchGroup("iifgroup", SNAT_GROUP),
-    ...matchDnat(),
-    ...TO_PODS.flatMap((name) => matchInterface("oifname", name, true)),
-    ...masquerade(),
+  const leave = [...TO_PODS.flatMap((name) => matchInterface("oifname", name, true)), ...masquerade()];
+  const rules = [
+    [...matchGroup("iifgroup", SNAT_GROUPS.all), ...leave],
+    [...matchGroup("iifgroup", SNAT_GROUPS.untranslated), ...matchDnat(true), ...leave],
   ];
   const place = { type: "nat", hook: NF_INET_POST_ROUTING, priority: NF_IP_PRI_NAT_SRC } as const;
-  return { name: NFT_TABLE, sets: [], chains: [{ name: "services", ...place, rules: [rule] }] };
+  return { name: NFT_TABLE, sets: [], chains: [{ name: "services", ...place, rules }] };
 }
 
 /**
- * Whether Berth has to masquerade. `auto`: when kube-proxy would not, which takes a pod inside its clusterCIDR, or any pod when it has
- * none of that family, for one of the cluster whose answers find back by themselves.
+ * What Berth has to masquerade. `auto`: services' connections when kube-proxy would not, which takes a pod inside its clusterCIDR, or any
+ * pod when it has none of that family, for one of the cluster whose answers find back by themselves.
  */
-export function needsSnat({ serviceSnat, overlayPodCIDR }: CoordinatorConf, ips: readonly Ip[]): boolean {
-  if (serviceSnat !== "auto") return serviceSnat === "on";
-  return ips.some((ip) => {
+export function decideSnat(
+  { serviceSnat, overlayPodCIDR }: CoordinatorConf,
+  ips: readonly Ip[],
+): keyof typeof SNAT_GROUPS {
+  if (serviceSnat !== "auto") return serviceSnat === "on" ? "all" : "none";
+  const isOfCluster = ips.some((ip) => {
     const networks = overlayPodCIDR.filter((network) => network.ip.family === ip.family);
     return networks.length === 0 || networks.some((network) => prefixContains(network, ip));
   });
+  return isOfCluster ? "all" : "untranslated";
 }

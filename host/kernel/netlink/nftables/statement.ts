@@ -80,8 +80,8 @@ export function matchLinkKind(direction: "iifkind" | "oifkind", kind: string, in
   return [load("meta", KINDS[direction]), compare(encodeIfName(kind), inverted)];
 }
 
-function matchAnyBit(key: number, bits: number): Expression[] {
-  return [load("ct", key), masked(bits, NOTHING), { name: "cmp", register, operation: NFT_CMP_NEQ, value: NOTHING }];
+function matchAnyBit(key: number, bits: number, inverted = false): Expression[] {
+  return [load("ct", key), masked(bits, NOTHING), compare(NOTHING, !inverted)];
 }
 
 /** `ct state new` */
@@ -89,9 +89,9 @@ export function matchNewConnection(): Expression[] {
   return matchAnyBit(NFT_CT_STATE, CT_STATE_NEW);
 }
 
-/** `ct status dnat` */
-export function matchDnat(): Expression[] {
-  return matchAnyBit(NFT_CT_STATUS, IPS_DST_NAT);
+/** `ct status dnat`, or `ct status & dnat == 0` */
+export function matchDnat(inverted = false): Expression[] {
+  return matchAnyBit(NFT_CT_STATUS, IPS_DST_NAT, inverted);
 }
 
 /** `ct mark & 0x1 == 0x1`, of the connection or the packet. */
