@@ -3,6 +3,9 @@
  * Called by plan-bond.ts. Pure.
  * Effects: none.
  */
+import { formatIp } from "../net/ip.ts";
+import type { Mac } from "../net/mac.ts";
+import { formatPrefix, maskPrefix } from "../net/prefix.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { AddressState, LinkState, NamespaceState, NextHopState, RouteState } from "../plan/state.ts";
 import { formatAddress, formatRoute } from "../plan/text.ts";
@@ -82,15 +85,27 @@ function comesByItself({ protocol, link, destination }: RouteState, addresses: r
     ({ link: name, prefix, peer, flags }) =>
       name === link &&
       (flags & IFA_F_NOPREFIXROUTE) === 0 &&
-      prefix.length === destination.length &&
-      prefix.ip.family === destination.ip.family &&
-      maskedValue((peer ?? prefix.ip).value, prefix.length, prefix.ip.family) === destination.ip.value,
+      formatPrefix(maskPrefix({ ...prefix, ip: peer ?? prefix.ip })) === formatPrefix(destination),
   );
 }
 
-function maskedValue(value: bigint, length: number, family: 4 | 6): bigint {
-  const hostBits = BigInt((family === 4 ? 32 : 128) - length);
-  return (value >> hostBits) << hostBits;
+/** The link-local address that the kernel makes of a MAC (RFC 4291, appendix A), its last 64 bits. */
+function interfaceIdOf(mac: Mac): bigint {
+  const [first = 0, ...rest] = mac.split(":").map((octet) => Number.parseInt(octet, 16));
+  const octets = [first ^ 2, ...rest.slice(0, 2), 0xff, 0xfe, ...rest.slice(2)];
+  return octets.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n);
+}
+
+/** Link-local addresses that somebody gave the link: they go when it is set down, and do not come back by themselves. */
+function ownLinkLocals({ addresses }: NamespaceState, { name, mac }: LinkState): AddressState[] {
+  const isOfMac = ({ ip }: AddressState["prefix"]): boolean =>
+    mac !== undefined && BigInt.asUintN(64, ip.value) === interfaceIdOf(mac);
+  return addresses.filter(({ link, prefix }) => link === name && isLinkLocal(prefix) && !isOfMac(prefix));
+}
+
+/** The first of those that would be the same on the bond. */
+function once<T>(things: readonly T[], text: (thing: T) => string): T[] {
+  return [...new Map(things.toReversed().map((thing) => [text(thing), thing])).values()].reverse();
 }
 
 /** Nobody else has the address while it moves, so nobody is asked: it must work at once. */
@@ -119,12 +134,16 @@ export interface Move {
   readonly arrive: readonly Operation[];
 }
 
-/** What all joining members carry goes from them to the bond; taken back, it is where it was. */
+/** What all joining members carry goes from them to the bond, fixed neighbours too; taken back, it is where it was. */
 export function planMove(host: NamespaceState, joining: readonly LinkState[], bond: string): Move {
   const place = "host";
   const members = new Set(joining.map(({ name }) => name));
   const loads = joining.map((link) => loadOf(host, link));
-  const addresses = loads.flatMap((load) => load.addresses);
+  const addresses = joining.flatMap((link, index) => [
+    ...(loads[index]?.addresses ?? []),
+    ...ownLinkLocals(host, link),
+  ]);
+  const neighbours = host.neighbours.filter(({ link }) => members.has(link));
   const own = new Set(loads.flatMap((load) => load.routes));
   // The kernel deletes routes of other links, too, that say one of these addresses as their source.
   const isSource = ({ preferredSource: from }: RouteState): boolean =>
@@ -135,14 +154,20 @@ export function planMove(host: NamespaceState, joining: readonly LinkState[], bo
   const inOrder = [...near, ...far];
   return {
     leave: [
+      ...neighbours.map((neighbour): Operation => ({ kind: "delete-neighbour", place, neighbour })),
       ...inOrder.toReversed().map((route): Operation => ({ kind: "delete-route", place, route })),
       ...addresses
         .toReversed()
         .map((address): Operation => ({ kind: "delete-address", place, address: withoutDetection(address) })),
     ],
     arrive: [
-      ...addresses.map((address): Operation => ({ kind: "add-address", place, address: onBond(address, bond) })),
+      ...once(addresses, ({ prefix }) => formatPrefix(prefix)).map(
+        (address): Operation => ({ kind: "add-address", place, address: onBond(address, bond) }),
+      ),
       ...inOrder.map((route): Operation => ({ kind: "add-route", place, route: routeOnBond(route, members, bond) })),
+      ...once(neighbours, ({ ip }) => formatIp(ip)).map(
+        (neighbour): Operation => ({ kind: "add-neighbour", place, neighbour: { ...neighbour, link: bond } }),
+      ),
     ],
   };
 }

@@ -7,7 +7,9 @@ import { messageOf } from "../lib/describe.ts";
 import { type Faults, noFaults } from "../lib/fault.ts";
 import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
 import { applyQuickly, isGone, type Learned, type Namespaces } from "./apply-operation.ts";
+import { EEXIST } from "./errno.ts";
 import type { LinkRemover } from "./link-remover.ts";
+import { NetlinkError } from "./netlink/error.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { findLink } from "./netlink/link/requests.ts";
 
@@ -59,6 +61,11 @@ function apply(
   return undefined;
 }
 
+/** An address that is to be put back may have come back with its link. */
+function isBack({ kind }: Operation, error: unknown): boolean {
+  return kind === "add-address" && error instanceof NetlinkError && error.errno === EEXIST;
+}
+
 /** Takes back as much as it can. Returns what it could not. */
 async function undo(inverses: readonly Operation[], namespaces: Namespaces, options: ApplyOptions): Promise<string[]> {
   const { faults = noFaults, format, remover } = options;
@@ -70,7 +77,7 @@ async function undo(inverses: readonly Operation[], namespaces: Namespaces, opti
       const ending = apply(inverse, namespaces, remover, learned);
       if (ending !== undefined) await ending;
     } catch (error) {
-      if (!isGone(error)) leftovers.push(`"${format(inverse)}": ${messageOf(error)}`);
+      if (!isGone(error) && !isBack(inverse, error)) leftovers.push(`"${format(inverse)}": ${messageOf(error)}`);
     }
   }
   return leftovers;

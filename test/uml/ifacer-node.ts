@@ -156,12 +156,14 @@ const PASSING = new Set([
 function stateOf(json: (line: string) => Row[]): string[] {
   const tidy = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([key]) => !PASSING.has(key)));
   const links = json("addr show");
+  const neighbours = json("neigh show nud permanent");
   const routes = ["-4", "-6"].flatMap((family) => json(`${family} route show table all`));
   // The kernel makes it when it has found out that nobody else has the address.
   const isOfDetection = ({ type, dst }: Row): boolean => type === "local" && dst.startsWith("fe80:");
   return [
     ...links.map((row) => `link ${JSON.stringify({ ...tidy(row), up: row.flags.includes("UP") })}`),
     ...links.flatMap((row) => row.addr_info.map((each: Row) => `addr ${row.ifname} ${JSON.stringify(tidy(each))}`)),
+    ...neighbours.map((row) => `neigh ${JSON.stringify(row)}`),
     ...routes.filter((row) => !isOfDetection(row)).map((row) => `route ${JSON.stringify(tidy(row))}`),
   ].sort();
 }

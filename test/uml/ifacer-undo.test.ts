@@ -36,6 +36,8 @@ const LOAD = [
   "addr add 10.9.2.1 peer 10.9.2.2 dev m0",
   "addr add 10.9.3.1/24 noprefixroute dev m1",
   "addr add fd09::1/64 nodad dev m0",
+  "addr add fe80::9/64 nodad dev m0",
+  "neigh add 10.9.0.77 lladdr 02:00:00:00:00:77 dev m0 nud permanent",
   "addr add fd09:1::1/64 noprefixroute nodad dev m1",
   "route add 10.9.3.0/24 dev m1 proto kernel scope link src 10.9.3.1 metric 70",
   "route add default via 10.9.0.254 dev m0 src 10.9.0.2 metric 30",

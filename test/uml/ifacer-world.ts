@@ -72,9 +72,11 @@ export async function makeIfacerWorld(): Promise<IfacerWorld> {
     },
     devices,
     removeDevices: async () => {
-      for (const name of (await devices()).filter((each) => !each.includes("."))) await node.ip(`link del ${name}`);
-      for (const name of await devices()) await node.ip(`link del ${name}`);
-      for (const name of ["e0", "e1"]) await node.ip(`link set ${name} up`);
+      const names = await devices();
+      const wires = ["e0", "e1"].map((name) => `link set ${name} up`);
+      // A VLAN device has gone with its bond: -force goes on.
+      const lines = [...names.sort((a, b) => a.length - b.length).map((name) => `link del ${name}`), ...wires];
+      await node.exec(["ip", "-force", "-batch", "-"], { stdin: lines.join("\n") });
     },
     delete: async () => {
       await agent.delete();

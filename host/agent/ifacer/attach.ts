@@ -41,7 +41,8 @@ const NO_REMOVER: LinkRemover = {
 function observe(host: OpenNamespace, wish: Wish): NamespaceState {
   const links = observeNamespace(host, {});
   if (!needsTraffic(wish, links)) return links;
-  const state = observeNamespace(host, { addresses: true, routeTables: "every" });
+  const neighbours = wish.interfaces.map((link) => ({ link }));
+  const state = observeNamespace(host, { addresses: true, routeTables: "every", neighbours });
   return { ...state, routes: state.routes.filter(({ table }) => table !== RT_TABLE_LOCAL) };
 }
 

@@ -2,9 +2,9 @@
 
 import { formatPrefix, maskPrefix } from "../../../host/net/prefix.ts";
 import { formatBondSettings } from "../../../host/plan/bond.ts";
-import type { Operation } from "../../../host/plan/operation.ts";
+import { inverseOfAll, type Operation } from "../../../host/plan/operation.ts";
 import type { AddressState, LinkState, NamespaceState, RouteState } from "../../../host/plan/state.ts";
-import { formatAddress, formatRoute } from "../../../host/plan/text.ts";
+import { formatAddress, formatNeighbour, formatRoute } from "../../../host/plan/text.ts";
 
 /** A link as the kernel makes it. */
 export function newLink(name: string, index: number, more: Partial<LinkState> = {}): LinkState {
@@ -75,14 +75,19 @@ function setLink(state: NamespaceState, { link: name, to }: Extract<Operation, {
     return change(state, name, { master: to.master, up: true });
   }
   if (to.master === "") return change(state, name, { master: undefined, up: false });
-  if (to.up === false && carries(state, name)) throw new Error(`${name} goes down with what it carries`);
   const parent = state.links.find(({ index }) => index === link.parent);
   if (to.up === true && link.kind === "vlan" && parent?.up === false) throw new Error(`ENETDOWN: ${name}`);
   return change(state, name, to.up === undefined ? {} : { up: to.up });
 }
 
-/** Throws what the kernel would refuse, and what nobody may do. */
-export function applyOperation(state: NamespaceState, operation: Operation): NamespaceState {
+/** Throws when something would be cut off. */
+function requireIdle(state: NamespaceState, operation: Operation): void {
+  const isDown = operation.kind === "set-link" && operation.to.up === false;
+  if (isDown && carries(state, operation.link)) throw new Error(`${operation.link} goes down with what it carries`);
+}
+
+/** Throws what the kernel would refuse. */
+function applyOperation(state: NamespaceState, operation: Operation): NamespaceState {
   switch (operation.kind) {
     case "add-device": {
       const { device } = operation;
@@ -118,6 +123,13 @@ export function applyOperation(state: NamespaceState, operation: Operation): Nam
       return withAddress(state, operation.address);
     case "delete-address":
       return withoutAddress(state, operation.address);
+    case "add-neighbour":
+      requireLink(state, operation.neighbour.link);
+      return { ...state, neighbours: [...state.neighbours, operation.neighbour] };
+    case "delete-neighbour": {
+      const text = formatNeighbour(operation.neighbour);
+      return { ...state, neighbours: state.neighbours.filter((each) => formatNeighbour(each) !== text) };
+    }
     case "add-route":
       return { ...state, routes: [...state.routes, operation.route] };
     case "delete-route": {
@@ -129,12 +141,21 @@ export function applyOperation(state: NamespaceState, operation: Operation): Nam
   }
 }
 
+/** Throws what the kernel would refuse, and when something that carries addresses or routes is set down. */
 export function applyAll(state: NamespaceState, operations: readonly Operation[]): NamespaceState {
-  return operations.reduce(applyOperation, state);
+  return operations.reduce((now, operation) => {
+    requireIdle(now, operation);
+    return applyOperation(now, operation);
+  }, state);
+}
+
+/** Takes them back: what was down goes down again. */
+export function undoAll(state: NamespaceState, operations: readonly Operation[]): NamespaceState {
+  return inverseOfAll(operations).reduce(applyOperation, state);
 }
 
 /** What there is, in no order; without what the kernel makes along with an address. */
-export function inventory({ links, addresses, routes }: NamespaceState): string[] {
+export function inventory({ links, addresses, routes, neighbours }: NamespaceState): string[] {
   return [
     ...links.map(({ bond, ...link }) => {
       const has = bond && { ...bond, primary: bond.primary || undefined };
@@ -142,5 +163,6 @@ export function inventory({ links, addresses, routes }: NamespaceState): string[
     }),
     ...addresses.map((each) => `addr ${formatAddress(each)}`),
     ...routes.map((each) => `route ${formatRoute(each)}`),
+    ...neighbours.map((each) => `neigh ${formatNeighbour(each)}`),
   ].sort();
 }

@@ -1,4 +1,5 @@
 /** Lines such as `link e0.7 vlan on e0 id 7 down` → values; those of addresses and routes are the coordinator's. */
+import { parseMac } from "../../../host/net/mac.ts";
 import { BOND_NUMBER_NAMES } from "../../../host/plan/bond.ts";
 import type { LinkState, NamespaceState } from "../../../host/plan/state.ts";
 import { applyStatement } from "../coordinator/plan-model.ts";
@@ -20,6 +21,7 @@ function readLink(words: readonly string[], links: readonly LinkState[]): LinkSt
     parent: links.find((link) => link.name === after("on"))?.index,
     parentElsewhere: words.includes("elsewhere"),
     master: after("master"),
+    mac: after("address") === undefined ? undefined : parseMac(after("address") ?? ""),
     mtu: Number(after("mtu") ?? 1500),
     ...(kind === "vlan" && { vlan: { id: Number(id), protocol: words.includes("802.1ad") ? 0x88a8 : 0x8100 } }),
     ...(kind === "bond" && { bond: { numbers: { mode: 0, miimon: 0, ...numbers }, primary: after("primary") ?? "" } }),

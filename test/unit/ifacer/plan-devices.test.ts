@@ -8,10 +8,9 @@ import { describe, expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
 import { planDevices } from "../../../host/ifacer/plan-devices.ts";
 import { decodeWish, type Wish } from "../../../host/ifacer/wish.ts";
-import { inverseOfAll } from "../../../host/plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
-import { applyAll, inventory } from "./device-model.ts";
+import { applyAll, inventory, undoAll } from "./device-model.ts";
 import { follow } from "./device-words.ts";
 
 const FOLDER = join(import.meta.dirname, "../../vectors/ifacer");
@@ -24,7 +23,7 @@ function outcomeOf(wish: Wish, before: NamespaceState): { lines: string[]; after
     const { operations, lastly, warnings, device } = planDevices(wish, before);
     const after = applyAll(before, operations);
     expect(planDevices(wish, after).operations.map(formatOperation), "doing it again").toEqual([]);
-    expect(inventory(applyAll(after, inverseOfAll(operations))), "undone").toEqual(inventory(before));
+    expect(inventory(undoAll(after, operations)), "undone").toEqual(inventory(before));
     const lines = [
       `device: ${device}`,
       ...warnings.map((warning) => `warning: ${warning}`),
