@@ -110,7 +110,8 @@ export class SqliteBatch {
   }
 }
 
-function isFull(error: unknown): boolean {
+/** Whether the disk had no room for it. */
+export function isFull(error: unknown): boolean {
   return error instanceof Error && "errcode" in error && error.errcode === SQLITE_FULL;
 }
 

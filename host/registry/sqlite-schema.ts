@@ -55,14 +55,19 @@ CREATE INDEX quarantined ON allocation (probe_at) WHERE state = 'Quarantined';
 /** What leads from each format to the next. */
 const STEPS: readonly string[] = [SCHEMA, QUARANTINE];
 
-/** Creates the table in an empty database, brings an older format up to date, refuses a newer one. */
+/** Creates the table in an empty database, brings an older format up to date, refuses a newer one. All or nothing: it may be tried again. */
 export function prepareSchema(database: DatabaseSync): void {
   const found = Number(database.prepare("PRAGMA user_version").get()?.user_version);
   if (found === SCHEMA_VERSION) return;
   if (found > SCHEMA_VERSION || found < 0) {
     throw new RegistryError(`The registry has format ${found}, this Berth reads format ${SCHEMA_VERSION}`);
   }
-  database.exec(`BEGIN; ${STEPS.slice(found).join("")} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  try {
+    database.exec(`BEGIN; ${STEPS.slice(found).join("")} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
 }
 
 /** 4 or 16 bytes, big-endian. */

@@ -14,7 +14,7 @@ import { invariant } from "../lib/invariant.ts";
 import { CHECKPOINT_PAGES, LOCK_RETRY_MS, MAX_GROUP } from "./limits.ts";
 import { type Cooldowns, RegistryError } from "./registry.ts";
 import { ReserveFile } from "./reserve-file.ts";
-import { SqliteBatch } from "./sqlite-batch.ts";
+import { isFull, SqliteBatch } from "./sqlite-batch.ts";
 import { type CallMessage, operationOf } from "./sqlite-operation.ts";
 import { prepareSchema } from "./sqlite-schema.ts";
 import { SqliteStore } from "./sqlite-store.ts";
@@ -85,6 +85,16 @@ function lockDatabase(options: WorkerOptions): DatabaseSync {
   }
 }
 
+/** Allocation rule 19: a new format needs a few pages, and an agent that does not start records no DEL. */
+function prepareWithReserve(database: DatabaseSync, reserve: ReserveFile): void {
+  try {
+    prepareSchema(database);
+  } catch (error) {
+    if (!isFull(error) || !reserve.spend()) throw error;
+    prepareSchema(database);
+  }
+}
+
 function serve(port: MessagePort, database: DatabaseSync, batch: SqliteBatch, reserve: ReserveFile): void {
   let waiting: CallMessage[] = [];
   const flush = (): void => {
@@ -117,9 +127,9 @@ function main(port: MessagePort, options: WorkerOptions): void {
   try {
     const faults = openFaults(options.faultPlan, options.faultCounter);
     const database = lockDatabase(options);
-    prepareSchema(database);
-    const store = new SqliteStore(database, { bootId: options.bootId, cooldowns: options.cooldowns, faults });
     const reserve = new ReserveFile(join(options.directory, "reserve"));
+    prepareWithReserve(database, reserve);
+    const store = new SqliteStore(database, { bootId: options.bootId, cooldowns: options.cooldowns, faults });
     reserve.ensure();
     const batch = new SqliteBatch(database, store, reserve, faults);
     const [cooled] = batch.run([{ id: 0, recordsRelease: true, run: () => store.coolDeadBoots(options.nowMs) }]);

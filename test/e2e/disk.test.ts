@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { RESERVE_BYTES } from "../../host/registry/limits.ts";
@@ -29,6 +30,13 @@ async function fill(directory: string): Promise<void> {
   await requireCommand(["sh", "-c", `cat /dev/zero > ${directory}/filler || true`]);
 }
 
+function openIn(directory: string, bootId = "boot-1"): Promise<Registry> {
+  return openSqliteRegistry({
+    ...{ directory, bootId, nowMs: () => 1_000_000, lockWaitMs: 0, onFreed: () => {}, onDeath: () => {} },
+    ...{ cooldowns: { defaultMs: 1_000, byPool: new Map() }, faultCounter: createFaultCounter() },
+  });
+}
+
 describe("a full state directory", () => {
   it("records the DELs of all pods of a node", () =>
     withDisk("6m", async (stateDir) =>
@@ -49,12 +57,7 @@ describe("a full state directory", () => {
 
   it("does not hinder the start after a reboot", () =>
     withDisk("3m", async (directory) => {
-      const open = (bootId: string): Promise<Registry> =>
-        openSqliteRegistry({
-          ...{ directory, bootId, nowMs: () => 1_000_000, lockWaitMs: 0, onFreed: () => {}, onDeath: () => {} },
-          ...{ cooldowns: { defaultMs: 1_000, byPool: new Map() }, faultCounter: createFaultCounter() },
-        });
-      const before = await open("boot-1");
+      const before = await openIn(directory);
       const proposals = Array.from({ length: PODS }, (_, index) => {
         return { space: "", ip: ip(`10.8.0.${index + 1}`), prefixLength: 16, pool: "wide", ifName: "eth0" };
       });
@@ -62,9 +65,50 @@ describe("a full state directory", () => {
       await before.claim({ ...claimant, proposals });
       await before.close();
       await fill(directory);
-      const after = await open("boot-2");
+      const after = await openIn(directory, "boot-2");
       expect(await after.countUsage()).toEqual([{ pool: "wide", state: "Cooling", count: PODS }]);
       await after.close();
+    }));
+});
+
+describe("a registry of the first format", () => {
+  const claimant = { owner: "a", namespace: "", pod: "", ifName: "eth0", containerId: "c", network: "lab" };
+
+  /** As an agent of that format has left it. */
+  async function leaveFirstFormat(directory: string): Promise<void> {
+    const registry = await openIn(directory);
+    const proposal = { space: "", ip: ip("10.8.0.1"), prefixLength: 16, pool: "wide", ifName: "eth0" };
+    await registry.claim({ ...claimant, proposals: [proposal] });
+    await registry.close();
+    const file = new DatabaseSync(join(directory, "registry.sqlite"));
+    file.exec("DROP INDEX quarantined");
+    for (const column of ["netns", "mac", "reason", "foreign_mac", "parent", "probe_at"]) {
+      file.exec(`ALTER TABLE allocation DROP COLUMN ${column}`);
+    }
+    file.exec("PRAGMA user_version = 1");
+    file.close();
+  }
+
+  it("is brought up to date on a full disk, with the reserve's room", () =>
+    withDisk("3m", async (directory) => {
+      await leaveFirstFormat(directory);
+      await fill(directory);
+      const registry = await openIn(directory);
+      expect(await registry.release({ containerId: "c", ifName: "eth0" })).toHaveLength(1);
+      expect(await registry.countUsage()).toEqual([{ pool: "wide", state: "Cooling", count: 1 }]);
+      await registry.close();
+    }));
+
+  it("stays as it is when there is no room at all", () =>
+    withDisk("3m", async (directory) => {
+      await leaveFirstFormat(directory);
+      rmSync(join(directory, "reserve"));
+      await fill(directory);
+      await expect(openIn(directory)).rejects.toThrow("full");
+      rmSync(join(directory, "filler"));
+      const registry = await openIn(directory);
+      expect(await registry.countUsage()).toEqual([{ pool: "wide", state: "Bound", count: 1 }]);
+      await registry.close();
     }));
 });
 
