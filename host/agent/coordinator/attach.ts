@@ -15,6 +15,7 @@ import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import { isNicTable, withoutStrangers } from "../../coordinator/plan/plan-nics.ts";
 import type { Situation } from "../../coordinator/plan/situation.ts";
+import { isOfRouter, settledSince } from "../../coordinator/plan-check.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
@@ -82,7 +83,7 @@ function decide(
   const pair = nameVeth(containerId);
   const addresses = addressesOf(prevResult, ifName);
   const link = observed.links.find((each) => each.name === ifName);
-  const situation: Situation = {
+  const asked: Situation = {
     conf,
     mode: mode.mode,
     ifName,
@@ -104,6 +105,7 @@ function decide(
       ),
     },
   };
+  const situation = request.command === "CHECK" ? settledSince(asked) : asked;
   const { plan, warnings } = planAttachment(situation);
   return {
     operations: diffPlan(situation.observed, plan),
@@ -198,7 +200,7 @@ export async function checkAttachment(attaching: Attaching, request: AttachReque
   const firstIsOurs = await isFirstOurs(attaching, request);
   using pod = openPodNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
-  const lines = decision?.operations.filter((each) => !isRemnant(each)).map(formatOperation) ?? [];
+  const lines = decision?.operations.filter((each) => !isRemnant(each) && !isOfRouter(each)).map(formatOperation) ?? [];
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(

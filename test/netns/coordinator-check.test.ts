@@ -1,0 +1,93 @@
+/** CHECK looks for what is missing, not for what a node and its routers change by themselves. */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import { ipIn } from "./kernel-scene.ts";
+
+const eth0: Nic = { name: "eth0", net: 6, families: [4, 6], gateway: true, kind: "macvlan" };
+const net1: Nic = { name: "net1", net: 7, families: [4, 6], gateway: true, kind: "macvlan" };
+
+let names: Names;
+let world: World;
+
+beforeEach(async () => {
+  names = makeNamespaces("bck");
+  world = await openWorld(names);
+});
+
+afterEach(async () => {
+  await world[Symbol.asyncDispose]();
+  deleteNamespaces(names);
+});
+
+async function attach(nics: readonly Nic[]): Promise<void> {
+  for (const nic of nics) {
+    makeNic(names, nic);
+    await world.add(nic, {});
+  }
+}
+
+async function expectWell(nics: readonly Nic[]): Promise<void> {
+  for (const nic of nics) await world.check(nic, {});
+}
+
+describe.each([
+  ["one NIC", [eth0]],
+  ["two NICs", [eth0, net1]],
+])("a pod with %s passes", (_, nics) => {
+  const last = nics.at(-1) ?? expect.unreachable();
+
+  it("when its node got addresses", async () => {
+    await attach(nics);
+    ipIn(
+      names.node,
+      "addr add 10.6.0.100/32 dev up0",
+      "addr add 10.6.0.9/24 dev up1",
+      "addr add fd00:6::100/64 dev up1 nodad",
+    );
+    await expectWell(nics);
+    await world.add(last, {});
+    await expectWell(nics);
+  });
+
+  it("when a router advertised a prefix, and itself", async () => {
+    await attach(nics);
+    for (const { name, net } of nics) {
+      ipIn(
+        names.pod,
+        `addr add fd00:aa::${net}/64 dev ${name} valid_lft 1000 preferred_lft 500 nodad noprefixroute`,
+        `route append fd00:aa::/64 dev ${name} proto ra metric 256 expires 1000`,
+        `route append ::/0 via fe80::1 dev ${name} proto ra metric 512 expires 300`,
+        `addr add fd00:bb::${net}/64 dev ${name} valid_lft 1000 preferred_lft 500 nodad`,
+      );
+    }
+    await expectWell(nics);
+    await world.add(last, {});
+    await expectWell(nics);
+  });
+
+  it("when the router that was there is gone", async () => {
+    const without = nics.map((nic) => ({ ...nic, gateway: false }));
+    for (const nic of without) {
+      makeNic(names, nic);
+      ipIn(names.pod, `route append ::/0 via fe80::${nic.net} dev ${nic.name} proto ra metric 1024 expires 300`);
+      await world.add(nic, {});
+    }
+    ipIn(names.pod, "route del ::/0 via fe80::6 dev eth0 proto ra");
+    await expectWell(without);
+  });
+});
+
+const losses: [what: string, where: "pod" | "node", line: string][] = [
+  ["a route to the node", "pod", "route del 10.6.0.2 dev veth0"],
+  ["the neighbour of the node", "pod", "neigh del fd00:6::2 dev veth0"],
+  ["a NIC's rule", "pod", "rule del pref 910 protocol 98"],
+  ["a NIC's default route", "pod", "route del 0.0.0.0/0 table 101"],
+  ["a prefix in a NIC's table", "pod", "route del 10.7.0.0/24 table 102"],
+  ["the NIC's own IPv6 prefix in its table", "pod", "route del fd00:7::/64 table 102"],
+  ["the node's route to the pod", "node", "route flush table 500"],
+];
+it.each(losses)("%s that is missing is told", async (_, where, line) => {
+  await attach([eth0, net1]);
+  ipIn(names[where], line);
+  await expect(world.check(net1, {})).rejects.toThrow("is not as it was set up: it lacks");
+});
