@@ -93,7 +93,7 @@ const rows: Row[] = [
   ["tlb_dynamic_lb", { mode: 5, tlb_dynamic_lb: 0 }, "tlb_dynamic_lb", "0", 0],
 ];
 
-/** Those that name a member, and those of younger kernels than this one. */
+/** Those that name a member, and those of kernels or of an `ip` younger than these. */
 const ELSEWHERE = new Set<BondNumber>(["primary", "active_slave", "coupled_control", "broadcast_neighbor"]);
 
 describe("an option given at birth", () => {

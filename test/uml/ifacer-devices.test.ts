@@ -1,5 +1,7 @@
 /** What the ifacer makes on a kernel that has VLAN devices and bonds, and what it leaves alone. */
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { toCniError } from "../../host/agent/answer.ts";
 import { type IfacerNode, makeIfacerNode } from "./ifacer-node.ts";
 
 let node: IfacerNode;
@@ -38,7 +40,8 @@ async function add(conf: object) {
 /** The ADD is refused with this code, and nothing has changed. */
 async function refuse(conf: object, code: number, text: string | RegExp) {
   const before = node.look();
-  await expect(node.add(conf)).rejects.toThrow(expect.objectContaining({ code, message: expect.stringMatching(text) }));
+  const error = await node.add(conf).then(() => expect.unreachable(), toCniError);
+  expect(error).toMatchObject({ code, message: expect.stringMatching(text) });
   expect(node.look()).toEqual(before);
 }
 
@@ -215,4 +218,38 @@ describe("a member", () => {
     for (const line of made) node.ip(line);
     await refuse(conf, 106, text);
   });
+});
+
+describe("somebody else makes a device of that name at that moment", () => {
+  /** Does it once, before the first operation. */
+  const meanwhile = (line: string) => {
+    let isDone = false;
+    return () => {
+      if (isDone) return;
+      isDone = true;
+      node.ip(line);
+    };
+  };
+
+  it("the same one: it is taken", async () => {
+    const conf = { interfaces: ["m0"], vlanID: 7 };
+    await node.add(conf, meanwhile("link add link m0 name m0.7 type vlan id 7"));
+    await node.check(conf);
+    expect(node.log.at(-1)?.operations).toEqual(["host: ip link set m0.7 up"]);
+    node.reset();
+    const bond = bondOf("miimon=100");
+    await node.add(bond, meanwhile("link add b0 type bond mode 1 miimon 100"));
+    await node.check(bond);
+    expect(options("b0", "slaves")).toEqual(["m0 m1"]);
+  });
+
+  it("another one: it is refused and not touched", async () => {
+    const adding = node.add({ interfaces: ["m0"], vlanID: 7 }, meanwhile("link add link m0 name m0.7 type vlan id 8"));
+    await expect(adding).rejects.toThrow("it is VLAN 8, want VLAN 7");
+    expect(link("m0.7").flags).not.toContain("UP");
+  });
+});
+
+it("an option that is younger than the kernel is refused, and not passed over", async () => {
+  await refuse(bondOf("broadcast_neighbor=on", 4), 108, "This kernel does not know the option broadcast_neighbor");
 });

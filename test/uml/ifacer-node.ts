@@ -11,7 +11,7 @@ import { IFA_F_NODAD, IFA_F_TENTATIVE } from "../../host/kernel/netlink/address/
 import { RT_TABLE_LOCAL } from "../../host/kernel/netlink/route/constants.ts";
 import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
-import { createFaultCounter, type FaultPlan, openFaults } from "../../host/lib/fault.ts";
+import { createFaultCounter, type FaultPlan, type Faults, openFaults } from "../../host/lib/fault.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
 import { formatBondSettings } from "../../host/plan/bond.ts";
@@ -23,7 +23,8 @@ type Row = any;
 /** The plugin on a namespace, without an agent, and requests for it. */
 export interface IfacerPlace {
   readonly log: Row[];
-  add(conf: object, faultPlan?: FaultPlan): Promise<Row>;
+  /** With a plan an operation fails; a function is called before each of them. */
+  add(conf: object, faults?: FaultPlan | Faults): Promise<Row>;
   check(conf: object): Promise<void>;
 }
 
@@ -31,8 +32,12 @@ export interface IfacerPlace {
 export function placeIn(host: OpenNamespace): IfacerPlace {
   const seen: Row[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => void seen.push(JSON.parse(line)) });
-  const pluginWith = (plan?: FaultPlan): Plugin =>
-    createIfacerPlugin({ host, faults: openFaults(plan, createFaultCounter()), log });
+  const pluginWith = (faults?: FaultPlan | Faults): Plugin =>
+    createIfacerPlugin({
+      host,
+      faults: typeof faults === "function" ? faults : openFaults(faults, createFaultCounter()),
+      log,
+    });
   return {
     log: seen,
     add: (conf, plan) => pluginWith(plan).add(requestOf("ADD", conf), new AbortController().signal),

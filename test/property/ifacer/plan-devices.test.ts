@@ -100,3 +100,25 @@ it("definitions one after another", () => {
   // It was about something.
   expect(Math.min(seen.done, seen.refused, seen.moved)).toBeGreaterThan(50);
 });
+
+it("an ADD that was cut off after any operation is completed by the next one", () => {
+  let cut = 0;
+  fc.assert(
+    fc.property(node, conf, fc.nat(20), (state, wanted, count) => {
+      const plan = (now: NamespaceState) => planDevices(decodeWish(wanted, "x"), now).operations;
+      let operations: ReturnType<typeof plan>;
+      try {
+        operations = plan(state);
+      } catch (error) {
+        if (!(error instanceof CniError || error instanceof ConfigError)) throw error;
+        return;
+      }
+      const half = applyAll(state, operations.slice(0, count));
+      cut += count > 0 && count < operations.length ? 1 : 0;
+      const whole = applyAll(half, plan(half));
+      expect(plan(whole).map(formatOperation)).toEqual([]);
+    }),
+    { numRuns: 3_000 },
+  );
+  expect(cut).toBeGreaterThan(50);
+});
