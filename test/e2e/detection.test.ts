@@ -138,7 +138,7 @@ describe("a switch that answers for every address", () => {
       ]);
       expect(segment.agent.stderr()).toContain("ProxyArpSuspected");
       await segment.rival.ip("route del local 10.66.0.0/29 dev lo");
-      expect(await segment.add(await segment.pod())).toEqual(["10.66.0.1"]);
+      expect(await segment.add(await segment.pod())).toEqual([expect.stringMatching(/^10\.66\.0\.[1-6]$/)]);
     }));
 
   it("and is the gateway is found out after the first refusal", () =>
@@ -169,6 +169,25 @@ describe("an old sandbox of the same pod", () => {
       expect(await segment.addressesOf(young)).toContain("10.66.0.1/29");
       expect((await segment.call("DEL", old, { name: "web-0" })).exitCode).toBe(0);
       expect(await segment.usage()).toEqual({ Bound: ["10.66.0.1"] });
+    }));
+
+  it("whose MAC the coordinator has made of the address (podMACPrefix) is no conflict either", () =>
+    withSegment({}, async (segment) => {
+      const [old, young] = [await segment.pod(), await segment.pod()];
+      expect(await segment.add(old, { name: "web-0" })).toEqual(["10.66.0.1"]);
+      await old.ip("link set eth0 address 0a:1b:0a:42:00:01");
+      expect(await segment.add(young, { name: "web-0" })).toEqual(["10.66.0.1"]);
+      expect(await segment.addressesOf(old)).not.toContain("10.66.0.1");
+      expect(await segment.usage()).toEqual({ Bound: ["10.66.0.1"] });
+    }));
+
+  it("whose NIC is another's by now, by its MAC, is left alone", () =>
+    withSegment({}, async (segment) => {
+      const [old, young] = [await segment.pod(), await segment.pod()];
+      expect(await segment.add(old, { name: "web-0" })).toEqual(["10.66.0.1"]);
+      await old.ip("link set eth0 address 0a:1b:00:00:00:01");
+      expect((await segment.refused(young, { name: "web-0" })).msg).toContain("in use by 0a:1b:00:00:00:01");
+      expect(await segment.addressesOf(old)).toContain("10.66.0.1");
     }));
 
   it("a repeated ADD of the same container does not meet itself", () =>

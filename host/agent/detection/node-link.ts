@@ -5,6 +5,7 @@
  * Effects: netlink sockets for the time of a call; {@link withdrawAddress} takes an address off a link.
  */
 import { DetectionError } from "../../coordinator/detection-error.ts";
+import { macOfAddress } from "../../coordinator/plan/plan-mac.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { addressOf } from "../../kernel/netlink/address/address.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
@@ -17,7 +18,7 @@ import { findLink, findLinkByIndex } from "../../kernel/netlink/link/requests.ts
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
 import { NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
-import { equalIp } from "../../net/ip.ts";
+import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation } from "../../registry/registry.ts";
 
@@ -85,17 +86,24 @@ export function withdrawAddress(
     const conversation = createConversation(socket);
     const found = findLink(conversation, ifName);
     const link = found && linkOf(found);
-    // Another link by that name in a path that was used again: not ours to touch.
-    if (link === undefined || (mac !== undefined && link.mac !== mac)) return undefined;
+    if (link === undefined) return undefined;
     const addresses = findAddresses(conversation, link.index)?.map(addressOf) ?? [];
     const left = addresses.find((address) => address !== undefined && equalIp(address.prefix.ip, ip));
-    if (left === undefined) return undefined;
+    const ips = addresses.filter((address) => address !== undefined).map(({ prefix }) => prefix.ip);
+    // Another link by that name in a path that was used again: not ours to touch.
+    if (left === undefined || !mayHaveMac(link, mac, ips)) return undefined;
     deleteAddress(conversation, left);
     return link.mac;
   } catch (error) {
     if (error instanceof NetnsError) return undefined;
     throw error;
   }
+}
+
+/** That of its ADD, or one that the coordinator has made of one of its addresses since (podMACPrefix). */
+function mayHaveMac({ mac: found }: Link, recorded: Mac | undefined, ips: readonly Ip[]): boolean {
+  if (recorded === undefined || found === recorded) return true;
+  return found !== undefined && ips.some((ip) => macOfAddress(found.slice(0, "0a:1b".length), ip) === found);
 }
 
 function isSameNetns(one: string, other: string): boolean {

@@ -24,6 +24,11 @@ export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[
     const text = `podMACPrefix "${prefix}" cannot be given to interface "${link.name}": it has no address to make a MAC of`;
     throw new CniError(ErrorCode.InterfaceRefused, text);
   }
+  return macOfAddress(prefix, ip);
+}
+
+/** `prefix` is two octets as text. */
+export function macOfAddress(prefix: string, ip: Ip): Mac {
   const octets = Number(ip.value & 0xffff_ffffn)
     .toString(16)
     .padStart(8, "0");
