@@ -96,9 +96,16 @@ export class QuarantineKeeper {
       if (allocation.quarantine === undefined) return "proxyArp";
     }
     const nextProbeAtMs = nowMs() + QUARANTINE_FIRST_PROBE_MS;
-    const found = await registry.quarantine(allocation, { reason: "Conflict", mac, parent, nextProbeAtMs }, created);
+    const about = { address: formatIp(ip), pool, mac, parent };
+    const found = await registry
+      .quarantine(allocation, { reason: "Conflict", mac, parent, nextProbeAtMs }, created)
+      .catch((error: unknown) => {
+        // The caller hears of the registry only, a full disk for one.
+        log.warn({ ...about, err: error }, "Another machine answers for the address, and it could not be quarantined");
+        throw error;
+      });
     if (found === undefined) return "superseded";
-    log.warn({ address: formatIp(ip), pool, mac, parent }, "Quarantined: another machine answers for the address");
+    log.warn(about, "Quarantined: another machine answers for the address");
     if (mac === undefined) return "quarantined";
     const same = await registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES });
     if (same.length >= PROXY_ARP_ADDRESSES) this.#suspect({ pool, mac, gateway: undefined });

@@ -33,6 +33,16 @@ describe("while the NIC is asking", () => {
     }),
   );
 
+  it("a registry that goes away is the error, and the conflict is in the log", () =>
+    withDetection([BLUE], async (world) => {
+      conflictOn(world, "10.6.0.1");
+      once(world, () => world.registry.close());
+      await expect(world.add("a", [["blue"]])).rejects.toThrow("The registry is closed");
+      expect(world.log.lines).toContain(
+        "warn Another machine answers for the address, and it could not be quarantined",
+      );
+    }));
+
   it("the same ADD again is answered like the first", () =>
     withDetection([BLUE, SIX], async (world) => {
       const answers: string[][] = [];
