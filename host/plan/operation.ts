@@ -108,6 +108,11 @@ export function inverseOf(operation: Operation): Operation | undefined {
   }
 }
 
+/** Whether the pod is not needed for it; a pair is made and deleted from the node. */
+export function isOnNode(operation: Operation): boolean {
+  return !("place" in operation) || operation.place === "host";
+}
+
 /** What takes back all of them: the inverses, the last one first. */
 export function inverseOfAll(operations: readonly Operation[]): Operation[] {
   return operations

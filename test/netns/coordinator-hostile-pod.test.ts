@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { MAX_POD_ENTRIES } from "../../host/kernel/limits.ts";
-import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import { addressOf, deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
 import { ipIn } from "./kernel-scene.ts";
 
 const eth0: Nic = { name: "eth0", net: 6, families: [4, 6], gateway: true, kind: "macvlan" };
@@ -41,8 +41,8 @@ async function expectGone(): Promise<void> {
 
 it("a rule with more conditions before ours", async () => {
   ipIn(names.pod, "rule del pref 910 protocol 98", "rule del pref 910 protocol 98");
-  ipIn(names.pod, `rule add pref 910 from 10.7.0.33 lookup 102 suppress_prefixlength 0 protocol 98`);
-  ipIn(names.pod, `rule add pref 910 from 10.7.0.33 lookup 102 protocol 98`);
+  ipIn(names.pod, `rule add pref 910 from ${addressOf(net1, 4)} lookup 102 suppress_prefixlength 0 protocol 98`);
+  ipIn(names.pod, `rule add pref 910 from ${addressOf(net1, 4)} lookup 102 protocol 98`);
   await expectGone();
 });
 

@@ -147,6 +147,8 @@ function isDetach(request: CniRequest): request is DetachRequest {
 
 export interface World extends AsyncDisposable {
   add(nic: Nic, conf: object): Promise<void>;
+  /** Returns what takes it back when nobody heard the answer. */
+  addUnheard(nic: Nic, conf: object): Promise<() => Promise<void>>;
   check(nic: Nic, conf: object): Promise<void>;
   del(nic: Nic, conf: object): Promise<void>;
   /** Of the requests that follow. */
@@ -187,6 +189,8 @@ export async function openWorld(names: Names): Promise<World> {
     add: async (nic, conf) => {
       await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal);
     },
+    addUnheard: async (nic, conf) =>
+      (await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal)).undo,
     check: (nic, conf) => plugin.check(attachRequest("CHECK", nic, conf)),
     del: async (nic, conf) => {
       const request = decodeFor("DEL", names, nic, conf);

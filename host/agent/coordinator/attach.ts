@@ -19,12 +19,13 @@ import { isOfRouter, settledSince } from "../../coordinator/plan-check.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
+import { NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { diffPlan } from "../../plan/diff.ts";
-import type { Operation } from "../../plan/operation.ts";
+import { isOnNode, type Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
@@ -145,17 +146,38 @@ function announceSoon(
   );
 }
 
-/** Takes back what an ADD has done, when nobody heard the answer or the address turned out to be another's. */
+/** Takes back what an ADD has done; without its pod what it has done on the node. */
 async function takeBack(
-  { tools }: Attaching,
-  netns: string,
+  { tools: { host, remover }, log }: Attaching,
+  pod: OpenNamespace | undefined,
   operations: readonly Operation[],
-  log: Log,
 ): Promise<void> {
-  using pod = openPodNamespace(netns);
-  const namespaces = { pod, host: tools.host };
-  const leftovers = await undoOperations(operations, namespaces, { remover: tools.remover, format: formatOperation });
+  const some = pod === undefined ? operations.filter(isOnNode) : operations;
+  const leftovers = await undoOperations(some, { pod: pod ?? host, host }, { remover, format: formatOperation });
   if (leftovers.length > 0) log.error({ leftovers }, "Could not be undone");
+}
+
+/** The namespace again, unless it is gone or its path leads to another one by now. */
+function reopen(path: string, { device, inode }: NetnsIdentity): OpenNamespace | undefined {
+  try {
+    const pod = openPodNamespace(path);
+    if (pod.identity.device === device && pod.identity.inode === inode) return pod;
+    pod[Symbol.dispose]();
+  } catch (error) {
+    if (!(error instanceof NetnsError)) throw error;
+  }
+  return undefined;
+}
+
+/** When nobody heard the answer. */
+async function takeBackLater(
+  attaching: Attaching,
+  path: string,
+  identity: NetnsIdentity,
+  operations: readonly Operation[],
+): Promise<void> {
+  using pod = reopen(path, identity);
+  await takeBack(attaching, pod, operations);
 }
 
 export async function attach(attaching: Attaching, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
@@ -173,16 +195,17 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   for (const warning of warnings) log.warn(about, warning);
   const { host, remover, faults } = tools;
   await applyOperations(operations, { pod, host }, { remover, faults, format: formatOperation });
-  const undo = (): Promise<void> => takeBack(attaching, request.netns, operations, log);
   try {
     await detectOnNic(attaching, request, { prevResult, pod, signal });
   } catch (error) {
-    await undo();
+    await takeBack(attaching, pod, operations);
     throw error;
   }
   announceSoon(attaching, request, findProbeLink(pod, request.ifName), situation);
   attaching.remember({ ...decision.identity, ifName: request.ifName, ...mode, warnings });
   log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
+  const { identity } = pod;
+  const undo = (): Promise<void> => takeBackLater(attaching, request.netns, identity, operations);
   return { result: withMac(prevResult, request.ifName, situation.mac), undo };
 }
 

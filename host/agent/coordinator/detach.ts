@@ -18,7 +18,7 @@ import { SysctlError } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { diffPlan } from "../../plan/diff.ts";
-import type { Operation, Veth } from "../../plan/operation.ts";
+import { isOnNode, type Operation, type Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { addressesOf, type CoordinatorTools, knownAddresses, observeHost, observePod } from "./gather.ts";
@@ -78,8 +78,6 @@ function lookInside(
     return undefined;
   }
 }
-
-const isOnNode = (operation: Operation): boolean => !("place" in operation) || operation.place === "host";
 
 /** Does it all, or, when the kernel refuses something in the pod, what is on the node. */
 async function applyWhatMatters(
