@@ -4,6 +4,7 @@
  * Effects: none.
  */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { equalIp, type Ip } from "../../net/ip.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, NFT_TABLE } from "./constants.ts";
 import { findNics } from "./plan-nics.ts";
@@ -26,6 +27,13 @@ export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" 
   const others = new Set(host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name));
   others.delete(pair.host.name);
   const isOurs = ({ link }: { readonly link?: string | undefined }): boolean => link === undefined || !others.has(link);
+  // Nobody but the pod itself says that it has one of these: the node must know it by the pod's own way.
+  const ownMacs = pod.links.filter(({ name }) => name === conf.podDefaultCniNic).map(({ mac }) => mac);
+  const isReached = (ip: Ip): boolean =>
+    isOneOf(situation.addresses, ip) ||
+    host.neighbours.some(
+      (each) => equalIp(each.ip, ip) && (each.link === pair.host.name || ownMacs.includes(each.mac)),
+    );
   // what was never tuned, or not yet, is not tuned now
   const routes = hasNicTables(pod)
     ? planPodRoutes({
@@ -51,8 +59,8 @@ export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" 
         },
         host: {
           ...NOTHING_OWNED,
-          neighbours: host.neighbours.filter((each) => isOneOf(ips, each.ip) && isOurs(each)),
-          routes: hostRoutesOf(host, conf.hostRuleTable, ips).filter(isOurs),
+          neighbours: host.neighbours.filter((each) => isOneOf(ips, each.ip) && isOurs(each) && isReached(each.ip)),
+          routes: hostRoutesOf(host, conf.hostRuleTable, ips.filter(isReached)).filter(isOurs),
         },
       },
     },

@@ -1,5 +1,6 @@
 /** One request over observed values: mode, plan and operations, put together as the plugin does. */
 import { z } from "zod";
+import { knownAddresses } from "../../../host/agent/coordinator/gather.ts";
 import { parseIfName } from "../../../host/cni/names.ts";
 import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
 import { type CoordinatorConf, resolveCoordinatorConf } from "../../../host/config/coordinator-settings.ts";
@@ -73,10 +74,8 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
   const addresses = request.addresses.map(ip);
   const pair = nameVeth(container);
   if (verb === "DEL") {
-    const observed = {
-      pod: request.podIsGone ? EMPTY_NAMESPACE : all.pod,
-      host: hostPart(all.host, conf, undefined, addresses),
-    };
+    const pod = request.podIsGone ? EMPTY_NAMESPACE : all.pod;
+    const observed = { pod, host: hostPart(all.host, conf, undefined, knownAddresses(addresses, pod)) };
     const { plan, warnings } = planDetachment({ conf, ifName, addresses, pair, observed });
     return { mode: undefined, plan, operations: diffPlan(observed, plan), warnings, observed };
   }
