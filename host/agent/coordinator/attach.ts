@@ -93,6 +93,7 @@ function decide(
     pair,
     alias: formatAlias({ owner, containerId, network: netConf.name, pod: name === "" ? "" : `${namespace}/${name}` }),
     owner,
+    clusterTable: tools.snapshot().coordinator?.spec.hostRuleTable,
     gateways: observeGateways(tools.host),
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed: {

@@ -5,6 +5,7 @@
  * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
 import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { bitsOf, equalIp, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
@@ -190,8 +191,9 @@ export function findNetworks(
  * Refuses a table of the node that holds routes of others, before the rule that would send all of the node's traffic there, and one table
  * too many: definitions are written by tenants, the node is everybody's.
  */
-export function requireOwnTable({ observed, conf }: Situation): void {
+export function requireOwnTable({ observed, conf, clusterTable }: Situation): void {
   const table = conf.hostRuleTable;
+  const isClusters = table === (clusterTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
   const isOurs = ({ preference, protocol }: RuleState): boolean =>
     preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
   const tables = new Set(observed.host.rules.filter(isOurs).map((rule) => rule.table));
@@ -204,7 +206,8 @@ export function requireOwnTable({ observed, conf }: Situation): void {
         "and all of the node's traffic would be looked up there; name a table of Berth's own, or remove the route",
     );
   }
-  if (tables.size >= MAX_HOST_TABLES) {
+  // Tenants who use them up keep nobody from the cluster's own.
+  if (tables.size >= MAX_HOST_TABLES && !isClusters) {
     throw new CniError(
       ErrorCode.InterfaceRefused,
       `hostRuleTable ${table}: definitions of this node use ${tables.size} tables already (${[...tables].join(", ")}), ` +

@@ -27,6 +27,8 @@ export interface Situation {
   /** The NIC's MAC address as it has to be; undefined leaves it alone. */
   readonly mac?: Mac | undefined;
   readonly observed: Observed;
+  /** `hostRuleTable` of those who name none: the resource Coordinator's, else the default. */
+  readonly clusterTable?: number | undefined;
   /** By which the node reaches other networks; no pod may have one of these addresses. */
   readonly gateways?: readonly Ip[] | undefined;
 }
