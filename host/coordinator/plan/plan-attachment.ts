@@ -11,7 +11,7 @@ import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
-import { requireHarmless } from "./plan-guards.ts";
+import { requireFreeName, requireHarmless } from "./plan-guards.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
 import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
@@ -167,6 +167,7 @@ export function planAttachment(situation: Situation): Planned {
   const nic = nics.find(({ name }) => name === ifName);
   const ips = uniqueIps([...situation.addresses, ...(nic?.addresses ?? [])]);
   requireHarmless(situation, ips);
+  if (mode === "underlay") requireFreeName(situation);
   const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
   const path = findPath(situation, nics, first === undefined || first === nic ? ips : first.addresses);
   const families = familiesOf(ips);

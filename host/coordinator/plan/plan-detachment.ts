@@ -20,7 +20,7 @@ export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" 
   const gone = pod.addresses.filter(({ link, scope }) => link === ifName && scope === 0);
   const ips = uniqueIps([...situation.addresses, ...gone.map(({ prefix }) => prefix.ip)]);
   const nics = findNics(pod, conf.podDefaultCniNic, ifName, [ifName]);
-  const hasPair = host.links.some(({ name }) => name === pair.host.name);
+  const hasPair = host.links.some(({ name, mac }) => name === pair.host.name && mac === pair.host.mac);
   const first = conf.podDefaultCniNic;
   const isAlone = !hasPair && pod.links.every(({ name, loopback }) => loopback || name === first || name === ifName);
   // Another container's pair, which has the same address by now, keeps its own.

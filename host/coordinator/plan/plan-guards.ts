@@ -31,6 +31,20 @@ function whyNot(ip: Ip, { observed, gateways = [] }: Situation): string | undefi
   return isOneOf(gateways, ip) ? "it is a gateway of the node" : undefined;
 }
 
+/**
+ * Throws CniError 106 when the name of the pair, 44 bits of a hash, is that of a link with another MAC address, which are 46 other bits of it:
+ * of another container, or of somebody else.
+ */
+export function requireFreeName({ observed, pair }: Situation): void {
+  const found = observed.host.links.find(({ name }) => name === pair.host.name);
+  if (found === undefined || found.mac === pair.host.mac) return;
+  const whose = found.alias === "" ? "" : ` (${JSON.stringify(found.alias)})`;
+  throw new CniError(
+    ErrorCode.InterfaceRefused,
+    `The node has a link "${found.name}"${whose} that is not of this container; give it another name, or start the pod again`,
+  );
+}
+
 /** Throws CniError 106 for an address that would take the node's own traffic, and for more than one pod can need. */
 export function requireHarmless(situation: Situation, ips: readonly Ip[]): void {
   const { ifName, observed } = situation;
