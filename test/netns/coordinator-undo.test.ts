@@ -28,7 +28,7 @@ afterEach(async () => {
 const ip = (netns: string, args: string): string =>
   execFileSync("ip", ["-n", netns, ...args.split(" ")], { encoding: "utf8" });
 const leftOnNode = (): string => {
-  const routes = ["", "-6 "].map((family) => ip(names.node, `${family}route show table 500`));
+  const routes = ["", "-6 "].map((family) => ip(names.node, `${family}route show table all proto 98`));
   return [...routes, ip(names.node, "neigh show nud permanent")].join("").trim();
 };
 
