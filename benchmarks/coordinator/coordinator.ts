@@ -112,6 +112,6 @@ const notes = [
   "Milliseconds from exec to exit, as a runtime sees them. Every ADD is for a pod of its own, whose namespace was made before; the node and its agent live in a namespace, too. The coordinator's settings are its defaults, with the log at `debug`, two networks behind the node (three with IPv6), mode `auto`, which is underlay here: a pair, neighbours, routes, rules and an nf_tables table.",
   "A DEL deletes the pair, which the kernel does in a dozen milliseconds and more while it waits for other CPUs; the agent has a thread for that, and answers others meanwhile, as the second table shows.",
   "In the chains the plugins are executed one after the other, each with the result of the one before; the reference chain has no coordinator, its pods reach no service. The chains take turns, one ADD each.",
-  "What detection adds is measured in pairs, a call without it and one with it; silence has to take the window. A conflict is found by the answer to the first probe, which goes out within 2 ms at random. In the late stage the report waits until what the ADD had done is undone, the pair's deletion with it.",
+  "What detection adds is measured in pairs, a call without it and one with it; silence has to take the window. A conflict is found by the answer to the first probe, which goes out within 2 ms at random.",
   "Spiderpool, against which the design sets a target, too (≤ 0.2 × its chain), is not in the table: its plugins work in a cluster with its controller only, and none is set up here.",
 ];

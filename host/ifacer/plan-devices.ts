@@ -1,7 +1,7 @@
 /**
  * What has to be done on the node so that a definition's devices are there: bond, VLAN device, both, or none.
  * Called by the ifacer plugin for ADD and CHECK; what is there already as it should be takes no operation. Pure.
- * It gives the operations themselves, not a wish to be compared: here the order is what matters (docs/decisions/0013).
+ * It gives the operations themselves, not a wish to be compared: here the order is what matters (docs/decisions/0015).
  * Effects: none.
  */
 import type { Operation } from "../plan/operation.ts";

@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
+import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { RIVAL_MAC, type Segment, withSegment } from "./detection-world.ts";
 import { eventually, ipPool } from "./world.ts";
@@ -101,6 +102,33 @@ describe("a conflict that only the coordinator can find", () => {
       expect(again).toEqual(["10.66.0.2/29"]);
       expect((await pod.coordinate(again)).exitCode).toBe(0);
       expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1"], Bound: ["10.66.0.2"] });
+    }));
+
+  it("is told before anything is made: there never was a pair", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
+      const pod = await latePod(segment);
+      const addresses = await pod.attach();
+      const monitor = segment.node.enter(["timeout", "3", "ip", "monitor", "link"]);
+      const watching = runCommand(monitor);
+      await sleep(200);
+      expect((await pod.coordinate(addresses)).stdout).toMatchObject({ code: 104 });
+      expect((await watching).stdout).not.toMatch(/veth[0-9a-f]{11}/);
+    }));
+
+  it("is not waited for when the attachment is deleted meanwhile: nothing is made afterwards", () =>
+    withSegment({}, async (segment) => {
+      const pod = await latePod(segment);
+      const addresses = await pod.attach();
+      const slow = { ...CONF, detectOptions: { window: "5s" } };
+      const startMs = performance.now();
+      const adding = pod.coordinate(addresses, slow);
+      await sleep(500);
+      await pod.detach();
+      const outcome = await adding;
+      expect(performance.now() - startMs).toBeLessThan(4_000);
+      expect(outcome.stdout).toMatchObject({ code: 11 });
+      expect(await segment.node.ip("-o link show type veth")).not.toMatch(/veth[0-9a-f]{11}/);
     }));
 
   it("of another IPAM's address says that Berth cannot keep it back", () =>

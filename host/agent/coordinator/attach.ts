@@ -17,7 +17,7 @@ import { isNicTable, withoutStrangers } from "../../coordinator/plan/plan-nics.t
 import type { Situation } from "../../coordinator/plan/situation.ts";
 import { isOfRouter, settledSince } from "../../coordinator/plan-check.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
-import { applyOperations, undoOperations } from "../../kernel/apply.ts";
+import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
@@ -181,6 +181,37 @@ async function takeBackLater(
   await takeBack(attaching, pod, operations);
 }
 
+function setsMac(operation: Operation, ifName: string): boolean {
+  return operation.kind === "set-link" && operation.link === ifName && operation.to.mac !== undefined;
+}
+
+interface Asking {
+  readonly decision: Decision;
+  readonly prevResult: CniResult;
+  readonly pod: OpenNamespace;
+  readonly signal: AbortSignal;
+  readonly doing: ApplyOptions;
+}
+
+/** Asks the segment, with the MAC address that the NIC is to have; gives what was done for that. */
+async function ask(
+  attaching: Attaching,
+  request: AttachRequest,
+  { decision, prevResult, pod, signal, doing }: Asking,
+): Promise<readonly Operation[]> {
+  const before = decision.operations.filter((operation) => setsMac(operation, request.ifName));
+  await applyOperations(before, { pod, host: attaching.tools.host }, doing);
+  try {
+    await detectOnNic(attaching, request, { prevResult, pod, signal });
+    signal.throwIfAborted();
+  } catch (error) {
+    await takeBack(attaching, pod, before);
+    throw error;
+  }
+  return before;
+}
+
+/** Detection comes before anything is made: a conflict is told at once, and leaves nothing to take back. */
 export async function attach(attaching: Attaching, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { tools, conf, log } = attaching;
   const prevResult = requirePrevResult(request);
@@ -190,20 +221,26 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   using pod = openPodNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
   if (decision === undefined) return nothing;
-  const { operations, warnings, situation, mode } = decision;
-  const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
-  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "To do");
-  for (const warning of warnings) log.warn(about, warning);
   const { host, remover, faults } = tools;
-  await applyOperations(operations, { pod, host }, { remover, faults, format: formatOperation });
+  const doing: ApplyOptions = { remover, faults, format: formatOperation };
+  const isAsked = conf.detectIPConflict || conf.detectGateway;
+  const before = isAsked ? await ask(attaching, request, { decision, prevResult, pod, signal, doing }) : [];
+  // Others have run meanwhile: what was decided before the question may not hold any more.
+  const done = isAsked ? decide(attaching, request, pod, prevResult, firstIsOurs) : decision;
+  if (done === undefined) return nothing;
   try {
-    await detectOnNic(attaching, request, { prevResult, pod, signal });
+    await applyOperations(done.operations, { pod, host }, doing);
   } catch (error) {
-    await takeBack(attaching, pod, operations);
+    await takeBack(attaching, pod, before);
     throw error;
   }
+  const { warnings, situation, mode } = done;
+  const operations = [...before, ...done.operations];
+  const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
+  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "Done");
+  for (const warning of warnings) log.warn(about, warning);
   announceSoon(attaching, request, findProbeLink(pod, request.ifName), situation);
-  attaching.remember({ ...decision.identity, ifName: request.ifName, ...mode, warnings });
+  attaching.remember({ ...done.identity, ifName: request.ifName, ...mode, warnings });
   log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
   const { identity } = pod;
   const undo = (): Promise<void> => takeBackLater(attaching, request.netns, identity, operations);

@@ -3,7 +3,7 @@
  * Called by the dispatcher.
  * Effects: those of attach.ts and detach.ts.
  */
-import type { CniError } from "../../cni/error.ts";
+import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CniRequest, DetachRequest } from "../../cni/request.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import {
@@ -34,10 +34,17 @@ export interface CoordinatorPluginOptions extends CoordinatorTools {
   readonly refuseConflict: (attachment: Attachment, conflict: Conflict, link: ProbeLink) => Promise<CniError>;
 }
 
+function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
+  const text = `Interface "${ifName}" of container ${containerId} was deleted while it was being attached`;
+  return new CniError(ErrorCode.TryAgainLater, text);
+}
+
 const keyOf = ({ containerId, ifName }: Attachment): string => `${containerId} ${ifName}`;
 
 export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plugin & Disposable {
   const announcements = new Map<string, Disposable>();
+  /** ADDs that may be asking the segment. A DEL of the same attachment ends them: nothing may be made after it. */
+  const underWay = new Map<string, AbortController>();
   const forget = (attachment: Attachment): void => {
     announcements.get(keyOf(attachment))?.[Symbol.dispose]();
     announcements.delete(keyOf(attachment));
@@ -61,9 +68,19 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
     };
   };
   return {
-    add: async (request, signal) => attach(attachingOf(request), request, signal),
+    add: async (request, signal) => {
+      const attaching = attachingOf(request);
+      const ended = new AbortController();
+      underWay.set(keyOf(request), ended);
+      try {
+        return await attach(attaching, request, AbortSignal.any([signal, ended.signal]));
+      } finally {
+        if (underWay.get(keyOf(request)) === ended) underWay.delete(keyOf(request));
+      }
+    },
     check: async (request) => checkAttachment(attachingOf(request), request),
     del: async (request) => {
+      underWay.get(keyOf(request))?.abort(deletedMeanwhile(request));
       forget(request);
       options.attachments.delete(request);
       const { conf, log } = detachSettings(options, request);
