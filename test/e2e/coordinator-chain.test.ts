@@ -51,6 +51,26 @@ it("what stays after the first pod is the rule and the table that all pods share
   expect(tables).toBe("table inet berth\n");
 });
 
+it("ADDs and DELs of one container at once: what came last holds, and a DEL leaves nothing", () =>
+  node.withPod("atonce", async (pod) => {
+    await pod.attach(NETWORK);
+    for (let round = 0; round < 5; round++) {
+      const verbs = ["DEL", "ADD", "ADD", "DEL", "ADD"] as const;
+      await Promise.all(verbs.map((verb) => pod.coordinate(verb, NETWORK, { entry: ENTRY })));
+      await coordinate(pod, "ADD", NETWORK, { entry: ENTRY });
+      await coordinate(pod, "CHECK", NETWORK, { entry: ENTRY });
+      expect(await pairs()).toHaveLength(1);
+    }
+    await Promise.all([
+      pod.coordinate("ADD", NETWORK, { entry: ENTRY }),
+      pod.coordinate("ADD", NETWORK, { entry: ENTRY }),
+    ]);
+    await coordinate(pod, "DEL", NETWORK, { entry: ENTRY });
+    expect(await pairs()).toEqual([]);
+    await pod.detach(NETWORK);
+    await node.expectState(start);
+  }));
+
 describe.each(ALL_VERSIONS)("CNI %s", (version) => {
   it("ADD, CHECK, DEL, DEL, and all of it again in the same namespace", async () => {
     const network = `${NETWORK}-${version}`;

@@ -19,6 +19,7 @@ import { type Attaching, attach, checkAttachment } from "./attach.ts";
 import type { CoordinatedAttachments } from "./attachments.ts";
 import { collect, detach } from "./detach.ts";
 import { type CoordinatorTools, settingsOf } from "./gather.ts";
+import { Turns } from "./turns.ts";
 
 interface Attachment {
   readonly containerId: string;
@@ -45,6 +46,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
   const announcements = new Map<string, Disposable>();
   /** ADDs that may be asking the segment. A DEL of the same attachment ends them: nothing may be made after it. */
   const underWay = new Map<string, AbortController>();
+  const turns = new Turns();
   const forget = (attachment: Attachment): void => {
     announcements.get(keyOf(attachment))?.[Symbol.dispose]();
     announcements.delete(keyOf(attachment));
@@ -72,19 +74,25 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
       const attaching = attachingOf(request);
       const ended = new AbortController();
       underWay.set(keyOf(request), ended);
+      const either = AbortSignal.any([signal, ended.signal]);
+      const { containerId } = request;
       try {
-        return await attach(attaching, request, AbortSignal.any([signal, ended.signal]));
+        const { result, undo } = await turns.take(containerId, async () => {
+          either.throwIfAborted();
+          return attach(attaching, request, either);
+        });
+        return { result, undo: () => turns.take(containerId, undo) };
       } finally {
         if (underWay.get(keyOf(request)) === ended) underWay.delete(keyOf(request));
       }
     },
-    check: async (request) => checkAttachment(attachingOf(request), request),
+    check: (request) => turns.take(request.containerId, async () => checkAttachment(attachingOf(request), request)),
     del: async (request) => {
       underWay.get(keyOf(request))?.abort(deletedMeanwhile(request));
       forget(request);
       options.attachments.delete(request);
       const { conf, log } = detachSettings(options, request);
-      await detach(options, conf, request, log);
+      await turns.take(request.containerId, () => detach(options, conf, request, log));
     },
     gc: async (request) => {
       const removed = await collect(options, request);
