@@ -32,7 +32,7 @@ afterEach(async () => {
 
 const lab = () => ({ node: node ?? expect.unreachable(), pod: pod ?? expect.unreachable() });
 const podState = () => observePod(opened.pod, "eth0", "eth0");
-const hostState = (...addresses: string[]) => observeHost(opened.node, pair, TABLE, addresses.map(ip), true);
+const hostState = (...addresses: string[]) => observeHost(opened.node, pair, [TABLE], addresses.map(ip), true);
 const ipv6Of = ({ sysctls }: NamespaceState, link: string) => sysctls.get(`ipv6/conf/${link}/disable_ipv6`);
 const bothEnds = () => [ipv6Of(hostState(), host), ipv6Of(podState(), "veth0")];
 

@@ -46,7 +46,7 @@ function operationsOfAdd(): Operation[] {
   const settings = { ...DEFAULT_COORDINATOR_CONF, serviceSnat: "off" } as const;
   const observed = {
     pod: observePod(pod, "eth0", "eth0"),
-    host: observeHost(host, pair, settings.hostRuleTable, addresses, true),
+    host: observeHost(host, pair, [settings.hostRuleTable], addresses, true),
   };
   const alias = formatAlias({ owner: containerId, containerId, network: "lab", pod: "" });
   const nic = { mode: "underlay", ifName: "eth0", defaultNic: "", addresses, pair, alias, owner: containerId } as const;

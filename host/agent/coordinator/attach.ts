@@ -101,7 +101,7 @@ function decide(
       host: observeHost(
         tools.host,
         pair,
-        conf.hostRuleTable,
+        [conf.hostRuleTable],
         knownAddresses(addresses, observed),
         mode.mode === "underlay",
       ),

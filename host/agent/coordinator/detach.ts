@@ -9,6 +9,7 @@ import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
+import { hostTablesOf } from "../../coordinator/plan/plan-parts.ts";
 import { ApplyError, applyOperations } from "../../kernel/apply.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
@@ -109,9 +110,11 @@ export async function detach(
   const first = conf.podDefaultCniNic;
   const found = (pod && lookInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;
   const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
+  // The table may be another one by now than it was for the ADD.
+  const tables = hostTablesOf(observeNamespace(host, { rules: true }), conf.hostRuleTable);
   const observed = {
     pod: inside,
-    host: observeHost(host, pair, conf.hostRuleTable, knownAddresses(addresses, inside), false),
+    host: observeHost(host, pair, tables, knownAddresses(addresses, inside), false),
   };
   const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });
   const operations = diffPlan(observed, plan);

@@ -111,17 +111,17 @@ export function observeGateways({ route }: NamespaceSource): Ip[] {
   return uniqueIps(gateways.filter((gateway) => gateway !== undefined));
 }
 
-/** Of the node's table, what concerns these addresses, and what is not Berth's; the routes to other pods are left out. */
+/** Of the node's tables, what concerns these addresses, and what is not Berth's; the routes to other pods are left out. */
 export function observeHost(
   host: NamespaceSource,
   pair: Veth,
-  table: number,
+  tables: readonly number[],
   addresses: readonly Ip[],
   isUnderlay: boolean,
 ): NamespaceState {
   const state = observeNamespace(host, {
     addresses: true,
-    routeTables: [table],
+    routeTables: tables,
     isRouteWanted: ({ destination, protocol }) => protocol !== BERTH_PROTOCOL || isOneOf(addresses, destination.ip),
     rules: true,
     neighbours: isUnderlay ? [{ link: pair.host.name }] : addresses.map((ip) => ({ ip })),

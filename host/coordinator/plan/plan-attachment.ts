@@ -139,14 +139,14 @@ function hostWishes(situation: Situation, path: ServicePath, ips: readonly Ip[])
         ...(families.includes(6) ? withIpv6(ofUnderlay) : []),
       ]),
       neighbours: hostNeighbours(path, ips),
-      routes: hostRoutes(path, situation, ips),
+      routes: hostRoutes(path, ips, conf.hostRuleTable),
       rules: families.map((family) => hostRule(family, conf.hostRuleTable)),
       tables: snat === "none" ? [] : [snatTable()],
     },
     owned: {
       ...NOTHING_OWNED,
       neighbours: observed.host.neighbours.filter(({ ip }) => isOneOf(ips, ip)),
-      routes: hostRoutesOf(observed.host, conf.hostRuleTable, ips),
+      routes: hostRoutesOf(observed.host, [conf.hostRuleTable], ips),
       tables: snat === "none" ? [] : observed.host.tables.filter(({ name }) => name === NFT_TABLE),
     },
   };

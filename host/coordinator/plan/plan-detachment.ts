@@ -8,7 +8,15 @@ import { equalIp, type Ip } from "../../net/ip.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, NFT_TABLE } from "./constants.ts";
 import { findNics } from "./plan-nics.ts";
-import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
+import {
+  hostRoutesOf,
+  hostTablesOf,
+  isOneOf,
+  NOTHING_OWNED,
+  NOTHING_WANTED,
+  serviceRoutes,
+  uniqueIps,
+} from "./plan-parts.ts";
 import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
 import type { Planned, Situation } from "./situation.ts";
 
@@ -60,7 +68,7 @@ export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" 
         host: {
           ...NOTHING_OWNED,
           neighbours: host.neighbours.filter((each) => isOneOf(ips, each.ip) && isOurs(each) && isReached(each.ip)),
-          routes: hostRoutesOf(host, conf.hostRuleTable, ips.filter(isReached)).filter(isOurs),
+          routes: hostRoutesOf(host, hostTablesOf(host, conf.hostRuleTable), ips.filter(isReached)).filter(isOurs),
         },
       },
     },

@@ -18,19 +18,30 @@ const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
 /** IFA_F_TEMPORARY and IFA_F_SECONDARY are one bit; IPv4 has it on every further address of a subnet. */
 const UNRELIABLE_IPV4 = 0x08 | 0x20;
 
-function counts({ link, prefix, scope, flags }: AddressState): boolean {
+function isReliable({ prefix, scope, flags }: AddressState): boolean {
   const bad = prefix.ip.family === 6 ? UNRELIABLE : UNRELIABLE_IPV4;
-  return scope === GLOBAL && (flags & bad) === 0 && !NOT_OF_THE_NODE.test(link);
+  return scope === GLOBAL && (flags & bad) === 0;
 }
 
 /**
- * All of one family, each once: first those in a subnet with one of the pod's addresses, then in the kernel's order of links. The first
- * is the one that the node uses towards the pod.
+ * The address that the kernel uses for IPv4 over a link without one, such as the pair's: the first of all links (inet_select_addr in
+ * net/ipv4/devinet.c). It may be on the loopback. For IPv6 it takes the one with the longest common prefix.
+ */
+function kernelsChoice(host: NamespaceState, family: Family): AddressState[] {
+  const first = host.addresses.find((address) => address.prefix.ip.family === 4 && isReliable(address));
+  return family === 4 && first !== undefined ? [first] : [];
+}
+
+/**
+ * All of one family, each once: first those in a subnet with one of the pod's addresses, then in the kernel's order of links, at last the
+ * one by which the node comes to the pod when nobody says another.
  */
 export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[]): Ip[] {
+  const counts = (address: AddressState): boolean => isReliable(address) && !NOT_OF_THE_NODE.test(address.link);
   const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
   const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
-  const ordered = [...own.filter(isNear), ...own.filter((address) => !isNear(address))];
+  const far = own.filter((address) => !isNear(address));
+  const ordered = [...own.filter(isNear), ...far, ...(own.length === 0 ? [] : kernelsChoice(host, family))];
   const ips = ordered.map(({ prefix }) => prefix.ip);
   return ips.filter((ip, index) => ips.findIndex((other) => equalIp(ip, other)) === index);
 }

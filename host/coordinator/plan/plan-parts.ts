@@ -7,8 +7,8 @@ import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
-import type { NamespaceState, RouteState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL } from "./constants.ts";
+import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
+import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
 
 export const NOTHING_WANTED: Wanted = {
   links: new Map(),
@@ -43,9 +43,17 @@ export function serviceRoutes(pod: NamespaceState, added: readonly RouteState[],
   return [...mine, ...present.filter(({ destination }) => !named.has(formatPrefix(destination)))];
 }
 
-/** Berth's, on the node, to addresses of the pod. */
-export function hostRoutesOf(host: NamespaceState, wanted: number, ips: readonly Ip[]): RouteState[] {
+/** Berth's, on the node, in one of these tables, to addresses of the pod. */
+export function hostRoutesOf(host: NamespaceState, tables: readonly number[], ips: readonly Ip[]): RouteState[] {
   return host.routes.filter(
-    ({ table, protocol, destination: { ip } }) => table === wanted && protocol === BERTH_PROTOCOL && isOneOf(ips, ip),
+    ({ table, protocol, destination: { ip } }) =>
+      tables.includes(table) && protocol === BERTH_PROTOCOL && isOneOf(ips, ip),
   );
+}
+
+/** The node's tables that Berth's rules lead to, and the one that is named. */
+export function hostTablesOf({ rules }: NamespaceState, named: number): number[] {
+  const isOurs = ({ preference, protocol }: RuleState): boolean =>
+    preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
+  return [...new Set([named, ...rules.filter(isOurs).map(({ table }) => table)])];
 }

@@ -87,11 +87,7 @@ export function findOverlayPath(
 const whole = (ip: Ip): Prefix => ({ ip, length: bitsOf(ip.family) });
 
 /** A route of Berth's in its plainest form. */
-export function routeTo(
-  destination: Prefix,
-  way: Pick<RouteState, "link" | "gateway" | "preferredSource">,
-  table: number,
-): RouteState {
+export function routeTo(destination: Prefix, way: Pick<RouteState, "link" | "gateway">, table: number): RouteState {
   const { family } = destination.ip;
   return {
     destination,
@@ -141,12 +137,12 @@ export function hostNeighbours({ host, pod }: ServicePath, ips: readonly Ip[]): 
   return ips.map((ip) => ({ link: host.link, ip, mac: pod.mac }));
 }
 
-/** On the node: routes to the pod's addresses, from the address that the pod knows the node by. */
-export function hostRoutes({ host }: ServicePath, { observed, conf }: Situation, ips: readonly Ip[]): RouteState[] {
-  return ips.map((ip) => {
-    const [preferredSource] = findHostAddresses(observed.host, ip.family, [ip]);
-    return routeTo(whole(ip), { link: host.link, preferredSource }, conf.hostRuleTable);
-  });
+/**
+ * On the node: routes to the pod's addresses. They name no source address: the kernel would drop a route of IPv4 together with the
+ * address that it names, and so all pods' when a NIC of the node loses its address for a moment. The pod knows each of them.
+ */
+export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: number): RouteState[] {
+  return ips.map((ip) => routeTo(whole(ip), { link: host.link }, table));
 }
 
 /** On the node, for all pods: addresses of pods are looked up first in their table. */
