@@ -8,12 +8,14 @@ import type { AddressState, LinkState, NamespaceState, RouteState, RuleState, Sy
 import { addressOf, restOf } from "./netlink/address/address.ts";
 import { listAddresses } from "./netlink/address/requests.ts";
 import type { Conversation } from "./netlink/conversation.ts";
-import { linkOf } from "./netlink/link/link.ts";
+import { LINK_AND_SETTINGS, LINK_ATTRIBUTES, linkOf } from "./netlink/link/link.ts";
+import type { LinkMessage } from "./netlink/link/message.ts";
 import { listLinks } from "./netlink/link/requests.ts";
 import { NUD_NOARP, NUD_NONE, NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import type { NeighbourMessage } from "./netlink/neighbour/message.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
 import { findNeighbour, listNeighbours } from "./netlink/neighbour/requests.ts";
+import { answerSysctls } from "./netlink/netconf/sysctl-answers.ts";
 import { readTable } from "./netlink/nftables/requests.ts";
 import { listRoutes } from "./netlink/route/requests.ts";
 import { type Route, routeOf } from "./netlink/route/route.ts";
@@ -44,10 +46,32 @@ export interface NamespaceQuestion {
   readonly tables?: readonly string[] | undefined;
 }
 
-function observeLinks(route: Conversation): LinkState[] {
-  const links = listLinks(route).map(linkOf);
-  const names = new Map(links.map(({ index, name }) => [index, name]));
-  return links.map((link) => linkStateOf(link, (index) => names.get(index)));
+type Links = readonly (readonly [LinkMessage, LinkState])[];
+type SysctlValues = NamespaceState["sysctls"];
+
+/** Links with what the kernel said of them. */
+function observeLinks(route: Conversation, withSettings: boolean): [LinkMessage, LinkState][] {
+  const found = listLinks(route, withSettings ? LINK_AND_SETTINGS : LINK_ATTRIBUTES);
+  const links = found.map((message) => [message, linkOf(message)] as const);
+  const names = new Map(links.map(([, { index, name }]) => [index, name]));
+  return links.map(([message, link]) => [message, linkStateOf(link, (index) => names.get(index))]);
+}
+
+/** In the order of the keys; absent ones are left out. Only what netlink does not tell is read from files. */
+function observeSysctls({ route, entrance }: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
+  const present = keys.filter((key) => isPresent(key, links));
+  if (present.length === 0) return new Map();
+  const told = answerSysctls(route, present, (name) => links.find(([, link]) => link.name === name)?.[0]);
+  const read = readSysctls(
+    entrance,
+    present.filter((key) => !told.has(key)),
+  );
+  return new Map(
+    present.flatMap((key) => {
+      const value = told.get(key) ?? read.get(key);
+      return value === undefined ? [] : [[key, value] as const];
+    }),
+  );
 }
 
 function observeAddresses(route: Conversation, nameOf: NameOf): AddressState[] {
@@ -68,10 +92,10 @@ function observeRoutes(
 }
 
 /** Settings of a link that is absent need not be looked for: the search is what costs. */
-function isPresent(key: SysctlKey, links: readonly LinkState[]): boolean {
+function isPresent(key: SysctlKey, links: Links): boolean {
   const [, kind, link] = key.split("/");
   if (kind !== "conf" || link === undefined || link === "all" || link === "default") return true;
-  return links.some(({ name }) => name === link);
+  return links.some(([, { name }]) => name === link);
 }
 
 function observeRules(route: Conversation): RuleState[] {
@@ -130,9 +154,10 @@ function observeNeighbours(
  * Throws NetlinkError when the kernel refuses, SysctlError for a setting that cannot be read.
  */
 export function observeNamespace(source: NamespaceSource, question: NamespaceQuestion): NamespaceState {
-  const { route, entrance } = source;
+  const { route } = source;
   const { neighbours = [], sysctls = [], tables = [] } = question;
-  const links = observeLinks(route);
+  const found = observeLinks(route, sysctls.length > 0);
+  const links = found.map(([, link]) => link);
   const names = new Map(links.map(({ index, name }) => [index, name]));
   const nameOf: NameOf = (index) => names.get(index);
   return {
@@ -141,10 +166,7 @@ export function observeNamespace(source: NamespaceSource, question: NamespaceQue
     routes: observeRoutes(route, question, nameOf),
     rules: question.rules ? observeRules(route) : [],
     ...observeNeighbours(route, neighbours, links, nameOf),
-    sysctls: readSysctls(
-      entrance,
-      sysctls.filter((key) => isPresent(key, links)),
-    ),
+    sysctls: observeSysctls(source, sysctls, found),
     tables: tables.map((name) => readTable(source.netfilter, name)).filter((table) => table !== undefined),
   };
 }

@@ -96,6 +96,10 @@ export function decodeUint32(value: Uint8Array): number {
   return viewOf(value).getUint32(0, true);
 }
 
+export function decodeInt32(value: Uint8Array): number {
+  return decodeUint32(value) | 0;
+}
+
 export function encodeUint16(value: number): Uint8Array {
   const bytes = new Uint8Array(2);
   viewOf(bytes).setUint16(0, value, true);

@@ -8,6 +8,8 @@ import { decodeLink } from "../../../host/kernel/netlink/link/message.ts";
 import type { Message } from "../../../host/kernel/netlink/message.ts";
 import { decodeNeighbourMessage } from "../../../host/kernel/netlink/neighbour/message.ts";
 import { neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
+import { decodeNetconf } from "../../../host/kernel/netlink/netconf/message.ts";
+import { netconfOf } from "../../../host/kernel/netlink/netconf/netconf.ts";
 import {
   NFT_MSG_NEWCHAIN,
   NFT_MSG_NEWRULE,
@@ -29,11 +31,12 @@ const readers = new Map<number, (message: Message) => unknown>([
   [28, (message) => neighbourOf(decodeNeighbourMessage(message))],
   [32, (message) => ruleOf(decodeRuleMessage(message))],
   [NFT_MSG_NEWCHAIN, (message) => nft.chainOf(decodeNft(message, NFT_MSG_NEWCHAIN))],
+  [80, (message) => netconfOf(decodeNetconf(message))],
   [NFT_MSG_NEWRULE, (message) => nft.ruleOf(decodeNft(message, NFT_MSG_NEWRULE))],
   [NFT_MSG_NEWSETELEM, (message) => nft.elementsOf(decodeNft(message, NFT_MSG_NEWSETELEM))],
 ]);
 
-const families: Family[] = ["link", "kinds", "address", "route", "rule", "neighbour", "nftables"];
+const families: Family[] = ["link", "kinds", "address", "route", "rule", "neighbour", "netconf", "nftables"];
 
 /** Every cut, and every byte changed to what lengths and types lie with. */
 function* changed(payload: Uint8Array): Generator<Uint8Array> {

@@ -19,7 +19,7 @@ import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeMessages, encodeMessage, type Message } from "../../../host/kernel/netlink/message.ts";
 import type { Recorded, RecordedMessage } from "./record/record.ts";
 
-export type Family = "link" | "kinds" | "address" | "route" | "rule" | "neighbour" | "nftables";
+export type Family = "link" | "kinds" | "address" | "route" | "rule" | "neighbour" | "netconf" | "nftables";
 
 export function readRecorded(family: Family): Recorded[] {
   return JSON.parse(readFileSync(join(import.meta.dirname, "recorded", `${family}.json`), "utf8"));
@@ -42,7 +42,7 @@ export function answersTo(family: Family, command: string): Message[] {
     .filter(({ type }) => type > NLMSG_DONE);
 }
 
-const FIXED_BYTES = { link: 16, kinds: 16, address: 8, route: 12, rule: 12, neighbour: 12, nftables: 4 };
+const FIXED_BYTES = { link: 16, kinds: 16, address: 8, route: 12, rule: 12, neighbour: 12, netconf: 4, nftables: 4 };
 
 /** Attributes in the order of their types, without those that are empty: neither matters to the kernel. */
 function canonical(family: Family, { type, flags, payload }: Message) {

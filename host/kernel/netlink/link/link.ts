@@ -21,6 +21,7 @@ import {
   IFF_LOWER_UP,
   IFF_UP,
   IFLA_ADDRESS,
+  IFLA_AF_SPEC,
   IFLA_GROUP,
   IFLA_IFALIAS,
   IFLA_IFNAME,
@@ -74,6 +75,9 @@ export const LINK_ATTRIBUTES: ReadonlySet<number> = new Set([
   IFLA_IFALIAS,
   IFLA_GROUP,
 ]);
+
+/** Those, and what {@link readLinkSetting} of setting.ts reads. */
+export const LINK_AND_SETTINGS: ReadonlySet<number> = new Set([...LINK_ATTRIBUTES, IFLA_AF_SPEC]);
 
 /** Throws when a value is not of its length, or a link has no name. */
 export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): Link {

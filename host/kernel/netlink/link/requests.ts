@@ -56,10 +56,10 @@ export function findLinkByIndex(conversation: Conversation, index: number): Link
   return ask(conversation, `get link ${index}`, encodeQuestion(index))?.[0];
 }
 
-/** All links of the namespace, each with LINK_ATTRIBUTES and no more. */
-export function listLinks(conversation: Conversation): LinkMessage[] {
+/** All links of the namespace, each with LINK_ATTRIBUTES, or with those that are wanted, and no more. */
+export function listLinks(conversation: Conversation, wanted = LINK_ATTRIBUTES): LinkMessage[] {
   const messages = conversation.dump({ operation: "list links", type: RTM_GETLINK, payload: encodeQuestion(0) });
-  return messages.map((message) => decodeLink(message, LINK_ATTRIBUTES));
+  return messages.map((message) => decodeLink(message, wanted));
 }
 
 /** Throws a NetlinkError with EEXIST when a link of that name is there already. */

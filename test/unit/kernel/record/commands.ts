@@ -100,6 +100,12 @@ export const commands = {
     "ip neigh del 10.6.0.9 dev v0",
     "ip neigh del 10.6.0.10 dev v0",
   ],
+  netconf: [
+    "ip -4 netconf show dev v0",
+    "ip -6 netconf show dev v0",
+    "ip -4 netconf show dev lo",
+    "ip -6 netconf show dev lo",
+  ],
   // kinds of links that many kernels lack: recorded in User-Mode Linux 6.1
   kinds: [
     "ip link add d0 type dummy",

@@ -1,0 +1,29 @@
+/**
+ * Settings of IPv4 and IPv6 for one link, which its message carries along:
+ *
+ *      IFLA_AF_SPEC { AF_INET { IFLA_INET_CONF [s32 …] }, AF_INET6 { …, IFLA_INET6_CONF [s32 …] } }
+ *
+ * Called by netconf/sysctl-answers.ts, for links that somebody asks about.
+ * Effects: none.
+ */
+import type { Family } from "../../../net/ip.ts";
+import { decodeAttributes, findValue, viewOf } from "../attribute.ts";
+import { AF_INET, AF_INET6 } from "../constants.ts";
+import { malformed } from "../error.ts";
+import { IFLA_AF_SPEC, IFLA_INET_CONF, IFLA_INET6_CONF } from "./constants.ts";
+import type { LinkMessage } from "./message.ts";
+
+const WORD_BYTES = 4;
+
+function findInside(value: Uint8Array | undefined, type: number): Uint8Array | undefined {
+  return value && findValue(decodeAttributes(value, 0, new Set([type])), type);
+}
+
+/** The number at `position` of the family's; undefined when the link is without the protocol, or the kernel without the setting. */
+export function readLinkSetting({ attributes }: LinkMessage, family: Family, position: number): number | undefined {
+  const [protocol, conf] = family === 4 ? [AF_INET, IFLA_INET_CONF] : [AF_INET6, IFLA_INET6_CONF];
+  const words = findInside(findInside(findValue(attributes, IFLA_AF_SPEC), protocol), conf);
+  if (words === undefined || words.length < (position + 1) * WORD_BYTES) return undefined;
+  if (words.length % WORD_BYTES !== 0) throw malformed("settings of a link", 0, `${words.length} bytes`, "words of 4");
+  return viewOf(words).getInt32(position * WORD_BYTES, true);
+}

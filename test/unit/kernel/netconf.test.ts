@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import { attribute, encodeUint32, nest } from "../../../host/kernel/netlink/attribute.ts";
+import { AF_INET, AF_INET6 } from "../../../host/kernel/netlink/constants.ts";
+import type { Conversation, Request } from "../../../host/kernel/netlink/conversation.ts";
+import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { decodeLink, type LinkMessage } from "../../../host/kernel/netlink/link/message.ts";
+import { readLinkSetting } from "../../../host/kernel/netlink/link/setting.ts";
+import type { Message } from "../../../host/kernel/netlink/message.ts";
+import { decodeNetconf, encodeNetconf } from "../../../host/kernel/netlink/netconf/message.ts";
+import { netconfOf } from "../../../host/kernel/netlink/netconf/netconf.ts";
+import { findNetconf } from "../../../host/kernel/netlink/netconf/requests.ts";
+import { answerSysctls } from "../../../host/kernel/netlink/netconf/sysctl-answers.ts";
+import type { Family } from "../../../host/net/ip.ts";
+import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
+
+const RTM_NEWNETCONF = 80;
+const shown: [command: string, family: Family, index: number, rpFilter: number | undefined][] = [
+  ["ip -4 netconf show dev v0", 4, 7, 0],
+  ["ip -6 netconf show dev v0", 6, 7, undefined],
+  ["ip -4 netconf show dev lo", 4, 1, 0],
+  ["ip -6 netconf show dev lo", 6, 1, undefined],
+];
+
+describe("netconf messages", () => {
+  it.each(shown)("%s", (command, family, index, rpFilter) => {
+    expectSame("netconf", command, (to) => findNetconf(to, family, index));
+    const [message] = answersTo("netconf", command);
+    const decoded = decodeNetconf(message ?? expect.unreachable());
+    expect(decoded.family).toBe(family === 4 ? AF_INET : AF_INET6);
+    expect(netconfOf(decoded)).toEqual({ index, forwarding: 0, rpFilter });
+  });
+
+  it("survive a round trip", () => {
+    const messages = readRecorded("netconf").flatMap(({ received }) => received.map(messageOf));
+    const told = messages.filter(({ type }) => type === RTM_NEWNETCONF);
+    expect(told.length).toBe(shown.length);
+    for (const message of told) expect(encodeNetconf(decodeNetconf(message))).toEqual(message.payload);
+  });
+
+  it("of another type, too short, or with a value of another length are refused", () => {
+    const payload = encodeNetconf({ family: AF_INET, attributes: [attribute(2, encodeUint32(1))] });
+    const message: Message = { type: RTM_NEWNETCONF, flags: 0, sequence: 1, payload };
+    expect(() => decodeNetconf({ ...message, type: 16 })).toThrow(/found type 16, want RTM_NEWNETCONF/);
+    for (const length of [0, 1, 3, 6]) {
+      expect(() => decodeNetconf({ ...message, payload: payload.subarray(0, length) })).toThrow(NetlinkError);
+    }
+    const short = { family: AF_INET, attributes: [attribute(3, Uint8Array.of(1))] };
+    expect(() => netconfOf(short)).toThrow(/found 1 bytes, want 4/);
+  });
+});
+
+/** A kernel that answers each question by `answer`, and what it was asked. */
+function scripted(answer: (request: Request) => Message[]): { conversation: Conversation; asked: Request[] } {
+  const asked: Request[] = [];
+  const request = (one: Request): Message[] => {
+    asked.push(one);
+    return answer(one);
+  };
+  return { asked, conversation: { request, dump: request, batch: () => {} } };
+}
+
+const allIs = (forwarding: number, rpFilter: number): Message[] => [
+  {
+    ...{ type: RTM_NEWNETCONF, flags: 0, sequence: 1 },
+    payload: encodeNetconf({
+      family: AF_INET,
+      attributes: [[1, -1] as const, [2, forwarding] as const, [3, rpFilter] as const].map(([type, value]) =>
+        attribute(type, encodeUint32(value)),
+      ),
+    }),
+  },
+];
+
+const refusing = (errno: number) => () => {
+  throw new NetlinkError({ operation: "ask", errno });
+};
+
+const v0: LinkMessage = decodeLink(answersTo("link", "ip link show dev v0")[0] ?? expect.unreachable());
+const bare: LinkMessage = { deviceType: 1, index: 7, flags: 0, change: 0, attributes: [] };
+const IFLA_AF_SPEC = 26;
+const withConf = (words: Uint8Array): LinkMessage => ({
+  ...bare,
+  attributes: [nest(IFLA_AF_SPEC, [nest(AF_INET, [attribute(1, words)])])],
+});
+
+describe("settings of a link", () => {
+  it("are among what its message says", () => {
+    expect(readLinkSetting(v0, 6, 26)).toBe(0);
+    expect(readLinkSetting(v0, 4, 7)).toBe(0);
+    // hop limit and accept_dad
+    expect(readLinkSetting(v0, 6, 1)).toBe(64);
+    expect(readLinkSetting(v0, 6, 27)).toBe(1);
+  });
+
+  it("are none where the link is without the protocol, or the kernel without the setting", () => {
+    expect(readLinkSetting(bare, 4, 7)).toBeUndefined();
+    expect(readLinkSetting(withConf(new Uint8Array(32)), 6, 26)).toBeUndefined();
+    expect(readLinkSetting(withConf(new Uint8Array(28)), 4, 7)).toBeUndefined();
+    expect(readLinkSetting(withConf(new Uint8Array(32).fill(255)), 4, 7)).toBe(-1);
+    expect(() => readLinkSetting(withConf(new Uint8Array(33)), 4, 7)).toThrow(/found 33 bytes, want words of 4/);
+  });
+});
+
+describe("answers to keys", () => {
+  const answer = (conversation: Conversation, keys: readonly string[]) =>
+    Object.fromEntries(answerSysctls(conversation, keys, (name) => (name === "v0.5" ? v0 : undefined)));
+
+  it("are what a file says; the kernel is asked once for each protocol", () => {
+    const { conversation, asked } = scripted(() => allIs(1, 2));
+    const keys = [
+      "ipv4/conf/all/rp_filter",
+      "ipv4/ip_forward",
+      "ipv4/conf/all/forwarding",
+      "ipv6/conf/v0.5/accept_dad",
+    ];
+    expect(answer(conversation, keys)).toEqual({
+      [keys[0] ?? ""]: "2",
+      [keys[1] ?? ""]: "1",
+      [keys[2] ?? ""]: "1",
+      [keys[3] ?? ""]: "1",
+    });
+    expect(asked.length).toBe(1);
+  });
+
+  it.each([
+    ["another setting", "ipv4/conf/all/arp_notify"],
+    ["one that messages about all links do not have", "ipv6/conf/all/disable_ipv6"],
+    ["a link that has no message", "ipv4/conf/gone0/rp_filter"],
+    ["a key that is too long", "ipv4/conf/v0.5/rp_filter/more"],
+    ["a key that is too short", "ipv4/conf"],
+    ["a setting of neighbours", "ipv4/neigh/v0.5/rp_filter"],
+  ])("leave out %s", (_, key) => {
+    const { conversation, asked } = scripted(() => expect.unreachable());
+    expect(answer(conversation, [key])).toEqual({});
+    expect(asked).toEqual([]);
+  });
+
+  it("leave out what belongs to a protocol that the kernel does not have; other refusals are errors", () => {
+    const keys = ["ipv6/conf/all/forwarding"];
+    expect(answer(scripted(refusing(95)).conversation, keys)).toEqual({});
+    expect(() => answer(scripted(refusing(1)).conversation, keys)).toThrow(/EPERM/);
+  });
+});
