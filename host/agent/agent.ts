@@ -120,7 +120,7 @@ async function assemble(options: AgentOptions, closers: (() => Promise<void> | v
   const snapshot = () => directory.state.snapshot;
   const coordinator = openCoordinator({ ...tools, snapshot, faults, logDirectory: options.logDirectory });
   closers.push(() => coordinator.close());
-  const ifacer = openIfacer({ faults, log });
+  const ifacer = await openIfacer({ stateDirectory: options.stateDirectory, bootId: readBootId(), faults, log });
   closers.push(() => ifacer[Symbol.dispose]());
   const plugins = {
     berth: createIpamPlugin(tools),

@@ -2,8 +2,13 @@
  * A node for the ifacer, inside User-Mode Linux: a namespace whose interfaces are veths to a switch, and the plugin on it without an agent.
  * The complete state of links, addresses and routes is text, so that two moments can be compared.
  */
+
 import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { pino } from "pino";
+import { MoveRecord } from "../../host/agent/ifacer/move-record.ts";
 import { createIfacerPlugin } from "../../host/agent/ifacer/plugin.ts";
 import type { Plugin } from "../../host/agent/plugin.ts";
 import { type AttachRequest, decodeRequest } from "../../host/cni/request.ts";
@@ -35,6 +40,7 @@ export function placeIn(host: OpenNamespace): IfacerPlace {
   const pluginWith = (faults?: FaultPlan | Faults): Plugin =>
     createIfacerPlugin({
       host,
+      moves: new MoveRecord(mkdtempSync(join(tmpdir(), "moves-")), "boot"),
       faults: typeof faults === "function" ? faults : openFaults(faults, createFaultCounter()),
       log,
     });

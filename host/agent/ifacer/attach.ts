@@ -10,7 +10,7 @@ import type { CniResult } from "../../cni/result.ts";
 import { DEVICE_ATTEMPTS } from "../../ifacer/limits.ts";
 import { type DevicePlan, needsTraffic, planDevices } from "../../ifacer/plan-devices.ts";
 import type { Wish } from "../../ifacer/wish.ts";
-import { ApplyError, applyOperations } from "../../kernel/apply.ts";
+import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { EEXIST, EOPNOTSUPP } from "../../kernel/errno.ts";
 import type { LinkRemover } from "../../kernel/link-remover.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
@@ -23,10 +23,13 @@ import type { Log } from "../../lib/log.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
+import type { MoveRecord } from "./move-record.ts";
 
 export interface IfacerTools {
   /** The node's own namespace. */
   readonly host: OpenNamespace;
+  /** Of moves under way. */
+  readonly moves: MoveRecord;
   readonly faults: Faults;
   readonly log: Log;
 }
@@ -74,11 +77,45 @@ async function apply(operations: readonly Operation[], { host, faults }: IfacerT
   await applyOperations(operations, { host, pod: host }, { remover: NO_REMOVER, faults, format: formatOperation });
 }
 
+const isMove = ({ kind }: Operation): boolean => kind === "delete-address" || kind === "delete-route";
+
+/** What takes addresses or routes of the node off a link is on record until it has ended, one way or the other. */
+async function applyOnRecord(operations: readonly Operation[], tools: IfacerTools): Promise<void> {
+  if (!operations.some(isMove)) return apply(operations, tools);
+  try {
+    tools.moves.keep(operations);
+  } catch (error) {
+    const text = `Addresses cannot be moved: what is done cannot be recorded (${messageOf(error)}); make room in the state directory`;
+    throw new CniError(ErrorCode.RegistryUnavailable, text, { cause: error });
+  }
+  try {
+    await apply(operations, tools);
+  } finally {
+    tools.moves.forget();
+  }
+}
+
+/** Takes back what an agent that was killed was doing; the node may be cut off until then. */
+export async function takeBackMoves({ host, moves, log }: IfacerTools): Promise<void> {
+  const operations = moves.find();
+  if (operations.length === 0) return;
+  const leftovers = await undoOperations(
+    operations,
+    { host, pod: host },
+    { remover: NO_REMOVER, format: formatOperation },
+  );
+  log.warn(
+    { operations: operations.map(formatOperation), leftovers },
+    "An agent ended while addresses moved; taken back",
+  );
+  moves.forget();
+}
+
 async function planAndApply(wish: Wish, tools: IfacerTools): Promise<DevicePlan> {
   for (let attempt = 1; ; attempt += 1) {
     const plan = planDevices(wish, observe(tools.host, wish));
     try {
-      await apply(plan.operations, tools);
+      await applyOnRecord(plan.operations, tools);
       return plan;
     } catch (error) {
       if (isRace(error) && attempt < DEVICE_ATTEMPTS) continue;

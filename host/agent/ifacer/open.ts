@@ -1,11 +1,12 @@
 /**
  * The ifacer with what it holds: the node's namespace.
  * Called by agent.ts.
- * Effects: descriptors.
+ * Effects: descriptors; changes of the node when there is something to take back.
  */
 import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { Plugin } from "../plugin.ts";
-import type { IfacerTools } from "./attach.ts";
+import { type IfacerTools, takeBackMoves } from "./attach.ts";
+import { MoveRecord } from "./move-record.ts";
 import { createIfacerPlugin } from "./plugin.ts";
 
 export interface OpenIfacer extends Disposable {
@@ -15,8 +16,15 @@ export interface OpenIfacer extends Disposable {
 /** The namespace that the agent runs in: the node's. */
 const OWN_NETNS = "/proc/thread-self/ns/net";
 
-/** Throws NetlinkError when the kernel refuses a socket. */
-export function openIfacer({ faults, log }: Omit<IfacerTools, "host">): OpenIfacer {
+export interface OpenIfacerOptions extends Pick<IfacerTools, "faults" | "log"> {
+  readonly stateDirectory: string;
+  readonly bootId: string;
+}
+
+/** Takes back what an agent before was doing when it was killed. Throws NetlinkError when the kernel refuses a socket. */
+export async function openIfacer({ stateDirectory, bootId, faults, log }: OpenIfacerOptions): Promise<OpenIfacer> {
   const host = openNamespace(OWN_NETNS);
-  return { plugin: createIfacerPlugin({ host, faults, log }), [Symbol.dispose]: () => host[Symbol.dispose]() };
+  const tools = { host, moves: new MoveRecord(stateDirectory, bootId), faults, log };
+  await takeBackMoves(tools);
+  return { plugin: createIfacerPlugin(tools), [Symbol.dispose]: () => host[Symbol.dispose]() };
 }

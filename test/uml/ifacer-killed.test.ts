@@ -1,0 +1,77 @@
+/** An agent that is killed while addresses move to a bond: the next one gives the node back what it had, before it serves anybody. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
+import { runPlugin } from "../../scripts/lab/cnitool.ts";
+import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { ipPool } from "../e2e/world.ts";
+
+const CONFIG = { "pool.yaml": ipPool("trunk", "10.66.0.0/24", { default: true }) };
+const CONF = {
+  ...{ cniVersion: "1.0.0", name: "trunk", type: "ifacer", interfaces: ["e0", "e1"], takeOver: true },
+  bond: { name: "b0", mode: 1, options: "miimon=100" },
+};
+
+let node: Netns;
+let other: Netns;
+let stateDir: string;
+
+beforeAll(async () => {
+  [node, other] = [await createNetns(`uik-node-${process.pid}`), await createNetns(`uik-other-${process.pid}`)];
+  for (const name of ["e0", "e1"]) await addVeth({ netns: node, name }, { netns: other, name });
+  await other.ip("addr add 10.9.0.254/24 dev e0");
+  await node.ip("addr add 10.9.0.1/24 dev e0");
+  await node.ip("route add default via 10.9.0.254 metric 30");
+  stateDir = await mkdtemp(join(tmpdir(), "uik-"));
+});
+
+afterAll(async () => {
+  await node.delete();
+  await other.delete();
+  await rm(stateDir, { recursive: true, force: true });
+});
+
+const start = (fault?: string): Promise<Agent> =>
+  startAgent({ config: CONFIG, node, stateDir, readyMs: 60_000, env: { BERTH_FAULT: fault } });
+
+const add = (agent: Agent) =>
+  runPlugin({
+    ...{ plugin: "ifacer", command: "ADD", containerId: "c1", netns: other.path, ifName: "net1", node },
+    ...{ stdin: CONF, env: { ...agent.env, BERTH_CONNECT_WAIT: "1" } },
+  });
+
+const carried = async (): Promise<string> =>
+  `${await node.ip("-4 -o addr show scope global")}${await node.ip("-4 route show")}`.replaceAll(/ +/g, " ");
+
+it("an ADD that was cut off is taken back by the next agent, and the ADD after it moves everything", async () => {
+  const before = await carried();
+  expect(before).toMatch(/e0.*10\.9\.0\.1\/24[\s\S]*default via 10\.9\.0\.254 dev e0/);
+  for (const number of [4, 8]) {
+    const killed = await start(`kill@${number}:kernel.apply`);
+    try {
+      expect((await add(killed)).exitCode).toBe(1);
+    } finally {
+      await killed.delete();
+    }
+    expect(await carried(), `killed at ${number}`).not.toBe(before);
+    const next = await start();
+    try {
+      expect(await carried(), `killed at ${number}, and served by the next agent`).toBe(before);
+      expect(await node.ip("-o link show type bond")).toBe("");
+      expect(next.stderr()).toContain("An agent ended while addresses moved; taken back");
+    } finally {
+      await next.delete();
+    }
+  }
+  const agent = await start();
+  try {
+    const outcome = await add(agent);
+    expect(outcome.exitCode, outcome.text).toBe(0);
+    expect(await carried()).toMatch(/b0.*10\.9\.0\.1\/24[\s\S]*default via 10\.9\.0\.254 dev b0/);
+  } finally {
+    await agent.delete();
+  }
+});

@@ -1,0 +1,47 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { MoveRecord } from "../../../host/agent/ifacer/move-record.ts";
+import { parsePrefix } from "../../../host/net/prefix.ts";
+import type { Operation } from "../../../host/plan/operation.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "berth-move-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const prefix = parsePrefix("fd00::1/64") ?? expect.unreachable();
+const OPERATIONS: readonly Operation[] = [
+  { kind: "set-link", place: "host", link: "d1", from: { up: true }, to: { up: false } },
+  {
+    kind: "delete-address",
+    place: "host",
+    address: { link: "d1", prefix, scope: 0, flags: 0x82, rest: [{ type: 3, flags: 0, value: Uint8Array.of(1, 255) }] },
+  },
+];
+
+it("gives back what was kept, until it is forgotten", () => {
+  const record = new MoveRecord(directory, "boot-1");
+  expect(record.find()).toEqual([]);
+  record.keep(OPERATIONS);
+  expect(new MoveRecord(directory, "boot-1").find()).toEqual(OPERATIONS);
+  expect(readdirSync(directory)).toEqual(["moving.json"]);
+  record.forget();
+  record.forget();
+  expect(record.find()).toEqual([]);
+});
+
+it("knows nothing of another boot, of another format, of half a file", () => {
+  new MoveRecord(directory, "boot-1").keep(OPERATIONS);
+  expect(new MoveRecord(directory, "boot-2").find()).toEqual([]);
+  for (const text of ["", "{", "null", "[]", '{"format": 2, "boot": "boot-1", "operations": []}', '{"format": 1, "boot": "boot-1"}']) {
+    writeFileSync(join(directory, "moving.json"), text);
+    expect(new MoveRecord(directory, "boot-1").find(), text).toEqual([]);
+  }
+});
+
+it("lets nothing begin where it cannot write", () => {
+  expect(() => new MoveRecord(join(directory, "absent"), "b").keep(OPERATIONS)).toThrow("ENOENT");
+});
