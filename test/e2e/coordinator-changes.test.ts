@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { LabPod } from "./coordinator-lab.ts";
+import { type ChainNode, type Dump, ENTRY, MACVLAN, makeNode } from "./coordinator-node.ts";
+
+const NETWORK = `ch${process.pid}`;
+
+let node: ChainNode;
+/** After the first pod came and went: the rule and the table that all pods share are there, and stay. */
+let start: Dump;
+
+beforeAll(async () => {
+  node = await makeNode("ch");
+  await node.define(NETWORK, [MACVLAN, ENTRY]);
+  await node.withPod("first", async (pod) => {
+    await pod.attach(NETWORK);
+    await pod.detach(NETWORK);
+  });
+  start = await node.dump();
+});
+
+afterAll(() => node.delete());
+
+/** Names of the host's ends of pairs. */
+const pairs = async (): Promise<string[]> =>
+  (await node.netns.ipJson<{ ifname: string }>("link show type veth"))
+    .map(({ ifname }) => ifname)
+    .filter((name) => /^veth[0-9a-f]{11}$/.test(name));
+
+async function coordinate(pod: LabPod, ...call: Parameters<LabPod["coordinate"]>): Promise<void> {
+  const outcome = await pod.coordinate(...call);
+  expect(outcome.exitCode, outcome.text).toBe(0);
+}
+
+it("ADDs and DELs of one container at once: what came last holds, and a DEL leaves nothing", () =>
+  node.withPod("atonce", async (pod) => {
+    await pod.attach(NETWORK);
+    for (let round = 0; round < 5; round++) {
+      const verbs = ["DEL", "ADD", "ADD", "DEL", "ADD"] as const;
+      await Promise.all(verbs.map((verb) => pod.coordinate(verb, NETWORK, { entry: ENTRY })));
+      await coordinate(pod, "ADD", NETWORK, { entry: ENTRY });
+      await coordinate(pod, "CHECK", NETWORK, { entry: ENTRY });
+      expect(await pairs()).toHaveLength(1);
+    }
+    await Promise.all([
+      pod.coordinate("ADD", NETWORK, { entry: ENTRY }),
+      pod.coordinate("ADD", NETWORK, { entry: ENTRY }),
+    ]);
+    await coordinate(pod, "DEL", NETWORK, { entry: ENTRY });
+    expect(await pairs()).toEqual([]);
+    await pod.detach(NETWORK);
+    await node.expectState(start);
+  }));
+
+it("a node's address that goes and comes back takes no pod's way with it", () =>
+  node.withPod("flap", async (pod) => {
+    await pod.attach(NETWORK);
+    const reaches = async (): Promise<boolean> =>
+      (await node.netns.exec(["ping", "-c1", "-W1", pod.address(4)])).exitCode === 0;
+    expect(await reaches()).toBe(true);
+    await node.netns.ip("addr del 10.6.0.2/16 dev uplink");
+    await node.netns.ip("addr add 10.6.0.2/16 dev uplink");
+    await node.netns.ip("route add default via 10.6.0.1");
+    expect(await reaches()).toBe(true);
+    await pod.check(NETWORK);
+    await pod.detach(NETWORK);
+    await node.expectState(start);
+  }));
+
+it("a table that was changed since is cleared by DEL, too", () =>
+  node.withPod("table", async (pod) => {
+    await pod.attach(NETWORK);
+    await coordinate(pod, "DEL", NETWORK, { entry: { ...ENTRY, hostRuleTable: 501 } });
+    expect(await node.netns.ip("route show table all proto 98")).toBe("");
+    await pod.detach(NETWORK);
+    await node.expectState(start);
+  }));
