@@ -1,7 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import type { LabPod } from "./coordinator-lab.ts";
-import { type ChainNode, type Dump, dumpNetns, ENTRY, MACVLAN, makeNode, SAME, SINGLE } from "./coordinator-node.ts";
+import {
+  type ChainNode,
+  coordinate,
+  type Dump,
+  dumpNetns,
+  ENTRY,
+  MACVLAN,
+  makeNode,
+  pairsOf,
+  SAME,
+  SINGLE,
+} from "./coordinator-node.ts";
 import { ALL_VERSIONS } from "./world.ts";
 
 const NETWORK = `cc${process.pid}`;
@@ -26,20 +37,9 @@ beforeAll(async () => {
 
 afterAll(() => node.delete());
 
-/** Names of the host's ends of pairs. */
-const pairs = async (): Promise<string[]> =>
-  (await node.netns.ipJson<{ ifname: string }>("link show type veth"))
-    .map(({ ifname }) => ifname)
-    .filter((name) => /^veth[0-9a-f]{11}$/.test(name));
-
-async function coordinate(pod: LabPod, ...call: Parameters<LabPod["coordinate"]>): Promise<void> {
-  const outcome = await pod.coordinate(...call);
-  expect(outcome.exitCode, outcome.text).toBe(0);
-}
-
 it("what stays after the first pod is the rule and the table that all pods share, and nothing else", async () => {
   const { netns } = node;
-  expect(await pairs()).toEqual([]);
+  expect(await pairsOf(node.netns)).toEqual([]);
   for (const family of [4, 6]) {
     expect(await netns.ip(`-${family} route show table all proto 98`)).toBe("");
     expect((await netns.ip(`-${family} rule show`)).match(/.*proto 98.*/g)).toEqual([
@@ -60,7 +60,7 @@ describe.each(ALL_VERSIONS)("CNI %s", (version) => {
       for (let round = 0; round < 2; round++) {
         const answer = await pod.attach(network);
         expect(answer.ips).toHaveLength(2);
-        expect(await pairs()).toHaveLength(1);
+        expect(await pairsOf(node.netns)).toHaveLength(1);
         if (version >= "0.4.0") await pod.check(network);
         await pod.detach(network);
         await pod.detach(network);
@@ -108,12 +108,14 @@ describe("out of order", () => {
     const first = await before.attach(network);
     const second = await after.attach(network);
     expect(second.ips).toEqual(first.ips);
-    expect(await pairs()).toHaveLength(2);
+    expect(await pairsOf(node.netns)).toHaveLength(2);
     const address = after.address(4);
     await before.detach(network);
-    expect(await pairs()).toHaveLength(1);
-    expect(await node.netns.ip("route show table 500")).toContain(`${address} dev ${(await pairs())[0]} `);
-    expect(await node.netns.ip("-6 route show table 500")).toContain(`${after.address(6)} dev ${(await pairs())[0]} `);
+    expect(await pairsOf(node.netns)).toHaveLength(1);
+    expect(await node.netns.ip("route show table 500")).toContain(`${address} dev ${(await pairsOf(node.netns))[0]} `);
+    expect(await node.netns.ip("-6 route show table 500")).toContain(
+      `${after.address(6)} dev ${(await pairsOf(node.netns))[0]} `,
+    );
     await after.check(network);
     await after.detach(network);
     for (const pod of [before, after]) await pod.netns.delete();
@@ -130,7 +132,7 @@ describe("two address spaces with the same address on one node", () => {
         await holder.attach(`${NETWORK}-one`);
         const [host, inside] = [await node.dump(), await dumpNetns(holder.netns)];
         const refused = await pod.call("add", `${NETWORK}-same`);
-        const [first] = await pairs();
+        const [first] = await pairsOf(node.netns);
         expect(`${refused.exitCode} ${refused.text}${refused.stderr}`).toMatch(
           new RegExp(
             `^1 .*The node reaches 10\\.7\\.0\\.7 by "${first}" of pod shop/holder; "veth[0-9a-f]{11}" of this pod cannot have the same address`,
@@ -153,7 +155,7 @@ describe("the pod's namespace is gone", () => {
       await pod.attach(NETWORK);
       await pod.netns.delete();
       await pod.detach(NETWORK);
-      expect(await pairs()).toEqual([]);
+      expect(await pairsOf(node.netns)).toEqual([]);
       await node.expectState(start);
       await pod.detach(NETWORK);
       await node.expectState(start);
@@ -197,7 +199,7 @@ describe("mode disable", () => {
       expect((await pod.netns.ipJson<{ ifname: string }>("link")).map(({ ifname }) => ifname)).toEqual(["lo", "eth0"]);
       expect(await pod.netns.ip("rule show")).not.toContain("proto 98");
       expect((await pod.netns.exec(["nft", "list", "ruleset"])).stdout).toBe("");
-      expect(await pairs()).toEqual([]);
+      expect(await pairsOf(node.netns)).toEqual([]);
       await pod.check(network);
       await pod.detach(network);
       expect(await node.dump()).toEqual(start);
@@ -217,7 +219,7 @@ describe("GC", () => {
     const { agent, netns } = node;
     const outcome = await runPlugin({ plugin: "coordinator", command: "GC", stdin, env: agent.env, node: netns });
     expect(outcome.exitCode, outcome.text).toBe(0);
-    expect(await pairs()).toHaveLength(2);
+    expect(await pairsOf(node.netns)).toHaveLength(2);
     expect(await dead.netns.ip("-brief link show type veth")).toBe("");
     expect(await netns.ip("route show table 500")).not.toContain(dead.address(4));
     await alive.check(NETWORK);
@@ -243,7 +245,7 @@ describe(`${MANY} pods, ${AT_ONCE} at a time`, () => {
     const pods: LabPod[] = [];
     for (let index = 0; index < MANY; index++) pods.push(await node.addPod(`many${index}`));
     const up = await inTurns(pods, async (pod) => void (await pod.attach(NETWORK)));
-    expect(await pairs()).toHaveLength(MANY);
+    expect(await pairsOf(node.netns)).toHaveLength(MANY);
     for (const family of [4, 6]) {
       const routes = await node.netns.ipJson<{ dst: string }>(`-${family} route show table 500`);
       expect(new Set(routes.map(({ dst }) => dst)).size).toBe(MANY);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { LabPod } from "./coordinator-lab.ts";
-import { type ChainNode, type Dump, ENTRY, MACVLAN, makeNode } from "./coordinator-node.ts";
+import { type ChainNode, coordinate, type Dump, ENTRY, MACVLAN, makeNode, pairsOf } from "./coordinator-node.ts";
 
 const NETWORK = `ch${process.pid}`;
 
@@ -20,17 +19,6 @@ beforeAll(async () => {
 
 afterAll(() => node.delete());
 
-/** Names of the host's ends of pairs. */
-const pairs = async (): Promise<string[]> =>
-  (await node.netns.ipJson<{ ifname: string }>("link show type veth"))
-    .map(({ ifname }) => ifname)
-    .filter((name) => /^veth[0-9a-f]{11}$/.test(name));
-
-async function coordinate(pod: LabPod, ...call: Parameters<LabPod["coordinate"]>): Promise<void> {
-  const outcome = await pod.coordinate(...call);
-  expect(outcome.exitCode, outcome.text).toBe(0);
-}
-
 it("ADDs and DELs of one container at once: what came last holds, and a DEL leaves nothing", () =>
   node.withPod("atonce", async (pod) => {
     await pod.attach(NETWORK);
@@ -39,14 +27,14 @@ it("ADDs and DELs of one container at once: what came last holds, and a DEL leav
       await Promise.all(verbs.map((verb) => pod.coordinate(verb, NETWORK, { entry: ENTRY })));
       await coordinate(pod, "ADD", NETWORK, { entry: ENTRY });
       await coordinate(pod, "CHECK", NETWORK, { entry: ENTRY });
-      expect(await pairs()).toHaveLength(1);
+      expect(await pairsOf(node.netns)).toHaveLength(1);
     }
     await Promise.all([
       pod.coordinate("ADD", NETWORK, { entry: ENTRY }),
       pod.coordinate("ADD", NETWORK, { entry: ENTRY }),
     ]);
     await coordinate(pod, "DEL", NETWORK, { entry: ENTRY });
-    expect(await pairs()).toEqual([]);
+    expect(await pairsOf(node.netns)).toEqual([]);
     await pod.detach(NETWORK);
     await node.expectState(start);
   }));

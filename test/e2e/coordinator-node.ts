@@ -152,3 +152,15 @@ export async function makeNode(prefix: string): Promise<ChainNode> {
     throw error;
   }
 }
+
+/** Names of the host's ends of pairs. */
+export async function pairsOf(node: Netns): Promise<string[]> {
+  const links = await node.ipJson<{ ifname: string }>("link show type veth");
+  return links.map(({ ifname }) => ifname).filter((name) => /^veth[0-9a-f]{11}$/.test(name));
+}
+
+/** A verb of the coordinator that must succeed. */
+export async function coordinate(pod: LabPod, ...call: Parameters<LabPod["coordinate"]>): Promise<void> {
+  const outcome = await pod.coordinate(...call);
+  expect(outcome.exitCode, outcome.text).toBe(0);
+}
