@@ -17,14 +17,20 @@ export type IfName = string & { readonly [ifNameBrand]: true };
 /** CNI 1.1 §"Parameters" and §"Network configuration format" give container IDs and network names one grammar. */
 const IDENTIFIER = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
-/** What the kernel (`dev_valid_name`) refuses in a name, and control characters, which it does not. */
-const BAD_IN_IF_NAME = /[\s/:\p{Cc}]/u;
+/**
+ * What the kernel (`dev_valid_name`) refuses in a name, and what it does not: control characters, and %, for it makes `bond0` when it is
+ * asked for `bond%d`, and the next time `bond1`. Half of a character would come back as another one.
+ */
+const BAD_IN_IF_NAME = /[\s/:%\p{Cc}\p{Cs}]/u;
+
+/** Names that no link can have: their settings below /proc/sys/net are those of all links, and of new ones. */
+const RESERVED_IF_NAMES: ReadonlySet<string> = new Set([".", "..", "all", "default"]);
 
 /** What {@link parseContainerId} and {@link parseNetworkName} accept, for error texts. */
 export const IDENTIFIER_FORM = "a letter or digit, then letters, digits, _, . or -";
 
 /** What {@link parseIfName} accepts, for error texts. */
-export const IF_NAME_FORM = `an interface name: 1 to ${MAX_IF_NAME_BYTES} bytes without "/", ":" and blanks, not "." or ".."`;
+export const IF_NAME_FORM = `an interface name: 1 to ${MAX_IF_NAME_BYTES} bytes without "/", ":", "%" and blanks, not "." or "..", "all" or "default"`;
 
 /** Undefined when the text is no container ID. */
 export function parseContainerId(text: string): ContainerId | undefined {
@@ -38,6 +44,6 @@ export function parseNetworkName(text: string): string | undefined {
 
 /** Undefined when the kernel would refuse the name. */
 export function parseIfName(text: string): IfName | undefined {
-  if (text === "" || text === "." || text === ".." || BAD_IN_IF_NAME.test(text)) return undefined;
+  if (text === "" || RESERVED_IF_NAMES.has(text) || BAD_IN_IF_NAME.test(text)) return undefined;
   return new TextEncoder().encode(text).length <= MAX_IF_NAME_BYTES ? (text as IfName) : undefined;
 }

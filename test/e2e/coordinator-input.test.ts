@@ -39,7 +39,8 @@ async function expectRefusal(conf: object, text: string, code: number = ErrorCod
 }
 
 const MODES = 'want one of "auto", "underlay", "overlay", "disable", "disabled"';
-const NIC = 'want an interface name: 1 to 15 bytes without "/", ":" and blanks, not "." or ".."';
+const NIC =
+  'want an interface name: 1 to 15 bytes without "/", ":", "%" and blanks, not "." or "..", "all" or "default"';
 const MAC = 'want two octets such as "0a:1b" with the multicast bit 0 (the first octet is even), or ""';
 const CIDR = 'want a network in CIDR form, such as "10.6.0.0/16", or an address';
 const NUMBER = "want a whole number from 1 to 4294967295";

@@ -41,6 +41,12 @@ const ifNames: [text: string, accepted: boolean][] = [
   ["a\tb", false],
   ["a\u00a0b", false],
   ["a\u0000", false],
+  ["bond%d", false],
+  ["50%", false],
+  ["all", false],
+  ["default", false],
+  ["all.5", true],
+  ["a\ud800", false],
 ];
 
 it.each(ifNames)("an interface name: %j is %s", (text, accepted) => {

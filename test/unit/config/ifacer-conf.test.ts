@@ -88,6 +88,9 @@ describe("is refused:", () => {
     [{ interfaces: ["e0"], bond: { nam: "b0" } }, 'field "bond.nam": found an unknown key, want the key "name"'],
     [{ interfaces: ["e0"], bond: "b0" }, 'field "bond": found "b0", want an object'],
     [{ interfaces: ["e0"], bond: { name: long } }, `field "bond.name": found "${long}", want an interface name`],
+    [{ interfaces: ["e0"], bond: { name: "bond%d" } }, 'field "bond.name": found "bond%d", want an interface name'],
+    [{ interfaces: ["all"], vlanID: 5 }, 'field "interfaces[0]": found "all", want an interface name'],
+    [{ interfaces: ["e0"], vlanID: null }, 'field "vlanID": found null, want a whole number from 0 to 4094'],
     [{ interfaces: ["e0"], bond: { name: "e0" } }, 'field "bond.name": found "e0", want a name that no member has'],
     [
       { interfaces: ["e0"], bond: { options: {} } },
