@@ -59,6 +59,18 @@ function requireSame(link: LinkState, members: readonly LinkState[], wish: BondW
   refuse(`Bond "${name}" exists with the member ${strangers.join(", ")}, want only ${wanted}`);
 }
 
+/** Whether its frames pass `lower`: a device on it, a bridge that it is a member of, and so on. */
+function standsOn({ links }: NamespaceState, link: LinkState, lower: string): boolean {
+  const seen = new Set([link]);
+  for (const upper of seen) {
+    if (upper.name === lower) return true;
+    const isBelow = ({ index, master }: LinkState): boolean =>
+      master === upper.name || (index === upper.parent && !upper.parentElsewhere && upper.kind !== "veth");
+    for (const each of links.filter(isBelow)) seen.add(each);
+  }
+  return false;
+}
+
 /** Refuses an interface that cannot join, or would take something down with it. */
 function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOver }: BondWish): void {
   const { name, index, master } = link;
@@ -66,6 +78,14 @@ function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOv
   if (master !== undefined) {
     const what = findLink(host, master)?.kind ?? "link";
     refuse(`Interface "${name}" is a member of the ${what} "${master}", want it free for the bond "${bond}"`);
+  }
+  if (standsOn(host, link, bond)) {
+    refuse(`Interface "${name}" stands on the bond "${bond}", want an interface of its own`);
+  }
+  const [member] = membersOf(host, name);
+  if (member !== undefined) {
+    const text = `Interface "${name}" has the member "${member.name}", which the bond "${bond}" would cut off`;
+    refuse(`${text}; name the members themselves, or free them first`);
   }
   const upper = host.links.find(
     ({ parent, parentElsewhere, kind }) => parent === index && !parentElsewhere && kind !== "veth",
