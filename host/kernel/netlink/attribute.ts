@@ -9,6 +9,7 @@
  */
 import { invariant } from "../../lib/invariant.ts";
 import { malformed } from "./error.ts";
+import { putUint16, putUint32, uint8At, uint16At, uint32At } from "./numbers.ts";
 
 const HEADER_BYTES = 4;
 /** NLA_F_NESTED and NLA_F_NET_BYTEORDER are kept apart, so that what is unknown here survives a round trip. */
@@ -51,20 +52,14 @@ export function decodeAttributes(bytes: Uint8Array, start = 0, wanted?: Readonly
   return attributes;
 }
 
-/** What a DataView would read; making one costs more than reading. */
-function uint16At(bytes: Uint8Array, at: number): number {
-  return (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
-}
-
 /** Encodes the list behind `start` bytes left free for the fixed part. */
 export function encodeAttributes(attributes: readonly Attribute[], start = 0): Uint8Array {
   const size = attributes.reduce((total, { value }) => total + align(HEADER_BYTES + value.length), start);
   const bytes = new Uint8Array(size);
-  const view = viewOf(bytes);
   let at = start;
   for (const { type, flags, value } of attributes) {
-    view.setUint16(at, HEADER_BYTES + value.length, true);
-    view.setUint16(at + 2, type | flags, true);
+    putUint16(bytes, at, HEADER_BYTES + value.length);
+    putUint16(bytes, at + 2, type | flags);
     bytes.set(value, at + HEADER_BYTES);
     at += align(HEADER_BYTES + value.length);
   }
@@ -87,13 +82,13 @@ export function attribute(type: number, value: Uint8Array): Attribute {
 
 export function encodeUint32(value: number): Uint8Array {
   const bytes = new Uint8Array(4);
-  viewOf(bytes).setUint32(0, value, true);
+  putUint32(bytes, 0, value);
   return bytes;
 }
 
 export function decodeUint32(value: Uint8Array): number {
   if (value.length !== 4) throw malformed("32-bit attribute", 0, `${value.length} bytes`, "4");
-  return viewOf(value).getUint32(0, true);
+  return uint32At(value, 0);
 }
 
 export function decodeInt32(value: Uint8Array): number {
@@ -102,18 +97,18 @@ export function decodeInt32(value: Uint8Array): number {
 
 export function encodeUint16(value: number): Uint8Array {
   const bytes = new Uint8Array(2);
-  viewOf(bytes).setUint16(0, value, true);
+  putUint16(bytes, 0, value);
   return bytes;
 }
 
 export function decodeUint16(value: Uint8Array): number {
   if (value.length !== 2) throw malformed("16-bit attribute", 0, `${value.length} bytes`, "2");
-  return viewOf(value).getUint16(0, true);
+  return uint16At(value, 0);
 }
 
 export function decodeUint8(value: Uint8Array): number {
   if (value.length !== 1) throw malformed("8-bit attribute", 0, `${value.length} bytes`, "1");
-  return viewOf(value).getUint8(0);
+  return uint8At(value, 0);
 }
 
 /** A list of attributes as the value of one. */

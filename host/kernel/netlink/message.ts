@@ -6,9 +6,10 @@
  *
  * Called by conversation.ts. Effects: none.
  */
-import { align, decodeAttributes, decodeString, decodeUint32, findValue, viewOf } from "./attribute.ts";
+import { align, decodeAttributes, decodeString, decodeUint32, findValue } from "./attribute.ts";
 import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_DONE, NLMSGERR_ATTR_MSG, NLMSGERR_ATTR_OFFS } from "./constants.ts";
 import { malformed } from "./error.ts";
+import { int32At, putUint16, putUint32, uint16At, uint32At } from "./numbers.ts";
 
 const HEADER_BYTES = 16;
 const ERRNO_BYTES = 4;
@@ -22,17 +23,16 @@ export interface Message {
 
 /** Decodes one datagram. The payloads are views into it. Throws when a length lies. */
 export function decodeMessages(datagram: Uint8Array): Message[] {
-  const view = viewOf(datagram);
   const messages: Message[] = [];
   for (let at = 0; at < datagram.length; ) {
     const left = datagram.length - at;
     if (left < HEADER_BYTES) throw malformed("message", at, `${left} bytes`, "a header of 16");
-    const length = view.getUint32(at, true);
+    const length = uint32At(datagram, at);
     if (length < HEADER_BYTES || length > left) throw malformed("message", at, `length ${length}`, `16 to ${left}`);
     messages.push({
-      type: view.getUint16(at + 4, true),
-      flags: view.getUint16(at + 6, true),
-      sequence: view.getUint32(at + 8, true),
+      type: uint16At(datagram, at + 4),
+      flags: uint16At(datagram, at + 6),
+      sequence: uint32At(datagram, at + 8),
       payload: datagram.subarray(at + HEADER_BYTES, at + length),
     });
     at += align(length);
@@ -43,11 +43,10 @@ export function decodeMessages(datagram: Uint8Array): Message[] {
 /** Port 0, the kernel fills in ours. */
 export function encodeMessage({ type, flags, sequence, payload }: Message): Uint8Array {
   const bytes = new Uint8Array(HEADER_BYTES + payload.length);
-  const view = viewOf(bytes);
-  view.setUint32(0, bytes.length, true);
-  view.setUint16(4, type, true);
-  view.setUint16(6, flags, true);
-  view.setUint32(8, sequence, true);
+  putUint32(bytes, 0, bytes.length);
+  putUint16(bytes, 4, type);
+  putUint16(bytes, 6, flags);
+  putUint32(bytes, 8, sequence);
   bytes.set(payload, HEADER_BYTES);
   return bytes;
 }
@@ -78,10 +77,9 @@ export interface Acknowledgement {
  */
 export function decodeAcknowledgement({ type, flags, payload }: Message): Acknowledgement {
   if (payload.length < ERRNO_BYTES) throw malformed("acknowledgement", 0, `${payload.length} bytes`, "4 or more");
-  const view = viewOf(payload);
-  const errno = 0 - view.getInt32(0, true);
+  const errno = 0 - int32At(payload, 0);
   if ((flags & NLM_F_ACK_TLVS) === 0) return { errno, message: undefined, offset: undefined };
-  const attributes = decodeAttributes(payload, type === NLMSG_DONE ? ERRNO_BYTES : endOfRequest(view, flags));
+  const attributes = decodeAttributes(payload, type === NLMSG_DONE ? ERRNO_BYTES : endOfRequest(payload, flags));
   const message = findValue(attributes, NLMSGERR_ATTR_MSG);
   const offset = findValue(attributes, NLMSGERR_ATTR_OFFS);
   return {
@@ -91,11 +89,11 @@ export function decodeAcknowledgement({ type, flags, payload }: Message): Acknow
   };
 }
 
-function endOfRequest(view: DataView, flags: number): number {
-  const left = view.byteLength - ERRNO_BYTES;
+function endOfRequest(payload: Uint8Array, flags: number): number {
+  const left = payload.length - ERRNO_BYTES;
   if (left < HEADER_BYTES) throw malformed("acknowledgement", ERRNO_BYTES, `${left} bytes`, "a header of 16");
   if ((flags & NLM_F_CAPPED) !== 0) return ERRNO_BYTES + HEADER_BYTES;
-  const length = view.getUint32(ERRNO_BYTES, true);
+  const length = uint32At(payload, ERRNO_BYTES);
   if (length < HEADER_BYTES || length > left) {
     throw malformed("acknowledgement", ERRNO_BYTES, `length ${length}`, `16 to ${left}`);
   }

@@ -10,7 +10,7 @@ import { withNetns } from "../netns.ts";
 import { AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, SOCK_RAW, SOL_NETLINK } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
 import { decodeMessages, type Message } from "./message.ts";
-import { kernelAddress, receiveInto, requireResult } from "./socket.ts";
+import { kernelAddress, receiveCopy, requireResult } from "./socket.ts";
 
 /** linux/rtnetlink.h */
 export const RTNLGRP_LINK = 1;
@@ -33,7 +33,7 @@ export interface NewsListener {
 /** Undefined when there is nothing more to read. */
 function receiveNews(native: Native, fd: number, buffer: Uint8Array): Message[] | undefined {
   try {
-    return decodeMessages(receiveInto(native, fd, buffer));
+    return decodeMessages(receiveCopy(native, fd, buffer));
   } catch (error) {
     if (error instanceof NetlinkError && error.errno === EAGAIN) return undefined;
     throw error;

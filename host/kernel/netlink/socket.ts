@@ -50,8 +50,8 @@ function configure(native: Native, fd: number): void {
   requireResult(native.connect(fd, kernelAddress()), "connect a netlink socket");
 }
 
-/** Receives one datagram into `buffer`, over interruptions. MSG_TRUNC makes the kernel tell its true length. */
-export function receiveInto(native: Native, fd: number, buffer: Uint8Array): Uint8Array {
+/** Receives one datagram into `buffer`, over interruptions, and tells its length. MSG_TRUNC makes the kernel tell the true one. */
+function receiveInto(native: Native, fd: number, buffer: Uint8Array): number {
   let length: number;
   do length = native.recv(fd, buffer, MSG_DONTWAIT | MSG_TRUNC);
   while (length === -EINTR);
@@ -60,7 +60,39 @@ export function receiveInto(native: Native, fd: number, buffer: Uint8Array): Uin
     const message = `datagram of ${length} bytes, room for ${buffer.length}`;
     throw new NetlinkError({ operation: "receive from the kernel", errno: EMSGSIZE, message });
   }
-  return buffer.slice(0, length);
+  return length;
+}
+
+/** As {@link receiveInto}, in memory of its own. */
+export function receiveCopy(native: Native, fd: number, buffer: Uint8Array): Uint8Array {
+  return buffer.slice(0, receiveInto(native, fd, buffer));
+}
+
+/** One piece of memory for some dozens of answers: a piece for each, which V8 has to free, would cost as much as receiving it. */
+const ROOM_BYTES = 4 * MAX_DATAGRAM_BYTES;
+
+/** Where the next answer goes, on whatever socket; what was received before stays as it is. */
+let room = new Uint8Array(0);
+let usedBytes = 0;
+
+function receive(native: Native, fd: number): Uint8Array {
+  if (room.length - usedBytes < MAX_DATAGRAM_BYTES) {
+    room = new Uint8Array(ROOM_BYTES);
+    usedBytes = 0;
+  }
+  const start = usedBytes;
+  usedBytes += receiveInto(native, fd, room.subarray(start, start + MAX_DATAGRAM_BYTES));
+  return room.subarray(start, usedBytes);
+}
+
+/** Requests go through here: V8 would move a short array out of its own heap for the addon, which costs more than a copy. */
+const outgoing = new Uint8Array(MAX_DATAGRAM_BYTES);
+
+function send(native: Native, fd: number, datagram: Uint8Array): void {
+  const fits = datagram.length <= outgoing.length;
+  if (fits) outgoing.set(datagram);
+  const bytes = fits ? outgoing.subarray(0, datagram.length) : datagram;
+  requireResult(native.send(fd, bytes, 0), "send to the kernel");
 }
 
 /** Opens an rtnetlink socket in the namespace at `netnsPath`. Throws {@link NetlinkError}, or NetnsError. */
@@ -82,10 +114,9 @@ function openSocket(netnsPath: string, protocol: number, native: Native): Datagr
     native.close(fd);
     throw error;
   }
-  const buffer = new Uint8Array(MAX_DATAGRAM_BYTES);
   return {
-    send: (datagram) => void requireResult(native.send(fd, datagram, 0), "send to the kernel"),
-    receive: () => receiveInto(native, fd, buffer),
+    send: (datagram) => send(native, fd, datagram),
+    receive: () => receive(native, fd),
     [Symbol.dispose]: () => void native.close(fd),
   };
 }

@@ -8,11 +8,12 @@
  */
 import { bitsOf } from "../../../net/ip.ts";
 import type { Prefix } from "../../../net/prefix.ts";
-import { type Attribute, decodeAttributes, encodeAttributes, findValue, viewOf } from "../attribute.ts";
+import { type Attribute, decodeAttributes, encodeAttributes, findValue } from "../attribute.ts";
 import { AF_INET, AF_INET6 } from "../constants.ts";
 import { malformed } from "../error.ts";
 import { decodeIp } from "../ip-bytes.ts";
 import type { Message } from "../message.ts";
+import { putUint32, uint8At, uint32At } from "../numbers.ts";
 import { IFA_ADDRESS, IFA_LOCAL, RTM_NEWADDR } from "./constants.ts";
 
 const FIXED_BYTES = 8;
@@ -33,7 +34,7 @@ export interface AddressMessage {
 export function encodeAddress({ family, prefixLength, flags, scope, index, attributes }: AddressMessage): Uint8Array {
   const bytes = encodeAttributes(attributes, FIXED_BYTES);
   bytes.set([family, prefixLength, flags, scope]);
-  viewOf(bytes).setUint32(4, index, true);
+  putUint32(bytes, 4, index);
   return bytes;
 }
 
@@ -41,13 +42,12 @@ export function encodeAddress({ family, prefixLength, flags, scope, index, attri
 export function decodeAddress({ type, payload }: Message): AddressMessage {
   if (type !== RTM_NEWADDR) throw malformed("address message", 4, `type ${type}`, `RTM_NEWADDR (${RTM_NEWADDR})`);
   if (payload.length < FIXED_BYTES) throw malformed("address message", 0, `${payload.length} bytes`, "8 or more");
-  const view = viewOf(payload);
   return {
-    family: view.getUint8(0),
-    prefixLength: view.getUint8(1),
-    flags: view.getUint8(2),
-    scope: view.getUint8(3),
-    index: view.getUint32(4, true),
+    family: uint8At(payload, 0),
+    prefixLength: uint8At(payload, 1),
+    flags: uint8At(payload, 2),
+    scope: uint8At(payload, 3),
+    index: uint32At(payload, 4),
     attributes: decodeAttributes(payload, FIXED_BYTES),
   };
 }

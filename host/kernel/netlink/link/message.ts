@@ -6,9 +6,10 @@
  *
  * Effects: none.
  */
-import { type Attribute, decodeAttributes, encodeAttributes, viewOf } from "../attribute.ts";
+import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";
 import type { Message } from "../message.ts";
+import { int32At, putUint16, putUint32, uint16At, uint32At } from "../numbers.ts";
 import { RTM_NEWLINK } from "./constants.ts";
 
 const FIXED_BYTES = 16;
@@ -27,11 +28,10 @@ export interface LinkMessage {
 
 export function encodeLink({ deviceType, index, flags, change, attributes }: LinkMessage): Uint8Array {
   const bytes = encodeAttributes(attributes, FIXED_BYTES);
-  const view = viewOf(bytes);
-  view.setUint16(2, deviceType, true);
-  view.setInt32(4, index, true);
-  view.setUint32(8, flags, true);
-  view.setUint32(12, change, true);
+  putUint16(bytes, 2, deviceType);
+  putUint32(bytes, 4, index);
+  putUint32(bytes, 8, flags);
+  putUint32(bytes, 12, change);
   return bytes;
 }
 
@@ -39,12 +39,11 @@ export function encodeLink({ deviceType, index, flags, change, attributes }: Lin
 export function decodeLink({ type, payload }: Message, wanted?: ReadonlySet<number>): LinkMessage {
   if (type !== RTM_NEWLINK) throw malformed("link message", 4, `type ${type}`, `RTM_NEWLINK (${RTM_NEWLINK})`);
   if (payload.length < FIXED_BYTES) throw malformed("link message", 0, `${payload.length} bytes`, "16 or more");
-  const view = viewOf(payload);
   return {
-    deviceType: view.getUint16(2, true),
-    index: view.getInt32(4, true),
-    flags: view.getUint32(8, true),
-    change: view.getUint32(12, true),
+    deviceType: uint16At(payload, 2),
+    index: int32At(payload, 4),
+    flags: uint32At(payload, 8),
+    change: uint32At(payload, 12),
     attributes: decodeAttributes(payload, FIXED_BYTES, wanted),
   };
 }

@@ -7,9 +7,10 @@
  * Effects: none.
  */
 import type { Family } from "../../../net/ip.ts";
-import { decodeAttributes, findValue, viewOf } from "../attribute.ts";
+import { decodeAttributes, findValue } from "../attribute.ts";
 import { AF_INET, AF_INET6 } from "../constants.ts";
 import { malformed } from "../error.ts";
+import { int32At } from "../numbers.ts";
 import { IFLA_AF_SPEC, IFLA_INET_CONF, IFLA_INET6_CONF } from "./constants.ts";
 import type { LinkMessage } from "./message.ts";
 
@@ -25,5 +26,5 @@ export function readLinkSetting({ attributes }: LinkMessage, family: Family, pos
   const words = findInside(findInside(findValue(attributes, IFLA_AF_SPEC), protocol), conf);
   if (words === undefined || words.length < (position + 1) * WORD_BYTES) return undefined;
   if (words.length % WORD_BYTES !== 0) throw malformed("settings of a link", 0, `${words.length} bytes`, "words of 4");
-  return viewOf(words).getInt32(position * WORD_BYTES, true);
+  return int32At(words, position * WORD_BYTES);
 }

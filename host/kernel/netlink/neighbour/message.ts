@@ -6,9 +6,10 @@
  *
  * Effects: none.
  */
-import { type Attribute, decodeAttributes, encodeAttributes, viewOf } from "../attribute.ts";
+import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";
 import type { Message } from "../message.ts";
+import { int32At, putUint16, putUint32, uint8At, uint16At } from "../numbers.ts";
 import { RTM_NEWNEIGH } from "./constants.ts";
 
 const FIXED_BYTES = 12;
@@ -30,12 +31,11 @@ export interface NeighbourMessage {
 export function encodeNeighbourMessage(message: NeighbourMessage): Uint8Array {
   const { family, index, state, flags, type, attributes } = message;
   const bytes = encodeAttributes(attributes, FIXED_BYTES);
-  const view = viewOf(bytes);
-  view.setUint8(0, family);
-  view.setInt32(4, index, true);
-  view.setUint16(8, state, true);
-  view.setUint8(10, flags);
-  view.setUint8(11, type);
+  bytes[0] = family;
+  putUint32(bytes, 4, index);
+  putUint16(bytes, 8, state);
+  bytes[10] = flags;
+  bytes[11] = type;
   return bytes;
 }
 
@@ -43,13 +43,12 @@ export function encodeNeighbourMessage(message: NeighbourMessage): Uint8Array {
 export function decodeNeighbourMessage({ type, payload }: Message): NeighbourMessage {
   if (type !== RTM_NEWNEIGH) throw malformed("neighbour message", 4, `type ${type}`, `RTM_NEWNEIGH (${RTM_NEWNEIGH})`);
   if (payload.length < FIXED_BYTES) throw malformed("neighbour message", 0, `${payload.length} bytes`, "12 or more");
-  const view = viewOf(payload);
   return {
-    family: view.getUint8(0),
-    index: view.getInt32(4, true),
-    state: view.getUint16(8, true),
-    flags: view.getUint8(10),
-    type: view.getUint8(11),
+    family: uint8At(payload, 0),
+    index: int32At(payload, 4),
+    state: uint16At(payload, 8),
+    flags: uint8At(payload, 10),
+    type: uint8At(payload, 11),
     attributes: decodeAttributes(payload, FIXED_BYTES),
   };
 }

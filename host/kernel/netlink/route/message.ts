@@ -6,9 +6,10 @@
  *
  * Effects: none.
  */
-import { type Attribute, decodeAttributes, encodeAttributes, viewOf } from "../attribute.ts";
+import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";
 import type { Message } from "../message.ts";
+import { putUint32, uint8At, uint32At } from "../numbers.ts";
 import { RTM_NEWROUTE } from "./constants.ts";
 
 const FIXED_BYTES = 12;
@@ -36,7 +37,7 @@ export function encodeRouteMessage(message: RouteMessage): Uint8Array {
   const { family, destinationLength, sourceLength, tos, table, protocol, scope, type, flags, attributes } = message;
   const bytes = encodeAttributes(attributes, FIXED_BYTES);
   bytes.set([family, destinationLength, sourceLength, tos, table, protocol, scope, type]);
-  viewOf(bytes).setUint32(8, flags, true);
+  putUint32(bytes, 8, flags);
   return bytes;
 }
 
@@ -44,17 +45,16 @@ export function encodeRouteMessage(message: RouteMessage): Uint8Array {
 export function decodeRouteMessage({ type, payload }: Message): RouteMessage {
   if (type !== RTM_NEWROUTE) throw malformed("route message", 4, `type ${type}`, `RTM_NEWROUTE (${RTM_NEWROUTE})`);
   if (payload.length < FIXED_BYTES) throw malformed("route message", 0, `${payload.length} bytes`, "12 or more");
-  const view = viewOf(payload);
   return {
-    family: view.getUint8(0),
-    destinationLength: view.getUint8(1),
-    sourceLength: view.getUint8(2),
-    tos: view.getUint8(3),
-    table: view.getUint8(4),
-    protocol: view.getUint8(5),
-    scope: view.getUint8(6),
-    type: view.getUint8(7),
-    flags: view.getUint32(8, true),
+    family: uint8At(payload, 0),
+    destinationLength: uint8At(payload, 1),
+    sourceLength: uint8At(payload, 2),
+    tos: uint8At(payload, 3),
+    table: uint8At(payload, 4),
+    protocol: uint8At(payload, 5),
+    scope: uint8At(payload, 6),
+    type: uint8At(payload, 7),
+    flags: uint32At(payload, 8),
     attributes: decodeAttributes(payload, FIXED_BYTES),
   };
 }

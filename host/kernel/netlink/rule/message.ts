@@ -6,9 +6,10 @@
  *
  * Effects: none.
  */
-import { type Attribute, decodeAttributes, encodeAttributes, viewOf } from "../attribute.ts";
+import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";
 import type { Message } from "../message.ts";
+import { putUint32, uint8At, uint32At } from "../numbers.ts";
 import { RTM_NEWRULE } from "./constants.ts";
 
 const FIXED_BYTES = 12;
@@ -32,7 +33,7 @@ export function encodeRuleMessage(message: RuleMessage): Uint8Array {
   const { family, toLength, fromLength, tos, table, action, flags, attributes } = message;
   const bytes = encodeAttributes(attributes, FIXED_BYTES);
   bytes.set([family, toLength, fromLength, tos, table, 0, 0, action]);
-  viewOf(bytes).setUint32(8, flags, true);
+  putUint32(bytes, 8, flags);
   return bytes;
 }
 
@@ -40,15 +41,14 @@ export function encodeRuleMessage(message: RuleMessage): Uint8Array {
 export function decodeRuleMessage({ type, payload }: Message): RuleMessage {
   if (type !== RTM_NEWRULE) throw malformed("rule message", 4, `type ${type}`, `RTM_NEWRULE (${RTM_NEWRULE})`);
   if (payload.length < FIXED_BYTES) throw malformed("rule message", 0, `${payload.length} bytes`, "12 or more");
-  const view = viewOf(payload);
   return {
-    family: view.getUint8(0),
-    toLength: view.getUint8(1),
-    fromLength: view.getUint8(2),
-    tos: view.getUint8(3),
-    table: view.getUint8(4),
-    action: view.getUint8(7),
-    flags: view.getUint32(8, true),
+    family: uint8At(payload, 0),
+    toLength: uint8At(payload, 1),
+    fromLength: uint8At(payload, 2),
+    tos: uint8At(payload, 3),
+    table: uint8At(payload, 4),
+    action: uint8At(payload, 7),
+    flags: uint32At(payload, 8),
     attributes: decodeAttributes(payload, FIXED_BYTES),
   };
 }
