@@ -1,7 +1,7 @@
 /**
  * The bond that a definition asks for, and its members (specification 2.4, Resolved E).
  *
- *      bond with its mode and options → each member: down, join, up → bond up → what has moved → primary
+ *      bond with its mode and options → is a member in use? → each member: down, join, up → bond up → what has moved → primary
  *
  * Called by plan-devices.ts. Pure.
  * Effects: none.
@@ -202,6 +202,9 @@ export function planBond(host: NamespaceState, wish: BondWish): BondPlan {
     link,
     operations: [
       ...(now === undefined ? make : isOurs ? configure(name, now, mode, early) : []),
+      ...joining
+        .filter(({ up }) => up)
+        .map((member): Operation => ({ kind: "try-member", place, link: member.name, bond: name })),
       ...move.leave,
       ...joining.flatMap((member) => join(member, name)),
       ...(link?.up === true ? [] : [setLink(name, { up: false }, { up: true })]),

@@ -6,7 +6,7 @@
 import { invariant } from "../lib/invariant.ts";
 import type { Operation, RouteRank, Veth } from "../plan/operation.ts";
 import type { LinkSettings, Place } from "../plan/state.ts";
-import { createDevice, deleteDevice, setBond } from "./devices.ts";
+import { createDevice, deleteDevice, setBond, tryMember } from "./devices.ts";
 import { ENODEV, ENOENT } from "./errno.ts";
 import type { Address } from "./netlink/address/address.ts";
 import { createAddress, deleteAddress } from "./netlink/address/requests.ts";
@@ -123,6 +123,9 @@ export function applyQuickly(operation: Operation, namespaces: Namespaces, learn
       return;
     case "set-bond":
       setBond(source.route, operation.link, operation.to);
+      return;
+    case "try-member":
+      tryMember(source.route, operation.link, operation.bond);
       return;
     case "set-link": {
       const index = requireLink(indexOf(operation.link), operation.link);

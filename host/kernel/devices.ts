@@ -6,14 +6,14 @@
 
 import { BOND_NUMBER_NAMES, type BondSettings, bondWords } from "../plan/bond.ts";
 import type { Device } from "../plan/operation.ts";
-import { ENODEV, EOPNOTSUPP } from "./errno.ts";
+import { ENODEV, EOPNOTSUPP, EPERM } from "./errno.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import type { BondOptions } from "./netlink/link/bond.ts";
 import { ETH_P_8021Q } from "./netlink/link/constants.ts";
 import { kindName, type LinkKind } from "./netlink/link/kind.ts";
 import { linkOf } from "./netlink/link/link.ts";
-import { createLink, deleteLink, findLink, setLinkKind } from "./netlink/link/requests.ts";
+import { createLink, deleteLink, findLink, setLink, setLinkKind } from "./netlink/link/requests.ts";
 
 /** `nameOf` is undefined for a member that is gone. */
 export function bondSettingsOf(options: BondOptions, nameOf: (index: number) => string | undefined): BondSettings {
@@ -102,4 +102,20 @@ export function setBond(route: Conversation, name: string, settings: BondSetting
   if (bondWords(settings).length === 0 && !settings.arpIpTargets && !settings.nsIp6Targets) return;
   setLinkKind(route, indexOf(route, name), { kind: "bond", options: bondOptionsFrom(route, settings) });
   requireKnown(route, name, settings);
+}
+
+/**
+ * Asks whether the bond would take the link, which is up. The kernel refuses one that is in use, by pods' macvlans too, before it refuses
+ * one that is up (drivers/net/bonding/bond_main.c, `bond_enslave`). Throws NetlinkError with its answer unless that is the only reason.
+ */
+export function tryMember(route: Conversation, name: string, bond: string): void {
+  const [index, master] = [indexOf(route, name), indexOf(route, bond)];
+  try {
+    setLink(route, index, { master });
+  } catch (error) {
+    if (error instanceof NetlinkError && error.errno === EPERM) return;
+    throw error;
+  }
+  // Somebody set it down meanwhile: its turn to join comes later.
+  setLink(route, index, { master: 0 });
 }

@@ -7,6 +7,7 @@ import { constants } from "node:os";
 import { getSystemErrorMap } from "node:util";
 
 /** Those that code here asks for; all others are only shown. Values of Linux on every 64-bit machine. */
+export const EPERM = 1;
 export const ENOENT = 2;
 export const ESRCH = 3;
 export const EINTR = 4;

@@ -45,6 +45,8 @@ export type Operation =
       readonly from: BondSettings;
       readonly to: BondSettings;
     }
+  /** Asks whether the bond would take a link that is up, before it is set down. Changes nothing. */
+  | { readonly kind: "try-member"; readonly place: Place; readonly link: string; readonly bond: string }
   /** `from` has the keys of `to`. */
   | {
       readonly kind: "set-link";
@@ -89,8 +91,8 @@ const OPPOSITE = {
 } as const;
 
 /**
- * What takes the operation back; undefined when that is done by taking back another one (a new link's settings go with the link), and for
- * the deletion of a veth or a device: what led over it does not come back with it.
+ * What takes the operation back; undefined when that is done by taking back another one (a new link's settings go with the link), for
+ * the deletion of a veth or a device, as what led over it does not come back with it, and for a question.
  */
 export function inverseOf(operation: Operation): Operation | undefined {
   switch (operation.kind) {
@@ -102,6 +104,7 @@ export function inverseOf(operation: Operation): Operation | undefined {
       return operation.from === undefined ? undefined : { ...operation, from: operation.to, to: operation.from };
     case "delete-veth":
     case "delete-device":
+    case "try-member":
       return undefined;
     default:
       return { ...operation, kind: OPPOSITE[operation.kind] } as Operation;

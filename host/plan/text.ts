@@ -150,6 +150,8 @@ export function formatOperation(operation: Operation): string {
       return `${operation.place}: ip link del ${operation.device.name}`;
     case "set-bond":
       return `${operation.place}: ip link set ${operation.link} type bond ${formatBondSettings(operation.to)}`;
+    case "try-member":
+      return `${operation.place}: ip link set ${operation.link} master ${operation.bond} # in use?`;
     case "set-link":
       return `${operation.place}: ip link set ${operation.link} ${formatSettings(operation.to)}`;
     case "set-sysctl":

@@ -11,7 +11,7 @@ import { DEVICE_ATTEMPTS } from "../../ifacer/limits.ts";
 import { type DevicePlan, needsTraffic, planDevices } from "../../ifacer/plan-devices.ts";
 import type { Wish } from "../../ifacer/wish.ts";
 import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
-import { EEXIST, EOPNOTSUPP } from "../../kernel/errno.ts";
+import { EEXIST } from "../../kernel/errno.ts";
 import type { LinkRemover } from "../../kernel/link-remover.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
@@ -23,6 +23,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
+import { explain } from "./explain.ts";
 import type { MoveRecord } from "./move-record.ts";
 
 export interface IfacerTools {
@@ -47,24 +48,6 @@ function observe(host: OpenNamespace, wish: Wish): NamespaceState {
   const neighbours = wish.interfaces.map((link) => ({ link }));
   const state = observeNamespace(host, { addresses: true, routeTables: "every", neighbours });
   return { ...state, routes: state.routes.filter(({ table }) => table !== RT_TABLE_LOCAL) };
-}
-
-/** The module that makes links of the kind. */
-const MODULES = { vlan: "8021q", bond: "bonding" } as const;
-
-/** The kernel's words for a kind that it does not have are about something else. */
-function explain(error: ApplyError): Error {
-  const { operation, cause } = error;
-  const lacksKind =
-    operation.kind === "add-device" &&
-    cause instanceof NetlinkError &&
-    cause.errno === EOPNOTSUPP &&
-    /unknown device type|not supported \(EOPNOTSUPP\)$/i.test(cause.message);
-  if (!lacksKind) return error;
-  const { name, kind } = operation.device;
-  const module = MODULES[kind];
-  const text = `Device "${name}" cannot be made: this kernel has no module ${module}, or it is not loaded; run "modprobe ${module}" on the node`;
-  return new CniError(ErrorCode.KernelRefused, text, { cause: error, details: error.message });
 }
 
 /** Somebody else made a device of that name between the look and the deed. */
@@ -150,7 +133,7 @@ export async function attach(wish: Wish, request: AttachRequest, tools: IfacerTo
 /** Throws CniError 106 that lists what is missing, in the words of `ip`. */
 export function checkDevices(wish: Wish, { host }: IfacerTools): void {
   const { operations, device } = planDevices(wish, observe(host, wish));
-  const lines = operations.map(formatOperation);
+  const lines = operations.filter(({ kind }) => kind !== "try-member").map(formatOperation);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   const text = `Device "${device}" is not as it was set up: it lacks "${lines[0] ?? ""}"${more}`;

@@ -165,6 +165,7 @@ export function applyOperation(observed: Observed, operation: Operation): Observ
     case "add-device":
     case "delete-device":
     case "set-bond":
+    case "try-member":
       throw new Error(`The coordinator makes no devices: ${operation.kind}`);
     case "set-sysctl": {
       const { place, key, to } = operation;

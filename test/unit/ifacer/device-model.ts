@@ -116,6 +116,10 @@ function applyOperation(state: NamespaceState, operation: Operation): NamespaceS
       const settings = { ...bond, ...operation.to, numbers: { ...bond.numbers, ...operation.to.numbers } };
       return change(state, operation.link, { bond: settings });
     }
+    case "try-member":
+      requireLink(state, operation.bond);
+      if (!requireLink(state, operation.link).up) throw new Error(`${operation.link} is down and would join`);
+      return state;
     case "set-link":
       return setLink(state, operation);
     case "add-address":
