@@ -140,7 +140,16 @@ function boot(place: string, init: string, { bootMs = 60_000, deadlineMs = 180_0
   });
 }
 
-/** The command line of those tests: nothing of vitest's own is written. */
+/** The command line of those tests: nothing of vitest's own is written, and modules are loaded once for all files, which is slow there. */
 export function umlVitest(args: readonly string[]): string[] {
-  return ["vitest", "run", "--project", "uml", "--configLoader=native", "--fsModuleCache=false", ...args];
+  return [
+    "vitest",
+    "run",
+    "--project",
+    "uml",
+    "--configLoader=native",
+    "--fsModuleCache=false",
+    "--no-isolate",
+    ...args,
+  ];
 }

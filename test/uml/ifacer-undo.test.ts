@@ -129,13 +129,13 @@ describe("what the kernel refuses", () => {
   it.each(rows)("%s", async (_what, made, conf, text, code) => {
     const other = `${node.name}w`;
     for (const line of made) node.ip(line.replace("OTHER", other));
-    const found = node.state();
+    const found = node.look();
     // Counts how often the link went down and came back.
     const changes = node.file("/sys/class/net/m1/carrier_changes");
     const error = await node.add(conf).then(() => expect.unreachable(), toCniError);
     expect(error.message).toContain(text);
     expect(error.code).toBe(code);
-    expect(node.state()).toEqual(found);
+    expect(node.look()).toEqual(found);
     expect(node.file("/sys/class/net/m1/carrier_changes")).toBe(changes);
     spawnSync("ip", ["-n", other, "link", "del", "foreign"]);
   });
@@ -193,8 +193,8 @@ describe("takeOver", () => {
   ];
   it.each(lasting)("does not move %s that somebody renews", async (_what, made, text) => {
     for (const line of made) node.ip(line);
-    const found = node.state();
+    const found = node.look();
     await expect(node.add(conf)).rejects.toThrow(text);
-    expect(node.state()).toEqual(found);
+    expect(node.look()).toEqual(found);
   });
 });
