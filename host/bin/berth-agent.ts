@@ -5,8 +5,8 @@
  */
 import { fileURLToPath } from "node:url";
 
-/** Megabytes. A small young generation is swept often and stays small; the agent keeps no object per address. */
-const HEAP_LIMITS = ["--max-semi-space-size=1", "--max-old-space-size=96"];
+/** Megabytes. The young generation holds what a call makes; the agent keeps no object per address. */
+const HEAP_LIMITS = ["--max-semi-space-size=4", "--max-old-space-size=96"];
 
 /** The first with all that the agent uses, as pinned in package.json. */
 const MIN_NODE_MAJOR = 26;
