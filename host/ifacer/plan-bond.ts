@@ -38,22 +38,29 @@ export interface BondPlan {
 const membersOf = ({ links }: NamespaceState, bond: string): LinkState[] =>
   links.filter(({ master }) => master === bond);
 
-/** A bond that the kernel's module made by itself when it was loaded: nobody has configured it yet. */
-function isUntouched({ name, up, bond }: LinkState, members: readonly LinkState[]): boolean {
-  return /^bond[0-9]+$/.test(name) && !up && members.length === 0 && bond?.numbers.mode === 0;
+/** A bond that the kernel's module made by itself when it was loaded: nobody has configured it yet, or put anything on it. */
+function isUntouched(host: NamespaceState, link: LinkState): boolean {
+  const { name, index, up, bond } = link;
+  if (!/^bond[0-9]+$/.test(name) || up || bond?.numbers.mode !== 0) return false;
+  const { addresses, routes } = loadOf(host, link);
+  const isOnIt = (each: LinkState): boolean =>
+    each.master === name || (each.parent === index && !each.parentElsewhere && each.kind !== "veth");
+  return addresses.length === 0 && routes.length === 0 && !host.links.some(isOnIt);
 }
 
 /** Refuses a device of that name that is not this bond. */
-function requireSame(link: LinkState, members: readonly LinkState[], wish: BondWish): void {
+function requireSame(host: NamespaceState, link: LinkState, wish: BondWish): void {
   const { name, mode } = wish;
   const found = link.bond?.numbers.mode;
   if (link.kind !== "bond" || found === undefined) {
     refuse(`Device "${name}" exists and is ${kindOf(link)}, want kind bond; remove it or choose another "bond.name"`);
   }
-  if (mode !== undefined && found !== mode && !isUntouched(link, members)) {
+  if (mode !== undefined && found !== mode && !isUntouched(host, link)) {
     refuse(`Bond "${name}" exists in mode ${formatBondMode(found)}, want mode ${formatBondMode(mode)}`);
   }
-  const strangers = members.filter((member) => !wish.members.includes(member.name)).map((member) => `"${member.name}"`);
+  const strangers = membersOf(host, name)
+    .filter((member) => !wish.members.includes(member.name))
+    .map((member) => `"${member.name}"`);
   if (strangers.length === 0) return;
   const wanted = wish.members.map((member) => `"${member}"`).join(", ");
   refuse(`Bond "${name}" exists with the member ${strangers.join(", ")}, want only ${wanted}`);
@@ -178,14 +185,13 @@ export function planBond(host: NamespaceState, wish: BondWish): BondPlan {
   const { name, mode = 0, options } = wish;
   const members = wish.members.map((member) => requireInterface(host, member));
   const link = findLink(host, name);
-  const present = membersOf(host, name);
-  if (link !== undefined) requireSame(link, present, wish);
+  if (link !== undefined) requireSame(host, link, wish);
   const joining = members.filter(({ master }) => link === undefined || master !== name);
   for (const member of joining) requireFree(host, member, wish);
 
   const { primary, activeSlave, ...early } = options;
   const now = link?.bond;
-  const isOurs = link === undefined || isUntouched(link, present);
+  const isOurs = link === undefined || isUntouched(host, link);
   const settings = { ...early, numbers: { mode, ...early.numbers } };
   const make: Operation[] = [
     { kind: "add-device", place, device: { kind: "bond", name, mtu: mtuOf(members), settings } },
