@@ -30,7 +30,7 @@ export interface MachineOptions {
   readonly directory: string;
   /** How long the guest may take until the command starts. Default: 60,000. */
   readonly bootMs?: number;
-  /** How long all of it may take. Default: 180,000. */
+  /** How long all of it may take. Default: 300,000. */
   readonly deadlineMs?: number;
 }
 
@@ -109,7 +109,7 @@ class Listener {
 }
 
 /** Resolves when it is off, with the reason for the case that it left no exit code. */
-function boot(place: string, init: string, { bootMs = 60_000, deadlineMs = 180_000 }: MachineOptions): Promise<string> {
+function boot(place: string, init: string, { bootMs = 60_000, deadlineMs = 300_000 }: MachineOptions): Promise<string> {
   const startMs = performance.now();
   const seconds = () => `${((performance.now() - startMs) / 1000).toFixed(1)} s`;
   let why: string | undefined;
