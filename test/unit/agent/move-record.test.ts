@@ -36,7 +36,14 @@ it("gives back what was kept, until it is forgotten", () => {
 it("knows nothing of another boot, of another format, of half a file", () => {
   new MoveRecord(directory, "boot-1").keep(OPERATIONS);
   expect(new MoveRecord(directory, "boot-2").find()).toEqual([]);
-  for (const text of ["", "{", "null", "[]", '{"format": 2, "boot": "boot-1", "operations": []}', '{"format": 1, "boot": "boot-1"}']) {
+  for (const text of [
+    "",
+    "{",
+    "null",
+    "[]",
+    '{"format": 2, "boot": "boot-1", "operations": []}',
+    '{"format": 1, "boot": "boot-1"}',
+  ]) {
     writeFileSync(join(directory, "moving.json"), text);
     expect(new MoveRecord(directory, "boot-1").find(), text).toEqual([]);
   }
