@@ -5,7 +5,7 @@
  * Effects: none.
  */
 import { RT_TABLE_MAIN, RTPROT_KERNEL, RTPROT_RA } from "../kernel/netlink/route/constants.ts";
-import { bitsOf, equalIp, type Ip } from "../net/ip.ts";
+import { bitsOf, equalIp, type Ip, isLinkLocal } from "../net/ip.ts";
 import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { AddressState, NamespaceState, RouteState, RuleState } from "../plan/state.ts";
@@ -69,12 +69,10 @@ export function settledSince(situation: Situation): Situation {
   };
 }
 
-/** fe80::/10, by which routers advertise themselves. */
-const isLinkLocal = (ip: Ip | undefined): boolean => ip?.family === 6 && ip.value >> 118n === 0x3fan;
-
-/** A default route by a router that came or went. */
+/** A default route by a router that came or went; routers advertise themselves by link-local addresses. */
 export function isOfRouter(operation: Operation): boolean {
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
   const { destination, gateway, nextHops = [{ gateway }] } = operation.route;
-  return operation.place === "pod" && destination.length === 0 && nextHops.every((hop) => isLinkLocal(hop.gateway));
+  const isLearned = nextHops.every((hop) => hop.gateway !== undefined && isLinkLocal(hop.gateway));
+  return operation.place === "pod" && destination.length === 0 && isLearned;
 }

@@ -7,7 +7,7 @@ import { formatBondMode } from "../config/ifacer-conf.ts";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/describe.ts";
 import type { Mismatch } from "../lib/schema.ts";
-import { type Ip, parseIp } from "../net/ip.ts";
+import { type Ip, isMulticast, parseIp } from "../net/ip.ts";
 import { parseMac } from "../net/mac.ts";
 import { BOND_NUMBER_NAMES, type BondSettings } from "../plan/bond.ts";
 import {
@@ -62,9 +62,9 @@ function parseWord(key: string, text: string, words: readonly string[]): number 
 }
 
 /** What the kernel takes as a target (`bond_is_ip_target_ok`, `bond_is_ip6_target_ok`). */
-function isTarget({ family, value }: Ip): boolean {
-  const isMulticast = family === 6 && value >> 120n === 0xffn;
-  return value !== 0n && !isMulticast && !(family === 4 ? value === 0xffff_ffffn : value === 1n);
+function isTarget(ip: Ip): boolean {
+  const { family, value } = ip;
+  return value !== 0n && !(family === 6 && isMulticast(ip)) && !(family === 4 ? value === 0xffff_ffffn : value === 1n);
 }
 
 function parseAddresses(key: string, text: string, family: 4 | 6): Ip[] {

@@ -3,7 +3,9 @@
  * Called by plan-bond.ts. Pure.
  * Effects: none.
  */
-import { formatIp } from "../net/ip.ts";
+import { IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_F_PERMANENT, IFA_LABEL } from "../kernel/netlink/address/constants.ts";
+import { RTPROT_KERNEL, RTPROT_RA, RTPROT_REDIRECT } from "../kernel/netlink/route/constants.ts";
+import { formatIp, isLinkLocal, isMulticast } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import { formatPrefix, maskPrefix } from "../net/prefix.ts";
 import type { Operation } from "../plan/operation.ts";
@@ -11,32 +13,16 @@ import type { AddressState, LinkState, NamespaceState, NextHopState, RouteState 
 import { formatAddress, formatRoute } from "../plan/text.ts";
 import { refuse } from "./refusal.ts";
 
-/** linux/rtnetlink.h, RTPROT_*: made by the kernel with an address; learned from a router. */
-const RTPROT_REDIRECT = 1;
-const RTPROT_KERNEL = 2;
-const RTPROT_RA = 9;
-/** linux/if_addr.h, IFA_F_*. */
-const IFA_F_NODAD = 0x02;
-const IFA_F_PERMANENT = 0x80;
-const IFA_F_NOPREFIXROUTE = 0x200;
-/** linux/if_addr.h: the name of the address, which begins with that of its link. */
-const IFA_LABEL = 3;
-
 /** What a link carries that its own link-local addresses do not bring along. */
 export interface Load {
   readonly addresses: readonly AddressState[];
   readonly routes: readonly RouteState[];
 }
 
-/** fe80::/10; every link has its own. */
-function isLinkLocal({ ip }: AddressState["prefix"]): boolean {
-  return ip.family === 6 && ip.value >> 118n === 0x3fan;
-}
-
 /** ff00::/8 or link-local: the kernel makes those for each link. */
 function isOfEveryLink({ destination, protocol }: RouteState): boolean {
-  const isMulticast = destination.ip.family === 6 && destination.ip.value >> 120n === 0xffn;
-  return protocol === RTPROT_KERNEL && (isMulticast || isLinkLocal(destination));
+  const { ip } = destination;
+  return protocol === RTPROT_KERNEL && ip.family === 6 && (isMulticast(ip) || isLinkLocal(ip));
 }
 
 function leadsOver({ link, nextHops }: RouteState, name: string): boolean {
@@ -45,7 +31,7 @@ function leadsOver({ link, nextHops }: RouteState, name: string): boolean {
 
 export function loadOf({ addresses, routes }: NamespaceState, { name }: LinkState): Load {
   return {
-    addresses: addresses.filter(({ link, prefix }) => link === name && !isLinkLocal(prefix)),
+    addresses: addresses.filter(({ link, prefix }) => link === name && !isLinkLocal(prefix.ip)),
     routes: routes.filter((route) => leadsOver(route, name) && !isOfEveryLink(route)),
   };
 }
@@ -100,7 +86,7 @@ function interfaceIdOf(mac: Mac): bigint {
 function ownLinkLocals({ addresses }: NamespaceState, { name, mac }: LinkState): AddressState[] {
   const isOfMac = ({ ip }: AddressState["prefix"]): boolean =>
     mac !== undefined && BigInt.asUintN(64, ip.value) === interfaceIdOf(mac);
-  return addresses.filter(({ link, prefix }) => link === name && isLinkLocal(prefix) && !isOfMac(prefix));
+  return addresses.filter(({ link, prefix }) => link === name && isLinkLocal(prefix.ip) && !isOfMac(prefix));
 }
 
 /** The first of those that would be the same on the bond. */

@@ -6,8 +6,8 @@
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { CniResult, ResultIp, ResultRoute } from "../cni/result.ts";
 import { ANNOTATION_PREFIX, type AnnotatedRoute } from "../config/annotations.ts";
-import { type Family, formatIp, type Ip } from "../net/ip.ts";
-import { formatPrefix, type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
+import { formatIp, type Ip } from "../net/ip.ts";
+import { EVERYWHERE, formatPrefix, type Prefix, prefixContains } from "../net/prefix.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 
 /** One address of the NIC; the pool may have been deleted since. */
@@ -25,17 +25,6 @@ export interface NicResultOptions {
   readonly podRoutes: readonly AnnotatedRoute[];
 }
 
-const DEFAULT_ROUTE: Record<Family, Prefix> = {
-  4: requirePrefix("0.0.0.0/0"),
-  6: requirePrefix("::/0"),
-};
-
-function requirePrefix(text: string): Prefix {
-  const prefix = parsePrefix(text);
-  if (prefix === undefined) throw new TypeError(`"${text}" is no prefix`);
-  return prefix;
-}
-
 /** Addresses v4 before v6; routes: default, the pool's, then those of the pod whose gateway is on this NIC. */
 export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptions): CniResult {
   const ordered = [...held].sort((a, b) => a.ip.family - b.ip.family);
@@ -45,7 +34,7 @@ export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptio
   });
   const routes = ordered.flatMap(({ pool }, index): ResultRoute[] => {
     const gateway = ips[index]?.gateway;
-    const defaultRoute = gateway === undefined ? [] : [{ dst: DEFAULT_ROUTE[gateway.family], gw: gateway }];
+    const defaultRoute = gateway === undefined ? [] : [{ dst: EVERYWHERE[gateway.family], gw: gateway }];
     return [...defaultRoute, ...(pool?.spec.routes ?? [])];
   });
   return {

@@ -123,3 +123,13 @@ export function compareIp(a: Ip, b: Ip): number {
 export function equalIp(a: Ip, b: Ip): boolean {
   return a.family === b.family && a.value === b.value;
 }
+
+/** fe80::/10 (RFC 4291 §2.5.6); an address of IPv4 never is. */
+export function isLinkLocal({ family, value }: Ip): boolean {
+  return family === 6 && value >> 118n === 0x3fan;
+}
+
+/** 224.0.0.0/4 (RFC 1112) and ff00::/8 (RFC 4291 §2.7). */
+export function isMulticast({ family, value }: Ip): boolean {
+  return family === 4 ? value >> 28n === 0xen : value >> 120n === 0xffn;
+}

@@ -3,7 +3,7 @@
  * Called by the resources, the configuration and the planners.
  * Effects: none.
  */
-import { bitsOf, formatIp, type Ip, parseIp } from "./ip.ts";
+import { bitsOf, type Family, formatIp, type Ip, parseIp } from "./ip.ts";
 
 /** `ip` may have host bits; {@link maskPrefix} clears them. `length` is 0 to 32 or 0 to 128. */
 export interface Prefix {
@@ -27,8 +27,19 @@ export function parsePrefix(text: string): Prefix | undefined {
 /** Like {@link parsePrefix}; a bare address is a prefix of full length (specification, Resolved D). */
 export function parsePrefixOrIp(text: string): Prefix | undefined {
   const ip = parseIp(text);
-  return ip === undefined ? parsePrefix(text) : { ip, length: bitsOf(ip.family) };
+  return ip === undefined ? parsePrefix(text) : wholePrefix(ip);
 }
+
+/** The address alone: /32 or /128. */
+export function wholePrefix(ip: Ip): Prefix {
+  return { ip, length: bitsOf(ip.family) };
+}
+
+/** All of a family: the destination of a default route. */
+export const EVERYWHERE: Readonly<Record<Family, Prefix>> = {
+  4: { ip: { family: 4, value: 0n }, length: 0 },
+  6: { ip: { family: 6, value: 0n }, length: 0 },
+};
 
 export function formatPrefix(prefix: Prefix): string {
   return `${formatIp(prefix.ip)}/${prefix.length}`;

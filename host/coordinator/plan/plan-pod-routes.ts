@@ -7,8 +7,8 @@
  */
 import { RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
-import { bitsOf, FAMILIES, type Family, type Ip } from "../../net/ip.ts";
-import { formatPrefix } from "../../net/prefix.ts";
+import { FAMILIES, type Family, type Ip, isLinkLocal, isMulticast } from "../../net/ip.ts";
+import { formatPrefix, wholePrefix } from "../../net/prefix.ts";
 import type { NamespaceState, NextHopState, RouteState, RuleState } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
 import { BERTH_PROTOCOL, FIRST_NIC_TABLE, NIC_RULE_PREFERENCE } from "./constants.ts";
@@ -34,10 +34,8 @@ export interface PodRoutes {
 const familyOf = ({ destination }: RouteState): Family => destination.ip.family;
 
 /** fe80::/10 and ff00::/8: of the link itself, nobody's to copy. */
-function isOfLink({ destination }: RouteState): boolean {
-  const { ip } = destination;
-  if (ip.family === 4) return ip.value >> 28n === 0xen;
-  return ip.value >> 118n === 0x3fan || ip.value >> 120n === 0xffn;
+function isOfLink({ destination: { ip } }: RouteState): boolean {
+  return isLinkLocal(ip) || isMulticast(ip);
 }
 
 /** RTA_EXPIRES: a copy does not follow the router's advertisements, so it must not end with them either. */
@@ -65,7 +63,7 @@ function nicRule(ip: Ip, table: number): RuleState {
   return {
     family: ip.family,
     preference: NIC_RULE_PREFERENCE,
-    from: { ip, length: bitsOf(ip.family) },
+    from: wholePrefix(ip),
     table,
     action: FR_ACT_TO_TBL,
     flags: 0,

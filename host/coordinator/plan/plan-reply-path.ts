@@ -23,7 +23,7 @@ import {
 } from "../../kernel/netlink/nftables/statement.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
-import { parsePrefix, prefixContains } from "../../net/prefix.ts";
+import { EVERYWHERE, prefixContains } from "../../net/prefix.ts";
 import type { NftTable } from "../../plan/nft-table.ts";
 import type { RouteState, RuleState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
@@ -68,14 +68,11 @@ export function replyRule(family: Family): RuleState {
   };
 }
 
-const EVERYWHERE = { 4: parsePrefix("0.0.0.0/0"), 6: parsePrefix("::/0") };
-
 /** All replies go to the node. */
 export function replyRoute(path: ServicePath, family: Family): RouteState[] {
-  const destination = EVERYWHERE[family];
   const gateway = path.hostAddresses[family][0];
-  if (destination === undefined || gateway === undefined || !path.families.includes(family)) return [];
-  return [routeTo(destination, { link: path.pod.link, gateway }, REPLY_TABLE)];
+  if (gateway === undefined || !path.families.includes(family)) return [];
+  return [routeTo(EVERYWHERE[family], { link: path.pod.link, gateway }, REPLY_TABLE)];
 }
 
 /** Links of the node that lead to its own pods, of Berth and of others. */

@@ -10,7 +10,7 @@ import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "..
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { bitsOf, equalIp, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
-import { formatPrefix, maskPrefix, type Prefix } from "../../net/prefix.ts";
+import { formatPrefix, maskPrefix, type Prefix, wholePrefix } from "../../net/prefix.ts";
 import type { LinkState, NeighbourState, Observed, RouteState, RuleState } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
 import { MAX_HOST_TABLES } from "../limits.ts";
@@ -84,8 +84,6 @@ export function findOverlayPath(
   };
 }
 
-const whole = (ip: Ip): Prefix => ({ ip, length: bitsOf(ip.family) });
-
 /** A route of Berth's in its plainest form. */
 export function routeTo(destination: Prefix, way: Pick<RouteState, "link" | "gateway">, table: number): RouteState {
   const { family } = destination.ip;
@@ -116,7 +114,7 @@ export function podRoutes(path: ServicePath, family: Family, networks: readonly 
   const gateway = path.gateways?.[family];
   const via = path.gateways === undefined ? addresses[0] : gateway;
   return [
-    ...addresses.map((ip) => routeTo(whole(ip), { link, ...wayTo(ip, gateway) }, RT_TABLE_MAIN)),
+    ...addresses.map((ip) => routeTo(wholePrefix(ip), { link, ...wayTo(ip, gateway) }, RT_TABLE_MAIN)),
     ...networks
       .filter(({ ip, length }) => ip.family === family && !(length === bitsOf(family) && isOneOf(addresses, ip)))
       .map((network) => routeTo(maskPrefix(network), { link, gateway: via }, RT_TABLE_MAIN)),
@@ -142,7 +140,7 @@ export function hostNeighbours({ host, pod }: ServicePath, ips: readonly Ip[]): 
  * address that it names, and so all pods' when a NIC of the node loses its address for a moment. The pod knows each of them.
  */
 export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: number): RouteState[] {
-  return ips.map((ip) => routeTo(whole(ip), { link: host.link }, table));
+  return ips.map((ip) => routeTo(wholePrefix(ip), { link: host.link }, table));
 }
 
 /** On the node, for all pods: addresses of pods are looked up first in their table. */
@@ -218,7 +216,7 @@ export function requireNoOther({ observed, conf, owner }: Situation, path: Servi
     const other = observed.host.routes.find(
       ({ table, destination, link }) =>
         table === conf.hostRuleTable &&
-        formatPrefix(destination) === formatPrefix(whole(ip)) &&
+        formatPrefix(destination) === formatPrefix(wholePrefix(ip)) &&
         link !== path.host.link,
     );
     const link = observed.host.links.find(({ name }) => name === other?.link);

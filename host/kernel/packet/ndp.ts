@@ -6,7 +6,7 @@
  *
  * Effects: none.
  */
-import type { Ip } from "../../net/ip.ts";
+import { type Ip, isMulticast } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { encodeMac } from "../mac-bytes.ts";
 import { decodeIp, encodeIp } from "../netlink/ip-bytes.ts";
@@ -120,7 +120,7 @@ export function decodeNdp(frame: Uint8Array): NdpMessage | undefined {
     target: decodeIp(packet.subarray(48, 64)),
     linkLayer: option && readMac(option, 0),
   };
-  if (addresses.target.value >> 120n === 0xffn) return undefined; // a group is nobody's address
+  if (isMulticast(addresses.target)) return undefined; // a group is nobody's address
   if (type === ND_NEIGHBOR_SOLICIT) {
     const nonce = options.get(OPTION_NONCE)?.slice();
     return isProper(addresses) ? { kind: "solicitation", ...addresses, nonce } : undefined;

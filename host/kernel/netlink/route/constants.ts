@@ -33,6 +33,8 @@ export const RTN_PROHIBIT = 8;
 export const RTN_THROW = 9;
 
 export const RTPROT_UNSPEC = 0;
+/** Learned from an ICMP redirect. */
+export const RTPROT_REDIRECT = 1;
 export const RTPROT_KERNEL = 2;
 export const RTPROT_BOOT = 3;
 export const RTPROT_STATIC = 4;
