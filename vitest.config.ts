@@ -12,6 +12,7 @@ const kinds: Kind[] = [
   { name: "unit", testTimeout: 5_000, fileParallelism: true },
   { name: "property", testTimeout: 120_000, fileParallelism: true },
   { name: "netns", testTimeout: 60_000, fileParallelism: false },
+  { name: "cluster", testTimeout: 120_000, fileParallelism: false },
   { name: "e2e", testTimeout: 120_000, fileParallelism: false },
   { name: "uml", testTimeout: 60_000, fileParallelism: false, setupFiles: ["test/uml/in-machine.ts"] },
   { name: "long", testTimeout: 3_600_000, fileParallelism: false },

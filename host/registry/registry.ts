@@ -5,9 +5,7 @@
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
-
-/** The states of reference table "The life of an allocation" in docs/allocation.md; an absent record is a free address. */
-export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
+import type { AllocationState, Workload } from "../resources/ip-allocation.ts";
 
 /** Why an address must not be used, and who looks when it may be used again (allocation rule 12). */
 export interface Quarantine {
@@ -45,9 +43,13 @@ export interface Allocation {
    * it is known to be silent. {@link Registry.trust} says so; whatever else ends the binding brings it back to quarantine.
    */
   readonly quarantine?: Quarantine | undefined;
+  /** What keeps the address when the pod goes; undefined when nothing does. */
+  readonly workload?: Workload | undefined;
+  /** False: the API server is not known to have an object for it (cluster only). */
+  readonly isConfirmed?: boolean | undefined;
   /** Of the last transition, on the machine's monotonic clock, milliseconds. */
   readonly sinceMs: number;
-  /** Grows with every write; the precondition of take-over and undo. */
+  /** Grows with every write; the precondition of take-over and undo. Of a cluster's allocation that this node has no row of: the object's resource version, negative. */
   readonly version: number;
 }
 
@@ -71,6 +73,7 @@ export interface Claim {
   readonly pod: string;
   /** The NIC of the current request. */
   readonly ifName: string;
+  /** "": claimed ahead of the NIC's ADD, which will attach it. */
   readonly containerId: string;
   readonly network: string;
   /** Path of the network namespace of the NIC of the request. */
@@ -78,6 +81,8 @@ export interface Claim {
   /** Of the NIC of the request. */
   readonly mac?: Mac | undefined;
   readonly proposals: readonly Proposal[];
+  /** What keeps the pod's addresses when it goes; undefined when nothing does. */
+  readonly workload?: Workload | undefined;
   /**
    * The same ADD again: its NIC has some families and lacks others. What it has is not written to; `taken` when another sandbox has it
    * by now. Else a NIC that has any address gets no other.
@@ -156,7 +161,8 @@ export type FreedObserver = (space: string, ip: Ip) => void;
  * the address book can follow the order of the registry's writes.
  */
 export interface Registry {
-  claim(claim: Claim): Promise<ClaimOutcome>;
+  /** `signal` ends the wait for an API server; what was written by then is taken back. */
+  claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
   /** Takes back exactly these records, if nobody has written to them since: what was cooling cools on, the rest is free. */
   undo(created: readonly Allocation[]): Promise<void>;
   /** DEL: the attachment's addresses start to cool; with the owner's last NIC go those that were never attached. */
@@ -191,8 +197,13 @@ export interface Registry {
   endQuarantine(allocation: Allocation): Promise<void>;
   /** A Bound address that came out of quarantine is silent: Bound like any other. Undefined when somebody has written. */
   trust(allocation: Allocation): Promise<Allocation | undefined>;
-  /** All addresses in use in the span, 4 or 16 big-endian bytes each, in order. */
+  /** All addresses in use in the span as far as is known here, 4 or 16 big-endian bytes each, in order. */
   readUsed(span: AddressSpan): Promise<Uint8Array>;
+  /**
+   * All addresses that anybody has in the span, in the same form, as of a moment after the call. Undefined where {@link readUsed} tells that
+   * already, or nobody can tell at a reasonable price; `pools` are the names of all pools that lie in the span.
+   */
+  surveyUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined>;
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;

@@ -153,6 +153,9 @@ class SqliteRegistry implements Registry {
   readUsed(span: AddressSpan): Promise<Uint8Array> {
     return this.#call("readUsed", span);
   }
+  async surveyUsed(): Promise<undefined> {
+    return undefined;
+  }
   countUsage(): Promise<readonly UsageCount[]> {
     return this.#call("countUsage");
   }

@@ -7,7 +7,8 @@ import type { DatabaseSync } from "node:sqlite";
 import { invariant } from "../lib/invariant.ts";
 import { bitsOf, type Family, type Ip } from "../net/ip.ts";
 import { type Mac, parseMac } from "../net/mac.ts";
-import { type Allocation, type AllocationState, type Quarantine, RegistryError } from "./registry.ts";
+import type { AllocationState } from "../resources/ip-allocation.ts";
+import { type Allocation, type Quarantine, RegistryError } from "./registry.ts";
 
 /** Stored in `user_version`; a database of a newer Berth is refused rather than misread. */
 export const SCHEMA_VERSION = 2;

@@ -1,0 +1,47 @@
+/**
+ * What an agent of a cluster writes down on its own node: its attachments, and what it still has to tell the API server. The embedded
+ * registry's table with a second duty. An address that nobody wants any more is not forgotten but Cooling until the API object is known to be gone.
+ * Implemented by sqlite-registry.ts; called by the cluster's registry only.
+ * Effects: none (types only).
+ */
+import type { Ip } from "../net/ip.ts";
+import type { Workload } from "../resources/ip-allocation.ts";
+import type { Allocation, Quarantine, Registry } from "./registry.ts";
+
+/** The containerId of a row that was learned from the API: a NIC has the address, but which one is not known (allocation rule 1). No container is called so. */
+export const UNKNOWN_CONTAINER = "-";
+
+/** An object that names this node and that the journal lacks. */
+export interface Adoption {
+  readonly space: string;
+  readonly ip: Ip;
+  readonly prefixLength: number;
+  readonly pool: string;
+  readonly state: Allocation["state"];
+  readonly owner: string;
+  readonly ifName: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly workload?: Workload | undefined;
+  readonly quarantine?: Quarantine | undefined;
+}
+
+/**
+ * The methods of Registry mean here what they mean there, but for one thing: where a row would be deleted (undo, releaseUnattached, endQuarantine,
+ * the orphans of a release) it becomes Cooling and due at once, nothing is reported as free, and `expire` only counts.
+ * {@link Journal.forget} deletes and reports.
+ */
+export interface Journal extends Registry {
+  /** Cooling rows whose time is over, the longest due first. */
+  findDue(limit: number): Promise<readonly Allocation[]>;
+  /** Rows that were never confirmed, of any state. */
+  findUnconfirmed(limit: number): Promise<readonly Allocation[]>;
+  /** The API server has an object for each of these: persisted, without changing the version. Rows that have changed since are confirmed, too, if they are of the same owner. */
+  confirm(allocations: readonly Allocation[]): Promise<void>;
+  /** The API object is gone, or was never made: deletes exactly this version of the row and reports the address as free. False when somebody has written since. */
+  forget(allocation: Allocation): Promise<boolean>;
+  /** Writes a confirmed row with {@link UNKNOWN_CONTAINER} when Bound. Undefined when the address has a row already. Cooling: it cools anew. */
+  adopt(adoption: Adoption): Promise<Allocation | undefined>;
+  /** Bound → Cooling, exactly this version, whatever the container: its pod is gone. Undefined when somebody has written since. */
+  collect(allocation: Allocation): Promise<Allocation | undefined>;
+}
