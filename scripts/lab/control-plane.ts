@@ -37,6 +37,8 @@ export interface ControlPlaneOptions {
 export interface ControlPlane {
   /** `https://10.60.0.5:6443` */
   readonly url: string;
+  /** Of etcd's client port, where only that machine reaches it: `http://127.0.0.1:2379`; its JSON gateway is below /v3. */
+  readonly etcdUrl: string;
   /** A file for programs that run where the address can be reached. */
   readonly kubeconfig: string;
   readonly client: KubeClient;
@@ -65,6 +67,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     const client = await readyClient(place, server, { netnsPath: machine?.path, readyMs });
     return {
       url: `https://${formatHost(address)}:${ports.api}`,
+      etcdUrl: etcdUrl(place),
       kubeconfig: await writeKubeconfig(place),
       client,
       pids: daemons.map(({ pid }) => pid),
@@ -106,8 +109,10 @@ function formatHost(address: string): string {
   return address.includes(":") ? `[${address}]` : address;
 }
 
+const etcdUrl = ({ ports }: Pick<PlaneParts, "ports">): string => `http://127.0.0.1:${ports.etcd}`;
+
 function etcdCommand({ directory, ports }: PlaneParts): string[] {
-  const client = `http://127.0.0.1:${ports.etcd}`;
+  const client = etcdUrl({ ports });
   const peer = `http://127.0.0.1:${ports.peer}`;
   const urls = [
     `--listen-client-urls=${client}`,
@@ -131,7 +136,7 @@ async function serverCommand({ directory, address, ports, token }: PlaneParts): 
   const first = address.includes(":") ? 6 : 4;
   return [
     join(kubernetesBin, "kube-apiserver"),
-    `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
+    `--etcd-servers=${etcdUrl({ ports })}`,
     `--bind-address=${address}`,
     `--advertise-address=${address}`,
     `--secure-port=${ports.api}`,
