@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import {
+  judgeLeak,
+  type LeakQuestion,
+  type LeakRow,
+  type LeakVerdict,
+  type NetnsSighting,
+  type PodFacts,
+  type PodSighting,
+  settleMs,
+} from "../../../host/ipam/leaks.ts";
+
+const UID = "5f0c2c1e-0000-4000-8000-000000000001";
+const HASH = "0123456789abcdef0123456789abcdef";
+const SETTLE_MS = 60_000;
+
+function row(changes: Partial<LeakRow> = {}): LeakRow {
+  return { state: "Bound", owner: UID, containerId: "c1", namespace: "shop", pod: "web-0", ...changes };
+}
+
+const ABSENT: PodSighting = { kind: "absent" };
+const UNKNOWN: PodSighting = { kind: "unknown" };
+
+function seen(facts: Partial<PodFacts> = {}): PodSighting {
+  return { kind: "present", pod: { uid: UID, configHash: undefined, phase: "Running", deleting: false, ...facts } };
+}
+
+interface Case {
+  readonly what: string;
+  readonly row?: Partial<LeakRow>;
+  readonly pod: PodSighting;
+  readonly netns?: NetnsSighting;
+  /** How long ago it was first observed. */
+  readonly observedMs?: number;
+  readonly verdict: string;
+}
+
+function check({ row: changes, pod, netns = "unknown", observedMs, verdict }: Case) {
+  const nowMs = 1_000_000;
+  const question: LeakQuestion = {
+    ...{ row: row(changes), pod, netns, nowMs, settleMs: SETTLE_MS },
+    observedAtMs: observedMs === undefined ? undefined : nowMs - observedMs,
+  };
+  expect(describeVerdict(judgeLeak(question))).toBe(verdict);
+}
+
+function describeVerdict(verdict: LeakVerdict): string {
+  return verdict.kind === "collect" ? `collect: ${verdict.reason}` : verdict.kind;
+}
+
+describe("rule 16: two observations", () => {
+  const cases: Case[] = [
+    { what: "a pod that lives is kept", pod: seen(), verdict: "keep" },
+    { what: "a pod that lives is kept, whatever was observed", pod: seen(), observedMs: 1e9, verdict: "keep" },
+    { what: "an absent pod is observed", pod: ABSENT, verdict: "observe" },
+    { what: "too early for the second one", pod: ABSENT, observedMs: SETTLE_MS - 1, verdict: "observe" },
+    { what: "the grace counts once (trap 9)", pod: ABSENT, observedMs: SETTLE_MS, verdict: "collect: gone" },
+    { what: "a clock that went back is no second one", pod: ABSENT, observedMs: -86_400_000, verdict: "observe" },
+    { what: "another UID under the name is observed (trap 3)", pod: seen({ uid: "other" }), verdict: "observe" },
+    {
+      what: "another UID under the name is collected, not dropped (trap 3)",
+      ...{ pod: seen({ uid: "other" }), observedMs: SETTLE_MS, verdict: "collect: gone" },
+    },
+    { what: "an absent pod is none with an empty UID", row: { owner: "" }, pod: seen({ uid: "" }), verdict: "observe" },
+    { what: "what cannot be read is left", pod: UNKNOWN, verdict: "wait" },
+    { what: "what cannot be read is left, whatever was observed", pod: UNKNOWN, observedMs: 1e9, verdict: "wait" },
+    { what: "an adopted address is collected like any", row: { containerId: "-" }, pod: ABSENT, observedMs: SETTLE_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+  ];
+  it.each(cases)("$what", check);
+
+  it("are as far apart as the longer of grace and cooldown", () => {
+    expect([settleMs(60_000, 30_000), settleMs(10_000, 30_000), settleMs(0, 0)]).toEqual([60_000, 30_000, 0]);
+  });
+});
+
+describe("rule 16: finished pods (trap 9)", () => {
+  const cases: Case[] = [
+    { what: "succeeded", pod: seen({ phase: "Succeeded" }), verdict: "collect: finished" },
+    { what: "failed, as an evicted one is", pod: seen({ phase: "Failed" }), verdict: "collect: finished" },
+    { what: "another pod has finished", pod: seen({ uid: "other", phase: "Failed" }), verdict: "observe" },
+    { what: "finished and terminating", pod: seen({ phase: "Failed", deleting: true }), verdict: "observe" },
+    {
+      what: "finished, and a finalizer holds it",
+      ...{ pod: seen({ phase: "Failed", deleting: true }), observedMs: SETTLE_MS, verdict: "collect: finished" },
+    },
+    { what: "terminating", pod: seen({ deleting: true }), observedMs: 1e9, verdict: "keep" },
+    { what: "without a phase", pod: seen({ phase: undefined }), observedMs: 1e9, verdict: "keep" },
+    { what: "of a state that says nothing", pod: seen({ phase: "Unknown" }), observedMs: 1e9, verdict: "keep" },
+  ];
+  it.each(cases)("$what", check);
+});
+
+describe("rule 9: static pods", () => {
+  const owner = { owner: HASH };
+  const mirror = seen({ uid: "mirror", configHash: HASH });
+  const otherMirror = seen({ uid: "mirror", configHash: HASH.replace("0", "f") });
+  const cases: Case[] = [
+    { what: "a mirror pod with the hash is the owner", row: owner, pod: mirror, observedMs: 1e9, verdict: "keep" },
+    { what: "a finished mirror pod", row: owner, pod: seen({ uid: "m", configHash: HASH, phase: "Failed" }), verdict: "collect: finished" }, // biome-ignore format: a row
+    { what: "no mirror pod, namespace there", row: owner, pod: ABSENT, netns: "there", observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
+    { what: "no mirror pod, namespace unknown", row: owner, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+    { what: "no mirror pod, namespace gone", row: owner, pod: ABSENT, netns: "gone", verdict: "observe" },
+    { what: "no mirror pod, namespace gone, twice", row: owner, pod: ABSENT, netns: "gone", observedMs: SETTLE_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+    { what: "another mirror pod, namespace there", row: owner, pod: otherMirror, netns: "there", observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
+    { what: "another mirror pod, namespace unknown", row: owner, pod: otherMirror, observedMs: SETTLE_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+    { what: "an ordinary pod took the name, namespace unknown", row: owner, pod: seen({ uid: "x" }), observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
+    { what: "a namespace that is there keeps no ordinary pod", pod: ABSENT, netns: "there", observedMs: SETTLE_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+  ];
+  it.each(cases)("$what", check);
+});
+
+describe("what no sweep touches", () => {
+  const cases: Case[] = [
+    { what: "Cooling", row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+    { what: "Kept: it waits for its identity", row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+    { what: "Quarantined", row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+    { what: "rule 17: never attached", row: { containerId: "" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+    { what: "no pod named", row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+    { what: "owned by the container", row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+  ];
+  it.each(cases)("$what", check);
+});
