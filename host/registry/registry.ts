@@ -204,6 +204,12 @@ export interface Registry {
    * already, or nobody can tell at a reasonable price; `pools` are the names of all pools that lie in the span.
    */
   surveyUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined>;
+  /**
+   * Allocation rule 8: the addresses, anywhere, that are kept for this member of the workload, or that an earlier pod of it has. The caller asks when
+   * its first candidate was somebody else's or free, compares the answer with the pools that are selected, and proposes what fits with
+   * `replaces`: the registry knows no pools. {@link claim} decides whether it may be had. Empty where nothing is kept.
+   */
+  findKept(workload: Workload): Promise<readonly Allocation[]>;
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;

@@ -5,10 +5,12 @@
  */
 import { invariant } from "../lib/invariant.ts";
 import type { Operation } from "./sqlite-batch.ts";
-import type { SqliteStore } from "./sqlite-store.ts";
+import type { SqliteJournal } from "./sqlite-journal.ts";
 
 /** Store methods that may be called from outside. */
-export type StoreMethod = Exclude<keyof SqliteStore, "takeFreed" | "takeWritten" | "coolDeadBoots" | "quarantine">;
+export type StoreMethod = Exclude<keyof SqliteJournal, Internal>;
+
+type Internal = "takeFreed" | "takeWritten" | "coolDeadBoots" | "quarantine" | "countCooling";
 
 export interface CallMessage {
   readonly id: number;
@@ -23,6 +25,8 @@ const RELEASES: readonly string[] = [
   "expire",
   "undo",
   "endQuarantine",
+  "collect",
+  "forget",
 ];
 
 /** Allocation rule 13: a sandbox does not outlive the power, a machine with our address does. */
@@ -35,7 +39,8 @@ export function operationOf(message: CallMessage): Operation {
     outlivesPower: OUTLIVE_POWER.includes(message.method),
     run: (store) => {
       invariant(message.method !== "close", "close is no operation of the store");
-      const method = store[message.method] as (...args: readonly unknown[]) => unknown;
+      const method = Reflect.get(store, message.method) as ((...args: readonly unknown[]) => unknown) | undefined;
+      invariant(method !== undefined, `${message.method} is an operation of a journal`);
       return method.apply(store, [...message.args]);
     },
   };

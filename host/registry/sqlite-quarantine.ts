@@ -9,7 +9,7 @@ import { SqliteWriter } from "./sqlite-writer.ts";
 
 /** What a row in quarantine knows of its last owner: nothing. A free_at of the past stops undo from letting it cool. */
 const NOBODY = `owner = '', interface = '', container = '', network = '', namespace = '', pod = '', netns = '', mac = '',
-  free_at = 0`;
+  workload = '', free_at = 0`;
 
 /** Only if nobody has written since. */
 const UNCHANGED = `${KEY} AND version = ?`;
@@ -34,10 +34,10 @@ export class SqliteQuarantine extends SqliteWriter {
     );
   }
 
-  endQuarantine({ space, ip, version }: Allocation): void {
-    const key = keyOf(space, ip);
-    const changes = this.write(`DELETE FROM allocation WHERE ${UNCHANGED} AND state = 'Quarantined'`, ...key, version);
-    if (changes > 0) this.noteFreed({ space, ip });
+  endQuarantine(allocation: Allocation, nowMs: number): void {
+    const { space, ip, version } = allocation;
+    const found = this.findAddress(space, ip);
+    if (found?.version === version && found.state === "Quarantined") this.drop(found, nowMs);
   }
 
   trust({ space, ip, version }: Allocation): Allocation | undefined {

@@ -87,6 +87,11 @@ export class SqliteReader {
       }));
   }
 
+  /** Everywhere, of all pools. */
+  countCooling(): number {
+    return Number(this.prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get()?.n);
+  }
+
   list(after: ListCursor | undefined, limit: number): readonly Allocation[] {
     const order = "ORDER BY space, family, address LIMIT ?";
     if (after === undefined) return this.all(`true ${order}`, limit);

@@ -1,12 +1,13 @@
 /**
- * The embedded registry: the `Registry` port over the SQLite worker thread.
- * Called by the agent; the statements are in sqlite-store.ts, the thread in sqlite-worker.ts.
+ * The embedded registry, and a cluster's journal: the ports `Registry` and `Journal` over the SQLite worker thread.
+ * Called by the agent and by the cluster's registry; the statements are in sqlite-store.ts, the thread in sqlite-worker.ts.
  * Effects: starts a thread, which owns one database file.
  */
 import { mkdirSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Ip } from "../net/ip.ts";
+import type { Adoption, Journal } from "./journal.ts";
 import type {
   AddressSpan,
   Allocation,
@@ -23,8 +24,8 @@ import type {
 } from "./registry.ts";
 import { RegistryError } from "./registry.ts";
 import type { Reply } from "./sqlite-batch.ts";
+import type { SqliteJournal } from "./sqlite-journal.ts";
 import type { CallMessage, StoreMethod } from "./sqlite-operation.ts";
-import type { SqliteStore } from "./sqlite-store.ts";
 import type { OpenMessage, WorkerOptions } from "./sqlite-worker.ts";
 
 export interface SqliteRegistryOptions {
@@ -58,11 +59,20 @@ function workerUrl(): URL {
 }
 
 /** Opens the database, or rejects with a RegistryError that says what is in the way. */
-export async function openSqliteRegistry(options: SqliteRegistryOptions): Promise<Registry> {
+export function openSqliteRegistry(options: SqliteRegistryOptions): Promise<Registry> {
+  return openSqlite(options, false);
+}
+
+/** The same for a node of a cluster. */
+export function openSqliteJournal(options: SqliteRegistryOptions): Promise<Journal> {
+  return openSqlite(options, true);
+}
+
+async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   const { directory, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter } = options;
   const workerData: WorkerOptions = {
-    ...{ directory, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter },
+    ...{ directory, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter, isJournal },
     nowMs: options.nowMs(),
   };
   const worker = new Worker(workerUrl(), { workerData, name: "registry", resourceLimits: WORKER_HEAP });
@@ -77,7 +87,7 @@ export async function openSqliteRegistry(options: SqliteRegistryOptions): Promis
   return new SqliteRegistry(worker, options);
 }
 
-class SqliteRegistry implements Registry {
+class SqliteRegistry implements Journal {
   readonly #worker: Worker;
   readonly #nowMs: () => number;
   readonly #waiting = new Map<number, Waiting>();
@@ -145,7 +155,7 @@ class SqliteRegistry implements Registry {
     return this.#call("postponeProbe", allocation, nextProbeAtMs);
   }
   endQuarantine(allocation: Allocation): Promise<void> {
-    return this.#call("endQuarantine", allocation);
+    return this.#call("endQuarantine", allocation, this.#nowMs());
   }
   trust(allocation: Allocation): Promise<Allocation | undefined> {
     return this.#call("trust", allocation);
@@ -156,11 +166,32 @@ class SqliteRegistry implements Registry {
   async surveyUsed(): Promise<undefined> {
     return undefined;
   }
+  async findKept(): Promise<readonly Allocation[]> {
+    return [];
+  }
   countUsage(): Promise<readonly UsageCount[]> {
     return this.#call("countUsage");
   }
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
     return this.#call("list", after, limit);
+  }
+  findDue(limit: number): Promise<readonly Allocation[]> {
+    return this.#call("findDue", limit, this.#nowMs());
+  }
+  findUnconfirmed(limit: number): Promise<readonly Allocation[]> {
+    return this.#call("findUnconfirmed", limit);
+  }
+  confirm(allocations: readonly Allocation[]): Promise<void> {
+    return this.#call("confirm", allocations);
+  }
+  forget(allocation: Allocation): Promise<boolean> {
+    return this.#call("forget", allocation);
+  }
+  adopt(adoption: Adoption): Promise<Allocation | undefined> {
+    return this.#call("adopt", adoption, this.#nowMs());
+  }
+  collect(allocation: Allocation): Promise<Allocation | undefined> {
+    return this.#call("collect", allocation, this.#nowMs());
   }
   setCooldowns(cooldowns: Cooldowns): void {
     this.#call("setCooldowns", cooldowns).catch(() => {
@@ -176,9 +207,12 @@ class SqliteRegistry implements Registry {
     await this.#worker.terminate();
   }
 
-  #call<M extends StoreMethod>(method: M, ...args: Parameters<SqliteStore[M]>): Promise<ReturnType<SqliteStore[M]>> {
+  #call<M extends StoreMethod>(
+    method: M,
+    ...args: Parameters<SqliteJournal[M]>
+  ): Promise<ReturnType<SqliteJournal[M]>> {
     if (this.#gone !== undefined) return Promise.reject(this.#gone);
-    return this.#send(method, args) as Promise<ReturnType<SqliteStore[M]>>;
+    return this.#send(method, args) as Promise<ReturnType<SqliteJournal[M]>>;
   }
 
   #send(method: CallMessage["method"], args: readonly unknown[]): Promise<unknown> {

@@ -7,11 +7,11 @@ import type { DatabaseSync } from "node:sqlite";
 import { invariant } from "../lib/invariant.ts";
 import { bitsOf, type Family, type Ip } from "../net/ip.ts";
 import { type Mac, parseMac } from "../net/mac.ts";
-import type { AllocationState } from "../resources/ip-allocation.ts";
+import type { AllocationState, Workload } from "../resources/ip-allocation.ts";
 import { type Allocation, type Quarantine, RegistryError } from "./registry.ts";
 
 /** Stored in `user_version`; a database of a newer Berth is refused rather than misread. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /* One row per address that is not free. Times are CLOCK_MONOTONIC milliseconds and mean something only together
    with the boot id: after a reboot no sandbox lives, and no old time can be compared (allocation rule 13). */
@@ -53,8 +53,14 @@ ALTER TABLE allocation ADD COLUMN probe_at INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX quarantined ON allocation (probe_at) WHERE state = 'Quarantined';
 `;
 
+/* Format 3, for a cluster's journal: whether the API server is known to have an object, and what keeps the address, as JSON. */
+const CLUSTER = `
+ALTER TABLE allocation ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 0 CHECK (confirmed IN (0, 1));
+ALTER TABLE allocation ADD COLUMN workload TEXT NOT NULL DEFAULT '';
+`;
+
 /** What leads from each format to the next. */
-const STEPS: readonly string[] = [SCHEMA, QUARANTINE];
+const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER];
 
 /** Creates the table in an empty database, brings an older format up to date, refuses a newer one. All or nothing: it may be tried again. */
 export function prepareSchema(database: DatabaseSync): void {
@@ -108,6 +114,8 @@ export function decodeRow(row: Row): Allocation {
     netns: String(row.netns) || undefined,
     mac: decodeMac(row.mac),
     quarantine: decodeQuarantine(row),
+    workload: decodeWorkload(row.workload),
+    isConfirmed: row.confirmed === 1,
     sinceMs: Number(row.since),
     version: Number(row.version),
   };
@@ -115,6 +123,15 @@ export function decodeRow(row: Row): Allocation {
 
 function decodeMac(text: unknown): Mac | undefined {
   return parseMac(String(text));
+}
+
+/** As it is stored: "" is none. */
+export function encodeWorkload(workload: Workload | undefined): string {
+  return workload === undefined ? "" : JSON.stringify(workload);
+}
+
+function decodeWorkload(text: unknown): Workload | undefined {
+  return text === "" ? undefined : (JSON.parse(String(text)) as Workload);
 }
 
 function decodeQuarantine({ reason, foreign_mac, parent, probe_at }: Row): Quarantine | undefined {

@@ -6,19 +6,20 @@
 import type { DatabaseSync } from "node:sqlite";
 import { invariant } from "../lib/invariant.ts";
 import { equalIp } from "../net/ip.ts";
+import { UNKNOWN_CONTAINER } from "./journal.ts";
 import { MAX_AT_ONCE, MAX_FREED_AT_ONCE } from "./limits.ts";
 import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal, Quarantine } from "./registry.ts";
 import { SqliteQuarantine } from "./sqlite-quarantine.ts";
 import { KEY, keyOf } from "./sqlite-reader.ts";
-import { decodeAddress } from "./sqlite-schema.ts";
+import { decodeAddress, encodeWorkload } from "./sqlite-schema.ts";
 import type { WriterOptions } from "./sqlite-writer.ts";
 
 const INSERT = `INSERT INTO allocation
-  (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, netns, mac, boot, since, free_at, version)
-  VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
+  (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, netns, mac, workload, boot, since, free_at, version)
+  VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
 /** Leaves free_at as it was, and what is known of a conflict: when the address would have been free, and where undo brings it. */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
-  network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, boot = ?, since = ?, version = ? WHERE ${KEY} AND version = ?`;
+  network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${KEY} AND version = ?`;
 
 const EXPIRE = `DELETE FROM allocation WHERE (space, family, address) IN
   (SELECT space, family, address FROM allocation WHERE state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?)
@@ -51,7 +52,7 @@ export class SqliteStore extends SqliteQuarantine {
       const page = this.all(`${where} ORDER BY space, family, address LIMIT ?`, this.bootId, ...after, MAX_AT_ONCE);
       const last = page.at(-1);
       if (last === undefined) return;
-      for (const allocation of page) this.#cool(allocation, nowMs);
+      for (const allocation of page) this.cool(allocation, nowMs);
       after = keyOf(last.space, last.ip);
     }
   }
@@ -78,8 +79,10 @@ export class SqliteStore extends SqliteQuarantine {
     if (outcome.kind !== "bound") return outcome;
     for (const allocation of unwanted) this.#unclaim(allocation, nowMs);
     const wanted = held.filter((each) => !unwanted.includes(each));
-    const attached = claim.completes ? wanted : wanted.map((each) => this.#attach(each, claim, nowMs));
-    const moved = wanted.filter(({ containerId }) => containerId !== "" && containerId !== claim.containerId);
+    const isAhead = claim.containerId === "";
+    const attached = claim.completes || isAhead ? wanted : wanted.map((each) => this.#attach(each, claim, nowMs));
+    const isMoved = ({ containerId }: Allocation): boolean => containerId !== "" && containerId !== claim.containerId;
+    const moved = isAhead ? [] : wanted.filter(isMoved);
     return { ...outcome, held: [...attached, ...outcome.held], previous: [...moved, ...outcome.previous] };
   }
 
@@ -100,7 +103,7 @@ export class SqliteStore extends SqliteQuarantine {
 
   releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number, nowMs: number): readonly Allocation[] {
     const alive = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
-    const old = this.all("state = 'Bound' AND network = ? AND container <> '' AND since < ?", network, beforeMs);
+    const old = this.all("state = 'Bound' AND network = ? AND container NOT IN ('', ?) AND since < ?", network, UNKNOWN_CONTAINER, beforeMs); // biome-ignore format: one thought
     return this.#release(old.filter(({ containerId, ifName }) => !alive.has(`${containerId}/${ifName}`)), nowMs); // biome-ignore format: one thought
   }
 
@@ -119,7 +122,7 @@ export class SqliteStore extends SqliteQuarantine {
     if (rows.length > 0) this.noteWrite();
     for (const row of rows) this.noteFreed({ space: String(row.space), ip: decodeAddress(row.address as Uint8Array) });
     if (rows.length === MAX_FREED_AT_ONCE) return undefined;
-    return Number(this.prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get()?.n);
+    return this.countCooling();
   }
 
   #create(claim: Claim, proposals: readonly Proposal[], nowMs: number): ClaimOutcome {
@@ -138,17 +141,17 @@ export class SqliteStore extends SqliteQuarantine {
 
   #bind(proposal: Proposal, idle: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
     const { space, ip, prefixLength, pool, ifName } = proposal;
-    const { owner, namespace, pod } = claim;
+    const { owner, namespace, pod, workload } = claim;
     const version = this.nextVersion();
     const { containerId, network, netns, mac } = ifName === claim.ifName ? claim : UNATTACHED;
-    const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns ?? "", mac ?? "", this.bootId, nowMs, version]; // biome-ignore format: in the order of the table
+    const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns ?? "", mac ?? "", encodeWorkload(workload), this.bootId, nowMs, version]; // biome-ignore format: in the order of the table
     if (idle === undefined) this.write(INSERT, ...keyOf(space, ip), ...values);
     else {
       const changes = this.write(TAKE_OVER, ...values, ...keyOf(space, ip), idle.version);
       invariant(changes === 1, "No claim proposes an address twice");
     }
     const { quarantine } = idle ?? {};
-    return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, netns, mac, quarantine, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
+    return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, netns, mac, quarantine, workload, isConfirmed: false, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
   }
 
   /**
@@ -166,7 +169,7 @@ export class SqliteStore extends SqliteQuarantine {
   }
 
   #release(bound: readonly Allocation[], nowMs: number): readonly Allocation[] {
-    for (const allocation of bound) this.#cool(allocation, nowMs);
+    for (const allocation of bound) this.cool(allocation, nowMs);
     const orphans = [...new Set(bound.map(({ owner }) => owner))].flatMap((owner) => this.#unattachedOf(owner));
     for (const allocation of orphans) this.#unclaim(allocation, nowMs);
     return [...bound, ...orphans];
@@ -178,7 +181,7 @@ export class SqliteStore extends SqliteQuarantine {
     return bound.some(({ containerId }) => containerId !== "") ? [] : bound;
   }
 
-  #cool(allocation: Allocation, nowMs: number): void {
+  protected cool(allocation: Allocation, nowMs: number): void {
     if (this.returnToQuarantine(allocation, nowMs)) return;
     const cooldownMs = this.#cooldowns.byPool.get(allocation.pool) ?? this.#cooldowns.defaultMs;
     this.write(
@@ -195,10 +198,9 @@ export class SqliteStore extends SqliteQuarantine {
   #unclaim(allocation: Allocation, nowMs: number): void {
     if (this.returnToQuarantine(allocation, nowMs)) return;
     const { space, ip, version } = allocation;
-    const key = keyOf(space, ip);
     const rest = `UPDATE allocation SET state = 'Cooling', since = ?, version = ? WHERE ${KEY} AND version = ? AND free_at > ?`;
-    if (this.write(rest, nowMs, this.nextVersion(), ...key, version, nowMs) > 0) return;
-    if (this.write(`DELETE FROM allocation WHERE ${KEY} AND version = ?`, ...key, version) > 0) this.noteFreed({ space, ip }); // biome-ignore format: one thought
+    if (this.write(rest, nowMs, this.nextVersion(), ...keyOf(space, ip), version, nowMs) > 0) return;
+    this.drop(allocation, nowMs);
   }
 }
 

@@ -15,6 +15,7 @@ import { CHECKPOINT_PAGES, LOCK_RETRY_MS, MAX_GROUP } from "./limits.ts";
 import { type Cooldowns, RegistryError } from "./registry.ts";
 import { ReserveFile } from "./reserve-file.ts";
 import { isFull, SqliteBatch } from "./sqlite-batch.ts";
+import { SqliteJournal } from "./sqlite-journal.ts";
 import { type CallMessage, operationOf } from "./sqlite-operation.ts";
 import { prepareSchema } from "./sqlite-schema.ts";
 import { SqliteStore } from "./sqlite-store.ts";
@@ -25,6 +26,8 @@ export interface WorkerOptions {
   readonly nowMs: number;
   readonly lockWaitMs: number;
   readonly cooldowns: Cooldowns;
+  /** Keep what nobody wants until it is forgotten: journal.ts. */
+  readonly isJournal: boolean;
   readonly faultPlan: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
 }
@@ -129,7 +132,8 @@ function main(port: MessagePort, options: WorkerOptions): void {
     const database = lockDatabase(options);
     const reserve = new ReserveFile(join(options.directory, "reserve"));
     prepareWithReserve(database, reserve);
-    const store = new SqliteStore(database, { bootId: options.bootId, cooldowns: options.cooldowns, faults });
+    const Store = options.isJournal ? SqliteJournal : SqliteStore;
+    const store = new Store(database, { bootId: options.bootId, cooldowns: options.cooldowns, faults });
     reserve.ensure();
     const batch = new SqliteBatch(database, store, reserve, faults);
     const [cooled] = batch.run([{ id: 0, recordsRelease: true, run: () => store.coolDeadBoots(options.nowMs) }]);

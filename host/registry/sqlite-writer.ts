@@ -6,7 +6,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Faults } from "../lib/fault.ts";
 import type { Ip } from "../net/ip.ts";
-import { SqliteReader, type SqlValue } from "./sqlite-reader.ts";
+import type { Allocation } from "./registry.ts";
+import { KEY, keyOf, SqliteReader, type SqlValue } from "./sqlite-reader.ts";
 
 /** An address that a transaction made free. */
 export interface Freed {
@@ -60,6 +61,12 @@ export class SqliteWriter extends SqliteReader {
   protected noteWrite(): void {
     this.#faults("registry.write");
     this.#hasWritten = true;
+  }
+
+  /** Nobody wants the address any more, if nobody has written since: the row goes. */
+  protected drop({ space, ip, version }: Allocation, _nowMs: number): void {
+    const changes = this.write(`DELETE FROM allocation WHERE ${KEY} AND version = ?`, ...keyOf(space, ip), version);
+    if (changes > 0) this.noteFreed({ space, ip });
   }
 
   /** Answers how many rows were changed. */

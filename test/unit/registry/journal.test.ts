@@ -1,0 +1,251 @@
+/** What a cluster's journal does besides what every registry does: nothing is forgotten before somebody says so. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createFaultCounter } from "../../../host/lib/fault.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
+import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
+import { openSqliteJournal } from "../../../host/registry/sqlite-registry.ts";
+import { bind, CONFLICT } from "./registry-quarantine-suite.ts";
+import { COOLDOWN_MS, claim, held, ip, proposal } from "./registry-suite.ts";
+
+const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w-1", member: "web-0" };
+
+class World {
+  readonly freed: string[] = [];
+  readonly #directory = mkdtempSync(join(tmpdir(), "berth-journal-"));
+  #clockMs = 1_000_000;
+  #journal: Journal | undefined;
+
+  async open(bootId = "boot-1"): Promise<Journal> {
+    await this.#journal?.close();
+    const cooldowns = { defaultMs: COOLDOWN_MS, byPool: new Map() };
+    const common = { bootId, cooldowns, lockWaitMs: 0, nowMs: this.nowMs, faultCounter: createFaultCounter() };
+    this.#journal = await openSqliteJournal({
+      ...common,
+      directory: this.#directory,
+      onFreed: (_space, freed) => this.freed.push(formatIp(freed)),
+      onDeath: (error) => {
+        throw error;
+      },
+    });
+    return this.#journal;
+  }
+
+  advance = (milliseconds: number): void => {
+    this.#clockMs += milliseconds;
+  };
+  nowMs = (): number => this.#clockMs;
+
+  async close(): Promise<void> {
+    await this.#journal?.close();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+function check(what: string, test: (journal: Journal, world: World) => Promise<void>): void {
+  it(what, async () => {
+    const world = new World();
+    try {
+      await test(await world.open(), world);
+    } finally {
+      await world.close();
+    }
+  });
+}
+
+function created(outcome: ClaimOutcome): readonly Allocation[] {
+  if (outcome.kind !== "bound") throw new Error(`answered with ${outcome.kind}`);
+  return outcome.created;
+}
+
+function adoption(address: string, options: Partial<Adoption> = {}): Adoption {
+  const place = { space: "", ip: ip(address), prefixLength: 24, pool: "blue" };
+  return { ...place, state: "Bound", owner: "a", ifName: "eth0", namespace: "shop", pod: "a-0", ...options };
+}
+
+const both = (options: Partial<Claim> = {}): Claim =>
+  claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })], options);
+
+describe("journal: nothing is forgotten before somebody says so", () => {
+  check("an undone claim cools and is due at once", async (journal, { freed }) => {
+    await journal.undo(created(await journal.claim(claim("a", [proposal("10.0.0.1")]))));
+    expect(await journal.findDue(9)).toMatchObject([{ state: "Cooling", owner: "a" }]);
+    expect(freed).toEqual([]);
+  });
+
+  check("what was taken over while it cooled cools on when it is undone", async (journal, { advance }) => {
+    await journal.claim(claim("a", [proposal("10.0.0.1")]));
+    await journal.release({ containerId: "c-a", ifName: "eth0" });
+    const cooling = await journal.findAddress("", ip("10.0.0.1"));
+    const taken = await journal.claim(claim("b", [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })]));
+    await journal.undo(created(taken));
+    expect(await journal.findDue(9)).toEqual([]);
+    advance(COOLDOWN_MS);
+    expect(await journal.findDue(9)).toMatchObject([{ owner: "b" }]);
+  });
+
+  check("rule 17: what was never attached is due at once, with the last NIC and by time", async (journal, world) => {
+    await journal.claim(both());
+    await journal.release({ containerId: "c-a", ifName: "eth0" });
+    expect((await journal.findDue(9)).map(({ ifName }) => ifName)).toEqual(["net1"]);
+    await journal.claim(claim("b", [proposal("10.0.0.2")], { containerId: "" }));
+    world.advance(1);
+    await journal.releaseUnattached(world.nowMs());
+    expect((await journal.findDue(9)).map(({ owner }) => owner)).toEqual(["a", "b"]);
+    expect(world.freed).toEqual([]);
+  });
+
+  check("rule 12: an address that leaves quarantine is due, and no longer suspect", async (journal) => {
+    const found = await journal.quarantine(await bind(journal, claim("a", [proposal("10.0.0.1")])), CONFLICT);
+    if (found === undefined) throw new Error("somebody has written");
+    await journal.endQuarantine({ ...found, version: found.version - 1 });
+    expect(await journal.findDue(9)).toEqual([]);
+    await journal.endQuarantine(found);
+    expect(await journal.findDue(9)).toMatchObject([{ state: "Cooling", owner: "", quarantine: undefined }]);
+  });
+
+  check("a cooldown that is over is due, the longest due first; expire only counts", async (journal, world) => {
+    for (const owner of ["a", "b"]) {
+      await journal.claim(claim(owner, [proposal(`10.0.0.${owner === "a" ? 1 : 2}`)]));
+      await journal.release({ containerId: `c-${owner}`, ifName: "eth0" });
+      world.advance(1);
+    }
+    world.advance(COOLDOWN_MS - 2);
+    expect((await journal.findDue(9)).map(({ owner }) => owner)).toEqual(["a"]);
+    world.advance(2);
+    expect((await journal.findDue(1)).map(({ owner }) => owner)).toEqual(["a"]);
+    expect((await journal.findDue(9)).map(({ owner }) => owner)).toEqual(["a", "b"]);
+    expect([await journal.expire(), world.freed]).toEqual([2, []]);
+  });
+
+  check("forget deletes exactly the version it names, and tells", async (journal, { freed }) => {
+    const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
+    if (row === undefined) throw new Error("nothing was made");
+    await journal.undo([row]);
+    expect([await journal.forget(row), freed]).toEqual([false, []]);
+    const [due] = await journal.findDue(1);
+    if (due !== undefined) expect([await journal.forget(due), freed]).toEqual([true, ["10.0.0.1"]]);
+    expect(await journal.list(undefined, 9)).toEqual([]);
+  });
+});
+
+describe("journal: what the API server is known to have", () => {
+  check("a claim is unconfirmed until it is confirmed, and its version stays", async (journal) => {
+    const rows = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
+    expect(rows).toMatchObject([{ isConfirmed: false }]);
+    expect(await journal.findUnconfirmed(9)).toEqual(rows);
+    await journal.confirm(rows);
+    expect(await journal.findUnconfirmed(9)).toEqual([]);
+    expect(await journal.findAddress("", ip("10.0.0.1"))).toEqual({ ...rows[0], isConfirmed: true });
+  });
+
+  check("a row that changed since is confirmed if its owner is the same, and not if it is another", async (journal) => {
+    const rows = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
+    await journal.claim(claim("a", [], { containerId: "second" }));
+    await journal.confirm(rows.map((row) => ({ ...row, owner: "somebody" })));
+    expect(await journal.findUnconfirmed(9)).toHaveLength(1);
+    await journal.confirm(rows);
+    expect(await journal.findUnconfirmed(9)).toEqual([]);
+  });
+
+  check("whoever takes over a confirmed row is unconfirmed", async (journal) => {
+    await journal.confirm(created(await journal.claim(claim("a", [proposal("10.0.0.1")]))));
+    await journal.release({ containerId: "c-a", ifName: "eth0" });
+    const cooling = await journal.findAddress("", ip("10.0.0.1"));
+    expect(cooling).toMatchObject({ isConfirmed: true });
+    await journal.claim(claim("b", [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })]));
+    expect(await journal.findUnconfirmed(9)).toMatchObject([{ owner: "b" }]);
+  });
+
+  check("rule 8: the workload is kept over a restart, and goes with a quarantine", async (journal, world) => {
+    await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
+    const again = await world.open();
+    const found = await again.findAddress("", ip("10.0.0.1"));
+    expect(found?.workload).toEqual(WORKLOAD);
+    if (found !== undefined) expect(await again.quarantine(found, CONFLICT)).toMatchObject({ workload: undefined });
+  });
+
+  check("rule 13: what another boot bound cools, confirmed or not, and keeps its workload", async (journal, world) => {
+    await journal.confirm(created(await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }))));
+    const after = await world.open("boot-2");
+    const row = { state: "Cooling", isConfirmed: true, workload: WORKLOAD };
+    expect(await after.findAddress("", ip("10.0.0.1"))).toMatchObject(row);
+    expect(await after.findDue(9)).toEqual([]);
+    world.advance(COOLDOWN_MS);
+    expect(await after.findDue(9)).toHaveLength(1);
+  });
+});
+
+describe("journal: adopted rows", () => {
+  check("are confirmed, and on a NIC that nobody knows", async (journal) => {
+    const row = await journal.adopt(adoption("10.0.0.1", { workload: WORKLOAD }));
+    expect(row).toMatchObject({ state: "Bound", owner: "a", containerId: UNKNOWN_CONTAINER, isConfirmed: true });
+    expect(row?.workload).toEqual(WORKLOAD);
+    expect(await journal.adopt(adoption("10.0.0.1", { owner: "b" }))).toBeUndefined();
+  });
+
+  check("rule 1: no DEL, no GC and no sweep of what was never attached releases them", async (journal, world) => {
+    await journal.adopt(adoption("10.0.0.1"));
+    const unknown = { containerId: UNKNOWN_CONTAINER, ifName: "eth0" };
+    world.advance(1);
+    expect(await journal.findAttachment(unknown)).toEqual([]);
+    expect(await journal.release(unknown)).toEqual([]);
+    expect(await journal.releaseOthers("", [], world.nowMs())).toEqual([]);
+    expect(await journal.releaseUnattached(world.nowMs())).toEqual([]);
+    expect(await journal.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound" });
+  });
+
+  check("an ADD of their owner and NIC attaches them, and its DEL releases them", async (journal) => {
+    await journal.adopt(adoption("10.0.0.1"));
+    const outcome = await journal.claim(claim("a", [proposal("10.0.0.2")]));
+    expect([held(outcome), created(outcome)]).toEqual([["10.0.0.1"], []]);
+    expect(await journal.release({ containerId: "c-a", ifName: "eth0" })).toHaveLength(1);
+  });
+
+  check("of a cooling object cool anew", async (journal, world) => {
+    await journal.adopt(adoption("10.0.0.1", { state: "Cooling" }));
+    world.advance(COOLDOWN_MS - 1);
+    expect(await journal.findDue(9)).toEqual([]);
+    world.advance(1);
+    expect(await journal.findDue(9)).toHaveLength(1);
+  });
+
+  check("of a quarantined object are asked for again", async (journal) => {
+    const quarantine = { ...CONFLICT, nextProbeAtMs: 77 };
+    await journal.adopt(adoption("10.0.0.1", { state: "Quarantined", owner: "", ifName: "", quarantine }));
+    expect(await journal.findQuarantined({ limit: 9, dueMs: 77 })).toMatchObject([{ quarantine, containerId: "" }]);
+  });
+});
+
+describe("journal: collecting", () => {
+  check("a pod that is gone: exactly this version, whatever the container", async (journal) => {
+    const row = await journal.adopt(adoption("10.0.0.1"));
+    if (row === undefined) throw new Error("somebody has it");
+    expect(await journal.collect({ ...row, version: row.version - 1 })).toBeUndefined();
+    expect(await journal.collect(row)).toMatchObject({ state: "Cooling", owner: "a" });
+    expect(await journal.collect(row)).toBeUndefined();
+  });
+});
+
+describe("journal: claimed ahead of the ADD", () => {
+  check("attaches nothing, and leaves what is attached as it is", async (journal) => {
+    const ahead = await journal.claim(both({ containerId: "" }));
+    expect(created(ahead).map(({ containerId }) => containerId)).toEqual(["", ""]);
+    expect(await journal.findAttachment({ containerId: "", ifName: "eth0" })).toEqual([]);
+    await journal.claim(both());
+    const late = await journal.claim(both({ containerId: "" }));
+    expect(late).toMatchObject({ held: [{ containerId: "c-a" }], created: [], previous: [] });
+    expect(await journal.findAttachment({ containerId: "c-a", ifName: "eth0" })).toHaveLength(1);
+  });
+
+  check("the ADD attaches it and creates nothing", async (journal) => {
+    const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")], { containerId: "" })));
+    const outcome = await journal.claim(claim("a", [proposal("10.0.0.2")]));
+    expect([held(outcome), created(outcome)]).toEqual([["10.0.0.1"], []]);
+    if (row !== undefined) await journal.undo([row]);
+    expect(await journal.findAttachment({ containerId: "c-a", ifName: "eth0" })).toMatchObject([{ state: "Bound" }]);
+  });
+});
