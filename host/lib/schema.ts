@@ -156,6 +156,21 @@ export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) 
   return z.int({ error }).min(min, { error }).max(max, { error });
 }
 
+/** Reports each key of the value, which stands at `path`, that looks like a slip of a known key. */
+export function refuseSlips(
+  value: object,
+  known: readonly string[],
+  context: z.RefinementCtx,
+  path: PropertyKey[] = [],
+) {
+  for (const key of Object.keys(value)) {
+    const closest = known.includes(key) ? undefined : findClosest(key, known);
+    if (closest === undefined) continue;
+    const [message, params] = [`the key "${closest}"`, { got: UNKNOWN_KEY }];
+    context.addIssue({ code: "custom", path: [...path, key], message, params });
+  }
+}
+
 /**
  * An object of which only the keys of `shape` are read. Other keys pass and are dropped, except one that looks like
  * a slip of a key that is read.
@@ -163,11 +178,7 @@ export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) 
 export function openObject<T extends z.ZodRawShape>(shape: T) {
   const known = Object.keys(shape);
   return z.looseObject(shape).transform((value, context) => {
-    for (const key of Object.keys(value)) {
-      const closest = Object.hasOwn(shape, key) ? undefined : findClosest(key, known);
-      if (closest === undefined) continue;
-      context.addIssue({ code: "custom", path: [key], message: `the key "${closest}"`, params: { got: UNKNOWN_KEY } });
-    }
+    refuseSlips(value, known, context);
     return Object.fromEntries(known.map((key) => [key, value[key]])) as z.output<z.ZodObject<T>>;
   });
 }

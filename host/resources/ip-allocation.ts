@@ -1,10 +1,18 @@
 /**
  * The resource IPAllocation: one address that is not free. Its name is the address, so that creating it is the lock
- * (docs/allocation.md).
+ * (docs/allocation.md). Unknown keys pass: an agent reads what a newer one wrote.
  * Called by the cluster's registry, which writes it, and by its watch.
  * Effects: none.
  */
-import { formatIp, type Ip } from "../net/ip.ts";
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { decodeConfig } from "../config/config-error.ts";
+import { isDnsLabel } from "../config/fields/names.ts";
+import { parsedText, wholeNumber } from "../lib/schema.ts";
+import { formatIp, type Ip, parseIp } from "../net/ip.ts";
+import { addressSpace } from "./address-spec.ts";
+import { MAX_ALLOCATION_TEXT, MAX_HOLDERS, MAX_UID_LENGTH } from "./limits.ts";
+import { API_VERSION, isDeleting, metadata } from "./metadata.ts";
 
 /** The states of docs/allocation.md; an absent object is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
@@ -68,4 +76,133 @@ export interface IpAllocation {
 export function allocationName(ip: Ip, addressSpace: string): string {
   const address = ip.family === 4 ? formatIp(ip) : ip.value.toString(16).padStart(32, "0").match(/.{4}/g)?.join("-");
   return addressSpace === "" ? `${address}` : `${address}.${addressSpace}`;
+}
+
+const NAME = /^(?:(?<v4>[0-9]+(?:\.[0-9]+){3})|(?<v6>[0-9a-f]{4}(?:-[0-9a-f]{4}){7}))(?:\.(?<space>[a-z0-9-]+))?$/;
+
+/** What {@link allocationName} was made of. Undefined for a text that it does not make. */
+export function parseAllocationName(name: string): { readonly ip: Ip; readonly addressSpace: string } | undefined {
+  const { v4, v6, space = "" } = NAME.exec(name)?.groups ?? {};
+  const ip = parseIp(v4 ?? v6?.replaceAll("-", ":") ?? "");
+  return ip === undefined || !(space === "" || isDnsLabel(space)) ? undefined : { ip, addressSpace: space };
+}
+
+/** The label by which the objects of a pod are found. */
+export const POD_UID_LABEL = "ipam.vendor.io/pod-uid";
+
+/** The label by which the objects of a kept identity are found; its value is {@link ownerLabelOf}. */
+export const OWNER_LABEL = "ipam.vendor.io/owner";
+
+/** A workload and its member as a label's value: 32 hexadecimal digits. */
+export function ownerLabelOf({ uid, member }: Pick<Workload, "uid" | "member">): string {
+  return createHash("sha256").update(`${uid}/${member}`).digest("hex").slice(0, 32);
+}
+
+/** The labels that an allocation has. */
+export function allocationLabels({ holders: [holder], workload }: IpAllocationSpec): Record<string, string> {
+  return {
+    ...(holder === undefined ? {} : { [POD_UID_LABEL]: holder.podUid }),
+    ...(workload === undefined ? {} : { [OWNER_LABEL]: ownerLabelOf(workload) }),
+  };
+}
+
+const text = z.string().max(MAX_ALLOCATION_TEXT);
+const uid = z.string().min(1).max(MAX_UID_LENGTH);
+
+const holder = z.object({
+  namespace: text.meta({ description: "The pod's namespace." }),
+  pod: text.meta({ description: "The pod's name." }),
+  podUID: uid.meta({ description: "The pod's UID; of a static pod the hash of its manifest." }),
+  interface: text.meta({ description: "The NIC's name in the pod." }),
+  node: text.meta({ description: "The node on which the pod runs." }),
+});
+
+const workload = z.object({
+  kind: text.meta({ description: "`StatefulSet`, `VirtualMachine`." }),
+  name: text.meta({ description: "Its name." }),
+  uid: uid.meta({ description: "Its UID." }),
+  member: text.meta({ description: "Which of its pods: the pod's name, or the machine's." }),
+});
+
+const quarantine = z.object({
+  reason: z.enum(["Conflict", "NodeLost"]).meta({
+    description:
+      "`Conflict`: another machine answers for the address. `NodeLost`: its node never confirmed the release.",
+  }),
+  mac: text.default("").meta({ description: "MAC address of the machine that answered." }),
+  parent: text.default("").meta({ description: "The node's link through which that machine can be asked." }),
+});
+
+const spec = z
+  .object({
+    address: parsedText(parseCanonicalIp, "an address in its canonical form").meta({
+      title: "address",
+      description: "The address in canonical form; immutable.",
+    }),
+    addressSpace: addressSpace.meta({ description: "The space of the address; immutable." }),
+    prefixLength: wholeNumber(0, 128).meta({ description: "Length of the prefix of the pool's subnet." }),
+    pool: text.meta({ description: "The pool that the address was taken from." }),
+    state: z.enum(["Bound", "Cooling", "Kept", "Quarantined"]).meta({
+      description:
+        "`Bound`: pods have it. `Cooling`: free soon. `Kept`: of a workload whose pod is away. `Quarantined`: not to be used.",
+    }),
+    node: text.meta({ description: "The node whose agent answers for the object." }),
+    holders: z.array(holder).max(MAX_HOLDERS).default([]).meta({
+      description:
+        "The NICs that have the address: one or, while a virtual machine migrates, two. Only of a Bound address.",
+    }),
+    workload: workload.optional().meta({ description: "What keeps the address when the pod goes." }),
+    quarantine: quarantine.optional().meta({ description: "Why the address must not be used." }),
+    since: z.string().optional().meta({ description: "Time of the last transition; for people." }),
+  })
+  .transform(
+    ({ address, holders, ...rest }): IpAllocationSpec => ({
+      ...rest,
+      ip: address,
+      holders: holders.map(({ podUID, interface: ifName, ...names }) => ({ ...names, podUid: podUID, ifName })),
+    }),
+  );
+
+export const ipAllocationSchema = z.object({
+  apiVersion: z.literal(API_VERSION),
+  kind: z.literal("IPAllocation"),
+  metadata,
+  spec,
+});
+
+function parseCanonicalIp(text: string): Ip | undefined {
+  const ip = parseIp(text);
+  return ip !== undefined && formatIp(ip) === text ? ip : undefined;
+}
+
+/** Throws ConfigError. */
+export function decodeIpAllocation(value: unknown, source: string): IpAllocation {
+  const { kind, metadata, spec } = decodeConfig(ipAllocationSchema, value, source);
+  const { name, uid = "", resourceVersion = "" } = metadata;
+  return { kind, name, uid, resourceVersion, deleting: isDeleting(metadata), spec };
+}
+
+export interface AllocationMetadata {
+  /** {@link allocationName} of the spec. */
+  readonly name: string;
+  /** {@link allocationLabels} of the spec. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** Both: preconditions of an update. */
+  readonly uid?: string | undefined;
+  readonly resourceVersion?: string | undefined;
+}
+
+/** The object as the API server takes it. */
+export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationMetadata): object {
+  const { ip, holders, ...rest } = spec;
+  return {
+    apiVersion: API_VERSION,
+    kind: "IPAllocation",
+    metadata,
+    spec: {
+      address: formatIp(ip),
+      ...rest,
+      holders: holders.map(({ podUid, ifName, ...names }) => ({ ...names, podUID: podUid, interface: ifName })),
+    },
+  };
 }

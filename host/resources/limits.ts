@@ -11,3 +11,12 @@ export const MAX_RANGE_LENGTH = 80;
 
 /** Most entries of `routes`. */
 export const MAX_ROUTES = 128;
+
+/** Most holders of one address: a virtual machine that migrates has two. */
+export const MAX_HOLDERS = 2;
+
+/** Longest UID of a pod or a workload: characters. It is a label's value. */
+export const MAX_UID_LENGTH = 63;
+
+/** Longest name of an object or a link in an IPAllocation: characters. */
+export const MAX_ALLOCATION_TEXT = 253;

@@ -1,12 +1,12 @@
 /**
  * What all resources share: the metadata of Kubernetes objects as far as Berth reads it, and the frame of its own kinds.
- * Called by every resource; the API server's other metadata passes, a slip of a key that is read does not.
+ * Called by every resource. Other metadata passes; a slip of a key that is read does not, unless an API server has let it pass.
  * Effects: none.
  */
 import { z } from "zod";
 import { objectName } from "../config/fields/names.ts";
 import type { Labels } from "../config/label-selector.ts";
-import { openObject, textMap } from "../lib/schema.ts";
+import { refuseSlips, textMap } from "../lib/schema.ts";
 
 /** An empty `labels:` is null in YAML. */
 const texts = textMap()
@@ -25,10 +25,11 @@ const ownerReference = z
 
 export type OwnerReference = Readonly<z.output<typeof ownerReference>>;
 
-export const metadata = openObject({
+const metadataKeys = z.looseObject({
   name: objectName,
   namespace: z.string().optional(),
   uid: z.string().optional(),
+  resourceVersion: z.string().optional(),
   labels: texts,
   annotations: texts,
   ownerReferences: z
@@ -37,6 +38,19 @@ export const metadata = openObject({
     .transform((owners) => owners ?? []),
   deletionTimestamp: z.string().nullish(),
 });
+
+const METADATA_KEYS = Object.keys(metadataKeys.shape);
+
+export const metadata = metadataKeys.transform((metadata, context) => {
+  if (!isServed(metadata)) refuseSlips(metadata, METADATA_KEYS, context);
+  const { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, deletionTimestamp } = metadata;
+  return { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, deletionTimestamp };
+});
+
+/** An API server has the object: it knows each key, also one that is new to us and looks like a slip of another. */
+export function isServed({ resourceVersion }: { readonly resourceVersion?: string | undefined }): boolean {
+  return resourceVersion !== undefined && resourceVersion !== "";
+}
 
 export type Metadata = z.output<typeof metadata>;
 
@@ -55,6 +69,6 @@ export function berthObject<K extends string, S extends z.ZodType>(kind: K, spec
 }
 
 /** It has a deletionTimestamp. */
-export function isDeleting(object: Metadata): boolean {
+export function isDeleting(object: Pick<Metadata, "deletionTimestamp">): boolean {
   return object.deletionTimestamp != null;
 }

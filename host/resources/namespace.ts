@@ -15,10 +15,11 @@ export interface Namespace {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-const namespaceSchema = z.object({ kind: z.literal("Namespace"), metadata });
+/** The API server leaves `kind` out of the items of a list. */
+const namespaceSchema = z.object({ kind: z.literal("Namespace").optional(), metadata });
 
 /** Throws ConfigError. */
 export function decodeNamespace(value: unknown, source: string): Namespace {
-  const { kind, metadata } = decodeConfig(namespaceSchema, value, source);
-  return { kind, name: metadata.name, labels: metadata.labels, annotations: metadata.annotations };
+  const { metadata } = decodeConfig(namespaceSchema, value, source);
+  return { kind: "Namespace", name: metadata.name, labels: metadata.labels, annotations: metadata.annotations };
 }

@@ -6,8 +6,8 @@
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
-import { openObject } from "../lib/schema.ts";
-import { isDeleting, metadata, type OwnerReference } from "./metadata.ts";
+import { refuseSlips } from "../lib/schema.ts";
+import { isDeleting, isServed, metadata, type OwnerReference } from "./metadata.ts";
 
 export interface Pod {
   readonly kind: "Pod";
@@ -18,26 +18,42 @@ export interface Pod {
   readonly labels: Labels;
   readonly annotations: Readonly<Record<string, string>>;
   readonly nodeName?: string | undefined;
+  /** It has a deletionTimestamp. */
   readonly deleting: boolean;
   /** `status.phase`. */
   readonly phase?: string | undefined;
+  /** `status.reason`, such as `Evicted`. */
+  readonly reason?: string | undefined;
   readonly ownerReferences: readonly OwnerReference[];
   readonly hostNetwork: boolean;
+  /** The kubelet has reported addresses of it, or that its sandbox is ready. */
+  readonly hasSandbox: boolean;
+  /** It ran and will not run again: the phases Succeeded and Failed are final, whatever the restart policy. */
+  readonly isFinished: boolean;
 }
 
-const podSchema = z.object({
-  kind: z.literal("Pod"),
-  metadata,
-  spec: openObject({ nodeName: z.string().optional(), hostNetwork: z.boolean().optional() }).optional(),
-  status: z.object({ phase: z.string().optional() }).nullish(),
+const podSpec = z.looseObject({ nodeName: z.string().optional(), hostNetwork: z.boolean().optional() });
+
+const podStatus = z.object({
+  phase: z.string().optional(),
+  reason: z.string().optional(),
+  podIPs: z.array(z.unknown()).nullish(),
+  conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish(),
 });
+
+/** The API server leaves `kind` out of the items of a list. */
+const podSchema = z
+  .object({ kind: z.literal("Pod").optional(), metadata, spec: podSpec.optional(), status: podStatus.nullish() })
+  .superRefine(({ metadata, spec }, context) => {
+    if (!isServed(metadata) && spec !== undefined) refuseSlips(spec, Object.keys(podSpec.shape), context, ["spec"]);
+  });
 
 /** Throws ConfigError. */
 export function decodePod(value: unknown, source: string): Pod {
-  const { kind, metadata, spec, status } = decodeConfig(podSchema, value, source);
+  const { metadata, spec, status } = decodeConfig(podSchema, value, source);
   const { name, namespace, uid, labels, annotations, ownerReferences } = metadata;
   return {
-    kind,
+    kind: "Pod",
     namespace: namespace ?? "default",
     name,
     uid,
@@ -46,7 +62,15 @@ export function decodePod(value: unknown, source: string): Pod {
     nodeName: spec?.nodeName,
     deleting: isDeleting(metadata),
     phase: status?.phase,
+    reason: status?.reason,
     ownerReferences,
     hostNetwork: spec?.hostNetwork ?? false,
+    hasSandbox: hasSandbox(status ?? {}),
+    isFinished: status?.phase === "Succeeded" || status?.phase === "Failed",
   };
+}
+
+function hasSandbox({ podIPs, conditions }: z.output<typeof podStatus>): boolean {
+  const isReady = conditions?.some(({ type, status }) => type === "PodReadyToStartContainers" && status === "True");
+  return isReady === true || (podIPs ?? []).length > 0;
 }

@@ -18,9 +18,10 @@ export interface VendorConfMap {
 const VENDOR_CONF_NAME = "vendor-conf";
 const VENDOR_CONF_KEY = "conf.yml";
 
+/** The API server leaves `apiVersion` and `kind` out of the items of a list. */
 const configMapSchema = z.strictObject({
-  apiVersion: z.literal("v1"),
-  kind: z.literal("ConfigMap"),
+  apiVersion: z.literal("v1").optional(),
+  kind: z.literal("ConfigMap").optional(),
   metadata,
   data: z.strictObject({ [VENDOR_CONF_KEY]: z.string() }),
   immutable: z.boolean().optional(),
@@ -28,7 +29,7 @@ const configMapSchema = z.strictObject({
 
 /** Throws ConfigError, also for another ConfigMap and for bad settings inside. */
 export function decodeVendorConfMap(value: unknown, source: string): VendorConfMap {
-  const { kind, metadata, data } = decodeConfig(configMapSchema, value, source);
+  const { metadata, data } = decodeConfig(configMapSchema, value, source);
   if (metadata.name !== VENDOR_CONF_NAME) {
     const mismatch = { path: "metadata.name", got: `"${metadata.name}"`, wanted: `"${VENDOR_CONF_NAME}"` };
     throw new ConfigError(source, [mismatch]);
@@ -38,5 +39,5 @@ export function decodeVendorConfMap(value: unknown, source: string): VendorConfM
   if (documents.length > 1) {
     throw new ConfigError(inside, [{ path: "", got: `${documents.length} documents`, wanted: "one" }]);
   }
-  return { kind, name: VENDOR_CONF_NAME, conf: decodeVendorConf(documents[0]?.value, inside) };
+  return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf: decodeVendorConf(documents[0]?.value, inside) };
 }

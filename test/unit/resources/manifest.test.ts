@@ -52,6 +52,8 @@ status: {phase: Running, podIP: 10.0.0.1}
       phase: "Running",
       ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true }],
       hostNetwork: true,
+      hasSandbox: false,
+      isFinished: false,
     });
   });
 
@@ -66,6 +68,8 @@ status: {phase: Running, podIP: 10.0.0.1}
         deleting: false,
         ownerReferences: [],
         hostNetwork: false,
+        hasSandbox: false,
+        isFinished: false,
       },
     ]);
   });
@@ -218,7 +222,7 @@ describe("decodeManifests refuses", () => {
 
 it("no key that the API server knows is taken for a slip", () => {
   const metadata =
-    "generateName selfLink resourceVersion generation creationTimestamp deletionGracePeriodSeconds finalizers managedFields clusterName";
+    "generateName selfLink generation creationTimestamp deletionGracePeriodSeconds finalizers managedFields clusterName";
   const spec =
     "volumes initContainers containers ephemeralContainers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds " +
     "dnsPolicy nodeSelector serviceAccountName serviceAccount automountServiceAccountToken hostPID hostIPC shareProcessNamespace " +

@@ -1,0 +1,148 @@
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
+import {
+  allocationLabels,
+  allocationName,
+  decodeIpAllocation,
+  encodeIpAllocation,
+  type IpAllocationSpec,
+  ownerLabelOf,
+  parseAllocationName,
+} from "../../../host/resources/ip-allocation.ts";
+
+function ipOf(text: string): Ip {
+  const ip = parseIp(text);
+  if (ip === undefined) throw new TypeError(text);
+  return ip;
+}
+
+const HOLDER = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
+
+const BOUND: IpAllocationSpec = {
+  ip: ipOf("10.6.0.21"),
+  addressSpace: "",
+  prefixLength: 16,
+  pool: "blue",
+  state: "Bound",
+  node: "n1",
+  holders: [HOLDER],
+};
+
+const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w1", member: "web-0" };
+
+function objectOf(spec: IpAllocationSpec, more: object = {}) {
+  const name = allocationName(spec.ip, spec.addressSpace);
+  return encodeIpAllocation(spec, { name, labels: allocationLabels(spec), ...more });
+}
+
+describe("the name of an allocation", () => {
+  const rows: [address: string, space: string, name: string][] = [
+    ["10.6.0.21", "", "10.6.0.21"],
+    ["10.6.0.21", "lab", "10.6.0.21.lab"],
+    ["10.6.0.21", "7", "10.6.0.21.7"],
+    ["fd00::a", "", "fd00-0000-0000-0000-0000-0000-0000-000a"],
+    ["::", "", "0000-0000-0000-0000-0000-0000-0000-0000"],
+    ["fd00::a", "a-b", "fd00-0000-0000-0000-0000-0000-0000-000a.a-b"],
+  ];
+  it.each(rows)("of %s in %j is %s, and back", (address, addressSpace, name) => {
+    expect(allocationName(ipOf(address), addressSpace)).toBe(name);
+    expect(parseAllocationName(name)).toEqual({ ip: ipOf(address), addressSpace });
+  });
+  it.each([
+    "",
+    "a",
+    "10.6.0",
+    "10.6.0.256",
+    "10.6.0.021",
+    "10.6.0.21.",
+    "10.6.0.21.a.b",
+    "10.6.0.21.-a",
+    "10.6.0.21-lab",
+    "fd00::a",
+    "fd00-a",
+    "FD00-0000-0000-0000-0000-0000-0000-000a",
+    "fd00-0000-0000-0000-0000-0000-0000-000a-b",
+    `10.6.0.21.${"a".repeat(64)}`,
+  ])("%j is none", (name) => {
+    expect(parseAllocationName(name)).toBeUndefined();
+  });
+});
+
+describe("labels", () => {
+  it("of a bound address name its first pod, those of a kept one its identity", () => {
+    const hash = createHash("sha256").update("w1/web-0").digest("hex");
+    expect(ownerLabelOf(WORKLOAD)).toBe(hash.slice(0, 32));
+    expect(allocationLabels(BOUND)).toEqual({ "ipam.vendor.io/pod-uid": "u1" });
+    expect(allocationLabels({ ...BOUND, workload: WORKLOAD })).toEqual({
+      "ipam.vendor.io/pod-uid": "u1",
+      "ipam.vendor.io/owner": hash.slice(0, 32),
+    });
+    expect(allocationLabels({ ...BOUND, holders: [], state: "Kept", workload: WORKLOAD })).toEqual({
+      "ipam.vendor.io/owner": hash.slice(0, 32),
+    });
+  });
+});
+
+describe("an allocation", () => {
+  it("is written as the API has it", () => {
+    expect(objectOf({ ...BOUND, since: "2026-11-20T04:00:00Z" }, { uid: "x", resourceVersion: "9" })).toEqual({
+      apiVersion: "ipam.vendor.io/v1",
+      kind: "IPAllocation",
+      metadata: { name: "10.6.0.21", labels: { "ipam.vendor.io/pod-uid": "u1" }, uid: "x", resourceVersion: "9" },
+      spec: {
+        address: "10.6.0.21",
+        addressSpace: "",
+        prefixLength: 16,
+        pool: "blue",
+        state: "Bound",
+        node: "n1",
+        holders: [{ namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n1" }],
+        since: "2026-11-20T04:00:00Z",
+      },
+    });
+  });
+
+  const specs: [title: string, spec: IpAllocationSpec][] = [
+    ["Bound", BOUND],
+    ["of IPv6 in a space", { ...BOUND, ip: ipOf("fd00::a"), addressSpace: "lab", prefixLength: 64 }],
+    ["Cooling", { ...BOUND, state: "Cooling", holders: [], since: "2026-11-20T04:00:00Z" }],
+    ["Kept", { ...BOUND, state: "Kept", holders: [], workload: WORKLOAD }],
+    [
+      "Quarantined",
+      {
+        ...BOUND,
+        state: "Quarantined",
+        holders: [],
+        quarantine: { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" },
+      },
+    ],
+  ];
+  it.each(specs)("%s is read as it was written", (_title, spec) => {
+    const object = JSON.parse(JSON.stringify(objectOf(spec, { uid: "x", resourceVersion: "9" })));
+    expect(decodeIpAllocation(object, "watch")).toEqual({
+      kind: "IPAllocation",
+      name: allocationName(spec.ip, spec.addressSpace),
+      uid: "x",
+      resourceVersion: "9",
+      deleting: false,
+      spec,
+    });
+  });
+
+  it("with keys of a newer Berth is read", () => {
+    const holders = [{ namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n1", later: 1 }];
+    const { spec } = decodeIpAllocation(
+      {
+        apiVersion: "ipam.vendor.io/v1",
+        kind: "IPAllocation",
+        metadata: { name: "10.6.0.21", deletionTimestamp: "2026-01-01T00:00:00Z", later: {} },
+        spec: { address: "10.6.0.21", prefixLength: 16, pool: "blue", state: "Bound", node: "n1", holders, later: 1 },
+        later: 1,
+      },
+      "watch",
+    );
+    expect(spec).toEqual(BOUND);
+    expect(formatIp(spec.ip)).toBe("10.6.0.21");
+  });
+});
