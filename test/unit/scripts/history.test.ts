@@ -1,0 +1,182 @@
+/** The judge of histories: what it lets pass, and that it catches each breach that it is there for. */
+import { describe, expect, it } from "vitest";
+import { parseIp } from "../../../host/net/ip.ts";
+import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
+import { type Attachment, HistoryJudge } from "../../../scripts/lab/history/judge.ts";
+
+const NAME = "10.6.0.21";
+const web = { kind: "StatefulSet", name: "web", uid: "set-1", member: "web-0" };
+const db = { ...web, name: "db", uid: "set-2", member: "db-0" };
+const conflict = { reason: "Conflict", mac: "", parent: "" } as const;
+
+function object(state: AllocationState, podUid?: string, more: Partial<IpAllocationSpec> = {}): IpAllocation {
+  const ip = parseIp(NAME);
+  if (ip === undefined) throw new Error("no address");
+  const holder = { namespace: "shop", pod: "web-0", podUid: podUid ?? "", ifName: "eth0", node: "n1" };
+  return {
+    kind: "IPAllocation",
+    name: NAME,
+    uid: "object-1",
+    resourceVersion: "1",
+    deleting: false,
+    spec: {
+      ...{ ip, addressSpace: "", prefixLength: 24, pool: "blue", state, node: "n1" },
+      holders: podUid === undefined ? [] : [holder],
+      ...more,
+    },
+  };
+}
+
+const bound = (podUid: string, more: Partial<IpAllocationSpec> = {}) => object("Bound", podUid, more);
+const nic = (podUid: string, name = NAME): Attachment => ({ name, podUid, ifName: "eth0" });
+
+/** Breaches of one address's objects one after the other. */
+function judged(...objects: (IpAllocation | undefined)[]): readonly string[] {
+  const judge = new HistoryJudge();
+  for (const [index, each] of objects.entries()) judge.written({ name: NAME, revision: index + 1, object: each });
+  return judge.breaches;
+}
+
+describe("transitions", () => {
+  const check = (name: string, objects: (IpAllocation | undefined)[], breach: RegExp | undefined): void =>
+    it(name, () => {
+      const breaches = judged(...objects);
+      if (breach === undefined) expect(breaches).toEqual([]);
+      else expect(breaches.join()).toMatch(breach);
+    });
+
+  check("a pod's whole life", [bound("a"), object("Cooling"), undefined, bound("b")], undefined);
+  check("deleted without a rest", [bound("a"), undefined], undefined);
+  check("taken over while it cools", [bound("a"), object("Cooling"), bound("b")], undefined);
+  check("written again for the same pod", [bound("a"), bound("a", { since: "2026-11-20T04:00:00Z" })], undefined);
+  check("kept and back", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b", { workload: web })], undefined); // biome-ignore format: a row
+  check("its identity moves while it is Bound", [bound("a", { workload: web }), bound("b", { workload: web })], undefined); // biome-ignore format: a row
+  check("kept no longer", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), object("Cooling")], undefined); // biome-ignore format: a row
+  check("a conflict and its end", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), undefined], undefined); // biome-ignore format: a row
+  check("its node comes back", [bound("a"), object("Quarantined", undefined, { quarantine: { ...conflict, reason: "NodeLost" } }), object("Cooling")], undefined); // biome-ignore format: a row
+  check("deleted twice", [bound("a"), undefined, undefined], undefined);
+
+  check("another pod's while it is Bound", [bound("a"), bound("b")], /revision 2, 10.6.0.21: another pod's/);
+  check("another identity's while it is Bound", [bound("a", { workload: web }), bound("b", { workload: db })], /another pod's/); // biome-ignore format: a row
+  check("another member's while it is Bound", [bound("a", { workload: web }), bound("b", { workload: { ...web, member: "web-1" } })], /another pod's/); // biome-ignore format: a row
+  check("another identity's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b", { workload: db })], /another identity/); // biome-ignore format: a row
+  check("anybody's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b")], /another identity/); // biome-ignore format: a row
+  check("kept for somebody who never had it", [bound("a"), object("Kept", undefined, { workload: web })], /kept for nobody/); // biome-ignore format: a row
+  check("freed while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), undefined], /from Kept to absent/); // biome-ignore format: a row
+  check("created as Cooling", [object("Cooling")], /created, but not Bound/);
+  check("Cooling becomes Kept", [bound("a"), object("Cooling"), object("Kept", undefined, { workload: web })], /from Cooling to Kept/); // biome-ignore format: a row
+  check("a conflict becomes Cooling", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), object("Cooling")], /a conflict made Cooling/); // biome-ignore format: a row
+  check("quarantine becomes Kept", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), object("Kept", undefined, { workload: web })], /from quarantine to Kept/); // biome-ignore format: a row
+});
+
+describe("objects", () => {
+  it("the name is not the address", () => {
+    const judge = new HistoryJudge();
+    judge.written({ name: "10.6.0.22", revision: 1, object: bound("a") });
+    expect(judge.breaches.join()).toContain("the name is not the address, which is called 10.6.0.21");
+  });
+  it("Bound to nobody", () => expect(judged(object("Bound")).join()).toContain("Bound to nobody"));
+  it("held while it cools", () =>
+    expect(judged(bound("a"), object("Cooling", "a")).join()).toContain("somebody holds it"));
+  it("quarantined without a reason", () =>
+    expect(judged(bound("a"), object("Quarantined")).join()).toContain("a quarantine and its reason"));
+  it("another node's", () => expect(judged(bound("a", { node: "n2" })).join()).toContain("node n2 holds none of it"));
+  it("moves to another address space", () => {
+    const judge = new HistoryJudge();
+    const inSpace = { ...bound("a"), spec: { ...bound("a").spec, addressSpace: "lab" } };
+    judge.written({ name: "10.6.0.21.lab", revision: 1, object: inSpace });
+    judge.written({ name: "10.6.0.21.lab", revision: 2, object: bound("a") });
+    expect(judge.breaches).toHaveLength(1);
+  });
+});
+
+describe("attachments", () => {
+  it("a life without a breach", () => {
+    const judge = new HistoryJudge({ minReuseMs: 2_000 });
+    judge.written({ name: NAME, revision: 1, object: bound("a") });
+    judge.answered(nic("a"), 0);
+    judge.mustHold(nic("a"));
+    expect(judge.attachments).toHaveLength(1);
+    judge.leaving(nic("a"), 10);
+    judge.written({ name: NAME, revision: 2, object: object("Cooling") });
+    judge.written({ name: NAME, revision: 3, object: bound("b") });
+    judge.answered(nic("b"), 2_010);
+    judge.mustHold(nic("b"));
+    expect(judge.breaches).toEqual([]);
+    expect([judge.writes, judge.objects.size]).toEqual([3, 1]);
+  });
+  it("two have one address", () => {
+    const judge = new HistoryJudge();
+    judge.answered(nic("a"), 0);
+    judge.answered(nic("b"), 1);
+    expect(judge.breaches).toEqual(["10.6.0.21: given to eth0 of b while eth0 of a has it"]);
+  });
+  it("an ADD that is repeated is one attachment", () => {
+    const judge = new HistoryJudge();
+    judge.answered(nic("a"), 0);
+    judge.answered(nic("a"), 1);
+    expect(judge.breaches).toEqual([]);
+    expect(judge.attachments).toHaveLength(1);
+  });
+  it("answered without an object", () => {
+    const judge = new HistoryJudge();
+    judge.answered(nic("a"), 0);
+    judge.mustHold(nic("a"));
+    expect(judge.breaches).toEqual(["10.6.0.21: absent when eth0 of a was answered"]);
+  });
+  it("answered with another pod's object", () => {
+    const judge = new HistoryJudge();
+    judge.written({ name: NAME, revision: 1, object: bound("b") });
+    judge.answered(nic("a"), 0);
+    judge.mustHold(nic("a"));
+    expect(judge.breaches).toEqual(["10.6.0.21: Bound eth0 of b when eth0 of a was answered"]);
+  });
+  it("the object goes while the pod lives", () => {
+    const judge = new HistoryJudge();
+    judge.written({ name: NAME, revision: 1, object: bound("a") });
+    judge.answered(nic("a"), 0);
+    judge.mustHold(nic("a"));
+    judge.written({ name: NAME, revision: 2, object: undefined });
+    expect(judge.breaches).toEqual(["revision 2, 10.6.0.21: absent while eth0 of a lives with it"]);
+  });
+  it("the object cools while the pod lives", () => {
+    const judge = new HistoryJudge();
+    judge.written({ name: NAME, revision: 1, object: bound("a") });
+    judge.answered(nic("a"), 0);
+    judge.mustHold(nic("a"));
+    judge.written({ name: NAME, revision: 2, object: object("Cooling") });
+    expect(judge.breaches.join()).toContain("Cooling while eth0 of a lives");
+  });
+  it("somebody else's too soon", () => {
+    const judge = new HistoryJudge({ minReuseMs: 2_000 });
+    judge.answered(nic("a"), 0);
+    judge.leaving(nic("a"), 10);
+    judge.answered(nic("b"), 2_009);
+    expect(judge.breaches).toEqual(["10.6.0.21: given to eth0 of b 1999 ms after the DEL of a"]);
+  });
+  it("its own pod's at once", () => {
+    const judge = new HistoryJudge({ minReuseMs: 2_000 });
+    judge.answered(nic("a"), 0);
+    judge.leaving(nic("a"), 10);
+    judge.answered(nic("a"), 11);
+    expect(judge.breaches).toEqual([]);
+  });
+  it("leaves, but was never there", () => {
+    const judge = new HistoryJudge();
+    judge.leaving(nic("a"), 10);
+    expect(judge.breaches).toHaveLength(1);
+  });
+  it("has left before its place in the history came", () => {
+    const judge = new HistoryJudge();
+    judge.answered(nic("a"), 0);
+    judge.leaving(nic("a"), 10);
+    judge.mustHold(nic("a"));
+    expect(judge.breaches).toEqual([]);
+  });
+  it("many breaches are counted, not all told", () => {
+    const judge = new HistoryJudge();
+    for (let number = 0; number < 60; number++) judge.report(`${number}`);
+    expect(judge.breaches).toHaveLength(51);
+    expect(judge.breaches.at(-1)).toBe("and 10 more");
+  });
+});
