@@ -1,5 +1,6 @@
 /**
- * What people and tools may ask the agent: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain.
+ * What people and tools may ask the agent: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats. In a cluster
+ * these pages tell what this node knows: its own allocations, and pools as far as its address book has heard.
  * Called by the socket server; answers are JSON and change nothing.
  * Effects: reads the registry.
  */
@@ -8,6 +9,7 @@ import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import type { Allocation, ListCursor, Quarantine, UsageCount } from "../registry/registry.ts";
 import { type Answer, answerError, answerJson } from "./answer.ts";
+import type { Foundation } from "./foundation.ts";
 import type { IpamTools } from "./ipam/add.ts";
 import { explainPod, type Question } from "./ipam/explain.ts";
 import type { Readiness } from "./ipam/plugin.ts";
@@ -17,6 +19,8 @@ import type { Spool } from "./spool.ts";
 export type Inspector = (method: string, url: string) => Promise<Answer>;
 
 export interface InspectorOptions extends IpamTools {
+  readonly mode: Foundation["mode"];
+  readonly stats: Foundation["stats"];
   readonly spool: Spool;
   readonly readiness: () => Readiness;
   readonly version: string;
@@ -29,6 +33,7 @@ export function createInspector(options: InspectorOptions): Inspector {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => describePools(options),
     "/v1/allocations": (query) => describeAllocations(options, query),
+    "/v1/stats": async () => answerJson(options.stats()),
     "/v1/explain": async (query) => answerJson({ explanation: await explain(options, questionOf(query)) }),
   };
   return async (method, url) => {
@@ -65,9 +70,10 @@ function questionOf(query: URLSearchParams): Question {
   };
 }
 
-function describeHealth({ readiness, spool, version }: InspectorOptions): Answer {
+function describeHealth({ readiness, spool, version, mode, node }: InspectorOptions): Answer {
   const { ready, problems } = readiness();
-  const answer = answerJson({ status: ready ? "ready" : "not-ready", version, problems, spool: spool.count() });
+  const status = ready ? "ready" : "not-ready";
+  const answer = answerJson({ status, version, mode, node: node.name, problems, spool: spool.count() });
   return ready ? answer : { ...answer, status: 503 };
 }
 

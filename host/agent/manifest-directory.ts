@@ -9,8 +9,9 @@ import { join } from "node:path";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import { decodeManifests, type Resource } from "../resources/manifest.ts";
-import { assembleSnapshot, type Snapshot } from "../resources/snapshot.ts";
+import { assembleSnapshot } from "../resources/snapshot.ts";
 import { MAX_MANIFEST_BYTES, RECHECK_MS, RELOAD_DELAY_MS } from "./limits.ts";
+import type { Resources, ResourcesState } from "./resources.ts";
 
 interface ManifestFile {
   /** Undefined when it could not be read. */
@@ -20,30 +21,21 @@ interface ManifestFile {
   readonly problem: string | undefined;
 }
 
-/** A snapshot, and how far it can be trusted. */
-export interface DirectoryState {
-  readonly snapshot: Snapshot;
-  /** Of single files and of the directory itself; those between resources are in the snapshot. */
-  readonly problems: readonly string[];
-  /** False while a file that never was right may hold what others must not be given. */
-  readonly complete: boolean;
-}
-
 const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/;
 
-export class ManifestDirectory {
+export class ManifestDirectory implements Resources {
   readonly #path: string;
   readonly #log: Log;
-  readonly #onChange: (state: DirectoryState) => void;
+  readonly #onChange: (state: ResourcesState) => void;
   #files = new Map<string, ManifestFile>();
-  #state: DirectoryState;
+  #state: ResourcesState;
   #watcher: FSWatcher | undefined;
   #watched: string | undefined;
   #pending: NodeJS.Timeout | undefined;
   readonly #recheck: NodeJS.Timeout;
 
   /** Reads the directory once, then follows it; `onChange` is called for every later state. */
-  constructor(path: string, log: Log, onChange: (state: DirectoryState) => void) {
+  constructor(path: string, log: Log, onChange: (state: ResourcesState) => void) {
     this.#path = path;
     this.#log = log;
     this.#onChange = onChange;
@@ -52,7 +44,7 @@ export class ManifestDirectory {
     this.#recheck = setInterval(() => this.#rearm(), RECHECK_MS).unref();
   }
 
-  get state(): DirectoryState {
+  get state(): ResourcesState {
     return this.#state;
   }
 
@@ -101,13 +93,13 @@ export class ManifestDirectory {
     this.#onChange(this.#state);
   }
 
-  #read(): DirectoryState {
+  #read(): ResourcesState {
     try {
       const names = readdirSync(this.#path).filter((name) => MANIFEST_NAME.test(name)).sort(); // biome-ignore format: one thought
       this.#files = new Map(names.map((name) => [name, this.#readFile(name)]));
     } catch (error) {
       const problem = `Directory ${this.#path} cannot be read: ${messageOf(error)}`;
-      const known = this.#state as DirectoryState | undefined;
+      const known = this.#state as ResourcesState | undefined;
       if (known !== undefined) return { ...known, problems: [...new Set([...known.problems, problem])] };
       return { snapshot: assembleSnapshot([]), problems: [problem], complete: false };
     }

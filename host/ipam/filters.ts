@@ -53,9 +53,9 @@ function refusePod({ spec }: IpPool, { pod }: Subject): string | undefined {
   return refuseLabels("podAffinity", spec.podAffinity, pod?.labels ?? {}, "pod");
 }
 
-function refuseNetwork({ spec }: IpPool, { network, pod }: Subject): string | undefined {
+function refuseNetwork({ spec }: IpPool, { network, networkNames, pod }: Subject): string | undefined {
   if (spec.multusName.length === 0) return undefined;
-  const names = [network, ...networkNamesOf(pod, network)];
+  const names = networkNames ?? [network, ...networkNamesOf(pod, network)];
   if (spec.multusName.some((name) => names.includes(name))) return undefined;
   return `multusName is ${list(spec.multusName)}, the NIC's network is "${network}"`;
 }

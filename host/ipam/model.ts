@@ -32,6 +32,8 @@ export interface Subject {
   /** The NIC of the request, and the name of its network. */
   readonly ifName: string;
   readonly network: string;
+  /** All names by which a pool's `multusName` may mean that network. Absent: the name, and what the pod's list of networks makes of it. */
+  readonly networkNames?: readonly string[] | undefined;
   /** Name of a pod's first NIC. */
   readonly firstNic: string;
   readonly ipamConf: IpamConf;

@@ -32,16 +32,23 @@ interface NamedPools {
   readonly ipv6?: readonly string[] | undefined;
 }
 
-/** Chooses the candidates. Throws CniError 100 when no rule names a pool, 102 when an annotation cannot be followed. */
-export function selectPools(subject: Subject, pools: PoolsByName): Selection {
+/** Pools, and why others that exist may not be used, by name. */
+interface Offer {
+  readonly pools: PoolsByName;
+  readonly refused: ReadonlyMap<string, string>;
+}
+
+/** Chooses the candidates; `refused` has the reasons of pools that exist and may not be used. Throws CniError 100 when no rule names a pool, 102 when an annotation cannot be followed. */
+export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer["refused"] = new Map()): Selection {
+  const offer = { pools, refused };
   const warnings: string[] = [];
   refuseSubnets(subject, warnings);
   const nics =
-    selectByInterfaces(subject, pools, warnings) ??
-    selectByAnnotation(subject, pools, warnings) ??
-    selectByNamespace(subject, pools, warnings) ??
-    selectByConfiguration(subject, pools, warnings) ??
-    selectDefaults(subject, pools, warnings);
+    selectByInterfaces(subject, offer, warnings) ??
+    selectByAnnotation(subject, offer, warnings) ??
+    selectByNamespace(subject, offer, warnings) ??
+    selectByConfiguration(subject, offer, warnings) ??
+    selectDefaults(subject, offer, warnings);
   return { nics, warnings };
 }
 
@@ -61,7 +68,7 @@ function refuseSubnets({ pod, vendorConf }: Subject, warnings: string[]): void {
   );
 }
 
-function selectByInterfaces(subject: Subject, pools: PoolsByName, warnings: string[]): NicDemand[] | undefined {
+function selectByInterfaces(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
   const entries = subject.pod?.annotations.ippools;
   if (entries === undefined) return undefined;
   const nics = entries.map((entry, index) => {
@@ -72,7 +79,7 @@ function selectByInterfaces(subject: Subject, pools: PoolsByName, warnings: stri
       ifName: entry.interface ?? nicNameAt(index, subject),
       rule,
       cleanGateway: entry.cleangateway,
-      families: demandFamilies(rule, entry, subject, pools, warnings),
+      families: demandFamilies(rule, entry, subject, offer, warnings),
     };
   });
   const twice = nics.find(({ ifName }, index) => nics.findIndex((other) => other.ifName === ifName) !== index);
@@ -98,30 +105,30 @@ function nicNameAt(index: number, { firstNic, pod }: Subject): string {
   return pod?.annotations.networks?.[index - 1]?.interface ?? `net${index}`;
 }
 
-function selectByAnnotation(subject: Subject, pools: PoolsByName, warnings: string[]): NicDemand[] | undefined {
+function selectByAnnotation(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
   const entry = subject.pod?.annotations.ippool;
   if (entry === undefined) return undefined;
   requireFamilies(IPPOOL, "", entry, subject.vendorConf);
-  return oneNic(`annotation "${IPPOOL}"`, entry, subject, pools, warnings);
+  return oneNic(`annotation "${IPPOOL}"`, entry, subject, offer, warnings);
 }
 
-function selectByNamespace(subject: Subject, pools: PoolsByName, warnings: string[]): NicDemand[] | undefined {
+function selectByNamespace(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
   const named = subject.namespace?.annotations;
   if (named === undefined || !namesAny(named)) return undefined;
   const given = FAMILIES.filter((family) => namedFor(named, family) !== undefined);
   const keys = given.map((family) => `"${ANNOTATION_PREFIX}default-ipv${family}-ippool"`);
-  return oneNic(`namespace annotation ${keys.join(" and ")}`, named, subject, pools, warnings);
+  return oneNic(`namespace annotation ${keys.join(" and ")}`, named, subject, offer, warnings);
 }
 
-function selectByConfiguration(subject: Subject, pools: PoolsByName, warnings: string[]): NicDemand[] | undefined {
+function selectByConfiguration(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
   const { default_ipv4_ippool, default_ipv6_ippool } = subject.ipamConf;
   const named = { ipv4: default_ipv4_ippool, ipv6: default_ipv6_ippool };
   if (!namesAny(named)) return undefined;
-  return oneNic("the CNI configuration", named, subject, pools, warnings);
+  return oneNic("the CNI configuration", named, subject, offer, warnings);
 }
 
-function selectDefaults(subject: Subject, pools: PoolsByName, warnings: string[]): NicDemand[] {
-  const defaults = [...pools.values()]
+function selectDefaults(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] {
+  const defaults = [...offer.pools.values()]
     .filter(({ spec }) => spec.default)
     .sort((a, b) => tieRank(a) - tieRank(b) || (a.name < b.name ? -1 : 1));
   const named = {
@@ -135,7 +142,7 @@ function selectDefaults(subject: Subject, pools: PoolsByName, warnings: string[]
         "names one, and no IPPool has spec.default: true",
     );
   }
-  return oneNic("pools with spec.default: true", named, subject, pools, warnings);
+  return oneNic("pools with spec.default: true", named, subject, offer, warnings);
 }
 
 function namesOf(pools: readonly IpPool[], family: Family): string[] | undefined {
@@ -151,14 +158,8 @@ function namedFor(named: NamedPools, family: Family): readonly string[] | undefi
   return family === 4 ? named.ipv4 : named.ipv6;
 }
 
-function oneNic(
-  rule: string,
-  named: NamedPools,
-  subject: Subject,
-  pools: PoolsByName,
-  warnings: string[],
-): NicDemand[] {
-  const families = demandFamilies(rule, named, subject, pools, warnings);
+function oneNic(rule: string, named: NamedPools, subject: Subject, offer: Offer, warnings: string[]): NicDemand[] {
+  const families = demandFamilies(rule, named, subject, offer, warnings);
   return [{ ifName: subject.ifName, rule, cleanGateway: false, families }];
 }
 
@@ -166,7 +167,7 @@ function demandFamilies(
   rule: string,
   named: NamedPools,
   subject: Subject,
-  pools: PoolsByName,
+  offer: Offer,
   warnings: string[],
 ): FamilyDemand[] {
   const { enableIPv4, enableIPv6 } = subject.vendorConf;
@@ -187,7 +188,7 @@ function demandFamilies(
     return [
       {
         family,
-        candidates: expandNames(rule, names, family, pools).map((name) => judge(name, family, subject, pools)),
+        candidates: expandNames(rule, names, family, offer.pools).map((name) => judge(name, family, subject, offer)),
       },
     ];
   });
@@ -217,9 +218,9 @@ function expandNames(rule: string, names: readonly string[], family: Family, poo
   return [...new Set(expanded)];
 }
 
-function judge(name: string, family: Family, subject: Subject, pools: PoolsByName): Candidate {
+function judge(name: string, family: Family, subject: Subject, { pools, refused }: Offer): Candidate {
   const pool = pools.get(name);
-  if (pool === undefined) return { name, refusal: "does not exist" };
+  if (pool === undefined) return { name, refusal: refused.get(name) ?? "does not exist" };
   const refusal = refusePool(pool, subject, family);
   return refusal === undefined ? { name, pool } : { name, pool, refusal };
 }

@@ -11,6 +11,8 @@ import type { IpPool } from "./ip-pool.ts";
 export interface PoolCheck {
   /** The pools that may be used, in the order given. */
   readonly accepted: readonly IpPool[];
+  /** Why the others may not, by name: `is refused: …`. */
+  readonly refused: ReadonlyMap<string, string>;
   /** Sentences; one about a pool that is refused says so. */
   readonly problems: readonly string[];
 }
@@ -33,7 +35,7 @@ function inSpace(pool: IpPool): string {
 function refusal(pool: IpPool, other: IpPool): string {
   const [subnet, otherSubnet] = [formatPrefix(pool.spec.subnet), formatPrefix(other.spec.subnet)];
   return (
-    `IPPool "${pool.name}" is refused: its subnet ${subnet} partly overlaps ${otherSubnet} of IPPool ` +
+    `is refused: its subnet ${subnet} partly overlaps ${otherSubnet} of IPPool ` +
     `"${other.name}"${inSpace(pool)}; make them equal or disjoint`
   );
 }
@@ -42,6 +44,7 @@ function refusal(pool: IpPool, other: IpPool): string {
 export function checkPools(pools: readonly IpPool[]): PoolCheck {
   const accepted: IpPool[] = [];
   const problems: string[] = [];
+  const refused = new Map<string, string>();
   const lengths = [...new Set(pools.map(({ spec }) => spec.subnet.length))];
   const names = new Set<string>();
   const at = new Map<string, IpPool>();
@@ -51,15 +54,18 @@ export function checkPools(pools: readonly IpPool[]): PoolCheck {
     const wider = at.has(key) ? [] : widerKeys(pool, lengths);
     const other = inside.get(key) ?? wider.map((outer) => at.get(outer)).find((found) => found !== undefined);
     if (names.has(pool.name)) problems.push(`IPPool "${pool.name}" is refused: another pool has this name`);
-    else if (other !== undefined) problems.push(refusal(pool, other));
-    else {
+    else if (other !== undefined) {
+      const reason = refusal(pool, other);
+      refused.set(pool.name, reason);
+      problems.push(`IPPool "${pool.name}" ${reason}`);
+    } else {
       accepted.push(pool);
       names.add(pool.name);
       if (!at.has(key)) at.set(key, pool);
       for (const outer of wider) if (!inside.has(outer)) inside.set(outer, pool);
     }
   }
-  return { accepted, problems: [...problems, ...sharedRanges(accepted)] };
+  return { accepted, refused, problems: [...problems, ...sharedRanges(accepted)] };
 }
 
 /** Notices of pools whose ranges share addresses: legal, since an address is unique by itself. */

@@ -15,6 +15,8 @@ import type { ReservedIp } from "./reserved-ip.ts";
 export interface Snapshot {
   /** Without those that {@link Snapshot.problems} refuse. */
   readonly pools: ReadonlyMap<string, IpPool>;
+  /** Why pools that exist are not among {@link Snapshot.pools}, by name: `is refused: …`. */
+  readonly refused: ReadonlyMap<string, string>;
   readonly reserved: readonly ReservedIp[];
   readonly namespaces: ReadonlyMap<string, Namespace>;
   /** By `namespace/name`. */
@@ -49,9 +51,10 @@ export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
   const resources = [...first.values()].map(({ resource }) => resource);
   const every = <K extends Resource["kind"]>(kind: K): Extract<Resource, { kind: K }>[] =>
     resources.filter((resource): resource is Extract<Resource, { kind: K }> => resource.kind === kind);
-  const { accepted, problems: poolProblems } = checkPools(every("IPPool"));
+  const { accepted, refused, problems: poolProblems } = checkPools(every("IPPool"));
   return {
     pools: new Map(accepted.map((pool) => [pool.name, pool])),
+    refused,
     reserved: every("ReservedIP"),
     namespaces: new Map(every("Namespace").map((namespace) => [namespace.name, namespace])),
     pods: new Map(every("Pod").map((pod) => [nameOf(pod), pod])),

@@ -7,67 +7,46 @@ import { type AttachRequest, requestedIps } from "../../cni/request.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import type { Selection, Subject } from "../../ipam/model.ts";
 import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
-import { type PoolsByName, selectPools } from "../../ipam/selection.ts";
-import type { Log } from "../../lib/log.ts";
+import type { PoolsByName } from "../../ipam/selection.ts";
 import { type Prefix, prefixContains } from "../../net/prefix.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Addition } from "../plugin.ts";
-import type { Catalogue } from "./catalogue.ts";
 import type { ClaimTools } from "./claim-addresses.ts";
 import { claimVerified, type DetectionTools } from "./claim-verified.ts";
-import { identifyRequest } from "./pod-identity.ts";
-import { describeSubject } from "./subject.ts";
+import { type DemandTools, prepareDemand } from "./demand.ts";
+import type { Identifier } from "./pod-identity.ts";
+import { giveBackUnfit, type Prefetched } from "./prefetched.ts";
 
-export interface IpamTools {
-  readonly catalogue: Catalogue;
+export interface IpamTools extends DemandTools {
   readonly registry: Registry;
-  readonly node: Subject["node"];
+  readonly identifier: Identifier;
   readonly nowMs: () => number;
   readonly sleep: ClaimTools["sleep"];
-  readonly log: Log;
 }
 
-export interface AddTools extends IpamTools, DetectionTools {}
+export interface AddTools extends IpamTools, DetectionTools {
+  /** Absent: nothing is claimed before an ADD. */
+  readonly prefetched?: Prefetched | undefined;
+}
 
 export async function addAddresses(tools: AddTools, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
-  const snapshot = await tools.catalogue.settled();
-  const identity = identifyRequest(request, snapshot);
-  const subject = describeSubject(snapshot, {
-    identity,
-    ifName: request.ifName,
-    network: request.netConf.name,
-    ipamConf: decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam"),
-    node: tools.node,
-  });
-  const selection = selectPools(subject, snapshot.pools);
-  const { owner, namespace, name } = identity;
-  const { ifName, containerId } = request;
-  for (const warning of selection.warnings) tools.log.warn({ namespace, pod: name, ifName }, warning);
-  const { held, created } = await claimVerified(
-    { ...tools, book: tools.catalogue.book },
-    {
-      nics: selection.nics,
-      asked: requestedIps(request),
-      claimant: {
-        owner,
-        namespace,
-        pod: name,
-        ifName,
-        containerId,
-        network: request.netConf.name,
-        netns: request.netns,
-      },
-      seedText: name === "" ? owner : `${namespace}/${name}`,
-      signal,
-    },
-  );
+  const { ifName, containerId, netns } = request;
+  const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam");
+  const identity = await tools.identifier.identify(request, signal);
+  await tools.prefetched?.settle(identity.owner, ifName, signal);
+  const asking = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
+  const prepared = await prepareDemand(tools, { ...asking, asked: requestedIps(request) }, signal);
+  const { subject, selection, demand } = prepared;
+  await giveBackUnfit(tools, demand);
+  const { held, created } = await claimVerified({ ...tools, book: tools.catalogue.book }, demand);
   const undo = async (): Promise<void> => {
     tools.verified.delete({ containerId, ifName });
     await tools.registry.undo(created);
   };
   try {
-    const result = await resultOf(tools, selection, subject, owner, held);
+    const result = await resultOf(tools, selection, subject, identity.owner, held);
+    tools.prefetched?.used(identity.owner, ifName);
     return { result, undo };
   } catch (error) {
     await undo();

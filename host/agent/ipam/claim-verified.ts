@@ -4,7 +4,6 @@
  * Effects: theirs.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { MAX_CONFLICT_CANDIDATES } from "../../ipam/limits.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
@@ -12,25 +11,28 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import { EarlyStage, type EarlyStageTools, type Verdict } from "../detection/verify-addresses.ts";
+import type { NicReference, NicTools } from "../nic-definition.ts";
 import { type AddressDemand, type Claimed, type ClaimTools, claimAddresses } from "./claim-addresses.ts";
 
-export interface DetectionTools extends EarlyStageTools {
-  /** What holds for a network, by its name. */
-  readonly settingsFor: (network: string) => CoordinatorConf;
-  /** Whether this node's definition of the network has a coordinator. */
-  readonly isCoordinated: (network: string) => boolean;
+export interface DetectionTools extends EarlyStageTools, Pick<NicTools, "settingsFor" | "isCoordinated"> {
   readonly keeper: QuarantineKeeper;
   readonly verified: VerifiedAttachments;
 }
 
 type Tools = ClaimTools & DetectionTools;
 
+export interface VerifiedDemand extends AddressDemand {
+  /** Whose definition says whether to ask. Absent: of the claimant, and nothing is known of its pod. */
+  readonly nic?: NicReference;
+}
+
 /** Throws what claimAddresses throws, and CniError 104 on a conflict, 11 when the NIC cannot be asked; then nothing of it is kept. */
-export async function claimVerified(tools: Tools, demand: AddressDemand): Promise<Claimed> {
+export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promise<Claimed> {
   const { claimant } = demand;
-  const settings = tools.settingsFor(claimant.network);
   const { netns = "", ifName, network } = claimant;
-  const stage = new EarlyStage(tools, { netns, ifName, settings, isCoordinated: tools.isCoordinated(network) });
+  const nic = demand.nic ?? { ifName, network, pod: undefined };
+  const settings = tools.settingsFor(nic);
+  const stage = new EarlyStage(tools, { netns, ifName, settings, isCoordinated: tools.isCoordinated(nic) });
   const seedText = `${demand.seedText}${tools.keeper.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
   const isScattered = (pool: string): boolean => tools.keeper.hasSuspect(pool);

@@ -9,7 +9,6 @@ import { describeDemand } from "../../ipam/refusal.ts";
 import { selectPools } from "../../ipam/selection.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { IpamTools } from "./add.ts";
-import { identifyPod } from "./pod-identity.ts";
 import { describeSubject } from "./subject.ts";
 
 export interface Question {
@@ -24,12 +23,13 @@ export interface Question {
 export async function explainPod(tools: IpamTools, question: Question): Promise<string> {
   const snapshot = await tools.catalogue.settled();
   const { namespace, pod: name, ifName, network } = question;
-  const identity = identifyPod({ namespace, name, containerId: "" }, snapshot);
+  const identity = await tools.identifier.find(namespace, name);
+  const networkNames = tools.networkNames({ ifName, network, pod: identity.subject });
   const subject: Subject = describeSubject(snapshot, {
-    ...{ identity, ifName, network, node: tools.node },
+    ...{ identity, ifName, network, networkNames, node: tools.node },
     ipamConf: { type: "berth" },
   });
-  const selection = selectPools(subject, snapshot.pools);
+  const selection = selectPools(subject, snapshot.pools, snapshot.refused);
   const roomOf = roomByPool(tools, selection);
   const held = identity.owner === "" ? [] : await tools.registry.findOwner(identity.owner);
   return [

@@ -17,12 +17,15 @@ export interface Readiness {
 
 export interface IpamPluginOptions extends AddTools {
   readonly readiness: () => Readiness;
+  /** As in Foundation. */
+  readonly synced: (signal: AbortSignal) => Promise<void>;
 }
 
 export function createIpamPlugin(options: IpamPluginOptions): Plugin {
   const { registry, log, readiness, verified } = options;
   return {
     add: async (request, signal) => {
+      await options.synced(signal);
       requireReady(readiness());
       return addAddresses(options, request, signal);
     },

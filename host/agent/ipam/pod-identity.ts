@@ -1,11 +1,14 @@
 /**
- * Who a request is for: the key under which its addresses are kept, and what is known of the pod.
+ * Who a request is for: the key under which its addresses are kept, and what is known of the pod. The port of both modes, and the
+ * embedded mode's implementation, which believes the runtime and the manifests; the cluster's is ../cluster/identity.ts.
  * Called by add.ts and explain.ts.
  * Effects: none.
  */
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { decodePodAnnotations } from "../../config/annotations.ts";
 import type { PodSubject } from "../../ipam/model.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
+import type { Namespace } from "../../resources/namespace.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 
 export interface PodIdentity {
@@ -15,6 +18,26 @@ export interface PodIdentity {
   readonly namespace: string;
   readonly name: string;
   readonly subject: PodSubject | undefined;
+  /** What keeps the pod's addresses when it goes; undefined when nothing does. */
+  readonly workload?: Workload | undefined;
+  /** The pod's namespace where the snapshot may not have it yet. */
+  readonly home?: Namespace | undefined;
+}
+
+/** Both reject with CniError 103 when there is no such pod, and with ConfigError when an annotation of it is wrong. */
+export interface Identifier {
+  /** The pod of an ADD. `signal` ends the wait for an API server. */
+  identify(request: AttachRequest, signal: AbortSignal): Promise<PodIdentity>;
+  /** The pod of a question; its owner is "" when nothing is known of it. */
+  find(namespace: string, name: string): Promise<PodIdentity>;
+}
+
+/** Of the embedded mode. */
+export function openManifestIdentifier(snapshot: () => Snapshot): Identifier {
+  return {
+    identify: async (request) => identifyRequest(request, snapshot()),
+    find: async (namespace, name) => identifyPod({ namespace, name, containerId: "" }, snapshot()),
+  };
 }
 
 /** What is known without a manifest of the pod. */

@@ -1,6 +1,6 @@
 /**
  * Everything that selection looks at, gathered from the resources of one moment.
- * Called by add.ts for a request and by explain.ts for a question.
+ * Called by demand.ts for a NIC that is to be attached and by explain.ts for a question.
  * Effects: none.
  */
 import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
@@ -11,13 +11,13 @@ import type { PodIdentity } from "./pod-identity.ts";
 /** Name of a pod's first NIC when no Coordinator says otherwise (spec.md 2.3, podDefaultCniNic). */
 const FIRST_NIC = "eth0";
 
-export interface SubjectOptions extends Pick<Subject, "ifName" | "network" | "ipamConf" | "node"> {
+export interface SubjectOptions extends Pick<Subject, "ifName" | "network" | "networkNames" | "ipamConf" | "node"> {
   readonly identity: PodIdentity;
 }
 
 /** Throws ConfigError when an annotation of the namespace is wrong. */
 export function describeSubject(snapshot: Snapshot, { identity, ...request }: SubjectOptions): Subject {
-  const namespace = snapshot.namespaces.get(identity.namespace);
+  const namespace = snapshot.namespaces.get(identity.namespace) ?? identity.home;
   return {
     ...request,
     pod: identity.subject,

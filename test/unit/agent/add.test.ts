@@ -5,9 +5,9 @@ import { describe, expect, it } from "vitest";
 import { openDetection } from "../../../host/agent/detection/open-detection.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
+import { openManifestIdentifier } from "../../../host/agent/ipam/pod-identity.ts";
 import type { Addition } from "../../../host/agent/plugin.ts";
 import { decodeRequest } from "../../../host/cni/request.ts";
-import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import { AddressBook } from "../../../host/ipam/address-book.ts";
 import { UNATTACHED_MS } from "../../../host/ipam/limits.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
@@ -18,6 +18,7 @@ import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
 import { decodeManifests } from "../../../host/resources/manifest.ts";
 import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
 import { ip, openCore } from "../ipam/subjects.ts";
+import { nicTools } from "./nic-tools.ts";
 import { recordLog } from "./recorded-log.ts";
 
 interface World {
@@ -67,12 +68,10 @@ async function withPlugin(manifests: readonly object[], test: (world: World) => 
   };
   const { log } = recordLog();
   const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
-  const settingsFor = () => DEFAULT_COORDINATOR_CONF;
-  const isCoordinated = () => false;
   const tools = {
     ...detection,
-    settingsFor,
-    isCoordinated,
+    ...nicTools,
+    identifier: openManifestIdentifier(() => snapshot),
     catalogue,
     registry,
     nowMs,

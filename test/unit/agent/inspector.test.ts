@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createInspector, type Inspector } from "../../../host/agent/inspector.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
+import { openManifestIdentifier } from "../../../host/agent/ipam/pod-identity.ts";
 import { MAX_PAGE } from "../../../host/agent/limits.ts";
 import { Spool } from "../../../host/agent/spool.ts";
 import { AddressBook } from "../../../host/ipam/address-book.ts";
@@ -12,6 +13,7 @@ import type { Registry } from "../../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
 import { assembleSnapshot } from "../../../host/resources/snapshot.ts";
 import { ip, openCore, pool } from "../ipam/subjects.ts";
+import { nicTools } from "./nic-tools.ts";
 import { recordLog } from "./recorded-log.ts";
 
 interface World {
@@ -43,6 +45,10 @@ async function withInspector(test: (world: World) => Promise<void>): Promise<voi
   const catalogue = new Catalogue(book, registry, snapshot);
   const inspect = createInspector({
     ...{ catalogue, registry, log, nowMs: () => 1, sleep: async () => {}, node: { name: "n1", labels: {} } },
+    ...nicTools,
+    identifier: openManifestIdentifier(() => snapshot),
+    mode: "embedded",
+    stats: () => ({ calls: 3 }),
     readiness: () => ({ ready: true, problems: ["a hint"] }),
     spool: new Spool(join(directory, "spool"), async () => ({ status: 200, body: "" }), noFaults, log),
     explainCoordinator: () => [],
@@ -79,10 +85,20 @@ async function withInspector(test: (world: World) => Promise<void>): Promise<voi
 }
 
 describe("the inspector", () => {
+  it("stats has what the mode counts", () =>
+    withInspector(async ({ get }) => expect(await get("/v1/stats")).toEqual({ calls: 3 })));
+
   it("health has readiness, version and spool", () =>
     withInspector(async ({ get }) =>
       expect(await get("/v1/health")).toEqual({
-        ...{ status: "ready", version: "1.2.3", problems: ["a hint"], spool: { waiting: 0, rejected: 0 } },
+        ...{
+          status: "ready",
+          version: "1.2.3",
+          mode: "embedded",
+          node: "n1",
+          problems: ["a hint"],
+          spool: { waiting: 0, rejected: 0 },
+        },
       }),
     ));
 

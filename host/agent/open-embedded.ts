@@ -1,0 +1,93 @@
+/**
+ * The embedded mode: resources from a directory, addresses in one SQLite file.
+ * Called by agent.ts.
+ * Effects: those of its parts.
+ */
+import { setTimeout } from "node:timers/promises";
+import { PoolSpace } from "../core/pool-space.ts";
+import { AddressBook } from "../ipam/address-book.ts";
+import type { PoolsByName } from "../ipam/selection.ts";
+import type { FaultPlan } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
+import { openSqliteRegistry } from "../registry/sqlite-registry.ts";
+import { Definitions, effectiveSettings } from "./definitions.ts";
+import { openDetection } from "./detection/open-detection.ts";
+import type { Foundation } from "./foundation.ts";
+import { Catalogue, cooldownsOf } from "./ipam/catalogue.ts";
+import { openManifestIdentifier } from "./ipam/pod-identity.ts";
+import { ManifestDirectory } from "./manifest-directory.ts";
+
+/** What both modes need of the process. */
+export interface FoundationOptions {
+  /** This node's name. */
+  readonly node: string;
+  readonly stateDirectory: string;
+  /** Where the runtimes read network definitions; need not be there. */
+  readonly cniConfDirectory: string;
+  /** The built core, berth-core.wasm. */
+  readonly coreWasm: Uint8Array;
+  /** Of the running kernel: /proc/sys/kernel/random/boot_id. */
+  readonly bootId: string;
+  /** The machine's monotonic clock. */
+  readonly nowMs: () => number;
+  /** How long to wait for another agent that has the state directory. */
+  readonly lockWaitMs: number;
+  readonly faultPlan?: FaultPlan | undefined;
+  readonly faultCounter: SharedArrayBuffer;
+  readonly log: Log;
+  /** The agent cannot go on: its registry's thread died. */
+  readonly onDeath: (error: Error) => void;
+}
+
+export interface EmbeddedOptions extends FoundationOptions {
+  readonly configDirectory: string;
+  readonly nodeLabels: Readonly<Record<string, string>>;
+}
+
+/** Rejects when the state directory cannot be had; then nothing is left open. */
+export async function openEmbedded(options: EmbeddedOptions): Promise<Foundation> {
+  const { log, nowMs, node } = options;
+  let catalogue: Catalogue | undefined;
+  const directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => catalogue?.follow(snapshot));
+  try {
+    const book = new AddressBook(PoolSpace.open(options.coreWasm));
+    const registry = await openSqliteRegistry({
+      ...{ bootId: options.bootId, nowMs, lockWaitMs: options.lockWaitMs, onDeath: options.onDeath },
+      directory: options.stateDirectory,
+      cooldowns: cooldownsOf(directory.state.snapshot),
+      onFreed: (space, ip) => book.unmark(space, ip),
+      ...{ faultPlan: options.faultPlan, faultCounter: options.faultCounter },
+    });
+    catalogue = new Catalogue(book, registry, directory.state.snapshot);
+    catalogue.follow(directory.state.snapshot);
+    await catalogue.settled();
+    const definitions = new Definitions(options.cniConfDirectory, log);
+    const pools = (): PoolsByName => directory.state.snapshot.pools;
+    const detection = openDetection({ registry, pools, nowMs, log });
+    return {
+      mode: "embedded",
+      resources: directory,
+      tools: {
+        ...detection,
+        ...{ catalogue, registry, nowMs, log },
+        node: { name: node, labels: { "kubernetes.io/hostname": node, ...options.nodeLabels } },
+        identifier: openManifestIdentifier(() => directory.state.snapshot),
+        networkNames: () => undefined,
+        settingsFor: ({ network }) => effectiveSettings(definitions.settingsOf(network), directory.state.snapshot),
+        isCoordinated: ({ network }) => definitions.settingsOf(network) !== undefined,
+        sleep: (milliseconds, signal) => setTimeout(milliseconds, undefined, { signal }),
+      },
+      synced: async () => {},
+      problems: () => [...definitions.problems, ...detection.keeper.problems],
+      stats: () => ({}),
+      close: async () => {
+        await detection.keeper.close();
+        await registry.close();
+        directory.close();
+      },
+    };
+  } catch (error) {
+    directory.close();
+    throw error;
+  }
+}

@@ -1,0 +1,23 @@
+/**
+ * What the agent knows of pools, pods, namespaces and settings, and how far it can be trusted. A port: manifest-directory.ts reads
+ * files, cluster/resources.ts watches the API server.
+ * Called by agent.ts and by whatever serves a request.
+ * Effects: none (types only).
+ */
+import type { Snapshot } from "../resources/snapshot.ts";
+
+/** A snapshot, and how far it can be trusted. */
+export interface ResourcesState {
+  readonly snapshot: Snapshot;
+  /** Of single sources: a file, a watch; those between resources are in the snapshot. */
+  readonly problems: readonly string[];
+  /** False while something that was never read rightly may hold what others must not be given. */
+  readonly complete: boolean;
+}
+
+export interface Resources {
+  readonly state: ResourcesState;
+  /** Reads at once what is known to have changed, instead of a moment later. */
+  settle(): void;
+  close(): Promise<void> | void;
+}
