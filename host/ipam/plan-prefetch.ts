@@ -1,0 +1,63 @@
+/**
+ * Which pods and NICs get their addresses before their ADD comes (docs/prefetch.md).
+ * Called by the agent's prefetcher for every change of a pod of its node.
+ * Effects: none.
+ */
+import { ANNOTATION_PREFIX } from "../config/annotations.ts";
+import type { IpamConf } from "../config/ipam-conf.ts";
+import type { Pod } from "../resources/pod.ts";
+
+/** The kubelet's name for a static pod: what its CNI_ARGS carry as UID; its mirror pod has another one (allocation rule 9). */
+const CONFIG_HASH = "kubernetes.io/config.hash";
+
+/** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */
+const ALL_NICS = ["ippools", "subnets"].map((key) => ANNOTATION_PREFIX + key);
+
+/** One NIC of a pod as its annotations and the network definitions announce it. */
+export interface AnnouncedNic {
+  readonly ifName: string;
+  /** Name of its network, as its ADD will give it. */
+  readonly network: string;
+  /** The definition's `ipam` object; undefined when that names another plugin or none. */
+  readonly ipamConf: IpamConf | undefined;
+  /** The pod asks for addresses of its own choice on this NIC. */
+  readonly isAsking: boolean;
+}
+
+export type PodVerdict =
+  /** No sandbox yet, and one will come. */
+  | { readonly kind: "expected" }
+  /** Nothing is claimed; what was claimed stays. */
+  | { readonly kind: "left"; readonly reason: string }
+  /** No ADD will come any more: what was claimed goes back. */
+  | { readonly kind: "over"; readonly reason: string };
+
+/** NICs whose addresses are claimed together. */
+export interface PrefetchGroup {
+  /** At least one. */
+  readonly nics: readonly AnnouncedNic[];
+}
+
+/** The key under which the pod's ADD will keep its addresses; undefined when it cannot be known. */
+export function ownerOfPod({ uid, annotations }: Pod): string | undefined {
+  return annotations[CONFIG_HASH] ?? uid;
+}
+
+export function judgePod(pod: Pod, nodeName: string): PodVerdict {
+  if (ownerOfPod(pod) === undefined) return { kind: "left", reason: "it has no UID" };
+  if (pod.nodeName !== nodeName) return { kind: "left", reason: "it is not bound to this node" };
+  if (pod.hostNetwork) return { kind: "left", reason: "it uses the network of the node" };
+  if (pod.deleting) return { kind: "over", reason: "it is being deleted" };
+  if (pod.isFinished) return { kind: "over", reason: "it is finished" };
+  if (pod.phase !== undefined && pod.phase !== "Pending") return { kind: "left", reason: "it runs" };
+  if (pod.hasSandbox) return { kind: "left", reason: "it has a sandbox" };
+  return { kind: "expected" };
+}
+
+/** Without NICs of other plugins and those that ask for addresses by name: only their ADD knows all that they want. */
+export function planGroups({ annotations }: Pod, nics: readonly AnnouncedNic[]): PrefetchGroup[] {
+  const ours = nics.filter(({ ipamConf, isAsking }) => ipamConf !== undefined && !isAsking);
+  if (ours.length === 0) return [];
+  const areTogether = ALL_NICS.some((key) => Object.hasOwn(annotations, key));
+  return areTogether ? [{ nics: ours }] : ours.map((nic) => ({ nics: [nic] }));
+}

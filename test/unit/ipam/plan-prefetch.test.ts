@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { type AnnouncedNic, judgePod, ownerOfPod, planGroups } from "../../../host/ipam/plan-prefetch.ts";
+import { decodePod, type Pod } from "../../../host/resources/pod.ts";
+
+interface Parts {
+  readonly metadata?: object;
+  readonly spec?: object;
+  readonly status?: object;
+}
+
+function podOf({ metadata = {}, spec = {}, status = { phase: "Pending" } }: Parts = {}): Pod {
+  const named = { namespace: "shop", name: "web-0", uid: "uid-1", ...metadata };
+  return decodePod(
+    { apiVersion: "v1", kind: "Pod", metadata: named, spec: { nodeName: "n1", ...spec }, status },
+    "pod",
+  );
+}
+
+const ready = (status: string) => ({ type: "PodReadyToStartContainers", status });
+
+describe("rule 7: a pod is prefetched when it has no sandbox yet and will get one", () => {
+  it.each<[what: string, parts: Parts, verdict: string]>([
+    ["bound a moment ago", {}, "expected"],
+    ["without a status", { status: {} }, "expected"],
+    ["whose sandbox failed", { status: { phase: "Pending", conditions: [ready("False")] } }, "expected"],
+    ["a static pod's mirror", { metadata: { annotations: { "kubernetes.io/config.hash": "h" } } }, "expected"],
+    ["of the node's network", { spec: { hostNetwork: true } }, "left: it uses the network of the node"],
+    ["of another node", { spec: { nodeName: "n2" } }, "left: it is not bound to this node"],
+    ["of no node", { spec: { nodeName: undefined } }, "left: it is not bound to this node"],
+    ["without a UID", { metadata: { uid: undefined } }, "left: it has no UID"],
+    ["that runs", { status: { phase: "Running" } }, "left: it runs"],
+    ["cut off from its node", { status: { phase: "Unknown" } }, "left: it runs"],
+    ["that has addresses", { status: { phase: "Pending", podIPs: [{ ip: "10.6.0.9" }] } }, "left: it has a sandbox"],
+    ["whose sandbox is ready", { status: { phase: "Pending", conditions: [ready("True")] } }, "left: it has a sandbox"],
+    ["being deleted", { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } }, "over: it is being deleted"],
+    ["that succeeded", { status: { phase: "Succeeded" } }, "over: it is finished"],
+    ["that was evicted", { status: { phase: "Failed", reason: "Evicted" } }, "over: it is finished"],
+  ])("one %s", (_, parts, wanted) => {
+    const verdict = judgePod(podOf(parts), "n1");
+    expect(verdict.kind === "expected" ? verdict.kind : `${verdict.kind}: ${verdict.reason}`).toBe(wanted);
+  });
+});
+
+describe("rule 9: a static pod's addresses are kept under its configuration hash", () => {
+  it.each([
+    ["a pod", {}, "uid-1"],
+    ["a mirror pod", { annotations: { "kubernetes.io/config.hash": "hash" } }, "hash"],
+    ["a manifest", { uid: undefined }, undefined],
+  ])("the owner of %s", (_, metadata, owner) => expect(ownerOfPod(podOf({ metadata }))).toBe(owner));
+});
+
+/** `eth0` is Berth's, `eth0-` another plugin's, `eth0?` asks for addresses. */
+function nicOf(text: string): AnnouncedNic {
+  const ipamConf = text.endsWith("-") ? undefined : ({ type: "berth" } as const);
+  return { ifName: text.replace(/[-?]$/, ""), network: "lab", ipamConf, isAsking: text.endsWith("?") };
+}
+
+const together = { "ipam.vendor.io/ippools": "[]" };
+
+describe("rule 7: only NICs whose configuration names ipam.type berth", () => {
+  it.each<[nics: string, annotations: Record<string, string>, groups: string]>([
+    ["eth0", {}, "eth0"],
+    ["eth0-", {}, ""],
+    ["", {}, ""],
+    ["eth0 net1", {}, "eth0 | net1"],
+    ["eth0- net1", {}, "net1"],
+    ["eth0 net1 net2", together, "eth0 net1 net2"],
+    ["eth0- net1 net2", together, "net1 net2"],
+    ["eth0- net1-", together, ""],
+    ["eth0 net1", { "ipam.vendor.io/subnets": "[]" }, "eth0 net1"],
+    ["eth0 net1", { "ipam.vendor.io/ippool": "{}" }, "eth0 | net1"],
+    ["eth0? net1", {}, "net1"],
+    ["eth0 net1?", together, "eth0"],
+  ])("%s with %o", (nics, annotations, wanted) => {
+    const announced = nics.split(" ").filter(Boolean).map(nicOf);
+    const groups = planGroups(podOf({ metadata: { annotations } }), announced);
+    expect(groups.map((group) => group.nics.map(({ ifName }) => ifName).join(" ")).join(" | ")).toBe(wanted);
+  });
+});
