@@ -62,3 +62,30 @@ export const QUARANTINE_WINDOW_MS = 1_000;
 
 /** Most quarantined addresses that are asked for at once; each has sockets of its own. */
 export const PROBES_AT_ONCE = 32;
+
+/** Most pods whose addresses are claimed ahead of their ADD at once. What waits for its turn costs nothing; an ADD that comes first claims by itself. */
+export const PREFETCHES_AT_ONCE = 16;
+
+/** How long a claim ahead of its ADD may last, and so how long an ADD waits for it: milliseconds. */
+export const PREFETCH_PATIENCE_MS = 10_000;
+
+/** Most pods that are remembered because their ADD came before the watch showed them. */
+export const MAX_UNSEEN_PODS = 1_024;
+
+/** How often the collector looks whether a sweep is due: milliseconds. Settings of `garbageCollection` hold from the next look on. */
+export const COLLECTOR_TICK_MS = 1_000;
+
+/** After a sweep that could not ask the API server the next one comes no sooner than this: milliseconds. */
+export const SWEEP_RETRY_MS = 10_000;
+
+/** How long one question of a sweep is tried: milliseconds. Nobody waits for it, and the next sweep asks again. */
+export const SWEEP_PATIENCE_MS = 10_000;
+
+/** Rows of the journal that a sweep reads at once. */
+export const SWEEP_PAGE = 500;
+
+/** A sweep that misses more pods than this reads all of the node in one LIST instead of one by one. */
+export const MAX_SINGLE_POD_READS = 16;
+
+/** Pods on one page of such a LIST: some 10 KB each. */
+export const POD_PAGE = 100;

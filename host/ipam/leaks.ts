@@ -28,7 +28,7 @@ export interface PodFacts {
   /** Of the annotation `kubernetes.io/config.hash`; undefined unless a file of the node made the pod. */
   readonly configHash: string | undefined;
   /** `status.phase` */
-  readonly phase: string | undefined;
+  readonly phase?: string | undefined;
   readonly deleting: boolean;
 }
 

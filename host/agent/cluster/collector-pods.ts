@@ -1,0 +1,132 @@
+/**
+ * What the collector believes about pods and network namespaces: only what it has just been told, never a cache.
+ * Called by collector.ts.
+ * Effects: calls of the API server; looks for paths of network namespaces.
+ */
+import { stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { ConfigError } from "../../config/config-error.ts";
+import { CONFIG_HASH, type NetnsSighting, type PodFacts, type PodSighting } from "../../ipam/leaks.ts";
+import { isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import type { Log } from "../../lib/log.ts";
+import { decodePod, type Pod } from "../../resources/pod.ts";
+import { MAX_SINGLE_POD_READS, POD_PAGE, SWEEP_PATIENCE_MS } from "../limits.ts";
+
+/** A pod by its name, as a row has it. */
+export interface PodName {
+  readonly namespace: string;
+  readonly pod: string;
+}
+
+export interface PodReaderTools {
+  readonly api: KubeApi;
+  /** This node. */
+  readonly node: string;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+const ABSENT: PodSighting = { kind: "absent" };
+const UNKNOWN: PodSighting = { kind: "unknown" };
+
+export function podKey({ namespace, pod }: PodName): string {
+  return `${namespace}/${pod}`;
+}
+
+export function podFacts({ uid, annotations, phase, deleting }: Pod): PodFacts {
+  return { uid, configHash: annotations[CONFIG_HASH], phase, deleting };
+}
+
+/** One GET. Rejects when the API server cannot be asked; "unknown" when it refuses to tell, or what it tells cannot be understood. */
+export async function readPod({ api, signal, log }: PodReaderTools, name: PodName): Promise<PodSighting> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(name.namespace)}/pods/${encodeURIComponent(name.pod)}`;
+  try {
+    return decodeSighting(await api.call({ method: "GET", path, patienceMs: SWEEP_PATIENCE_MS, signal }), log);
+  } catch (error) {
+    if (isNotFound(error)) return ABSENT;
+    throw error;
+  }
+}
+
+/**
+ * Each pod by its {@link podKey}: a GET each when they are few, else one consistent LIST of the node's pods. A pod that has an address
+ * of this node is in that list or gone.
+ */
+export async function readPods(
+  tools: PodReaderTools,
+  names: readonly PodName[],
+): Promise<ReadonlyMap<string, PodSighting>> {
+  const wanted = new Map(names.map((name) => [podKey(name), name]));
+  if (wanted.size > MAX_SINGLE_POD_READS) return listPods(tools);
+  const found = new Map<string, PodSighting>();
+  for (const [key, name] of wanted) found.set(key, await readPod(tools, name));
+  return found;
+}
+
+/** No `resourceVersion`: the answer is as of a moment after the call. Pages of one list are of one moment. */
+async function listPods({ api, node, signal, log }: PodReaderTools): Promise<ReadonlyMap<string, PodSighting>> {
+  const found = new Map<string, PodSighting>();
+  let next: string | undefined;
+  do {
+    const query = { fieldSelector: `spec.nodeName=${node}`, limit: POD_PAGE, continue: next };
+    const page = await api.call({ method: "GET", path: "/api/v1/pods", query, patienceMs: SWEEP_PATIENCE_MS, signal });
+    for (const item of Array.isArray(page.items) ? page.items : []) {
+      const sighting = decodeSighting(item, log);
+      found.set(nameOf(item), sighting);
+    }
+    next = continueOf(page);
+  } while (next !== undefined);
+  return found;
+}
+
+function decodeSighting(object: unknown, log: Log): PodSighting {
+  try {
+    return { kind: "present", pod: podFacts(decodePod(object, `pod ${nameOf(object)}`)) };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    log.warn({ err: error }, "A pod cannot be understood; its addresses stay");
+    return UNKNOWN;
+  }
+}
+
+function nameOf(object: unknown): string {
+  const { namespace = "", name = "" } = metadataOf(object);
+  return podKey({ namespace: String(namespace), pod: String(name) });
+}
+
+function continueOf(list: KubeObject): string | undefined {
+  const { continue: next } = metadataOf(list);
+  return typeof next === "string" && next !== "" ? next : undefined;
+}
+
+function metadataOf(object: unknown): Readonly<Record<string, unknown>> {
+  const metadata = isRecord(object) ? object.metadata : undefined;
+  return isRecord(metadata) ? metadata : {};
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
+/**
+ * Whether a network namespace is still there. A path below a folder that is missing tells nothing: the agent may see another /run than
+ * the runtime, or another /proc.
+ */
+export async function seeNetns(path: string | undefined): Promise<NetnsSighting> {
+  if (path === undefined || path === "") return "unknown";
+  const found = await isThere(path);
+  if (found === undefined) return "unknown";
+  if (found) return "there";
+  return (await isThere(dirname(path))) === true ? "gone" : "unknown";
+}
+
+/** Undefined when the kernel does not tell. */
+async function isThere(path: string): Promise<boolean | undefined> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    return isMissing ? false : undefined;
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * Takes back the addresses of pods that are gone or finished and for which no DEL has come (allocation rules 1, 9 and 16).
+ *
+ * A sweep goes through this node's journal in pages. A row whose pod the watch shows alive is left alone. What the watch says otherwise is
+ * only a reason to ask the API server; host/ipam/leaks.ts judges the answer. A pod that the watch reports as finished or deleted is looked
+ * at without waiting for the sweep. Another node's addresses are never looked at (rule 2): the journal has none.
+ * Called by open-cluster.ts.
+ * Effects: a timer; calls of the API server; those of the registry.
+ */
+import { isFinished, isOwner, mayLeak, type PodSighting } from "../../ipam/leaks.ts";
+import { formatIp } from "../../net/ip.ts";
+import type { Journal } from "../../registry/journal.ts";
+import type { Allocation, Cooldowns } from "../../registry/registry.ts";
+import type { Pod } from "../../resources/pod.ts";
+import { COLLECTOR_TICK_MS, SWEEP_PAGE, SWEEP_RETRY_MS } from "../limits.ts";
+import { type PodReaderTools, podFacts, podKey, readPod, readPods } from "./collector-pods.ts";
+import { Suspects } from "./collector-suspects.ts";
+
+export interface CollectorSettings {
+  /** `garbageCollection.interval` */
+  readonly intervalMs: number;
+  /** `garbageCollection.grace` */
+  readonly graceMs: number;
+  readonly cooldowns: Cooldowns;
+}
+
+/** This node's pods as their watch has them: a hint, never a reason to take an address. */
+export interface PodHints {
+  /** False: not listed yet, or not heard of for too long. Nothing is collected then. */
+  readonly isSynced: () => boolean;
+  /** By `namespace/name`. */
+  readonly find: (key: string) => Pod | undefined;
+}
+
+export interface CollectorTools extends Omit<PodReaderTools, "signal"> {
+  readonly registry: Pick<Journal, "list" | "findOwner" | "collect">;
+  readonly pods: PodHints;
+  /** What holds now: asked for at every look. */
+  readonly settings: () => CollectorSettings;
+  /** The machine's monotonic clock. */
+  readonly nowMs: () => number;
+  readonly random: () => number;
+}
+
+export interface SweepReport {
+  /** Rows whose pod the watch does not show alive. */
+  readonly suspects: number;
+  /** As they cool. */
+  readonly collected: readonly Allocation[];
+}
+
+export interface Collector {
+  /** The watch says so. Returns at once; what follows is done in turn. */
+  podChanged(pod: Pod): void;
+  podDeleted(pod: Pod): void;
+  /** Goes through the journal now. Rejects when the API server cannot be asked; undefined while the watch is not synced. */
+  sweep(): Promise<SweepReport | undefined>;
+  /** Whether the row's pod is gone or finished, asked now: CNI GC only nominates (rule 1). False when it cannot be told. */
+  isPodGone(row: Allocation): Promise<boolean>;
+  /** How many addresses it has taken back since its start. */
+  readonly collected: number;
+  close(): Promise<void>;
+}
+
+interface Noticed {
+  readonly pod: Pod;
+  /** As the watch shows it finished; undefined when the watch says that it is gone. */
+  readonly seen: PodSighting | undefined;
+}
+
+export function startCollector(tools: CollectorTools): Collector {
+  return new NodeCollector(tools);
+}
+
+class NodeCollector implements Collector {
+  readonly #tools: CollectorTools;
+  readonly #closed = new AbortController();
+  readonly #reader: PodReaderTools;
+  readonly #suspects: Suspects;
+  readonly #timer: NodeJS.Timeout;
+  /** By UID: a pod is looked at once, however often the watch tells of it meanwhile. */
+  readonly #noticed = new Map<string, Noticed>();
+  #turn: Promise<unknown> = Promise.resolve();
+  #isTicking = false;
+  #sweptMs = Number.NEGATIVE_INFINITY;
+  #jitter = 1;
+  #said = "";
+  collected = 0;
+
+  constructor(tools: CollectorTools) {
+    this.#tools = tools;
+    this.#reader = { ...tools, signal: this.#closed.signal };
+    this.#suspects = new Suspects(tools, this.#reader);
+    this.#timer = setInterval(() => void this.#tick(), COLLECTOR_TICK_MS).unref();
+  }
+
+  podChanged(pod: Pod): void {
+    if (isFinished(pod)) this.#notice(pod, { kind: "present", pod: podFacts(pod) });
+  }
+
+  podDeleted(pod: Pod): void {
+    this.#notice(pod, undefined);
+  }
+
+  sweep(): Promise<SweepReport | undefined> {
+    return this.#inTurn(() => this.#sweep());
+  }
+
+  async isPodGone(row: Allocation): Promise<boolean> {
+    if (!mayLeak(row)) return false;
+    try {
+      return await this.#suspects.isGone(row);
+    } catch (error) {
+      this.#tools.log.info({ err: error, address: formatIp(row.ip) }, "The pod of an address could not be asked for");
+      return false;
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#closed.abort(new Error("The collector is closed"));
+    await this.#turn;
+  }
+
+  /** A sweep is due after the interval, and when something has been missed for long enough; the latter not again and again. */
+  async #tick(): Promise<void> {
+    const { settings, nowMs } = this.#tools;
+    const { intervalMs } = settings();
+    const wishedMs = Math.min(
+      this.#sweptMs + intervalMs * this.#jitter,
+      this.#suspects.dueMs ?? Number.POSITIVE_INFINITY,
+    );
+    const earliestMs = this.#sweptMs + Math.min(intervalMs, SWEEP_RETRY_MS);
+    if (this.#isTicking || nowMs() < Math.max(wishedMs, earliestMs)) return;
+    this.#isTicking = true;
+    await this.#tell(this.sweep());
+    this.#isTicking = false;
+  }
+
+  async #sweep(): Promise<SweepReport | undefined> {
+    const { pods, nowMs, random } = this.#tools;
+    if (!pods.isSynced()) return undefined;
+    this.#sweptMs = nowMs();
+    this.#jitter = 0.9 + 0.2 * random();
+    const suspects: Allocation[] = [];
+    for await (const row of this.#rows()) if (mayLeak(row) && !this.#looksAlive(row)) suspects.push(row);
+    this.#suspects.keepOnly(suspects);
+    const sightings = await readPods(this.#reader, suspects);
+    const collected: Allocation[] = [];
+    for (const row of suspects)
+      collected.push(...(await this.#examine(row, sightings.get(podKey(row)) ?? { kind: "absent" })));
+    return { suspects: suspects.length, collected };
+  }
+
+  async *#rows(): AsyncGenerator<Allocation> {
+    let page: readonly Allocation[] = [];
+    do {
+      page = await this.#tools.registry.list(page.at(-1), SWEEP_PAGE);
+      yield* page;
+    } while (page.length === SWEEP_PAGE);
+  }
+
+  /** What the watch shows alive may have gone; it will say so. */
+  #looksAlive({ owner, namespace, pod }: Allocation): boolean {
+    const known = this.#tools.pods.find(podKey({ namespace, pod }));
+    return known !== undefined && isOwner(owner, podFacts(known)) && !isFinished(known);
+  }
+
+  #notice(pod: Pod, seen: PodSighting | undefined): void {
+    if (this.#closed.signal.aborted || pod.uid === undefined) return;
+    this.#noticed.set(pod.uid, { pod, seen });
+    if (this.#noticed.size === 1) void this.#tell(this.#inTurn(() => this.#lookAtNoticed()));
+  }
+
+  /** Most have had their DEL by now, and no row any more: then nobody is asked. What is not looked at here the next sweep finds. */
+  async #lookAtNoticed(): Promise<void> {
+    const noticed = [...this.#noticed];
+    this.#noticed.clear();
+    if (!this.#tools.pods.isSynced()) return;
+    for (const [uid, { pod, seen }] of noticed) {
+      const { configHash = uid } = podFacts(pod);
+      for (const owner of new Set([uid, configHash])) await this.#lookAtOwner(owner, seen);
+    }
+  }
+
+  async #lookAtOwner(owner: string, seen: PodSighting | undefined): Promise<void> {
+    const rows = (await this.#tools.registry.findOwner(owner)).filter(mayLeak);
+    for (const row of rows) await this.#examine(row, seen ?? (await readPod(this.#reader, row)));
+  }
+
+  async #examine(row: Allocation, pod: PodSighting): Promise<readonly Allocation[]> {
+    this.#closed.signal.throwIfAborted();
+    const cooling = await this.#suspects.examine(row, pod);
+    if (cooling === undefined) return [];
+    this.collected++;
+    return [cooling];
+  }
+
+  /** One at a time: two sweeps would count one look as two. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  /** Trouble lasts: it is told once, not at every sweep. */
+  async #tell(work: Promise<unknown>): Promise<void> {
+    try {
+      await work;
+      this.#said = "";
+    } catch (error) {
+      if (this.#closed.signal.aborted) return;
+      if (String(error) !== this.#said) {
+        this.#tools.log.warn({ err: error }, "Looking for lost addresses failed; it is tried again");
+      }
+      this.#said = String(error);
+    }
+  }
+}
