@@ -3,190 +3,257 @@
  *
  *   const plane = await startControlPlane({ machine: await fabric.addHost("control", 5), address: "10.60.0.5" });
  *   await plane.client.create("/api/v1/nodes", { … });
+ *   await plane.server.stop(); await plane.server.start();     // the same port, certificate and objects
+ *   const copy = await plane.snapshot(); await plane.restore(copy);     // resource versions go back, as with a backup
  *   await plane.stop();
  *
- * There is no controller manager: nobody makes endpoints, service accounts, or pods out of deployments. The one user is an administrator.
- * The executables come from `npm run setup`.
+ * There is no controller manager: nobody makes endpoints, service accounts, or pods out of deployments. Without further `accounts`
+ * the one user is an administrator. The executables come from `npm run setup`.
  * Effects: two children; a folder below the system's temporary folder, which `stop` removes.
  */
-import { generateKeyPairSync, randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { referenceTool } from "../setup/paths.mjs";
+import {
+  type Account,
+  etcdCommand,
+  etcdDirectory,
+  etcdUrl,
+  findServerPair,
+  type KubeconfigOptions,
+  makeParts,
+  type PlaneParts,
+  requireToken,
+  serverCommand,
+  urlOf,
+  writeKubeconfig,
+  writeServerFiles,
+} from "./cluster/plane-parts.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { createKubeClient, type KubeClient } from "./kube-client.ts";
 import type { Netns } from "./netns.ts";
-
-/** Where etcd, kube-apiserver and kube-proxy are. */
-export const kubernetesBin = referenceTool("kubernetes").directory;
-/** Services get their addresses from here; given ones must be inside. */
-export const SERVICE_CIDRS = { 4: "10.96.0.0/16", 6: "fd00:96::/112" } as const;
 
 export interface ControlPlaneOptions {
   /** Where it runs; default: on loopback of this process's own namespace, with ports that are free. */
   readonly machine?: Netns;
   /** Of that machine, where the API server is reached. */
   readonly address?: string;
-  /** Default: 60,000. */
+  /** How long a start may take. Default: 60,000. */
   readonly readyMs?: number;
+  /** Users besides the administrator. */
+  readonly accounts?: readonly Account[];
+  /** Added to kube-apiserver's command line: `["--watch-cache=false"]`. */
+  readonly serverArgs?: readonly string[];
+}
+
+/** etcd or the API server. */
+export interface PlaneServer {
+  /** Throws while it is stopped. */
+  readonly pid: number;
+  /** With the same port and data; resolves when it answers. Nothing happens when it runs. */
+  start(): Promise<void>;
+  /** SIGKILL: what was committed stays. Nothing happens when it is stopped. */
+  stop(): Promise<void>;
 }
 
 export interface ControlPlane {
   /** `https://10.60.0.5:6443` */
   readonly url: string;
-  /** Of etcd's client port, where only that machine reaches it: `http://127.0.0.1:2379`; its JSON gateway is below /v3. */
+  /** Of etcd, where only that machine reaches it: `http://127.0.0.1:2379`; its JSON gateway is below /v3. */
   readonly etcdUrl: string;
   /** A file for programs that run where the address can be reached. */
   readonly kubeconfig: string;
   readonly client: KubeClient;
-  /** Process IDs of etcd and of the API server. */
+  readonly server: PlaneServer;
+  /** Without it the API server answers reads of its memory at best. */
+  readonly etcd: PlaneServer;
+  /** Process IDs of those that run, etcd's first. */
   readonly pids: readonly number[];
   /** What both wrote. */
   output(): string;
+  /** Another kubeconfig in the plane's folder. */
+  writeKubeconfig(name: string, options: KubeconfigOptions): Promise<string>;
+  /** A client with that account's rights; the caller closes it. */
+  openClient(account: string): Promise<KubeClient>;
+  /** The API server's certificate with its authority's behind it, and its key, PEM: for who stands in for it on the same address. */
+  pair(): Promise<{ readonly cert: string; readonly key: string }>;
+  /** A copy of etcd's data as it is at one moment, in a folder that `stop` removes. Calls in flight wait for some milliseconds. */
+  snapshot(): Promise<string>;
+  /** Both servers end, the data become those of the copy, both start. What was written since never was, and resource versions are given out again. */
+  restore(copy: string): Promise<void>;
+  /** Drops etcd's history, and restarts the API server, which has a history of its own: a watch from before is answered with 410. Loopback only. */
+  compact(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /** Resolves when the API server says that it is ready. Rejects with the end of their output, and leaves nothing. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
-  const { machine, address = "127.0.0.1", readyMs = 60_000 } = options;
+  const { machine, address = "127.0.0.1", readyMs = 60_000, accounts = [], serverArgs = [] } = options;
   const directory = await mkdtemp(join(tmpdir(), "berth-plane-"));
-  const daemons: Daemon[] = [];
-  const stopAll = async (): Promise<void> => {
-    for (const daemon of daemons.reverse()) await daemon.kill();
+  const ports = machine === undefined ? undefined : { etcd: 2379, peer: 2380, api: 6443 };
+  let running: Running | undefined;
+  try {
+    const parts = await makeParts(directory, { address, accounts, serverArgs, ports });
+    await writeServerFiles(parts);
+    running = await run(parts, machine, readyMs);
+    return await planeOf(parts, running);
+  } catch (error) {
+    await running?.stop();
     await rm(directory, { recursive: true, force: true });
-  };
-  try {
-    const ports = machine === undefined ? await findPorts() : { etcd: 2379, peer: 2380, api: 6443 };
-    const place: PlaneParts = { directory, address, ports, token: randomBytes(16).toString("hex") };
-    daemons.push(await startDaemon("etcd", etcdCommand(place), machine));
-    const server = await startDaemon("kube-apiserver", await serverCommand(place), machine);
-    daemons.push(server);
-    const client = await readyClient(place, server, { netnsPath: machine?.path, readyMs });
-    return {
-      url: `https://${formatHost(address)}:${ports.api}`,
-      etcdUrl: etcdUrl(place),
-      kubeconfig: await writeKubeconfig(place),
-      client,
-      pids: daemons.map(({ pid }) => pid),
-      output: () => daemons.map((daemon) => daemon.output()).join("\n"),
-      stop: async () => {
-        client.close();
-        await stopAll();
-      },
-    };
-  } catch (error) {
-    await stopAll();
     throw error;
   }
 }
 
-interface PlaneParts {
-  readonly directory: string;
-  readonly address: string;
-  readonly ports: { readonly etcd: number; readonly peer: number; readonly api: number };
-  readonly token: string;
+/** The two servers, and who asks them. */
+interface Running {
+  readonly parts: PlaneParts;
+  readonly etcd: PlaneServer & { output(): string };
+  readonly server: PlaneServer & { output(): string };
+  readonly client: KubeClient;
+  /** A client of that account. */
+  open(account?: string): Promise<KubeClient>;
+  stop(): Promise<void>;
 }
 
-/** Ports that were free a moment ago. */
-async function findPorts(): Promise<PlaneParts["ports"]> {
-  const servers = [createServer(), createServer(), createServer()];
-  const ports = await Promise.all(
-    servers.map(async (server) => {
-      await once(server.listen(0, "127.0.0.1"), "listening");
-      const bound = server.address();
-      return typeof bound === "object" && bound !== null ? bound.port : 0;
-    }),
+async function run(parts: PlaneParts, machine: Netns | undefined, readyMs: number): Promise<Running> {
+  let client: KubeClient | undefined;
+  const open = async (account?: string): Promise<KubeClient> => {
+    // Its own authority signed it, and is the second certificate of the file.
+    const { cert } = await requirePair(parts);
+    const { address, ports } = parts;
+    return createKubeClient({
+      netnsPath: machine?.path,
+      address,
+      port: ports.api,
+      token: requireToken(parts, account),
+      ca: cert,
+    });
+  };
+  const isReady = async (): Promise<boolean> => {
+    client ??= await open();
+    return (await client.text("/readyz")) === "ok";
+  };
+  const isHealthy = async (): Promise<boolean> => (await fetch(`${etcdUrl(parts)}/health`)).ok;
+  const etcd = serverOf(
+    () => startDaemon("etcd", etcdCommand(parts), machine),
+    // In another namespace nobody here can ask it; the API server does.
+    (daemon) => (machine === undefined ? daemon.until(isHealthy, readyMs) : Promise.resolve()),
   );
-  for (const server of servers) await once(server.close(), "close");
-  const [etcd = 0, peer = 0, api = 0] = ports;
-  return { etcd, peer, api };
-}
-
-function formatHost(address: string): string {
-  return address.includes(":") ? `[${address}]` : address;
-}
-
-const etcdUrl = ({ ports }: Pick<PlaneParts, "ports">): string => `http://127.0.0.1:${ports.etcd}`;
-
-function etcdCommand({ directory, ports }: PlaneParts): string[] {
-  const client = etcdUrl({ ports });
-  const peer = `http://127.0.0.1:${ports.peer}`;
-  const urls = [
-    `--listen-client-urls=${client}`,
-    `--advertise-client-urls=${client}`,
-    `--listen-peer-urls=${peer}`,
-    `--initial-advertise-peer-urls=${peer}`,
-    `--initial-cluster=default=${peer}`,
-  ];
-  // Nothing here is to survive a power loss.
-  const settings = ["--unsafe-no-fsync", "--log-level=warn", `--data-dir=${join(directory, "etcd")}`];
-  return [join(kubernetesBin, "etcd"), ...urls, ...settings];
-}
-
-/** Writes what the API server reads at its start. It makes its own certificate. */
-async function serverCommand({ directory, address, ports, token }: PlaneParts): Promise<string[]> {
-  const tokens = join(directory, "tokens.csv");
-  const accountKey = join(directory, "accounts.key");
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  await writeFile(tokens, `${token},admin,admin,"system:masters"\n`, { mode: 0o600 });
-  await writeFile(accountKey, privateKey.export({ type: "sec1", format: "pem" }), { mode: 0o600 });
-  const first = address.includes(":") ? 6 : 4;
-  return [
-    join(kubernetesBin, "kube-apiserver"),
-    `--etcd-servers=${etcdUrl({ ports })}`,
-    `--bind-address=${address}`,
-    `--advertise-address=${address}`,
-    `--secure-port=${ports.api}`,
-    `--cert-dir=${join(directory, "certificates")}`,
-    `--token-auth-file=${tokens}`,
-    "--authorization-mode=RBAC",
-    "--service-account-issuer=https://kubernetes.default.svc",
-    `--service-account-key-file=${accountKey}`,
-    `--service-account-signing-key-file=${accountKey}`,
-    `--service-cluster-ip-range=${SERVICE_CIDRS[first]},${SERVICE_CIDRS[first === 4 ? 6 : 4]}`,
-    "--endpoint-reconciler-type=none",
-    // Pods need accounts, and nobody makes them here.
-    "--disable-admission-plugins=ServiceAccount",
-  ];
-}
-
-const certificateOf = (directory: string): string => join(directory, "certificates", "apiserver.crt");
-
-/** A client whose /readyz is answered with "ok". The API server gives up by itself when etcd does. */
-async function readyClient(
-  { directory, address, ports, token }: PlaneParts,
-  server: Daemon,
-  { netnsPath, readyMs }: { netnsPath: string | undefined; readyMs: number },
-): Promise<KubeClient> {
-  // Its own authority signed it, and is the second certificate of the file.
-  const certificate = () => readFile(certificateOf(directory), "utf8");
-  const isThere = async () => (await certificate()).trimEnd().endsWith("-----END CERTIFICATE-----");
-  await server.until(isThere, readyMs);
-  const client = createKubeClient({ netnsPath, address, port: ports.api, token, ca: await certificate() });
+  const server = serverOf(
+    () => startDaemon("kube-apiserver", serverCommand(parts), machine),
+    // It gives up by itself when etcd does.
+    (daemon) => daemon.until(isReady, readyMs),
+  );
+  const stop = async (): Promise<void> => {
+    client?.close();
+    await server.stop();
+    await etcd.stop();
+  };
   try {
-    await server.until(async () => (await client.text("/readyz")) === "ok", readyMs);
-    return client;
+    await etcd.start();
+    await server.start();
   } catch (error) {
-    client.close();
+    await stop();
     throw error;
+  }
+  client ??= await open();
+  return { parts, etcd, server, client, open, stop };
+}
+
+async function requirePair(parts: PlaneParts): Promise<{ cert: string; key: string }> {
+  const pair = await findServerPair(parts);
+  if (pair === undefined) throw new Error("The API server has written no certificate yet");
+  return pair;
+}
+
+function serverOf(spawn: () => Promise<Daemon>, ready: (daemon: Daemon) => Promise<void>): Running["server"] {
+  let daemon: Daemon | undefined;
+  let before = "";
+  return {
+    get pid() {
+      if (daemon === undefined) throw new Error("This server of the control plane is stopped");
+      return daemon.pid;
+    },
+    output: () => `${before}${daemon?.output() ?? ""}`,
+    start: async () => {
+      if (daemon !== undefined) return;
+      daemon = await spawn();
+      await ready(daemon);
+    },
+    stop: async () => {
+      const ending = daemon;
+      daemon = undefined;
+      if (ending === undefined) return;
+      await ending.kill();
+      before += ending.output();
+    },
+  };
+}
+
+async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlane> {
+  const { etcd, server, client, open } = running;
+  const pids = (): number[] => [etcd, server].flatMap((one) => findPid(one));
+  let copies = 0;
+  return {
+    url: urlOf(parts),
+    etcdUrl: etcdUrl(parts),
+    kubeconfig: await writeKubeconfig(parts, "kubeconfig"),
+    client,
+    server,
+    etcd,
+    get pids() {
+      return pids();
+    },
+    output: () => `${etcd.output()}\n${server.output()}`,
+    writeKubeconfig: (name, options) => writeKubeconfig(parts, name, options),
+    openClient: open,
+    pair: () => requirePair(parts),
+    snapshot: async () => {
+      const copy = join(parts.directory, `copy-${++copies}`);
+      // What a stopped process has handed to the kernel is what a killed one leaves behind.
+      process.kill(etcd.pid, "SIGSTOP");
+      try {
+        await cp(etcdDirectory(parts), copy, { recursive: true });
+      } finally {
+        process.kill(etcd.pid, "SIGCONT");
+      }
+      return copy;
+    },
+    restore: async (copy) => {
+      await server.stop();
+      await etcd.stop();
+      await rm(etcdDirectory(parts), { recursive: true, force: true });
+      await cp(copy, etcdDirectory(parts), { recursive: true });
+      await etcd.start();
+      await server.start();
+    },
+    compact: async () => {
+      await compactEtcd(etcdUrl(parts));
+      await server.stop();
+      await server.start();
+    },
+    stop: async () => {
+      await running.stop();
+      await rm(parts.directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function findPid(server: PlaneServer): number[] {
+  try {
+    return [server.pid];
+  } catch {
+    return [];
   }
 }
 
-async function writeKubeconfig({ directory, address, ports, token }: PlaneParts): Promise<string> {
-  const path = join(directory, "kubeconfig");
-  const server = `https://${formatHost(address)}:${ports.api}`;
-  const cluster = { server, "certificate-authority": certificateOf(directory) };
-  const config = {
-    apiVersion: "v1",
-    kind: "Config",
-    "current-context": "lab",
-    contexts: [{ name: "lab", context: { cluster: "lab", user: "admin" } }],
-    clusters: [{ name: "lab", cluster }],
-    users: [{ name: "admin", user: { token } }],
+/** By etcd's JSON gateway. */
+async function compactEtcd(url: string): Promise<void> {
+  const ask = async (path: string, body: object): Promise<{ header: { revision: string } }> => {
+    const answer = await fetch(`${url}${path}`, { method: "POST", body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`etcd answered POST ${path} with ${answer.status}: ${await answer.text()}`);
+    return answer.json() as Promise<{ header: { revision: string } }>;
   };
-  await writeFile(path, JSON.stringify(config), { mode: 0o600 });
-  return path;
+  const { header } = await ask("/v3/kv/range", { key: btoa("/registry/compact") });
+  await ask("/v3/kv/compaction", { revision: header.revision, physical: true });
 }

@@ -11,7 +11,8 @@
  * Effects: a child in the node's namespace, which changes that namespace's packet filter and settings; objects of the control plane.
  */
 import { join } from "node:path";
-import { type ControlPlane, kubernetesBin } from "./control-plane.ts";
+import { kubernetesBin } from "./cluster/plane-parts.ts";
+import type { ControlPlane } from "./control-plane.ts";
 import { startDaemon } from "./daemon.ts";
 import type { KubeClient } from "./kube-client.ts";
 import type { Netns } from "./netns.ts";

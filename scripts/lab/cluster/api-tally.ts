@@ -1,0 +1,50 @@
+/**
+ * How many calls of which kind have passed a proxy, with how many bytes and which answers.
+ * Called by api-proxy.ts; read by tests and by the scale run.
+ * Effects: none but its own counts.
+ */
+import type { Verb } from "./api-faults.ts";
+
+export interface CallFilter {
+  readonly verb?: Verb;
+  /** `ipallocations`, `pods/status` */
+  readonly resource?: string;
+}
+
+export interface TallyRow {
+  readonly verb: Verb;
+  readonly resource: string;
+  requests: number;
+  /** Of bodies. */
+  requestBytes: number;
+  responseBytes: number;
+  /** The API server's and the proxy's own; a call that was broken before has none. */
+  readonly statuses: Record<number, number>;
+}
+
+export class ApiTally {
+  readonly #rows = new Map<string, TallyRow>();
+
+  /** Counts one call; the row is for what becomes known later. */
+  begin(verb: Verb, resource: string): TallyRow {
+    const key = `${verb} ${resource}`;
+    const row = this.#rows.get(key) ?? { verb, resource, requests: 0, requestBytes: 0, responseBytes: 0, statuses: {} };
+    row.requests += 1;
+    this.#rows.set(key, row);
+    return row;
+  }
+
+  rows(): readonly TallyRow[] {
+    return [...this.#rows.values()];
+  }
+
+  count({ verb, resource }: CallFilter): number {
+    return this.rows()
+      .filter((row) => (verb ?? row.verb) === row.verb && (resource ?? row.resource) === row.resource)
+      .reduce((sum, { requests }) => sum + requests, 0);
+  }
+
+  reset(): void {
+    this.#rows.clear();
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * What the control plane's two servers are started with: ports, command lines, the files that they read, and the files for their clients.
+ * Called by control-plane.ts.
+ * Effects: files below the plane's folder.
+ */
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { referenceTool } from "../../setup/paths.mjs";
+
+/** Where etcd, kube-apiserver and kube-proxy are. */
+export const kubernetesBin = referenceTool("kubernetes").directory;
+/** Services get their addresses from here; given ones must be inside. */
+export const SERVICE_CIDRS = { 4: "10.96.0.0/16", 6: "fd00:96::/112" } as const;
+
+/** Somebody whom the API server knows by a token. */
+export interface Account {
+  /** `system:node:n1` */
+  readonly name: string;
+  /** `["system:nodes"]`; those of `system:masters` may do everything. */
+  readonly groups: readonly string[];
+}
+
+export interface PlaneParts {
+  readonly directory: string;
+  readonly address: string;
+  readonly ports: { readonly etcd: number; readonly peer: number; readonly api: number };
+  /** By the account's name. */
+  readonly tokens: ReadonlyMap<string, string>;
+  readonly accounts: readonly Account[];
+  readonly serverArgs: readonly string[];
+}
+
+const ADMIN: Account = { name: "admin", groups: ["system:masters"] };
+
+/** The parts of a plane in an empty folder. `ports`: undefined for ones that are free on loopback now. */
+export async function makeParts(
+  directory: string,
+  options: Pick<PlaneParts, "address" | "accounts" | "serverArgs"> & { ports: PlaneParts["ports"] | undefined },
+): Promise<PlaneParts> {
+  const accounts = [ADMIN, ...options.accounts];
+  const tokens = new Map(accounts.map(({ name }) => [name, randomBytes(16).toString("hex")]));
+  return { ...options, directory, accounts, tokens, ports: options.ports ?? (await findPorts()) };
+}
+
+/** The administrator's, or that of an account that the plane was started with. */
+export function requireToken({ tokens }: PlaneParts, account = ADMIN.name): string {
+  const token = tokens.get(account);
+  if (token === undefined) throw new Error(`The control plane has no account "${account}"`);
+  return token;
+}
+
+/** Ports that were free a moment ago. */
+async function findPorts(): Promise<PlaneParts["ports"]> {
+  const servers = [createServer(), createServer(), createServer()];
+  const ports = await Promise.all(
+    servers.map(async (server) => {
+      await once(server.listen(0, "127.0.0.1"), "listening");
+      const bound = server.address();
+      return typeof bound === "object" && bound !== null ? bound.port : 0;
+    }),
+  );
+  for (const server of servers) await once(server.close(), "close");
+  const [etcd = 0, peer = 0, api = 0] = ports;
+  return { etcd, peer, api };
+}
+
+export function urlOf({ address, ports }: Pick<PlaneParts, "address" | "ports">): string {
+  return `https://${address.includes(":") ? `[${address}]` : address}:${ports.api}`;
+}
+
+export const etcdDirectory = ({ directory }: PlaneParts): string => join(directory, "etcd");
+
+/** Where clients of etcd reach it, on the machine that it runs on. */
+export const etcdUrl = ({ ports }: PlaneParts): string => `http://127.0.0.1:${ports.etcd}`;
+
+export function etcdCommand(parts: PlaneParts): string[] {
+  const peer = `http://127.0.0.1:${parts.ports.peer}`;
+  const urls = [
+    `--listen-client-urls=${etcdUrl(parts)}`,
+    `--advertise-client-urls=${etcdUrl(parts)}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=default=${peer}`,
+  ];
+  // Nothing here is to survive a power loss.
+  const settings = ["--unsafe-no-fsync", "--log-level=warn", `--data-dir=${etcdDirectory(parts)}`];
+  return [join(kubernetesBin, "etcd"), ...urls, ...settings];
+}
+
+const tokenFile = (directory: string): string => join(directory, "tokens.csv");
+const accountKey = (directory: string): string => join(directory, "accounts.key");
+const certificateFile = (directory: string): string => join(directory, "certificates", "apiserver.crt");
+
+/** Writes what the API server reads at its start. It makes its own certificate, once. */
+export async function writeServerFiles({ directory, accounts, tokens }: PlaneParts): Promise<void> {
+  const lines = accounts.map(({ name, groups }) => `${tokens.get(name)},${name},${name},"${groups.join(",")}"\n`);
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  await writeFile(tokenFile(directory), lines.join(""), { mode: 0o600 });
+  await writeFile(accountKey(directory), privateKey.export({ type: "sec1", format: "pem" }), { mode: 0o600 });
+}
+
+export function serverCommand(parts: PlaneParts): string[] {
+  const { directory, address, ports, serverArgs } = parts;
+  const first = address.includes(":") ? 6 : 4;
+  return [
+    join(kubernetesBin, "kube-apiserver"),
+    `--etcd-servers=${etcdUrl(parts)}`,
+    `--bind-address=${address}`,
+    `--advertise-address=${address}`,
+    `--secure-port=${ports.api}`,
+    `--cert-dir=${join(directory, "certificates")}`,
+    `--token-auth-file=${tokenFile(directory)}`,
+    "--authorization-mode=RBAC",
+    "--service-account-issuer=https://kubernetes.default.svc",
+    `--service-account-key-file=${accountKey(directory)}`,
+    `--service-account-signing-key-file=${accountKey(directory)}`,
+    `--service-cluster-ip-range=${SERVICE_CIDRS[first]},${SERVICE_CIDRS[first === 4 ? 6 : 4]}`,
+    "--endpoint-reconciler-type=none",
+    // Pods need accounts, and nobody makes them here.
+    "--disable-admission-plugins=ServiceAccount",
+    ...serverArgs,
+  ];
+}
+
+/** The API server's certificate with its authority's behind it, and its key. Undefined until both are complete. */
+export async function findServerPair(parts: PlaneParts): Promise<{ cert: string; key: string } | undefined> {
+  const path = certificateFile(parts.directory);
+  const read = (file: string): Promise<string> => readFile(file, "utf8").catch(() => "");
+  const [cert, key] = [await read(path), await read(path.replace(/crt$/, "key"))];
+  const isWhole = cert.trimEnd().endsWith("-----END CERTIFICATE-----") && key.trimEnd().endsWith("PRIVATE KEY-----");
+  return isWhole ? { cert, key } : undefined;
+}
+
+export interface KubeconfigOptions {
+  /** Default: the administrator. */
+  readonly account?: string;
+  /** Default: the API server's. */
+  readonly server?: string;
+  /** Believes any certificate: for a client whose clock is before the certificate's first day. */
+  readonly isUnverified?: boolean;
+}
+
+/** Writes `<name>` into the plane's folder and gives its path. */
+export async function writeKubeconfig(parts: PlaneParts, name: string, options: KubeconfigOptions = {}) {
+  const path = join(parts.directory, name);
+  const { account = ADMIN.name, server = urlOf(parts), isUnverified = false } = options;
+  const trust = isUnverified
+    ? { "insecure-skip-tls-verify": true }
+    : { "certificate-authority": certificateFile(parts.directory) };
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "lab",
+    contexts: [{ name: "lab", context: { cluster: "lab", user: account } }],
+    clusters: [{ name: "lab", cluster: { server, ...trust } }],
+    users: [{ name: account, user: { token: requireToken(parts, account) } }],
+  };
+  await writeFile(path, JSON.stringify(config), { mode: 0o600 });
+  return path;
+}

@@ -1,0 +1,248 @@
+/**
+ * The laboratory of the cluster mode by itself: servers that end and come back, data that go back, faults as a plain client sees them.
+ */
+import { readFile } from "node:fs/promises";
+import { Agent, request } from "node:https";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
+import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { createKubeClient, type KubeClient } from "../../scripts/lab/kube-client.ts";
+import { eventually } from "../e2e/world.ts";
+
+const NAMESPACES = "/api/v1/namespaces";
+const MAPS = `${NAMESPACES}/default/configmaps`;
+/** What a client is told whose connection broke, or was refused. */
+const BROKEN = /ECONNREFUSED|ECONNRESET|socket hang up|socket disconnected/;
+
+let plane: ControlPlane;
+let proxy: ApiProxy;
+/** Through the proxy. */
+let client: KubeClient;
+
+const token = async (): Promise<string> => {
+  return JSON.parse(await readFile(proxy.kubeconfig, "utf8")).users[0].user.token;
+};
+
+beforeAll(async () => {
+  plane = await startControlPlane({ accounts: [{ name: "system:node:n1", groups: ["system:nodes"] }] });
+  await eventually(
+    () =>
+      plane.client.get(`${NAMESPACES}/default`).then(
+        () => true,
+        () => false,
+      ),
+    Boolean,
+  );
+  proxy = await startApiProxy(plane, { seed: 3 });
+  client = createKubeClient({
+    address: "127.0.0.1",
+    port: Number(new URL(proxy.url).port),
+    token: await token(),
+    ca: (await plane.pair()).cert,
+  });
+});
+
+afterAll(async () => {
+  client?.close();
+  await proxy?.stop();
+  await plane?.stop();
+});
+
+beforeEach(() => {
+  proxy.rules.clear();
+  proxy.resetTally();
+});
+
+let maps = 0;
+const make = (through: KubeClient = client) => through.create(MAPS, { metadata: { name: `map-${++maps}` } });
+const isThere = (number: number) =>
+  plane.client.get(`${MAPS}/map-${number}`).then(
+    () => true,
+    () => false,
+  );
+
+/** A watch as a plain client has it: the lines so far, and how it ended. */
+async function openWatch(url: string, query: string) {
+  const lines: string[] = [];
+  let end: string | undefined;
+  let status = 0;
+  const { ca, key } = { ca: (await plane.pair()).cert, key: await token() };
+  const headers = { authorization: `Bearer ${key}` };
+  const path = `${url}${MAPS}?watch=true${query}`;
+  const agent = new Agent();
+  const call = request(path, { ca, headers, agent }, (answer) => {
+    status = answer.statusCode ?? 0;
+    answer.setEncoding("utf8").on("data", (text: string) => lines.push(...text.split("\n").filter(Boolean)));
+    answer.on("error", ({ message }) => {
+      end = message;
+    });
+    answer.on("end", () => {
+      end ??= "end";
+    });
+  });
+  call.on("error", ({ message }) => {
+    end = message;
+  });
+  call.end();
+  return { lines, status: () => status, ended: () => end, close: () => agent.destroy() };
+}
+
+async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  expect(await eventually(async () => isTrue(), Boolean)).toBe(true);
+}
+
+describe("the proxy", () => {
+  const order = (fault: Fault, rest: Partial<FaultRule> = {}) => proxy.rules.add({ verbs: ["post"], fault, ...rest });
+
+  it("passes calls on and counts them, their bytes and the handshakes", async () => {
+    const before = proxy.handshakes;
+    await make();
+    expect(await isThere(maps)).toBe(true);
+    await expect(client.get(`${MAPS}/no-such-map`)).rejects.toMatchObject({ status: 404, reason: "NotFound" });
+    expect(proxy.count()).toBe(2);
+    expect(proxy.count({ verb: "post", resource: "configmaps" })).toBe(1);
+    const row = proxy.tally().find(({ verb }) => verb === "post");
+    expect(row).toMatchObject({ requests: 1, statuses: { 201: 1 } });
+    expect(row?.responseBytes).toBeGreaterThan(100);
+    expect(row?.requestBytes).toBeGreaterThan(10);
+    expect(proxy.handshakes - before).toBeLessThanOrEqual(1);
+  });
+
+  it("reset before: broken, and nothing was done", async () => {
+    order({ kind: "reset-before" });
+    await expect(make()).rejects.toThrow(BROKEN);
+    expect(await isThere(maps)).toBe(false);
+  });
+
+  it("reset after: broken, and done", async () => {
+    order({ kind: "reset-after" });
+    await expect(make()).rejects.toThrow(BROKEN);
+    expect(await isThere(maps)).toBe(true);
+  });
+
+  it.each(["hang-before", "hang-after"] as const)("%s: silent until broken", async (kind) => {
+    order({ kind });
+    let outcome = "none";
+    const name = maps + 1;
+    const call = make().catch(({ message }) => {
+      outcome = message;
+    });
+    if (kind === "hang-after") await until(() => isThere(name));
+    await until(() => proxy.count() === 1);
+    expect(outcome).toBe("none");
+    await until(() => proxy.breakHanging() === 1);
+    await call;
+    expect(outcome).toMatch(BROKEN);
+    expect(await isThere(name)).toBe(kind === "hang-after");
+  });
+
+  it("a delay", async () => {
+    order({ kind: "delay", minMs: 150, maxMs: 150 });
+    const start = performance.now();
+    await make();
+    expect(performance.now() - start).toBeGreaterThan(149);
+  });
+
+  it("an answer of its own, with Retry-After", async () => {
+    order({ kind: "answer", status: 429, reason: "TooManyRequests", retryAfterS: 1 }, { times: 1 });
+    await expect(make()).rejects.toMatchObject({ status: 429, reason: "TooManyRequests" });
+    expect(await isThere(maps)).toBe(false);
+    await make();
+    expect(proxy.tally()[0]).toMatchObject({ requests: 2, statuses: { 429: 1, 201: 1 } });
+  });
+
+  it("refuses connections, and takes them again at the same port", async () => {
+    proxy.refuse();
+    await expect(make()).rejects.toThrow(BROKEN);
+    await expect(make()).rejects.toThrow(BROKEN);
+    expect(proxy.count()).toBe(0);
+    await proxy.accept();
+    await make();
+  });
+
+  it("watches are cut, or held back while calls pass", async () => {
+    const watch = await openWatch(proxy.url, "");
+    await until(() => watch.status() === 200 && proxy.watches === 1);
+    proxy.holdWatches();
+    const before = watch.lines.length;
+    const { metadata } = await make();
+    const direct = await openWatch(plane.url, `&resourceVersion=${metadata.resourceVersion - 1}`);
+    await until(() => direct.lines.some((line) => line.includes(`"map-${maps}"`)));
+    direct.close();
+    expect(watch.lines.length).toBe(before);
+    proxy.releaseWatches();
+    await until(() => watch.lines.some((line) => line.includes(`"map-${maps}"`)));
+    expect(proxy.cutWatches()).toBe(1);
+    await until(() => watch.ended() !== undefined);
+    expect(proxy.watches).toBe(0);
+  });
+
+  it("a watch that ends with an event of type ERROR", async () => {
+    proxy.rules.add({ verbs: ["watch"], fault: { kind: "watch-error", status: 410, reason: "Expired" } });
+    const watch = await openWatch(proxy.url, "");
+    await until(() => watch.ended() === "end");
+    expect(watch.status()).toBe(200);
+    expect(JSON.parse(watch.lines[0] ?? "")).toMatchObject({ type: "ERROR", object: { code: 410, reason: "Expired" } });
+  });
+});
+
+describe("the control plane", () => {
+  it("an account has the rights of its groups", async () => {
+    const node = await plane.openClient("system:node:n1");
+    await expect(node.create(NAMESPACES, { metadata: { name: "no" } })).rejects.toMatchObject({ status: 403 });
+    node.close();
+    await expect(plane.openClient("nobody")).rejects.toThrow(/no account "nobody"/);
+  });
+
+  it("the API server ends and comes back with the same certificate and objects", async () => {
+    await make(plane.client);
+    await plane.server.stop();
+    await plane.server.stop();
+    expect(plane.pids).toEqual([plane.etcd.pid]);
+    expect(() => plane.server.pid).toThrow(/stopped/);
+    await expect(make(plane.client)).rejects.toThrow(BROKEN);
+    await expect(make()).rejects.toThrow(BROKEN);
+    await plane.server.start();
+    expect(await isThere(maps - 2)).toBe(true);
+    await make();
+  });
+
+  it("etcd ends and comes back; writes fail meanwhile", async () => {
+    await plane.etcd.stop();
+    const name = maps + 1;
+    await expect(make(plane.client)).rejects.toThrow();
+    await plane.etcd.start();
+    await until(() =>
+      plane.client.text("/readyz").then(
+        (text) => text === "ok",
+        () => false,
+      ),
+    );
+    expect(await isThere(name - 1)).toBe(true);
+  });
+
+  it("a restored copy takes back what was written since, and resource versions are given again", async () => {
+    await make(plane.client);
+    const copy = await plane.snapshot();
+    const { metadata } = await make(plane.client);
+    for (let index = 0; index < 20; index++) await make(plane.client);
+    const late = (await make(plane.client)).metadata.resourceVersion;
+    await plane.restore(copy);
+    expect(await isThere(maps)).toBe(false);
+    expect(await isThere(maps - 22)).toBe(true);
+    const again = await plane.client.create(MAPS, { metadata: { name: "after-restore" } });
+    expect(again.metadata.uid).not.toBe(metadata.uid);
+    expect(Number(again.metadata.resourceVersion)).toBeLessThan(Number(late));
+  });
+
+  it("after a compaction a watch from before is answered with 410", async () => {
+    const { metadata } = await make(plane.client);
+    await make(plane.client);
+    await make(plane.client);
+    await plane.compact();
+    const watch = await openWatch(proxy.url, `&resourceVersion=${metadata.resourceVersion}`);
+    await until(() => watch.ended() !== undefined);
+    expect(watch.lines.join("\n")).toMatch(/"code":\s*410/);
+  });
+});
