@@ -32,6 +32,8 @@ export interface KubeClient {
   create(path: string, object: object): Promise<KubeObject>;
   /** A merge patch (RFC 7396). */
   patch(path: string, change: object): Promise<KubeObject>;
+  /** Makes the object, or makes it so, as `kubectl apply --server-side` does. `path` is the object's. */
+  apply(path: string, object: object): Promise<KubeObject>;
   delete(path: string): Promise<KubeObject>;
   /** The answer's text, for paths that are no objects, such as /readyz. */
   text(path: string): Promise<string>;
@@ -62,6 +64,8 @@ export function createKubeClient(options: ClientOptions): KubeClient {
     get: (path) => json("GET", path),
     create: (path, object) => json("POST", path, object),
     patch: (path, change) => json("PATCH", path, change, "application/merge-patch+json"),
+    apply: (path, object) =>
+      json("PATCH", `${path}?fieldManager=lab&force=true`, object, "application/apply-patch+yaml"),
     delete: (path) => json("DELETE", path),
     text: (path) => text("GET", path),
     close: () => agent.destroy(),
