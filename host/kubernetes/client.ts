@@ -1,0 +1,157 @@
+/**
+ * The API server over the network: calls that wait for their turn and are tried again, and watches.
+ * Opened once per process by the agent, the controller and berthctl, which close it.
+ * Effects: TCP connections and timers, none before the first call.
+ */
+import { errnoOf } from "../lib/describe.ts";
+import { type Deadline, openDeadline, pause } from "./deadline.ts";
+import { Exchange, type ExchangeOptions } from "./exchange.ts";
+import { ApiError, ApiUnavailable, type KubeApi, type KubeCall, type KubeObject, type KubeWatch } from "./kube-api.ts";
+import { Lanes } from "./lanes.ts";
+import { BACKGROUND_ATTEMPT_MS, CALL_PATIENCE_MS, POD_ATTEMPT_MS } from "./limits.ts";
+import { describeFailure, type Failure, mayPass, parseRetryAfter, pauseMs } from "./retry.ts";
+import { apiErrorOf, decodeObject, isSuccess } from "./status.ts";
+import { runWatch } from "./watch.ts";
+
+export interface KubeClientOptions extends ExchangeOptions {
+  /** In [0, 1): spreads the pauses. */
+  readonly random: () => number;
+}
+
+export interface KubeStats {
+  /** Since the client was opened. */
+  readonly calls: number;
+  readonly attempts: number;
+  /** Calls that ended with ApiUnavailable. */
+  readonly unavailable: number;
+  /** Connections that were made. */
+  readonly connections: number;
+  /** Of this moment. */
+  readonly calling: number;
+  readonly waiting: number;
+  readonly watching: number;
+}
+
+export interface KubeClient extends KubeApi {
+  readonly stats: KubeStats;
+}
+
+export function openKubeClient(options: KubeClientOptions): KubeClient {
+  return new NetworkClient(options);
+}
+
+/** One attempt's end that is no success: what retry.ts wants to know, and what it was. */
+class AttemptFailed extends Error {
+  override readonly name = "AttemptFailed";
+  readonly failure: Failure;
+
+  constructor(failure: Failure, cause: unknown) {
+    super("An attempt failed", { cause });
+    this.failure = failure;
+  }
+}
+
+/** What the attempts of one call share. */
+interface Course {
+  readonly operation: string;
+  readonly patience: Deadline;
+  readonly attemptMs: number;
+  readonly isOnce: boolean;
+}
+
+class NetworkClient implements KubeClient {
+  readonly #random: () => number;
+  readonly #exchange: Exchange;
+  readonly #lanes = new Lanes();
+  readonly #closing = new AbortController();
+  readonly #counts = { calls: 0, attempts: 0, unavailable: 0, watching: 0 };
+
+  constructor(options: KubeClientOptions) {
+    this.#random = options.random;
+    this.#exchange = new Exchange(options);
+  }
+
+  get stats(): KubeStats {
+    const { connections } = this.#exchange;
+    return { ...this.#counts, connections, calling: this.#lanes.underWay, waiting: this.#lanes.waiting };
+  }
+
+  async call(call: KubeCall): Promise<KubeObject> {
+    this.#counts.calls++;
+    const { method, path, lane, patienceMs = CALL_PATIENCE_MS, signal } = call;
+    const attemptMs = lane === "pod" ? POD_ATTEMPT_MS : BACKGROUND_ATTEMPT_MS;
+    const isOnce = patienceMs === 0;
+    const parents = [...(signal === undefined ? [] : [signal]), this.#closing.signal];
+    const patience = openDeadline(isOnce ? attemptMs : patienceMs, parents);
+    try {
+      return await this.#try(call, { operation: `${method} ${path}`, patience, attemptMs, isOnce });
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof ApiUnavailable) this.#counts.unavailable++;
+      throw error;
+    } finally {
+      patience.end();
+    }
+  }
+
+  /** Attempt after attempt, until there is an answer that stands or the patience is over. */
+  async #try(call: KubeCall, course: Course): Promise<KubeObject> {
+    const { operation, patience, isOnce } = course;
+    let last: unknown;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#attempt(call, course);
+      } catch (error) {
+        if (!(error instanceof AttemptFailed)) throw unavailable(operation, attempt, last ?? error);
+        const { failure } = error;
+        last = error.cause;
+        if (!mayPass(failure) && last instanceof ApiError) throw last;
+        if (!mayPass(failure) || isOnce) throw unavailable(operation, attempt + 1, last);
+        const asked = failure.kind === "answer" ? parseRetryAfter(failure.retryAfter, Date.now()) : undefined;
+        await pause(pauseMs(attempt, this.#random(), asked), patience.signal).catch(() => {
+          throw unavailable(operation, attempt + 1, last);
+        });
+      }
+    }
+  }
+
+  /** Rejects with AttemptFailed, or with the patience's reason. */
+  async #attempt(call: KubeCall, { operation, patience, attemptMs }: Course): Promise<KubeObject> {
+    const { lane = "background" } = call;
+    await this.#lanes.enter(lane, patience.signal);
+    const limit = openDeadline(attemptMs, [patience.signal]);
+    this.#counts.attempts++;
+    try {
+      const { status, retryAfter, body } = await this.#exchange.send("calls", call, limit.signal);
+      const text = await body.text();
+      if (isSuccess(status)) return decodeObject(text);
+      throw new AttemptFailed({ kind: "answer", status, retryAfter }, apiErrorOf(operation, status, text));
+    } catch (error) {
+      if (error instanceof AttemptFailed) throw error;
+      const cause = limit.signal.aborted ? limit.signal.reason : error;
+      throw new AttemptFailed({ kind: "no answer", code: errnoOf(cause) ?? "" }, cause);
+    } finally {
+      limit.end();
+      this.#lanes.leave(lane);
+    }
+  }
+
+  async watch(watch: KubeWatch): Promise<void> {
+    this.#counts.watching++;
+    try {
+      await runWatch(this.#exchange, watch, this.#closing.signal);
+    } finally {
+      this.#counts.watching--;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("The client was closed"));
+    await this.#exchange.close();
+  }
+}
+
+function unavailable(operation: string, attempts: number, cause: unknown): ApiUnavailable {
+  const tried = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
+  return new ApiUnavailable(operation, `${operation} failed after ${tried}: ${describeFailure(cause)}`, { cause });
+}

@@ -1,0 +1,276 @@
+/**
+ * Who the agent is for the API server: its address, the TLS material and the headers of each request. Kubeconfig or service account,
+ * tokens, certificates and exec plugins are the library's; this file says when they are read again.
+ * Called by client.ts; opened by the agent and by berthctl.
+ * Effects: reads files; runs exec plugins; loads the library on first use, which costs tens of megabytes of memory.
+ */
+import { stat } from "node:fs/promises";
+import { createSecureContext, type SecureContext } from "node:tls";
+import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
+import { ConfigError } from "../config/config-error.ts";
+import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
+import { type Connection, readKubeconfig } from "./kubeconfig.ts";
+import { CREDENTIALS_FRESH_MS } from "./limits.ts";
+
+/** Where the server is and how to know it, and it us. The same object as long as connections may be kept. */
+export interface Endpoint {
+  /** `https://10.96.0.1:443`, without a path. */
+  readonly origin: string;
+  /** What stands before each path, "" for nearly all. */
+  readonly basePath: string;
+  readonly tls: {
+    readonly secureContext: SecureContext;
+    readonly rejectUnauthorized: boolean;
+    readonly servername: string | undefined;
+  };
+}
+
+/** What one request needs. */
+export interface Access {
+  readonly endpoint: Endpoint;
+  /** With the secrets: never for a log. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface Credentials {
+  /** `https://10.96.0.1:443`, for logs. */
+  readonly server: string;
+  /** Why the files cannot be read now, while what they said before is used on. */
+  readonly problem: string | undefined;
+  /** At most a second old. When files cannot be read now, what they said last. */
+  current(): Promise<Access>;
+  /** After `used` was refused with 401: reads all anew, unless it has changed since; the same object when there is nothing new. */
+  refresh(used: Access): Promise<Access>;
+}
+
+export interface CredentialsOptions {
+  /** A file; absent: the service account of the pod that this process runs in. */
+  readonly kubeconfig?: string | undefined;
+  /** Where the service account's folder lies; default "/". */
+  readonly root?: string;
+  /** Default: that of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** Throws ConfigError: the file, its field, what was found and what is wanted. */
+export async function loadCredentials(options: CredentialsOptions = {}): Promise<Credentials> {
+  const files = new CredentialFiles(options);
+  const { endpoint } = await files.current();
+  return {
+    server: `${endpoint.origin}${endpoint.basePath}`,
+    get problem() {
+      return files.problem;
+    },
+    current: () => files.current(),
+    refresh: (used) => files.refresh(used),
+  };
+}
+
+/** What was read last: kept for as long as its files are the same. */
+interface Loaded {
+  readonly connection: Connection;
+  readonly library: KubeConfig;
+  /** Of all files: another one means that a file is another. */
+  readonly fingerprint: string;
+}
+
+class CredentialFiles {
+  problem: string | undefined;
+  readonly #options: CredentialsOptions;
+  #loaded: Loaded | undefined;
+  #access: Access | undefined;
+  /** What the endpoint was made of, to know when it is another. */
+  #endpointKey = "";
+  #readAtMs = Number.NEGATIVE_INFINITY;
+  #forcedAtMs = Number.NEGATIVE_INFINITY;
+  #reading: Promise<Access> | undefined;
+
+  constructor(options: CredentialsOptions) {
+    this.#options = options;
+  }
+
+  current(): Promise<Access> {
+    if (this.#access !== undefined && performance.now() - this.#readAtMs < CREDENTIALS_FRESH_MS)
+      return Promise.resolve(this.#access);
+    this.#reading ??= this.#read(false);
+    return this.#reading;
+  }
+
+  async refresh(used: Access): Promise<Access> {
+    await this.#reading?.catch(() => {});
+    if (this.#access !== undefined && this.#access !== used) return this.#access;
+    const nowMs = performance.now();
+    // A token that is refused for good must not run an exec plugin for every call.
+    if (nowMs - this.#forcedAtMs < CREDENTIALS_FRESH_MS) return this.current();
+    this.#forcedAtMs = nowMs;
+    this.#reading ??= this.#read(true);
+    return this.#reading;
+  }
+
+  /** One at a time. What was read before is used on while nothing better can be read: a file may be half written. */
+  async #read(isForced: boolean): Promise<Access> {
+    try {
+      const loaded = await this.#load(isForced);
+      const access = await this.#accessOf(loaded);
+      this.#loaded = loaded;
+      this.#access = access;
+      this.problem = undefined;
+      return access;
+    } catch (error) {
+      if (this.#access === undefined) throw error;
+      this.problem = messageOf(error);
+      return this.#access;
+    } finally {
+      this.#readAtMs = performance.now();
+      this.#reading = undefined;
+    }
+  }
+
+  async #load(isForced: boolean): Promise<Loaded> {
+    const before = this.#loaded;
+    if (!isForced && before !== undefined && (await fingerprintOf(before.connection)) === before.fingerprint)
+      return before;
+    const connection = await this.#connection();
+    // First the fingerprint, then the content: what changes in between is read once too often, never missed.
+    const fingerprint = await fingerprintOf(connection);
+    const { KubeConfig: Library } = await import("@kubernetes/client-node/dist/config.js");
+    const library = new Library();
+    library.loadFromClusterAndUser(connection.cluster, connection.user);
+    return { connection, library, fingerprint };
+  }
+
+  #connection(): Promise<Connection> | Connection {
+    const { kubeconfig, root = "", env = process.env } = this.#options;
+    return kubeconfig === undefined ? connectionInCluster(root, env) : readKubeconfig(kubeconfig);
+  }
+
+  async #accessOf({ connection, library }: Loaded): Promise<Access> {
+    const { cluster, source } = connection;
+    const { headers, tls } = await ask(library, connection);
+    const key = [cluster.server, cluster.skipTLSVerify, tls.servername, tls.ca, tls.cert, tls.key]
+      .map(String)
+      .join("\n");
+    const previous = this.#access;
+    if (previous !== undefined && key === this.#endpointKey) {
+      // The same object for the same: who was refused with it knows that there is nothing new.
+      if (JSON.stringify(headers) === JSON.stringify(previous.headers)) return previous;
+      return { endpoint: previous.endpoint, headers };
+    }
+    const endpoint = endpointOf(cluster.server, tls, source);
+    this.#endpointKey = key;
+    return { endpoint, headers };
+  }
+}
+
+interface Material {
+  readonly ca?: unknown;
+  readonly cert?: unknown;
+  readonly key?: unknown;
+  readonly rejectUnauthorized?: boolean;
+  readonly servername?: string;
+}
+
+/** Lets the library put its credentials into a request that is never sent. Throws ConfigError. */
+async function ask(
+  library: KubeConfig,
+  connection: Connection,
+): Promise<{ headers: Record<string, string>; tls: Material }> {
+  const headers: Record<string, string> = {};
+  let tls: Material = {};
+  // Private in the library's types. It would make a dispatcher per request, and with it a connection per request.
+  Object.assign(library, {
+    createDispatcher: (_: unknown, material: Material) => {
+      tls = material;
+      return undefined;
+    },
+  });
+  const request = {
+    setHeaderParam: (name: string, value: string) => {
+      headers[name.toLowerCase()] = value.trim();
+    },
+  };
+  const { source, user } = connection;
+  try {
+    // It calls nothing else of a request.
+    await library.applySecurityAuthentication(request as Parameters<KubeConfig["applySecurityAuthentication"]>[0]);
+  } catch (error) {
+    throw new ConfigError(source, [faultOf(error, connection)]);
+  }
+  const tokenFile = connection.files.find(({ field }) => field.endsWith("tokenFile"));
+  if (tokenFile !== undefined && /^(?:Bearer)?$/.test(headers.authorization ?? ""))
+    throw new ConfigError(source, [{ path: tokenFile.field, got: "an empty file", wanted: "a file with a token" }]);
+  if (user.exec !== undefined && headers.authorization === undefined && tls.cert === undefined)
+    throw new ConfigError(source, [
+      { path: "exec", got: "neither token nor certificate", wanted: "an ExecCredential" },
+    ]);
+  return { headers, tls };
+}
+
+/** A file that cannot be read, or an exec plugin that failed. */
+function faultOf(error: unknown, { files, user }: Connection) {
+  const path = error instanceof Error && "path" in error ? error.path : undefined;
+  const file = files.find((one) => one.path === path);
+  if (file !== undefined)
+    return { path: file.field, got: `a file that cannot be read (${errnoOf(error)})`, wanted: "a readable file" };
+  const exec: unknown = user.exec;
+  const command = typeof exec === "object" && exec !== null && "command" in exec ? exec.command : undefined;
+  if (command === undefined) return { path: "", got: messageOf(error), wanted: "usable credentials" };
+  const got = `a failure of ${describeValue(command)} (${describeValue(messageOf(error).trim())})`;
+  return { path: "exec", got, wanted: "a program that prints an ExecCredential" };
+}
+
+function endpointOf(server: string, tls: Material, source: string): Endpoint {
+  const { ca, cert, key, rejectUnauthorized = true, servername } = tls;
+  const { origin, pathname } = new URL(server);
+  const given = Object.entries({ ca, cert, key }).filter(([, value]) => value !== undefined);
+  try {
+    const secureContext = createSecureContext(Object.fromEntries(given));
+    const basePath = pathname.replace(/\/+$/, "");
+    return { origin, basePath, tls: { secureContext, rejectUnauthorized, servername } };
+  } catch (error) {
+    const got = `${given.map(([name]) => name).join(", ")} that OpenSSL refuses (${messageOf(error)})`;
+    throw new ConfigError(source, [{ path: "", got, wanted: "certificates and a key in PEM that belong together" }]);
+  }
+}
+
+const ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/** As the kubelet presents it to the container. */
+function connectionInCluster(root: string, env: Readonly<Record<string, string | undefined>>): Connection {
+  const source = "service account of the pod";
+  const require = (name: string): string => {
+    const value = env[name];
+    if (value !== undefined && value !== "") return value;
+    const wanted = "an address: outside a cluster name a kubeconfig";
+    throw new ConfigError(source, [{ path: name, got: "nothing", wanted }]);
+  };
+  const host = require("KUBERNETES_SERVICE_HOST");
+  const port = require("KUBERNETES_SERVICE_PORT");
+  const caFile = `${root}${ACCOUNT_FOLDER}/ca.crt`;
+  const tokenFile = `${root}${ACCOUNT_FOLDER}/token`;
+  return {
+    source,
+    cluster: {
+      name: "in-cluster",
+      server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      caFile,
+      skipTLSVerify: false,
+    },
+    user: { name: "service-account", authProvider: { name: "tokenFile", config: { tokenFile } } },
+    files: [
+      { field: "ca.crt", path: caFile },
+      { field: "tokenFile", path: tokenFile },
+    ],
+  };
+}
+
+/** Which files these are, and of when. A file that is missing is a fault of whoever reads it. */
+async function fingerprintOf({ files }: Connection): Promise<string> {
+  const states = await Promise.all(
+    files.map(async ({ path }) => {
+      const state = await stat(path, { bigint: true }).catch(() => undefined);
+      return state === undefined ? "missing" : [state.ino, state.size, state.mtimeNs, state.ctimeNs].join(".");
+    }),
+  );
+  return states.join(" ");
+}

@@ -1,0 +1,112 @@
+/**
+ * One request and the head of its answer: credentials, address and headers put together, over connections that are kept.
+ * Called by client.ts and watch.ts.
+ * Effects: TCP connections.
+ */
+import type { Dispatcher } from "undici";
+import type { Access, Credentials } from "./credentials.ts";
+import { untilAborted } from "./deadline.ts";
+import type { KubeCall } from "./kube-api.ts";
+import { WATCH_SILENCE_MS } from "./limits.ts";
+import { openTransport, type Transport } from "./transport.ts";
+
+export interface Answer {
+  readonly status: number;
+  /** The header as it came. */
+  readonly retryAfter: string | undefined;
+  /** Must be read or dumped, or its connection is lost. */
+  readonly body: Dispatcher.ResponseData["body"];
+}
+
+export interface ExchangeOptions {
+  readonly credentials: Credentials;
+  readonly userAgent: string;
+}
+
+type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "contentType" | "accept">;
+
+export class Exchange {
+  readonly #options: ExchangeOptions;
+  #transport: Transport | undefined;
+  /** Also earlier ones, which may still carry a watch. */
+  readonly #transports = new Set<Transport>();
+  #connections = 0;
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+  }
+
+  /** Connections that were made so far. */
+  get connections(): number {
+    return this.#connections;
+  }
+
+  /**
+   * Sends, over the connections for calls or those for watches. An answer of 401 makes it read the credentials again, and send once
+   * more when they are others. Rejects with what went wrong, and with the signal's reason.
+   */
+  async send(over: "calls" | "watches", request: Request, signal: AbortSignal): Promise<Answer> {
+    const { credentials } = this.#options;
+    const access = await untilAborted(credentials.current(), signal);
+    const answer = await this.#sendAs(access, over, request, signal);
+    if (answer.status !== 401) return answer;
+    const renewed = await untilAborted(credentials.refresh(access), signal);
+    if (renewed === access) return answer;
+    await answer.body.dump();
+    return this.#sendAs(renewed, over, request, signal);
+  }
+
+  async #sendAs(access: Access, over: "calls" | "watches", request: Request, signal: AbortSignal): Promise<Answer> {
+    const { origin, basePath } = access.endpoint;
+    const { method, path, body, accept = "application/json" } = request;
+    const { contentType = method === "PATCH" ? "application/merge-patch+json" : "application/json" } = request;
+    const { userAgent } = this.#options;
+    const answer = await this.#transportTo(access)[over].request({
+      origin,
+      path: `${basePath}${path}${formatQuery(request.query)}`,
+      method,
+      headers: {
+        ...access.headers,
+        accept,
+        "user-agent": userAgent,
+        ...(body === undefined ? {} : { "content-type": contentType }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      // Calls have their deadline in the signal.
+      headersTimeout: 0,
+      bodyTimeout: over === "calls" ? 0 : WATCH_SILENCE_MS,
+      signal,
+    });
+    const retryAfter = answer.headers["retry-after"];
+    return {
+      status: answer.statusCode,
+      retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
+      body: answer.body,
+    };
+  }
+
+  /** Another endpoint gets other connections; the earlier ones end with what they carry. */
+  #transportTo({ endpoint }: Access): Transport {
+    if (this.#transport?.endpoint === endpoint) return this.#transport;
+    const before = this.#transport;
+    const transport = openTransport(endpoint, () => {
+      this.#connections++;
+    });
+    this.#transport = transport;
+    this.#transports.add(transport);
+    before?.close().then(() => this.#transports.delete(before));
+    return transport;
+  }
+
+  /** Ends all connections at once. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#transports].map((transport) => transport.destroy()));
+    this.#transports.clear();
+  }
+}
+
+function formatQuery(query: KubeCall["query"]): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) parameters.set(name, String(value));
+  return parameters.size === 0 ? "" : `?${parameters}`;
+}

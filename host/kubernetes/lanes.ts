@@ -1,0 +1,62 @@
+/**
+ * Who may send: a bounded number of calls at once, those for pods first, each lane in order of arrival.
+ * Called by client.ts.
+ * Effects: none outside.
+ */
+import type { Lane } from "./kube-api.ts";
+import { MAX_BACKGROUND_CALLS, MAX_CONNECTIONS, MAX_POD_CALLS } from "./limits.ts";
+
+const LIMITS: Readonly<Record<Lane, number>> = { pod: MAX_POD_CALLS, background: MAX_BACKGROUND_CALLS };
+/** The order in which waiting calls are let through. */
+const ORDER: readonly Lane[] = ["pod", "background"];
+
+export class Lanes {
+  readonly #underWay: Record<Lane, number> = { pod: 0, background: 0 };
+  /** Sets keep the order of arrival, and one that gives up leaves at no cost. */
+  readonly #waiting: Readonly<Record<Lane, Set<() => void>>> = { pod: new Set(), background: new Set() };
+
+  get underWay(): number {
+    return this.#underWay.pod + this.#underWay.background;
+  }
+
+  get waiting(): number {
+    return this.#waiting.pod.size + this.#waiting.background.size;
+  }
+
+  /** Resolves when it is the caller's turn; who has had it must call {@link leave}. Rejects with the signal's reason, and then it never was. */
+  enter(lane: Lane, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    if (this.#waiting[lane].size === 0 && this.#hasRoom(lane)) {
+      this.#underWay[lane]++;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        this.#waiting[lane].delete(go);
+        reject(signal.reason);
+      };
+      const go = () => {
+        signal.removeEventListener("abort", giveUp);
+        resolve();
+      };
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#waiting[lane].add(go);
+    });
+  }
+
+  leave(lane: Lane): void {
+    this.#underWay[lane]--;
+    for (const next of ORDER) {
+      for (const go of this.#waiting[next]) {
+        if (!this.#hasRoom(next)) break;
+        this.#waiting[next].delete(go);
+        this.#underWay[next]++;
+        go();
+      }
+    }
+  }
+
+  #hasRoom(lane: Lane): boolean {
+    return this.underWay < MAX_CONNECTIONS && this.#underWay[lane] < LIMITS[lane];
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * The limits of talking to the API server, each explained in docs/limits.md.
+ * Effects: none.
+ */
+
+/** How long a call to the API server is tried again when its caller names no limit: milliseconds. Shorter than a runtime waits for a plugin. */
+export const CALL_PATIENCE_MS = 15_000;
+
+/** How long one attempt of a call for a pod that is being started may take: milliseconds. A connection that leads nowhere costs this much. */
+export const POD_ATTEMPT_MS = 5_000;
+
+/** How long one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server needs more than one object. */
+export const BACKGROUND_ATTEMPT_MS = 10_000;
+
+/** How long opening a connection to the API server may take: milliseconds. */
+export const CONNECT_MS = 3_000;
+
+/** Most connections for calls; watches have their own. Eight bring as much as a server of two processors creates. */
+export const MAX_CONNECTIONS = 8;
+
+/** Most calls for pods under way at once: one fewer than there are connections, so that the others never stand still. */
+export const MAX_POD_CALLS = 7;
+
+/** Most other calls under way at once: half of the connections stay free for pods. */
+export const MAX_BACKGROUND_CALLS = 4;
+
+/** How long a connection without a call stays open: milliseconds. Shorter than the server's 90 seconds. */
+export const IDLE_CONNECTION_MS = 45_000;
+
+/** How long a connection may be silent before the kernel asks whether the other end is there: milliseconds. */
+export const PEER_SILENCE_MS = 10_000;
+
+/** How long the kernel waits between two such questions: milliseconds. */
+export const PEER_QUESTION_MS = 3_000;
+
+/** How many such questions without an answer end a connection. */
+export const PEER_QUESTIONS = 3;
+
+/** The first pause after a failure: milliseconds. Each pause is a random part of a limit that doubles. */
+export const BACK_OFF_FIRST_MS = 100;
+
+/** Where the limit of a pause stops growing: milliseconds. So long after an outage everything has been tried again. */
+export const BACK_OFF_MAX_MS = 1_500;
+
+/** Longest wait that the server may ask for by `Retry-After`: milliseconds. */
+export const RETRY_AFTER_MAX_MS = 5_000;
+
+/** How long credentials are used before their files are looked at again: milliseconds. */
+export const CREDENTIALS_FRESH_MS = 1_000;
+
+/** Largest answer of the API server that is read: bytes. */
+export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** Longest line of a watch, which is one object: bytes. etcd takes objects of 1.5 MB. */
+export const MAX_EVENT_BYTES = 16 * 1024 * 1024;
+
+/** Longest text of the server that an error repeats: characters. */
+export const MAX_SHOWN_ANSWER = 500;
+
+/** How long a watch may be silent: milliseconds. The server sends a bookmark about every minute. */
+export const WATCH_SILENCE_MS = 150_000;

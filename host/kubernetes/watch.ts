@@ -1,0 +1,93 @@
+/**
+ * One watch from its request to its end.
+ * Called by client.ts.
+ * Effects: a request on the exchange.
+ */
+import { openDeadline } from "./deadline.ts";
+import type { Answer, Exchange } from "./exchange.ts";
+import { ApiError, ApiUnavailable, type KubeWatch } from "./kube-api.ts";
+import { BACKGROUND_ATTEMPT_MS } from "./limits.ts";
+import { Lines } from "./lines.ts";
+import { describeFailure } from "./retry.ts";
+import { apiErrorOf, decodeEvent, isSuccess, MalformedError } from "./status.ts";
+
+/** As `KubeApi.watch`; `closing` ends it like a connection that breaks. */
+export async function runWatch(exchange: Exchange, watch: KubeWatch, closing: AbortSignal): Promise<void> {
+  const operation = `WATCH ${watch.path}`;
+  const life = openDeadline(BACKGROUND_ATTEMPT_MS, [watch.signal, closing]);
+  try {
+    const answer = await openWatch(exchange, watch, { operation, signal: life.signal });
+    // The head must come in time; what follows may take hours.
+    life.lift();
+    await readEvents(answer, watch, operation);
+  } finally {
+    life.end();
+  }
+}
+
+interface Place {
+  readonly operation: string;
+  readonly signal: AbortSignal;
+}
+
+async function openWatch(exchange: Exchange, watch: KubeWatch, { operation, signal }: Place): Promise<Answer> {
+  const query = { ...watch.query, watch: true };
+  try {
+    const answer = await exchange.send("watches", { method: "GET", path: watch.path, query }, signal);
+    if (!isSuccess(answer.status)) throw apiErrorOf(operation, answer.status, await answer.body.text());
+    return answer;
+  } catch (error) {
+    throw failureOf(error, watch, operation);
+  }
+}
+
+/** What `onEvent` throws is its caller's: it passes unchanged. Leaving the loop in any way ends the stream. */
+async function readEvents({ body }: Answer, watch: KubeWatch, operation: string): Promise<void> {
+  const lines = new Lines();
+  const pieces = piecesOf(body, watch, operation);
+  for await (const piece of pieces) {
+    watch.onBytes?.(piece.length);
+    for (const line of linesOf(lines, piece, operation)) {
+      const event = eventOf(line, operation);
+      // Told to end by an earlier event of the same piece.
+      watch.signal.throwIfAborted();
+      watch.onEvent(event);
+    }
+  }
+  const rest = lines.rest();
+  if (rest.trim() !== "") throw malformed(operation, "ended in the middle of an event");
+}
+
+async function* piecesOf(body: AsyncIterable<Buffer>, watch: KubeWatch, operation: string): AsyncGenerator<Buffer> {
+  try {
+    yield* body;
+  } catch (error) {
+    throw failureOf(error, watch, operation);
+  }
+}
+
+function linesOf(lines: Lines, piece: Buffer, operation: string): string[] {
+  try {
+    return lines.push(piece);
+  } catch (error) {
+    throw malformed(operation, describeFailure(error));
+  }
+}
+
+function eventOf(line: string, operation: string) {
+  try {
+    return decodeEvent(operation, line);
+  } catch (error) {
+    throw error instanceof MalformedError ? malformed(operation, error.message) : error;
+  }
+}
+
+function malformed(operation: string, what: string): ApiUnavailable {
+  return new ApiUnavailable(operation, `${operation}: ${what}`);
+}
+
+function failureOf(error: unknown, watch: KubeWatch, operation: string): unknown {
+  if (watch.signal.aborted) return watch.signal.reason;
+  if (error instanceof ApiError) return error;
+  return new ApiUnavailable(operation, `${operation} broke: ${describeFailure(error)}`, { cause: error });
+}
