@@ -41,6 +41,8 @@ export interface IpPool {
   readonly labels: Labels;
   readonly deleting: boolean;
   readonly spec: IpPoolSpec;
+  /** `status.wanted`: the last agent that found the pool exhausted, and when (allocation rule 10). */
+  readonly wanted?: string | undefined;
 }
 
 /** A network definition, or a CNI configuration, whose names know more letters. */
@@ -93,6 +95,16 @@ export const ipPoolSchema = berthObject("IPPool", spec);
 
 /** Throws ConfigError. */
 export function decodeIpPool(value: unknown, source: string): IpPool {
-  const { kind, metadata, spec } = decodeConfig(ipPoolSchema, value, source);
-  return { kind, name: metadata.name as PoolName, labels: metadata.labels, deleting: isDeleting(metadata), spec };
+  const { kind, metadata, spec, status } = decodeConfig(ipPoolSchema, value, source);
+  return {
+    kind,
+    name: metadata.name as PoolName,
+    labels: metadata.labels,
+    deleting: isDeleting(metadata),
+    spec,
+    wanted: readStatus.safeParse(status).data?.wanted,
+  };
 }
+
+/** A status never makes a pool unreadable. */
+const readStatus = z.object({ wanted: z.string() });

@@ -35,6 +35,20 @@ it("an empty list of ranges is no address", () => {
   expect(poolOf({ subnet: SUBNET, ips: [] }).spec.ranges).toEqual([]);
 });
 
+it.each<[status: unknown, wanted: string | undefined]>([
+  [{ wanted: "n1 7", used: 3 }, "n1 7"],
+  [{ wanted: 7 }, undefined],
+  ["nonsense", undefined],
+])("of the status %j the wish of an agent is read, and nothing is refused", (status, wanted) => {
+  const value = {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "IPPool",
+    metadata: { name: "blue" },
+    spec: { subnet: SUBNET },
+  };
+  expect(decodeIpPool({ ...value, status }, "pool").wanted).toBe(wanted);
+});
+
 it("every field is read", () => {
   const { spec } = poolOf({
     ipVersion: 6,

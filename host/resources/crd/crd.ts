@@ -1,0 +1,69 @@
+/**
+ * The CustomResourceDefinitions of Berth's own kinds, out of the schemas that decode them.
+ * Called by the test that compares deploy/crds with them.
+ * Effects: none.
+ */
+import { stringify } from "yaml";
+import { API_VERSION } from "../metadata.ts";
+import { CUSTOM_KINDS, type CustomKind } from "./custom-kinds.ts";
+import { structuralSchema } from "./structural-schema.ts";
+
+const [GROUP = "", VERSION = ""] = API_VERSION.split("/");
+
+const TYPE_FIELDS = {
+  apiVersion: { description: `\`${API_VERSION}\`.`, type: "string" },
+  kind: { description: "The kind's name.", type: "string" },
+  metadata: { type: "object" },
+};
+
+function openApiSchema(custom: CustomKind): object {
+  const { description, spec, specDescription, rules, status, statusDescription } = custom;
+  const properties = {
+    ...TYPE_FIELDS,
+    spec: { ...structuralSchema(spec), description: specDescription },
+    ...(status === undefined ? {} : { status: { ...structuralSchema(status), description: statusDescription } }),
+  };
+  const validations = rules === undefined ? {} : { "x-kubernetes-validations": rules };
+  return { description, type: "object", required: ["spec"], properties, ...validations };
+}
+
+export function crdOf(custom: CustomKind): object {
+  const { kind, plural, shortNames, status, columns, selectableFields } = custom;
+  const version = {
+    name: VERSION,
+    served: true,
+    storage: true,
+    ...(status === undefined ? {} : { subresources: { status: {} } }),
+    ...(selectableFields === undefined ? {} : { selectableFields: selectableFields.map((jsonPath) => ({ jsonPath })) }),
+    additionalPrinterColumns: columns,
+    schema: { openAPIV3Schema: openApiSchema(custom) },
+  };
+  return {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: `${plural}.${GROUP}` },
+    spec: {
+      group: GROUP,
+      scope: "Cluster",
+      names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), shortNames, categories: ["berth"] },
+      versions: [version],
+    },
+  };
+}
+
+export interface CrdFile {
+  /** `ippools.yaml` */
+  readonly name: string;
+  readonly text: string;
+}
+
+/** The files of deploy/crds. */
+export function crdFiles(): CrdFile[] {
+  return CUSTOM_KINDS.map((custom) => {
+    const head = "# Generated from the schemas in host/resources; change those.\n";
+    return {
+      name: `${custom.plural}.yaml`,
+      text: head + stringify(crdOf(custom), { lineWidth: 140, aliasDuplicateObjects: false }),
+    };
+  });
+}

@@ -1,0 +1,80 @@
+/**
+ * A zod schema as the structural schema of a CustomResourceDefinition.
+ * Called by crd.ts. The rules in CEL stand in the schemas' metadata, beside the checks that they mirror, and pass through.
+ * Effects: none.
+ */
+import { z } from "zod";
+
+/** The keys that come out, in the order in which they are written. */
+const KEYS = [
+  "description",
+  "type",
+  "format",
+  "enum",
+  "default",
+  "minimum",
+  "maximum",
+  "minLength",
+  "maxLength",
+  "pattern",
+  "minItems",
+  "maxItems",
+  "maxProperties",
+  "items",
+  "required",
+  "properties",
+  "additionalProperties",
+  "x-kubernetes-validations",
+] as const;
+
+/** Keys that the API server has no use for; `title` names a type in the reference pages. */
+const DROPPED = ["title"];
+
+export type StructuralSchema = { readonly [K in (typeof KEYS)[number]]?: unknown };
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What the schema accepts as input. Throws for what a structural schema cannot say, such as a choice of types. */
+export function structuralSchema(schema: z.ZodType): StructuralSchema {
+  return clean(z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "throw" }), "");
+}
+
+function clean(schema: unknown, path: string): StructuralSchema {
+  if (!isObject(schema)) throw new TypeError(`${path} has no schema`);
+  const strange = Object.keys(schema).find((key) => !KEYS.some((known) => known === key) && !DROPPED.includes(key));
+  if (strange !== undefined) throw new TypeError(`${path} has "${strange}", which a structural schema has not`);
+  const entries = KEYS.map((key) => [key, cleanKey(key, schema, path)] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+function cleanKey(key: (typeof KEYS)[number], schema: JsonObject, path: string): unknown {
+  const value = schema[key];
+  switch (key) {
+    case "type":
+      return value === "number" && isWhole(schema.enum) ? "integer" : value;
+    case "minimum":
+    case "maximum":
+      return Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER ? undefined : value;
+    case "default":
+      // Whether a list is absent or empty may matter: absent stays absent.
+      return Array.isArray(value) ? undefined : value;
+    case "items":
+      return value === undefined ? undefined : clean(value, `${path}[]`);
+    case "properties":
+      if (!isObject(value)) return undefined;
+      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, clean(inner, `${path}.${name}`)]));
+    case "additionalProperties":
+      // The API server knows by itself that there are no other keys.
+      return isObject(value) && Object.keys(value).length > 0 ? clean(value, `${path}.*`) : undefined;
+    default:
+      return value;
+  }
+}
+
+function isWhole(values: unknown): boolean {
+  return Array.isArray(values) && values.every(Number.isSafeInteger);
+}
