@@ -163,11 +163,8 @@ class AddressSearch {
       ...(replaces === undefined ? {} : { replaces }),
       ...(asked === undefined ? {} : { asked }),
     }));
-    return this.#tools.registry.claim({
-      ...this.#demand.claimant,
-      proposals,
-      forsakeCooling: this.#forsakeCooling,
-    });
+    const claim = { ...this.#demand.claimant, proposals, forsakeCooling: this.#forsakeCooling };
+    return this.#tools.registry.claim(claim, this.#demand.signal);
   }
 
   /** The book follows the registry's answer: what is in use is marked, what was only hoped for is not. */

@@ -1,0 +1,39 @@
+/**
+ * What the ADD of an announced NIC will ask for, from the pod's object instead of a request: the same pools, the same place to begin.
+ * Called by claim-ahead.ts.
+ * Effects: waits until the address book knows the pools, and not for pools that may be on their way.
+ */
+
+import type { AnnouncedNic } from "../../../ipam/plan-prefetch.ts";
+import { invariant } from "../../../lib/invariant.ts";
+import type { Pod } from "../../../resources/pod.ts";
+import type { QuarantineKeeper } from "../../detection/quarantine-keeper.ts";
+import type { AddressDemand } from "../../ipam/claim-addresses.ts";
+import { type DemandTools, prepareDemand } from "../../ipam/demand.ts";
+import type { PodIdentity } from "../../ipam/pod-identity.ts";
+
+export interface AheadDemandTools extends Omit<DemandTools, "awaitPools"> {
+  /** Who the pod is for its ADD. Not from the snapshot, which may be older than the pod. Throws ConfigError when an annotation is wrong. */
+  readonly identityOf: (pod: Pod) => PodIdentity;
+  readonly keeper: Pick<QuarantineKeeper, "salt" | "hasSuspect">;
+}
+
+/** Throws what selection throws: ConfigError, CniError. */
+export async function demandAhead(
+  tools: AheadDemandTools,
+  pod: Pod,
+  nic: AnnouncedNic,
+  signal: AbortSignal,
+): Promise<AddressDemand> {
+  const { ifName, network, ipamConf } = nic;
+  invariant(ipamConf !== undefined, "Only NICs of this plugin are claimed ahead");
+  const wanting = { identity: tools.identityOf(pod), ifName, network, ipamConf, containerId: "", asked: [] };
+  // Warnings are the ADD's to tell.
+  const quiet = { ...tools, awaitPools: undefined, log: tools.log.child({}, { level: "error" }) };
+  const { demand } = await prepareDemand(quiet, wanting, signal);
+  return {
+    ...demand,
+    seedText: `${demand.seedText}${tools.keeper.salt}`,
+    isScattered: (pool) => tools.keeper.hasSuspect(pool),
+  };
+}
