@@ -59,6 +59,8 @@ export interface Collector {
   isPodGone(row: Allocation): Promise<boolean>;
   /** How many addresses it has taken back since its start. */
   readonly collected: number;
+  /** Resolves when nothing is under way. */
+  settled(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -116,6 +118,10 @@ class NodeCollector implements Collector {
     }
   }
 
+  async settled(): Promise<void> {
+    await this.#turn;
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#closed.abort(new Error("The collector is closed"));
@@ -139,6 +145,7 @@ class NodeCollector implements Collector {
 
   async #sweep(): Promise<SweepReport | undefined> {
     const { pods, nowMs, random } = this.#tools;
+    this.#closed.signal.throwIfAborted();
     if (!pods.isSynced()) return undefined;
     this.#sweptMs = nowMs();
     this.#jitter = 0.9 + 0.2 * random();
