@@ -4,14 +4,14 @@
  * Effects: TCP connections and timers, none before the first call.
  */
 import { errnoOf } from "../lib/describe.ts";
-import { type Deadline, openDeadline, pause } from "./deadline.ts";
-import { Exchange, type ExchangeOptions } from "./exchange.ts";
+import { type Deadline, openDeadline, pause } from "./http/deadline.ts";
+import { Exchange, type ExchangeOptions } from "./http/exchange.ts";
+import { Lanes } from "./http/lanes.ts";
+import { describeFailure, type Failure, mayPass, parseRetryAfter, pauseMs } from "./http/retry.ts";
+import { apiErrorOf, decodeObject, isSuccess } from "./http/status.ts";
+import { runWatch } from "./http/watch.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeCall, type KubeObject, type KubeWatch } from "./kube-api.ts";
-import { Lanes } from "./lanes.ts";
 import { BACKGROUND_ATTEMPT_MS, CALL_PATIENCE_MS, POD_ATTEMPT_MS } from "./limits.ts";
-import { describeFailure, type Failure, mayPass, parseRetryAfter, pauseMs } from "./retry.ts";
-import { apiErrorOf, decodeObject, isSuccess } from "./status.ts";
-import { runWatch } from "./watch.ts";
 
 export interface KubeClientOptions extends ExchangeOptions {
   /** In [0, 1): spreads the pauses. */

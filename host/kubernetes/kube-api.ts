@@ -48,6 +48,8 @@ export interface KubeApi {
 export interface KubeWatch {
   readonly path: string;
   readonly query: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** The server has accepted; there may be no event for minutes. */
+  readonly onOpen?: () => void;
   readonly onEvent: (event: WatchEvent) => void;
   readonly onBytes?: (bytes: number) => void;
   readonly signal: AbortSignal;

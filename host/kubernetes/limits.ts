@@ -59,3 +59,18 @@ export const MAX_SHOWN_ANSWER = 500;
 
 /** How long a watch may be silent: milliseconds. The server sends a bookmark about every minute. */
 export const WATCH_SILENCE_MS = 150_000;
+
+/** Objects on one page of a list. */
+export const LIST_PAGE = 500;
+
+/** How long one page of a list is tried: milliseconds. Then its reflector says that the server cannot be reached, and goes on trying. */
+export const LIST_PATIENCE_MS = 10_000;
+
+/** After how long the server ends a watch at the earliest: seconds. It is a random time up to twice as long, so that not all agents come back at once. */
+export const WATCH_LIFE_S = 300;
+
+/** A watch that ends sooner counts as a failure, after which there is a pause: milliseconds. */
+export const WATCH_SHORT_MS = 2_000;
+
+/** How often a collection that the server does not know is looked for again: milliseconds. */
+export const MISSING_LOOK_MS = 30_000;

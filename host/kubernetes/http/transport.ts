@@ -9,7 +9,7 @@
  */
 import { Socket } from "node:net";
 import { Agent, buildConnector, type Dispatcher } from "undici";
-import type { Endpoint } from "./credentials.ts";
+import type { Endpoint } from "../credentials.ts";
 import {
   CONNECT_MS,
   IDLE_CONNECTION_MS,
@@ -18,7 +18,7 @@ import {
   PEER_QUESTION_MS,
   PEER_QUESTIONS,
   PEER_SILENCE_MS,
-} from "./limits.ts";
+} from "../limits.ts";
 
 export interface Transport {
   readonly endpoint: Endpoint;

@@ -3,7 +3,7 @@
  * Called by client.ts and reflector.ts.
  * Effects: none.
  */
-import { BACK_OFF_FIRST_MS, BACK_OFF_MAX_MS, RETRY_AFTER_MAX_MS } from "./limits.ts";
+import { BACK_OFF_FIRST_MS, BACK_OFF_MAX_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
 
 export type Failure =
   /** The server answered, not with 2xx. `retryAfter` is the header as it came. */

@@ -4,8 +4,8 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { ApiError, type KubeObject, type WatchEvent } from "./kube-api.ts";
-import { MAX_SHOWN_ANSWER } from "./limits.ts";
+import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
+import { MAX_SHOWN_ANSWER } from "../limits.ts";
 
 const cause = z.object({ field: z.string().catch(""), message: z.string().catch("") });
 /** meta/v1 Status, of which every field may be missing. */

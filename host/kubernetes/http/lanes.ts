@@ -3,8 +3,8 @@
  * Called by client.ts.
  * Effects: none outside.
  */
-import type { Lane } from "./kube-api.ts";
-import { MAX_BACKGROUND_CALLS, MAX_CONNECTIONS, MAX_POD_CALLS } from "./limits.ts";
+import type { Lane } from "../kube-api.ts";
+import { MAX_BACKGROUND_CALLS, MAX_CONNECTIONS, MAX_POD_CALLS } from "../limits.ts";
 
 const LIMITS: Readonly<Record<Lane, number>> = { pod: MAX_POD_CALLS, background: MAX_BACKGROUND_CALLS };
 /** The order in which waiting calls are let through. */

@@ -4,10 +4,10 @@
  * Effects: TCP connections.
  */
 import type { Dispatcher } from "undici";
-import type { Access, Credentials } from "./credentials.ts";
+import type { Access, Credentials } from "../credentials.ts";
+import type { KubeCall } from "../kube-api.ts";
+import { WATCH_SILENCE_MS } from "../limits.ts";
 import { untilAborted } from "./deadline.ts";
-import type { KubeCall } from "./kube-api.ts";
-import { WATCH_SILENCE_MS } from "./limits.ts";
 import { openTransport, type Transport } from "./transport.ts";
 
 export interface Answer {

@@ -3,10 +3,11 @@
  * Called by client.ts.
  * Effects: a request on the exchange.
  */
+
+import { ApiError, ApiUnavailable, type KubeWatch } from "../kube-api.ts";
+import { BACKGROUND_ATTEMPT_MS } from "../limits.ts";
 import { openDeadline } from "./deadline.ts";
 import type { Answer, Exchange } from "./exchange.ts";
-import { ApiError, ApiUnavailable, type KubeWatch } from "./kube-api.ts";
-import { BACKGROUND_ATTEMPT_MS } from "./limits.ts";
 import { Lines } from "./lines.ts";
 import { describeFailure } from "./retry.ts";
 import { apiErrorOf, decodeEvent, isSuccess, MalformedError } from "./status.ts";
@@ -19,6 +20,7 @@ export async function runWatch(exchange: Exchange, watch: KubeWatch, closing: Ab
     const answer = await openWatch(exchange, watch, { operation, signal: life.signal });
     // The head must come in time; what follows may take hours.
     life.lift();
+    watch.onOpen?.();
     await readEvents(answer, watch, operation);
   } finally {
     life.end();

@@ -3,7 +3,7 @@
  * Called by watch.ts.
  * Effects: none.
  */
-import { MAX_EVENT_BYTES } from "./limits.ts";
+import { MAX_EVENT_BYTES } from "../limits.ts";
 
 const NEWLINE = 0x0a;
 

@@ -1,0 +1,42 @@
+/**
+ * A collection page by page, as it was at one moment.
+ * Called by the reflectors, and by whoever needs to know how things are now.
+ * Effects: calls.
+ */
+import { z } from "zod";
+import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
+import { LIST_PAGE } from "./limits.ts";
+
+export interface Page {
+  readonly items: readonly KubeObject[];
+  /** The moment: a watch from here tells all that came after. */
+  readonly resourceVersion: string;
+}
+
+export type ListCall = Pick<KubeCall, "path" | "query" | "lane" | "patienceMs" | "signal">;
+
+const pageSchema = z.object({
+  apiVersion: z.string().catch(""),
+  kind: z.string().catch(""),
+  metadata: z.object({ resourceVersion: z.string().min(1), continue: z.string().optional() }),
+  // Go writes null for none.
+  items: z.array(z.record(z.string(), z.unknown())).nullable(),
+});
+
+/**
+ * Consistent: the server answers from a moment after the call. Rejects as `KubeApi.call` does; with 410 when the later pages have
+ * been compacted away, and then the list has to begin again.
+ */
+export async function* listPages(api: KubeApi, { query, ...call }: ListCall): AsyncGenerator<Page> {
+  let next: string | undefined;
+  do {
+    const answer = await api.call({ ...call, method: "GET", query: { limit: LIST_PAGE, ...query, continue: next } });
+    const page = pageSchema.safeParse(answer);
+    if (!page.success) throw new ApiUnavailable(`GET ${call.path}`, `GET ${call.path} was answered with no list`);
+    const { items, metadata, apiVersion, kind } = page.data;
+    // Kind and version stand once in the list, and not in the objects of the server's own kinds.
+    const type = { apiVersion, kind: kind.replace(/List$/, "") };
+    yield { items: (items ?? []).map((item) => ({ ...type, ...item })), resourceVersion: metadata.resourceVersion };
+    next = metadata.continue || undefined;
+  } while (next !== undefined);
+}

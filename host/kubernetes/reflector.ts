@@ -1,0 +1,219 @@
+/**
+ * One collection of the API server as a map that follows it: a list, then watches from there, for as long as it is open.
+ * Opened by the agent for each kind it follows. The map outlives an outage; what it says may then be old, which `problems` tells.
+ * Effects: calls and watches; tells its owner of each change.
+ */
+import type { Log } from "../lib/log.ts";
+import { pause, untilAborted } from "./http/deadline.ts";
+import { describeFailure, pauseMs } from "./http/retry.ts";
+import { ApiError, type KubeApi, type KubeObject, type WatchEvent } from "./kube-api.ts";
+import { LIST_PATIENCE_MS, MISSING_LOOK_MS, WATCH_LIFE_S, WATCH_SHORT_MS } from "./limits.ts";
+import { listPages } from "./list.ts";
+import { type Change, Mirror } from "./mirror.ts";
+
+export type { Change } from "./mirror.ts";
+
+export interface ReflectorOptions<T> {
+  readonly api: KubeApi;
+  /** For problems and logs: `pods of this node`. */
+  readonly name: string;
+  /** Of the collection: `/api/v1/pods`. */
+  readonly path: string;
+  /** `spec.nodeName=n1` */
+  readonly fieldSelector?: string | undefined;
+  /** Throws for an object that cannot be used; its last good value then stays. */
+  readonly decode: (object: KubeObject) => T;
+  readonly keyOf: (object: KubeObject) => string;
+  /** Told in order, after `items` has changed. */
+  readonly onChange: (change: Change<T>) => void;
+  /** Told once, when the first list is complete. */
+  readonly onSynced?: () => void;
+  /** A collection that the server does not know counts as empty. */
+  readonly optional?: boolean;
+  readonly log: Log;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+export interface ReflectorStats {
+  /** Of watches. */
+  readonly bytes: number;
+  readonly lists: number;
+  readonly watches: number;
+  readonly events: number;
+}
+
+export class Reflector<T> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #mirror: Mirror<T>;
+  readonly #closing = new AbortController();
+  readonly #synced = Promise.withResolvers<void>();
+  readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
+  #isSynced = false;
+  /** From where the next watch tells; undefined: a list is due. */
+  #version: string | undefined;
+  /** Failures since the last event, or since a watch lasted. */
+  #failures = 0;
+  #unreachable: string | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: ReflectorOptions<T>) {
+    this.#options = options;
+    this.#mirror = new Mirror(options);
+    // Nobody has to wait for it.
+    this.#synced.promise.catch(() => {});
+  }
+
+  get items(): ReadonlyMap<string, T> {
+    return this.#mirror.items;
+  }
+
+  /** Whether the map was complete once. */
+  get isSynced(): boolean {
+    return this.#isSynced;
+  }
+
+  /** Keys of objects that `decode` refused. */
+  get undecodable(): ReadonlySet<string> {
+    return this.#mirror.undecodable;
+  }
+
+  /** Sentences without their end: why the map may be incomplete or old. */
+  get problems(): readonly string[] {
+    return [...(this.#unreachable === undefined ? [] : [this.#unreachable]), ...this.#mirror.problems];
+  }
+
+  get stats(): ReflectorStats {
+    return { ...this.#counts };
+  }
+
+  /** Resolves when the map is complete for the first time. Rejects when the signal ends or the reflector is closed. */
+  synced(signal?: AbortSignal): Promise<void> {
+    return signal === undefined ? this.#synced.promise : untilAborted(this.#synced.promise, signal);
+  }
+
+  /** Once. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Resolves when it has let go of the server; nothing is told any more. */
+  async close(): Promise<void> {
+    const closed = new Error(`The reflector of ${this.#options.name} was closed`);
+    this.#closing.abort(closed);
+    this.#synced.reject(closed);
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      const waitMs = await this.#turn().catch((error: unknown) => this.#waitAfter(error));
+      if (waitMs > 0) await pause(waitMs, signal).catch(() => {});
+    }
+  }
+
+  /** A list when one is due, and a watch until its end. Gives the pause before the next turn, in milliseconds. */
+  async #turn(): Promise<number> {
+    this.#version ??= await this.#list();
+    const startedMs = performance.now();
+    const isShort = () => performance.now() - startedMs < WATCH_SHORT_MS;
+    try {
+      await this.#watch(this.#version);
+    } finally {
+      if (!isShort()) this.#failures = 0;
+    }
+    return isShort() ? pauseMs(this.#failures++, this.#options.random()) : 0;
+  }
+
+  async #list(): Promise<string> {
+    const { api, path, fieldSelector, log, name } = this.#options;
+    this.#counts.lists++;
+    const seen = new Set<string>();
+    let version = "";
+    const call = { path, query: { fieldSelector }, patienceMs: LIST_PATIENCE_MS, signal: this.#closing.signal };
+    for await (const page of listPages(api, call)) {
+      for (const item of page.items) seen.add(this.#mirror.set(item));
+      version = page.resourceVersion;
+    }
+    this.#mirror.keepOnly(seen);
+    log.debug({ collection: name, objects: seen.size, resourceVersion: version }, "Listed");
+    this.#reached();
+    this.#complete();
+    return version;
+  }
+
+  async #watch(version: string): Promise<void> {
+    const { api, path, fieldSelector, random } = this.#options;
+    this.#counts.watches++;
+    await api.watch({
+      path,
+      query: {
+        fieldSelector,
+        resourceVersion: version,
+        allowWatchBookmarks: true,
+        timeoutSeconds: Math.floor(WATCH_LIFE_S * (1 + random())),
+      },
+      onOpen: () => this.#reached(),
+      onEvent: (event) => this.#take(event),
+      onBytes: (bytes) => {
+        this.#counts.bytes += bytes;
+      },
+      signal: this.#closing.signal,
+    });
+  }
+
+  #take({ type, object }: WatchEvent): void {
+    this.#counts.events++;
+    if (type === "DELETED") this.#mirror.delete(object);
+    else if (type !== "BOOKMARK") this.#mirror.set(object);
+    this.#version = this.#mirror.versionOf(object) ?? this.#version;
+    this.#failures = 0;
+    this.#reached();
+  }
+
+  /** The server has answered: there is no outage. */
+  #reached(): void {
+    if (this.#unreachable === undefined) return;
+    this.#unreachable = undefined;
+    this.#options.log.info({ collection: this.#options.name }, "The API server answers again");
+  }
+
+  #complete(): void {
+    if (this.#isSynced) return;
+    this.#isSynced = true;
+    this.#synced.resolve();
+    this.#options.onSynced?.();
+  }
+
+  /** What follows from a failed turn, and the pause before the next one. */
+  #waitAfter(error: unknown): number {
+    if (this.#closing.signal.aborted) return 0;
+    const { optional = false, random, log, name } = this.#options;
+    if (error instanceof ApiError && error.status === 404 && optional) {
+      this.#version = undefined;
+      this.#mirror.keepOnly(new Set());
+      this.#failures = 0;
+      this.#reached();
+      this.#complete();
+      return MISSING_LOOK_MS;
+    }
+    const waitMs = pauseMs(this.#failures++, random());
+    if (isOutdated(error)) {
+      this.#version = undefined;
+      // The first time is how things go: events are kept for minutes.
+      return this.#failures === 1 ? 0 : waitMs;
+    }
+    // One broken connection that is opened again at once is no problem.
+    if (this.#unreachable === undefined && (this.#failures > 1 || !this.#isSynced))
+      log.warn({ collection: name, reason: describeFailure(error) }, "The API server cannot be followed");
+    if (this.#failures > 1 || !this.#isSynced) this.#unreachable = `Cannot follow ${name}: ${describeFailure(error)}`;
+    return waitMs;
+  }
+}
+
+/** Whether the version to watch from is one that the server no longer has, or does not have yet: etcd was restored from a copy. */
+function isOutdated(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false;
+  return error.status === 410 || (error.status === 504 && error.message.includes("Too large resource version"));
+}
