@@ -74,3 +74,21 @@ export const WATCH_SHORT_MS = 2_000;
 
 /** How often a collection that the server does not know is looked for again: milliseconds. */
 export const MISSING_LOOK_MS = 30_000;
+
+/** Longest note of an event: bytes. The server refuses longer ones. */
+export const MAX_EVENT_NOTE = 1_024;
+
+/** How long the same event is not sent again: milliseconds. */
+export const EVENT_REPEAT_MS = 300_000;
+
+/** Time between two events: milliseconds. Events tell people something, and must not keep the server busy. */
+export const EVENT_GAP_MS = 300;
+
+/** Most events that wait to be sent; what comes then is dropped. */
+export const MAX_WAITING_EVENTS = 100;
+
+/** Most events that are remembered so that they are not sent again. */
+export const MAX_REMEMBERED_EVENTS = 1_000;
+
+/** How long sending one event is tried: milliseconds. */
+export const EVENT_PATIENCE_MS = 5_000;
