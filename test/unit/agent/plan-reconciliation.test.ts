@@ -1,0 +1,151 @@
+import { describe, expect, it } from "vitest";
+import {
+  judgeStranger,
+  needsPublishing,
+  type StrangerVerdict,
+} from "../../../host/agent/cluster/plan-reconciliation.ts";
+import { UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
+import type { Allocation } from "../../../host/registry/registry.ts";
+import type { IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
+import { ipOf } from "./collector-world.ts";
+
+const NODE = "n1";
+const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: NODE };
+const workload = { kind: "StatefulSet", name: "web", uid: "w1", member: "web-0" };
+
+function object(changes: Partial<IpAllocationSpec> = {}, deleting = false): IpAllocation {
+  const place = { ip: ipOf("10.6.0.21"), addressSpace: "", prefixLength: 24, pool: "blue", node: NODE };
+  const spec = { ...place, state: "Bound" as const, holders: [holder], ...changes };
+  return { kind: "IPAllocation", name: "10.6.0.21", uid: "o1", resourceVersion: "7", deleting, spec };
+}
+
+function row(changes: Partial<Allocation> = {}): Allocation {
+  return {
+    ...{ space: "", ip: ipOf("10.6.0.21"), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1" },
+    ...{ ifName: "eth0", containerId: "c1", network: "lab", namespace: "shop", pod: "web-0", isConfirmed: true },
+    ...{ sinceMs: 0, version: 1 },
+    ...changes,
+  };
+}
+
+function describeVerdict(verdict: StrangerVerdict): string {
+  if (verdict.kind === "leave") return "leave";
+  const { kind, adoption } = verdict;
+  const { state, owner, ifName, quarantine } = adoption;
+  const terms = kind === "release" && verdict.ifPodGone ? " if its pod is gone" : "";
+  const reason = quarantine === undefined ? "" : ` for ${quarantine.mac ?? "nobody"} on ${quarantine.parent}`;
+  return `${kind} ${state} ${owner}/${ifName}${reason}${terms}`;
+}
+
+interface Case {
+  readonly what: string;
+  readonly object: IpAllocation;
+  readonly ownRows?: readonly Allocation[];
+  readonly verdict: string;
+}
+
+function check({ object, ownRows = [], verdict }: Case) {
+  expect(describeVerdict(judgeStranger({ object, node: NODE, ownRows, nowMs: 5 }))).toBe(verdict);
+}
+
+const other = ipOf("10.6.0.99");
+
+describe("rule 4: an object of which the journal has no row", () => {
+  const mac = "02:00:00:00:00:07";
+  const conflict = { reason: "Conflict", mac, parent: "ens5" } as const;
+  const unnamed = { reason: "Conflict", mac: "", parent: "" } as const;
+  const lost = { reason: "NodeLost", mac: "", parent: "" } as const;
+  const cases: Case[] = [
+    { what: "is adopted when its NIC has nothing", object: object(), verdict: "adopt Bound u1/eth0" },
+    {
+      what: "is adopted when only the other family is there",
+      ...{ object: object(), ownRows: [row({ ip: ipOf("fd00::1") })], verdict: "adopt Bound u1/eth0" },
+    },
+    {
+      what: "is adopted when only another NIC has an address",
+      ...{ object: object(), ownRows: [row({ ip: other, ifName: "net1" })], verdict: "adopt Bound u1/eth0" },
+    },
+    {
+      what: "is adopted when the NIC's other address only cools",
+      ...{ object: object(), ownRows: [row({ ip: other, state: "Cooling" })], verdict: "adopt Bound u1/eth0" },
+    },
+    {
+      what: "is released when its NIC has another address",
+      ...{ object: object(), ownRows: [row({ ip: other })], verdict: "release Cooling u1/eth0" },
+    },
+    {
+      what: "is released with its pod when nobody knows which one is on the NIC",
+      ...{ object: object(), ownRows: [row({ ip: other, containerId: UNKNOWN_CONTAINER })] },
+      verdict: "release Cooling u1/eth0 if its pod is gone",
+    },
+    { what: "is released when it names no pod here", object: object({ holders: [] }), verdict: "release Cooling /" },
+    { what: "is adopted Cooling", object: object({ state: "Cooling", holders: [] }), verdict: "adopt Cooling /" },
+    {
+      what: "is adopted Quarantined",
+      object: object({ state: "Quarantined", holders: [], quarantine: conflict }),
+      verdict: `adopt Quarantined / for ${mac} on ens5`,
+    },
+    {
+      what: "is adopted Quarantined, by whomever",
+      object: object({ state: "Quarantined", holders: [], quarantine: unnamed }),
+      verdict: "adopt Quarantined / for nobody on ",
+    },
+    {
+      what: "rule 2: is released when this node was taken for lost: nobody here has it",
+      object: object({ state: "Quarantined", holders: [], quarantine: lost }),
+      verdict: "release Cooling /",
+    },
+    { what: "is left when it is Kept", object: object({ state: "Kept", holders: [], workload }), verdict: "leave" },
+    { what: "is left when it is being deleted", object: object({}, true), verdict: "leave" },
+    {
+      what: "rule 2: is left when another node answers for it",
+      object: object({ node: "n2", holders: [{ ...holder, node: "n2" }] }),
+      verdict: "leave",
+    },
+    {
+      what: "rule 2: is left when another node answers for it, though it cools",
+      object: object({ node: "n2", state: "Cooling", holders: [] }),
+      verdict: "leave",
+    },
+  ];
+  it.each(cases)("$what", check);
+
+  it("is adopted with what keeps it, and released without", () => {
+    const adopted = judgeStranger({ object: object({ workload }), node: NODE, ownRows: [], nowMs: 5 });
+    const released = judgeStranger({
+      object: object({ workload }),
+      node: NODE,
+      ownRows: [row({ ip: other })],
+      nowMs: 5,
+    });
+    expect(adopted).toMatchObject({ adoption: { workload, pool: "blue", prefixLength: 24, namespace: "shop" } });
+    expect(released).toMatchObject({ adoption: { workload: undefined } });
+  });
+
+  it("is asked for at once when it was in quarantine: the clock was another one", () => {
+    const quarantined = object({ state: "Quarantined", holders: [], quarantine: conflict });
+    const verdict = judgeStranger({ object: quarantined, node: NODE, ownRows: [], nowMs: 5 });
+    expect(verdict).toMatchObject({ adoption: { quarantine: { nextProbeAtMs: 5 } } });
+  });
+});
+
+describe("rule 5: a row is published again", () => {
+  const cases: [what: string, row: Allocation, object: IpAllocation | undefined, wanted: boolean][] = [
+    ["when its object has vanished", row(), undefined, true],
+    ["when its object is another pod's", row(), object({ holders: [{ ...holder, podUid: "u2" }] }), true],
+    ["when its object is another NIC's", row(), object({ holders: [{ ...holder, ifName: "net1" }] }), true],
+    ["when its object only cools", row(), object({ state: "Cooling", holders: [] }), true],
+    ["when its quarantine has vanished", row({ state: "Quarantined" }), undefined, true],
+    ["not when it is there", row(), object(), false],
+    ["not while its claim is under way", row({ isConfirmed: false }), undefined, false],
+    ["not when it cools", row({ state: "Cooling" }), undefined, false],
+    [
+      "not when it is in quarantine",
+      row({ state: "Quarantined" }),
+      object({ state: "Quarantined", holders: [] }),
+      false,
+    ],
+    ["not when the node was taken for lost", row(), object({ state: "Quarantined", holders: [] }), false],
+  ];
+  it.each(cases)("%s", (_what, row, object, wanted) => expect(needsPublishing(row, object, NODE)).toBe(wanted));
+});
