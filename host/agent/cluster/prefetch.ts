@@ -95,7 +95,7 @@ class PodPrefetcher implements Prefetcher {
     if (isFirst) this.#stats.adds++;
     const job = [...known.jobs].find((each) => each.includes(ifName));
     if (job === undefined) {
-      if (isFirst && !known.isPlanned) this.#stats.late++;
+      if (isFirst && !known.isPlanned) this.#stats.unseen++;
       return;
     }
     if (this.#queue.has(job)) {

@@ -17,7 +17,9 @@ export interface PrefetchStats {
   readonly used: number;
   /** Of these: came while the claim was under way, and waited for it. */
   readonly waited: number;
-  /** NICs whose ADD came before their claim had begun, or before the pod was seen: the ADD claims. */
+  /** Of these: came before the watch had shown the pod. The ADD claims. */
+  readonly unseen: number;
+  /** Nothing was claimed: an ADD of the pod came before the claim had begun. The ADD claims. */
   readonly late: number;
   /** Given back: it did not fit what the ADD asked for. */
   readonly discarded: number;
@@ -35,7 +37,7 @@ export type StatsCounters = { -readonly [K in keyof PrefetchStats]: number };
 
 export function createCounters(): StatsCounters {
   return {
-    ...{ wanted: 0, claimed: 0, found: 0, adds: 0, used: 0, waited: 0, late: 0 },
+    ...{ wanted: 0, claimed: 0, found: 0, adds: 0, used: 0, waited: 0, unseen: 0, late: 0 },
     ...{ discarded: 0, returned: 0, timedOut: 0, withdrawn: 0, failed: 0 },
   };
 }

@@ -1,0 +1,231 @@
+/** Rule 7: the ADD against the claim ahead of it, the pod's end against both, and what an agent leaves to the next one. */
+import { describe, expect, it } from "vitest";
+import { MAX_UNSEEN_PODS, PREFETCH_PATIENCE_MS, PREFETCHES_AT_ONCE } from "../../../host/agent/limits.ts";
+import { nic, type PrefetchWorld, podOf, until, type WithWorld, withWorld } from "./prefetch-world.ts";
+
+const web = podOf("web-0");
+const owner = "uid-web-0";
+
+function check(name: string, test: WithWorld["test"], options: Omit<WithWorld, "test"> = {}): void {
+  it(name, () => withWorld({ ...options, test }));
+}
+
+/** The claim ahead for the pod stands before the registry's door. */
+async function claimUnderWay({ door, prefetcher }: PrefetchWorld, pod = web): Promise<void> {
+  door.closed.add(pod.name);
+  prefetcher.podChanged(pod);
+  await until("the claim is under way", () => door.underWay === 1);
+}
+
+/** Fills all places for claims under way. */
+async function crowd(world: PrefetchWorld): Promise<void> {
+  for (let index = 0; index < PREFETCHES_AT_ONCE; index++) {
+    world.door.closed.add(`crowd-${index}`);
+    world.prefetcher.podChanged(podOf(`crowd-${index}`));
+  }
+  await until("all places are taken", () => world.door.underWay === PREFETCHES_AT_ONCE);
+}
+
+describe("the ADD that arrives first waits for the claim under way instead of starting its own", () => {
+  check("and takes what was claimed", async (world) => {
+    await claimUnderWay(world);
+    const adding = world.add(web);
+    await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
+    expect(world.door.claims).toHaveLength(1);
+    world.door.open();
+    const address = await adding;
+    expect(await world.rows()).toEqual([`web-0 eth0 ${address} Bound c-web-0`]);
+    expect(world.door.claims.map(({ containerId }) => containerId)).toEqual(["", "c-web-0"]);
+    expect(world.prefetcher.stats()).toMatchObject({ adds: 1, waited: 1, claimed: 1, used: 1, late: 0 });
+  });
+
+  check("and claims by itself when the claim under way fails", async (world) => {
+    await claimUnderWay(world);
+    const adding = world.add(web);
+    await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
+    world.door.broken.add("web-0");
+    world.door.open();
+    await expect(adding).rejects.toThrow("the API server does not answer");
+    world.door.broken.clear();
+    expect(await world.add(web)).toMatch(/^10\.6\.0\./);
+  });
+
+  check("no longer than its caller waits", async (world) => {
+    await claimUnderWay(world);
+    const caller = new AbortController();
+    const adding = world.add(web, "eth0", { signal: caller.signal });
+    await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
+    caller.abort(new Error("the caller hung up"));
+    await expect(adding).rejects.toThrow("the caller hung up");
+    await expect(world.prefetcher.settle(owner, "eth0", caller.signal)).rejects.toThrow("the caller hung up");
+    world.door.open();
+    const address = await world.add(web);
+    expect(await world.rows()).toEqual([`web-0 eth0 ${address} Bound c-web-0`]);
+  });
+
+  check("no longer than a claim ahead may last", async (world) => {
+    await claimUnderWay(world);
+    const settling = world.prefetcher.settle(owner, "eth0", new AbortController().signal);
+    world.clock.advance(PREFETCH_PATIENCE_MS);
+    await settling;
+    expect(world.prefetcher.stats()).toMatchObject({ failed: 1, claimed: 0 });
+    expect(await world.rows()).toEqual([]);
+  });
+
+  check(
+    "also that of a NIC which another NIC's claim covers",
+    async (world) => {
+      const ippools = ["eth0", "net1"].map((name) => ({ interface: name, ipv4: ["blue"] }));
+      const pod = podOf("web-0", { annotations: { ippools } });
+      await claimUnderWay(world, pod);
+      const adding = world.add(pod, "net1");
+      await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
+      world.door.open();
+      await adding;
+      expect(world.prefetcher.stats()).toMatchObject({ claimed: 2, used: 1 });
+      expect(await world.rows()).toHaveLength(2);
+    },
+    { nics: () => [nic("eth0"), nic("net1")] },
+  );
+});
+
+describe("the ADD that comes before the claim has begun does not wait", () => {
+  check("for its turn: the claim is withdrawn", async (world) => {
+    await crowd(world);
+    world.prefetcher.podChanged(web);
+    const address = await world.add(web);
+    world.door.open();
+    await until("the others are through", () => world.prefetcher.stats().claimed === PREFETCHES_AT_ONCE);
+    expect((await world.rows()).filter((row) => row.startsWith("web"))).toEqual([`web-0 eth0 ${address} Bound c-web-0`]); // biome-ignore format: one thought
+    expect(world.prefetcher.stats()).toMatchObject({ adds: 1, late: 1, used: 0 });
+  });
+
+  check("for the watch: nothing is claimed when that shows the pod", async (world) => {
+    const address = await world.add(web);
+    world.prefetcher.podChanged(web);
+    expect(await world.rows()).toEqual([`web-0 eth0 ${address} Bound c-web-0`]);
+    expect(world.prefetcher.stats()).toMatchObject({ wanted: 0, adds: 1, unseen: 1, used: 0 });
+  });
+
+  check("and of pods that are never seen only so many are remembered", async ({ prefetcher, door }) => {
+    const { signal } = new AbortController();
+    for (let index = 0; index <= MAX_UNSEEN_PODS; index++)
+      await prefetcher.settle(`uid-ghost-${index}`, "eth0", signal);
+    prefetcher.podChanged(podOf("ghost-1"));
+    expect(prefetcher.stats()).toMatchObject({ unseen: MAX_UNSEEN_PODS + 1, wanted: 0 });
+    prefetcher.podChanged(podOf("ghost-0"));
+    await until("the oldest is forgotten", () => door.claims.length === 1);
+  });
+});
+
+describe("a pod deleted before its ADD", () => {
+  check("rule 7: while its claim is under way: that ends, and nothing of it stays", async (world) => {
+    await claimUnderWay(world);
+    world.prefetcher.podGone(web);
+    await until("the claim has ended", () => world.door.underWay === 0);
+    world.door.open();
+    await until("it was counted", () => world.prefetcher.stats().withdrawn === 1);
+    expect([await world.rows(), world.book.counts("blue")?.used]).toEqual([[], 0]);
+  });
+
+  check("while its claim is just being written: it is given back", async (world) => {
+    world.door.isDeaf = true;
+    await claimUnderWay(world);
+    world.prefetcher.podGone(web);
+    world.door.open();
+    await until("it was given back", () => world.prefetcher.stats().returned === 1);
+    await until("it is free", async () => (await world.rows()).length === 0);
+    expect(world.prefetcher.stats()).toMatchObject({ claimed: 1, withdrawn: 0 });
+  });
+
+  check("while its claim waits for its turn: it never begins", async (world) => {
+    await crowd(world);
+    world.prefetcher.podChanged(web);
+    world.prefetcher.podGone(web);
+    world.door.open();
+    await until("the others are through", () => world.prefetcher.stats().claimed === PREFETCHES_AT_ONCE);
+    expect(world.prefetcher.stats()).toMatchObject({ withdrawn: 1 });
+    expect((await world.rows()).filter((row) => row.startsWith("web"))).toEqual([]);
+  });
+
+  check("and a pod that got its sandbox otherwise is not claimed for any more", async (world) => {
+    await crowd(world);
+    world.prefetcher.podChanged(web);
+    world.prefetcher.podChanged(podOf("web-0", { status: { phase: "Running", podIPs: [{ ip: "10.9.0.1" }] } }));
+    expect(world.prefetcher.stats()).toMatchObject({ withdrawn: 1 });
+  });
+
+  check("the agent tells that giving back failed, and goes on", async (world) => {
+    world.prefetcher.podChanged(web);
+    await until("it is claimed", () => world.prefetcher.stats().claimed === 1);
+    world.registry.undo = () => Promise.reject(new Error("the disk is full"));
+    world.prefetcher.podGone(web);
+    const line = "warn Giving back what was claimed ahead failed; it is given back when its time is over";
+    await until("it was told", () => world.log.includes(line));
+  });
+});
+
+describe("an agent that ends between a claim and its ADD", () => {
+  check("leaves it in the journal: the next one claims nothing, and the ADD is a hit", async (world, reopen) => {
+    world.prefetcher.podChanged(web);
+    await until("it is claimed", () => world.prefetcher.stats().claimed === 1);
+    const before = await world.rows();
+    const next = await reopen();
+    next.prefetcher.podChanged(web);
+    await until("it is found", () => next.prefetcher.stats().found === 1);
+    expect([next.door.claims, await next.rows()]).toEqual([[], before]);
+    const address = await next.add(web);
+    expect(before[0]).toContain(` ${address} `);
+    expect(next.prefetcher.stats()).toMatchObject({ claimed: 0, found: 1, used: 1 });
+  });
+
+  check("and after it: a NIC that is attached is not claimed for again", async (world, reopen) => {
+    world.prefetcher.podChanged(web);
+    const address = await world.add(web);
+    const next = await reopen();
+    next.prefetcher.podChanged(web);
+    await until("it was looked at", () => next.prefetcher.stats().withdrawn === 1);
+    expect([next.door.claims, await next.rows()]).toEqual([[], [`web-0 eth0 ${address} Bound c-web-0`]]);
+  });
+
+  check("takes back what is under way, and drops what is not", async (world, reopen) => {
+    await crowd(world);
+    world.prefetcher.podChanged(web);
+    await world.prefetcher.close();
+    expect(world.prefetcher.stats()).toMatchObject({ claimed: 0, withdrawn: PREFETCHES_AT_ONCE + 1 });
+    world.prefetcher.podChanged(podOf("web-1"));
+    await world.prefetcher.settle(owner, "eth0", AbortSignal.abort());
+    expect(world.prefetcher.stats()).toMatchObject({ adds: 0 });
+    expect(await (await reopen()).rows()).toEqual([]);
+  });
+});
+
+describe("before the journal is complete", () => {
+  const gate = Promise.withResolvers<void>();
+  check(
+    "nothing is claimed; an ADD does not wait for that",
+    async (world) => {
+      world.prefetcher.podChanged(web);
+      world.prefetcher.podChanged(podOf("web-1"));
+      await world.add(web);
+      expect(world.door.claims.map(({ containerId }) => containerId)).toEqual(["c-web-0"]);
+      gate.resolve();
+      await until("the other one is claimed for", () => world.prefetcher.stats().claimed === 1);
+      expect(world.prefetcher.stats()).toMatchObject({ wanted: 2, late: 1 });
+    },
+    { mayBegin: gate.promise },
+  );
+
+  const never = Promise.withResolvers<void>();
+  check(
+    "and when it never is, nothing is claimed at all",
+    async (world) => {
+      never.reject(new Error("the journal cannot be compared"));
+      world.prefetcher.podChanged(web);
+      await until("it was told", () => world.log.includes("warn No address is claimed ahead of its ADD"));
+      expect(await world.add(web)).toMatch(/^10\.6\.0\./);
+      expect(world.prefetcher.stats()).toMatchObject({ claimed: 0, late: 1 });
+    },
+    { mayBegin: never.promise },
+  );
+});
