@@ -1,5 +1,5 @@
 /**
- * An embedded agent in a temporary place: started, asked, killed, started again.
+ * An agent in a temporary place: started, asked, killed, started again.
  *
  *   const agent = await startAgent({ config: { "pools.yaml": text } });   // resolves when GET /v1/health answers
  *   await agent.get("/v1/pools");                    // JSON; throws when the answer is not 2xx
@@ -7,7 +7,7 @@
  *   await agent.kill("SIGKILL"); await agent.start(); // the same state, spool and socket
  *   await agent.delete();                            // stop and remove the place
  *
- * `agent.env` is what the plugins need to find this agent. With `node`, it runs in that namespace.
+ * With `kubeconfig` it is an agent of a cluster, and there is no folder to watch. `agent.env` is what the plugins need to find this agent. With `node`, it runs in that namespace.
  * Effects: a child and a folder below the system's temporary folder.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
@@ -22,10 +22,16 @@ import type { Netns } from "./netns.ts";
 
 export interface AgentOptions {
   /** YAML texts by file name, written before the start. */
-  readonly config: Readonly<Record<string, string>>;
+  readonly config?: Readonly<Record<string, string>>;
+  /** The cluster mode instead. */
+  readonly kubeconfig?: string;
+  /** Network definitions by file name, written before the start. */
+  readonly cniConf?: Readonly<Record<string, object>>;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Added to `--config DIR`. */
+  /** Added to `--config DIR` or `--kubeconfig FILE`. */
   readonly args?: readonly string[];
+  /** Goes before the command line, and becomes the agent in the same process: `["unshare", "--time", "--monotonic", "86400"]`. */
+  readonly wrapper?: readonly string[];
   readonly node?: Netns;
   /** Where the state lies; default: in the agent's temporary folder. Not removed by `delete` when given. */
   readonly stateDir?: string;
@@ -74,7 +80,9 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   try {
     for (const path of [agent.configDir, agent.cniConfDir, agent.state, agent.spool])
       await mkdir(path, { recursive: true });
-    for (const [name, text] of Object.entries(options.config)) await agent.write(name, text);
+    for (const [name, text] of Object.entries(options.config ?? {})) await agent.write(name, text);
+    for (const [name, value] of Object.entries(options.cniConf ?? {}))
+      await writeFile(join(agent.cniConfDir, name), JSON.stringify(value));
     await agent.start();
   } catch (error) {
     await agent.delete();
@@ -147,11 +155,13 @@ function agentIn(directory: string, options: AgentOptions): Agent {
 }
 
 function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOptions): Child {
+  const { kubeconfig, wrapper = [] } = options;
+  const source = kubeconfig === undefined ? ["--config", configDir] : ["--kubeconfig", kubeconfig];
   const argv = [
+    ...wrapper,
     process.execPath,
     join(root, "dist", "berth-agent.mjs"),
-    "--config",
-    configDir,
+    ...source,
     ...(options.args ?? []),
   ];
   const [file = "", ...args] = options.node?.enter(argv) ?? argv;

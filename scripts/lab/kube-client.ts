@@ -34,7 +34,10 @@ export interface KubeClient {
   patch(path: string, change: object): Promise<KubeObject>;
   /** Makes the object, or makes it so, as `kubectl apply --server-side` does. `path` is the object's. */
   apply(path: string, object: object): Promise<KubeObject>;
-  delete(path: string): Promise<KubeObject>;
+  /** Replaces it; the object's resourceVersion is a precondition. */
+  put(path: string, object: object): Promise<KubeObject>;
+  /** `options`: a DeleteOptions, such as `{ gracePeriodSeconds: 0 }`. */
+  delete(path: string, options?: object): Promise<KubeObject>;
   /** The answer's text, for paths that are no objects, such as /readyz. */
   text(path: string): Promise<string>;
   close(): void;
@@ -66,7 +69,8 @@ export function createKubeClient(options: ClientOptions): KubeClient {
     patch: (path, change) => json("PATCH", path, change, "application/merge-patch+json"),
     apply: (path, object) =>
       json("PATCH", `${path}?fieldManager=lab&force=true`, object, "application/apply-patch+yaml"),
-    delete: (path) => json("DELETE", path),
+    put: (path, object) => json("PUT", path, object),
+    delete: (path, options) => json("DELETE", path, options),
     text: (path) => text("GET", path),
     close: () => agent.destroy(),
   };
@@ -96,7 +100,9 @@ interface Call {
 }
 
 function call(agent: Agent, { address, port, token }: ClientOptions, { method, path, type, body }: Call) {
-  const headers = { authorization: `Bearer ${token}`, accept: "application/json", "content-type": type };
+  const types = { accept: "application/json", "content-type": type };
+  // Node.js itself does not say how long the body of a DELETE is.
+  const headers = { authorization: `Bearer ${token}`, ...types, "content-length": Buffer.byteLength(body) };
   return new Promise<string>((resolve, reject) => {
     const sent = request({ agent, method, path, host: address, port, headers, timeout: CALL_TIMEOUT_MS }, (answer) => {
       const chunks: Buffer[] = [];

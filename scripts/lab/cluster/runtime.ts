@@ -1,0 +1,155 @@
+/**
+ * A node's container runtime as far as Berth sees it: ADD until it succeeds, each attempt with a container ID of its own and with the DEL of the
+ * failed one, as kubelet and containerd do; DEL at the end. Writes into the ledger what it was told.
+ * Called by world.ts.
+ * Effects: executes the built plugin.
+ */
+import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Agent } from "../agent.ts";
+import { type PluginOutcome, runPlugin } from "../cnitool.ts";
+import type { Attachment, Ledger } from "./ledger.ts";
+import type { LabPod } from "./pods.ts";
+
+/** The configuration list of every node: one main plugin, whose IPAM is Berth's. */
+export const CONFLIST = {
+  cniVersion: "1.0.0",
+  name: "underlay",
+  plugins: [{ type: "macvlan", master: "eth0", ipam: { type: "berth" } }],
+};
+
+/** Between two attempts, as a kubelet waits, only shorter. */
+const RETRY_MS = 200;
+const DEL_ATTEMPTS = 5;
+
+export interface RuntimeTools {
+  readonly agent: () => Agent;
+  readonly ledger: Ledger;
+  /** An empty namespace that plays all pods. */
+  readonly netnsPath: string;
+}
+
+export interface AttachOptions {
+  /** Default: eth0. */
+  readonly ifName?: string;
+  /** How long it goes on trying. Default: 60,000. */
+  readonly limitMs?: number;
+  /** CNI_ARGS' K8S_POD_UID; default: the pod's. A static pod has another. */
+  readonly uid?: string;
+}
+
+export interface AttachOutcome {
+  /** Without length; empty when every attempt failed. */
+  readonly addresses: readonly string[];
+  readonly attempts: number;
+  readonly tookMs: number;
+  /** What the last attempt that failed was told. */
+  readonly refusal: string;
+}
+
+export class NodeRuntime {
+  readonly #tools: RuntimeTools;
+  #containers = 0;
+
+  constructor(tools: RuntimeTools) {
+    this.#tools = tools;
+  }
+
+  /** Tries until the pod's NIC has its addresses, or the time is over. Never throws. */
+  async attach(pod: LabPod, options: AttachOptions = {}): Promise<AttachOutcome> {
+    const { limitMs = 60_000 } = options;
+    const start = performance.now();
+    let refusal = "";
+    for (let attempts = 1; ; attempts++) {
+      const containerId = this.newContainerId();
+      const outcome = await this.add(pod, containerId, options);
+      const tookMs = performance.now() - start;
+      if (outcome.exitCode === 0) return { addresses: addressesOf(outcome), attempts, tookMs, refusal };
+      refusal = outcome.text || outcome.stderr;
+      await this.del(pod, containerId, options);
+      if (performance.now() - start > limitMs) return { addresses: [], attempts, tookMs, refusal };
+      await sleep(RETRY_MS);
+    }
+  }
+
+  /** The DEL of a pod's NIC. Throws when it keeps failing: a DEL must never stop a pod's end. */
+  async detach(pod: LabPod, ifName = "eth0"): Promise<void> {
+    const attachment = this.#tools.ledger.find(pod, ifName);
+    if (attachment === undefined) return;
+    this.#tools.ledger.drop(attachment);
+    await this.del(pod, attachment.containerId, { ifName });
+  }
+
+  /** One ADD; what it says is written into the ledger. */
+  async add(pod: LabPod, containerId: string, options: AttachOptions = {}): Promise<PluginOutcome> {
+    const outcome = await this.#call("ADD", pod, containerId, options);
+    const { ifName = "eth0" } = options;
+    const attachment: Attachment = { pod, ifName, containerId, addresses: addressesOf(outcome) };
+    if (outcome.exitCode === 0) this.#tools.ledger.hold(attachment);
+    return outcome;
+  }
+
+  async del(pod: LabPod, containerId: string, options: AttachOptions = {}): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const { exitCode, text, stderr } = await this.#call("DEL", pod, containerId, options);
+      if (exitCode === 0) return;
+      if (attempt === DEL_ATTEMPTS) throw new Error(`DEL of ${pod.namespace}/${pod.name}: ${text}${stderr}`);
+      await sleep(RETRY_MS);
+    }
+  }
+
+  /** CNI GC with the attachments that are live on this node. */
+  gc(): Promise<PluginOutcome> {
+    const live = this.#tools.ledger
+      .live()
+      .map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
+    return this.#run({ command: "GC", stdin: { ...configuration("1.1.0"), "cni.dev/valid-attachments": live } });
+  }
+
+  /** Looks like containerd's. */
+  newContainerId(): string {
+    this.#containers += 1;
+    return createHash("sha256").update(`${this.#tools.agent().socket} ${this.#containers}`).digest("hex");
+  }
+
+  #call(command: "ADD" | "DEL", { namespace, name, uid }: LabPod, containerId: string, options: AttachOptions) {
+    const pod = [`K8S_POD_NAMESPACE=${namespace}`, `K8S_POD_NAME=${name}`, `K8S_POD_UID=${options.uid ?? uid}`];
+    const args = ["IgnoreUnknown=1", ...pod, `K8S_POD_INFRA_CONTAINER_ID=${containerId}`].join(";");
+    const { ifName = "eth0" } = options;
+    return this.#run({
+      command,
+      containerId,
+      netns: this.#tools.netnsPath,
+      ifName,
+      args,
+      stdin: configuration("1.0.0"),
+    });
+  }
+
+  #run(call: Omit<Parameters<typeof runPlugin>[0], "plugin" | "env">): Promise<PluginOutcome> {
+    return runPlugin({ ...call, plugin: "berth", env: { ...this.#tools.agent().env, BERTH_CONNECT_WAIT: "5" } });
+  }
+}
+
+/** What the main plugin hands to its IPAM plugin. */
+function configuration(cniVersion: string): object {
+  return { ...CONFLIST.plugins[0], cniVersion, name: CONFLIST.name };
+}
+
+function addressesOf({ exitCode, stdout }: PluginOutcome): string[] {
+  if (exitCode !== 0) return [];
+  return stdout.ips.map(({ address }: { address: string }) => address.split("/")[0]);
+}
+
+/** At most `limit` at once, in order. */
+export async function inParallel<T>(
+  items: readonly T[],
+  limit: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const queue = [...items];
+  const workers = Array.from({ length: limit }, async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
+  });
+  await Promise.all(workers);
+}

@@ -1,0 +1,85 @@
+/**
+ * The world of the cluster tests before Berth comes into it: pods that are bound, run, finish and go; what the audit says of real objects; which rights agents have.
+ */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ALLOCATIONS, podPath } from "../../scripts/lab/cluster/pods.ts";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+
+const AGENT = "system:serviceaccount:kube-system:berth-agent";
+
+let world: World;
+
+beforeAll(async () => {
+  world = await startWorld({ pools: [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.20"] }] });
+});
+
+afterAll(() => world?.stop());
+
+function allocation(address: string, podUID: string): object {
+  const holder = { namespace: "shop", pod: "web-0", podUID, interface: "eth0", node: "n1" };
+  const spec = { address, prefixLength: 24, pool: "blue", state: "Bound", node: "n1", holders: [holder] };
+  return { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata: { name: address }, spec };
+}
+
+it("a pod is bound, runs with the ledger's addresses, finishes and goes", async () => {
+  const pod = await world.createPod({ name: "web-0", node: "n1", annotations: { ippool: { ipv4: ["blue"] } } });
+  expect(await world.client.get(podPath(pod))).toMatchObject({
+    metadata: { uid: pod.uid, annotations: { "ipam.vendor.io/ippool": '{"ipv4":["blue"]}' } },
+    spec: { nodeName: "n1" },
+    status: { phase: "Pending" },
+  });
+  const attachment = { pod, ifName: "eth0", containerId: "c1", addresses: ["10.6.0.10"] };
+  world.ledger.hold(attachment);
+  await world.setRunning(pod);
+  expect(await world.client.get(podPath(pod))).toMatchObject({
+    status: { phase: "Running", podIP: "10.6.0.10", podIPs: [{ ip: "10.6.0.10" }] },
+  });
+  expect(await world.audit()).toEqual([
+    expect.stringMatching(/^10\.6\.0\.10 is live at shop\/web-0 .* and has no object$/),
+  ]);
+  await world.client.create(ALLOCATIONS, allocation("10.6.0.10", pod.uid));
+  expect(await world.audit()).toEqual([]);
+  world.ledger.drop(attachment);
+  await world.finishPod(pod);
+  expect(await world.audit()).toEqual([expect.stringMatching(/^10\.6\.0\.10 is Bound to .*, which has finished$/)]);
+  await world.deletePod(pod);
+  await expect(world.client.get(podPath(pod))).rejects.toMatchObject({ status: 404 });
+  await expect(world.settle(200)).rejects.toThrow(
+    /Still wrong after 200 ms:\n10\.6\.0\.10 is Bound to .*, which is gone/,
+  );
+  await world.client.delete(`${ALLOCATIONS}/10.6.0.10`);
+  expect(await world.settle(200)).toBeLessThan(200);
+});
+
+it("only that very pod is deleted", async () => {
+  const pod = await world.createPod({ name: "web-1", node: "n1" });
+  await expect(world.deletePod({ ...pod, uid: "00000000-0000-0000-0000-000000000000" })).rejects.toMatchObject({
+    status: 409,
+  });
+  await world.deletePod(pod);
+});
+
+it("network definitions are a kind", async () => {
+  const path = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+  const made = await world.client.create(path, {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { name: "lan" },
+    spec: { config: "{}" },
+  });
+  expect(made.spec.config).toBe("{}");
+});
+
+it("agents may claim, and may not touch pods", async () => {
+  const agent = await world.plane.openClient(AGENT);
+  try {
+    await agent.create(ALLOCATIONS, allocation("10.6.0.11", "u1"));
+    await agent.delete(`${ALLOCATIONS}/10.6.0.11`);
+    const pod = await world.createPod({ name: "web-2", node: "n1" });
+    expect((await agent.get(podPath(pod))).metadata.uid).toBe(pod.uid);
+    await expect(agent.delete(podPath(pod))).rejects.toMatchObject({ status: 403 });
+    await world.deletePod(pod);
+  } finally {
+    agent.close();
+  }
+});
