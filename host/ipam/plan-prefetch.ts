@@ -6,9 +6,10 @@
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { Pod } from "../resources/pod.ts";
+import { CONFIG_HASH } from "./leaks.ts";
 
-/** The kubelet's name for a static pod: what its CNI_ARGS carry as UID; its mirror pod has another one (allocation rule 9). */
-const CONFIG_HASH = "kubernetes.io/config.hash";
+/** The kubelet names a static pod by a hash of its file, which its CNI_ARGS carry as UID (allocation rule 9): no UID has this form. */
+const HASH_FORM = /^[0-9a-f]{32}$/;
 
 /** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */
 const ALL_NICS = ["ippools", "subnets"].map((key) => ANNOTATION_PREFIX + key);
@@ -40,7 +41,8 @@ export interface PrefetchGroup {
 
 /** The key under which the pod's ADD will keep its addresses; undefined when it cannot be known. */
 export function ownerOfPod({ uid, annotations }: Pod): string | undefined {
-  return annotations[CONFIG_HASH] ?? uid;
+  const hash = annotations[CONFIG_HASH];
+  return hash !== undefined && HASH_FORM.test(hash) ? hash : uid;
 }
 
 export function judgePod(pod: Pod, nodeName: string): PodVerdict {

@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { type AnnouncedNic, judgePod, ownerOfPod, planGroups } from "../../../host/ipam/plan-prefetch.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 
+const HASH = "0123456789abcdef0123456789abcdef";
+
 interface Parts {
   readonly metadata?: object;
   readonly spec?: object;
@@ -23,7 +25,7 @@ describe("rule 7: a pod is prefetched when it has no sandbox yet and will get on
     ["bound a moment ago", {}, "expected"],
     ["without a status", { status: {} }, "expected"],
     ["whose sandbox failed", { status: { phase: "Pending", conditions: [ready("False")] } }, "expected"],
-    ["a static pod's mirror", { metadata: { annotations: { "kubernetes.io/config.hash": "h" } } }, "expected"],
+    ["a static pod's mirror", { metadata: { annotations: { "kubernetes.io/config.hash": HASH } } }, "expected"],
     ["of the node's network", { spec: { hostNetwork: true } }, "left: it uses the network of the node"],
     ["of another node", { spec: { nodeName: "n2" } }, "left: it is not bound to this node"],
     ["of no node", { spec: { nodeName: undefined } }, "left: it is not bound to this node"],
@@ -44,7 +46,8 @@ describe("rule 7: a pod is prefetched when it has no sandbox yet and will get on
 describe("rule 9: a static pod's addresses are kept under its configuration hash", () => {
   it.each([
     ["a pod", {}, "uid-1"],
-    ["a mirror pod", { annotations: { "kubernetes.io/config.hash": "hash" } }, "hash"],
+    ["a mirror pod", { annotations: { "kubernetes.io/config.hash": HASH } }, HASH],
+    ["a pod that says it is another one", { annotations: { "kubernetes.io/config.hash": "uid-2" } }, "uid-1"],
     ["a manifest", { uid: undefined }, undefined],
   ])("the owner of %s", (_, metadata, owner) => expect(ownerOfPod(podOf({ metadata }))).toBe(owner));
 });
