@@ -1,5 +1,5 @@
 /**
- * The network definitions of this node: what the CNI configuration directory says of each network's coordinator. Read as
+ * The network definitions of this node: what the CNI configuration directory says of each network, its coordinator above all. Read as
  * libcni reads it; of two files with one network the first by name counts, as it does for the runtimes.
  * Called for every ADD, and by cluster/definitions.ts. A change made before the ADD began holds for it, so each question looks at the files' stamps.
  * A bad file is a problem, keeps what it last said rightly, and stops nothing: the coordinator refuses its own entry.
@@ -34,6 +34,14 @@ interface Found {
   readonly added: readonly PlacedEntry[];
 }
 
+/** A network of this node, with the plugins of its folder. */
+export interface NodeNetwork {
+  readonly name: string;
+  readonly plugins: readonly PlacedEntry[];
+  /** The file that defines it. */
+  readonly path: string;
+}
+
 /** All that one look at the directory found. */
 interface Look {
   readonly found: readonly Found[];
@@ -63,6 +71,7 @@ export class Definitions {
   /** By network. Undefined settings: it has no coordinator, or the coordinator's entry never was right. */
   #settings = new Map<string, CoordinatorSettings | undefined>();
   #problems: readonly string[] = [];
+  #networks: readonly NodeNetwork[] = [];
 
   /** The directory need not be there. */
   constructor(directory: string, log: Log) {
@@ -75,6 +84,12 @@ export class Definitions {
   settingsOf(network: string): CoordinatorSettings | undefined {
     this.#refresh();
     return this.#settings.get(network);
+  }
+
+  /** In the order of the files: the first is the one that the runtimes attach. */
+  get networks(): readonly NodeNetwork[] {
+    this.#refresh();
+    return this.#networks;
   }
 
   /** Each a sentence that names the file. */
@@ -99,6 +114,7 @@ export class Definitions {
     const problems: string[] = [];
     const before = this.#settings;
     const owners = new Map<string, string>();
+    const networks: NodeNetwork[] = [];
     this.#settings = new Map();
     for (const { path, network, added } of found) {
       const { name, plugins } = network;
@@ -108,6 +124,7 @@ export class Definitions {
         continue;
       }
       owners.set(name, path);
+      networks.push({ name, path, plugins: [...plugins, ...added] });
       try {
         this.#settings.set(name, findCoordinatorSettings([...plugins, ...added]));
       } catch (error) {
@@ -115,6 +132,7 @@ export class Definitions {
         problems.push(messageOf(error));
       }
     }
+    this.#networks = networks;
     return problems;
   }
 

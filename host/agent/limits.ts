@@ -89,3 +89,12 @@ export const MAX_SINGLE_POD_READS = 16;
 
 /** Pods on one page of such a LIST: some 10 KB each. */
 export const POD_PAGE = 100;
+
+/** How long an ADD waits for the first lists of the API server, before it is refused with code 50: milliseconds. */
+export const SYNC_WAIT_MS = 20_000;
+
+/** How long an ADD that no pool may serve waits for one that was made just before it: milliseconds. */
+export const POOL_GRACE_MS = 300;
+
+/** How long an ADD tries to read its pod from the API server, when the watch does not know it: milliseconds. */
+export const POD_READ_PATIENCE_MS = 10_000;

@@ -1,6 +1,6 @@
 /**
- * Network definitions as a node's CNI directory has them: lists (`*.conflist`), single plugins (`*.conf`, `*.json`), and
- * what the coordinator's entry in them says.
+ * Network definitions as a node's CNI directory has them, lists (`*.conflist`) and single plugins (`*.conf`, `*.json`), or as the text of a
+ * NetworkAttachmentDefinition; and what the entries of the coordinator and of the IPAM plugin in them say.
  * Called by the agent, which must know the coordinator's settings before the coordinator is called.
  * Effects: none.
  */
@@ -8,9 +8,10 @@ import { z } from "zod";
 import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
 import { pluginKeys } from "../cni/net-conf.ts";
 import { parsedText } from "../lib/schema.ts";
-import { decodeJsonConfig } from "./config-error.ts";
+import { decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeCoordinatorConf } from "./coordinator-conf.ts";
 import type { CoordinatorSettings } from "./coordinator-settings.ts";
+import { decodeIpamConf, type IpamConf } from "./ipam-conf.ts";
 
 const pluginEntry = z.looseObject({ type: z.string() });
 
@@ -41,6 +42,15 @@ const networkList = z.looseObject({
   loadOnlyInlinedPlugins: flag.default(false),
 });
 
+/** A network as one value: a list of plugins, or a single one. */
+const attachedNetwork = z.union(
+  [
+    z.looseObject({ name: networkName.optional(), plugins: z.array(pluginEntry).min(1) }),
+    z.looseObject({ name: networkName.optional(), type: z.string(), plugins: z.undefined().optional() }),
+  ],
+  { error: "a list of plugins, or a plugin with its type" },
+);
+
 const namedPlugin = z.looseObject({ name: networkName, type: z.string() });
 
 /** A `*.conflist`. Throws ConfigError. */
@@ -68,4 +78,30 @@ export function decodePluginFile(text: string, source: string): PlacedEntry {
 export function findCoordinatorSettings(plugins: readonly PlacedEntry[]): CoordinatorSettings | undefined {
   const found = plugins.find(({ entry }) => entry.type === "coordinator");
   return found && decodeCoordinatorConf(pluginKeys({ raw: found.entry }), found.place);
+}
+
+/** The text of a NetworkAttachmentDefinition, which is called `name` where the text says nothing else. Throws ConfigError. */
+export function decodeAttachedNetwork(text: string, name: string, source: string): NetworkDefinition {
+  return networkOf(decodeJsonConfig(attachedNetwork, text, source), name, source);
+}
+
+/** The same of a value inside another configuration, as a meta plugin's `delegates` has them. Throws ConfigError. */
+export function decodeInnerNetwork(value: unknown, name: string, source: string): NetworkDefinition {
+  return networkOf(decodeConfig(attachedNetwork, value, source), name, source);
+}
+
+function networkOf(found: z.output<typeof attachedNetwork>, name: string, source: string): NetworkDefinition {
+  const plugins = found.plugins?.map((entry, index) => ({ entry, place: `${source}, plugins[${index}]` }));
+  const own = { entry: { ...found, type: String(found.type) }, place: source };
+  return { name: found.name ?? name, plugins: plugins ?? [own], inlinedOnly: true };
+}
+
+/** The `ipam` object of the first plugin whose IPAM is Berth; undefined when there is none. Throws ConfigError. */
+export function findIpamConf(plugins: readonly PlacedEntry[]): IpamConf | undefined {
+  const found = plugins.find(({ entry }) => isBerth(entry.ipam));
+  return found && decodeIpamConf(found.entry.ipam, `${found.place}, ipam`);
+}
+
+function isBerth(ipam: unknown): boolean {
+  return typeof ipam === "object" && ipam !== null && "type" in ipam && ipam.type === "berth";
 }

@@ -10,11 +10,22 @@ import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { namespaceName, objectName } from "./fields/names.ts";
 import { ifName } from "./fields/network.ts";
 
-const networkSelection = z.object({
-  namespace: namespaceName.optional(),
-  name: objectName,
-  interface: ifName.optional(),
-});
+/** What an entry asks for beside the network: whatever it is, it is handed to the plugin, which judges it. */
+const asked = z.unknown().transform((value) => Array.isArray(value) && value.length > 0);
+
+const networkSelection = z
+  .object({
+    namespace: namespaceName.optional(),
+    name: objectName,
+    interface: ifName.optional(),
+    ips: asked,
+    "cni-args": z.unknown(),
+  })
+  .transform(({ ips, "cni-args": args, ...network }) => {
+    const isAsking = ips || (typeof args === "object" && args !== null && "ips" in args);
+    // Whether addresses are asked for by name; absent: none is.
+    return { ...network, ...(isAsking ? { isAsking } : {}) };
+  });
 
 export type NetworkSelection = Readonly<z.output<typeof networkSelection>>;
 

@@ -25,7 +25,12 @@ export function describeSubject(snapshot: Snapshot, { identity, ...request }: Su
       labels: namespace.labels,
       annotations: decodeNamespaceAnnotations(namespace.annotations),
     },
-    firstNic: snapshot.coordinator?.spec.podDefaultCniNic ?? FIRST_NIC,
+    firstNic: firstNicOf(snapshot),
     vendorConf: snapshot.vendorConf,
   };
+}
+
+/** Name of a pod's first NIC. */
+export function firstNicOf({ coordinator }: Pick<Snapshot, "coordinator">): string {
+  return coordinator?.spec.podDefaultCniNic ?? FIRST_NIC;
 }

@@ -1,0 +1,144 @@
+/**
+ * The network behind each NIC of a cluster's pods: the node's own definitions, and the NetworkAttachmentDefinitions of the watch.
+ * Called for every ADD, and for every pod whose addresses are claimed ahead.
+ * Effects: reads the node's CNI directory.
+ */
+import { basename } from "node:path";
+import type { CoordinatorSettings } from "../../config/coordinator-settings.ts";
+import {
+  decodeAttachedNetwork,
+  decodeInnerNetwork,
+  findCoordinatorSettings,
+  type PlacedEntry,
+} from "../../config/network-definition.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+import { type Definitions, effectiveSettings } from "../definitions.ts";
+import type { NicReference, NicTools } from "../nic-definition.ts";
+import { describeNics, type NicPlan } from "./nics.ts";
+
+/** A network's configuration, wherever it stands. */
+export interface Network {
+  readonly name: string;
+  readonly plugins: readonly PlacedEntry[];
+}
+
+export interface DefinitionSources {
+  /** Of the node's CNI directory. */
+  readonly node: Pick<Definitions, "networks" | "settingsOf" | "problems">;
+  /** By `namespace/name`. */
+  readonly attachments: () => ReadonlyMap<string, NetworkAttachmentDefinition>;
+  readonly snapshot: () => Snapshot;
+}
+
+/** Multus, which calls the plugins of other networks in its place, under the names it is installed by. */
+const META_PLUGIN = /^multus(?:-shim|-cni)?$/;
+
+/** Where Multus looks for networks that name no namespace, unless its configuration says otherwise. */
+const META_NAMESPACE = "kube-system";
+
+export class ClusterDefinitions implements NicTools {
+  readonly #sources: DefinitionSources;
+  /** What the text of a definition says; a changed definition is another object. */
+  readonly #decoded = new WeakMap<NetworkAttachmentDefinition, Network | Error>();
+
+  constructor(sources: DefinitionSources) {
+    this.#sources = sources;
+  }
+
+  /** The network of a pod's first NIC, unless the pod says otherwise; undefined when the node has none that is understood. */
+  defaultNetwork(): Network | undefined {
+    const [first] = this.#sources.node.networks;
+    const meta = first?.plugins[0];
+    if (first === undefined || meta === undefined || !META_PLUGIN.test(meta.entry.type)) return first;
+    const { delegates, clusterNetwork } = meta.entry;
+    if (Array.isArray(delegates) && delegates.length > 0) {
+      return tryOr(undefined, () => decodeInnerNetwork(delegates[0], first.name, `${meta.place}, delegates[0]`));
+    }
+    return typeof clusterNetwork === "string" ? this.#findDelegate(clusterNetwork) : undefined;
+  }
+
+  /** Where a `v1.multus-cni.io/default-network` without a namespace is looked for. */
+  get metaNamespace(): string {
+    const meta = this.#sources.node.networks[0]?.plugins[0]?.entry;
+    return typeof meta?.multusNamespace === "string" ? meta.multusNamespace : META_NAMESPACE;
+  }
+
+  /** What a NetworkAttachmentDefinition says; undefined when there is none, or none that is understood. */
+  attached(namespace: string, name: string): Network | undefined {
+    const definition = this.#sources.attachments().get(`${namespace}/${name}`);
+    if (definition === undefined) return undefined;
+    if (definition.config.trim() === "") return this.#sources.node.networks.find((network) => network.name === name);
+    const known = this.#decoded.get(definition) ?? decode(definition);
+    this.#decoded.set(definition, known);
+    return known instanceof Error ? undefined : known;
+  }
+
+  /** Each a sentence. */
+  get problems(): readonly string[] {
+    const texts = [...this.#sources.attachments().values()].flatMap((definition) => {
+      const { namespace, name, config } = definition;
+      if (config.trim() === "") return [];
+      this.attached(namespace, name);
+      const known = this.#decoded.get(definition);
+      return known instanceof Error ? [known.message] : [];
+    });
+    return [...this.#sources.node.problems, ...texts];
+  }
+
+  /** The NIC as the pod's annotations announce it; undefined when they know none that it could be. */
+  planOf({ ifName, network, pod }: NicReference): NicPlan | undefined {
+    if (pod === undefined) return undefined;
+    const plans = describeNics(pod, this.#sources.snapshot(), this);
+    const exact = plans.find((plan) => plan.ifName === ifName);
+    if (exact !== undefined && (exact.network === network || exact.plugins.length === 0)) return exact;
+    const [first, ...others] = plans.filter((plan) => plan.network === network);
+    return others.every(({ attachment }) => attachment === first?.attachment) ? first : undefined;
+  }
+
+  readonly networkNames = (nic: NicReference): readonly string[] => {
+    const attachment = this.planOf(nic)?.attachment;
+    return attachment === undefined ? [nic.network] : [nic.network, attachment, attachment.replace(/^.*\//, "")];
+  };
+
+  readonly settingsFor: NicTools["settingsFor"] = (nic) =>
+    effectiveSettings(this.#coordinatorOf(nic), this.#sources.snapshot());
+
+  readonly isCoordinated: NicTools["isCoordinated"] = (nic) => this.#coordinatorOf(nic) !== undefined;
+
+  /** An entry that the coordinator would refuse says nothing here: it refuses it itself. */
+  #coordinatorOf(nic: NicReference): CoordinatorSettings | undefined {
+    const plan = this.planOf(nic);
+    if (plan === undefined || plan.attachment === undefined) {
+      const own = this.#sources.node.settingsOf(nic.network);
+      if (own !== undefined || plan === undefined) return own;
+    }
+    return tryOr(undefined, () => findCoordinatorSettings(plan.plugins));
+  }
+
+  /** Multus takes a definition's name, a network's name on the node, or a file. */
+  #findDelegate(wanted: string): Network | undefined {
+    const { networks } = this.#sources.node;
+    const byFile = networks.find(({ path }) => basename(path) === basename(wanted));
+    if (wanted.includes("/")) return byFile;
+    return this.attached(this.metaNamespace, wanted) ?? networks.find(({ name }) => name === wanted) ?? byFile;
+  }
+}
+
+function decode({ namespace, name, config }: NetworkAttachmentDefinition): Network | Error {
+  const source = `NetworkAttachmentDefinition "${namespace}/${name}", spec.config`;
+  try {
+    return decodeAttachedNetwork(config, name, source);
+  } catch (error) {
+    return new Error(messageOf(error));
+  }
+}
+
+function tryOr<T>(otherwise: T, attempt: () => T): T {
+  try {
+    return attempt();
+  } catch {
+    return otherwise;
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * Who a request of a cluster's runtime is for. The watch is a cache: what it says of a pod counts only if the UID is that of the request,
+ * else the API server is asked (allocation rules 9 and 16).
+ * Called by add.ts and explain.ts through the port Identifier, and by the prefetch for a pod of the watch.
+ * Effects: calls of the API server.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
+import { decodePodAnnotations } from "../../config/annotations.ts";
+import { CONFIG_HASH } from "../../ipam/leaks.ts";
+import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
+import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
+import { decodePod, type Pod } from "../../resources/pod.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+import type { Identifier, PodIdentity } from "../ipam/pod-identity.ts";
+import { POD_READ_PATIENCE_MS } from "../limits.ts";
+
+export interface IdentityTools {
+  readonly api: KubeApi;
+  /** The watch's. */
+  readonly snapshot: () => Pick<Snapshot, "pods" | "namespaces" | "vendorConf">;
+}
+
+/** What a runtime says of the pod. */
+interface Named {
+  readonly namespace: string;
+  readonly name: string;
+  /** Undefined: an old runtime, which does not tell. */
+  readonly uid: string | undefined;
+}
+
+/** The kubelet names a static pod by a hash of its file: no UID has this form. */
+const HASH_FORM = /^[0-9a-f]{32}$/;
+
+export function openClusterIdentifier(tools: IdentityTools): Identifier {
+  const { snapshot } = tools;
+  return {
+    identify: async (request, signal) => {
+      const named = requireNamed(request);
+      const pod = await findPod(tools, named, signal);
+      if (pod === undefined) return staticPod(named, request);
+      requireUnfinished(pod, named);
+      const home = await findHome(tools, pod, signal);
+      return identityOfPod(pod, { owner: named.uid, home, vendorConf: snapshot().vendorConf });
+    },
+    find: async (namespace, name) => {
+      const signal = AbortSignal.timeout(POD_READ_PATIENCE_MS);
+      const pod =
+        snapshot().pods.get(`${namespace}/${name}`) ?? (await readPod(tools.api, { namespace, name }, signal));
+      if (pod === undefined) return { owner: "", namespace, name, subject: undefined };
+      const home = await findHome(tools, pod, signal);
+      return identityOfPod(pod, { home, vendorConf: snapshot().vendorConf });
+    },
+  };
+}
+
+export interface IdentityOptions {
+  /** As the runtime gives it; absent: as the kubelet will give it. */
+  readonly owner?: string | undefined;
+  readonly home?: Namespace | undefined;
+  readonly vendorConf: Pick<Snapshot["vendorConf"], "enableStatefulSet">;
+}
+
+/** Throws ConfigError when an annotation of the pod is wrong. */
+export function identityOfPod(pod: Pod, { owner, home, vendorConf }: IdentityOptions): PodIdentity {
+  const { namespace, name, labels, annotations } = pod;
+  return {
+    owner: owner ?? ownerOf(pod),
+    namespace,
+    name,
+    subject: { namespace, name, labels, annotations: decodePodAnnotations(annotations) },
+    workload: vendorConf.enableStatefulSet ? findStatefulSet(pod) : undefined,
+    home,
+  };
+}
+
+/** The key under which the pod's addresses are kept. */
+export function ownerOf(pod: Pod): string {
+  return hashOf(pod) ?? pod.uid ?? "";
+}
+
+/** What the kubelet calls a pod that it made of a file; only the kubelet's mirror of it is in the API. */
+function hashOf({ annotations }: Pod): string | undefined {
+  const hash = annotations[CONFIG_HASH];
+  return hash !== undefined && HASH_FORM.test(hash) ? hash : undefined;
+}
+
+/** What keeps the addresses of a pod of a StatefulSet over its restarts; undefined for all others. */
+function findStatefulSet({ name, ownerReferences }: Pod): Workload | undefined {
+  const owner = ownerReferences.find(({ controller }) => controller);
+  if (owner === undefined || owner.kind !== "StatefulSet" || owner.apiVersion !== "apps/v1") return undefined;
+  return { kind: owner.kind, name: owner.name, uid: owner.uid, member: name };
+}
+
+function requireNamed({ args }: AttachRequest): Named {
+  const { namespace, name, uid } = decodePodArgs(args);
+  if (namespace !== undefined && name !== undefined) return { namespace, name, uid };
+  const missing = namespace === undefined ? "K8S_POD_NAMESPACE" : "K8S_POD_NAME";
+  throw new CniError(
+    ErrorCode.PodUnknown,
+    `CNI_ARGS has no ${missing}: in a cluster every address belongs to a pod that the API server knows`,
+  );
+}
+
+/** Undefined for a static pod without its mirror. Throws CniError 103 when the API server has no such pod, or another one of its name. */
+async function findPod(tools: IdentityTools, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
+  const cached = tools.snapshot().pods.get(`${named.namespace}/${named.name}`);
+  if (cached !== undefined && isMeant(cached, named)) return cached;
+  const { namespace, name, uid } = named;
+  const live = await readPod(tools.api, named, signal);
+  if (live !== undefined && (uid === undefined || isMeant(live, named))) return live;
+  if (uid !== undefined && HASH_FORM.test(uid)) return undefined;
+  const found = live === undefined ? "has no pod of that name" : `has one with UID ${live.uid}`;
+  throw new CniError(
+    ErrorCode.PodUnknown,
+    `Pod ${namespace}/${name} with UID ${uid ?? "(not given)"} is unknown: the API server ${found}`,
+  );
+}
+
+/** Without a UID nobody can tell an old pod from a new one of its name: then the API server is asked. */
+function isMeant(pod: Pod, { uid }: Named): boolean {
+  return uid !== undefined && (pod.uid === uid || hashOf(pod) === uid);
+}
+
+/** Undefined when there is none. */
+async function readPod(api: KubeApi, of: Omit<Named, "uid">, signal: AbortSignal): Promise<Pod | undefined> {
+  const { namespace, name } = of;
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+  return read(api, path, signal, (object) => decodePod(object, `Pod "${namespace}/${name}"`));
+}
+
+/** The watch of namespaces may be behind the pod. */
+async function findHome(
+  { api, snapshot }: IdentityTools,
+  { namespace }: Pod,
+  signal: AbortSignal,
+): Promise<Namespace | undefined> {
+  const known = snapshot().namespaces.get(namespace);
+  if (known !== undefined) return known;
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+  return read(api, path, signal, (object) => decodeNamespace(object, `Namespace "${namespace}"`));
+}
+
+/** Throws CniError 11 when the API server does not tell in time. */
+async function read<T>(
+  api: KubeApi,
+  path: string,
+  signal: AbortSignal,
+  decode: (object: unknown) => T,
+): Promise<T | undefined> {
+  const call: KubeCall = { method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal };
+  try {
+    return decode(await api.call(call));
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    if (!(error instanceof ApiUnavailable)) throw error;
+    const text = `The watch does not know the pod, and the API server cannot be asked: ${error.message}`;
+    throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
+  }
+}
+
+/** Rule 9: nothing is known of it but its name, so the default rules apply. */
+function staticPod({ namespace, name, uid }: Named, { netConf, containerId }: AttachRequest): PodIdentity {
+  const annotations = decodePodAnnotations(netConf.runtimeConfig.podAnnotations ?? {});
+  return { owner: uid ?? containerId, namespace, name, subject: { namespace, name, labels: {}, annotations } };
+}
+
+/** Its addresses are collected as soon as it is finished. The mirror of a static pod says nothing about its next run. */
+function requireUnfinished(pod: Pod, { namespace, name, uid }: Named): void {
+  if (!pod.isFinished || (uid !== undefined && uid === hashOf(pod))) return;
+  const text = `Pod ${namespace}/${name} is finished (phase ${pod.phase}): it will not run again, so it gets no address`;
+  throw new CniError(ErrorCode.PodUnknown, text);
+}

@@ -1,0 +1,158 @@
+/**
+ * The cluster mode's resources: what the watches say, as one snapshot. Pools and settings are put together anew when they change; pods and
+ * namespaces are the watches' own maps, so that one of them costs nothing but itself.
+ * Opened by open-cluster.ts.
+ * Effects: watches of the API server; tells its owner of each new snapshot.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { Labels } from "../../config/label-selector.ts";
+import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
+import type { ReflectorStats } from "../../kubernetes/reflector.ts";
+import { checkPools } from "../../resources/check-pools.ts";
+import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+import { POOL_GRACE_MS, RELOAD_DELAY_MS, SYNC_WAIT_MS } from "../limits.ts";
+import type { Resources, ResourcesState } from "../resources.ts";
+import { type AnyWatch, openWatches, type WatchedPool, type Watches, type WatchesOptions } from "./watches.ts";
+
+export interface ClusterResourcesOptions extends Omit<WatchesOptions, "onSetting"> {
+  /** A new snapshot; not called for pods and namespaces, whose maps change by themselves. */
+  readonly onChange: (snapshot: Snapshot) => void;
+}
+
+export class ClusterResources implements Resources {
+  readonly #watches: Watches;
+  readonly #onChange: (snapshot: Snapshot) => void;
+  #snapshot: Snapshot;
+  #pending: NodeJS.Timeout | undefined;
+  /** Resolves with the next snapshot. */
+  #next = Promise.withResolvers<void>();
+
+  constructor(options: ClusterResourcesOptions) {
+    this.#onChange = options.onChange;
+    this.#watches = openWatches({ ...options, onSetting: () => this.#schedule() });
+    this.#snapshot = this.#compose();
+  }
+
+  start(): void {
+    for (const reflector of this.#all) reflector.start();
+  }
+
+  get state(): ResourcesState {
+    const isSynced = this.#all.every((reflector) => reflector.isSynced);
+    return {
+      snapshot: this.#snapshot,
+      problems: this.#all.flatMap(({ problems }) => problems),
+      complete: isSynced && this.#isComplete(),
+    };
+  }
+
+  /** By `namespace/name`. */
+  get attachments(): ReadonlyMap<string, NetworkAttachmentDefinition> {
+    return this.#watches.attachments.items;
+  }
+
+  /** Of this node; none while it has no object. */
+  get nodeLabels(): Labels {
+    const [node] = this.#watches.node.items.values();
+    return node?.labels ?? {};
+  }
+
+  get arePodsSynced(): boolean {
+    return this.#watches.pods.isSynced && this.#watches.pods.problems.length === 0;
+  }
+
+  /** By the collection's name. */
+  get stats(): Readonly<Record<string, ReflectorStats & { readonly objects: number }>> {
+    const lines = Object.entries<AnyWatch>({ ...this.#watches });
+    return Object.fromEntries(lines.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
+  }
+
+  settle(): void {
+    if (this.#pending !== undefined) this.#reload();
+  }
+
+  /** Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. */
+  async synced(signal: AbortSignal): Promise<void> {
+    if (this.#all.every((reflector) => reflector.isSynced)) return;
+    const tooLong = AbortSignal.timeout(SYNC_WAIT_MS);
+    const either = AbortSignal.any([signal, tooLong]);
+    try {
+      await Promise.all(this.#all.map((reflector) => reflector.synced(either)));
+    } catch (error) {
+      if (!tooLong.aborted || signal.aborted) throw error;
+      const details = this.state.problems.join("\n");
+      const reason = this.state.problems[0] ?? "its lists are not complete";
+      const text = `The agent has not heard from the API server for ${SYNC_WAIT_MS / 1000} s: ${reason}`;
+      throw new CniError(ErrorCode.PluginNotAvailable, text, { cause: error, details });
+    }
+    this.settle();
+  }
+
+  /** Waits for the next change of pools or settings, for at most POOL_GRACE_MS. False when none came. */
+  async changed(signal: AbortSignal): Promise<boolean> {
+    this.settle();
+    const waited = new AbortController();
+    const next = this.#next.promise.then(() => true);
+    const tooLong = sleep(POOL_GRACE_MS, false, { signal: AbortSignal.any([signal, waited.signal]) });
+    try {
+      return await Promise.race([next, tooLong]);
+    } finally {
+      waited.abort();
+      tooLong.catch(() => {});
+    }
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#pending);
+    await Promise.all(this.#all.map((reflector) => reflector.close()));
+  }
+
+  get #all(): readonly AnyWatch[] {
+    return Object.values<AnyWatch>({ ...this.#watches });
+  }
+
+  /** What was never read rightly may hold what others must not be given. Of pools only those that are right are given out. */
+  #isComplete(): boolean {
+    const { reserved, coordinators, vendorConf } = this.#watches;
+    const others: readonly AnyWatch[] = [reserved, vendorConf];
+    const areKnown = others.every(({ undecodable, items }) => [...undecodable].every((key) => items.has(key)));
+    return areKnown && (!coordinators.undecodable.has("default") || coordinators.items.has("default"));
+  }
+
+  #schedule(): void {
+    this.#pending ??= setTimeout(() => this.#reload(), RELOAD_DELAY_MS).unref();
+  }
+
+  #reload(): void {
+    clearTimeout(this.#pending);
+    this.#pending = undefined;
+    this.#snapshot = this.#compose();
+    this.#onChange(this.#snapshot);
+    this.#next.resolve();
+    this.#next = Promise.withResolvers();
+  }
+
+  #compose(): Snapshot {
+    const { pools, reserved, coordinators, vendorConf, pods, namespaces } = this.#watches;
+    const watched = [...pools.items.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+    const bad = watched.filter((each) => each.kind === "bad");
+    const good = watched.flatMap((each) => (each.kind === "pool" ? [each.pool] : []));
+    const { accepted, refused, problems } = checkPools(good);
+    return {
+      pools: new Map(accepted.map((pool) => [pool.name, pool])),
+      refused: new Map([...refused, ...bad.map(({ name, reason }) => [name, `cannot be used: ${reason}`] as const)]),
+      reserved: [...reserved.items.values()],
+      namespaces: namespaces.items,
+      pods: pods.items,
+      coordinator: coordinators.items.get("default"),
+      vendorConf: [...vendorConf.items.values()][0]?.conf ?? DEFAULT_VENDOR_CONF,
+      problems: [...bad.map(({ name, reason }) => `IPPool "${name}" cannot be used: ${reason}`), ...problems],
+    };
+  }
+}
+
+function nameOf(watched: WatchedPool): string {
+  return watched.kind === "pool" ? watched.pool.name : watched.name;
+}

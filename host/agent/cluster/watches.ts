@@ -1,0 +1,121 @@
+/**
+ * What an agent of a cluster follows, beside its own addresses: one reflector per collection.
+ * Opened by resources.ts.
+ * Effects: those of the reflectors once they are started.
+ */
+
+import { ConfigError } from "../../config/config-error.ts";
+import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import { type Change, Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Log } from "../../lib/log.ts";
+import { formatMismatches } from "../../lib/schema.ts";
+import { type Coordinator, decodeCoordinator } from "../../resources/coordinator.ts";
+import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
+import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
+import {
+  decodeNetworkDefinition,
+  type NetworkAttachmentDefinition,
+} from "../../resources/network-attachment-definition.ts";
+import { decodeNode, type Node } from "../../resources/node.ts";
+import { decodePod, type Pod } from "../../resources/pod.ts";
+import { decodeReservedIp, type ReservedIp } from "../../resources/reserved-ip.ts";
+import { decodeVendorConfMap, type VendorConfMap } from "../../resources/vendor-conf-map.ts";
+
+export interface WatchesOptions {
+  readonly api: KubeApi;
+  /** This node's name. */
+  readonly node: string;
+  /** Of the ConfigMap vendor-conf. */
+  readonly configNamespace: string;
+  readonly log: Log;
+  readonly random: () => number;
+  /** A pool, a reserved address, a coordinator or a setting has changed. */
+  readonly onSetting: () => void;
+  readonly onPod: (change: Change<Pod>) => void;
+}
+
+/** A pool that cannot be used is known, too: whoever names it is told why. */
+export type WatchedPool =
+  | { readonly kind: "pool"; readonly pool: IpPool }
+  | { readonly kind: "bad"; readonly name: string; readonly reason: string };
+
+/** Any of them, whatever it holds. */
+export type AnyWatch = Pick<
+  Reflector<unknown>,
+  "items" | "isSynced" | "problems" | "undecodable" | "stats" | "synced" | "start" | "close"
+>;
+
+export interface Watches {
+  readonly pools: Reflector<WatchedPool>;
+  readonly reserved: Reflector<ReservedIp>;
+  readonly coordinators: Reflector<Coordinator>;
+  readonly namespaces: Reflector<Namespace>;
+  /** By `namespace/name`; none in a cluster without that kind. */
+  readonly attachments: Reflector<NetworkAttachmentDefinition>;
+  readonly vendorConf: Reflector<VendorConfMap>;
+  readonly node: Reflector<Node>;
+  /** By `namespace/name`. */
+  readonly pods: Reflector<Pod>;
+}
+
+const BERTH = "/apis/ipam.vendor.io/v1";
+
+export function openWatches(options: WatchesOptions): Watches {
+  const { api, node, configNamespace, log, random, onSetting, onPod } = options;
+  const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "log" | "random">): Reflector<T> =>
+    new Reflector<T>({ api, log, random, ...own });
+  const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
+    follow({ name, path, decode: (object) => decode(object, describeKey(object)), keyOf, onChange: onSetting });
+  return {
+    pools: settings("IPPools", `${BERTH}/ippools`, decodePool),
+    reserved: settings("ReservedIPs", `${BERTH}/reservedips`, decodeReservedIp),
+    coordinators: settings("Coordinators", `${BERTH}/coordinators`, decodeCoordinator),
+    namespaces: follow({
+      ...{ name: "Namespaces", path: "/api/v1/namespaces", keyOf, onChange: () => {} },
+      decode: (object) => decodeNamespace(object, describeKey(object)),
+    }),
+    attachments: follow({
+      ...{ name: "NetworkAttachmentDefinitions", path: "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions" },
+      ...{ keyOf, optional: true, onChange: () => {} },
+      decode: (object) => decodeNetworkDefinition(object, describeKey(object)),
+    }),
+    vendorConf: follow({
+      ...{ name: "vendor-conf", path: `/api/v1/namespaces/${configNamespace}/configmaps`, keyOf, onChange: onSetting },
+      fieldSelector: "metadata.name=vendor-conf",
+      decode: (object) => decodeVendorConfMap(object, describeKey(object)),
+    }),
+    node: follow({
+      ...{ name: "this Node", path: "/api/v1/nodes", fieldSelector: `metadata.name=${node}`, keyOf },
+      ...{ onChange: () => {}, decode: (object) => decodeNode(object, describeKey(object)) },
+    }),
+    pods: follow({
+      ...{ name: "Pods of this node", path: "/api/v1/pods", fieldSelector: `spec.nodeName=${node}`, keyOf },
+      ...{ onChange: onPod, decode: (object) => decodePod(object, describeKey(object)) },
+    }),
+  };
+}
+
+function decodePool(object: KubeObject, source: string): WatchedPool {
+  try {
+    return { kind: "pool", pool: decodeIpPool(object, source) };
+  } catch (error) {
+    const reason = error instanceof ConfigError ? formatMismatches(error.mismatches) : messageOf(error);
+    return { kind: "bad", name: keyOf(object), reason };
+  }
+}
+
+/** `name`, or `namespace/name`. */
+function keyOf({ metadata }: KubeObject): string {
+  const { namespace, name } = typeof metadata === "object" && metadata !== null ? namesOf(metadata) : {};
+  return namespace === undefined ? `${name}` : `${namespace}/${name}`;
+}
+
+function namesOf(metadata: object): { namespace?: unknown; name?: unknown } {
+  return metadata;
+}
+
+/** `IPPool "blue"` */
+function describeKey(object: KubeObject): string {
+  return `${object.kind ?? "Object"} "${keyOf(object)}"`;
+}
