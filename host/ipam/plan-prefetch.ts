@@ -6,10 +6,7 @@
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { Pod } from "../resources/pod.ts";
-import { CONFIG_HASH } from "./leaks.ts";
-
-/** The kubelet names a static pod by a hash of its file, which its CNI_ARGS carry as UID (allocation rule 9): no UID has this form. */
-const HASH_FORM = /^[0-9a-f]{32}$/;
+import { CONFIG_HASH, isStaticOwner } from "./leaks.ts";
 
 /** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */
 const ALL_NICS = ["ippools", "subnets"].map((key) => ANNOTATION_PREFIX + key);
@@ -39,10 +36,13 @@ export interface PrefetchGroup {
   readonly nics: readonly AnnouncedNic[];
 }
 
-/** The key under which the pod's ADD will keep its addresses; undefined when it cannot be known. */
+/**
+ * The key under which the pod's ADD will keep its addresses; undefined when it cannot be known. A static pod's CNI_ARGS have the kubelet's
+ * hash of its file where others have a UID (allocation rule 9).
+ */
 export function ownerOfPod({ uid, annotations }: Pod): string | undefined {
   const hash = annotations[CONFIG_HASH];
-  return hash !== undefined && HASH_FORM.test(hash) ? hash : uid;
+  return hash !== undefined && isStaticOwner(hash) ? hash : uid;
 }
 
 export function judgePod(pod: Pod, nodeName: string): PodVerdict {
