@@ -10,20 +10,17 @@ import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { namespaceName, objectName } from "./fields/names.ts";
 import { ifName } from "./fields/network.ts";
 
-/** What an entry asks for beside the network: whatever it is, it is handed to the plugin, which judges it. */
-const asked = z.unknown().transform((value) => Array.isArray(value) && value.length > 0);
-
 const networkSelection = z
   .object({
     namespace: namespaceName.optional(),
     name: objectName,
     interface: ifName.optional(),
-    ips: asked,
-    "cni-args": z.unknown(),
+    ips: z.unknown().optional(),
+    "cni-args": z.unknown().optional(),
   })
   .transform(({ ips, "cni-args": args, ...network }) => {
-    const isAsking = ips || (typeof args === "object" && args !== null && "ips" in args);
-    // Whether addresses are asked for by name; absent: none is.
+    // Addresses by name are for the plugin to judge; here it counts only that there are some.
+    const isAsking = (Array.isArray(ips) && ips.length > 0) || (typeof args === "object" && args !== null && "ips" in args); // biome-ignore format: one thought
     return { ...network, ...(isAsking ? { isAsking } : {}) };
   });
 

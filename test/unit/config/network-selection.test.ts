@@ -12,8 +12,13 @@ it.each([
   ['[{"name":"a"}]', [{ name: "a" }]],
   [
     ' [{"name":"a","namespace":"ns","interface":"net1","ips":["10.0.0.1"],"mac":"x","default-route":[]}]',
-    [{ name: "a", namespace: "ns", interface: "net1" }],
+    [{ name: "a", namespace: "ns", interface: "net1", isAsking: true }],
   ],
+  [
+    '[{"name":"a","ips":[]},{"name":"b","cni-args":{"ips":"10.0.0.1"}}]',
+    [{ name: "a" }, { name: "b", isAsking: true }],
+  ],
+  ['[{"name":"a","ips":null,"cni-args":{"vlan":3}}]', [{ name: "a" }]],
 ])("the networks %j", (text, expected) => {
   expect(decodeNetworkSelections(text, "x")).toEqual(expected);
 });

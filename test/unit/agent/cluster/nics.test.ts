@@ -1,0 +1,233 @@
+import { describe, expect, it } from "vitest";
+import { ClusterDefinitions } from "../../../../host/agent/cluster/definitions.ts";
+import { describeNics } from "../../../../host/agent/cluster/nics.ts";
+import type { NodeNetwork } from "../../../../host/agent/definitions.ts";
+import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
+import type { CoordinatorSettings } from "../../../../host/config/coordinator-settings.ts";
+import { findCoordinatorSettings } from "../../../../host/config/network-definition.ts";
+import { decodeManifests } from "../../../../host/resources/manifest.ts";
+import type { NetworkAttachmentDefinition } from "../../../../host/resources/network-attachment-definition.ts";
+import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
+
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
+
+const MACVLAN = { type: "macvlan", master: "eth1", ipam: { type: "berth", default_ipv4_ippool: ["blue"] } };
+const IPAM = MACVLAN.ipam;
+
+function nodeNetwork(name: string, plugins: readonly object[], file = `${name}.conflist`): NodeNetwork {
+  const placed = plugins.map((entry) => ({ entry: { type: "", ...entry }, place: `file "${file}"` }));
+  return { name, path: `/etc/cni/net.d/${file}`, plugins: placed };
+}
+
+const LAN = nodeNetwork("lan", [MACVLAN, { type: "coordinator", mode: "underlay" }], "10-lan.conflist");
+
+function attachment(place: string, config: object | string): [string, NetworkAttachmentDefinition] {
+  const [namespace = "", name = ""] = place.split("/");
+  const text = typeof config === "string" ? config : JSON.stringify(config);
+  return [place, { kind: "NetworkAttachmentDefinition", namespace, name, config: text }];
+}
+
+interface Cluster {
+  readonly node?: readonly NodeNetwork[];
+  readonly attachments?: readonly [string, NetworkAttachmentDefinition][];
+  readonly coordinator?: object;
+}
+
+function definitionsOf({ node = [LAN], attachments = [], coordinator }: Cluster): ClusterDefinitions {
+  const manifest = {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" } },
+    spec: coordinator ?? {},
+  };
+  const resources = decodeManifests(JSON.stringify(manifest), "test");
+  const snapshot = assembleSnapshot([{ source: "test", resources: coordinator === undefined ? [] : resources }]);
+  const settingsOf = (name: string): CoordinatorSettings | undefined =>
+    findCoordinatorSettings(node.find((network) => network.name === name)?.plugins ?? []);
+  return new ClusterDefinitions({
+    node: { networks: node, settingsOf, problems: [] },
+    attachments: () => new Map(attachments),
+    snapshot: () => snapshot,
+  });
+}
+
+function podOf(annotations: Record<string, string>) {
+  return {
+    ...{ namespace: "shop", name: "web-0", labels: {} },
+    annotations: decodePodAnnotations(annotations),
+  };
+}
+
+function nicsOf(annotations: Record<string, string>, cluster: Cluster) {
+  const plans = describeNics(podOf(annotations), { coordinator: undefined }, definitionsOf(cluster));
+  return plans.map(({ plugins: _, ...plan }) => plan);
+}
+
+const plan = (ifName: string, network: string, rest: object = {}) => ({
+  ...{ ifName, network, attachment: undefined, ipamConf: undefined, isAsking: false },
+  ...rest,
+});
+
+const GREEN = attachment("shop/green", { cniVersion: "1.0.0", name: "inner", plugins: [MACVLAN] });
+const FOREIGN = attachment("infra/green", { cniVersion: "1.0.0", ...MACVLAN, ipam: { type: "host-local" } });
+
+describe("the NICs of a pod", () => {
+  it("is one without annotations: on the node's first network", () =>
+    expect(nicsOf({}, { node: [LAN, nodeNetwork("other", [])] })).toEqual([plan("eth0", "lan", { ipamConf: IPAM })]));
+
+  it("none is known of a node without definitions", () => expect(nicsOf({}, { node: [] })).toEqual([plan("eth0", "")]));
+
+  it("the comma list: names of the pod's own namespace and of others, with and without interface", () =>
+    expect(nicsOf({ [NETWORKS]: "green, infra/green@lan7" }, { attachments: [GREEN, FOREIGN] })).toEqual([
+      plan("eth0", "lan", { ipamConf: IPAM }),
+      plan("net1", "inner", { attachment: "shop/green", ipamConf: IPAM }),
+      plan("lan7", "green", { attachment: "infra/green" }),
+    ]));
+
+  it("the JSON list", () => {
+    const networks = JSON.stringify([
+      { name: "green", namespace: "infra" },
+      { name: "green", interface: "data", ips: ["10.6.0.9"] },
+    ]);
+    expect(nicsOf({ [NETWORKS]: networks }, { attachments: [GREEN, FOREIGN] })).toEqual([
+      plan("eth0", "lan", { ipamConf: IPAM }),
+      plan("net1", "green", { attachment: "infra/green" }),
+      plan("data", "inner", { attachment: "shop/green", ipamConf: IPAM, isAsking: true }),
+    ]);
+  });
+
+  it("a default network replaces the node's; without a namespace it is the meta plugin's", () => {
+    const attachments = [GREEN, attachment("kube-system/core", { type: "ipvlan", ipam: { type: "berth" } })];
+    expect(nicsOf({ [DEFAULT_NETWORK]: "shop/green" }, { attachments })).toEqual([
+      plan("eth0", "inner", { attachment: "shop/green", ipamConf: IPAM }),
+    ]);
+    expect(nicsOf({ [DEFAULT_NETWORK]: "core" }, { attachments })).toEqual([
+      plan("eth0", "core", { attachment: "kube-system/core", ipamConf: { type: "berth" } }),
+    ]);
+  });
+
+  it("a definition that is not there, or not to be understood, has no plugins", () => {
+    const attachments = [attachment("shop/bad", "{"), attachment("shop/odd", { name: "x" })];
+    expect(nicsOf({ [NETWORKS]: "gone,bad,odd" }, { attachments }).slice(1)).toEqual([
+      plan("net1", "gone", { attachment: "shop/gone" }),
+      plan("net2", "bad", { attachment: "shop/bad" }),
+      plan("net3", "odd", { attachment: "shop/odd" }),
+    ]);
+    const { problems } = definitionsOf({ attachments });
+    expect(problems).toEqual([
+      expect.stringContaining('NetworkAttachmentDefinition "shop/bad", spec.config: Malformed JSON'),
+      expect.stringContaining('NetworkAttachmentDefinition "shop/odd", spec.config: found'),
+    ]);
+  });
+
+  it("a definition without text means the node's network of its name", () =>
+    expect(nicsOf({ [NETWORKS]: "lan" }, { attachments: [attachment("shop/lan", "")] })[1]).toEqual(
+      plan("net1", "lan", { attachment: "shop/lan", ipamConf: IPAM }),
+    ));
+
+  it("an ipam object that the ADD will refuse claims nothing", () => {
+    const bad = { ...MACVLAN, ipam: { type: "berth", default_ipv4_ippool: [] } };
+    expect(nicsOf({}, { node: [nodeNetwork("lan", [bad])] })).toEqual([plan("eth0", "lan")]);
+  });
+
+  it("Berth may stand behind any plugin of the list", () =>
+    expect(nicsOf({}, { node: [nodeNetwork("lan", [{ type: "ifacer" }, MACVLAN])] })[0]?.ipamConf).toEqual(IPAM));
+
+  it("addresses in the arguments of a plugin are asked for by name", () => {
+    const asking = { ...MACVLAN, args: { cni: { ips: ["10.6.0.9"] } } };
+    expect(nicsOf({}, { node: [nodeNetwork("lan", [asking])] })[0]?.isAsking).toBe(true);
+  });
+});
+
+describe("a meta plugin on the node", () => {
+  const multus = (rest: object) => nodeNetwork("multus", [{ type: "multus", ...rest }], "00-multus.conf");
+  const attachments = [attachment("kube-system/core", { name: "core", plugins: [MACVLAN] })];
+  const rows: [what: string, rest: object, network: string][] = [
+    ["delegates: a list", { delegates: [{ name: "inline", plugins: [MACVLAN] }] }, "inline"],
+    ["delegates: one plugin", { delegates: [{ name: "single", ...MACVLAN }] }, "single"],
+    ["clusterNetwork: a definition", { clusterNetwork: "core" }, "core"],
+    ["clusterNetwork: a network of the node", { clusterNetwork: "lan" }, "lan"],
+    [
+      "clusterNetwork: a file, wherever it is mounted",
+      { clusterNetwork: "/host/etc/cni/net.d/10-lan.conflist" },
+      "lan",
+    ],
+    ["clusterNetwork: the name of a file", { clusterNetwork: "10-lan.conflist" }, "lan"],
+  ];
+  it.each(rows)("%s", (_what, rest, network) =>
+    expect(nicsOf({}, { node: [multus(rest), LAN], attachments })).toEqual([plan("eth0", network, { ipamConf: IPAM })]),
+  );
+
+  it.each([
+    ["nothing", {}],
+    ["a delegate that is none", { delegates: [3] }],
+    ["a file that is not there", { clusterNetwork: "/x/20-lan.conflist" }],
+  ])("%s: the first network is not known", (_what, rest) =>
+    expect(nicsOf({}, { node: [multus(rest), LAN], attachments })).toEqual([plan("eth0", "")]),
+  );
+
+  it("its namespace is where a default network without one is looked for", () => {
+    const node = [multus({ multusNamespace: "net", clusterNetwork: "lan" }), LAN];
+    const own = [attachment("net/core", { name: "mine", plugins: [MACVLAN] }), ...attachments];
+    expect(nicsOf({ [DEFAULT_NETWORK]: "core" }, { node, attachments: own })[0]?.network).toBe("mine");
+  });
+});
+
+describe("what is known of the NIC of a request", () => {
+  const chained = (mode: string) => ({ name: "green", plugins: [MACVLAN, { type: "coordinator", mode }] });
+  const cluster: Cluster = {
+    attachments: [attachment("shop/green", chained("underlay")), attachment("infra/green", chained("overlay"))],
+    coordinator: { mode: "disable", hostRuleTable: 700 },
+  };
+  const pod = podOf({ [NETWORKS]: "green,infra/green" });
+  const nic = (ifName: string, network: string, of: typeof pod | undefined = pod) => ({ ifName, network, pod: of });
+
+  it("two definitions of one name in two namespaces are not mixed up", () => {
+    const definitions = definitionsOf(cluster);
+    expect(definitions.networkNames(nic("net1", "green"))).toEqual(["green", "shop/green", "green"]);
+    expect(definitions.networkNames(nic("net2", "green"))).toEqual(["green", "infra/green", "green"]);
+    expect(definitions.settingsFor(nic("net1", "green")).mode).toBe("underlay");
+    expect(definitions.settingsFor(nic("net2", "green")).mode).toBe("overlay");
+  });
+
+  it("an interface that nothing announces is told by its network only where that is one", () => {
+    const definitions = definitionsOf(cluster);
+    expect(definitions.networkNames(nic("odd0", "green"))).toEqual(["green"]);
+    expect(definitions.networkNames(nic("odd0", "green", podOf({ [NETWORKS]: "green" })))).toContain("shop/green");
+  });
+
+  it("another name inside the text: the definition's names and the inner one mean the network", () => {
+    const definitions = definitionsOf({ attachments: [GREEN] });
+    expect(definitions.networkNames(nic("net1", "inner", podOf({ [NETWORKS]: "green" })))).toEqual([
+      ...["inner", "shop/green", "green"],
+    ]);
+  });
+
+  it("a definition that the watch does not have yet is named by the pod", () =>
+    expect(definitionsOf({}).networkNames(nic("net1", "green", podOf({ [NETWORKS]: "green" })))).toContain(
+      "shop/green",
+    ));
+
+  it("a network of the node has its own name, and no namespace", () => {
+    expect(definitionsOf(cluster).networkNames(nic("eth0", "lan"))).toEqual(["lan"]);
+    expect(definitionsOf(cluster).networkNames(nic("eth0", "lan", undefined))).toEqual(["lan"]);
+  });
+
+  it("the definition wins over the Coordinator, which wins over the defaults", () => {
+    const definitions = definitionsOf(cluster);
+    expect(definitions.settingsFor(nic("eth0", "lan"))).toMatchObject({ mode: "underlay", hostRuleTable: 700 });
+    expect(definitions.settingsFor(nic("eth0", "none"))).toMatchObject({ mode: "disable", hostRuleTable: 700 });
+    expect(definitionsOf({}).settingsFor(nic("eth0", "none"))).toMatchObject({ mode: "auto", hostRuleTable: 500 });
+  });
+
+  it("a coordinator follows, or none does", () => {
+    const definitions = definitionsOf({ ...cluster, attachments: [GREEN] });
+    expect(definitions.isCoordinated(nic("eth0", "lan"))).toBe(true);
+    expect(definitions.isCoordinated(nic("net1", "inner", podOf({ [NETWORKS]: "green" })))).toBe(false);
+  });
+
+  it("a coordinator's entry that it will refuse itself says nothing", () => {
+    const wrong = { name: "green", plugins: [MACVLAN, { type: "coordinator", mode: "sideways" }] };
+    const definitions = definitionsOf({ attachments: [attachment("shop/green", wrong)] });
+    expect(definitions.settingsFor(nic("net1", "green")).mode).toBe("auto");
+  });
+});
