@@ -74,6 +74,11 @@ export class Mirror<T> {
     this.#forget(this.#options.keyOf(object));
   }
 
+  /** Takes no version for known any more: the server has gone back in time, and gives versions out again. */
+  distrust(): void {
+    for (const key of this.#versions.keys()) this.#versions.set(key, "");
+  }
+
   /** Forgets what is not among `keys`. */
   keepOnly(keys: ReadonlySet<string>): void {
     for (const key of [...this.#versions.keys()]) if (!keys.has(key)) this.#forget(key);

@@ -52,6 +52,8 @@ export class Reflector<T> {
   #isSynced = false;
   /** From where the next watch tells; undefined: a list is due. */
   #version: string | undefined;
+  /** The last one that was known. */
+  #seenVersion = "";
   /** Failures since the last event, or since a watch lasted. */
   #failures = 0;
   #unreachable: string | undefined;
@@ -133,6 +135,8 @@ export class Reflector<T> {
     let version = "";
     const call = { path, query: { fieldSelector }, patienceMs: LIST_PATIENCE_MS, signal: this.#closing.signal };
     for await (const page of listPages(api, call)) {
+      if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.distrust();
+      this.#seenVersion = page.resourceVersion;
       for (const item of page.items) seen.add(this.#mirror.set(item));
       version = page.resourceVersion;
     }
@@ -167,7 +171,8 @@ export class Reflector<T> {
     this.#counts.events++;
     if (type === "DELETED") this.#mirror.delete(object);
     else if (type !== "BOOKMARK") this.#mirror.set(object);
-    this.#version = this.#mirror.versionOf(object) ?? this.#version;
+    this.#seenVersion = this.#mirror.versionOf(object) ?? this.#seenVersion;
+    this.#version = this.#seenVersion;
     this.#failures = 0;
     this.#reached();
   }
@@ -210,6 +215,11 @@ export class Reflector<T> {
     if (this.#failures > 1 || !this.#isSynced) this.#unreachable = `Cannot follow ${name}: ${describeFailure(error)}`;
     return waitMs;
   }
+}
+
+/** Versions are numbers that grow, unless etcd was restored from a copy. */
+function isEarlier(version: string, seen: string): boolean {
+  return /^[0-9]+$/.test(version) && /^[0-9]+$/.test(seen) && BigInt(version) < BigInt(seen);
 }
 
 /** Whether the version to watch from is one that the server no longer has, or does not have yet: etcd was restored from a copy. */
