@@ -22,6 +22,8 @@ export interface EtcdRange {
 export interface Etcd {
   read(range: EtcdRange): Promise<{ readonly revision: number; readonly keys: readonly EtcdKey[] }>;
   put(key: string, value: string): Promise<void>;
+  /** All in one transaction, of at most 128. */
+  putAll(entries: readonly (readonly [key: string, value: string])[]): Promise<void>;
   /** Calls `onKey` for each write to the range from that revision on; resolves when the connection ends. Throws {@link WatchEnded}. */
   watch(range: EtcdRange, fromRevision: number, onKey: (key: EtcdKey) => void): Promise<void>;
   close(): void;
@@ -66,6 +68,10 @@ export function openEtcd(url: string): Etcd {
       return { revision: Number(header.revision), keys: kvs.map((each) => decodeKey(each, false)) };
     },
     put: async (key, value) => void (await call("/v3/kv/put", { key: encode(key), value: encode(value) })),
+    putAll: async (entries) => {
+      const success = entries.map(([key, value]) => ({ request_put: { key: encode(key), value: encode(value) } }));
+      await call("/v3/kv/txn", { success });
+    },
     watch: async ({ start, end }, fromRevision, onKey) => {
       const create = { key: encode(start), range_end: encode(end), start_revision: `${fromRevision}` };
       const answer = await post(agent, new URL("/v3/watch", url), { create_request: create });

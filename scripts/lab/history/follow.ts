@@ -18,10 +18,11 @@ import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
 import { type Etcd, type EtcdKey, openEtcd, WatchEnded } from "./etcd.ts";
 import { type Attachment, HistoryJudge, type JudgeOptions } from "./judge.ts";
 
-const PREFIX = "/registry/ipam.vendor.io/ipallocations/";
+/** Before the names of the objects. */
+export const ALLOCATIONS = "/registry/ipam.vendor.io/ipallocations/";
 /** The first key behind those with the prefix. */
 const MARK = "/registry/ipam.vendor.io/ipallocations0";
-const RANGE = { start: PREFIX, end: `${MARK}\0` };
+const RANGE = { start: ALLOCATIONS, end: `${MARK}\0` };
 
 export interface History {
   readonly judge: HistoryJudge;
@@ -148,7 +149,7 @@ interface Waiting {
 
 /** The API server stores its own kinds' objects as JSON; the revision is in the key's place, not in the object. */
 function writeOf({ key, revision, value }: EtcdKey): Parameters<HistoryJudge["written"]>[0] {
-  const name = key.slice(PREFIX.length);
+  const name = key.slice(ALLOCATIONS.length);
   if (value === undefined) return { name, revision, object: undefined };
   const stored = JSON.parse(value) as { metadata: object };
   const object = { ...stored, metadata: { ...stored.metadata, resourceVersion: `${revision}` } };

@@ -1,0 +1,84 @@
+/**
+ * A control plane with pools, a fleet of agents, and the history of all addresses: where the scenarios of scale happen.
+ *
+ *   await using world = await openWorld({ nodes: 50, hasNetwork: false, pools: { scale: "10.128.0.0/16" } });
+ *
+ * Called by the tests of scale.
+ * Effects: a control plane, the fleet's files; all gone with the world.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { applyCrds } from "../cluster/crds.ts";
+import { type ControlPlane, startControlPlane } from "../control-plane.ts";
+import { followHistory, type History } from "../history/follow.ts";
+import { type ApiUse, sumUse } from "./counted-api.ts";
+import { type FleetOptions, openFleet, type SimNode } from "./fleet.ts";
+import { NAMESPACE } from "./pods.ts";
+
+export interface WorldOptions extends Pick<FleetOptions, "nodes" | "hasNetwork"> {
+  /** IPv4 pools by name: a subnet, of which `ips` are handed out, all of it when absent. The first one is the default pool. */
+  readonly pools: Readonly<Record<string, { readonly subnet: string; readonly ips?: string }>>;
+}
+
+export interface World extends AsyncDisposable {
+  readonly plane: ControlPlane;
+  readonly history: History;
+  readonly nodes: readonly SimNode[];
+  /** What all agents together have asked of the API server so far. */
+  use(): ApiUse;
+  /** Waits until no address has an object; throws with their number after `patienceMs`. */
+  empty(patienceMs: number): Promise<void>;
+}
+
+/** How long a released address rests, and how soon nobody else may have one. */
+const COOLDOWN = "2s";
+const MIN_REUSE_MS = 2_000;
+const SETTINGS = `enableIPv6: false\nallocationCooldown: ${COOLDOWN}\n`;
+
+export async function openWorld(options: WorldOptions): Promise<World> {
+  const stack = new AsyncDisposableStack();
+  try {
+    const plane = await startControlPlane();
+    stack.defer(() => plane.stop());
+    await applyCrds(plane.client);
+    await plane.client.create("/api/v1/namespaces", { metadata: { name: NAMESPACE } });
+    const metadata = { name: "vendor-conf" };
+    await plane.client.create("/api/v1/namespaces/kube-system/configmaps", {
+      metadata,
+      data: { "conf.yml": SETTINGS },
+    });
+    for (const [index, [name, { subnet, ips }]] of Object.entries(options.pools).entries()) {
+      await plane.client.create("/apis/ipam.vendor.io/v1/ippools", {
+        ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name } },
+        spec: { subnet, ...(ips === undefined ? {} : { ips: [ips] }), default: index === 0 },
+      });
+    }
+    const history = await followHistory(plane.etcdUrl, { minReuseMs: MIN_REUSE_MS });
+    stack.defer(() => history.close());
+    const fleet = stack.use(await openFleet({ ...options, plane }));
+    return {
+      ...{ plane, history, nodes: fleet.nodes },
+      use: () => sumUse(fleet.nodes.map(({ api }) => api.use)),
+      empty: (patienceMs) => waitUntilEmpty(history, patienceMs),
+      [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    };
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+async function waitUntilEmpty(history: History, patienceMs: number): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    await history.settled();
+    const { size } = history.judge.objects;
+    if (size === 0) return;
+    if (performance.now() > deadline) {
+      const [first] = history.judge.objects.values();
+      throw new Error(
+        `${size} addresses still have objects after ${patienceMs} ms: ${first?.name} ${first?.spec.state}`,
+      );
+    }
+    await sleep(100);
+  }
+}
