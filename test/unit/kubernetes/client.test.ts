@@ -1,0 +1,223 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
+import { MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/limits.ts";
+import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
+
+const opened: Stub[] = [];
+afterEach(async () => {
+  for (const stub of opened.splice(0)) await stub.close();
+});
+
+async function open(answer: StubAnswer, random?: () => number): Promise<Stub> {
+  const stub = await startStub(answer, random);
+  opened.push(stub);
+  return stub;
+}
+
+/** Answers the first requests with what is given, later ones with 200. */
+function first(...answers: StubAnswer[]): StubAnswer {
+  const left = [...answers];
+  return (response, request) => (left.shift() ?? ((ok) => sendJson(ok, 200, { done: true })))(response, request);
+}
+
+const GET = { method: "GET", path: "/api/v1/nodes" } as const;
+
+describe("a call", () => {
+  it("sends method, path, query, body and headers", async () => {
+    const { client, requests } = await open((response) => sendJson(response, 201, { made: true }));
+    const query = { limit: 5, fieldSelector: "spec.node=a b", no: undefined, dryRun: "All" };
+    const answer = await client.call({ method: "POST", path: "/api/v1/things", query, body: { a: "ö" } });
+    expect(answer).toEqual({ made: true });
+    expect(requests).toEqual([
+      {
+        method: "POST",
+        url: "/api/v1/things?limit=5&fieldSelector=spec.node%3Da+b&dryRun=All",
+        authorization: "Bearer first",
+        body: '{"a":"ö"}',
+      },
+    ]);
+  });
+
+  const passing: readonly (readonly [string, StubAnswer])[] = [
+    ["429", (response) => sendStatus(response, 429, "TooManyRequests")],
+    ["500", (response) => sendStatus(response, 500, "InternalError")],
+    ["503 without a body", (response) => response.writeHead(503).end()],
+    ["a cut connection", (response) => response.destroy()],
+    [
+      "half a body",
+      (response) => response.writeHead(200, { "content-length": "100" }).write("{", () => response.destroy()),
+    ],
+    ["a body that is no JSON", (response) => response.writeHead(200).end("{")],
+  ];
+  it.each(passing)("is tried again after %s", async (_, answer) => {
+    const { client, requests } = await open(first(answer, answer));
+    expect(await client.call(GET)).toEqual({ done: true });
+    expect(requests).toHaveLength(3);
+    expect(client.stats).toMatchObject({ calls: 1, attempts: 3, unavailable: 0, calling: 0, waiting: 0 });
+  });
+
+  it.each([400, 403, 404, 409, 410, 422, 501])("is not tried again after %i", async (status) => {
+    const { client, requests } = await open(first((response) => sendStatus(response, status, "Refused")));
+    await expect(client.call(GET)).rejects.toMatchObject({ name: "ApiError", status, reason: "Refused" });
+    expect(requests).toHaveLength(1);
+  });
+
+  it("waits as many seconds as the server asks for", async () => {
+    const { client } = await open(first((response) => sendStatus(response, 429, "Busy", { "retry-after": "1" })));
+    const startedMs = performance.now();
+    await client.call(GET);
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(990);
+  });
+
+  it("waits until the date that the server names", async () => {
+    // Dates have whole seconds: two ahead means at least one.
+    const date = new Date(Date.now() + 2_000).toUTCString();
+    const { client } = await open(first((response) => sendStatus(response, 503, "Busy", { "retry-after": date })));
+    const startedMs = performance.now();
+    await client.call(GET);
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(900);
+  });
+
+  it("does not believe in a pause longer than its patience", async () => {
+    const { client, requests } = await open((response) => sendStatus(response, 503, "Busy", { "retry-after": "3600" }));
+    const startedMs = performance.now();
+    const call = client.call({ ...GET, patienceMs: 300 });
+    await expect(call).rejects.toThrow(
+      "GET /api/v1/nodes failed after 1 attempt: GET /api/v1/nodes was answered with 503 Busy",
+    );
+    await expect(call).rejects.toBeInstanceOf(ApiUnavailable);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(requests).toHaveLength(1);
+  });
+
+  it("ends when its patience does, with a server that is silent", async () => {
+    const { client } = await open(() => {});
+    const startedMs = performance.now();
+    await expect(client.call({ ...GET, patienceMs: 200 })).rejects.toThrow("There was no answer within");
+    expect(performance.now() - startedMs).toBeLessThan(1_500);
+    expect(client.stats).toMatchObject({ unavailable: 1, calling: 0 });
+  });
+
+  it("ends when its patience does, with a body that never ends", async () => {
+    const { client } = await open((response) => response.writeHead(200).write("{"));
+    await expect(client.call({ ...GET, patienceMs: 200 })).rejects.toBeInstanceOf(ApiUnavailable);
+  });
+
+  it("without patience is one attempt", async () => {
+    const { client, requests } = await open((response) => sendStatus(response, 503, "Busy"));
+    await expect(client.call({ ...GET, patienceMs: 0 })).rejects.toBeInstanceOf(ApiUnavailable);
+    expect(requests).toHaveLength(1);
+  });
+
+  it("that is aborted before it begins is never sent", async () => {
+    const { client, requests } = await open(first());
+    await expect(client.call({ ...GET, signal: AbortSignal.abort(new Error("gone")) })).rejects.toThrow("gone");
+    expect(requests).toHaveLength(0);
+  });
+
+  it("that is aborted while it waits for its turn is never sent", async () => {
+    const held: (() => void)[] = [];
+    const { client, requests } = await open((response) => held.push(() => sendJson(response, 200, {})));
+    const busy = Array.from({ length: MAX_BACKGROUND_CALLS }, () => client.call(GET));
+    await until(() => requests.length === MAX_BACKGROUND_CALLS, "all places are taken");
+    const controller = new AbortController();
+    const waiting = client.call({ ...GET, path: "/late", signal: controller.signal });
+    await until(() => client.stats.waiting === 1, "a call waits");
+    controller.abort(new Error("hung up"));
+    await expect(waiting).rejects.toThrow("hung up");
+    for (const release of held) release();
+    await Promise.all(busy);
+    expect(client.stats).toMatchObject({ calling: 0, waiting: 0 });
+    expect(requests.map(({ url }) => url)).not.toContain("/late");
+  });
+
+  it("that is aborted under way or in a pause rejects with the reason", async () => {
+    const { client, requests } = await open((response, { url }) => {
+      if (url === "/pause") sendStatus(response, 503, "Busy", { "retry-after": "5" });
+    });
+    for (const path of ["/silent", "/pause"]) {
+      const controller = new AbortController();
+      const call = client.call({ ...GET, path, signal: controller.signal });
+      await until(() => requests.some(({ url }) => url === path), "the call was sent");
+      setTimeout(() => controller.abort(new Error("hung up")), 20);
+      await expect(call).rejects.toThrow("hung up");
+    }
+  });
+
+  it("for a pod passes those that wait", async () => {
+    const held: (() => void)[] = [];
+    const { client, requests } = await open((response, { url }) => {
+      if (url === "/pod") sendJson(response, 200, {});
+      else held.push(() => sendJson(response, 200, {}));
+    });
+    const others = Array.from({ length: 20 }, () => client.call(GET));
+    await client.call({ ...GET, path: "/pod", lane: "pod" });
+    expect(requests).toHaveLength(MAX_BACKGROUND_CALLS + 1);
+    const timer = setInterval(() => held.splice(0).map((release) => release()), 5);
+    await Promise.all(others).finally(() => clearInterval(timer));
+  });
+
+  it("after the client was closed fails at once", async () => {
+    const { client } = await open(() => {});
+    const call = expect(client.call(GET)).rejects.toThrow("The client was closed");
+    await client.close();
+    await call;
+    await expect(client.call(GET)).rejects.toBeInstanceOf(ApiUnavailable);
+  });
+});
+
+describe("an answer of 401", () => {
+  const wants =
+    (token: string): StubAnswer =>
+    (response, { authorization }) =>
+      authorization === `Bearer ${token}` ? sendJson(response, 200, {}) : sendStatus(response, 401, "Unauthorized");
+
+  it("makes the token be read again, and the call be sent once more", async () => {
+    const stub = await open(wants("second"));
+    await stub.setToken("second");
+    await stub.client.call(GET);
+    expect(stub.requests.map(({ authorization }) => authorization)).toEqual(["Bearer first", "Bearer second"]);
+    expect(stub.client.stats.attempts).toBe(1);
+  });
+
+  it("stands when there is no other token", async () => {
+    const stub = await open(wants("second"));
+    await expect(stub.client.call(GET)).rejects.toMatchObject({ name: "ApiError", status: 401 });
+    expect(stub.requests).toHaveLength(1);
+  });
+
+  it("never shows the token", async () => {
+    const stub = await open(wants("second"));
+    const error: unknown = await stub.client.call(GET).catch((reason: unknown) => reason);
+    expect(error instanceof Error && `${error.message} ${error.stack} ${JSON.stringify(error)}`).not.toContain("first");
+  });
+
+  it("opens a watch with the other token, too", async () => {
+    const stub = await open(wants("second"));
+    await stub.setToken("second");
+    await stub.client
+      .watch({ path: "/w", query: {}, onEvent: () => {}, signal: new AbortController().signal })
+      .catch(() => {});
+    expect(stub.requests.map(({ authorization }) => authorization)).toEqual(["Bearer first", "Bearer second"]);
+  });
+});
+
+describe("a token file", () => {
+  it("is looked at again while the old token still works", async () => {
+    const stub = await open((response) => sendJson(response, 200, {}));
+    await stub.client.call(GET);
+    await stub.setToken("second");
+    const last = () => stub.requests.at(-1)?.authorization;
+    const startedMs = performance.now();
+    while (last() !== "Bearer second" && performance.now() - startedMs < 3_000) await stub.client.call(GET);
+    expect(last()).toBe("Bearer second");
+  });
+
+  it("that is empty for a moment does not lose the token", async () => {
+    const stub = await open((response) => sendJson(response, 200, {}));
+    await stub.setToken("");
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await stub.client.call(GET);
+    expect(stub.requests.at(-1)?.authorization).toBe("Bearer first");
+  });
+});
