@@ -4,7 +4,9 @@
  * Effects: connections to etcd, which stay open between calls until `close`.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
+import { Socket } from "node:net";
 import { createInterface } from "node:readline";
+import { openConnecting } from "../sockets.ts";
 
 export interface EtcdKey {
   readonly key: string;
@@ -54,8 +56,9 @@ interface WatchAnswer {
   readonly error?: { readonly message: string };
 }
 
-export function openEtcd(url: string): Etcd {
-  const agent = new Agent({ keepAlive: true });
+/** `netnsPath`: where etcd's loopback is; default: this process's own namespace. */
+export function openEtcd(url: string, netnsPath = "/proc/thread-self/ns/net"): Etcd {
+  const agent = new LocalAgent(url, netnsPath);
   const call = async <T>(path: string, body: object): Promise<T> => {
     const chunks: Buffer[] = [];
     for await (const chunk of await post(agent, new URL(path, url), body)) chunks.push(chunk as Buffer);
@@ -87,6 +90,23 @@ export function openEtcd(url: string): Etcd {
     },
     close: () => agent.destroy(),
   };
+}
+
+/** Opens its connections in the namespace. */
+class LocalAgent extends Agent {
+  readonly #place: { readonly address: string; readonly port: number };
+  readonly #netnsPath: string;
+
+  constructor(url: string, netnsPath: string) {
+    super({ keepAlive: true });
+    const { hostname, port } = new URL(url);
+    this.#place = { address: hostname, port: Number(port) };
+    this.#netnsPath = netnsPath;
+  }
+
+  override createConnection(): Socket {
+    return new Socket({ fd: openConnecting(this.#netnsPath, this.#place) });
+  }
 }
 
 /** The answer's head is here, its body follows. Throws when it is no 200. */

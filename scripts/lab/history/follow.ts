@@ -24,6 +24,11 @@ export const ALLOCATIONS = "/registry/ipam.vendor.io/ipallocations/";
 const MARK = "/registry/ipam.vendor.io/ipallocations0";
 const RANGE = { start: ALLOCATIONS, end: `${MARK}\0` };
 
+export interface HistoryOptions extends JudgeOptions {
+  /** Where etcd's loopback is; default: this process's own namespace. */
+  readonly netnsPath?: string;
+}
+
 export interface History {
   readonly judge: HistoryJudge;
   /** An ADD has been answered with the address. Resolves when that place of the history has been judged. */
@@ -40,8 +45,8 @@ const PATIENCE_MS = 60_000;
 const PAUSE_MS = 100;
 
 /** From now on; what is there already is the judge's starting point. */
-export async function followHistory(etcdUrl: string, options: JudgeOptions = {}): Promise<History> {
-  const etcd = openEtcd(etcdUrl);
+export async function followHistory(etcdUrl: string, options: HistoryOptions = {}): Promise<History> {
+  const etcd = openEtcd(etcdUrl, options.netnsPath);
   const judge = new HistoryJudge(options);
   const { revision, keys } = await etcd.read(RANGE);
   for (const key of keys.filter(({ key }) => key !== MARK)) judge.begin(writeOf(key));
