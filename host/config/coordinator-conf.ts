@@ -4,12 +4,14 @@
  * Effects: none.
  */
 import { z } from "zod";
+import { MAX_IF_NAME_BYTES } from "../cni/limits.ts";
 import { parseIfName } from "../cni/names.ts";
+import { type CelRule, cel, matchRule } from "../lib/cel.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { type CoordinatorSettings, LOG_LEVELS } from "./coordinator-settings.ts";
 import { positiveDuration } from "./fields/duration.ts";
-import { ifName, prefixOrIp } from "./fields/network.ts";
+import { IF_NAME_RULE, ifName, prefixOrIp } from "./fields/network.ts";
 import { MAX_CIDRS, MAX_DETECT_RETRY, MAX_ROUTE_TABLE, POD_TABLES_FIRST, POD_TABLES_LAST } from "./limits.ts";
 
 /** Where log files must lie: definitions are written by tenants, the writer is root. */
@@ -28,9 +30,10 @@ function parseLogFile(text: string): string | undefined {
 }
 
 /** Two octets; the multicast bit is the lowest of the first. */
+const MAC_PREFIX = /^(?:[0-9A-Fa-f][02468ACEace]:[0-9A-Fa-f]{2})?$/;
+
 function parseMacPrefix(text: string): string | undefined {
-  const prefix = text.toLowerCase();
-  return prefix === "" || /^[0-9a-f][02468ace]:[0-9a-f]{2}$/.test(prefix) ? prefix : undefined;
+  return MAC_PREFIX.test(text) ? text.toLowerCase() : undefined;
 }
 
 const MAC_PREFIX_FORM = 'two octets such as "0a:1b" with the multicast bit 0 (the first octet is even), or ""';
@@ -46,14 +49,36 @@ function isFreeTable(table: number): boolean {
   return !isKernels && !isPods;
 }
 
+/** The rule that mirrors {@link isFreeTable}. */
+const ROUTE_TABLE_RULE: CelRule = {
+  rule: `(self < 253 || self > 255) && (self < ${POD_TABLES_FIRST} || self > ${POD_TABLES_LAST})`,
+  message: ROUTE_TABLE_FORM,
+};
+
 const networks = z.array(prefixOrIp).max(MAX_CIDRS);
 
 const mode = z.enum(["auto", "underlay", "overlay", "disable", "disabled"]);
 
+const spellingWanted = (name: string) => `what "${name}" says, or only one of the two`;
+
+/** The rule that mirrors {@link eitherOf}; `spelled` makes one expression of two spellings of a value. */
+function eitherRule(name: string, alias: string, spelled = (text: string) => text): CelRule {
+  return {
+    rule: `!has(self.${name}) || !has(self.${alias}) || ${spelled(`self.${name}`)} == ${spelled(`self.${alias}`)}`,
+    message: spellingWanted(name),
+    fieldPath: `.${alias}`,
+  };
+}
+
+/** Of the resource Coordinator's spec. */
+export const MODE_RULE = eitherRule("mode", "tune_mode", (text) => `(${text} == 'disabled' ? 'disable' : ${text})`);
+
+const RETRY_RULE = eitherRule("retry", "retries");
+
 /** Reports two spellings of one setting that differ; gives the one that is there. */
 function eitherOf<T>(context: z.RefinementCtx, [name, value]: [string, T], [alias, other]: [string, T]): T {
   if (value !== undefined && other !== undefined && value !== other) {
-    context.addIssue({ code: "custom", path: [alias], message: `${value} as "${name}" says, or only one of the two` });
+    context.addIssue({ code: "custom", path: [alias], message: spellingWanted(name) });
   }
   return value ?? other;
 }
@@ -87,6 +112,8 @@ const logOptions = z
   })
   .partial();
 
+const ROUTE_NIC_FORM = 'an interface name, or "" for the first NIC';
+
 /**
  * The keys of a coordinator entry, all optional; the resource Coordinator has the same and its own.
  * Their defaults are told, not set: what a source leaves out is the next source's to say.
@@ -99,12 +126,17 @@ export const coordinatorKeys = z
     tunePodRoutes: z.boolean().meta({ description: "Tune the routes of a pod with several NICs. Default `true`." }),
     podDefaultRouteNic: parsedText(
       (text) => (text === "" ? "" : parseIfName(text)),
-      'an interface name, or "" for the first NIC',
-    ).meta({ description: "NIC that carries the pod's default route; empty: the first keeps it. Default empty." }),
+      ROUTE_NIC_FORM,
+      MAX_IF_NAME_BYTES,
+    ).meta({
+      ...cel({ rule: `self == '' || (${IF_NAME_RULE.rule})`, message: ROUTE_NIC_FORM }),
+      description: "NIC that carries the pod's default route; empty: the first keeps it. Default empty.",
+    }),
     podDefaultCniNic: ifName.meta({ description: "Name of the pod's first NIC. Default `eth0`." }),
     detectGateway: z.boolean().meta({ description: "An unreachable gateway prevents the pod. Default `false`." }),
     detectIPConflict: z.boolean().meta({ description: "An address conflict prevents the pod. Default `false`." }),
-    podMACPrefix: parsedText(parseMacPrefix, MAC_PREFIX_FORM).meta({
+    podMACPrefix: parsedText(parseMacPrefix, MAC_PREFIX_FORM, "0a:1b".length).meta({
+      ...cel(matchRule(MAC_PREFIX, MAC_PREFIX_FORM)),
       description: "First two octets of the pods' MAC addresses; empty: left alone. Default empty.",
     }),
     overlayPodCIDR: networks.meta({ description: "Cluster pod networks; collected when empty, as by default." }),
@@ -112,14 +144,14 @@ export const coordinatorKeys = z
     hijackCIDR: networks.meta({ description: "Networks reached through the host. Default empty." }),
     hostRuleTable: wholeNumber(1, MAX_ROUTE_TABLE)
       .refine(isFreeTable, { error: ROUTE_TABLE_FORM })
-      .meta({ description: "Host's routing table for the pods' addresses. Default `500`." }),
+      .meta({ ...cel(ROUTE_TABLE_RULE), description: "Host's routing table for the pods' addresses. Default `500`." }),
     hostRPFilter: z
       .literal([-1, 0, 1, 2])
       .meta({ description: "`rp_filter` of interfaces that carry pod traffic; -1 leaves it alone. Default `0`." }),
     serviceSnat: z
       .enum(["auto", "on", "off"])
       .meta({ description: "Masquerade of service connections that leave the node. Default `auto`." }),
-    detectOptions: detectOptions.meta({ description: "Settings of both detections." }),
+    detectOptions: detectOptions.meta({ ...cel(RETRY_RULE), description: "Settings of both detections." }),
     logOptions: logOptions.meta({ description: "The plugin's log." }),
   })
   .partial();

@@ -4,9 +4,10 @@
  * Effects: none.
  */
 import { z } from "zod";
+import { type CelRule, cel, rawText } from "../lib/cel.ts";
 import { parsedText, textMap } from "../lib/schema.ts";
-import { isDnsSubdomain } from "./fields/names.ts";
-import { MAX_LABEL_LENGTH } from "./limits.ts";
+import { DNS_SUBDOMAIN, isDnsSubdomain } from "./fields/names.ts";
+import { MAX_LABEL_KEY_LENGTH, MAX_LABEL_LENGTH, MAX_NAME_LENGTH, MAX_SELECTOR_ENTRIES } from "./limits.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -20,10 +21,11 @@ export interface LabelSelector {
   readonly matchExpressions: readonly LabelRequirement[];
 }
 
-const LABEL_PART = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/;
+const PART = "[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?";
+const LABEL_PART = new RegExp(`^${PART}$`);
 
 function isLabelPart(text: string): boolean {
-  return text.length <= MAX_LABEL_LENGTH && LABEL_PART.test(text);
+  return LABEL_PART.test(text);
 }
 
 function parseLabelKey(text: string): string | undefined {
@@ -39,31 +41,88 @@ function parseLabelValue(text: string): string | undefined {
 const KEY_FORM = "a label's key, such as app or example.com/app";
 const VALUE_FORM = `a label's value: at most ${MAX_LABEL_LENGTH} letters, digits, -, _ and .`;
 
-const labels = textMap().check(({ value, issues }) => {
-  for (const [key, text] of Object.entries(value)) {
-    const wanted = parseLabelKey(key) === undefined ? KEY_FORM : parseLabelValue(text) === undefined ? VALUE_FORM : "";
-    if (wanted !== "") issues.push({ code: "custom", path: [key], message: wanted, input: value });
-  }
-});
+/** That the text, an expression of CEL, is a label's key. */
+function isKey(text: string): string {
+  const pattern = `^(?:${DNS_SUBDOMAIN.source.slice(1, -1)}/)?${PART}$`;
+  return `${text}.indexOf('/') <= ${MAX_NAME_LENGTH} && ${text}.matches(${rawText(pattern)})`;
+}
 
-const requirement = z
-  .strictObject({
-    key: parsedText(parseLabelKey, KEY_FORM),
-    operator: z.enum(["In", "NotIn", "Exists", "DoesNotExist"]),
-    values: z.array(parsedText(parseLabelValue, VALUE_FORM)).optional(),
-  })
-  .transform(({ key, operator, values = [] }, context): LabelRequirement => {
-    const needsValues = operator === "In" || operator === "NotIn";
-    if (needsValues !== values.length > 0) {
-      const message = `${needsValues ? "at least one value" : "no values"} with the operator ${operator}`;
-      context.addIssue({ code: "custom", path: ["values"], message });
+/** That the text, an expression of CEL, is a label's value. */
+function isValue(text: string): string {
+  return `${text}.matches(${rawText(`^(?:${PART})?$`)})`;
+}
+
+const KEY_RULE: CelRule = { rule: isKey("self"), message: KEY_FORM };
+const VALUE_RULE: CelRule = { rule: isValue("self"), message: VALUE_FORM };
+
+/** Of a map of labels: the API server names the map, not the entry. */
+const LABEL_RULES: readonly CelRule[] = [
+  { rule: `self.all(key, ${isKey("key")})`, message: KEY_FORM },
+  { rule: `self.all(key, ${isValue("self[key]")})`, message: VALUE_FORM },
+];
+
+const labels = textMap()
+  .check(({ value, issues }) => {
+    const entries = Object.keys(value).length;
+    if (entries > MAX_SELECTOR_ENTRIES) {
+      issues.push({ code: "custom", path: [], message: `at most ${MAX_SELECTOR_ENTRIES} labels`, input: value });
     }
-    return needsValues ? { key, operator, values } : { key, operator };
+    for (const [key, text] of Object.entries(value)) {
+      const wanted =
+        parseLabelKey(key) === undefined ? KEY_FORM : parseLabelValue(text) === undefined ? VALUE_FORM : "";
+      if (wanted !== "") issues.push({ code: "custom", path: [key], message: wanted, input: value });
+    }
+  })
+  .meta({
+    maxProperties: MAX_SELECTOR_ENTRIES,
+    additionalProperties: { type: "string", maxLength: MAX_LABEL_LENGTH },
+    ...cel(...LABEL_RULES),
   });
+
+const requirementKeys = z
+  .strictObject({
+    key: parsedText(parseLabelKey, KEY_FORM, MAX_LABEL_KEY_LENGTH).meta({
+      description: "Key of the label.",
+      ...cel(KEY_RULE),
+    }),
+    operator: z
+      .enum(["In", "NotIn", "Exists", "DoesNotExist"])
+      .meta({ description: "Whether the label has one of the values, none of them, is there, or is not." }),
+    values: z
+      .array(parsedText(parseLabelValue, VALUE_FORM, MAX_LABEL_LENGTH).meta(cel(VALUE_RULE)))
+      .max(MAX_SELECTOR_ENTRIES)
+      .optional()
+      .meta({ description: "For the operators `In` and `NotIn`." }),
+  })
+  .meta(
+    cel({
+      rule: "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+      message: "values with the operators In and NotIn only",
+      messageExpression:
+        "(self.operator in ['In', 'NotIn'] ? 'at least one value' : 'no values') + ' with the operator ' + self.operator",
+      fieldPath: ".values",
+    }),
+  );
+
+const requirement = requirementKeys.transform(({ key, operator, values = [] }, context): LabelRequirement => {
+  const needsValues = operator === "In" || operator === "NotIn";
+  if (needsValues !== values.length > 0) {
+    const message = `${needsValues ? "at least one value" : "no values"} with the operator ${operator}`;
+    context.addIssue({ code: "custom", path: ["values"], message });
+  }
+  return needsValues ? { key, operator, values } : { key, operator };
+});
 
 /** A LabelSelector of Kubernetes. */
 export const labelSelector = z
-  .strictObject({ matchLabels: labels.optional(), matchExpressions: z.array(requirement).optional() })
+  .strictObject({
+    matchLabels: labels.optional().meta({ description: "Labels that must be there, with these values." }),
+    matchExpressions: z
+      .array(requirement)
+      .max(MAX_SELECTOR_ENTRIES)
+      .optional()
+      .meta({ description: "Expressions that must hold." }),
+  })
   .transform(({ matchLabels = {}, matchExpressions = [] }): LabelSelector => ({ matchLabels, matchExpressions }))
   .meta({ title: "label selector" });
 

@@ -9,6 +9,21 @@ export const MAX_NAME_LENGTH = 253;
 /** Longest DNS label (namespace, address space), and longest name or value of a Kubernetes label: characters. */
 export const MAX_LABEL_LENGTH = 63;
 
+/** Most labels, expressions, or values of one expression, in a label selector. */
+export const MAX_SELECTOR_ENTRIES = 128;
+
+/** Longest key of a label: characters. A name of 253, a slash, and 63. */
+export const MAX_LABEL_KEY_LENGTH = MAX_NAME_LENGTH + 1 + MAX_LABEL_LENGTH;
+
+/** Longest text of an address: characters. Six groups of IPv6 and a dotted quad. */
+export const MAX_ADDRESS_LENGTH = 45;
+
+/** Longest text of a network in CIDR form: characters. */
+export const MAX_PREFIX_LENGTH = MAX_ADDRESS_LENGTH + 4;
+
+/** Longest text of a duration: characters. */
+export const MAX_DURATION_LENGTH = 32;
+
 /** Longest duration, which is the longest that a timer of Node.js waits: milliseconds. */
 export const MAX_DURATION_MS = 2_147_483_647;
 

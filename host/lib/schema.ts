@@ -113,9 +113,11 @@ export function formatMismatches(mismatches: Mismatches): string {
   return [...shown, ...(shown.length < mismatches.length ? ["and more"] : [])].join("; ");
 }
 
-/** Text that `parse` understands; `wanted` says what that is. */
-export function parsedText<T>(parse: (text: string) => T | undefined, wanted: string) {
-  return z.string({ error: wanted }).transform((text, context) => {
+/** Text that `parse` understands, of at most `maxLength` characters; `wanted` says what that is. */
+export function parsedText<T>(parse: (text: string) => T | undefined, wanted: string, maxLength?: number) {
+  const text = z.string({ error: wanted });
+  const limited = maxLength === undefined ? text : text.max(maxLength, { error: wanted, abort: true });
+  return limited.transform((text, context) => {
     const value = parse(text);
     if (value !== undefined) return value;
     context.addIssue({ code: "custom", message: wanted });

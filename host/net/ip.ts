@@ -124,6 +124,11 @@ export function equalIp(a: Ip, b: Ip): boolean {
   return a.family === b.family && a.value === b.value;
 }
 
+/** ::ffff:0:0/96 (RFC 4291 §2.5.5.2): an IPv4 address in the dress of IPv6. */
+export function isIpv4Mapped({ family, value }: Ip): boolean {
+  return family === 6 && value >> 32n === 0xffffn;
+}
+
 /** fe80::/10 (RFC 4291 §2.5.6); an address of IPv4 never is. */
 export function isLinkLocal({ family, value }: Ip): boolean {
   return family === 6 && value >> 118n === 0x3fan;

@@ -4,10 +4,10 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { decodeConfig } from "../config/config-error.ts";
-import { coordinatorKeys, settingsOf } from "../config/coordinator-conf.ts";
+import { coordinatorKeys, MODE_RULE, settingsOf } from "../config/coordinator-conf.ts";
 import type { CoordinatorSettings } from "../config/coordinator-settings.ts";
-import { berthObject } from "./metadata.ts";
+import { cel } from "../lib/cel.ts";
+import { berthObject, decodeBerth } from "./fields/metadata.ts";
 
 const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
 
@@ -27,12 +27,13 @@ const spec = coordinatorKeys
       .default("auto")
       .meta({ description: "Source of `overlayPodCIDR` when that is empty; `none` collects nothing." }),
   })
+  .meta(cel(MODE_RULE))
   .transform(({ podCIDRType, ...keys }, context) => ({ ...settingsOf(keys, context), podCIDRType }));
 
 export const coordinatorSchema = berthObject("Coordinator", spec);
 
 /** Throws ConfigError. */
 export function decodeCoordinator(value: unknown, source: string): Coordinator {
-  const { kind, metadata, spec } = decodeConfig(coordinatorSchema, value, source);
+  const { kind, metadata, spec } = decodeBerth(coordinatorSchema, value, source);
   return { kind, name: metadata.name, spec };
 }

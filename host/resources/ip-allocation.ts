@@ -6,13 +6,16 @@
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { decodeConfig } from "../config/config-error.ts";
 import { isDnsLabel } from "../config/fields/names.ts";
+import { parseAddress } from "../config/fields/network.ts";
+import { MAX_ADDRESS_LENGTH } from "../config/limits.ts";
+import { cel, IMMUTABLE } from "../lib/cel.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { formatIp, type Ip, parseIp } from "../net/ip.ts";
-import { addressSpace } from "./address-spec.ts";
+import { addressSpace } from "./fields/address-spec.ts";
+import { ALLOCATION_RULES, NAME_FORM, SPEC_RULES } from "./fields/allocation-rules.ts";
+import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadata.ts";
 import { MAX_ALLOCATION_TEXT, MAX_HOLDERS, MAX_UID_LENGTH } from "./limits.ts";
-import { API_VERSION, isDeleting, metadata } from "./metadata.ts";
 
 /** The states of docs/allocation.md; an absent object is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
@@ -106,15 +109,21 @@ export function allocationLabels({ holders: [holder], workload }: IpAllocationSp
   };
 }
 
+const CANONICAL_FORM = "an address in its canonical form";
+
+/** RFC 3339 in UTC. */
+const TIME = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,9})?Z$/;
+
 const text = z.string().max(MAX_ALLOCATION_TEXT);
+const name = text.min(1);
 const uid = z.string().min(1).max(MAX_UID_LENGTH);
 
 const holder = z.object({
   namespace: text.meta({ description: "The pod's namespace." }),
   pod: text.meta({ description: "The pod's name." }),
   podUID: uid.meta({ description: "The pod's UID; of a static pod the hash of its manifest." }),
-  interface: text.meta({ description: "The NIC's name in the pod." }),
-  node: text.meta({ description: "The node on which the pod runs." }),
+  interface: name.meta({ description: "The NIC's name in the pod." }),
+  node: name.meta({ description: "The node on which the pod runs." }),
 });
 
 const workload = z.object({
@@ -135,49 +144,60 @@ const quarantine = z.object({
 
 const spec = z
   .object({
-    address: parsedText(parseCanonicalIp, "an address in its canonical form").meta({
+    address: parsedText(parseCanonicalIp, CANONICAL_FORM, MAX_ADDRESS_LENGTH).meta({
+      ...cel({ rule: "isIP(self) && ip.isCanonical(self)", message: CANONICAL_FORM }, IMMUTABLE),
       title: "address",
       description: "The address in canonical form; immutable.",
     }),
     addressSpace: addressSpace.meta({ description: "The space of the address; immutable." }),
     prefixLength: wholeNumber(0, 128).meta({ description: "Length of the prefix of the pool's subnet." }),
-    pool: text.meta({ description: "The pool that the address was taken from." }),
+    pool: name.meta({ description: "The pool that the address was taken from." }),
     state: z.enum(["Bound", "Cooling", "Kept", "Quarantined"]).meta({
       description:
         "`Bound`: pods have it. `Cooling`: free soon. `Kept`: of a workload whose pod is away. `Quarantined`: not to be used.",
     }),
-    node: text.meta({ description: "The node whose agent answers for the object." }),
+    node: name.meta({ description: "The node whose agent answers for the object." }),
     holders: z.array(holder).max(MAX_HOLDERS).default([]).meta({
       description:
         "The NICs that have the address: one or, while a virtual machine migrates, two. Only of a Bound address.",
     }),
     workload: workload.optional().meta({ description: "What keeps the address when the pod goes." }),
     quarantine: quarantine.optional().meta({ description: "Why the address must not be used." }),
-    since: z.string().optional().meta({ description: "Time of the last transition; for people." }),
+    since: z
+      .string()
+      .regex(TIME, { error: "a time such as 2026-11-20T04:00:00Z" })
+      .optional()
+      .meta({ description: "Time of the last transition; for people." }),
   })
+  .meta(cel(...SPEC_RULES))
   .transform(
     ({ address, holders, ...rest }): IpAllocationSpec => ({
       ...rest,
       ip: address,
       holders: holders.map(({ podUID, interface: ifName, ...names }) => ({ ...names, podUid: podUID, ifName })),
     }),
-  );
+  )
+  .check(({ value, issues }) => {
+    for (const { field, wanted, holds } of ALLOCATION_RULES) {
+      if (!holds(value)) issues.push({ code: "custom", path: [field], message: wanted, input: value });
+    }
+  });
 
-export const ipAllocationSchema = z.object({
-  apiVersion: z.literal(API_VERSION),
-  kind: z.literal("IPAllocation"),
-  metadata,
-  spec,
-});
+export const ipAllocationSchema = z
+  .object({ apiVersion: z.literal(API_VERSION), kind: z.literal("IPAllocation"), metadata, spec })
+  .check(({ value, issues }) => {
+    if (value.metadata.name === allocationName(value.spec.ip, value.spec.addressSpace)) return;
+    issues.push({ code: "custom", path: ["metadata", "name"], message: NAME_FORM, input: value });
+  });
 
 function parseCanonicalIp(text: string): Ip | undefined {
-  const ip = parseIp(text);
+  const ip = parseAddress(text);
   return ip !== undefined && formatIp(ip) === text ? ip : undefined;
 }
 
 /** Throws ConfigError. */
 export function decodeIpAllocation(value: unknown, source: string): IpAllocation {
-  const { kind, metadata, spec } = decodeConfig(ipAllocationSchema, value, source);
+  const { kind, metadata, spec } = decodeBerth(ipAllocationSchema, value, source);
   const { name, uid = "", resourceVersion = "" } = metadata;
   return { kind, name, uid, resourceVersion, deleting: isDeleting(metadata), spec };
 }

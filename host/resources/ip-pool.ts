@@ -5,13 +5,14 @@
  */
 import { z } from "zod";
 import { parseNetworkName } from "../cni/names.ts";
-import { decodeConfig } from "../config/config-error.ts";
 import { duration } from "../config/fields/duration.ts";
 import { isDnsLabel, namespaceName, objectName } from "../config/fields/names.ts";
 import { type LabelSelector, type Labels, labelSelector } from "../config/label-selector.ts";
+import { cel, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
-import { type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./address-spec.ts";
-import { berthObject, isDeleting } from "./metadata.ts";
+import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
+import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
+import { MAX_NAMES, MAX_NETWORK_REFERENCE } from "./limits.ts";
 
 declare const poolNameBrand: unique symbol;
 
@@ -52,7 +53,12 @@ function parseNetworkReference(text: string): string | undefined {
   return namespaceHolds && parseNetworkName(text.slice(slash + 1)) !== undefined ? text : undefined;
 }
 
-const networkReference = parsedText(parseNetworkReference, "the name of a network, or namespace/name");
+const REFERENCE_FORM = "the name of a network, or namespace/name";
+const REFERENCE = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?[/])?[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
+
+const networkReference = parsedText(parseNetworkReference, REFERENCE_FORM, MAX_NETWORK_REFERENCE).meta(
+  cel(matchRule(REFERENCE, REFERENCE_FORM)),
+);
 
 const spec = z
   .strictObject({
@@ -62,14 +68,17 @@ const spec = z
     nodeAffinity: labelSelector.optional().meta({ description: "Only for pods on nodes with these labels." }),
     namespaceName: z
       .array(namespaceName)
+      .max(MAX_NAMES)
       .default([])
       .meta({ description: "Only for pods in these namespaces; wins over `namespaceAffinity`." }),
     nodeName: z
       .array(objectName)
+      .max(MAX_NAMES)
       .default([])
       .meta({ description: "Only for pods on these nodes; wins over `nodeAffinity`." }),
     multusName: z
       .array(networkReference)
+      .max(MAX_NAMES)
       .default([])
       .meta({ description: "Only for NICs of these network definitions." }),
     default: z.boolean().default(false).meta({ description: "For pods whom nothing stronger gives pools." }),
@@ -83,6 +92,7 @@ const spec = z
       .meta({ description: "Time for which a released address rests; absent: `allocationCooldown`." }),
   })
   .check(checkAddresses)
+  .meta(cel(...ADDRESS_RULES))
   .transform(
     ({ ipVersion: _, subnet, ips, excludeIPs, gateway, routes, addressSpace, cooldown, ...rest }): IpPoolSpec => ({
       ...addressSpecOf({ subnet, ips, excludeIPs, gateway, routes, addressSpace }),
@@ -95,7 +105,7 @@ export const ipPoolSchema = berthObject("IPPool", spec);
 
 /** Throws ConfigError. */
 export function decodeIpPool(value: unknown, source: string): IpPool {
-  const { kind, metadata, spec, status } = decodeConfig(ipPoolSchema, value, source);
+  const { kind, metadata, spec, status } = decodeBerth(ipPoolSchema, value, source);
   return {
     kind,
     name: metadata.name as PoolName,

@@ -12,6 +12,12 @@ export const MAX_RANGE_LENGTH = 80;
 /** Most entries of `routes`. */
 export const MAX_ROUTES = 128;
 
+/** Most entries of each of `namespaceName`, `nodeName` and `multusName`. */
+export const MAX_NAMES = 1_024;
+
+/** Longest entry of `multusName`: characters. A namespace, a slash and a name. */
+export const MAX_NETWORK_REFERENCE = 317;
+
 /** Most holders of one address: a virtual machine that migrates has two. */
 export const MAX_HOLDERS = 2;
 

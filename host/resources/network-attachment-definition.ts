@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
-import { metadata } from "./metadata.ts";
+import { metadata } from "./fields/metadata.ts";
 
 export interface NetworkAttachmentDefinition {
   readonly kind: "NetworkAttachmentDefinition";

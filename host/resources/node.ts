@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
-import { metadata } from "./metadata.ts";
+import { metadata } from "./fields/metadata.ts";
 
 export interface Node {
   readonly kind: "Node";

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { refuseSlips } from "../lib/schema.ts";
-import { isDeleting, isServed, metadata, type OwnerReference } from "./metadata.ts";
+import { isDeleting, isServed, metadata, type OwnerReference } from "./fields/metadata.ts";
 
 export interface Pod {
   readonly kind: "Pod";

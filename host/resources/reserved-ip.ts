@@ -4,11 +4,11 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { decodeConfig } from "../config/config-error.ts";
+import { cel } from "../lib/cel.ts";
 import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
-import { addressSpace, ipVersion, ranges } from "./address-spec.ts";
-import { berthObject } from "./metadata.ts";
+import { addressSpace, ipVersion, ranges } from "./fields/address-spec.ts";
+import { berthObject, decodeBerth } from "./fields/metadata.ts";
 
 export interface ReservedIpSpec {
   readonly family: Family;
@@ -31,6 +31,22 @@ const spec = z
       .meta({ description: "Addresses `a` and ranges `a-b` of one family." }),
     addressSpace: addressSpace.meta({ description: "The space whose pools leave them alone; immutable." }),
   })
+  .meta(
+    cel(
+      {
+        rule: "self.ips.size() == 0 || self.ips.all(entry, entry.contains(':') == self.ips[0].contains(':'))",
+        message: "addresses of one family",
+        messageExpression: "'IPv' + (self.ips[0].contains(':') ? '6' : '4') + ' addresses, as ips[0] has'",
+        fieldPath: ".ips",
+      },
+      {
+        rule: "!has(self.ipVersion) || self.ips.size() == 0 || self.ipVersion == (self.ips[0].contains(':') ? 6 : 4)",
+        message: 'the family of "ips"',
+        messageExpression: `(self.ips[0].contains(':') ? '6' : '4') + ', the family of "ips"'`,
+        fieldPath: ".ipVersion",
+      },
+    ),
+  )
   .transform(({ ipVersion, ips, addressSpace }, context): ReservedIpSpec => {
     const family = ips[0]?.first.family ?? 4;
     const stranger = ips.findIndex(({ first }) => first.family !== family);
@@ -47,6 +63,6 @@ export const reservedIpSchema = berthObject("ReservedIP", spec);
 
 /** Throws ConfigError. */
 export function decodeReservedIp(value: unknown, source: string): ReservedIp {
-  const { kind, metadata, spec } = decodeConfig(reservedIpSchema, value, source);
+  const { kind, metadata, spec } = decodeBerth(reservedIpSchema, value, source);
   return { kind, name: metadata.name, spec };
 }

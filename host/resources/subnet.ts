@@ -4,10 +4,10 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
-import { type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./address-spec.ts";
-import { berthObject, isDeleting } from "./metadata.ts";
+import { cel } from "../lib/cel.ts";
+import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
+import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
 
 export interface Subnet {
   readonly kind: "Subnet";
@@ -19,11 +19,15 @@ export interface Subnet {
 
 export const subnetSchema = berthObject(
   "Subnet",
-  z.strictObject(addressKeys).check(checkAddresses).transform(addressSpecOf),
+  z
+    .strictObject(addressKeys)
+    .check(checkAddresses)
+    .meta(cel(...ADDRESS_RULES))
+    .transform(addressSpecOf),
 );
 
 /** Throws ConfigError. */
 export function decodeSubnet(value: unknown, source: string): Subnet {
-  const { kind, metadata, spec } = decodeConfig(subnetSchema, value, source);
+  const { kind, metadata, spec } = decodeBerth(subnetSchema, value, source);
   return { kind, name: metadata.name, labels: metadata.labels, deleting: isDeleting(metadata), spec };
 }

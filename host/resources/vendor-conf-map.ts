@@ -7,7 +7,7 @@ import { z } from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { decodeVendorConf, type VendorConf } from "../config/vendor-conf.ts";
 import { parseYaml } from "../config/yaml.ts";
-import { metadata } from "./metadata.ts";
+import { metadata } from "./fields/metadata.ts";
 
 export interface VendorConfMap {
   readonly kind: "ConfigMap";

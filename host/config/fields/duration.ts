@@ -3,8 +3,9 @@
  * Called by the other files of host/config and by the resources.
  * Effects: none.
  */
+import { type CelRule, cel, rawText } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
-import { MAX_DURATION_MS } from "../limits.ts";
+import { MAX_DURATION_LENGTH, MAX_DURATION_MS } from "../limits.ts";
 
 /** What {@link parseDuration} accepts, for error texts. */
 export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m", at most 24 days';
@@ -34,11 +35,25 @@ export function formatDuration(ms: number): string {
   return text === "" ? "0s" : text;
 }
 
+/** {@link DURATION} with so few digits that CEL's duration, of 64 bits of nanoseconds, has room for it. More are too long in any case. */
+const COUNTABLE = "^(0*[0-9]{1,3}h)?(0*[0-9]{1,5}m)?(0*[0-9]{1,7}s)?(0*[0-9]{1,10}ms)?$";
+
+function durationRule(message: string, comparison: string): CelRule {
+  const inRange = `duration(self) ${comparison} && duration(self) <= duration('${MAX_DURATION_MS}ms')`;
+  return { rule: `self != '' && self.matches(${rawText(COUNTABLE)}) && ${inRange}`, message };
+}
+
 /** A duration of 0 or more, in milliseconds. */
-export const duration = parsedText(parseDuration, DURATION_FORM).meta({ title: "duration" });
+export const duration = parsedText(parseDuration, DURATION_FORM, MAX_DURATION_LENGTH).meta({
+  title: "duration",
+  ...cel(durationRule(DURATION_FORM, ">= duration('0s')")),
+});
+
+const POSITIVE_FORM = `${DURATION_FORM}, longer than 0`;
 
 /** A duration longer than 0, in milliseconds. */
 export const positiveDuration = parsedText(
   (text) => parseDuration(text) || undefined,
-  `${DURATION_FORM}, longer than 0`,
-).meta({ title: "duration" });
+  POSITIVE_FORM,
+  MAX_DURATION_LENGTH,
+).meta({ title: "duration", ...cel(durationRule(POSITIVE_FORM, "> duration('0s')")) });

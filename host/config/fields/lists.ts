@@ -10,8 +10,11 @@ export function nonEmptyList<S extends z.ZodType>(entry: S) {
   return z.array(entry).min(1, { error: "a list of at least one entry" });
 }
 
-/** For `.check`: refuses the first entry whose key an earlier one has; `field` is where the key stands. No key, no rule. */
-export function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field: string) {
+/**
+ * For `.check`: refuses the first entry whose key an earlier one has; `field` is where the key stands. No key, no rule.
+ * `wanted` replaces the words that name the earlier one.
+ */
+export function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field: string, wanted?: string) {
   return ({ value, issues }: z.core.ParsePayload<T[]>): void => {
     const seen = new Map<string, number>();
     for (const [index, entry] of value.entries()) {
@@ -22,7 +25,7 @@ export function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field
         seen.set(key, index);
         continue;
       }
-      const message = `another one than entry [${before}] has`;
+      const message = wanted ?? `another one than entry [${before}] has`;
       issues.push({ code: "custom", path: [index, field], message, input: value });
       return;
     }

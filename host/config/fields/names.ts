@@ -3,11 +3,18 @@
  * Called by the other files of host/config and by the resources.
  * Effects: none.
  */
+import { cel, matchRule } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { MAX_LABEL_LENGTH, MAX_NAME_LENGTH } from "../limits.ts";
 import { isPattern, isWellFormedPattern } from "../pattern.ts";
 
-const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+const LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?";
+
+/** One part of a name; {@link MAX_LABEL_LENGTH} is another matter. */
+export const DNS_LABEL = new RegExp(`^${LABEL}$`);
+
+/** Parts with dots between; {@link MAX_NAME_LENGTH} is another matter. */
+export const DNS_SUBDOMAIN = new RegExp(`^${LABEL}(?:[.]${LABEL})*$`);
 
 /** RFC 1123 §2.1 as Kubernetes reads it: one part of a name, without dots. */
 export function isDnsLabel(text: string): boolean {
@@ -16,16 +23,18 @@ export function isDnsLabel(text: string): boolean {
 
 /** Parts with dots between; Kubernetes limits the whole name only. */
 export function isDnsSubdomain(text: string): boolean {
-  return text.length <= MAX_NAME_LENGTH && text.split(".").every((part) => DNS_LABEL.test(part));
+  return text.length <= MAX_NAME_LENGTH && DNS_SUBDOMAIN.test(text);
 }
 
 /** What {@link isDnsSubdomain} accepts, for error texts. */
 export const DNS_SUBDOMAIN_FORM = `a name of lower-case letters, digits, "-" and ".", at most ${MAX_NAME_LENGTH} characters`;
 
 /** The name of a Kubernetes object. */
-export const objectName = parsedText((text) => (isDnsSubdomain(text) ? text : undefined), DNS_SUBDOMAIN_FORM).meta({
-  title: "name",
-});
+export const objectName = parsedText(
+  (text) => (isDnsSubdomain(text) ? text : undefined),
+  DNS_SUBDOMAIN_FORM,
+  MAX_NAME_LENGTH,
+).meta({ title: "name", ...cel(matchRule(DNS_SUBDOMAIN, DNS_SUBDOMAIN_FORM)) });
 
 const NAME_PATTERN = /^[a-z0-9.*?[\]!-]+$/;
 
@@ -41,10 +50,11 @@ export const nameOrPattern = parsedText(
   `${DNS_SUBDOMAIN_FORM}, or a pattern of names with *, ? or [..]`,
 ).meta({ title: "name or pattern" });
 
+const NAMESPACE_FORM = "the name of a namespace";
+
 /** The name of a namespace. */
 export const namespaceName = parsedText(
   (text) => (isDnsLabel(text) ? text : undefined),
-  "the name of a namespace",
-).meta({
-  title: "name",
-});
+  NAMESPACE_FORM,
+  MAX_LABEL_LENGTH,
+).meta({ title: "name", ...cel(matchRule(DNS_LABEL, NAMESPACE_FORM)) });

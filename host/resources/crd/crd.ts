@@ -4,7 +4,8 @@
  * Effects: none.
  */
 import { stringify } from "yaml";
-import { API_VERSION } from "../metadata.ts";
+import { MAX_NAME_LENGTH } from "../../config/limits.ts";
+import { API_VERSION } from "../fields/metadata.ts";
 import { CUSTOM_KINDS, type CustomKind } from "./custom-kinds.ts";
 import { structuralSchema } from "./structural-schema.ts";
 
@@ -13,7 +14,7 @@ const [GROUP = "", VERSION = ""] = API_VERSION.split("/");
 const TYPE_FIELDS = {
   apiVersion: { description: `\`${API_VERSION}\`.`, type: "string" },
   kind: { description: "The kind's name.", type: "string" },
-  metadata: { type: "object" },
+  metadata: { type: "object", properties: { name: { type: "string", maxLength: MAX_NAME_LENGTH } } },
 };
 
 function openApiSchema(custom: CustomKind): object {

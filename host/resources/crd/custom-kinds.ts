@@ -4,7 +4,9 @@
  * Effects: none.
  */
 import type { z } from "zod";
+import type { CelRule } from "../../lib/cel.ts";
 import { coordinatorSchema } from "../coordinator.ts";
+import { NAME_RULE } from "../fields/allocation-rules.ts";
 import { ipAllocationSchema } from "../ip-allocation.ts";
 import { ipPoolSchema } from "../ip-pool.ts";
 import { reservedIpSchema } from "../reserved-ip.ts";
@@ -29,7 +31,7 @@ export interface CustomKind {
   readonly spec: z.ZodType;
   readonly specDescription: string;
   /** Rules about the whole object. */
-  readonly rules?: unknown;
+  readonly rules?: readonly CelRule[];
   readonly status?: z.ZodType;
   readonly statusDescription?: string;
   readonly columns: readonly PrinterColumn[];
@@ -113,6 +115,7 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     description: "One address that is not free; its name is the address. Written by Berth alone.",
     spec: ipAllocationSchema.shape.spec,
     specDescription: "Who has the address.",
+    rules: [NAME_RULE],
     columns: [
       { name: "Address", type: "string", jsonPath: ".spec.address", description: "The address." },
       { name: "State", type: "string", jsonPath: ".spec.state", description: "Bound, Cooling, Kept or Quarantined." },

@@ -140,8 +140,12 @@ describe("decodePodAnnotations refuses", () => {
       '[{"dst":"10.0.0.0","gw":"10.0.0.1"}]',
       'field "[0].dst": found "10.0.0.0", want a network in CIDR form',
     ],
-    ["routes", '[{"dst":"10.0.0.1/8","gw":"10.0.0.1"}]', 'found "10.0.0.1/8", want its canonical form "10.0.0.0/8"'],
-    ["routes", '[{"dst":"FD00::1/64","gw":"fd00::1"}]', 'want its canonical form "fd00::/64"'],
+    [
+      "routes",
+      '[{"dst":"10.0.0.1/8","gw":"10.0.0.1"}]',
+      'found "10.0.0.1/8" (that is "10.0.0.0/8"), want its canonical form',
+    ],
+    ["routes", '[{"dst":"FD00::1/64","gw":"fd00::1"}]', '(that is "fd00::/64"), want its canonical form'],
     [
       "routes",
       '[{"dst":"10.0.0.0/8","gw":"fd00::1"}]',

@@ -127,12 +127,18 @@ const many = Array.from({ length: 1_025 }, (_, i) => `10.0.${i >> 8}.${i & 255}`
 const addressRules: [spec: unknown, message: string][] = [
   [undefined, 'field "spec": found nothing, want an object'],
   [{}, 'field "spec.subnet": found nothing, want a network in CIDR form'],
-  [{ subnet: "10.6.0.1/24" }, 'field "spec.subnet": found "10.6.0.1/24", want its canonical form "10.6.0.0/24"'],
+  [
+    { subnet: "10.6.0.1/24" },
+    'field "spec.subnet": found "10.6.0.1/24" (that is "10.6.0.0/24"), want its canonical form',
+  ],
   [{ subnet: "10.6.0.0" }, 'field "spec.subnet": found "10.6.0.0", want a network'],
   [{ subnet: "10.6.0.0/33" }, 'found "10.6.0.0/33"'],
   [{ subnet: "010.6.0.0/24" }, 'found "010.6.0.0/24"'],
-  [{ subnet: "FD00::1/64" }, 'want its canonical form "fd00::/64"'],
-  [{ subnet: "FD00:0::/64" }, 'field "spec.subnet": found "FD00:0::/64", want its canonical form "fd00::/64"'],
+  [{ subnet: "FD00::1/64" }, '(that is "fd00::/64"), want its canonical form'],
+  [
+    { subnet: "FD00:0::/64" },
+    'field "spec.subnet": found "FD00:0::/64" (that is "fd00::/64"), want its canonical form',
+  ],
   [{ subnet: SUBNET, ipVersion: 6 }, 'field "spec.ipVersion": found 6, want 4, the family of "subnet"'],
   [{ subnet: SUBNET, ipVersion: "4" }, 'field "spec.ipVersion": found "4", want one of 4, 6'],
   [{ subnet: SUBNET, ips: "10.6.0.1" }, 'field "spec.ips": found "10.6.0.1", want a list'],
@@ -199,7 +205,7 @@ const addressRules: [spec: unknown, message: string][] = [
         { dst: "10.0.0.0/8", gw: "10.6.0.2" },
       ],
     },
-    'field "spec.routes[1].dst": found "10.0.0.0/8", want another one than entry [0] has',
+    'field "spec.routes[1].dst": found "10.0.0.0/8", want a network that no earlier route has',
   ],
   [
     { subnet: SUBNET, routes: Array.from({ length: 129 }, (_, i) => ({ dst: `11.${i}.0.0/16`, gw: "10.6.0.1" })) },

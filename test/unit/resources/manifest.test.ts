@@ -186,7 +186,7 @@ describe("decodeManifests refuses", () => {
     [
       "two spellings of the mode",
       `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {mode: auto, tune_mode: overlay}\n`,
-      'Coordinator "default": field "spec.tune_mode": found "overlay", want auto as "mode" says',
+      'Coordinator "default": field "spec.tune_mode": found "overlay", want what "mode" says',
     ],
     [
       "an unknown key of a Coordinator",

@@ -4,9 +4,10 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { objectName } from "../config/fields/names.ts";
-import type { Labels } from "../config/label-selector.ts";
-import { refuseSlips, textMap } from "../lib/schema.ts";
+import { decodeConfig } from "../../config/config-error.ts";
+import { objectName } from "../../config/fields/names.ts";
+import type { Labels } from "../../config/label-selector.ts";
+import { refuseSlips, textMap } from "../../lib/schema.ts";
 
 /** An empty `labels:` is null in YAML. */
 const texts = textMap()
@@ -66,6 +67,20 @@ export function berthObject<K extends string, S extends z.ZodType>(kind: K, spec
     spec,
     status: z.unknown().optional(),
   });
+}
+
+/**
+ * Like decodeConfig for an object of Berth's own. A key whose value is null is one that is absent: the API server drops it before it looks.
+ */
+export function decodeBerth<S extends z.ZodType>(schema: S, value: unknown, source: string): z.output<S> {
+  return decodeConfig(schema, withoutNulls(value), source);
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).filter(([, inner]) => inner !== null);
+  return Object.fromEntries(entries.map(([key, inner]) => [key, withoutNulls(inner)]));
 }
 
 /** It has a deletionTimestamp. */

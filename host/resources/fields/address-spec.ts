@@ -1,0 +1,249 @@
+/**
+ * The addresses of an IPPool or a Subnet: their common keys, and the rules that one object can tell
+ * (specification, Resolved B; reference: an `ips` that is absent is the whole subnet, an empty one is nothing).
+ * Called by ip-pool.ts and subnet.ts.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { refuseRepeated } from "../../config/fields/lists.ts";
+import { DNS_LABEL, isDnsLabel } from "../../config/fields/names.ts";
+import { address, EXACT_PREFIX_RULES, exactPrefix, parseAddress } from "../../config/fields/network.ts";
+import { MAX_LABEL_LENGTH } from "../../config/limits.ts";
+import { type CelRule, cel, IMMUTABLE, rawText } from "../../lib/cel.ts";
+import { parsedText } from "../../lib/schema.ts";
+import { compareIp, type Family, type Ip } from "../../net/ip.ts";
+import { formatPrefix, type Prefix, prefixContains } from "../../net/prefix.ts";
+import { formatRange, type Range, rangeOfPrefix } from "../../net/range.ts";
+import { MAX_RANGE_LENGTH, MAX_RANGES, MAX_ROUTES } from "../limits.ts";
+
+export interface AddressRoute {
+  readonly dst: Prefix;
+  readonly gw: Ip;
+}
+
+export interface AddressSpec {
+  readonly family: Family;
+  readonly subnet: Prefix;
+  readonly ranges: readonly Range[];
+  readonly excluded: readonly Range[];
+  readonly gateway?: Ip | undefined;
+  readonly routes: readonly AddressRoute[];
+  readonly addressSpace: string;
+}
+
+const NO_DEFAULT_ROUTE = 'another network; "gateway" is the default route';
+const NO_SECOND_ROUTE = "a network that no earlier route has";
+
+const RANGE_FORM = "an address or a range first-last";
+const ONE_FAMILY = "a range of one family";
+
+const firstOf = (entry: string) => `${entry}.substring(0, ${entry}.indexOf('-'))`;
+const lastOf = (entry: string) => `${entry}.substring(${entry}.indexOf('-') + 1)`;
+const BOTH_ENDS = `self.contains('-') && isIP(${firstOf("self")}) && isIP(${lastOf("self")})`;
+
+/** CEL cannot compare addresses: the order of a range is for the agent to tell. */
+const RANGE_RULES: readonly CelRule[] = [
+  { rule: `isIP(self) || (${BOTH_ENDS})`, message: RANGE_FORM },
+  {
+    rule: `!(${BOTH_ENDS}) || ${firstOf("self")}.contains(':') == ${lastOf("self")}.contains(':')`,
+    message: ONE_FAMILY,
+  },
+];
+
+function parseRange(text: string): Range | string {
+  const [first, last = first, ...rest] = text.split("-").map(parseAddress);
+  if (first === undefined || last === undefined || rest.length > 0) return RANGE_FORM;
+  if (first.family !== last.family) return ONE_FAMILY;
+  return last.value < first.value ? "a range with its lower address first" : { first, last };
+}
+
+const range = z
+  .string({ error: RANGE_FORM })
+  .max(MAX_RANGE_LENGTH, { error: `${RANGE_FORM} of at most ${MAX_RANGE_LENGTH} characters`, abort: true })
+  .transform((text, context): Range => {
+    const parsed = parseRange(text);
+    if (typeof parsed !== "string") return parsed;
+    context.addIssue({ code: "custom", message: parsed });
+    return z.NEVER;
+  })
+  .meta({ title: "range", ...cel(...RANGE_RULES) });
+
+/** A list of `a` or `a-b`. */
+export const ranges = z.array(range).max(MAX_RANGES, { error: `at most ${MAX_RANGES} entries` });
+
+export const ipVersion = z.literal([4, 6]);
+
+const SPACE_FORM = `"" or lower-case letters, digits and "-", at most ${MAX_LABEL_LENGTH} characters`;
+
+export const addressSpace = parsedText(
+  (text) => (text === "" || isDnsLabel(text) ? text : undefined),
+  SPACE_FORM,
+  MAX_LABEL_LENGTH,
+)
+  .prefault("")
+  .meta(cel({ rule: `self == '' || self.matches(${rawText(DNS_LABEL.source)})`, message: SPACE_FORM }, IMMUTABLE));
+
+/** A route of a pool. Its destination has one form only, as two routes may not share one. */
+const route = z
+  .strictObject({
+    dst: exactPrefix.meta({ description: "Destination network in canonical CIDR form." }),
+    gw: address.meta({ description: "Next hop, of the same family, inside the subnet." }),
+  })
+  .check((context) => {
+    const { dst, gw } = context.value;
+    const fail = (key: string, message: string) =>
+      context.issues.push({ code: "custom", path: [key], message, input: context.value });
+    if (dst.length === 0) fail("dst", NO_DEFAULT_ROUTE);
+    if (dst.ip.family !== gw.family) fail("gw", `an IPv${dst.ip.family} address, the family of "dst"`);
+  })
+  .meta(
+    cel(
+      {
+        rule: "!isCIDR(self.dst) || cidr(self.dst).prefixLength() > 0",
+        message: NO_DEFAULT_ROUTE,
+        fieldPath: ".dst",
+      },
+      {
+        rule: "!isCIDR(self.dst) || !isIP(self.gw) || self.gw.contains(':') == self.dst.contains(':')",
+        message: 'an address of the family of "dst"',
+        messageExpression: `'an IPv' + (self.dst.contains(':') ? '6' : '4') + ' address, the family of "dst"'`,
+        fieldPath: ".gw",
+      },
+    ),
+  );
+
+export const addressKeys = {
+  ipVersion: ipVersion.optional().meta({ description: "Family; derived from `subnet`, with which it must agree." }),
+  subnet: exactPrefix.meta({
+    description: "Network in canonical CIDR form; immutable.",
+    ...cel(...EXACT_PREFIX_RULES, IMMUTABLE),
+  }),
+  ips: ranges.optional().meta({
+    description: "Addresses `a` and ranges `a-b` inside the subnet. Absent: the whole subnet. Empty: nothing.",
+  }),
+  excludeIPs: ranges.default([]).meta({ description: "Addresses and ranges that are never handed out. Default none." }),
+  gateway: address.optional().meta({ description: "Default gateway; inside the subnet, never handed out." }),
+  routes: z
+    .array(route)
+    .max(MAX_ROUTES, { error: `at most ${MAX_ROUTES} entries` })
+    .check(refuseRepeated(({ dst }) => formatPrefix(dst), "dst", NO_SECOND_ROUTE))
+    .default([])
+    .meta({
+      ...cel({
+        rule: "self.all(route, self.exists_one(other, other.dst == route.dst))",
+        message: NO_SECOND_ROUTE,
+      }),
+      description: "Routes through next hops inside the subnet. The default route is `gateway`'s. Default none.",
+    }),
+  addressSpace: addressSpace.meta({
+    description: "Pools of different spaces may hold the same address; immutable.",
+  }),
+};
+
+/** The keys as decoded, before the rules between them. */
+export type AddressKeys = z.output<z.ZodObject<typeof addressKeys>>;
+
+/** A rule's finding: the place inside the spec, and what is wanted there. */
+interface Finding {
+  readonly path: PropertyKey[];
+  readonly wanted: string;
+}
+
+function outsideOf(subnet: Prefix, list: readonly Range[], key: string): Finding[] {
+  const inside = ({ first, last }: Range) => prefixContains(subnet, first) && prefixContains(subnet, last);
+  return list.flatMap((entry, index) =>
+    inside(entry) ? [] : [{ path: [key, index], wanted: `addresses inside ${formatPrefix(subnet)}` }],
+  );
+}
+
+/** Each entry of a list that shares an address with one that begins before it. */
+function overlapsIn(list: readonly Range[], key: string): Finding[] {
+  const sorted = list.map((entry, index) => ({ entry, index })).sort((a, b) => compareIp(a.entry.first, b.entry.first));
+  const findings: Finding[] = [];
+  let reach: Range | undefined;
+  for (const { entry, index } of sorted) {
+    if (reach !== undefined && compareIp(entry.first, reach.last) <= 0) {
+      findings.push({ path: [key, index], wanted: `addresses apart from ${formatRange(reach)}` });
+    }
+    if (reach === undefined || compareIp(entry.last, reach.last) > 0) reach = entry;
+  }
+  return findings;
+}
+
+function faultsOfRoutes(subnet: Prefix, routes: readonly AddressRoute[]): Finding[] {
+  const wanted = `an address inside ${formatPrefix(subnet)}`;
+  return routes.flatMap(({ gw }, index) =>
+    prefixContains(subnet, gw) ? [] : [{ path: ["routes", index, "gw"], wanted }],
+  );
+}
+
+function findingsOf({ ipVersion, subnet, ips = [], excludeIPs, gateway, routes }: AddressKeys): Finding[] {
+  const { family } = subnet.ip;
+  const findings: Finding[] = [];
+  if (ipVersion !== undefined && ipVersion !== family)
+    findings.push({ path: ["ipVersion"], wanted: `${family}, the family of "subnet"` });
+  findings.push(...outsideOf(subnet, ips, "ips"), ...overlapsIn(ips, "ips"));
+  findings.push(...outsideOf(subnet, excludeIPs, "excludeIPs"), ...overlapsIn(excludeIPs, "excludeIPs"));
+  if (gateway !== undefined && !prefixContains(subnet, gateway)) {
+    findings.push({ path: ["gateway"], wanted: `an address inside ${formatPrefix(subnet)}` });
+  }
+  findings.push(...faultsOfRoutes(subnet, routes));
+  return findings;
+}
+
+/** The rules of {@link findingsOf} but for overlaps, which CEL cannot tell. */
+export const ADDRESS_RULES: readonly CelRule[] = [
+  {
+    rule: "!has(self.ipVersion) || !isCIDR(self.subnet) || self.ipVersion == (self.subnet.contains(':') ? 6 : 4)",
+    message: 'the family of "subnet"',
+    messageExpression: `(self.subnet.contains(':') ? '6' : '4') + ', the family of "subnet"'`,
+    fieldPath: ".ipVersion",
+  },
+  rangesRule("ips"),
+  rangesRule("excludeIPs"),
+  insideRule("gateway", "!has(self.gateway) || !isIP(self.gateway) || cidr(self.subnet).containsIP(self.gateway)"),
+  insideRule(
+    "routes",
+    "!has(self.routes) || self.routes.all(route, !isIP(route.gw) || cidr(self.subnet).containsIP(route.gw))",
+  ),
+];
+
+function rangesRule(key: string): CelRule {
+  const isInside = (end: string) => `(!isIP(${end}) || cidr(self.subnet).containsIP(${end}))`;
+  const bothInside = `${isInside(firstOf("entry"))} && ${isInside(lastOf("entry"))}`;
+  const allInside = `self.${key}.all(entry, entry.contains('-') ? ${bothInside} : ${isInside("entry")})`;
+  return {
+    rule: `!has(self.${key}) || !isCIDR(self.subnet) || ${allInside}`,
+    message: "addresses inside the subnet",
+    messageExpression: "'addresses inside ' + self.subnet",
+    fieldPath: `.${key}`,
+  };
+}
+
+function insideRule(key: string, rule: string): CelRule {
+  return {
+    rule: `!isCIDR(self.subnet) || (${rule})`,
+    message: "an address inside the subnet",
+    messageExpression: "'an address inside ' + self.subnet",
+    fieldPath: `.${key}`,
+  };
+}
+
+/** For `.check`: the rules between the keys. */
+export function checkAddresses({ value, issues }: z.core.ParsePayload<AddressKeys>): void {
+  for (const { path, wanted } of findingsOf(value))
+    issues.push({ code: "custom", path, message: wanted, input: value });
+}
+
+/** The keys in Berth's own words. */
+export function addressSpecOf({ subnet, ips, excludeIPs, gateway, routes, addressSpace }: AddressKeys): AddressSpec {
+  return {
+    family: subnet.ip.family,
+    subnet,
+    ranges: ips ?? [rangeOfPrefix(subnet)],
+    excluded: excludeIPs,
+    gateway,
+    routes,
+    addressSpace,
+  };
+}
