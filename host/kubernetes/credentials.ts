@@ -4,6 +4,8 @@
  * Called by client.ts; opened by the agent and by berthctl.
  * Effects: reads files; runs exec plugins; loads the library on first use, which costs tens of megabytes of memory.
  */
+
+import { X509Certificate } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
@@ -84,6 +86,8 @@ class CredentialFiles {
   #readAtMs = Number.NEGATIVE_INFINITY;
   #forcedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<Access> | undefined;
+  /** However many calls are refused at once, one reads. */
+  #renewing: Promise<Access> | undefined;
 
   constructor(options: CredentialsOptions) {
     this.#options = options;
@@ -97,6 +101,14 @@ class CredentialFiles {
   }
 
   async refresh(used: Access): Promise<Access> {
+    if (this.#access !== undefined && this.#access !== used) return this.#access;
+    this.#renewing ??= this.#renew(used).finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renew(used: Access): Promise<Access> {
     await this.#reading?.catch(() => {});
     if (this.#access !== undefined && this.#access !== used) return this.#access;
     const nowMs = performance.now();
@@ -224,6 +236,8 @@ function endpointOf(server: string, tls: Material, source: string): Endpoint {
   const { origin, pathname } = new URL(server);
   const given = Object.entries({ ca, cert, key }).filter(([, value]) => value !== undefined);
   try {
+    // OpenSSL takes a file without a certificate for an authority that signed nothing.
+    if (typeof ca === "string" || ca instanceof Uint8Array) new X509Certificate(ca);
     const secureContext = createSecureContext(Object.fromEntries(given));
     const basePath = pathname.replace(/\/+$/, "");
     return { origin, basePath, tls: { secureContext, rejectUnauthorized, servername } };

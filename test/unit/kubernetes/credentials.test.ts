@@ -1,0 +1,164 @@
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import { type Parts, SECRET, writeKubeconfig } from "./kubeconfig-file.ts";
+
+let directory = "";
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "berth-credentials-"));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+const write = (parts: Parts) => writeKubeconfig(directory, parts);
+
+describe("credentials", () => {
+  const headersOf = async (parts: Parts) => {
+    const credentials = await loadCredentials({ kubeconfig: await write(parts) });
+    return (await credentials.current()).headers;
+  };
+
+  it("may be a token", async () => {
+    expect(await headersOf({})).toEqual({ authorization: `Bearer ${SECRET}` });
+  });
+
+  it("may be a token in a file beside the kubeconfig, which wins", async () => {
+    await writeFile(join(directory, "token"), "from-file\n");
+    expect(await headersOf({ user: { tokenFile: "token" } })).toEqual({ authorization: "Bearer from-file" });
+  });
+
+  it("may be a name and a password", async () => {
+    const expected = `Basic ${Buffer.from("a:b").toString("base64")}`;
+    expect(await headersOf({ user: { token: "", username: "a", password: "b" } })).toEqual({ authorization: expected });
+  });
+
+  it("may act as somebody else", async () => {
+    expect(await headersOf({ user: { as: "other" } })).toMatchObject({ "impersonate-user": "other" });
+  });
+
+  it("may be no user at all", async () => {
+    const contexts = [{ name: "main", context: { cluster: "prod" } }];
+    expect(await headersOf({ rest: { contexts, users: null } })).toEqual({});
+  });
+
+  it("keep the path of the server before each path", async () => {
+    const kubeconfig = await write({ cluster: { server: "https://rancher:8443/k8s/c-1/" } });
+    const credentials = await loadCredentials({ kubeconfig });
+    expect(credentials.server).toBe("https://rancher:8443/k8s/c-1");
+    expect((await credentials.current()).endpoint).toMatchObject({
+      origin: "https://rancher:8443",
+      basePath: "/k8s/c-1",
+    });
+  });
+
+  it("are the same object as long as nothing changes", async () => {
+    const credentials = await loadCredentials({ kubeconfig: await write({}) });
+    const access = await credentials.current();
+    expect(await credentials.refresh(access)).toBe(access);
+    expect(await credentials.current()).toBe(access);
+  });
+
+  it("keep their connections when only the token is another", async () => {
+    const credentials = await loadCredentials({ kubeconfig: await write({}) });
+    const before = await credentials.current();
+    await write({ user: { token: "other" } });
+    const after = await credentials.refresh(before);
+    expect(after.headers).toEqual({ authorization: "Bearer other" });
+    expect(after.endpoint).toBe(before.endpoint);
+  });
+
+  it("give another endpoint when the server is another", async () => {
+    const credentials = await loadCredentials({ kubeconfig: await write({}) });
+    const before = await credentials.current();
+    await write({ cluster: { server: "https://10.0.0.2:6443" } });
+    expect((await credentials.refresh(before)).endpoint.origin).toBe("https://10.0.0.2:6443");
+  });
+
+  it("are used on while the file is broken, and say so", async () => {
+    const credentials = await loadCredentials({ kubeconfig: await write({}) });
+    const before = await credentials.current();
+    const kubeconfig = join(directory, "kubeconfig");
+    await writeFile(kubeconfig, "{");
+    expect(await credentials.refresh(before)).toBe(before);
+    expect(credentials.problem).toContain("Malformed YAML");
+  });
+});
+
+describe("an exec plugin", () => {
+  /** Counts its runs, and prints a token with that number which expires after `seconds`. */
+  async function writePlugin(seconds: number): Promise<{ command: string; runs: () => Promise<number> }> {
+    const command = join(directory, `plugin-${seconds}`);
+    const counter = `${command}.runs`;
+    const expires = `$(date -u -d "+${seconds} seconds" +%Y-%m-%dT%H:%M:%SZ)`;
+    const status = `{\\"token\\": \\"run-$(wc -l < ${counter})\\", \\"expirationTimestamp\\": \\"${expires}\\"}`;
+    await writeFile(command, `#!/bin/sh\necho run >> ${counter}\necho "{\\"status\\": ${status}}"\n`);
+    await chmod(command, 0o755);
+    return { command, runs: async () => (await readFile(counter, "utf8")).trim().split("\n").length };
+  }
+
+  it("is not run again before its token expires", async () => {
+    const { command, runs } = await writePlugin(3_600);
+    const credentials = await loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
+    await Promise.all(Array.from({ length: 20 }, () => credentials.current()));
+    await new Promise((resolve) => setTimeout(resolve, 1_050));
+    expect((await credentials.current()).headers).toEqual({ authorization: "Bearer run-1" });
+    expect(await runs()).toBe(1);
+  });
+
+  it("is run again once when its token is refused, however many hear of it", async () => {
+    const { command, runs } = await writePlugin(3_601);
+    const credentials = await loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
+    const refused = await credentials.current();
+    const renewed = await Promise.all(Array.from({ length: 20 }, () => credentials.refresh(refused)));
+    expect(new Set(renewed.map(({ headers }) => headers.authorization))).toEqual(new Set(["Bearer run-2"]));
+    expect(await runs()).toBe(2);
+  });
+
+  it("is run again when its token has expired", async () => {
+    const { command } = await writePlugin(1);
+    const credentials = await loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
+    const token = async () => (await credentials.current()).headers.authorization;
+    const deadline = performance.now() + 4_000;
+    while ((await token()) === "Bearer run-1" && performance.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await token()).toBe("Bearer run-2");
+  });
+});
+
+describe("a pod's service account", () => {
+  const env = { KUBERNETES_SERVICE_HOST: "fd00:10:96::1", KUBERNETES_SERVICE_PORT: "443" };
+  const folder = () => join(directory, "var/run/secrets/kubernetes.io/serviceaccount");
+
+  it("needs a cluster around it", async () => {
+    await expect(loadCredentials({ env: {} })).rejects.toThrow(
+      'service account of the pod: field "KUBERNETES_SERVICE_HOST": found nothing, want an address: outside a cluster name a kubeconfig',
+    );
+  });
+
+  it("needs its files", async () => {
+    await expect(loadCredentials({ env, root: "/nowhere" })).rejects.toThrow(
+      'service account of the pod: field "ca.crt": found a file that cannot be read (ENOENT), want a readable file',
+    );
+  });
+
+  it("is a token that is read again, and an authority", async () => {
+    await mkdir(folder(), { recursive: true });
+    await writeFile(join(folder(), "ca.crt"), await readFile("test/unit/kubernetes/authority.pem"));
+    await writeFile(join(folder(), "token"), "one");
+    const credentials = await loadCredentials({ env, root: directory });
+    expect(credentials.server).toBe("https://[fd00:10:96::1]");
+    const access = await credentials.current();
+    expect(access.headers).toEqual({ authorization: "Bearer one" });
+    expect(access.endpoint.tls.rejectUnauthorized).toBe(true);
+    await writeFile(join(folder(), "token"), "two");
+    expect((await credentials.refresh(access)).headers).toEqual({ authorization: "Bearer two" });
+  });
+
+  it("without a token is refused", async () => {
+    await writeFile(join(folder(), "token"), "");
+    await expect(loadCredentials({ env, root: directory })).rejects.toThrow(
+      'field "tokenFile": found an empty file, want a file with a token',
+    );
+  });
+});
