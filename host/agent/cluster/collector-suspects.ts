@@ -16,6 +16,12 @@ interface Observation {
   readonly sinceMs: number;
 }
 
+/** Of an address, what is needed to ask for its pod. */
+export type PodRow = Pick<
+  Allocation,
+  "state" | "owner" | "containerId" | "namespace" | "pod" | "netns" | "pool" | "space" | "ip"
+>;
+
 export class Suspects {
   readonly #tools: CollectorTools;
   readonly #reader: PodReaderTools;
@@ -43,24 +49,24 @@ export class Suspects {
    * it cools; undefined when the address stays. Rejects when the API server cannot be asked.
    */
   async examine(row: Allocation, pod: PodSighting): Promise<Allocation | undefined> {
-    const first = await this.#judge(row, pod);
+    const first = await this.#judge(row, pod, this.#sinceMs(row));
     this.#note(row, first);
     if (first.kind !== "collect") return undefined;
-    const again = await this.#judge(row, await readPod(this.#reader, row));
+    const again = await this.#judge(row, await readPod(this.#reader, row), this.#sinceMs(row));
     this.#note(row, again);
     return again.kind === "collect" ? this.#collect(row, again.reason) : undefined;
   }
 
   /** Whether the pod is gone or finished, however short a time ago. */
-  async isGone(row: Allocation): Promise<boolean> {
+  async isGone(row: PodRow): Promise<boolean> {
     const verdict = await this.#judge(row, await readPod(this.#reader, row), Number.NEGATIVE_INFINITY);
     return verdict.kind === "collect";
   }
 
-  async #judge(row: Allocation, pod: PodSighting, sinceMs = this.#sinceMs(row)): Promise<LeakVerdict> {
+  async #judge(row: PodRow, pod: PodSighting, observedAtMs: number | undefined): Promise<LeakVerdict> {
     const netns = await seeNetns(row.netns);
     const nowMs = this.#tools.nowMs();
-    return judgeLeak({ row, pod, netns, observedAtMs: sinceMs, nowMs, settleMs: this.#settleMs(row.pool) });
+    return judgeLeak({ row, pod, netns, observedAtMs, nowMs, settleMs: this.#settleMs(row.pool) });
   }
 
   /** Whoever has written to the row since knew that it is wanted: what was seen before does not count. */

@@ -14,7 +14,7 @@ import type { Allocation, Cooldowns } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { COLLECTOR_TICK_MS, SWEEP_PAGE, SWEEP_RETRY_MS } from "../limits.ts";
 import { type PodReaderTools, podFacts, podKey, readPod, readPods } from "./collector-pods.ts";
-import { Suspects } from "./collector-suspects.ts";
+import { type PodRow, Suspects } from "./collector-suspects.ts";
 
 export interface CollectorSettings {
   /** `garbageCollection.interval` */
@@ -56,7 +56,7 @@ export interface Collector {
   /** Goes through the journal now. Rejects when the API server cannot be asked; undefined while the watch is not synced. */
   sweep(): Promise<SweepReport | undefined>;
   /** Whether the row's pod is gone or finished, asked now: CNI GC only nominates (rule 1). False when it cannot be told. */
-  isPodGone(row: Allocation): Promise<boolean>;
+  isPodGone(row: PodRow): Promise<boolean>;
   /** How many addresses it has taken back since its start. */
   readonly collected: number;
   /** Resolves when nothing is under way. */
@@ -108,7 +108,7 @@ class NodeCollector implements Collector {
     return this.#inTurn(() => this.#sweep());
   }
 
-  async isPodGone(row: Allocation): Promise<boolean> {
+  async isPodGone(row: PodRow): Promise<boolean> {
     if (!mayLeak(row)) return false;
     try {
       return await this.#suspects.isGone(row);
