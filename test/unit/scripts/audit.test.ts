@@ -135,6 +135,17 @@ describe("the ledger", () => {
     expect(ledger.breaches).toHaveLength(1);
   });
 
+  it("tells how long an address was free between two pods", () => {
+    const ledger = new Ledger();
+    const [first, second] = [nic(A, "10.0.0.1"), nic(B, "10.0.0.1")];
+    for (const each of [first, first, second]) {
+      ledger.hold(each);
+      ledger.drop(each);
+    }
+    expect(ledger.reuses).toEqual([{ address: "10.0.0.1", from: A, to: B, gapMs: expect.any(Number) }]);
+    expect(ledger.breaches).toEqual([]);
+  });
+
   it("writes down a second attachment of one NIC", () => {
     const ledger = new Ledger();
     ledger.hold(nic(A, "10.0.0.1"));
