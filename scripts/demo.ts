@@ -1,11 +1,23 @@
 /**
  * `npm run demo`: what Berth does, told to somebody who sees CNI for the first time, on real namespaces with real plugins.
+ * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server.
  * The exit code is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
  * Effects: network namespaces, an agent, temporary files; all removed.
  */
-import { openNarrator, StoryError } from "./demo/narrator.ts";
+import { parseArgs } from "node:util";
+import { tellCluster } from "./demo/cluster/story.ts";
+import { type Narrator, openNarrator, StoryError } from "./demo/narrator.ts";
 import { scenes } from "./demo/scenes.ts";
 import { openStage } from "./demo/stage.ts";
+import { runSetup } from "./setup/run-setup.ts";
+
+const { values } = parseArgs({ options: { cluster: { type: "boolean", default: false } } });
+
+async function tellNode(narrator: Narrator): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  const stage = await openStage(stack);
+  for (const scene of scenes) await scene(stage, narrator);
+}
 
 async function tell(interrupted: AbortSignal): Promise<void> {
   const startMs = performance.now();
@@ -13,11 +25,7 @@ async function tell(interrupted: AbortSignal): Promise<void> {
   console.log(
     "Berth gives pods their addresses. This demo uses network namespaces of its own; this machine's network stays as it is.",
   );
-  {
-    await using stack = new AsyncDisposableStack();
-    const stage = await openStage(stack);
-    for (const scene of scenes) await scene(stage, narrator);
-  }
+  await (values.cluster ? tellCluster(narrator) : tellNode(narrator));
   const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
   console.log(`\n${narrator.claims} claims, all true, in ${seconds} s; everything has been removed.`);
 }
@@ -31,6 +39,7 @@ if (process.getuid?.() !== 0) {
   console.error("The demo makes network namespaces, which only root may do. Run: sudo npm run demo");
   process.exit(1);
 }
+if (values.cluster) runSetup("cluster");
 try {
   await tell(interruption.signal);
 } catch (error) {

@@ -48,11 +48,15 @@ export class KubeError extends Error {
   readonly status: number;
   /** `AlreadyExists` and the like; empty when the answer has none. */
   readonly reason: string;
+  /** What the server says to people; the whole answer when it has no such thing. */
+  readonly text: string;
 
   constructor(call: string, status: number, body: string) {
     super(`${call} was answered with ${status}: ${body}`);
     this.status = status;
     this.reason = /"reason":\s*"(\w+)"/.exec(body)?.[1] ?? "";
+    const text = /"message":\s*("(?:[^"\\]|\\.)*")/.exec(body)?.[1];
+    this.text = text === undefined ? body : JSON.parse(text);
   }
 }
 

@@ -137,6 +137,8 @@ export async function findServerPair(parts: PlaneParts): Promise<{ cert: string;
 export interface KubeconfigOptions {
   /** Default: the administrator. */
   readonly account?: string;
+  /** In place of the account's: of a service account. */
+  readonly token?: string;
   /** Default: the API server's. */
   readonly server?: string;
   /** Believes any certificate: for a client whose clock is before the certificate's first day. */
@@ -156,7 +158,7 @@ export async function writeKubeconfig(parts: PlaneParts, name: string, options: 
     "current-context": "lab",
     contexts: [{ name: "lab", context: { cluster: "lab", user: account } }],
     clusters: [{ name: "lab", cluster: { server, ...trust } }],
-    users: [{ name: account, user: { token: requireToken(parts, account) } }],
+    users: [{ name: account, user: { token: options.token ?? requireToken(parts, account) } }],
   };
   await writeFile(path, JSON.stringify(config), { mode: 0o600 });
   return path;

@@ -1,0 +1,159 @@
+/**
+ * Where the cluster's story happens: a control plane, two nodes with an agent each, and pods that a Deployment or a StatefulSet wants.
+ * Everything is in namespaces of a name of its own; the machine's network is not touched.
+ *
+ *   control 10.60.0.5 ── segment 0 ── node1 eth0, node2 eth0      the pods' macvlan NICs are on eth0 of their node
+ *
+ * There are no controllers and no kubelets: this file makes the pods that the manifests ask for and plays their runtime.
+ * Called by story.ts; the scenes use it.
+ * Effects: namespaces, etcd, an API server, agents; all removed by the stack that it is given.
+ */
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Agent, startAgent } from "../../lab/agent.ts";
+import { readDocuments } from "../../lab/apply.ts";
+import { cnitool, forgetNetwork, type PluginOutcome } from "../../lab/cnitool.ts";
+import { type ControlPlane, startControlPlane } from "../../lab/control-plane.ts";
+import { type Fabric, makeFabric } from "../../lab/fabric.ts";
+import { followHistory, type History } from "../../lab/history/follow.ts";
+import type { KubeClient, KubeObject } from "../../lab/kube-client.ts";
+import { createKubeClient } from "../../lab/kube-client.ts";
+import type { Netns } from "../../lab/netns.ts";
+import { root } from "../../setup/paths.mjs";
+
+export const EXAMPLES = join(root, "deploy", "examples");
+export const NAMESPACE = "shop";
+export const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
+export const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
+export const IF_NAME = "eth0";
+
+const CONTROL = { host: 5, address: "10.60.0.5", port: 6443 };
+const ACCOUNT = { namespace: "kube-system", name: "berth-agent" };
+const DEMO_HOURS = 1;
+
+export interface Node {
+  readonly name: string;
+  readonly netns: Netns;
+  readonly agent: Agent;
+}
+
+export interface Pod {
+  readonly name: string;
+  readonly uid: string;
+  readonly node: Node;
+  readonly netns: Netns;
+  /** As the plugin's result says, without prefix length; none before the ADD. */
+  addresses: readonly string[];
+}
+
+export interface Stage {
+  readonly plane: ControlPlane;
+  readonly fabric: Fabric;
+  readonly history: History;
+  readonly nodes: readonly Node[];
+  /** Those that live, by name. */
+  readonly pods: Map<string, Pod>;
+  /** A client with the agents' rights and no more. */
+  openAgentClient(): Promise<KubeClient>;
+  /** Starts an agent on each of the two nodes; it has the account's token. */
+  startNodes(): Promise<void>;
+  /** A pod as the workload of that file wants it, bound to the node: its object and its empty namespace. */
+  createPod(file: string, name: string, node: Node): Promise<Pod>;
+  /** What the runtime does. Never throws for what the plugins say; of an ADD that succeeds the pod's addresses are noted. */
+  call(command: "add" | "check" | "del", pod: Pod): Promise<PluginOutcome>;
+  /** The object and the namespace go; the DEL was before. */
+  removePod(pod: Pod): Promise<void>;
+}
+
+/** The control plane without anything of Berth's; what has been made is undone by `stack`, also when something here fails. */
+export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
+  const fabric = await makeFabric("democ");
+  stack.defer(() => fabric.delete());
+  const machine = await fabric.addHost("control", CONTROL.host);
+  const plane = await startControlPlane({ machine, address: CONTROL.address });
+  stack.defer(() => plane.stop());
+  const history = await followHistory(plane.etcdUrl, { netnsPath: machine.path, minReuseMs: 2_000 });
+  stack.defer(() => history.close());
+  const network = `democ${process.pid}`;
+  stack.defer(() => forgetNetwork(network));
+  const nodes: Node[] = [];
+  const pods = new Map<string, Pod>();
+  const sets = new Map<string, KubeObject>();
+  return {
+    ...{ plane, fabric, history, nodes, pods },
+    openAgentClient: async () => {
+      const { cert } = await plane.pair();
+      return createKubeClient({ netnsPath: machine.path, ...CONTROL, token: await requestToken(plane), ca: cert });
+    },
+    startNodes: async () => {
+      for (const [index, netns] of [fabric.node1, fabric.node2].entries()) {
+        const node = await startNode(plane, { name: `node${index + 1}`, netns, network });
+        stack.defer(() => node.agent.delete());
+        nodes.push(node);
+      }
+    },
+    createPod: async (file, name, node) => {
+      const workload = sets.get(file) ?? (await findWorkload(plane, file));
+      sets.set(file, workload);
+      const { metadata } = await plane.client.create(PODS, podObject(workload, name, node));
+      const netns = await fabric.addNetns(`${name}-${metadata.uid.slice(0, 4)}`);
+      const pod: Pod = { name, uid: metadata.uid, node, netns, addresses: [] };
+      pods.set(name, pod);
+      return pod;
+    },
+    call: async (command, pod) => {
+      const { agent, netns: node } = pod.node;
+      const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${NAMESPACE};K8S_POD_NAME=${pod.name};K8S_POD_UID=${pod.uid}`;
+      const options = { confDir: agent.cniConfDir, node, ifName: IF_NAME, env: agent.env, args };
+      const outcome = await cnitool(command, network, pod.netns.path, options);
+      if (command === "add" && outcome.exitCode === 0) {
+        pod.addresses = outcome.stdout.ips.map(({ address }: { address: string }) => address.replace(/\/.*/, ""));
+      }
+      return outcome;
+    },
+    removePod: async (pod) => {
+      await plane.client.delete(`${PODS}/${pod.name}?gracePeriodSeconds=0`);
+      await pod.netns.delete();
+      pods.delete(pod.name);
+    },
+  };
+}
+
+/** By the TokenRequest API, as a kubelet gets it for a pod. */
+async function requestToken(plane: ControlPlane): Promise<string> {
+  const path = `/api/v1/namespaces/${ACCOUNT.namespace}/serviceaccounts/${ACCOUNT.name}/token`;
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest" };
+  const { status } = await plane.client.create(path, { ...request, spec: { expirationSeconds: DEMO_HOURS * 3_600 } });
+  return status.token;
+}
+
+async function startNode(
+  plane: ControlPlane,
+  { name, netns, network }: { name: string; netns: Netns; network: string },
+): Promise<Node> {
+  const labels = { "kubernetes.io/hostname": name };
+  await plane.client.create("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name, labels } });
+  const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, { token: await requestToken(plane) });
+  const agent = await startAgent({ config: {}, kubeconfig, node: netns, args: ["--node", name] });
+  const example = JSON.parse(await readFile(join(EXAMPLES, "lan.conflist"), "utf8")) as object;
+  await writeFile(join(agent.cniConfDir, "10-lan.conflist"), JSON.stringify({ ...example, name: network }));
+  return { name, netns, agent };
+}
+
+/** The object that the file's first document became. */
+async function findWorkload(plane: ControlPlane, file: string): Promise<KubeObject> {
+  const [document] = await readDocuments(join(EXAMPLES, file));
+  const { apiVersion, kind, metadata } = document;
+  return plane.client.get(`/apis/${apiVersion}/namespaces/${NAMESPACE}/${kind.toLowerCase()}s/${metadata.name}`);
+}
+
+function podObject({ apiVersion, kind, metadata, spec }: KubeObject, name: string, node: Node): object {
+  const { name: owner, uid } = metadata;
+  const { labels, annotations } = spec.template.metadata;
+  const ownerReferences = [{ apiVersion, kind, name: owner, uid, controller: true }];
+  return {
+    ...{ apiVersion: "v1", kind: "Pod" },
+    metadata: { name, labels, annotations, ownerReferences },
+    spec: { ...spec.template.spec, nodeName: node.name },
+  };
+}
