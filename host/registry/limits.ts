@@ -20,3 +20,42 @@ export const MAX_FREED_AT_ONCE = 64;
 
 /** How long the log grows before it is written into the table with an fsync, milliseconds that a claim may wait: pages of 4 KiB. */
 export const CHECKPOINT_PAGES = 4_000;
+
+/** How long a claim of a cluster waits for the API server in all: milliseconds. Shorter than the shim's 90 seconds. */
+export const CLAIM_PATIENCE_MS = 60_000;
+
+/** How long a write whose answer was lost may still be carried out: milliseconds. Until then an object that is not there is not believed to be gone. */
+export const DOUBT_MS = 5_000;
+
+/** How often one address is looked at again because somebody else has written to its object in the meantime. */
+export const MAX_STEPS = 12;
+
+/** The first pause before what failed for an address is tried again: milliseconds. Each pause is twice the one before, less a random part. */
+export const RETRY_FIRST_MS = 1_000;
+
+/** Where that pause stops growing: milliseconds. */
+export const RETRY_MAX_MS = 30_000;
+
+/** How long the janitor waits for the API server in one round: milliseconds. The work goes on behind it. */
+export const EXPIRE_WAIT_MS = 2_000;
+
+/** Objects or names in one page of a list. */
+export const LIST_PAGE = 500;
+
+/** Pools of together so many addresses are asked for by name when they seem full; for larger ones the answer would be megabytes. */
+export const SURVEY_MAX_ADDRESSES = 4_096;
+
+/** Pools up to this size always tell the API server of their addresses that cool: others may have to take them over. */
+export const SMALL_POOL_ADDRESSES = 256;
+
+/** A larger pool tells so, too, from this share in use. */
+export const TIGHT_SHARE = 0.8;
+
+/** How long a pool that was found nearly full, or wanted, is taken for that: milliseconds. */
+export const TIGHT_MS = 600_000;
+
+/** A pool is marked as wanted at most so often: milliseconds. */
+export const WANTED_INTERVAL_MS = 10_000;
+
+/** Most objects of other nodes that are remembered; the one met longest ago is forgotten first. */
+export const MAX_FOREIGN_OBJECTS = 4_096;

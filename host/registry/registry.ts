@@ -47,6 +47,8 @@ export interface Allocation {
   readonly workload?: Workload | undefined;
   /** False: the API server is not known to have an object for it (cluster only). */
   readonly isConfirmed?: boolean | undefined;
+  /** Of a Cooling one of this node: when it has cooled long enough, on the same clock as sinceMs. */
+  readonly freeAtMs?: number | undefined;
   /** Of the last transition, on the machine's monotonic clock, milliseconds. */
   readonly sinceMs: number;
   /** Grows with every write; the precondition of take-over and undo. Of a cluster's allocation that this node has no row of: the object's resource version, negative. */
@@ -177,8 +179,11 @@ export interface Registry {
   findAddress(space: string, ip: Ip): Promise<Allocation | undefined>;
   /** All addresses of an owner, of every NIC and state. */
   findOwner(owner: string): Promise<readonly Allocation[]>;
-  /** Cooling addresses in any of the spans, which are of one space and family, the longest released first. */
-  findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]>;
+  /**
+   * Cooling addresses in any of the spans, which are of one space and family, the longest released first. With the name of their pool those of
+   * other nodes, too, as old as this node has known of them; when there are none, their nodes are asked to show them (allocation rule 10).
+   */
+  findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]>;
   /**
    * Bound → Quarantined, if nobody has written since: owner and attachment are gone from it, so no DEL makes it cool and
    * no claim of the owner gets it back. Survives a power loss. Undefined when somebody has written.

@@ -116,6 +116,7 @@ export function decodeRow(row: Row): Allocation {
     quarantine: decodeQuarantine(row),
     workload: decodeWorkload(row.workload),
     isConfirmed: row.confirmed === 1,
+    freeAtMs: row.state === "Cooling" ? Number(row.free_at) : undefined,
     sinceMs: Number(row.since),
     version: Number(row.version),
   };

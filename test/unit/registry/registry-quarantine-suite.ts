@@ -29,7 +29,7 @@ export async function bind(registry: Registry, given: Claim): Promise<Allocation
 /** Claims the address for `owner` and quarantines it. */
 async function quarantine(registry: Registry, address: string, options: Partial<Proposal & Quarantine> = {}) {
   const { mac: foreign = RIVAL, parent = "uplink", nextProbeAtMs = 5, ...proposed } = options;
-  const bound = await bind(registry, claim(`of ${address}`, [proposal(address, proposed)]));
+  const bound = await bind(registry, claim(`of-${address}`, [proposal(address, proposed)]));
   const found = await registry.quarantine(bound, { reason: "Conflict", mac: foreign, parent, nextProbeAtMs });
   if (found === undefined) throw new Error("somebody has written");
   return found;
@@ -56,7 +56,7 @@ export function describeQuarantine(
 
     check("rule 12: a DEL after the conflict leaves it", async ({ registry, advance, freed }) => {
       await quarantine(registry, "10.0.0.1");
-      expect(await registry.release({ containerId: "c-of 10.0.0.1", ifName: "eth0" })).toEqual([]);
+      expect(await registry.release({ containerId: "c-of-10.0.0.1", ifName: "eth0" })).toEqual([]);
       advance(COOLDOWN_MS);
       expect(await registry.expire()).toBe(0);
       expect(freed).toEqual([]);
@@ -78,7 +78,7 @@ export function describeQuarantine(
 
     check("rule 12: the same owner's next claim does not get it back", async ({ registry }) => {
       await quarantine(registry, "10.0.0.1");
-      const again = await registry.claim(claim("of 10.0.0.1", [proposal("10.0.0.2")]));
+      const again = await registry.claim(claim("of-10.0.0.1", [proposal("10.0.0.2")]));
       expect(held(again)).toEqual(["10.0.0.2"]);
       const plain = await registry.claim(claim("b", [proposal("10.0.0.1")]));
       expect(plain).toMatchObject({ kind: "taken", by: [{ state: "Quarantined" }] });

@@ -1,0 +1,180 @@
+/**
+ * A claim in a cluster: the journal's rows first, then one object for each row, all at once; if one of them cannot be had, all are given back.
+ * Called by kubernetes-registry.ts.
+ * Effects: writes the journal and objects of the API server.
+ */
+
+import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
+import { messageOf } from "../../lib/describe.ts";
+import { KeyedMutex } from "../../lib/keyed-mutex.ts";
+import type { Journal } from "../journal.ts";
+import { CLAIM_PATIENCE_MS, EXPIRE_WAIT_MS } from "../limits.ts";
+import { type Allocation, type Claim, type ClaimOutcome, RegistryError } from "../registry.ts";
+import { nameOf } from "./foreign-objects.ts";
+import type { Publisher, PublishOutcome } from "./publisher.ts";
+import { atMost } from "./waiting.ts";
+
+/** What became of one row: as the publisher says, or why it could not be found out. */
+interface Result {
+  readonly row: Allocation;
+  readonly replaces: number | undefined;
+  readonly outcome: PublishOutcome | { readonly kind: "failed"; readonly error: unknown };
+}
+
+/** Where the address of a claimed row comes from, as long as the claim may be undone. */
+interface Origin {
+  readonly version: number;
+  /** Out of nothing, or from a pod of another node whose address still cooled. */
+  readonly kind: "new" | "taken over";
+}
+
+type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
+
+export class ClaimPublisher {
+  readonly #journal: Journal;
+  readonly #publisher: Publisher;
+  /** The claims of one owner: the ADD that arrives while its prefetch claims waits for it. */
+  readonly #owners = new KeyedMutex();
+  readonly #origins = new Map<string, Origin>();
+
+  constructor(journal: Journal, publisher: Publisher) {
+    this.#journal = journal;
+    this.#publisher = publisher;
+  }
+
+  /** Rejects with RegistryError, or with the signal's reason. Then, and when something was taken, nothing of the claim stays. */
+  claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
+    const turn = this.#owners.run(claim.owner, () => this.#claim(claim, signal));
+    return signal === undefined ? turn : orAborted(turn, signal);
+  }
+
+  async undo(created: readonly Allocation[]): Promise<void> {
+    const isOf = (row: Allocation, kind: Origin["kind"]): boolean => {
+      const origin = this.#origins.get(nameOf(row));
+      return origin?.version === row.version && origin.kind === kind;
+    };
+    for (const row of created.filter((each) => isOf(each, "taken over"))) await this.#journal.collect(row);
+    await this.#journal.undo(created.filter((each) => !isOf(each, "taken over")));
+    for (const row of created) {
+      const found = await this.#journal.findAddress(row.space, row.ip);
+      if (found?.state === "Cooling" && isOf(row, "new")) this.#publisher.discard(row);
+      this.forget(row);
+      this.#publisher.settleLater(row);
+    }
+  }
+
+  /** The row is no longer the claim's to undo. */
+  forget(row: Allocation): void {
+    this.#origins.delete(nameOf(row));
+  }
+
+  async #claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
+    signal?.throwIfAborted();
+    const untilMs = performance.now() + CLAIM_PATIENCE_MS;
+    const replaced = await this.#findReplaced(claim);
+    const outcome = await this.#journal.claim(claim);
+    if (outcome.kind !== "bound") return outcome;
+    for (const { space, ip, owner } of replaced) this.#publisher.supersede({ space, ip }, owner);
+    await this.#settleUnwanted(claim);
+    const unknown = outcome.held.filter((row) => row.isConfirmed !== true && !outcome.created.includes(row));
+    const rows = [...outcome.created, ...unknown];
+    if (rows.length === 0) return outcome;
+    const publish = async (row: Allocation): Promise<Result> => {
+      const replaces = claim.proposals.find((each) => nameOf(each) === nameOf(row))?.replaces;
+      const terms = { lane: "pod" as const, patienceMs: Math.max(1, untilMs - performance.now()) };
+      const published = this.#publisher.publish(
+        row,
+        { ...terms, ...(signal === undefined ? {} : { signal }) },
+        replaces,
+      );
+      const error = (reason: unknown) => ({ kind: "failed" as const, error: reason });
+      return {
+        row,
+        replaces,
+        outcome: await (signal === undefined ? published : orAborted(published, signal)).catch(error),
+      };
+    };
+    return this.#conclude(claim, outcome, await Promise.all(rows.map(publish)));
+  }
+
+  /** The rows of this node that the claim wants to take over, as they are before. */
+  async #findReplaced({ proposals }: Claim): Promise<readonly Allocation[]> {
+    const found: Allocation[] = [];
+    for (const { space, ip, replaces } of proposals) {
+      if (replaces === undefined || replaces < 0) continue;
+      const row = await this.#journal.findAddress(space, ip);
+      if (row?.version === replaces) found.push(row);
+    }
+    return found;
+  }
+
+  /** What was claimed ahead and gave way to an address that was asked for. */
+  async #settleUnwanted({ owner, proposals }: Claim): Promise<void> {
+    if (!proposals.some(({ asked }) => asked === true)) return;
+    const own = await this.#journal.findOwner(owner);
+    for (const row of own.filter(({ state }) => state === "Cooling")) this.#publisher.settleLater(row);
+  }
+
+  async #conclude(claim: Claim, outcome: Bound, results: readonly Result[]): Promise<ClaimOutcome> {
+    const failed = results.map((each) => each.outcome).find((each) => each.kind === "failed");
+    const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
+    if (failed === undefined && by.length === 0) {
+      const rows = results.map(({ row }) => row);
+      await this.#journal.confirm(rows);
+      if (await this.#isHeld(claim, outcome)) {
+        for (const result of results) this.#noteOrigin(result);
+        const confirm = (row: Allocation): Allocation => (rows.includes(row) ? { ...row, isConfirmed: true } : row);
+        return { ...outcome, held: outcome.held.map(confirm), created: outcome.created.map(confirm) };
+      }
+    }
+    await this.#takeBack(results, failed === undefined);
+    if (by.length > 0 && failed === undefined) return { kind: "taken", by };
+    if (failed === undefined) throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`); // biome-ignore format: one thought
+    throw failureOf(failed.error);
+  }
+
+  /** Whether no DEL came while the API server was asked. */
+  async #isHeld({ containerId, ifName }: Claim, { held }: Bound): Promise<boolean> {
+    if (containerId === "" || held.length === 0) return true;
+    const found = await this.#journal.findAttachment({ containerId, ifName });
+    return held.every((row) => found.some((each) => each.state === "Bound" && nameOf(each) === nameOf(row)));
+  }
+
+  #noteOrigin({ row, replaces, outcome }: Result): void {
+    if (outcome.kind !== "published") return;
+    const isForeign = replaces !== undefined && replaces < 0;
+    if (isForeign && row.workload === undefined) this.#origins.set(nameOf(row), { version: row.version, kind: "taken over" });
+    else if (outcome.isNew && row.workload !== undefined) this.#origins.set(nameOf(row), { version: row.version, kind: "new" }); // biome-ignore format: one thought
+  }
+
+  /** The journal first; the objects are waited for, a little, where the next attempt profits. */
+  async #takeBack(results: readonly Result[], isAnswered: boolean): Promise<void> {
+    for (const result of results) this.#noteOrigin(result);
+    await this.undo(results.map(({ row }) => row));
+    for (const { row, outcome } of results) {
+      if (outcome.kind !== "taken") continue;
+      const found = await this.#journal.findAddress(row.space, row.ip);
+      // The object is somebody else's: there is nothing to wait for.
+      if (found?.state === "Cooling" && found.owner === row.owner) await this.#journal.forget(found);
+    }
+    if (isAnswered) await atMost(EXPIRE_WAIT_MS, Promise.all(results.map(({ row }) => this.#publisher.settle(row))));
+  }
+}
+
+/** The work's answer, or the signal's reason as soon as it is there; the work goes on. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+function failureOf(error: unknown): unknown {
+  if (!(error instanceof ApiError || error instanceof ApiUnavailable)) return error;
+  return new RegistryError(`The API server does not record the address: ${messageOf(error)}`, { cause: error });
+}

@@ -1,0 +1,50 @@
+/**
+ * What the cluster's registry can do beyond the port, and what it needs; kubernetes-registry.ts implements it.
+ * Called by the agent in cluster mode and by its reconciler.
+ * Effects: none (types only).
+ */
+
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Adoption } from "../journal.ts";
+import type { Allocation, Registry } from "../registry.ts";
+import type { SqliteRegistryOptions } from "../sqlite-registry.ts";
+import type { ObjectChange } from "./publisher.ts";
+
+export interface KubernetesRegistryOptions extends SqliteRegistryOptions {
+  readonly api: KubeApi;
+  /** This node's name. */
+  readonly node: string;
+  readonly random: () => number;
+  readonly log: Log;
+  /** How many addresses the pool has; undefined when there is no such pool. */
+  readonly poolSize: (pool: string) => number | undefined;
+  /** Which share of the pool is in use as the address book knows, 0 to 1. */
+  readonly usedShare?: (pool: string) => number | undefined;
+  /** A live look: is the pod with this UID the one that has this name now? Allocation rule 8. */
+  readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
+  /** A live look: is the row's pod gone or finished? Allocation rule 1. */
+  readonly isPodGone: (row: Allocation) => Promise<boolean>;
+  /** Allocation rule 5: somebody else has the object of an address that a pod here has. Nothing is changed. */
+  readonly onLost: (row: Allocation, by: Allocation) => void;
+}
+
+/** The port, and what the reconciler needs. */
+export interface KubernetesRegistry extends Registry {
+  /** The watch's news of objects that name this node. One that vanished is made again if its row is Bound. */
+  observe(change: ObjectChange): void;
+  /** Writes a row for an object of this node that the journal lacks; as Cooling when nobody needs it. Undefined when the address has a row. */
+  adopt(adoption: Adoption): Promise<Allocation | undefined>;
+  /** The row's pod is gone: Bound → Cooling, if nobody has written since. */
+  collect(row: Allocation): Promise<Allocation | undefined>;
+  /** The API server lacks the row's object: looks again, and makes it so. */
+  republish(row: Allocation): Promise<void>;
+  /** Somebody wants the pool: its addresses that cool here are shown. */
+  wanted(pool: string): Promise<void>;
+  /** Asks all nodes for that; the ADD that was refused does. */
+  markWanted(pool: string): Promise<void>;
+  /** When nothing runs behind an answer any more. */
+  idle(): Promise<void>;
+  /** How many objects are known, and how many addresses wait for the API server. */
+  readonly size: { readonly known: number; readonly backlog: number };
+}

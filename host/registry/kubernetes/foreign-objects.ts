@@ -1,0 +1,97 @@
+/**
+ * Objects of other nodes that this one has met: what may be taken over, and since when it was seen so.
+ * Called by publisher.ts, which meets them when a name is taken, and by kubernetes-registry.ts, which looks for them.
+ * Effects: reads of the API server by the searches; none by the rest.
+ */
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import {
+  allocationName,
+  type IpAllocation,
+  OWNER_LABEL,
+  ownerLabelOf,
+  type Workload,
+} from "../../resources/ip-allocation.ts";
+import { MAX_FOREIGN_OBJECTS, WANTED_INTERVAL_MS } from "../limits.ts";
+import type { AddressSpan, Allocation } from "../registry.ts";
+import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
+import { foreignOf, isSameMember, type KnownObject, knownOf } from "./known-object.ts";
+
+interface Met {
+  readonly object: KnownObject;
+  /** When this version was first met, on this machine's monotonic clock (allocation rule 10). */
+  readonly sinceMs: number;
+}
+
+export interface ForeignObjectsOptions {
+  readonly api: KubeApi;
+  readonly node: string;
+  readonly nowMs: () => number;
+}
+
+export class ForeignObjects {
+  readonly #objects: AllocationObjects;
+  readonly #options: ForeignObjectsOptions;
+  readonly #met = new Map<string, Met>();
+  readonly #markedMs = new Map<string, number>();
+
+  constructor(options: ForeignObjectsOptions) {
+    this.#objects = new AllocationObjects(options.api);
+    this.#options = options;
+  }
+
+  /** Notes the object, and gives it as the rest of the agent sees it. */
+  meet(object: IpAllocation): Allocation {
+    const before = this.#met.get(object.name);
+    const known = knownOf(object);
+    const isSame = before?.object.uid === known.uid && before.object.resourceVersion === known.resourceVersion;
+    const met = isSame ? before : { object: known, sinceMs: this.#options.nowMs() };
+    this.#met.delete(object.name);
+    this.#met.set(object.name, met);
+    for (const oldest of this.#met.keys()) {
+      if (this.#met.size <= MAX_FOREIGN_OBJECTS) break;
+      this.#met.delete(oldest);
+    }
+    return foreignOf(object, met.sinceMs);
+  }
+
+  find(name: string): KnownObject | undefined {
+    return this.#met.get(name)?.object;
+  }
+
+  forget(name: string): void {
+    this.#met.delete(name);
+  }
+
+  /** Cooling addresses of other nodes in the spans, those seen longest ago first. */
+  async findCooling(spans: readonly AddressSpan[], pool: string, terms: CallTerms): Promise<readonly Allocation[]> {
+    const fields = { "spec.state": "Cooling", "spec.pool": pool };
+    const found = (await this.#objects.list({ fields }, terms)).filter(({ spec }) => spec.node !== this.#options.node);
+    const within = found.filter(({ spec }) => spans.some((span) => isWithin(span, spec.addressSpace, spec.ip)));
+    return within.map((object) => this.meet(object)).sort((a, b) => a.sinceMs - b.sinceMs);
+  }
+
+  /** Allocation rule 8: what is kept for the member, and what an earlier pod of it has. */
+  async findKept(workload: Workload, terms: CallTerms): Promise<readonly Allocation[]> {
+    const labels = { [OWNER_LABEL]: ownerLabelOf(workload) };
+    const found = await this.#objects.list({ labels }, terms);
+    const own = found.filter(({ spec }) => isSameMember(workload, spec.workload));
+    return own.map((object) => this.meet(object));
+  }
+
+  /** Allocation rule 10: whoever has cooling addresses of the pool shows them. At most once in a while for each pool. */
+  async markWanted(pool: string, since: string, terms: CallTerms): Promise<void> {
+    const nowMs = this.#options.nowMs();
+    if (nowMs - (this.#markedMs.get(pool) ?? Number.NEGATIVE_INFINITY) < WANTED_INTERVAL_MS) return;
+    this.#markedMs.set(pool, nowMs);
+    await this.#objects.markWanted(pool, since, terms);
+  }
+}
+
+function isWithin({ space, family, first, last }: AddressSpan, addressSpace: string, ip: Allocation["ip"]): boolean {
+  return space === addressSpace && family === ip.family && first <= ip.value && ip.value <= last;
+}
+
+/** The name of the object of an address. */
+export function nameOf({ space, ip }: Pick<Allocation, "space" | "ip">): string {
+  return allocationName(ip, space);
+}

@@ -1,0 +1,266 @@
+/**
+ * The registry of a cluster: the node's journal and, for each address, an object of the API server that a publisher makes equal to the row.
+ * Called by the agent in cluster mode, in the embedded registry's place; the reconciler tells it what the API server has.
+ * Effects: those of the journal and of the API server's calls.
+ */
+
+import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Ip } from "../../net/ip.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
+import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
+import { EXPIRE_WAIT_MS, LIST_PAGE, SURVEY_MAX_ADDRESSES, TIGHT_SHARE } from "../limits.ts";
+import type {
+  AddressSpan,
+  Allocation,
+  Attachment,
+  Claim,
+  ClaimOutcome,
+  Cooldowns,
+  ListCursor,
+  Quarantine,
+  QuarantineQuery,
+  UsageCount,
+} from "../registry.ts";
+import { RegistryError } from "../registry.ts";
+import { openSqliteJournal } from "../sqlite-registry.ts";
+import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
+import { ClaimPublisher } from "./claim-publisher.ts";
+import type { KubernetesRegistry, KubernetesRegistryOptions } from "./cluster-registry.ts";
+import { ForeignObjects } from "./foreign-objects.ts";
+import { type ObjectChange, Publisher } from "./publisher.ts";
+import { packUsed, Survey } from "./survey.ts";
+import { TightPools } from "./tight-pools.ts";
+import { atMost } from "./waiting.ts";
+
+/** For a question that an ADD waits for. */
+const ASKED: CallTerms = { lane: "pod" };
+
+export async function openKubernetesRegistry(options: KubernetesRegistryOptions): Promise<KubernetesRegistry> {
+  const journal = await openSqliteJournal(options);
+  const registry = new JournalledRegistry(journal, options);
+  await registry.recall();
+  return registry;
+}
+
+class JournalledRegistry implements KubernetesRegistry {
+  readonly #journal: Journal;
+  readonly #options: KubernetesRegistryOptions;
+  readonly #publisher: Publisher;
+  readonly #claims: ClaimPublisher;
+  readonly #foreign: ForeignObjects;
+  readonly #survey: Survey;
+  readonly #tight: TightPools;
+  #round: Promise<void> | undefined;
+
+  constructor(journal: Journal, options: KubernetesRegistryOptions) {
+    this.#journal = journal;
+    this.#options = options;
+    this.#foreign = new ForeignObjects(options);
+    this.#tight = new TightPools({ usedShare: () => undefined, ...options });
+    const isPublic = (pool: string): boolean => this.#tight.isTight(pool);
+    this.#publisher = new Publisher({ ...options, journal, foreign: this.#foreign, isPublic });
+    this.#claims = new ClaimPublisher(journal, this.#publisher);
+    this.#survey = new Survey(new AllocationObjects(options.api), ASKED);
+  }
+
+  get size(): KubernetesRegistry["size"] {
+    return this.#publisher.size;
+  }
+
+  /** What an earlier agent may not have told the API server is seen to by the next {@link expire}. */
+  async recall(): Promise<void> {
+    await this.#eachRow((row) => {
+      if (row.state !== "Bound" || row.isConfirmed !== true) this.#publisher.recall(row);
+    });
+  }
+
+  claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
+    return this.#claims.claim(claim, signal);
+  }
+  undo(created: readonly Allocation[]): Promise<void> {
+    return this.#claims.undo(created);
+  }
+  async release(attachment: Attachment): Promise<readonly Allocation[]> {
+    return this.#settleLater(await this.#journal.release(attachment));
+  }
+
+  /** Only nominates: what goes, goes because its pod is gone (allocation rule 1). */
+  async releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]> {
+    const alive = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
+    const nominated: Allocation[] = [];
+    await this.#eachRow((row) => {
+      const { state, containerId, ifName, sinceMs } = row;
+      if (state !== "Bound" || row.network !== network || sinceMs >= beforeMs) return;
+      if (containerId === "" || containerId === UNKNOWN_CONTAINER || alive.has(`${containerId}/${ifName}`)) return;
+      nominated.push(row);
+    });
+    const released: Allocation[] = [];
+    for (const row of nominated) {
+      if ((await this.#options.isPodGone(row)) && (await this.collect(row)) !== undefined) released.push(row);
+    }
+    return released;
+  }
+
+  async releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
+    return this.#settleLater(await this.#journal.releaseUnattached(beforeMs));
+  }
+
+  async expire(): Promise<number> {
+    this.#round ??= this.#workOff().finally(() => {
+      this.#round = undefined;
+    });
+    await atMost(EXPIRE_WAIT_MS, this.#round);
+    return this.#journal.expire();
+  }
+
+  findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
+    return this.#journal.findAttachment(attachment);
+  }
+  findAddress(space: string, ip: Ip): Promise<Allocation | undefined> {
+    return this.#journal.findAddress(space, ip);
+  }
+  findOwner(owner: string): Promise<readonly Allocation[]> {
+    return this.#journal.findOwner(owner);
+  }
+
+  async findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]> {
+    const own = await this.#journal.findCooling(spans, limit);
+    if (pool === undefined) return own;
+    this.#tight.note(pool);
+    const foreign = await asked(this.#foreign.findCooling(spans, pool, ASKED));
+    if (own.length + foreign.length === 0) await this.markWanted(pool);
+    return [...own, ...foreign].sort((a, b) => a.sinceMs - b.sinceMs).slice(0, limit);
+  }
+
+  async quarantine(
+    allocation: Allocation,
+    quarantine: Quarantine,
+    created: readonly Allocation[] = [],
+  ): Promise<Allocation | undefined> {
+    const found = await this.#journal.quarantine(allocation, quarantine, created);
+    if (found !== undefined) this.#settleLater([allocation, ...created]);
+    return found;
+  }
+  findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]> {
+    return this.#journal.findQuarantined(query);
+  }
+  postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void> {
+    return this.#journal.postponeProbe(allocation, nextProbeAtMs);
+  }
+  async endQuarantine(allocation: Allocation): Promise<void> {
+    await this.#journal.endQuarantine(allocation);
+    this.#settleLater([allocation]);
+  }
+  trust(allocation: Allocation): Promise<Allocation | undefined> {
+    return this.#journal.trust(allocation);
+  }
+  readUsed(span: AddressSpan): Promise<Uint8Array> {
+    return this.#journal.readUsed(span);
+  }
+
+  async surveyUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined> {
+    const size = pools.reduce((sum, pool) => sum + (this.#options.poolSize(pool) ?? Number.POSITIVE_INFINITY), 0);
+    if (size > SURVEY_MAX_ADDRESSES) return undefined;
+    const names = (await asked(Promise.all(pools.map((pool) => this.#survey.names(pool))))).flat();
+    if (names.length >= size * TIGHT_SHARE) for (const pool of pools) this.#tight.note(pool);
+    return packUsed(span, names, await this.#journal.readUsed(span));
+  }
+
+  findKept(workload: Workload): Promise<readonly Allocation[]> {
+    return asked(this.#foreign.findKept(workload, ASKED));
+  }
+  countUsage(): Promise<readonly UsageCount[]> {
+    return this.#journal.countUsage();
+  }
+  list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
+    return this.#journal.list(after, limit);
+  }
+  setCooldowns(cooldowns: Cooldowns): void {
+    this.#journal.setCooldowns(cooldowns);
+  }
+
+  async close(): Promise<void> {
+    this.#publisher.end();
+    await this.#publisher.idle();
+    await this.#round;
+    await this.#journal.close();
+  }
+
+  observe(change: ObjectChange): void {
+    this.#publisher.observe(change);
+  }
+
+  async adopt(adoption: Adoption): Promise<Allocation | undefined> {
+    const row = await this.#journal.adopt(adoption);
+    if (row !== undefined) this.#settleLater([row]);
+    return row;
+  }
+
+  async collect(row: Allocation): Promise<Allocation | undefined> {
+    const collected = await this.#journal.collect(row);
+    if (collected !== undefined) this.#settleLater([collected]);
+    return collected;
+  }
+
+  republish(row: Allocation): Promise<void> {
+    this.#publisher.distrust(row);
+    return this.#publisher.settle(row);
+  }
+
+  async wanted(pool: string): Promise<void> {
+    this.#tight.note(pool);
+    await this.#eachRow((row) => {
+      if (row.state === "Cooling" && row.pool === pool) this.#publisher.settleLater(row);
+    });
+  }
+
+  /** Never rejects: the ADD is refused in any case. */
+  async markWanted(pool: string): Promise<void> {
+    try {
+      await this.#foreign.markWanted(pool, new Date().toISOString(), ASKED);
+    } catch (error) {
+      this.#options.log.warn({ err: error, pool }, "The pool could not be marked as wanted");
+    }
+  }
+
+  idle(): Promise<void> {
+    return this.#publisher.idle();
+  }
+
+  /** All that is due; what fails waits in the backlog. */
+  async #workOff(): Promise<void> {
+    const seen = new Set<number>();
+    for (;;) {
+      const due = (await this.#journal.findDue(LIST_PAGE)).filter(({ version }) => !seen.has(version));
+      for (const { version } of due) seen.add(version);
+      await this.#publisher.workOff(due);
+      if (due.length === 0) return;
+    }
+  }
+
+  #settleLater(rows: readonly Allocation[]): readonly Allocation[] {
+    for (const row of rows) {
+      this.#claims.forget(row);
+      this.#publisher.settleLater(row);
+    }
+    return rows;
+  }
+
+  async #eachRow(look: (row: Allocation) => void): Promise<void> {
+    let page = await this.#journal.list(undefined, LIST_PAGE);
+    for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {
+      page.forEach(look);
+      page = await this.#journal.list(last, LIST_PAGE);
+    }
+  }
+}
+
+async function asked<T>(question: Promise<T>): Promise<T> {
+  try {
+    return await question;
+  } catch (error) {
+    if (!(error instanceof ApiError || error instanceof ApiUnavailable)) throw error;
+    throw new RegistryError(`The API server does not tell which addresses are in use: ${messageOf(error)}`, { cause: error }); // biome-ignore format: one thought
+  }
+}

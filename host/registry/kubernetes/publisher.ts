@@ -1,0 +1,297 @@
+/**
+ * Makes the API server's object of one address equal to the journal's row of it, through one queue for each address (allocation rule 3).
+ * Called by kubernetes-registry.ts: by claims, which wait for it, and behind everything else.
+ * Effects: writes objects and the journal; what failed stays in the backlog until {@link Publisher.workOff} has done it.
+ */
+
+import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { invariant } from "../../lib/invariant.ts";
+import { KeyedMutex } from "../../lib/keyed-mutex.ts";
+import type { Log } from "../../lib/log.ts";
+import {
+  type AllocationState,
+  type IpAllocation,
+  type IpAllocationSpec,
+  parseAllocationName,
+} from "../../resources/ip-allocation.ts";
+import type { Journal } from "../journal.ts";
+import { MAX_STEPS } from "../limits.ts";
+import { type Allocation, RegistryError } from "../registry.ts";
+import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
+import { Backlog, type Place } from "./backlog.ts";
+import { type ForeignObjects, nameOf } from "./foreign-objects.ts";
+import { type Case, judge, type Verdict } from "./judge.ts";
+import { isSameMember, type KnownObject, knownOf, specOf } from "./known-object.ts";
+import { ObjectMemory } from "./object-memory.ts";
+
+export interface PublisherOptions {
+  readonly api: KubeApi;
+  readonly node: string;
+  readonly journal: Journal;
+  readonly foreign: ForeignObjects;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  /** Whether others must see that an address of the pool cools (allocation rule 10). */
+  readonly isPublic: (pool: string) => boolean;
+  /** Whether the pod with this UID is the one that has this name now (allocation rule 8). */
+  readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
+  /** Allocation rule 5: somebody else has the object of an address that this node's pod has. */
+  readonly onLost: (row: Allocation, by: Allocation) => void;
+}
+
+export type PublishOutcome =
+  /** `isNew`: the claim made it; false when it was taken over or was there. */
+  { readonly kind: "published"; readonly isNew: boolean } | { readonly kind: "taken"; readonly by: Allocation };
+
+/** What the watch tells of an object that names this node. */
+export type ObjectChange =
+  | { readonly kind: "object"; readonly object: IpAllocation }
+  | { readonly kind: "gone"; readonly name: string; readonly uid: string };
+
+/** One address while its queue works on it. */
+interface Task {
+  readonly name: string;
+  readonly terms: CallTerms;
+  object: KnownObject | "absent" | undefined;
+  /** The object in full, if this task has looked. */
+  seen: IpAllocation | undefined;
+  isNew: boolean;
+}
+
+export class Publisher {
+  readonly #options: PublisherOptions;
+  readonly #objects: AllocationObjects;
+  readonly #queues = new KeyedMutex();
+  readonly #backlog: Backlog;
+  readonly #memory: ObjectMemory;
+  readonly #running = new Set<Promise<unknown>>();
+  readonly #ending = new AbortController();
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+    this.#objects = new AllocationObjects(options.api);
+    this.#backlog = new Backlog(options.random);
+    this.#memory = new ObjectMemory(options);
+  }
+
+  /** The object becomes what the Bound row says, or it is known who else has the address. Rejects when that cannot be found out. */
+  publish(row: Allocation, terms: CallTerms, replaces: number | undefined): Promise<PublishOutcome> {
+    const name = nameOf(row);
+    const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
+    return this.#queues.run(name, async () => {
+      terms.signal?.throwIfAborted();
+      const task = this.#begin(name, terms);
+      this.#memory.retain(name);
+      for (let step = 0; step < MAX_STEPS; step++) {
+        const found = judge(this.#caseOf(row, task, version));
+        const verdict = found.kind === "contest" ? await this.#contest(row) : found;
+        switch (verdict.kind) {
+          case "equal":
+            this.#end(task);
+            return { kind: "published", isNew: task.isNew };
+          case "taken":
+            return { kind: "taken", by: await this.#holder(task) };
+          case "look":
+          case "create":
+          case "replace":
+            await this.#carryOut(verdict, row, task);
+            break;
+          default:
+            invariant(false, `A claim's row is Bound, which asks for no ${verdict.kind}`);
+        }
+      }
+      throw new RegistryError(`IPAllocation ${name} was written by somebody else ${MAX_STEPS} times in a row`);
+    });
+  }
+
+  /** Sees to the address behind the caller's back: now, and again until it is done. */
+  settleLater(place: Place): void {
+    const running = this.settle(place).finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  /** The object becomes what the row says. Never rejects: what fails is in the backlog. */
+  async settle({ space, ip }: Place): Promise<void> {
+    const place = { space, ip };
+    const name = nameOf(place);
+    this.#backlog.add(name, place);
+    try {
+      await this.#queues.run(name, () => this.#settle(name, place));
+    } catch (error) {
+      this.#backlog.fail(name, place, this.#options.nowMs());
+      const level = error instanceof ApiUnavailable || this.#ending.signal.aborted ? "debug" : "warn";
+      this.#options.log[level]({ err: error, address: name }, "The address's object is not yet what its row says");
+    }
+  }
+
+  /** Everything that is due: of the backlog, and these. */
+  async workOff(places: readonly Place[]): Promise<void> {
+    const nowMs = this.#options.nowMs();
+    const fresh = places.filter((place) => !this.#backlog.isWaiting(nameOf(place), nowMs));
+    const all = new Map([...this.#backlog.due(nowMs), ...fresh].map((place) => [nameOf(place), place]));
+    await Promise.all([...all.values()].map((place) => this.settle(place)));
+  }
+
+  /** When nothing runs behind a caller's back. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  /** The row has a new owner: the objects of the old one are no longer anybody's. */
+  supersede(place: Place, owner: string): void {
+    this.#memory.supersede(nameOf(place), owner);
+  }
+
+  /** The row was claimed anew and is undone: its object goes, whatever keeps others. */
+  discard(place: Place): void {
+    this.#memory.discard(nameOf(place));
+  }
+
+  /** To be looked at with the next {@link workOff}. */
+  recall(place: Place): void {
+    const { space, ip } = place;
+    this.#backlog.add(nameOf(place), { space, ip });
+  }
+
+  /** What is known of the object is not so. */
+  distrust(place: Place): void {
+    this.#memory.distrust(nameOf(place));
+  }
+
+  /** No more calls; those under way end. */
+  end(): void {
+    this.#ending.abort(new Error("The registry is closed"));
+  }
+
+  learn(object: IpAllocation): void {
+    this.#memory.remember(object.name, knownOf(object));
+  }
+
+  /** Older news than what is known changes nothing. */
+  observe(change: ObjectChange): void {
+    if (change.kind === "object") {
+      if (change.object.spec.node === this.#options.node) this.learn(change.object);
+      return;
+    }
+    const place = parseAllocationName(change.name);
+    if (place === undefined || this.#memory.find(change.name)?.uid !== change.uid) return;
+    this.#memory.distrust(change.name);
+    this.settleLater({ space: place.addressSpace, ip: place.ip });
+  }
+
+  get size(): { readonly known: number; readonly backlog: number } {
+    return { known: this.#memory.size, backlog: this.#backlog.size };
+  }
+
+  async #settle(name: string, place: Place): Promise<void> {
+    const task = this.#begin(name, { lane: "background", patienceMs: 0, signal: this.#ending.signal });
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const row = await this.#options.journal.findAddress(place.space, place.ip);
+      if (row === undefined) return this.#end(task);
+      const verdict = judge(this.#caseOf(row, task, undefined));
+      switch (verdict.kind) {
+        case "nothing":
+          return this.#backlog.done(name);
+        case "equal":
+          if (row.isConfirmed !== true) await this.#options.journal.confirm([row]);
+          return this.#end(task);
+        case "forget": {
+          const untilMs = this.#memory.doubtfulUntilMs(name);
+          if (task.object === "absent" && untilMs > this.#options.nowMs()) {
+            return this.#backlog.postpone(name, place, untilMs);
+          }
+          await this.#options.journal.forget(row);
+          break;
+        }
+        case "contest":
+        case "taken":
+          await this.#lose(row, task);
+          if (row.isConfirmed === true) return this.#end(task);
+          break;
+        default:
+          await this.#carryOut(verdict, row, task);
+      }
+    }
+    throw new RegistryError(`IPAllocation ${name} was written by somebody else ${MAX_STEPS} times in a row`);
+  }
+
+  /** A row that nobody was told of is undone; of another one whoever is responsible is told. An object is never touched. */
+  async #lose(row: Allocation, task: Task): Promise<void> {
+    if (row.isConfirmed !== true) return this.#options.journal.undo([row]);
+    const by = await this.#holder(task);
+    if (!isSameMember(row.workload, by.workload)) this.#options.onLost(row, by);
+  }
+
+  /** Allocation rule 8: of two pods of one member the live one has the address. */
+  async #contest({ namespace, pod, owner }: Allocation): Promise<Verdict> {
+    const isLive = await this.#options.isLivePod(namespace, pod, owner);
+    return isLive ? { kind: "replace", state: "Bound" } : { kind: "taken" };
+  }
+
+  /** Who has the address, as the rest of the agent sees it. */
+  async #holder(task: Task): Promise<Allocation> {
+    if (task.seen === undefined) await this.#look(task);
+    if (task.seen !== undefined) return this.#options.foreign.meet(task.seen);
+    throw new RegistryError(`IPAllocation ${task.name} came and went; try again`);
+  }
+
+  /** One call of the API server. What it finds out is in the task. */
+  async #carryOut(verdict: Call, row: Allocation, task: Task): Promise<void> {
+    const { name, terms, object } = task;
+    if (verdict.kind === "look") return this.#look(task);
+    try {
+      if (verdict.kind === "create") {
+        task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms));
+        task.isNew = true;
+      } else if (typeof object === "object" && verdict.kind === "replace") {
+        task.object = knownOf(await this.#objects.replace(this.#specOf(row, verdict.state), object, terms));
+      } else if (typeof object === "object") {
+        await this.#objects.delete(name, object, terms);
+        task.object = "absent";
+      }
+      if (task.object !== undefined) this.#memory.remember(name, task.object);
+    } catch (error) {
+      // Allocation rule 4: the object in the way may be this call's own.
+      if (isConflict(error) || (isNotFound(error) && verdict.kind !== "create")) return this.#look(task);
+      if (!(error instanceof ApiError)) this.#memory.doubt(name);
+      throw error;
+    }
+  }
+
+  async #look(task: Task): Promise<void> {
+    task.seen = await this.#objects.get(task.name, task.terms);
+    task.object = task.seen === undefined ? "absent" : knownOf(task.seen);
+    this.#memory.remember(task.name, task.object);
+  }
+
+  #begin(name: string, terms: CallTerms): Task {
+    return { name, terms, object: this.#memory.find(name), seen: undefined, isNew: false };
+  }
+
+  /** The object is what the row says, or there is neither. */
+  #end({ name }: Task): void {
+    this.#backlog.done(name);
+    this.#memory.conclude(name);
+  }
+
+  #caseOf(row: Allocation, { name, object }: Task, replaces: string | undefined): Case {
+    const { node, nowMs, isPublic, foreign } = this.#options;
+    const offered = foreign.find(name);
+    return {
+      ...{ row, node, replaces },
+      object: object ?? (offered?.resourceVersion === replaces ? offered : undefined),
+      isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
+      isPublic: isPublic(row.pool),
+      isDiscarded: this.#memory.isDiscarded(name),
+      former: this.#memory.former(name),
+    };
+  }
+
+  #specOf(row: Allocation, state: AllocationState): IpAllocationSpec {
+    return specOf(row, state, { node: this.#options.node, since: new Date().toISOString() });
+  }
+}
+
+/** A verdict that is a call. */
+type Call = Extract<Verdict, { kind: "look" | "create" | "replace" | "delete" }>;

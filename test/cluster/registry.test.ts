@@ -1,0 +1,52 @@
+/**
+ * The suites of every registry, on the cluster's: a journal and a real API server. The one difference to the embedded registry is that the API
+ * server is told behind the answer; so each answer is followed by a wait for that.
+ */
+import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import type { Registry } from "../../host/registry/registry.ts";
+import { describeQuarantine } from "../unit/registry/registry-quarantine-suite.ts";
+import { describeRegistry, type SuiteWorld } from "../unit/registry/registry-suite.ts";
+import { describeTakingBack } from "../unit/registry/registry-taking-back-suite.ts";
+import { RegistryWorld, type TestNode } from "./registry-world.ts";
+
+let world: RegistryWorld;
+
+beforeAll(async () => {
+  world = await RegistryWorld.start();
+});
+
+afterEach(() => world.clear());
+
+afterAll(() => world?.stop());
+
+/** The registry, whose answers come when the API server has been told. */
+function settled({ registry }: TestNode): Registry {
+  return new Proxy<Registry>(registry, {
+    get: (target, name) => {
+      const found: unknown = Reflect.get(target, name);
+      if (typeof found !== "function") return found;
+      return (...args: unknown[]) => {
+        const answer: unknown = found.apply(target, args);
+        if (!(answer instanceof Promise)) return answer;
+        return answer.finally(() => registry.idle());
+      };
+    },
+  });
+}
+
+async function withNode(poolSize: number, test: (world: SuiteWorld) => Promise<void>): Promise<void> {
+  const node = await world.openNode({ poolSize });
+  const advance = (milliseconds: number): void => {
+    node.clockMs += milliseconds;
+  };
+  await test({ registry: settled(node), freed: node.freed, advance, nowMs: () => node.clockMs });
+}
+
+describe.each([
+  ["large", 1_000],
+  ["small", 256],
+])("pools that are %s", (size, poolSize) => {
+  for (const describeSuite of [describeRegistry, describeTakingBack, describeQuarantine]) {
+    describeSuite(`Kubernetes registry, ${size} pool`, (test) => withNode(poolSize, test));
+  }
+});
