@@ -98,3 +98,12 @@ export const POOL_GRACE_MS = 300;
 
 /** How long an ADD tries to read its pod from the API server, when the watch does not know it: milliseconds. */
 export const POD_READ_PATIENCE_MS = 10_000;
+
+/** How often an agent compares the objects that name it with its journal: milliseconds, a quarter more or less. The watch tells of changes meanwhile. */
+export const RECONCILE_INTERVAL_MS = 180_000;
+
+/** How often it looks whether that is due: milliseconds. */
+export const RECONCILE_TICK_MS = 1_000;
+
+/** Objects that the journal lacks and that are asked for at once. */
+export const ADOPTIONS_AT_ONCE = 8;

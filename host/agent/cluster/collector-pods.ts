@@ -7,7 +7,8 @@ import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../../config/config-error.ts";
 import { CONFIG_HASH, type NetnsSighting, type PodFacts, type PodSighting } from "../../ipam/leaks.ts";
-import { isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
 import type { Log } from "../../lib/log.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import { MAX_SINGLE_POD_READS, POD_PAGE, SWEEP_PATIENCE_MS } from "../limits.ts";
@@ -63,19 +64,17 @@ export async function readPods(
   return found;
 }
 
-/** No `resourceVersion`: the answer is as of a moment after the call. Pages of one list are of one moment. */
 async function listPods({ api, node, signal, log }: PodReaderTools): Promise<ReadonlyMap<string, PodSighting>> {
   const found = new Map<string, PodSighting>();
-  let next: string | undefined;
-  do {
-    const query = { fieldSelector: `spec.nodeName=${node}`, limit: POD_PAGE, continue: next };
-    const page = await api.call({ method: "GET", path: "/api/v1/pods", query, patienceMs: SWEEP_PATIENCE_MS, signal });
-    for (const item of Array.isArray(page.items) ? page.items : []) {
-      const sighting = decodeSighting(item, log);
-      found.set(nameOf(item), sighting);
-    }
-    next = continueOf(page);
-  } while (next !== undefined);
+  const query = { fieldSelector: `spec.nodeName=${node}`, limit: POD_PAGE };
+  for await (const { items } of listPages(api, {
+    path: "/api/v1/pods",
+    query,
+    patienceMs: SWEEP_PATIENCE_MS,
+    signal,
+  })) {
+    for (const item of items) found.set(nameOf(item), decodeSighting(item, log));
+  }
   return found;
 }
 
@@ -92,11 +91,6 @@ function decodeSighting(object: unknown, log: Log): PodSighting {
 function nameOf(object: unknown): string {
   const { namespace = "", name = "" } = metadataOf(object);
   return podKey({ namespace: String(namespace), pod: String(name) });
-}
-
-function continueOf(list: KubeObject): string | undefined {
-  const { continue: next } = metadataOf(list);
-  return typeof next === "string" && next !== "" ? next : undefined;
 }
 
 function metadataOf(object: unknown): Readonly<Record<string, unknown>> {

@@ -73,7 +73,7 @@ class PodServer implements KubeApi {
   #page(limit: number, start: number): KubeObject {
     const items = [...this.pods.values()].slice(start, start + limit);
     const next = start + limit < this.pods.size ? { continue: String(start + limit) } : {};
-    return { metadata: next, items };
+    return { metadata: { resourceVersion: "1", ...next }, items };
   }
 }
 

@@ -1,0 +1,85 @@
+/**
+ * Addresses that pods of this node have and that belong to somebody else in the API server (allocation rule 5): nothing is deleted, and
+ * nothing is silent. A person has to end one of the two.
+ * Called by the cluster's registry, which finds them out, by CHECK, and by the agent for what it reports.
+ * Effects: an event on the pod, a line in the log.
+ */
+import type { Events } from "../../kubernetes/events.ts";
+import type { Log } from "../../lib/log.ts";
+import { formatIp } from "../../net/ip.ts";
+import type { Allocation, Attachment, Registry } from "../../registry/registry.ts";
+
+export interface LostAddressesTools {
+  readonly events: Pick<Events, "emit">;
+  readonly log: Log;
+}
+
+interface Lost {
+  readonly row: Allocation;
+  readonly text: string;
+}
+
+export class LostAddresses {
+  readonly #tools: LostAddressesTools;
+  readonly #lost = new Map<string, Lost>();
+  #count = 0;
+
+  constructor(tools: LostAddressesTools) {
+    this.#tools = tools;
+  }
+
+  /** Each a sentence without its end. */
+  get problems(): readonly string[] {
+    return [...this.#lost.values()].map(({ text }) => text);
+  }
+
+  /** How many were found out since the agent started. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The registry's `onLost`: told again of the same it says nothing. */
+  note(row: Allocation, by: Allocation): void {
+    const key = keyOf(row);
+    const text = describeLoss(row, by);
+    if (this.#lost.get(key)?.text === text) return;
+    this.#lost.set(key, { row, text });
+    this.#count++;
+    const { namespace, pod, owner, ifName, pool } = row;
+    this.#tools.log.error({ address: formatIp(row.ip), pool, namespace, pod, owner, ifName, by: whoHas(by) }, text);
+    this.#tools.events.emit({
+      regarding: { kind: "Pod", apiVersion: "v1", namespace, name: pod, uid: owner },
+      ...{ type: "Warning", reason: "AddressLost", action: "Allocate", note: text },
+    });
+  }
+
+  /** Why CHECK of the attachment must fail; undefined when it has lost nothing. */
+  find({ containerId, ifName }: Attachment): string | undefined {
+    return [...this.#lost.values()].find(({ row }) => row.containerId === containerId && row.ifName === ifName)?.text;
+  }
+
+  /** Forgets those whose pods have let go of them, and those that are theirs again. */
+  async prune(registry: Pick<Registry, "findAddress">, isOurs: (row: Allocation) => boolean): Promise<void> {
+    for (const [key, lost] of this.#lost) {
+      const { row } = lost;
+      const now = await registry.findAddress(row.space, row.ip);
+      const isHeld = now?.state === "Bound" && now.owner === row.owner && now.ifName === row.ifName;
+      if (!isHeld || isOurs(now)) this.#lost.delete(key);
+      else if (now.containerId !== row.containerId) this.#lost.set(key, { ...lost, row: now });
+    }
+  }
+}
+
+function keyOf({ space, ip }: Allocation): string {
+  return `${formatIp(ip)}/${space}`;
+}
+
+function describeLoss(row: Allocation, by: Allocation): string {
+  const { ip, pool, namespace, pod, ifName } = row;
+  const what = `Address ${formatIp(ip)} of pool "${pool}", which pod ${namespace}/${pod} has on interface "${ifName}"`;
+  return `${what}, is recorded for ${whoHas(by)} in the API server; delete one of the two`;
+}
+
+function whoHas({ state, namespace, pod, owner }: Allocation): string {
+  return pod === "" ? `nobody (${state})` : `pod ${namespace}/${pod} (UID ${owner})`;
+}
