@@ -4,7 +4,7 @@
  * Called by the agent: on every change of the pools, and by pick.ts for every claim.
  * Effects: none outside the Wasm instance that it is given.
  */
-import type { Pool, PoolCounts, PoolSpace } from "../core/pool-space.ts";
+import type { Pool, PoolCounts, PoolShape, PoolSpace } from "../core/pool-space.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
@@ -15,7 +15,8 @@ interface Page {
   pool: IpPool;
   /** Of the shape that the core was given, so that an unchanged pool costs nothing. */
   fingerprint: string;
-  readonly bits: Pool;
+  shape: PoolShape;
+  bits: Pool;
 }
 
 /** An address taken for somebody of which the registry has said nothing yet, and the pages that did not have it before. */
@@ -63,12 +64,13 @@ export class AddressBook {
     const fingerprint = JSON.stringify(shape, (_, value) => typeof value === "bigint" ? value.toString(16) : value); // biome-ignore format: one thought
     const page = this.#pages.get(pool.name);
     if (page === undefined) {
-      this.#pages.set(pool.name, { pool, fingerprint, bits: this.#core.createPool(shape) });
+      this.#pages.set(pool.name, { pool, fingerprint, shape, bits: this.#core.createPool(shape) });
       return true;
     }
     page.pool = pool;
     if (page.fingerprint === fingerprint) return false;
     page.fingerprint = fingerprint;
+    page.shape = shape;
     page.bits.edit(shape);
     return true;
   }
@@ -81,6 +83,24 @@ export class AddressBook {
     for (const { ip } of hopes) page.bits.release(ip);
     page.bits.claimMany(packed);
     for (const { ip, pages } of hopes) if (page.bits.claim(ip) !== "claimed") pages.delete(page);
+  }
+
+  /** The registry says what anybody has in one pool, if it is still where it was: what it does not name is free, but for hopes. */
+  replaceUsed(pool: IpPool, packed: Uint8Array): void {
+    const page = this.#pageOf(pool);
+    if (page === undefined) return;
+    const successor = this.#core.createPool(page.shape);
+    page.bits.drop();
+    page.bits = successor;
+    successor.claimMany(packed);
+    for (const { ip, pages } of this.#hopes.values()) {
+      if (pages.has(page) && successor.claim(ip) !== "claimed") pages.delete(page);
+    }
+  }
+
+  /** All pools of the pool's subnet and space: an address that one of them may hand out may be another's, too. */
+  neighboursOf(pool: IpPool): readonly IpPool[] {
+    return this.#pagesOf(pool.spec.addressSpace, pool.spec.subnet.ip).map((page) => page.pool);
   }
 
   /** The registry says that an address is in use: marks it in all pools that hold it. */

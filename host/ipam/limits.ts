@@ -35,3 +35,15 @@ export const PROXY_ARP_MEMORY_MS = 3_600_000;
 
 /** Most addresses that one ADD with `onConflict: next` asks for, before it ends like one with `fail`. */
 export const MAX_CONFLICT_CANDIDATES = 8;
+
+/** After so many addresses in a row that others had, one asks what is in use in a small pool (allocation rule 11). */
+export const SURVEY_MISSES = 2;
+
+/** Pools of up to so many addresses are small in that sense; for larger ones the answer is long, and a miss says little. */
+export const SURVEY_POOL_ADDRESSES = 4_096;
+
+/** How long an ADD that found nothing waits for other nodes to show addresses that cool there: milliseconds (allocation rule 10). */
+export const WANTED_WAIT_MS = 2_000;
+
+/** How often it looks for them meanwhile: milliseconds. */
+export const WANTED_LOOK_MS = 400;

@@ -7,21 +7,26 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { AddressBook } from "../../ipam/address-book.ts";
 import { findPoolOfAsked, refuseAsked, settleAsked } from "../../ipam/asked.ts";
-import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS } from "../../ipam/limits.ts";
+import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, SURVEY_MISSES } from "../../ipam/limits.ts";
 import type { NicDemand } from "../../ipam/model.ts";
 import { giveBack, hashText, type Picked, pickAddresses, poolsOf, type Shortage } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
+import { type Bound, findKeptInstead, isFormer, type KeptTools } from "./kept-addresses.ts";
+import { describeHolder, isAt, proposalOf } from "./proposals.ts";
+import { Surveys } from "./surveys.ts";
 import { type IsSpoken, TakeOvers } from "./take-overs.ts";
 
-export interface ClaimTools {
+export interface ClaimTools extends KeptTools {
   readonly registry: Registry;
   readonly book: AddressBook;
   readonly nowMs: () => number;
   /** Rejects when the signal says so. */
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  /** Whether other nodes may show addresses that cool there when a pool is wanted. Absent: there are none. */
+  readonly hasNeighbours?: boolean | undefined;
 }
 
 export interface AddressDemand {
@@ -64,12 +69,15 @@ class AddressSearch {
   readonly #takeOvers: TakeOvers;
   #settled: Picked[] = [];
   #marked: Picked[] = [];
+  readonly #surveys: Surveys;
   #hasExpired = false;
   #forsakeCooling = false;
+  #hasSoughtKept = false;
 
   constructor(tools: ClaimTools, demand: AddressDemand) {
     this.#tools = tools;
     this.#demand = demand;
+    this.#surveys = new Surveys(tools);
     this.#takeOvers = new TakeOvers(tools, { owner: demand.claimant.owner, signal: demand.signal });
   }
 
@@ -99,14 +107,15 @@ class AddressSearch {
   }
 
   async #attempt(): Promise<Claimed | undefined> {
-    const { seedText, isScattered } = this.#demand;
+    const { isScattered } = this.#demand;
+    const seedText = this.#isSpread ? `${this.#demand.seedText}#${this.#surveys.misses}` : this.#demand.seedText;
     const nics = await this.#findMissing();
     const reserved = this.#settled.filter(({ pool, ip }) => this.#tools.book.takeExactly(pool, ip) === "claimed");
     const pick = pickAddresses(this.#tools.book, {
       nics,
       seedOf: (ifName, family) => hashText(`${seedText}/${ifName}/${family}`),
       settled: this.#settled,
-      isScattered,
+      isScattered: (pool) => this.#isSpread || isScattered?.(pool) === true,
     });
     const picked = pick.kind === "picked" ? pick.picked : [];
     this.#marked = [...reserved, ...picked.filter((each) => !this.#settled.includes(each))];
@@ -116,7 +125,7 @@ class AddressSearch {
       case "bound":
         if (this.#isWhole(outcome.held)) {
           this.#compareAsked(outcome.held);
-          return outcome;
+          return (await this.#preferKept(outcome)) ? undefined : outcome;
         }
         if (pick.kind === "short") await this.#overcome(pick.shortage);
         return undefined;
@@ -125,8 +134,30 @@ class AddressSearch {
         return undefined;
       case "taken":
         await this.#settleTaken(outcome.by);
+        if (outcome.by.some(({ version }) => version < 0)) await this.#surveys.miss(picked);
         return undefined;
     }
+  }
+
+  /** Nodes that look for free addresses from one place would meet again and again. */
+  get #isSpread(): boolean {
+    return this.#surveys.misses >= SURVEY_MISSES;
+  }
+
+  /** True when what was claimed is given back for something that is kept for this pod. */
+  async #preferKept(bound: Bound): Promise<boolean> {
+    if (this.#hasSoughtKept || this.#demand.asked.length > 0) return false;
+    this.#hasSoughtKept = true;
+    try {
+      const kept = await findKeptInstead(this.#tools, this.#demand, bound);
+      if (kept.length === 0) return false;
+      this.#settle(kept);
+    } catch (error) {
+      await this.#tools.registry.undo(bound.created);
+      throw error;
+    }
+    await this.#tools.registry.undo(bound.created);
+    return true;
   }
 
   /** What the NIC has at all is its answer; one that is completed has to have what is demanded. */
@@ -154,15 +185,7 @@ class AddressSearch {
   }
 
   #ask(picked: readonly Picked[]): Promise<ClaimOutcome> {
-    const proposals = picked.map(({ ifName, pool, ip, replaces, asked }) => ({
-      space: pool.spec.addressSpace,
-      ip,
-      prefixLength: pool.spec.subnet.length,
-      pool: pool.name,
-      ifName,
-      ...(replaces === undefined ? {} : { replaces }),
-      ...(asked === undefined ? {} : { asked }),
-    }));
+    const proposals = picked.map(proposalOf);
     const claim = { ...this.#demand.claimant, proposals, forsakeCooling: this.#forsakeCooling };
     return this.#tools.registry.claim(claim, this.#demand.signal);
   }
@@ -213,6 +236,10 @@ class AddressSearch {
     const { asked } = this.#demand;
     for (const holder of by) {
       const settled = this.#settled.find((each) => isAt(each, holder));
+      if (isFormer(this.#demand.claimant, holder)) {
+        await this.#succeed(holder);
+        continue;
+      }
       if (settled === undefined) continue;
       const request = asked.find(({ ip }) => settled.asked === true && equalIp(ip, holder.ip));
       if (request === undefined) {
@@ -231,6 +258,15 @@ class AddressSearch {
     }
   }
 
+  /** Allocation rule 8: an earlier pod of the same member has it on this node, or had it until just now. */
+  async #succeed(former: Allocation): Promise<void> {
+    const cooling = former.state === "Bound" ? await this.#tools.displace?.(former) : former;
+    const nic = this.#demand.nics.find(({ ifName }) => ifName === former.ifName);
+    const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, former.ip);
+    if (cooling?.state !== "Cooling" || found?.kind !== "pool") return;
+    this.#settle([{ ifName: former.ifName, pool: found.pool, ip: former.ip, replaces: cooling.version }]);
+  }
+
   /** No pool has a free address: take over the longest released one, or wait for it, or give up. */
   async #overcome(shortage: Shortage): Promise<void> {
     const unservable = findUnservable(this.#demand.nics);
@@ -240,6 +276,7 @@ class AddressSearch {
       await this.#tools.registry.expire();
       return; // Some may have cooled long enough since the janitor looked.
     }
+    if (await this.#surveys.ask(poolsOf(shortage.demand))) return;
     const { ifName } = shortage.nic;
     const isSpoken: IsSpoken = (found) => this.#settled.some((each) => isAt(each, found));
     for (const pool of poolsOf(shortage.demand)) {
@@ -256,15 +293,4 @@ class AddressSearch {
     }
     throw poolsExhausted(this.#demand.nics, shortage.nic, shortage.demand, shortage.reasons);
   }
-}
-
-function isAt({ pool, ip }: Picked, place: Pick<Allocation, "space" | "ip">): boolean {
-  return pool.spec.addressSpace === place.space && equalIp(ip, place.ip);
-}
-
-function describeHolder({ state, namespace, pod, containerId, ifName, quarantine }: Allocation): string {
-  if (state === "Quarantined")
-    return `it is quarantined, because ${quarantine?.mac ?? "another machine"} answers for it`;
-  const who = pod === "" ? `container ${containerId}` : `pod ${namespace}/${pod}`;
-  return `it is ${state} to ${who}, interface ${ifName}`;
 }

@@ -1,9 +1,15 @@
 /**
  * What one search may take from others when nothing is free: an address that cools, and at the very end one in quarantine.
  * Called by claim-addresses.ts.
- * Effects: reads the registry; waits up to MIN_COOLING_MS; what it chose is marked in the address book until {@link TakeOvers.end}.
+ * Effects: reads the registry; waits up to MIN_COOLING_MS, in a cluster up to WANTED_WAIT_MS more; what it chose is marked in the address book until {@link TakeOvers.end}.
  */
-import { MIN_COOLING_MS, QUARANTINE_MAX_MS, TAKE_OVER_CHOICES } from "../../ipam/limits.ts";
+import {
+  MIN_COOLING_MS,
+  QUARANTINE_MAX_MS,
+  TAKE_OVER_CHOICES,
+  WANTED_LOOK_MS,
+  WANTED_WAIT_MS,
+} from "../../ipam/limits.ts";
 import { hashText } from "../../ipam/pick.ts";
 import type { AddressSpan, Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -16,6 +22,8 @@ export class TakeOvers {
   readonly #tools: ClaimTools;
   readonly #owner: string;
   readonly #signal: AbortSignal;
+  /** Until when other nodes may still come forward with something. */
+  readonly #showUntilMs: number;
   readonly #waitUntilMs: number;
   readonly #chosen: number[] = [];
 
@@ -23,7 +31,9 @@ export class TakeOvers {
     this.#tools = tools;
     this.#owner = owner;
     this.#signal = signal;
-    this.#waitUntilMs = tools.nowMs() + MIN_COOLING_MS;
+    const showingMs = tools.hasNeighbours === true ? WANTED_WAIT_MS : 0;
+    this.#showUntilMs = tools.nowMs() + showingMs;
+    this.#waitUntilMs = this.#showUntilMs + MIN_COOLING_MS;
   }
 
   end(): void {
@@ -33,12 +43,18 @@ export class TakeOvers {
   /** One of those that have cooled longest; "again" when it has waited for one, as others may have done; undefined when none cools. */
   async chooseCooling(pool: IpPool, isSpoken: IsSpoken): Promise<Allocation | "again" | undefined> {
     const { book, registry } = this.#tools;
-    const cooling = await registry.findCooling(spansOf(pool), book.takeOvers.size + TAKE_OVER_CHOICES * 8);
+    const most = book.takeOvers.size + TAKE_OVER_CHOICES * 8;
+    const cooling = await registry.findCooling(spansOf(pool), most, pool.name);
     const released = this.#usable(cooling, pool, isSpoken);
     const chosen = this.#choose(released.filter((each) => this.ageOf(each) >= MIN_COOLING_MS));
     if (chosen !== undefined) return chosen;
     const [oldest] = released;
-    if (oldest === undefined || this.#tools.nowMs() >= this.#waitUntilMs) return undefined;
+    const nowMs = this.#tools.nowMs();
+    if (oldest === undefined && nowMs < this.#showUntilMs) {
+      await this.#tools.sleep(Math.min(WANTED_LOOK_MS, this.#showUntilMs - nowMs), this.#signal);
+      return "again";
+    }
+    if (oldest === undefined || nowMs >= this.#waitUntilMs) return undefined;
     await this.waitFor(oldest);
     return "again";
   }
