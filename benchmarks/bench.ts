@@ -6,12 +6,13 @@
  * Effects: those of the benchmarks; the README and the results.
  */
 import { parseArgs } from "node:util";
+import { clusterBench } from "./cluster/cluster.ts";
 import { coordinatorBench } from "./coordinator/coordinator.ts";
 import { coreBench } from "./core/bench.ts";
 import { type Bench, formatReport, readMachine, writeReadme, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
 
-const benches: readonly Bench[] = [ipamBench, coordinatorBench, coreBench];
+const benches: readonly Bench[] = [ipamBench, clusterBench, coordinatorBench, coreBench];
 
 const { values } = parseArgs({
   options: { only: { type: "string", multiple: true }, quick: { type: "boolean", default: false } },

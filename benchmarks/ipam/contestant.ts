@@ -1,14 +1,22 @@
 /**
- * What takes part in the comparison: an ADD and a DEL to execute, and the daemon behind them, if any.
- * Implemented by floor.ts, host-local.ts and berth.ts; measured by measure.ts.
+ * What takes part in the comparison: an ADD and a DEL, mostly to execute, and the daemon behind them, if any.
+ * Implemented by floor.ts, host-local.ts, berth.ts and the cluster's; measured by measure.ts.
  * Effects: none.
  */
-import type { Subject } from "../harness/runner.ts";
+import type { Batch, BatchOutcome, Subject } from "../harness/runner.ts";
 
-export interface Contestant {
+/** What is executed, or a function that does such calls in this process. */
+export type Work = Subject | ((batch: Omit<Batch, "subject">) => Promise<BatchOutcome>);
+
+/** `W` is {@link Work} where some of those compared are not executed. */
+export interface Contestant<W extends Work = Subject> {
   readonly name: string;
-  readonly add: Subject;
-  readonly del: Subject;
+  readonly add: W;
+  readonly del: W;
+  /** Makes what the ADDs with the numbers from `first` on need; not measured. */
+  readonly prepare?: (first: number, count: number) => Promise<void>;
+  /** After their DELs, and not measured: waits until nothing of them goes on behind the others' backs. */
+  readonly finish?: (first: number, count: number) => Promise<void>;
   /** The daemon's pid; undefined when there is none. */
   readonly daemonPid: number | undefined;
   /** Ends the daemon and removes what was made. */

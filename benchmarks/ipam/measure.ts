@@ -1,12 +1,12 @@
 /**
  * The measuring itself: every contestant in turn, a few calls at a time, round after round, so that whatever else the
  * machine does falls on all alike; each round begins with another contestant.
- * Called by ipam.ts.
+ * Called by ipam.ts and cluster.ts.
  * Effects: runs the contestants.
  */
 import { daemonCpuMs, daemonRssMib } from "../harness/daemon.ts";
 import { type BatchOutcome, runBatch, type Sample } from "../harness/runner.ts";
-import type { Contestant } from "./contestant.ts";
+import type { Contestant, Work } from "./contestant.ts";
 
 export interface Course {
   /** Rounds that are measured, after `warmUpRounds` that are not. */
@@ -34,7 +34,7 @@ export interface Measured {
 
 /** Measures all contestants over one course. Run numbers start at `firstNumber`: no pod may appear twice. */
 export async function measure(
-  contestants: readonly Contestant[],
+  contestants: readonly Contestant<Work>[],
   course: Course,
   firstNumber: number,
 ): Promise<Measured[]> {
@@ -73,14 +73,20 @@ interface Turn {
   readonly daemonDelMs: number;
 }
 
-async function runTurn({ add, del, daemonPid }: Contestant, course: Course, first: number): Promise<Turn> {
+async function runTurn(contestant: Contestant<Work>, course: Course, first: number): Promise<Turn> {
+  const { add, del, daemonPid, prepare, finish } = contestant;
   const cpuMs = (): number => (daemonPid === undefined ? 0 : daemonCpuMs(daemonPid));
   const batch = { atOnce: course.atOnce, first, count: course.callsPerRound };
+  const run = (work: Work): Promise<BatchOutcome> =>
+    typeof work === "function" ? work(batch) : runBatch({ subject: work, ...batch });
+  await prepare?.(first, course.callsPerRound);
   const beforeMs = cpuMs();
-  const added = await runBatch({ subject: add, ...batch });
+  const added = await run(add);
   const betweenMs = cpuMs();
-  const deleted = await runBatch({ subject: del, ...batch });
-  return { add: added, del: deleted, daemonAddMs: betweenMs - beforeMs, daemonDelMs: cpuMs() - betweenMs };
+  const deleted = await run(del);
+  const afterMs = cpuMs();
+  await finish?.(first, course.callsPerRound);
+  return { add: added, del: deleted, daemonAddMs: betweenMs - beforeMs, daemonDelMs: afterMs - betweenMs };
 }
 
 function record(measured: Measured, turn: Turn, calls: number): void {

@@ -11,8 +11,8 @@ import {
   encodeIpAllocation,
   type IpAllocationSpec,
 } from "../../../host/resources/ip-allocation.ts";
+import { inParallel } from "../parallel.ts";
 import type { SimNode } from "./fleet.ts";
-import { inParallel } from "./pods.ts";
 
 const SPACE = "bare";
 const COLLECTION = "/apis/ipam.vendor.io/v1/ipallocations";

@@ -109,22 +109,3 @@ function requestOf({ name, uid, containerId }: SimPod): AttachRequest {
     netnsOverride: false,
   };
 }
-
-/** Runs `work` on each item, `atOnce` at any time, in their order. The first failure ends it. */
-export async function inParallel<T, R>(
-  items: readonly T[],
-  atOnce: number,
-  work: (item: T, index: number) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < items.length) {
-      const index = next++;
-      const item = items[index];
-      if (item !== undefined) results[index] = await work(item, index);
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, worker));
-  return results;
-}

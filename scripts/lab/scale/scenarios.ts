@@ -4,9 +4,10 @@
  * Effects: those of the pods.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { inParallel } from "../parallel.ts";
 import { createBare, deleteBare } from "./bare.ts";
 import { type ApiUse, sumUse, useSince } from "./counted-api.ts";
-import { type AttachedPod, attachPod, createPod, deletePod, detachPod, inParallel, type SimPod } from "./pods.ts";
+import { type AttachedPod, attachPod, createPod, deletePod, detachPod, type SimPod } from "./pods.ts";
 import type { World } from "./world.ts";
 
 export interface ClaimRate {

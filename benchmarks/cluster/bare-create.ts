@@ -1,0 +1,62 @@
+/**
+ * The API server's own part: one object of an allocation's kind and size created, and deleted, by a client that is warm.
+ * Called by cluster.ts: what an ADD costs in a cluster is compared with it.
+ * Effects: connections; objects in the API server.
+ */
+import { randomUUID } from "node:crypto";
+import { openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
+import {
+  allocationLabels,
+  allocationName,
+  encodeIpAllocation,
+  type IpAllocationSpec,
+} from "../../host/resources/ip-allocation.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import { inParallel } from "../../scripts/lab/parallel.ts";
+import type { BatchOutcome } from "../harness/runner.ts";
+import type { Contestant, Work } from "../ipam/contestant.ts";
+
+const SPACE = "bare";
+const COLLECTION = "/apis/ipam.vendor.io/v1/ipallocations";
+
+export async function openBareCreate(plane: ControlPlane): Promise<Contestant<Work>> {
+  const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
+  const api = openKubeClient({ credentials, userAgent: "bench", random: Math.random });
+  const work =
+    (callOf: (number: number) => KubeCall): Work =>
+    async ({ first, count, atOnce }): Promise<BatchOutcome> => {
+      const numbers = Array.from({ length: count }, (_, index) => first + index);
+      const startMs = performance.now();
+      const samples = await inParallel(numbers, atOnce, async (number) => {
+        const beginMs = performance.now();
+        await api.call({ ...callOf(number), lane: "pod" });
+        const wallMs = performance.now() - beginMs;
+        return { wallMs, cpuMs: 0, stepMs: [wallMs] };
+      });
+      return { wallMs: performance.now() - startMs, samples };
+    };
+  return {
+    name: "one bare create, one delete",
+    add: work((number) => ({ method: "POST", path: COLLECTION, body: objectOf(number) })),
+    del: work((number) => ({ method: "DELETE", path: `${COLLECTION}/${allocationName(ipOf(number), SPACE)}` })),
+    daemonPid: undefined,
+    close: () => api.close(),
+  };
+}
+
+/** From 10.0.0.0 on. */
+function ipOf(number: number): IpAllocationSpec["ip"] {
+  return { family: 4, value: 0x0a_00_00_00n + BigInt(number) };
+}
+
+function objectOf(number: number): object {
+  const holder = { namespace: "bench", pod: `bare-${number}`, podUid: randomUUID(), ifName: "eth0", node: SPACE };
+  const spec: IpAllocationSpec = {
+    ...{ ip: ipOf(number), addressSpace: SPACE, prefixLength: 16, pool: "bench", state: "Bound", node: SPACE },
+    holders: [holder],
+    since: new Date().toISOString(),
+  };
+  return encodeIpAllocation(spec, { name: allocationName(spec.ip, SPACE), labels: allocationLabels(spec) });
+}

@@ -1,0 +1,91 @@
+/**
+ * The benchmark `cluster`: ADD and DEL of a cluster's agent from exec to exit, with the address claimed ahead and without, beside host-local,
+ * the embedded agent, and a bare create on the same API server.
+ * Called by bench.ts.
+ * Effects: etcd and an API server on loopback; plugins and agents; one network namespace; files below .scratch, removed at the end.
+ */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { createNetns } from "../../scripts/lab/netns.ts";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { runSetup } from "../../scripts/setup/run-setup.ts";
+import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import { openBerth, writeNetConf } from "../ipam/berth.ts";
+import type { Contestant, Place, Work } from "../ipam/contestant.ts";
+import { openEchoAgent } from "../ipam/floor.ts";
+import { openHostLocal } from "../ipam/host-local.ts";
+import { type Course, compact, type Measured, measure } from "../ipam/measure.ts";
+import { emptyC24 } from "../ipam/pool-shape.ts";
+import { openBareCreate } from "./bare-create.ts";
+import { openClusterBerth } from "./berth.ts";
+import { tabulate, targetsOf } from "./tabulate.ts";
+
+const AT_ONCE = 40;
+
+export const clusterBench: Bench = { name: "cluster", run: runCluster };
+
+async function runCluster(options: BenchOptions): Promise<BenchReport> {
+  runSetup("cluster");
+  await using stack = new AsyncDisposableStack();
+  const directory = join(root, ".scratch", `bench-cluster-${process.pid}`);
+  mkdirSync(directory, { recursive: true });
+  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
+  const netns = await createNetns(`berth-bench-${process.pid}`);
+  stack.defer(() => netns.delete());
+  const contestants = await openContestants(stack, { directory, netnsPath: netns.path });
+  const { oneAtATime, manyAtOnce } = courses(options);
+  const single = await measure(contestants, oneAtATime, 0);
+  const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
+  const atOnce = await measure(contestants, manyAtOnce, firstNumber);
+  const series = { single, atOnce };
+  return {
+    tables: [tabulate(series)],
+    targets: targetsOf(series),
+    notes: NOTES,
+    versions: { "host-local": referenceTool("plugins").version, Kubernetes: referenceTool("kubernetes").version },
+    raw: { oneAtATime: compactAll(single), manyAtOnce: compactAll(atOnce) },
+  };
+}
+
+const compactAll = (all: readonly Measured[]): object[] => all.map(compact);
+
+function courses({ quick }: BenchOptions): { oneAtATime: Course; manyAtOnce: Course } {
+  return {
+    oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: 3, rounds: quick ? 5 : 30 },
+    manyAtOnce: { atOnce: AT_ONCE, callsPerRound: 200, warmUpRounds: 1, rounds: quick ? 2 : 6 },
+  };
+}
+
+async function openContestants(stack: AsyncDisposableStack, place: Place): Promise<Contestant<Work>[]> {
+  const plane = await startControlPlane();
+  stack.defer(() => plane.stop());
+  await applyCrds(plane.client);
+  await plane.client.create("/api/v1/namespaces", { metadata: { name: "bench" } });
+  await plane.client.create("/apis/ipam.vendor.io/v1/ippools", {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "bench" } },
+    spec: { subnet: "10.140.0.0/16", default: true, cooldown: "0s" },
+  });
+  await plane.client.create("/api/v1/namespaces/kube-system/configmaps", {
+    metadata: { name: "vendor-conf" },
+    data: { "conf.yml": "enableIPv6: false\n" },
+  });
+  const contestants: Contestant<Work>[] = [];
+  const add = (contestant: Contestant<Work>): void => {
+    stack.defer(() => contestant.close());
+    contestants.push(contestant);
+  };
+  add(openHostLocal(emptyC24, place));
+  add(await openEchoAgent("C", place, writeNetConf(place)));
+  add(await openBerth(emptyC24, place));
+  add(await openBareCreate(plane));
+  add(await openClusterBerth({ plane, place, node: "ahead", isAhead: true }));
+  add(await openClusterBerth({ plane, place, node: "plain", isAhead: false }));
+  return contestants;
+}
+
+const NOTES = [
+  "Milliseconds from exec to exit, as a runtime sees them; of the bare create, in a client that is warm. Everything is on one machine: the API server, etcd and the agents share its processors.",
+  "The pods of a round are created before its ADDs and deleted after its DELs, which is not measured. Claimed ahead: the round begins when the agent has claimed for its pods. A DEL tells the API server later; the next round waits until it has.",
+];
