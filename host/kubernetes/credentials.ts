@@ -112,10 +112,10 @@ class CredentialFiles {
     await this.#reading?.catch(() => {});
     if (this.#access !== undefined && this.#access !== used) return this.#access;
     const nowMs = performance.now();
-    // A token that is refused for good must not run an exec plugin for every call.
-    if (nowMs - this.#forcedAtMs < CREDENTIALS_FRESH_MS) return this.current();
-    this.#forcedAtMs = nowMs;
-    this.#reading ??= this.#read(true);
+    // A token that is refused for good must not run an exec plugin for every call; files that are others are read in any case.
+    const isForced = nowMs - this.#forcedAtMs >= CREDENTIALS_FRESH_MS;
+    if (isForced) this.#forcedAtMs = nowMs;
+    this.#reading ??= this.#read(isForced);
     return this.#reading;
   }
 

@@ -8,7 +8,7 @@ import { pause, untilAborted } from "./http/deadline.ts";
 import { describeFailure, pauseMs } from "./http/retry.ts";
 import { ApiError, type KubeApi, type KubeObject, type WatchEvent } from "./kube-api.ts";
 import { LIST_PATIENCE_MS, MISSING_LOOK_MS, WATCH_LIFE_S, WATCH_SHORT_MS } from "./limits.ts";
-import { listPages } from "./list.ts";
+import { listPages, type Page } from "./list.ts";
 import { type Change, Mirror } from "./mirror.ts";
 
 export type { Change } from "./mirror.ts";
@@ -54,6 +54,8 @@ export class Reflector<T> {
   #version: string | undefined;
   /** The last one that was known. */
   #seenVersion = "";
+  /** Whether the server may be another one than before: the last turn failed. */
+  #isDoubtful = false;
   /** Failures since the last event, or since a watch lasted. */
   #failures = 0;
   #unreachable: string | undefined;
@@ -117,6 +119,8 @@ export class Reflector<T> {
 
   /** A list when one is due, and a watch until its end. Gives the pause before the next turn, in milliseconds. */
   async #turn(): Promise<number> {
+    if (this.#isDoubtful && this.#version !== undefined && (await this.#hasGoneBack())) this.#version = undefined;
+    this.#isDoubtful = false;
     this.#version ??= await this.#list();
     const startedMs = performance.now();
     const isShort = () => performance.now() - startedMs < WATCH_SHORT_MS;
@@ -128,13 +132,28 @@ export class Reflector<T> {
     return isShort() ? pauseMs(this.#failures++, this.#options.random()) : 0;
   }
 
+  /**
+   * Whether etcd was restored from a copy. The server then takes a watch from a version that it does not have yet, and is silent
+   * until it has. One object is asked for, for the version of the answer.
+   */
+  async #hasGoneBack(): Promise<boolean> {
+    // One attempt: whether it fails is what our owner wants to hear of.
+    for await (const page of this.#pages({ limit: 1 }, 0)) return isEarlier(page.resourceVersion, this.#seenVersion);
+    return false;
+  }
+
+  #pages(query: { readonly limit?: number } = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
+    const { api, path, fieldSelector } = this.#options;
+    const { signal } = this.#closing;
+    return listPages(api, { path, query: { ...query, fieldSelector }, patienceMs, signal });
+  }
+
   async #list(): Promise<string> {
-    const { api, path, fieldSelector, log, name } = this.#options;
+    const { log, name } = this.#options;
     this.#counts.lists++;
     const seen = new Set<string>();
     let version = "";
-    const call = { path, query: { fieldSelector }, patienceMs: LIST_PATIENCE_MS, signal: this.#closing.signal };
-    for await (const page of listPages(api, call)) {
+    for await (const page of this.#pages()) {
       if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.distrust();
       this.#seenVersion = page.resourceVersion;
       for (const item of page.items) seen.add(this.#mirror.set(item));
@@ -195,6 +214,7 @@ export class Reflector<T> {
   #waitAfter(error: unknown): number {
     if (this.#closing.signal.aborted) return 0;
     const { optional = false, random, log, name } = this.#options;
+    this.#isDoubtful = true;
     if (error instanceof ApiError && error.status === 404 && optional) {
       this.#version = undefined;
       this.#mirror.keepOnly(new Set());
@@ -217,13 +237,12 @@ export class Reflector<T> {
   }
 }
 
-/** Versions are numbers that grow, unless etcd was restored from a copy. */
+/** Versions are numbers that grow, unless etcd was restored from a copy. A copy that has overtaken us meanwhile stays unseen. */
 function isEarlier(version: string, seen: string): boolean {
   return /^[0-9]+$/.test(version) && /^[0-9]+$/.test(seen) && BigInt(version) < BigInt(seen);
 }
 
-/** Whether the version to watch from is one that the server no longer has, or does not have yet: etcd was restored from a copy. */
+/** Whether the version to watch from is one that the server no longer has. */
 function isOutdated(error: unknown): boolean {
-  if (!(error instanceof ApiError)) return false;
-  return error.status === 410 || (error.status === 504 && error.message.includes("Too large resource version"));
+  return error instanceof ApiError && error.status === 410;
 }

@@ -1,0 +1,248 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import { ApiError, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
+import { MAX_CONNECTIONS } from "../../host/kubernetes/limits.ts";
+import { listPages } from "../../host/kubernetes/list.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { until } from "../unit/kubernetes/stub-server.ts";
+import { startRelay } from "./kube-wire.ts";
+
+const PATH = "/api/v1/namespaces/default/configmaps";
+const mapOf = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } });
+
+let plane: ControlPlane;
+const opened: KubeClient[] = [];
+beforeAll(async () => {
+  plane = await startControlPlane();
+});
+afterAll(() => plane.stop());
+afterEach(async () => {
+  for (const client of opened.splice(0)) await client.close();
+});
+
+async function open(kubeconfig = plane.kubeconfig): Promise<KubeClient> {
+  const client = openKubeClient({
+    credentials: await loadCredentials({ kubeconfig }),
+    userAgent: "berth-test",
+    random: Math.random,
+  });
+  opened.push(client);
+  return client;
+}
+
+/** Connections that any client of this process makes while `work` runs. */
+async function countConnections(work: () => Promise<unknown>): Promise<number> {
+  let count = 0;
+  const onConnect = () => {
+    count++;
+  };
+  subscribe("undici:client:connected", onConnect);
+  await work().finally(() => unsubscribe("undici:client:connected", onConnect));
+  return count;
+}
+
+/** Opens a watch of the ConfigMaps and resolves when the server has accepted it. */
+async function openWatch(client: KubeClient, resourceVersion: string) {
+  const controller = new AbortController();
+  const events: WatchEvent[] = [];
+  const isOpen = Promise.withResolvers<void>();
+  const ended = client.watch({
+    path: PATH,
+    query: { resourceVersion, allowWatchBookmarks: true },
+    onOpen: isOpen.resolve,
+    onEvent: (event) => events.push(event),
+    signal: controller.signal,
+  });
+  ended.catch(isOpen.reject);
+  await isOpen.promise;
+  return { events, ended, abort: () => controller.abort(new Error("enough")) };
+}
+
+async function currentVersion(client: KubeClient): Promise<string> {
+  let version = "";
+  for await (const page of listPages(client, { path: PATH })) version = page.resourceVersion;
+  return version;
+}
+
+describe("connections", () => {
+  // The next call may come a moment before the library knows that the last one is over.
+  it("one after the other, 200 creates take two at most", async () => {
+    const client = await open();
+    const connections = await countConnections(async () => {
+      for (let index = 0; index < 200; index++)
+        await client.call({ method: "POST", path: PATH, body: mapOf(`a-${index}`) });
+    });
+    expect(connections).toBeLessThanOrEqual(2);
+  });
+
+  it("40 at once, 200 creates take no more than the limit", async () => {
+    const client = await open();
+    let next = 0;
+    const createAll = async () => {
+      for (let index = next++; index < 200; index = next++)
+        await client.call({ method: "POST", path: PATH, body: mapOf(`b-${index}`), lane: "pod" });
+    };
+    const connections = await countConnections(() => Promise.all(Array.from({ length: 40 }, createAll)));
+    expect(connections).toBeGreaterThan(1);
+    expect(connections).toBeLessThanOrEqual(MAX_CONNECTIONS);
+    expect(client.stats).toMatchObject({ calls: 200, attempts: 200, connections, calling: 0, waiting: 0 });
+  });
+
+  it("20 watches share one, and no call waits for them", async () => {
+    const client = await open();
+    const version = await currentVersion(client);
+    const watches: Awaited<ReturnType<typeof openWatch>>[] = [];
+    const connections = await countConnections(async () => {
+      for (let index = 0; index < 20; index++) watches.push(await openWatch(client, version));
+    });
+    expect(connections).toBe(1);
+    await client.call({ method: "POST", path: PATH, body: mapOf("seen-by-all"), patienceMs: 2_000 });
+    await until(() => watches.every(({ events }) => events.length === 1), "all watches hear of it");
+    const [first, ...others] = watches;
+    first?.abort();
+    await expect(first?.ended).rejects.toThrow("enough");
+    await client.call({ method: "DELETE", path: `${PATH}/seen-by-all` });
+    await until(() => others.every(({ events }) => events.length === 2), "the other watches go on");
+    expect(first?.events).toHaveLength(1);
+    for (const { abort } of others) abort();
+    await Promise.allSettled(others.map(({ ended }) => ended));
+    expect(client.stats.watching).toBe(0);
+  });
+});
+
+describe("answers", () => {
+  it("that the name is taken, that the object is wrong, that it is not there", async () => {
+    const client = await open();
+    const create = (name: string) => client.call({ method: "POST", path: PATH, body: mapOf(name) });
+    await create("once");
+    await expect(create("once")).rejects.toMatchObject({ name: "ApiError", status: 409, reason: "AlreadyExists" });
+    await expect(create("Wrong")).rejects.toMatchObject({
+      status: 422,
+      reason: "Invalid",
+      causes: [{ field: "metadata.name", message: expect.stringContaining("lowercase") }],
+    });
+    await expect(client.call({ method: "GET", path: `${PATH}/never` })).rejects.toMatchObject({
+      status: 404,
+      reason: "NotFound",
+      operation: `GET ${PATH}/never`,
+    });
+  });
+
+  it("to a merge patch", async () => {
+    const client = await open();
+    await client.call({ method: "POST", path: PATH, body: mapOf("patched") });
+    const patched = await client.call({ method: "PATCH", path: `${PATH}/patched`, body: { data: { a: "1" } } });
+    expect(patched).toMatchObject({ data: { a: "1" } });
+  });
+
+  it("in pages are one list of one moment", async () => {
+    const client = await open();
+    const seen: unknown[] = [];
+    const versions = new Set<string>();
+    for await (const page of listPages(client, { path: PATH, query: { limit: 70 } })) {
+      expect(page.items.length).toBeLessThanOrEqual(70);
+      versions.add(page.resourceVersion);
+      for (const item of page.items) seen.push(item);
+    }
+    expect(versions.size).toBe(1);
+    expect(seen.length).toBeGreaterThan(400);
+    expect(seen[0]).toMatchObject({ kind: "ConfigMap", apiVersion: "v1" });
+  });
+
+  it("only names, when a table is asked for", async () => {
+    const client = await open();
+    const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    const table = await client.call({ method: "GET", path: PATH, query: { includeObject: "None", limit: 3 }, accept });
+    expect(table).toMatchObject({ kind: "Table", rows: [{ object: null }, {}, {}] });
+  });
+
+  it("that a version is too old, when history was dropped", async () => {
+    const client = await open();
+    const old = await currentVersion(client);
+    for (let index = 0; index < 10; index++)
+      await client.call({ method: "POST", path: PATH, body: mapOf(`d-${index}`) });
+    await plane.compact();
+    const error: unknown = await openWatch(client, old)
+      .then(({ ended }) => ended)
+      .catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({ status: 410, reason: "Expired" });
+  });
+});
+
+describe("trouble", () => {
+  it("a call outlasts a server that is stopped and started", async () => {
+    const client = await open();
+    await plane.server.stop();
+    const call = client.call({ method: "GET", path: PATH, query: { limit: 1 }, patienceMs: 60_000 });
+    const impatient = client.call({ method: "GET", path: PATH, patienceMs: 300 });
+    await expect(impatient).rejects.toMatchObject({ name: "ApiUnavailable", operation: `GET ${PATH}` });
+    await plane.server.start();
+    const startedMs = performance.now();
+    expect(await call).toMatchObject({ kind: "ConfigMapList" });
+    // Back-off has a limit: what failed comes back within seconds.
+    expect(performance.now() - startedMs).toBeLessThan(4_000);
+  });
+
+  it("connections that are reset under way cost nothing but another attempt", async () => {
+    const relay = await startRelay(plane.kubeconfig);
+    try {
+      const client = await open(relay.kubeconfig);
+      const outcomes: string[] = [];
+      const timer = setInterval(() => relay.cut(), 30);
+      let next = 0;
+      const createAll = async () => {
+        for (let index = next++; index < 120; index = next++) {
+          const made = client.call({ method: "POST", path: PATH, body: mapOf(`r-${index}`) });
+          // The create that was answered into a cut connection meets itself.
+          outcomes.push(
+            await made.then(
+              () => "made",
+              (error: ApiError) => error.reason,
+            ),
+          );
+        }
+      };
+      await Promise.all(Array.from({ length: 8 }, createAll)).finally(() => clearInterval(timer));
+      expect(client.stats.attempts).toBeGreaterThan(120);
+      expect(outcomes.filter((one) => one !== "made" && one !== "AlreadyExists")).toEqual([]);
+      const { items } = await plane.client.get(PATH);
+      const names: string[] = items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
+      expect(names.filter((name) => name.startsWith("r-"))).toHaveLength(120);
+    } finally {
+      await relay.close();
+    }
+  });
+});
+
+describe("a token that rotates", () => {
+  it("is used without a restart; one that is refused is read again", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "berth-token-"));
+    try {
+      const config = JSON.parse(await readFile(plane.kubeconfig, "utf8"));
+      const { token } = config.users[0].user;
+      const tokenFile = join(directory, "token");
+      config.users[0].user = { tokenFile };
+      await writeFile(join(directory, "kubeconfig"), JSON.stringify(config));
+      await writeFile(tokenFile, "not-this-one");
+      const client = await open(join(directory, "kubeconfig"));
+      const call = () => client.call({ method: "GET", path: PATH, query: { limit: 1 } });
+      await expect(call()).rejects.toMatchObject({ name: "ApiError", status: 401, reason: "Unauthorized" });
+      await writeFile(tokenFile, token);
+      expect(await countConnections(call)).toBe(0);
+      await writeFile(tokenFile, "expired");
+      const isRefused = async () => (await call().catch((error: ApiError) => error.status)) === 401;
+      const deadline = performance.now() + 5_000;
+      while (!(await isRefused()) && performance.now() < deadline) await new Promise((go) => setTimeout(go, 50));
+      await writeFile(tokenFile, token);
+      expect(await call()).toMatchObject({ kind: "ConfigMapList" });
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+});

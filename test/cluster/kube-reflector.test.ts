@@ -1,0 +1,265 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import { openEvents } from "../../host/kubernetes/events.ts";
+import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
+import { type Change, Reflector } from "../../host/kubernetes/reflector.ts";
+import { openLog } from "../../host/lib/log.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { until } from "../unit/kubernetes/stub-server.ts";
+import { type Relay, startRelay } from "./kube-wire.ts";
+
+const PATH = "/api/v1/namespaces/default/configmaps";
+const log = openLog("test", "silent");
+
+/** What a reflector told, taken at its word. */
+interface Told {
+  readonly reflector: Reflector<string>;
+  readonly client: KubeClient;
+  readonly relay: Relay;
+  /** The map that one gets who only listens. */
+  readonly heard: Map<string, string>;
+  readonly changes: Change<string>[];
+}
+
+let plane: ControlPlane;
+const opened: Told[] = [];
+beforeAll(async () => {
+  plane = await startControlPlane();
+});
+afterAll(() => plane.stop());
+afterEach(async () => {
+  for (const { reflector, client, relay } of opened.splice(0)) {
+    await reflector.close();
+    await client.close();
+    await relay.close();
+  }
+});
+
+const nameOf = ({ metadata }: KubeObject): string =>
+  typeof metadata === "object" && metadata !== null && "name" in metadata ? String(metadata.name) : "";
+
+function decode({ data }: KubeObject): string {
+  const value = typeof data === "object" && data !== null && "value" in data ? String(data.value) : "";
+  if (value.startsWith("bad")) throw new Error(`${value} is no value`);
+  return value;
+}
+
+async function open(options: { path?: string; optional?: boolean } = {}): Promise<Told> {
+  const relay = await startRelay(plane.kubeconfig);
+  const credentials = await loadCredentials({ kubeconfig: relay.kubeconfig });
+  const client = openKubeClient({ credentials, userAgent: "berth-test", random: Math.random });
+  const heard = new Map<string, string>();
+  const changes: Change<string>[] = [];
+  const reflector: Reflector<string> = new Reflector<string>({
+    api: client,
+    name: "config maps",
+    path: PATH,
+    ...options,
+    decode,
+    keyOf: nameOf,
+    onChange: (change) => {
+      changes.push(change);
+      expect(change.before).toBe(heard.get(change.key));
+      if (change.kind === "gone") heard.delete(change.key);
+      else heard.set(change.key, change.value);
+      expect(reflector.items.get(change.key)).toBe(heard.get(change.key));
+    },
+    log,
+    random: Math.random,
+  });
+  const told = { reflector, client, relay, heard, changes };
+  opened.push(told);
+  return told;
+}
+
+const write = (name: string, value: string) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name },
+  data: { value },
+});
+
+/** The server's own word. */
+async function truth(): Promise<Record<string, string>> {
+  const { items } = await plane.client.get(PATH);
+  return Object.fromEntries(items.map((item: KubeObject) => [nameOf(item), decode(item)]));
+}
+
+const sorted = (map: ReadonlyMap<string, string>) => Object.fromEntries([...map].sort());
+
+/** Waits until the map is what the server says. */
+async function expectTruth(told: Told, limitMs = 8_000): Promise<void> {
+  const expected = await truth();
+  const isSame = () =>
+    JSON.stringify(sorted(told.reflector.items)) ===
+    JSON.stringify(Object.fromEntries(Object.entries(expected).sort()));
+  await until(isSame, "the map is the truth", limitMs).catch(() => {});
+  expect(sorted(told.reflector.items)).toEqual(expected);
+  expect(sorted(told.heard)).toEqual(expected);
+}
+
+/** A generator of the same numbers for the same seed (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+describe("a reflector", () => {
+  it("is the truth after a random walk of 200 changes with cuts in between, and tells no change twice", async () => {
+    const told = await open();
+    const seed = Date.now() % 1_000_000;
+    const random = randomOf(seed);
+    told.reflector.start();
+    await told.reflector.synced();
+    const names = Array.from({ length: 30 }, (_, index) => `walk-${index}`);
+    const present = new Set<string>();
+    for (let step = 0; step < 200; step++) {
+      const name = names[Math.floor(random() * names.length)] ?? "";
+      if (!present.has(name)) {
+        await plane.client.create(PATH, write(name, `${step}`));
+        present.add(name);
+      } else if (random() < 0.4) {
+        await plane.client.delete(`${PATH}/${name}`);
+        present.delete(name);
+      } else await plane.client.patch(`${PATH}/${name}`, { data: { value: `${step}` } });
+      if (step % 20 === 19) told.relay.cut();
+    }
+    await expectTruth(told);
+    const values = told.changes.flatMap((change) => (change.kind === "set" ? [`${change.key}=${change.value}`] : []));
+    // Each step wrote another value.
+    expect(new Set(values).size, `seed ${seed}`).toBe(values.length);
+    expect(told.reflector.stats).toMatchObject({ lists: 1 });
+    expect(told.reflector.stats.watches).toBeGreaterThan(3);
+    expect(told.reflector.stats.bytes).toBeGreaterThan(10_000);
+    expect(told.reflector.problems).toEqual([]);
+  });
+
+  it("keeps its map through an outage, says so, and hears what happened meanwhile", async () => {
+    const told = await open();
+    await plane.client.create(PATH, write("outage-stays", "1"));
+    await plane.client.create(PATH, write("outage-goes", "1"));
+    told.reflector.start();
+    await told.reflector.synced();
+    told.relay.setRefusing(true);
+    told.relay.cut();
+    await until(() => told.reflector.problems.length > 0, "the outage is told");
+    expect(told.reflector.problems[0]).toMatch(/^Cannot follow config maps: /);
+    expect(told.reflector.items.get("outage-goes")).toBe("1");
+    await plane.client.delete(`${PATH}/outage-goes`);
+    await plane.client.patch(`${PATH}/outage-stays`, { data: { value: "2" } });
+    told.relay.setRefusing(false);
+    await expectTruth(told, 4_000);
+    await until(() => told.reflector.problems.length === 0, "the outage is over");
+  });
+
+  it("lists again when the server has dropped its history, and misses nothing", async () => {
+    const told = await open();
+    told.reflector.start();
+    await told.reflector.synced();
+    told.relay.setRefusing(true);
+    told.relay.cut();
+    for (let step = 0; step < 20; step++) await plane.client.create(PATH, write(`compact-${step}`, "1"));
+    for (let step = 0; step < 10; step++) await plane.client.delete(`${PATH}/compact-${step}`);
+    await plane.compact();
+    const { length } = told.changes;
+    told.relay.setRefusing(false);
+    await expectTruth(told);
+    expect(told.reflector.stats.lists).toBeGreaterThan(1);
+    // Only what is new: what was known is not told again.
+    expect(told.changes.length - length).toBe(10);
+  });
+
+  it("believes a server that has gone back in time", async () => {
+    const told = await open();
+    await plane.client.create(PATH, write("restored", "old"));
+    told.reflector.start();
+    await told.reflector.synced();
+    const copy = await plane.snapshot();
+    await plane.client.patch(`${PATH}/restored`, { data: { value: "new" } });
+    await plane.client.create(PATH, write("never-was", "1"));
+    for (let step = 0; step < 20; step++) await plane.client.patch(`${PATH}/never-was`, { data: { value: `${step}` } });
+    await until(() => told.heard.get("never-was") === "19", "the changes are heard");
+    await plane.restore(copy);
+    await expectTruth(told, 15_000);
+    expect(told.heard.get("restored")).toBe("old");
+    expect(told.heard.has("never-was")).toBe(false);
+    await plane.client.create(PATH, write("after-all", "1"));
+    await expectTruth(told);
+  });
+
+  it("keeps what an object said rightly until it is mended", async () => {
+    const told = await open();
+    await plane.client.create(PATH, write("mended", "good"));
+    await plane.client.create(PATH, write("never-good", "bad from the start"));
+    try {
+      told.reflector.start();
+      await told.reflector.synced();
+      await plane.client.patch(`${PATH}/mended`, { data: { value: "bad" } });
+      await until(() => told.reflector.undecodable.size === 2, "both are reported");
+      expect(told.reflector.items.get("mended")).toBe("good");
+      expect(told.reflector.items.has("never-good")).toBe(false);
+      expect([...told.reflector.problems].sort()).toEqual([
+        "Of config maps, mended cannot be used: bad is no value",
+        "Of config maps, never-good cannot be used: bad from the start is no value",
+      ]);
+      await plane.client.patch(`${PATH}/mended`, { data: { value: "better" } });
+    } finally {
+      await plane.client.delete(`${PATH}/never-good`);
+    }
+    await until(() => told.reflector.problems.length === 0, "all is well");
+    expect(told.changes.findLast(({ key }) => key === "mended")).toEqual({
+      kind: "set",
+      key: "mended",
+      value: "better",
+      before: "good",
+    });
+  });
+
+  it("of a collection that need not be there is empty", async () => {
+    const told = await open({ path: "/apis/nobody.example/v1/things", optional: true });
+    told.reflector.start();
+    await told.reflector.synced(AbortSignal.timeout(3_000));
+    expect(told.reflector).toMatchObject({ isSynced: true, problems: [] });
+  });
+
+  it("of a collection that must be there says what is missing", async () => {
+    const told = await open({ path: "/apis/nobody.example/v1/things" });
+    told.reflector.start();
+    await until(() => told.reflector.problems.length === 1, "the problem is told");
+    expect(told.reflector.problems[0]).toContain("was answered with 404");
+    await expect(told.reflector.synced(AbortSignal.timeout(50))).rejects.toMatchObject({ name: "TimeoutError" });
+    expect(told.reflector.isSynced).toBe(false);
+  });
+});
+
+describe("events", () => {
+  it("can be read below the object they speak of", async () => {
+    const { client } = await open();
+    const events = openEvents({ api: client, component: "berth-agent", node: "n1", log });
+    const regarding = { kind: "ConfigMap", apiVersion: "v1", namespace: "default", name: "told", uid: "u-1" };
+    const event = {
+      regarding,
+      reason: "AddressConflict",
+      note: "é".repeat(1_000),
+      type: "Warning",
+      action: "Allocate",
+    } as const;
+    events.emit(event);
+    events.emit(event);
+    events.emit({ ...event, regarding: { ...regarding, kind: "IPPool", namespace: "", name: "p1" }, note: "short" });
+    await until(() => client.stats.calls === 2, "both are sent");
+    await events.close();
+    const path = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dtold";
+    const { items } = await plane.client.get(path);
+    expect(items).toHaveLength(1);
+    expect(items[0]).toMatchObject({ reason: "AddressConflict", message: "é".repeat(512), type: "Warning" });
+    const other = await plane.client.get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dp1");
+    expect(other.items[0]).toMatchObject({ message: "short", involvedObject: { kind: "IPPool" } });
+  });
+});
