@@ -104,6 +104,8 @@ export type ClaimOutcome =
       readonly held: readonly Allocation[];
       readonly created: readonly Allocation[];
       readonly previous: readonly Allocation[];
+      /** Those of `created` whose address nobody had; absent where everything is here to be seen (the embedded registry). */
+      readonly fresh?: readonly Allocation[];
     }
   /** The owner's own addresses are still cooling: nothing was written; propose them, or forsake them. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
@@ -214,7 +216,7 @@ export interface Registry {
    * its first candidate was somebody else's or free, compares the answer with the pools that are selected, and proposes what fits with
    * `replaces`: the registry knows no pools. {@link claim} decides whether it may be had. Empty where nothing is kept.
    */
-  findKept(workload: Workload): Promise<readonly Allocation[]>;
+  findKept(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]>;
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;

@@ -124,7 +124,9 @@ export class ClaimPublisher {
       if (await this.#isHeld(claim, outcome)) {
         for (const result of results) this.#noteOrigin(result);
         const confirm = (row: Allocation): Allocation => (rows.includes(row) ? { ...row, isConfirmed: true } : row);
-        return { ...outcome, held: outcome.held.map(confirm), created: outcome.created.map(confirm) };
+        const isFresh = ({ outcome: published }: Result): boolean => published.kind === "published" && published.isNew;
+        const fresh = results.filter(isFresh).map(({ row }) => confirm(row));
+        return { ...outcome, held: outcome.held.map(confirm), created: outcome.created.map(confirm), fresh };
       }
     }
     await this.#takeBack(results, failed === undefined);

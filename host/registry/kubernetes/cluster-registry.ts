@@ -37,6 +37,8 @@ export interface KubernetesRegistry extends Registry {
   adopt(adoption: Adoption): Promise<Allocation | undefined>;
   /** The row's pod is gone: Bound → Cooling, if nobody has written since. */
   collect(row: Allocation): Promise<Allocation | undefined>;
+  /** Allocation rule 8: what {@link Registry.findKept} found Kept and its member cannot have any more cools here, unless somebody was faster. */
+  releaseKept(kept: readonly Allocation[]): Promise<void>;
   /** The API server lacks the row's object: looks again, and makes it so. */
   republish(row: Allocation): Promise<void>;
   /** Somebody wants the pool: its addresses that cool here are shown. */

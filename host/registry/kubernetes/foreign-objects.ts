@@ -3,7 +3,7 @@
  * Called by publisher.ts, which meets them when a name is taken, and by kubernetes-registry.ts, which looks for them.
  * Effects: reads of the API server by the searches; none by the rest.
  */
-import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import {
   allocationName,
   type IpAllocation,
@@ -14,7 +14,7 @@ import {
 import { MAX_FOREIGN_OBJECTS, WANTED_INTERVAL_MS } from "../limits.ts";
 import type { AddressSpan, Allocation } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
-import { foreignOf, isSameMember, type KnownObject, knownOf } from "./known-object.ts";
+import { foreignOf, isSameMember, type KnownObject, knownOf, specOf } from "./known-object.ts";
 
 interface Met {
   readonly object: KnownObject;
@@ -76,6 +76,20 @@ export class ForeignObjects {
     const found = await this.#objects.list({ labels }, terms);
     const own = found.filter(({ spec }) => isSameMember(workload, spec.workload));
     return own.map((object) => this.meet(object));
+  }
+
+  /** Kept → Cooling, on this node, which then sees to it. False when it is not the object that was met, or is not Kept. */
+  async giveUp(kept: Allocation, terms: CallTerms): Promise<boolean> {
+    const object = this.find(nameOf(kept));
+    if (object?.state !== "Kept" || Number(object.resourceVersion) !== -kept.version) return false;
+    const place = { node: this.#options.node, since: new Date().toISOString() };
+    try {
+      await this.#objects.replace(specOf(kept, "Cooling", place), object, terms);
+      return true;
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) return false;
+      throw error;
+    }
   }
 
   /** Allocation rule 10: whoever has cooling addresses of the pool shows them. At most once in a while for each pool. */

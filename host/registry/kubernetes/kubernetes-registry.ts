@@ -167,8 +167,8 @@ class JournalledRegistry implements KubernetesRegistry {
     return packUsed(span, names, await this.#journal.readUsed(span));
   }
 
-  findKept(workload: Workload): Promise<readonly Allocation[]> {
-    return asked(this.#foreign.findKept(workload, ASKED));
+  findKept(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
+    return asked(this.#foreign.findKept(workload, signal === undefined ? ASKED : { ...ASKED, signal }));
   }
   countUsage(): Promise<readonly UsageCount[]> {
     return this.#journal.countUsage();
@@ -201,6 +201,14 @@ class JournalledRegistry implements KubernetesRegistry {
     const collected = await this.#journal.collect(row);
     if (collected !== undefined) this.#settleLater([collected]);
     return collected;
+  }
+
+  async releaseKept(kept: readonly Allocation[]): Promise<void> {
+    for (const each of kept) {
+      const { space, ip, prefixLength, pool, ifName, namespace, pod } = each;
+      const names = { space, ip, prefixLength, pool, ifName, namespace, pod, owner: "" };
+      if (await asked(this.#foreign.giveUp(each, ASKED))) await this.adopt({ ...names, state: "Cooling" });
+    }
   }
 
   republish(row: Allocation): Promise<void> {

@@ -82,6 +82,8 @@ export class Publisher {
     return this.#queues.run(name, async () => {
       terms.signal?.throwIfAborted();
       const task = this.#begin(name, terms);
+      const offered = this.#options.foreign.find(name);
+      if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
       this.#memory.retain(name);
       for (let step = 0; step < MAX_STEPS; step++) {
         const found = judge(this.#caseOf(row, task, version));
@@ -276,11 +278,9 @@ export class Publisher {
   }
 
   #caseOf(row: Allocation, { name, object }: Task, replaces: string | undefined): Case {
-    const { node, nowMs, isPublic, foreign } = this.#options;
-    const offered = foreign.find(name);
+    const { node, nowMs, isPublic } = this.#options;
     return {
-      ...{ row, node, replaces },
-      object: object ?? (offered?.resourceVersion === replaces ? offered : undefined),
+      ...{ row, node, replaces, object },
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
       isPublic: isPublic(row.pool),
       isDiscarded: this.#memory.isDiscarded(name),

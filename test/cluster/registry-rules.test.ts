@@ -1,0 +1,290 @@
+/**
+ * The rules of docs/allocation.md on the cluster's registry: registries of two nodes, one API server, and what is asked of it.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { formatIp } from "../../host/net/ip.ts";
+import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
+import { WANTED_INTERVAL_MS } from "../../host/registry/limits.ts";
+import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
+import { bind, CONFLICT } from "../unit/registry/registry-quarantine-suite.ts";
+import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../unit/registry/registry-suite.ts";
+import { RegistryWorld, type TestNode } from "./registry-world.ts";
+
+const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const FIRST = { containerId: "c-a", ifName: "eth0" };
+const BLUE = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "blue" } };
+
+let world: RegistryWorld;
+
+beforeAll(async () => {
+  world = await RegistryWorld.start();
+});
+
+afterEach(() => world.clear());
+
+afterAll(() => world?.stop());
+
+/** Everything behind the answers, and what has cooled since. */
+async function pass(node: TestNode, milliseconds = COOLDOWN_MS): Promise<void> {
+  await node.registry.idle();
+  node.clockMs += milliseconds;
+  await node.registry.expire();
+  await node.registry.idle();
+}
+
+function taken(outcome: ClaimOutcome): Allocation {
+  if (outcome.kind !== "taken" || outcome.by[0] === undefined) throw new Error(`answered with ${outcome.kind}`);
+  return outcome.by[0];
+}
+
+/** The address of a node that cools, as `findCooling` tells it. */
+async function cooling(node: TestNode, address = "10.0.0.1") {
+  const found = await node.registry.findCooling([spanOfTen()], 9, "blue");
+  const one = found.find((each) => formatIp(each.ip) === address);
+  if (one === undefined) throw new Error(`${address} does not cool`);
+  return proposal(address, { replaces: one.version });
+}
+
+describe("what a pod's address costs", () => {
+  it("in a large pool: one create and one delete", async () => {
+    const node = await world.openNode({ poolSize: 257 });
+    await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
+    expect(await world.lines()).toEqual(["10.0.0.1 Bound a"]);
+    await node.registry.release(FIRST);
+    await pass(node);
+    expect(node.api.calls).toEqual(["POST ipallocations", "DELETE ipallocations/10.0.0.1"]);
+    expect([await world.lines(), node.freed]).toEqual([[], ["10.0.0.1"]]);
+  });
+
+  it("rule 10: in a pool of 256 addresses or fewer one more, which shows that it cools", async () => {
+    const node = await world.openNode({ poolSize: 256 });
+    await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
+    await node.registry.release(FIRST);
+    await node.registry.idle();
+    expect(await world.lines()).toEqual(["10.0.0.1 Cooling -"]);
+    await pass(node);
+    expect(node.api.takeWrites()).toEqual(["POST", "PUT", "DELETE"]);
+  });
+
+  it("an ADD after a claim ahead, and each further one of the pod, writes nothing", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal("10.0.0.1")], { containerId: "" }));
+    expect(node.api.takeWrites()).toEqual(["POST"]);
+    expect(held(await node.registry.claim(claim("a", [proposal("10.0.0.2")])))).toEqual(["10.0.0.1"]);
+    expect(held(await node.registry.claim(claim("a", [], { containerId: "second" })))).toEqual(["10.0.0.1"]);
+    expect(node.api.calls).toEqual([]);
+  });
+
+  it("an ADD that comes while its claim ahead is under way waits for it", async () => {
+    const node = await world.openNode();
+    const gate = Promise.withResolvers<void>();
+    node.api.before = () => gate.promise;
+    const ahead = node.registry.claim(claim("a", [proposal("10.0.0.1")], { containerId: "" }));
+    const add = node.registry.claim(claim("a", [proposal("10.0.0.2")]));
+    gate.resolve();
+    expect([held(await ahead), held(await add)]).toEqual([["10.0.0.1"], ["10.0.0.1"]]);
+    expect(node.api.takeWrites()).toEqual(["POST"]);
+    expect(await node.registry.findAttachment(FIRST)).toHaveLength(1);
+  });
+});
+
+describe("two nodes", () => {
+  it("of two claims of one last address one wins, and the other hears who has it", async () => {
+    const [one, other] = [await world.openNode(), await world.openNode()];
+    const outcomes = await Promise.all([
+      one.registry.claim(claim("a", [proposal("10.0.0.1")])),
+      other.registry.claim(claim("b", [proposal("10.0.0.1")])),
+    ]);
+    expect(outcomes.map(({ kind }) => kind).sort()).toEqual(["bound", "taken"]);
+    const loser = outcomes[0]?.kind === "taken" ? one : other;
+    expect(await loser.registry.list(undefined, 9)).toEqual([]);
+    expect(await world.lines()).toHaveLength(1);
+  });
+
+  it("all or nothing: what was created beside a taken address is deleted again", async () => {
+    const [one, other] = [await world.openNode(), await world.openNode()];
+    await one.registry.claim(claim("a", [proposal("10.0.0.2")]));
+    const both = [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })];
+    expect(taken(await other.registry.claim(claim("b", both)))).toMatchObject({ owner: "a", state: "Bound" });
+    expect(await world.lines()).toEqual(["10.0.0.2 Bound a"]);
+    expect([await other.registry.list(undefined, 9), other.freed.sort()]).toEqual([[], ["10.0.0.1", "10.0.0.2"]]);
+  });
+
+  it("rule 2: an address whose node was lost is not handed out, and that node's agent frees it", async () => {
+    const [lost, other] = [await world.openNode(), await world.openNode()];
+    await lost.registry.claim(claim("a", [proposal("10.0.0.1")]));
+    await lost.closeRegistry();
+    const spec = { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } };
+    await world.plane.client.patch("/apis/ipam.vendor.io/v1/ipallocations/10.0.0.1", { spec });
+    expect(taken(await other.registry.claim(claim("b", [proposal("10.0.0.1")])))).toMatchObject({
+      state: "Quarantined",
+    });
+    expect(await other.registry.findCooling([spanOfTen()], 9, "blue")).toEqual([]);
+    await lost.open("boot-2");
+    await pass(lost);
+    expect(await world.lines()).toEqual([]);
+  });
+});
+
+describe("rule 1: whose container it is", () => {
+  it("rule 1: a DEL of a container that is not recorded releases nothing, not even what nobody has attached", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
+    await node.closeRegistry();
+    node.wipe();
+    await node.open();
+    const adoption = { ...proposal("10.0.0.1"), state: "Bound" as const, owner: "a", namespace: "shop", pod: "a" };
+    expect(await node.registry.adopt(adoption)).toMatchObject({ containerId: UNKNOWN_CONTAINER });
+    expect(await node.registry.release(FIRST)).toEqual([]);
+    await pass(node);
+    expect(await world.lines()).toEqual(["10.0.0.1 Bound a"]);
+  });
+
+  it("rule 1: GC only nominates: what goes, goes because its pod is gone", async () => {
+    const gone = new Set<string>();
+    const node = await world.openNode({ isPodGone: async ({ owner }) => gone.has(owner) });
+    await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
+    await node.registry.claim(claim("b", [proposal("10.0.0.2")]));
+    node.clockMs += 1;
+    gone.add("b");
+    const released = await node.registry.releaseOthers("net", [], node.clockMs);
+    expect(released.map(({ owner }) => owner)).toEqual(["b"]);
+    await pass(node);
+    expect(await world.lines()).toEqual(["10.0.0.1 Bound a"]);
+  });
+});
+
+describe("rule 10: what cools", () => {
+  it("rule 10: of a large pool is shown from 80 % on, or when somebody wants the pool", async () => {
+    let share = 0.79;
+    const node = await world.openNode({ usedShare: () => share });
+    for (const owner of ["a", "b"]) {
+      await node.registry.claim(claim(owner, [proposal(owner === "a" ? "10.0.0.1" : "10.0.0.2")]));
+    }
+    await node.registry.release(FIRST);
+    await node.registry.idle();
+    expect(await world.lines()).toEqual(["10.0.0.1 Bound a", "10.0.0.2 Bound b"]);
+    share = 0.8;
+    await node.registry.release({ containerId: "c-b", ifName: "eth0" });
+    await node.registry.idle();
+    expect(await world.lines()).toEqual(["10.0.0.1 Bound a", "10.0.0.2 Cooling -"]);
+    share = 0;
+    await node.registry.wanted("blue");
+    await node.registry.idle();
+    expect(await world.lines()).toEqual(["10.0.0.1 Cooling -", "10.0.0.2 Cooling -"]);
+  });
+
+  it("rule 10: is as old as this node has seen it, whatever the clocks of others say", async () => {
+    const [one, other] = [await world.openNode({ poolSize: 256 }), await world.openNode({ poolSize: 256 })];
+    other.clockMs = 86_400_000;
+    await one.registry.claim(claim("a", [proposal("10.0.0.1")]));
+    await one.registry.release(FIRST);
+    await one.registry.idle();
+    const [first] = await other.registry.findCooling([spanOfTen()], 9, "blue");
+    other.clockMs += 2_000;
+    const [second] = await other.registry.findCooling([spanOfTen()], 9, "blue");
+    expect([first?.sinceMs, second?.sinceMs]).toEqual([86_400_000, 86_400_000]);
+  });
+
+  it("rule 10: another node takes it over by compare-and-swap, once, and its old node lets go", async () => {
+    const nodes = [await world.openNode({ poolSize: 256 }), await world.openNode(), await world.openNode()] as const;
+    const [old, one, other] = nodes;
+    await old.registry.claim(claim("a", [proposal("10.0.0.1")]));
+    await old.registry.release(FIRST);
+    await old.registry.idle();
+    const wishes = [await cooling(one), await cooling(other)] as const;
+    expect(held(await one.registry.claim(claim("b", [wishes[0]])))).toEqual(["10.0.0.1"]);
+    expect(taken(await other.registry.claim(claim("c", [wishes[1]])))).toMatchObject({ owner: "b" });
+    await pass(old);
+    expect([await world.lines(), await old.registry.list(undefined, 9)]).toEqual([["10.0.0.1 Bound b"], []]);
+    expect((await world.object("10.0.0.1"))?.spec.node).toBe(one.name);
+  });
+
+  it("rule 10: what was taken over from another node and is undone cools anew", async () => {
+    const [old, one] = [await world.openNode({ poolSize: 256 }), await world.openNode({ poolSize: 256 })];
+    await old.registry.claim(claim("a", [proposal("10.0.0.1")]));
+    await old.registry.release(FIRST);
+    await old.registry.idle();
+    const outcome = await one.registry.claim(claim("b", [await cooling(one)]));
+    if (outcome.kind === "bound") await one.registry.undo(outcome.created);
+    await pass(one, COOLDOWN_MS - 1);
+    expect(await world.lines()).toEqual(["10.0.0.1 Cooling -"]);
+    await pass(one, 1);
+    expect(await world.lines()).toEqual([]);
+  });
+
+  it("rule 10: an ADD that finds none marks the pool as wanted, at most once in a while", async () => {
+    await world.plane.client.create(POOLS, { ...BLUE, spec: { subnet: "10.0.0.0/24", ips: ["10.0.0.1-10.0.0.9"] } });
+    const node = await world.openNode();
+    const wanted = async () => (await world.plane.client.get(`${POOLS}/blue`)).status?.wanted;
+    expect(await node.registry.findCooling([spanOfTen()], 9, "blue")).toEqual([]);
+    expect(Date.parse(await wanted())).not.toBeNaN();
+    await node.registry.markWanted("blue");
+    node.clockMs += WANTED_INTERVAL_MS;
+    await node.registry.markWanted("blue");
+    expect(node.api.takeWrites()).toEqual(["PATCH", "PATCH"]);
+  });
+});
+
+describe("rule 11: near full", () => {
+  it("rule 11: a survey knows everybody's addresses, by name only, and those of this node", async () => {
+    const [one, other] = [await world.openNode(), await world.openNode()];
+    await one.registry.claim(
+      claim("a", [proposal("10.0.0.1"), proposal("10.0.0.9", { pool: "green", ifName: "net1" })]),
+    );
+    await other.registry.claim(claim("b", [proposal("10.0.0.3")]));
+    const span = { ...spanOfTen(), last: ip("10.0.0.7").value };
+    const packed = await other.registry.surveyUsed(span, ["blue"]);
+    expect([...(packed ?? [])]).toEqual([10, 0, 0, 1, 10, 0, 0, 3]);
+    expect([...(await other.registry.readUsed(span))]).toEqual([10, 0, 0, 3]);
+  });
+
+  it("rule 11: surveys at once share a list, but none shares one that began before it", async () => {
+    const node = await world.openNode();
+    const gate = Promise.withResolvers<void>();
+    node.api.before = () => gate.promise;
+    const first = node.registry.surveyUsed(spanOfTen(), ["blue"]);
+    const later = [node.registry.surveyUsed(spanOfTen(), ["blue"]), node.registry.surveyUsed(spanOfTen(), ["blue"])];
+    gate.resolve();
+    await Promise.all([first, ...later]);
+    expect(node.api.calls).toEqual(["GET ipallocations", "GET ipallocations"]);
+  });
+
+  it("rule 11: pools of more than 4,096 addresses are not surveyed", async () => {
+    const node = await world.openNode({ poolSize: 4_097 });
+    expect(await node.registry.surveyUsed(spanOfTen(), ["blue"])).toBeUndefined();
+    expect(node.api.calls).toEqual([]);
+  });
+});
+
+describe("rule 12: quarantine", () => {
+  it("rule 12: is written behind the conflict, survives the DEL, and its end frees the address", async () => {
+    const node = await world.openNode({ poolSize: 256 });
+    const found = await node.registry.quarantine(
+      await bind(node.registry, claim("a", [proposal("10.0.0.1")])),
+      CONFLICT,
+    );
+    await node.registry.release(FIRST);
+    await pass(node);
+    const object = await world.object("10.0.0.1");
+    const quarantine = { reason: "Conflict", mac: CONFLICT.mac, parent: CONFLICT.parent };
+    expect(object?.spec).toMatchObject({ state: "Quarantined", holders: [], quarantine, node: node.name });
+    if (found !== undefined) await node.registry.endQuarantine(found);
+    await node.registry.idle();
+    expect([await world.lines(), node.freed]).toEqual([[], ["10.0.0.1"]]);
+  });
+
+  it("rule 12: a node that goes down before it is written writes it when it is back", async () => {
+    const node = await world.openNode();
+    const bound = await bind(node.registry, claim("a", [proposal("10.0.0.1")]));
+    node.api.before = async () => {
+      throw new Error("the node is going down");
+    };
+    await node.registry.quarantine(bound, CONFLICT);
+    await node.closeRegistry();
+    node.api.before = async () => {};
+    await node.open();
+    await node.registry.expire();
+    expect(await world.lines()).toEqual(["10.0.0.1 Quarantined -"]);
+  });
+});
