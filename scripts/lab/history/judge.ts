@@ -170,7 +170,8 @@ function faultOfObject(name: string, object: IpAllocation | undefined): string |
 /** What is wrong with going from one to the other in one write. */
 function faultOfTransition(before: IpAllocation | undefined, after: IpAllocation | undefined): string | undefined {
   if (before === undefined) {
-    return after === undefined || after.spec.state === "Bound" ? undefined : "created, but not Bound";
+    const isLegal = after === undefined || after.spec.state === "Bound" || after.spec.state === "Quarantined";
+    return isLegal ? undefined : `created as ${after.spec.state}`;
   }
   if (after !== undefined && after.spec.addressSpace !== before.spec.addressSpace) return "another address space";
   const from = before.spec.state;
@@ -195,13 +196,16 @@ function faultOfTransition(before: IpAllocation | undefined, after: IpAllocation
   }
 }
 
-/** Bound stays Bound: a second NIC of the holder's, or the same identity in a new pod. */
+/**
+ * Bound stays Bound: a second NIC of the holder's, the same identity in a new pod, or a release and the next claim in one write, which only
+ * the node of both can do. That the holder before does not live any more is seen by its attachment.
+ */
 function faultOfRebinding(before: IpAllocation, after: IpAllocation | undefined): string | undefined {
   const { holders: were, workload } = before.spec;
   const { holders: are = [], workload: now } = after?.spec ?? {};
   const isKnown = ({ podUid }: Holder): boolean => were.some((holder) => holder.podUid === podUid);
-  if (are.some(isKnown) || isSameMember(workload, now)) return undefined;
-  return "another pod's while it was Bound";
+  if (are.some(isKnown) || isSameMember(workload, now) || before.spec.node === after?.spec.node) return undefined;
+  return "another node's pod's while it was Bound";
 }
 
 function faultOfKeeping(before: IpAllocation, after: IpAllocation | undefined): string | undefined {

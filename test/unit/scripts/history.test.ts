@@ -28,6 +28,11 @@ function object(state: AllocationState, podUid?: string, more: Partial<IpAllocat
 }
 
 const bound = (podUid: string, more: Partial<IpAllocationSpec> = {}) => object("Bound", podUid, more);
+/** Bound to a pod of another node. */
+const elsewhere = (podUid: string, more: Partial<IpAllocationSpec> = {}): IpAllocation => {
+  const { spec, ...rest } = bound(podUid, { ...more, node: "n2" });
+  return { ...rest, spec: { ...spec, holders: spec.holders.map((holder) => ({ ...holder, node: "n2" })) } };
+};
 const nic = (podUid: string, name = NAME): Attachment => ({ name, podUid, ifName: "eth0" });
 
 /** Breaches of one address's objects one after the other. */
@@ -50,20 +55,22 @@ describe("transitions", () => {
   check("taken over while it cools", [bound("a"), object("Cooling"), bound("b")], undefined);
   check("written again for the same pod", [bound("a"), bound("a", { since: "2026-11-20T04:00:00Z" })], undefined);
   check("kept and back", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b", { workload: web })], undefined); // biome-ignore format: a row
-  check("its identity moves while it is Bound", [bound("a", { workload: web }), bound("b", { workload: web })], undefined); // biome-ignore format: a row
+  check("its identity moves while it is Bound", [bound("a", { workload: web }), elsewhere("b", { workload: web })], undefined); // biome-ignore format: a row
   check("kept no longer", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), object("Cooling")], undefined); // biome-ignore format: a row
   check("a conflict and its end", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), undefined], undefined); // biome-ignore format: a row
   check("its node comes back", [bound("a"), object("Quarantined", undefined, { quarantine: { ...conflict, reason: "NodeLost" } }), object("Cooling")], undefined); // biome-ignore format: a row
+  check("released and claimed in one write on its node", [bound("a"), bound("b")], undefined);
+  check("a conflict on an address whose object was lost", [object("Quarantined", undefined, { quarantine: conflict })], undefined); // biome-ignore format: a row
   check("deleted twice", [bound("a"), undefined, undefined], undefined);
 
-  check("another pod's while it is Bound", [bound("a"), bound("b")], /revision 2, 10.6.0.21: another pod's/);
-  check("another identity's while it is Bound", [bound("a", { workload: web }), bound("b", { workload: db })], /another pod's/); // biome-ignore format: a row
-  check("another member's while it is Bound", [bound("a", { workload: web }), bound("b", { workload: { ...web, member: "web-1" } })], /another pod's/); // biome-ignore format: a row
+  check("another pod's while it is Bound", [bound("a"), elsewhere("b")], /revision 2, 10.6.0.21: another node's pod's/);
+  check("another identity's while it is Bound", [bound("a", { workload: web }), elsewhere("b", { workload: db })], /another node's pod's/); // biome-ignore format: a row
+  check("another member's while it is Bound", [bound("a", { workload: web }), elsewhere("b", { workload: { ...web, member: "web-1" } })], /another node's pod's/); // biome-ignore format: a row
   check("another identity's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b", { workload: db })], /another identity/); // biome-ignore format: a row
   check("anybody's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b")], /another identity/); // biome-ignore format: a row
   check("kept for somebody who never had it", [bound("a"), object("Kept", undefined, { workload: web })], /kept for nobody/); // biome-ignore format: a row
   check("freed while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), undefined], /from Kept to absent/); // biome-ignore format: a row
-  check("created as Cooling", [object("Cooling")], /created, but not Bound/);
+  check("created as Cooling", [object("Cooling")], /created as Cooling/);
   check("Cooling becomes Kept", [bound("a"), object("Cooling"), object("Kept", undefined, { workload: web })], /from Cooling to Kept/); // biome-ignore format: a row
   check("a conflict becomes Cooling", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), object("Cooling")], /a conflict made Cooling/); // biome-ignore format: a row
   check("quarantine becomes Kept", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), object("Kept", undefined, { workload: web })], /from quarantine to Kept/); // biome-ignore format: a row
@@ -146,6 +153,14 @@ describe("attachments", () => {
     judge.mustHold(nic("a"));
     judge.written({ name: NAME, revision: 2, object: object("Cooling") });
     expect(judge.breaches.join()).toContain("Cooling while eth0 of a lives");
+  });
+  it("the object becomes another pod's on the same node while the pod lives", () => {
+    const judge = new HistoryJudge();
+    judge.written({ name: NAME, revision: 1, object: bound("a") });
+    judge.answered(nic("a"), 0);
+    judge.mustHold(nic("a"));
+    judge.written({ name: NAME, revision: 2, object: bound("b") });
+    expect(judge.breaches.join()).toContain("Bound eth0 of b while eth0 of a lives");
   });
   it("somebody else's too soon", () => {
     const judge = new HistoryJudge({ minReuseMs: 2_000 });
