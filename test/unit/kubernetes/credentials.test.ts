@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import { makeCertificate } from "./certificate.ts";
 import { type Parts, SECRET, writeKubeconfig } from "./kubeconfig-file.ts";
 
 let directory = "";
@@ -144,7 +145,7 @@ describe("a pod's service account", () => {
 
   it("is a token that is read again, and an authority", async () => {
     await mkdir(folder(), { recursive: true });
-    await writeFile(join(folder(), "ca.crt"), await readFile("test/unit/kubernetes/authority.pem"));
+    await writeFile(join(folder(), "ca.crt"), makeCertificate("an authority", 1).cert);
     await writeFile(join(folder(), "token"), "one");
     const credentials = await loadCredentials({ env, root: directory });
     expect(credentials.server).toBe("https://[fd00:10:96::1]");

@@ -1,0 +1,87 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { openEvents } from "../../../host/kubernetes/events.ts";
+import { EVENT_GAP_MS, EVENT_REPEAT_MS, MAX_WAITING_EVENTS } from "../../../host/kubernetes/limits.ts";
+import { openLog } from "../../../host/lib/log.ts";
+import { type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function open(answer: StubAnswer) {
+  const stub = await startStub(answer);
+  closing.push(() => stub.close());
+  const clock = { nowMs: 0 };
+  const log = openLog("test", "silent");
+  const events = openEvents({ api: stub.client, component: "berth-agent", node: "n1", log, nowMs: () => clock.nowMs });
+  closing.push(() => events.close());
+  return { stub, events, clock };
+}
+
+const created: StubAnswer = (response) => sendJson(response, 201, {});
+const event = (note: string) => ({
+  regarding: { kind: "Pod", apiVersion: "v1", namespace: "shop", name: "web-0", uid: "u1" },
+  reason: "AddressConflict",
+  note,
+  type: "Warning" as const,
+  action: "Allocate",
+});
+
+describe("events", () => {
+  it("are sent with all that the server wants", async () => {
+    const { stub, events } = await open(created);
+    events.emit(event("one"));
+    await until(() => stub.requests.length === 1, "it is sent");
+    const [request] = stub.requests;
+    expect(request?.url).toBe("/apis/events.k8s.io/v1/namespaces/shop/events");
+    expect(JSON.parse(request?.body ?? "")).toEqual({
+      apiVersion: "events.k8s.io/v1",
+      kind: "Event",
+      metadata: { namespace: "shop", name: expect.stringMatching(/^web-0\.[0-9a-f]{16}$/) },
+      ...event("one"),
+      eventTime: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
+      reportingController: "berth-agent",
+      reportingInstance: "n1",
+    });
+  });
+
+  it("that are the same are sent once in five minutes", async () => {
+    const { stub, events, clock } = await open(created);
+    events.emit(event("one"));
+    events.emit(event("one"));
+    clock.nowMs = EVENT_REPEAT_MS - 1;
+    events.emit(event("one"));
+    events.emit(event("two"));
+    clock.nowMs = EVENT_REPEAT_MS;
+    events.emit(event("one"));
+    await until(() => stub.requests.length === 3, "three are sent");
+    expect(stub.requests.map(({ body }) => JSON.parse(body).note)).toEqual(["one", "two", "one"]);
+  });
+
+  it("are few per second, and what is too much is dropped", async () => {
+    const { stub, events } = await open(created);
+    const startedMs = performance.now();
+    for (let index = 0; index < MAX_WAITING_EVENTS + 50; index++) events.emit(event(`${index}`));
+    expect(performance.now() - startedMs).toBeLessThan(200);
+    await until(() => stub.requests.length === 4, "four are sent");
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(3 * EVENT_GAP_MS - 20);
+  });
+
+  it("that fail are nobody's trouble, and may be sent again", async () => {
+    const { stub, events } = await open((response) => sendStatus(response, 403, "Forbidden"));
+    events.emit(event("one"));
+    await until(() => stub.requests.length === 1 && stub.client.stats.calling === 0, "it was refused");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    events.emit(event("one"));
+    await until(() => stub.requests.length === 2, "it is tried again");
+  });
+
+  it("after the close are not sent", async () => {
+    const { stub, events } = await open(created);
+    await events.close();
+    events.emit(event("late"));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(stub.requests).toHaveLength(0);
+  });
+});

@@ -1,0 +1,207 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { type Change, Reflector } from "../../../host/kubernetes/reflector.ts";
+import { openLog } from "../../../host/lib/log.ts";
+import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+const nameOf = ({ metadata }: KubeObject): string =>
+  typeof metadata === "object" && metadata !== null && "name" in metadata ? String(metadata.name) : "";
+
+const object = (name: string, resourceVersion: string) => ({ metadata: { name, resourceVersion } });
+const list = (resourceVersion: string, items: object[], next = "") => ({
+  apiVersion: "v1",
+  kind: "ThingList",
+  metadata: { resourceVersion, continue: next },
+  items,
+});
+const line = (type: string, value: object) => `${JSON.stringify({ type, object: value })}\n`;
+
+interface Script {
+  /** The answers to lists, in order; the last one stays. */
+  readonly lists: readonly StubAnswer[];
+  /** The same for watches; default: silence. */
+  readonly watches?: readonly StubAnswer[];
+}
+
+interface Scene {
+  readonly stub: Stub;
+  readonly reflector: Reflector<string>;
+  /** `+a` for set, `-a` for gone. */
+  readonly told: string[];
+  /** Queries of lists and of watches. */
+  readonly lists: () => URLSearchParams[];
+  readonly watches: () => URLSearchParams[];
+}
+
+/** After a failure the reflector asks for one object, to learn the server's version. */
+const isVersionAsked = (url: string): boolean => /[?&]limit=1(?:&|$)/.test(url);
+
+const silence: StubAnswer = (response) => response.writeHead(200).flushHeaders();
+
+async function play(
+  { lists, watches = [silence] }: Script,
+  options: { optional?: boolean; onChange?: (change: Change<string>) => void } = {},
+): Promise<Scene> {
+  const next = { list: 0, watch: 0 };
+  const stub = await startStub((response, request) => {
+    if (isVersionAsked(request.url)) return sendJson(response, 200, list("1000", []));
+    const kind = request.url.includes("watch=true") ? "watch" : "list";
+    const script = kind === "watch" ? watches : lists;
+    script[Math.min(next[kind]++, script.length - 1)]?.(response, request);
+  });
+  closing.push(() => stub.close());
+  const told: string[] = [];
+  const reflector = new Reflector<string>({
+    api: stub.client,
+    name: "things",
+    path: "/apis/x/v1/things",
+    fieldSelector: "spec.node=n1",
+    decode: nameOf,
+    keyOf: nameOf,
+    onChange: (change) => {
+      told.push(`${change.kind === "set" ? "+" : "-"}${change.key}`);
+      options.onChange?.(change);
+    },
+    optional: options.optional ?? false,
+    log: openLog("test", "silent"),
+    random: () => 0.01,
+  });
+  closing.push(() => reflector.close());
+  reflector.start();
+  const queries = (isWatch: boolean) =>
+    stub.requests
+      .filter(({ url }) => !isVersionAsked(url))
+      .map(({ url }) => new URL(url, "http://stub").searchParams)
+      .filter((query) => query.has("watch") === isWatch);
+  return { stub, reflector, told, lists: () => queries(false), watches: () => queries(true) };
+}
+
+const answer =
+  (value: object): StubAnswer =>
+  (response) =>
+    sendJson(response, 200, value);
+const lines =
+  (...texts: string[]): StubAnswer =>
+  (response) =>
+    response.end(texts.join(""));
+
+describe("a reflector", () => {
+  it("reads all pages, then watches from their version", async () => {
+    const { reflector, told, lists, watches } = await play({
+      lists: [answer(list("7", [object("a", "1")], "page2")), answer(list("7", [object("b", "2")]))],
+    });
+    await reflector.synced();
+    await until(() => watches().length === 1, "the watch is open");
+    expect(told).toEqual(["+a", "+b"]);
+    expect(lists().map((query) => [query.get("limit"), query.get("continue"), query.get("fieldSelector")])).toEqual([
+      ["500", null, "spec.node=n1"],
+      ["500", "page2", "spec.node=n1"],
+    ]);
+    const [watch] = watches();
+    expect(watch?.get("resourceVersion")).toBe("7");
+    expect(watch?.get("allowWatchBookmarks")).toBe("true");
+    expect(watch?.get("fieldSelector")).toBe("spec.node=n1");
+    expect(Number(watch?.get("timeoutSeconds"))).toBeGreaterThanOrEqual(300);
+  });
+
+  it("goes on from the last version, also that of a bookmark, when the server ends the watch", async () => {
+    const { told, watches } = await play({
+      lists: [answer(list("7", []))],
+      watches: [lines(line("ADDED", object("a", "8"))), lines(line("BOOKMARK", object("", "12"))), silence],
+    });
+    await until(() => watches().length === 3, "the third watch");
+    expect(watches().map((query) => query.get("resourceVersion"))).toEqual(["7", "8", "12"]);
+    expect(told).toEqual(["+a"]);
+  });
+
+  it("does not tell the same version twice, be it by a list or by an event", async () => {
+    const expired = line("ERROR", { kind: "Status", code: 410, reason: "Expired" });
+    const { reflector, told, lists } = await play({
+      lists: [
+        answer(list("7", [object("a", "1"), object("b", "2")])),
+        answer(list("9", [object("a", "1"), object("c", "8")])),
+      ],
+      watches: [lines(line("ADDED", object("a", "1")), expired), silence],
+    });
+    await until(() => lists().length === 2 && told.length >= 4, "it lists again");
+    expect(told).toEqual(["+a", "+b", "+c", "-b"]);
+    expect([...reflector.items.keys()]).toEqual(["a", "c"]);
+  });
+
+  it("lists again when the watch is refused as too old", async () => {
+    const { told, lists } = await play({
+      lists: [answer(list("7", [object("a", "1")])), answer(list("9", []))],
+      watches: [(response) => sendStatus(response, 410, "Expired"), silence],
+    });
+    await until(() => told.includes("-a"), "the object is gone");
+    expect(lists()).toHaveLength(2);
+  });
+
+  it("begins anew when later pages are no more", async () => {
+    const { reflector, told, lists } = await play({
+      lists: [
+        answer(list("7", [object("a", "1")], "page2")),
+        (response) => sendStatus(response, 410, "Expired"),
+        answer(list("9", [object("b", "8")])),
+      ],
+    });
+    await reflector.synced();
+    expect(told).toEqual(["+a", "+b", "-a"]);
+    expect(lists().map((query) => query.get("continue"))).toEqual([null, "page2", null]);
+  });
+
+  it("does not run in circles when each watch ends at once", async () => {
+    const { watches } = await play({ lists: [answer(list("7", []))], watches: [lines("")] });
+    // Of pauses of 1 to 15 ms, thousands would fit.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(watches().length).toBeLessThan(120);
+    expect(watches().length).toBeGreaterThan(3);
+  });
+
+  it("takes a malformed line for a failure, and misses nothing", async () => {
+    const { told, watches } = await play({
+      lists: [answer(list("7", []))],
+      watches: [lines(line("ADDED", object("a", "8")), "nonsense\n"), lines(line("ADDED", object("b", "9"))), silence],
+    });
+    await until(() => told.length === 2, "both are told");
+    expect(
+      watches()
+        .map((query) => query.get("resourceVersion"))
+        .slice(0, 2),
+    ).toEqual(["7", "8"]);
+  });
+
+  it("goes on when its owner throws", async () => {
+    const { told } = await play(
+      { lists: [answer(list("7", [object("a", "1"), object("b", "2")]))] },
+      {
+        onChange: ({ key }) => {
+          if (key === "a") throw new Error("a bug");
+        },
+      },
+    );
+    await until(() => told.length === 2, "both are told");
+  });
+
+  it("forgets all when the server no longer knows an optional collection", async () => {
+    const gone: StubAnswer = (response) => sendStatus(response, 404, "NotFound");
+    const { reflector, told } = await play(
+      { lists: [answer(list("7", [object("a", "1")]))], watches: [gone] },
+      { optional: true },
+    );
+    await until(() => told.includes("-a"), "it is gone");
+    expect(reflector).toMatchObject({ isSynced: true, problems: [] });
+  });
+
+  it("that is closed tells nothing any more, and nobody waits for it", async () => {
+    const { reflector } = await play({ lists: [() => {}] });
+    const synced = expect(reflector.synced()).rejects.toThrow("The reflector of things was closed");
+    await reflector.close();
+    await synced;
+  });
+});
