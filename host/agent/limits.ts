@@ -79,7 +79,7 @@ export const COLLECTOR_TICK_MS = 1_000;
 export const SWEEP_RETRY_MS = 10_000;
 
 /** How long one question of a sweep is tried: milliseconds. Nobody waits for it, and the next sweep asks again. */
-export const SWEEP_PATIENCE_MS = 10_000;
+export const SWEEP_PATIENCE_MS = 3_000;
 
 /** Rows of the journal that a sweep reads at once. */
 export const SWEEP_PAGE = 500;

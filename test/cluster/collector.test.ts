@@ -1,0 +1,190 @@
+/**
+ * Addresses whose pods are gone and for which no DEL came, on a real API server: each look is the test's, and so is the clock.
+ */
+import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
+import * as lab from "../../scripts/lab/cluster/pods.ts";
+import { COOLDOWN_MS, GRACE_MS, KeepingNode } from "./keeping-node.ts";
+import { RegistryWorld, until } from "./registry-world.ts";
+
+const DAY_MS = 86_400_000;
+const HASH = "0123456789abcdef0123456789abcdef";
+
+let world: RegistryWorld;
+let node: KeepingNode;
+let podCount = 0;
+
+beforeAll(async () => {
+  world = await RegistryWorld.start();
+  await world.plane.client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
+  node = await KeepingNode.open(world.plane, "n1");
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await world.plane.client.delete(`${lab.NAMESPACES}/shop/pods`, { gracePeriodSeconds: 0 });
+  await until("the watch has no pod", () => node.parts.pods.items.size === 0);
+  for (let turn = 0; turn < 2; turn++) {
+    await node.look();
+    node.advance(GRACE_MS);
+  }
+  await node.look();
+  node.advance(COOLDOWN_MS);
+  await node.look();
+  expect([await node.rows(), await world.lines()], "nothing is left").toEqual([[], []]);
+});
+
+afterAll(async () => {
+  await node?.close();
+  await world?.stop();
+});
+
+function createPod(spec: Partial<lab.PodSpec> = {}): Promise<lab.LabPod> {
+  return lab.createPod(world.plane.client, { name: `pod-${++podCount}`, node: "n1", ...spec });
+}
+
+const rowOf = async (address: string): Promise<string> => {
+  const row = (await node.rows()).find((each) => each.startsWith(`${address} `));
+  return row?.split(" ")[1] ?? "free";
+};
+
+const isWatched = ({ uid }: lab.LabPod): boolean =>
+  [...node.parts.pods.items.values()].some((each) => each.uid === uid);
+
+async function deletePod(pod: lab.LabPod): Promise<void> {
+  await lab.deletePod(world.plane.client, pod);
+  await until("the watch shows it", () => !isWatched(pod));
+}
+
+it("rule 16: a pod is gone and its DEL never came: the address goes at the second look, and its object when it has cooled", async () => {
+  const pod = await createPod();
+  await node.attach("10.6.0.1", pod);
+  await deletePod(pod);
+  await node.look();
+  node.advance(GRACE_MS - 1_000);
+  await node.look();
+  expect(await rowOf("10.6.0.1")).toBe("Bound");
+  node.advance(1_000);
+  await node.look();
+  expect([await rowOf("10.6.0.1"), await world.lines()]).toEqual(["Cooling", [`10.6.0.1 Bound ${pod.uid}`]]);
+  node.advance(COOLDOWN_MS);
+  await node.look();
+  expect([await rowOf("10.6.0.1"), await world.lines()]).toEqual(["free", []]);
+});
+
+it("rule 16: a pod that is terminating keeps its address, however long that takes", async () => {
+  const pod = await createPod();
+  await world.plane.client.patch(lab.podPath(pod), { metadata: { finalizers: ["example.org/slow"] } });
+  await node.attach("10.6.0.1", pod);
+  await world.plane.client.delete(lab.podPath(pod), { gracePeriodSeconds: 0 });
+  await until("the watch shows it", () => node.parts.pods.items.get(`shop/${pod.name}`)?.deleting === true);
+  for (let turn = 0; turn < 3; turn++) {
+    node.advance(GRACE_MS);
+    await node.look();
+  }
+  expect(await rowOf("10.6.0.1")).toBe("Bound");
+  await world.plane.client.patch(lab.podPath(pod), { metadata: { finalizers: null } });
+  await until("the watch shows it", () => !isWatched(pod));
+});
+
+it("rule 16: a finished Job pod gives its address back at once, without being deleted", async () => {
+  const pod = await createPod();
+  await node.attach("10.6.0.1", pod);
+  await lab.finishPod(world.plane.client, pod);
+  await until("its address cools", async () => (await rowOf("10.6.0.1")) === "Cooling");
+  expect(await node.detach(pod), "a DEL that comes now finds nothing").toEqual([]);
+  expect(isWatched(pod)).toBe(true);
+});
+
+it("rule 16: a watch that has stopped does not mislead: a pod made anew under the same name keeps its address, the old one's goes later", async () => {
+  const old = await createPod({ name: "web" });
+  await node.attach("10.6.0.1", old);
+  await until("the watch shows it", () => isWatched(old));
+  await node.parts.pods.close();
+  await lab.deletePod(world.plane.client, old);
+  const anew = await createPod({ name: "web" });
+  await node.attach("10.6.0.2", anew);
+  for (let turn = 0; turn < 3; turn++) {
+    node.advance(GRACE_MS);
+    await node.look();
+  }
+  expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Bound", "Bound"]);
+  await node.stop();
+  await node.start();
+  await node.look();
+  node.advance(GRACE_MS);
+  await node.look();
+  expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Cooling", "Bound"]);
+});
+
+it("rule 16: nothing goes while the API server is away, and all of it after", async () => {
+  const pod = await createPod();
+  await node.attach("10.6.0.1", pod);
+  await deletePod(pod);
+  await node.look();
+  node.advance(GRACE_MS);
+  await world.plane.server.stop();
+  await expect(node.parts.collector.sweep()).rejects.toThrow();
+  expect(await rowOf("10.6.0.1")).toBe("Bound");
+  await world.plane.server.start();
+  await until("it goes", async () => {
+    await node.parts.collector.sweep().catch(() => {});
+    return (await rowOf("10.6.0.1")) === "Cooling";
+  });
+});
+
+it("rule 16: the time of day jumps by a day, and back: nobody is collected early", async () => {
+  const pod = await createPod();
+  await node.attach("10.6.0.1", pod);
+  await deletePod(pod);
+  await node.look();
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + DAY_MS });
+  await node.look();
+  vi.setSystemTime(Date.now() - 2 * DAY_MS);
+  await node.look();
+  expect(await rowOf("10.6.0.1")).toBe("Bound");
+  node.advance(GRACE_MS);
+  await node.look();
+  expect(await rowOf("10.6.0.1")).toBe("Cooling");
+});
+
+it("rule 9: a static pod keeps its address with its mirror pod, and without it", async () => {
+  const annotations = { "kubernetes.io/config.hash": HASH };
+  const mirror = await createPod({ name: "etcd-n1", annotations });
+  const owner = { ...mirror, uid: HASH };
+  const row = await node.attach("10.6.0.1", owner, { netns: "/proc/self/ns/net" });
+  const sweep = async (): Promise<void> => {
+    node.advance(GRACE_MS);
+    await node.look();
+  };
+  await sweep();
+  await sweep();
+  expect([await rowOf("10.6.0.1"), await node.parts.collector.isPodGone(row)]).toEqual(["Bound", false]);
+  await deletePod(mirror);
+  await sweep();
+  await sweep();
+  expect([await rowOf("10.6.0.1"), await node.parts.collector.isPodGone(row)]).toEqual(["Bound", false]);
+  expect(await node.detach(owner), "its DEL frees it").toHaveLength(1);
+});
+
+it("rule 1: CNI GC takes back only what belongs to pods that are gone", async () => {
+  const [live, gone] = [await createPod(), await createPod()];
+  await node.attach("10.6.0.1", live);
+  await node.attach("10.6.0.2", gone);
+  await lab.deletePod(world.plane.client, gone);
+  const released = await node.registry.releaseOthers("lab", [], node.nowMs() + 1);
+  expect(released.map(({ owner }) => owner)).toEqual([gone.uid]);
+  expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Bound", "Cooling"]);
+});
+
+it("rule 17: the address of a NIC that never came is left to the two minutes of that rule", async () => {
+  const pod = await createPod();
+  await node.attach("10.6.0.1", pod);
+  await node.attach("10.6.0.2", pod, { ifName: "net1", containerId: "" });
+  await deletePod(pod);
+  await node.look();
+  node.advance(GRACE_MS);
+  await node.look();
+  expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Cooling", "Bound"]);
+  await node.registry.releaseUnattached(node.nowMs());
+  await node.registry.idle();
+});
