@@ -12,7 +12,14 @@ import { decodeConfig } from "./config-error.ts";
 import { type CoordinatorSettings, LOG_LEVELS } from "./coordinator-settings.ts";
 import { positiveDuration } from "./fields/duration.ts";
 import { IF_NAME_RULE, ifName, prefixOrIp } from "./fields/network.ts";
-import { MAX_CIDRS, MAX_DETECT_RETRY, MAX_ROUTE_TABLE, POD_TABLES_FIRST, POD_TABLES_LAST } from "./limits.ts";
+import {
+  MAX_CIDRS,
+  MAX_DETECT_RETRY,
+  MAX_LOG_FILE_LENGTH,
+  MAX_ROUTE_TABLE,
+  POD_TABLES_FIRST,
+  POD_TABLES_LAST,
+} from "./limits.ts";
 
 /** Where log files must lie: definitions are written by tenants, the writer is root. */
 export const LOG_DIRECTORY = "/var/log/vendor/";
@@ -103,14 +110,39 @@ const detectOptions = z
     onConflict,
   }));
 
-const logOptions = z
-  .strictObject({
-    logLevel: z.enum(LOG_LEVELS).meta({ description: "Least level that is written. Default `debug`." }),
-    logFile: parsedText(parseLogFile, `a path inside ${LOG_DIRECTORY}`).meta({
-      description: `File inside \`${LOG_DIRECTORY}\`, no symbolic link. Default \`coordinator.log\` there.`,
-    }),
-  })
-  .partial();
+/** What `logOptions` is. */
+export const LOG_OPTIONS = "The plugin's log.";
+
+type LogFile = ReturnType<typeof parsedText<string>>;
+
+function logOptionsWith(logFile: LogFile) {
+  return z
+    .strictObject({
+      logLevel: z.enum(LOG_LEVELS).meta({ description: "Least level that is written. Default `debug`." }),
+      logFile: logFile.meta({
+        description: `File inside \`${LOG_DIRECTORY}\`, no symbolic link. Default \`coordinator.log\` there.`,
+      }),
+    })
+    .partial();
+}
+
+const RESOLVED_FORM = `a path inside ${LOG_DIRECTORY} without ".", ".." and empty parts, at most ${MAX_LOG_FILE_LENGTH} characters`;
+
+function parseResolvedLogFile(text: string): string | undefined {
+  return parseLogFile(text) === text ? text : undefined;
+}
+
+const resolvedLogFile = parsedText(parseResolvedLogFile, RESOLVED_FORM, MAX_LOG_FILE_LENGTH).meta(
+  cel({
+    rule: `self.matches(r'^${LOG_DIRECTORY}[^/\\p{Cc}]+(/[^/\\p{Cc}]+)*$') && !self.matches('/[.]{1,2}(/|$)')`,
+    message: RESOLVED_FORM,
+  }),
+);
+
+const logOptions = logOptionsWith(parsedText(parseLogFile, `a path inside ${LOG_DIRECTORY}`));
+
+/** Of the resource: CEL cannot resolve `..`, so the path has none. */
+export const resolvedLogOptions = logOptionsWith(resolvedLogFile);
 
 const ROUTE_NIC_FORM = 'an interface name, or "" for the first NIC';
 
@@ -152,7 +184,7 @@ export const coordinatorKeys = z
       .enum(["auto", "on", "off"])
       .meta({ description: "Masquerade of service connections that leave the node. Default `auto`." }),
     detectOptions: detectOptions.meta({ ...cel(RETRY_RULE), description: "Settings of both detections." }),
-    logOptions: logOptions.meta({ description: "The plugin's log." }),
+    logOptions: logOptions.meta({ description: LOG_OPTIONS }),
   })
   .partial();
 

@@ -45,6 +45,9 @@ export const MAX_DETECT_RETRY = 100;
 /** Most networks in each of `overlayPodCIDR`, `serviceCIDR` and `hijackCIDR`: each is a route in every pod, and others wait meanwhile. */
 export const MAX_CIDRS = 1_024;
 
+/** Longest `logOptions.logFile` of the resource Coordinator: characters. */
+export const MAX_LOG_FILE_LENGTH = 255;
+
 /** Highest VLAN id that a device may have; 4095 is reserved (IEEE 802.1Q §9.6). */
 export const MAX_VLAN_ID = 4_094;
 

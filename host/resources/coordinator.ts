@@ -4,7 +4,7 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { coordinatorKeys, MODE_RULE, settingsOf } from "../config/coordinator-conf.ts";
+import { coordinatorKeys, LOG_OPTIONS, MODE_RULE, resolvedLogOptions, settingsOf } from "../config/coordinator-conf.ts";
 import type { CoordinatorSettings } from "../config/coordinator-settings.ts";
 import { cel } from "../lib/cel.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
@@ -23,6 +23,7 @@ export interface Coordinator {
 
 const spec = coordinatorKeys
   .extend({
+    logOptions: resolvedLogOptions.optional().meta({ description: LOG_OPTIONS }),
     podCIDRType: podCIDRType
       .default("auto")
       .meta({ description: "Source of `overlayPodCIDR` when that is empty; `none` collects nothing." }),

@@ -177,18 +177,27 @@ const spec = z
       holders: holders.map(({ podUID, interface: ifName, ...names }) => ({ ...names, podUid: podUID, ifName })),
     }),
   )
-  .check(({ value, issues }) => {
+  .transform((spec, context) => {
     for (const { field, wanted, holds } of ALLOCATION_RULES) {
-      if (!holds(value)) issues.push({ code: "custom", path: [field], message: wanted, input: value });
+      if (!holds(spec)) context.addIssue({ code: "custom", path: [field], message: wanted });
     }
+    return spec;
   });
 
-export const ipAllocationSchema = z
-  .object({ apiVersion: z.literal(API_VERSION), kind: z.literal("IPAllocation"), metadata, spec })
-  .check(({ value, issues }) => {
-    if (value.metadata.name === allocationName(value.spec.ip, value.spec.addressSpace)) return;
-    issues.push({ code: "custom", path: ["metadata", "name"], message: NAME_FORM, input: value });
-  });
+export const ipAllocationSchema = z.object({
+  apiVersion: z.literal(API_VERSION),
+  kind: z.literal("IPAllocation"),
+  metadata,
+  spec,
+});
+
+const named = ipAllocationSchema.transform((object, context) => {
+  const { metadata, spec } = object;
+  if (metadata.name !== allocationName(spec.ip, spec.addressSpace)) {
+    context.addIssue({ code: "custom", path: ["metadata", "name"], message: NAME_FORM });
+  }
+  return object;
+});
 
 function parseCanonicalIp(text: string): Ip | undefined {
   const ip = parseAddress(text);
@@ -197,7 +206,7 @@ function parseCanonicalIp(text: string): Ip | undefined {
 
 /** Throws ConfigError. */
 export function decodeIpAllocation(value: unknown, source: string): IpAllocation {
-  const { kind, metadata, spec } = decodeBerth(ipAllocationSchema, value, source);
+  const { kind, metadata, spec } = decodeBerth(named, value, source);
   const { name, uid = "", resourceVersion = "" } = metadata;
   return { kind, name, uid, resourceVersion, deleting: isDeleting(metadata), spec };
 }

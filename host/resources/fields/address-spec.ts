@@ -51,8 +51,9 @@ const RANGE_RULES: readonly CelRule[] = [
 ];
 
 function parseRange(text: string): Range | string {
-  const [first, last = first, ...rest] = text.split("-").map(parseAddress);
-  if (first === undefined || last === undefined || rest.length > 0) return RANGE_FORM;
+  const ends = text.split("-").map(parseAddress);
+  const [first, last] = [ends[0], ends.at(-1)];
+  if (first === undefined || last === undefined || ends.length > 2) return RANGE_FORM;
   if (first.family !== last.family) return ONE_FAMILY;
   return last.value < first.value ? "a range with its lower address first" : { first, last };
 }

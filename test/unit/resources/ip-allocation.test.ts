@@ -146,3 +146,32 @@ describe("an allocation", () => {
     expect(formatIp(spec.ip)).toBe("10.6.0.21");
   });
 });
+
+describe("an allocation is refused", () => {
+  const rows: [title: string, change: object, name: string | undefined, message: string][] = [
+    ["whose name is another address", {}, "10.6.0.22", 'field "metadata.name": found "10.6.0.22", want the address'],
+    ["of a space that its name lacks", { addressSpace: "lab" }, undefined, 'field "metadata.name"'],
+    ["whose address is not canonical", { address: "FD00::A" }, undefined, "want an address in its canonical form"],
+    ["with a length below 0 and no holder", { prefixLength: -1, holders: [] }, undefined, 'field "spec.prefixLength"'],
+    [
+      "Bound without a holder",
+      { holders: [] },
+      undefined,
+      'field "spec.holders": found an empty list, want at least one',
+    ],
+    ["Cooling with a holder", { state: "Cooling" }, undefined, 'field "spec.holders"'],
+    ["Kept for nobody", { state: "Kept", holders: [] }, undefined, 'field "spec.workload": found nothing'],
+    ["Quarantined without a reason", { state: "Quarantined", holders: [] }, undefined, 'field "spec.quarantine"'],
+    [
+      "of a node without a holder",
+      { node: "n2" },
+      undefined,
+      'field "spec.node": found "n2", want the node of a holder',
+    ],
+  ];
+  it.each(rows)("%s", (_title, change, name = "10.6.0.21", message) => {
+    const object = JSON.parse(JSON.stringify(objectOf(BOUND)));
+    const changed = { ...object, metadata: { name }, spec: { ...object.spec, ...change } };
+    expect(() => decodeIpAllocation(changed, "watch")).toThrow(message);
+  });
+});

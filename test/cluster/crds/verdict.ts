@@ -1,0 +1,79 @@
+import { parse } from "yaml";
+import { ConfigError } from "../../../host/config/config-error.ts";
+import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
+import { decodeResource } from "../../../host/resources/manifest.ts";
+import { type KubeClient, KubeError } from "../../../scripts/lab/kube-client.ts";
+import type { Row } from "./rows.ts";
+
+export const COLLECTIONS: Readonly<Record<string, string>> = {
+  IPPool: "ippools",
+  Subnet: "subnets",
+  ReservedIP: "reservedips",
+  IPAllocation: "ipallocations",
+  Coordinator: "coordinators",
+};
+
+export const pathOf = (kind: string): string => `/apis/ipam.vendor.io/v1/${COLLECTIONS[kind]}`;
+
+/** What is wrong with an object; empty when it is accepted. */
+export type Verdict = readonly { readonly field: string; readonly text: string }[];
+
+export function objectOf({ kind, name = "", spec, more }: Row): object {
+  return {
+    apiVersion: "ipam.vendor.io/v1",
+    kind,
+    metadata: { name },
+    ...(spec === undefined ? {} : { spec }),
+    ...more,
+  };
+}
+
+/** What the embedded mode's decoder says; IPAllocations are no manifests and have their own. */
+export function decoderVerdict(kind: string, object: unknown): Verdict {
+  try {
+    if (kind === "IPAllocation") decodeIpAllocation(object, "test");
+    else decodeResource(object, "test");
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.mismatches.map(({ path, wanted }) => ({ field: path, text: wanted }));
+  }
+}
+
+interface Cause {
+  readonly field?: string;
+  readonly message?: string;
+}
+
+/** Unknown keys are refused before anything else, in a sentence of their own. */
+function unknownFields(message: string): Verdict {
+  return [...message.matchAll(/unknown field "([^"]+)"/g)].map(([, field = ""]) => ({ field, text: "" }));
+}
+
+/** What comes before a rule's own words. */
+const VALUE = /^Invalid value: (?:"(?:[^"\\]|\\.)*"|[^\s:]+): /;
+
+/** Said beside the findings about the form: CEL was not asked. */
+const NO_FINDING = /some validation rules were not checked/;
+
+export function verdictOfError(error: unknown): Verdict {
+  if (!(error instanceof KubeError)) throw error;
+  const { details, message = "" } = parse(error.message.slice(error.message.indexOf(": {") + 2)) ?? {};
+  const causes: Cause[] = details?.causes ?? [];
+  const found = causes.flatMap(({ field = "", message = "" }) =>
+    NO_FINDING.test(message) ? [] : [{ field, text: message.replace(VALUE, "") }],
+  );
+  const verdict = found.length > 0 ? found : unknownFields(message);
+  if (verdict.length === 0) throw error;
+  return verdict;
+}
+
+/** What the API server says. */
+export async function serverVerdict(client: KubeClient, kind: string, object: object): Promise<Verdict> {
+  try {
+    await client.create(`${pathOf(kind)}?fieldValidation=Strict`, object);
+    return [];
+  } catch (error) {
+    return verdictOfError(error);
+  }
+}
