@@ -26,6 +26,8 @@ interface Script {
   readonly lists: readonly StubAnswer[];
   /** The same for watches; default: silence. */
   readonly watches?: readonly StubAnswer[];
+  /** What the server says is its version when it is asked after a failure. */
+  readonly version?: string;
 }
 
 interface Scene {
@@ -44,12 +46,12 @@ const isVersionAsked = (url: string): boolean => /[?&]limit=1(?:&|$)/.test(url);
 const silence: StubAnswer = (response) => response.writeHead(200).flushHeaders();
 
 async function play(
-  { lists, watches = [silence] }: Script,
+  { lists, watches = [silence], version = "1000" }: Script,
   options: { optional?: boolean; onChange?: (change: Change<string>) => void } = {},
 ): Promise<Scene> {
   const next = { list: 0, watch: 0 };
   const stub = await startStub((response, request) => {
-    if (isVersionAsked(request.url)) return sendJson(response, 200, list("1000", []));
+    if (isVersionAsked(request.url)) return sendJson(response, 200, list(version, []));
     const kind = request.url.includes("watch=true") ? "watch" : "list";
     const script = kind === "watch" ? watches : lists;
     script[Math.min(next[kind]++, script.length - 1)]?.(response, request);
@@ -174,6 +176,16 @@ describe("a reflector", () => {
         .map((query) => query.get("resourceVersion"))
         .slice(0, 2),
     ).toEqual(["7", "8"]);
+  });
+
+  it("takes no version for known when the server gives them out again", async () => {
+    const { told, lists } = await play({
+      lists: [answer(list("9", [object("a", "3")])), answer(list("5", [object("a", "3")]))],
+      watches: [(response) => response.destroy(), silence],
+      version: "5",
+    });
+    await until(() => lists().length === 2 && told.length === 2, "it is told again");
+    expect(told).toEqual(["+a", "+a"]);
   });
 
   it("goes on when its owner throws", async () => {
