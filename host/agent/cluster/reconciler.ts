@@ -71,6 +71,7 @@ export class Reconciler {
   #turn: Promise<unknown> = Promise.resolve();
   #isTicking = false;
   #dueMs = Number.NEGATIVE_INFINITY;
+  #isFirst = true;
   #said = "";
 
   constructor(tools: ReconcilerTools) {
@@ -118,7 +119,8 @@ export class Reconciler {
     const { isSynced, objects, registry, nowMs, random } = this.#tools;
     this.#closed.signal.throwIfAborted();
     if (!isSynced()) return undefined;
-    this.#dueMs = nowMs() + SWEEP_RETRY_MS;
+    // ADDs wait for the first one.
+    this.#dueMs = nowMs() + (this.#isFirst ? RECONCILE_TICK_MS : SWEEP_RETRY_MS);
     const known = objects();
     const rows = new Set<string>();
     const republished: Allocation[] = [];
@@ -132,6 +134,7 @@ export class Reconciler {
     const settled = await this.#settleAll(strangers);
     this.#dueMs = Math.min(nowMs() + RECONCILE_INTERVAL_MS * (0.75 + 0.5 * random()), this.#observedDueMs());
     await this.#tools.onCompared();
+    this.#isFirst = false;
     this.#first.resolve();
     return { republished, ...settled };
   }

@@ -8,9 +8,15 @@ import type { AttachRequest } from "../../cni/request.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
-import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { Allocation, Attachment, Registry } from "../../registry/registry.ts";
 
-export async function checkAddresses(registry: Registry, request: AttachRequest): Promise<void> {
+export interface CheckTools {
+  readonly registry: Registry;
+  /** Why an address of the attachment is somebody else's in the API server (allocation rule 5); undefined when none is. Absent: no API server. */
+  readonly findLoss?: ((attachment: Attachment) => string | undefined) | undefined;
+}
+
+export async function checkAddresses({ registry, findLoss }: CheckTools, request: AttachRequest): Promise<void> {
   const { containerId, ifName } = request;
   const found = await registry.findAttachment({ containerId, ifName });
   const held = found.filter(({ state }) => state === "Bound");
@@ -20,6 +26,8 @@ export async function checkAddresses(registry: Registry, request: AttachRequest)
       `No address is recorded for interface "${ifName}" of container ${containerId}`,
     );
   }
+  const loss = findLoss?.({ containerId, ifName });
+  if (loss !== undefined) throw new CniError(ErrorCode.AddressConflict, loss);
   comparePrevResult(request, held);
   compareLink(request, held);
 }

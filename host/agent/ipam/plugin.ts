@@ -6,7 +6,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Plugin } from "../plugin.ts";
 import { type AddTools, addAddresses } from "./add.ts";
-import { checkAddresses } from "./check.ts";
+import { type CheckTools, checkAddresses } from "./check.ts";
 
 /** Whether the agent can serve, from memory. */
 export interface Readiness {
@@ -15,7 +15,7 @@ export interface Readiness {
   readonly problems: readonly string[];
 }
 
-export interface IpamPluginOptions extends AddTools {
+export interface IpamPluginOptions extends AddTools, CheckTools {
   readonly readiness: () => Readiness;
   /** As in Foundation. */
   readonly synced: (signal: AbortSignal) => Promise<void>;
@@ -29,7 +29,7 @@ export function createIpamPlugin(options: IpamPluginOptions): Plugin {
       requireReady(readiness());
       return addAddresses(options, request, signal);
     },
-    check: (request) => checkAddresses(registry, request),
+    check: (request) => checkAddresses(options, request),
     del: async ({ containerId, ifName }) => {
       verified.delete({ containerId, ifName });
       const released = await registry.release({ containerId, ifName });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ReconcileReport } from "../../../host/agent/cluster/reconciler.ts";
-import { RECONCILE_INTERVAL_MS, SWEEP_RETRY_MS } from "../../../host/agent/limits.ts";
+import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS, SWEEP_RETRY_MS } from "../../../host/agent/limits.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
 import { UNREACHABLE } from "./collector-world.ts";
@@ -156,15 +156,34 @@ describe("the time of a comparison", () => {
   it(
     "comes again soon after a failure, which is told once",
     inWorld(async (it) => {
+      await it.reconciler.look();
+      it.clockMs += RECONCILE_INTERVAL_MS;
       it.addObject("10.0.0.1", "web");
       it.trouble = UNREACHABLE;
       await it.reconciler.look();
-      it.clockMs += SWEEP_RETRY_MS;
+      it.clockMs += SWEEP_RETRY_MS - 1;
+      await it.reconciler.look();
+      expect(it.calls).toHaveLength(1);
+      it.clockMs += 1;
       await it.reconciler.look();
       expect(it.lines).toEqual(["warn Comparing the allocations of this node failed; it is tried again"]);
       it.trouble = undefined;
       it.clockMs += SWEEP_RETRY_MS;
       await it.reconciler.look();
+      expect(await it.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
+    }),
+  );
+
+  it(
+    "comes again at once after a first one that failed: ADDs wait for it",
+    inWorld(async (it) => {
+      it.addObject("10.0.0.1", "web");
+      it.trouble = UNREACHABLE;
+      await it.reconciler.look();
+      it.trouble = undefined;
+      it.clockMs += RECONCILE_TICK_MS;
+      await it.reconciler.look();
+      await it.reconciler.compared;
       expect(await it.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
     }),
   );

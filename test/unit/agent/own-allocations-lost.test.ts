@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { LostAddresses } from "../../../host/agent/cluster/own-allocations-lost.ts";
+import { checkAddresses } from "../../../host/agent/ipam/check.ts";
+import type { AttachRequest } from "../../../host/cni/request.ts";
+import type { KubeEvent } from "../../../host/kubernetes/events.ts";
+import type { Allocation, Registry } from "../../../host/registry/registry.ts";
+import { ipOf } from "./collector-world.ts";
+import { recordLog } from "./recorded-log.ts";
+
+const ATTACHMENT = { containerId: "c1", ifName: "eth0" };
+
+function row(changes: Partial<Allocation> = {}): Allocation {
+  return {
+    ...{ space: "", ip: ipOf("10.6.0.21"), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1" },
+    ...{ ...ATTACHMENT, network: "lab", namespace: "shop", pod: "web-0", sinceMs: 0, version: 1 },
+    ...changes,
+  };
+}
+
+const RIVAL = row({ owner: "u2", pod: "db-0", containerId: "", version: -9 });
+const TEXT =
+  'Address 10.6.0.21 of pool "blue", which pod shop/web-0 has on interface "eth0", is recorded for pod shop/db-0 (UID u2) in the API server; delete one of the two';
+
+function open() {
+  const events: KubeEvent[] = [];
+  const { log, lines } = recordLog();
+  return { lost: new LostAddresses({ events: { emit: (event) => void events.push(event) }, log }), events, lines };
+}
+
+/** A registry that has this row, or none. */
+function registryOf(now: Allocation | undefined): Pick<Registry, "findAddress" | "findAttachment"> {
+  const all = now === undefined ? [] : [now];
+  return { findAddress: async () => now, findAttachment: async () => all };
+}
+
+describe("rule 5: an address that is somebody else's", () => {
+  it("is told in the log, as a problem, on the pod and to CHECK, once", () => {
+    const { lost, events, lines } = open();
+    lost.note(row(), RIVAL);
+    lost.note(row(), RIVAL);
+    expect([lost.count, lost.problems, lines]).toEqual([1, [TEXT], [`error ${TEXT}`]]);
+    expect(events).toEqual([
+      {
+        regarding: { kind: "Pod", apiVersion: "v1", namespace: "shop", name: "web-0", uid: "u1" },
+        ...{ type: "Warning", reason: "AddressLost", action: "Allocate", note: TEXT },
+      },
+    ]);
+    expect([lost.find(ATTACHMENT), lost.find({ ...ATTACHMENT, ifName: "net1" })]).toEqual([TEXT, undefined]);
+  });
+
+  it("is told again when yet another has it, and says when that is nobody", () => {
+    const { lost } = open();
+    lost.note(row(), RIVAL);
+    lost.note(row(), row({ owner: "", pod: "", namespace: "", state: "Quarantined" }));
+    expect(lost.count).toBe(2);
+    expect(lost.problems[0]).toContain("is recorded for nobody (Quarantined) in the API server");
+  });
+
+  const cases: [what: string, now: Allocation | undefined, isOurs: boolean, left: number][] = [
+    ["stays while the pod has it", row(), false, 1],
+    ["is forgotten when the pod has let go of it", row({ state: "Cooling" }), false, 0],
+    ["is forgotten when another pod has it here", row({ owner: "u3" }), false, 0],
+    ["is forgotten with the row", undefined, false, 0],
+    ["is forgotten when it is the pod's again", row(), true, 0],
+  ];
+  it.each(cases)("%s", async (_what, now, isOurs, left) => {
+    const { lost } = open();
+    lost.note(row(), RIVAL);
+    await lost.prune(registryOf(now), () => isOurs);
+    expect(lost.problems).toHaveLength(left);
+  });
+
+  it("follows the pod to a new sandbox", async () => {
+    const { lost } = open();
+    lost.note(row(), RIVAL);
+    await lost.prune(registryOf(row({ containerId: "c2" })), () => false);
+    expect([lost.find(ATTACHMENT), lost.find({ ...ATTACHMENT, containerId: "c2" })]).toEqual([undefined, TEXT]);
+  });
+
+  it("fails CHECK of the attachment", async () => {
+    const { lost } = open();
+    lost.note(row(), RIVAL);
+    const registry = registryOf(row()) as Registry;
+    const request = { ...ATTACHMENT, netConf: {} } as AttachRequest;
+    const check = checkAddresses({ registry, findLoss: (attachment) => lost.find(attachment) }, request);
+    await expect(check).rejects.toMatchObject({ code: 104, message: TEXT });
+  });
+});
