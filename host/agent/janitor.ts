@@ -16,7 +16,7 @@ export interface Janitor {
 
 export interface JanitorTools {
   readonly registry: Registry;
-  readonly spool: Spool;
+  readonly spool: Pick<Spool, "drain">;
   /** Asks for what is in quarantine and due. */
   readonly probeQuarantined: () => Promise<void>;
   readonly nowMs: () => number;

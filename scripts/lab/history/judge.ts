@@ -35,6 +35,8 @@ export interface Attachment {
   readonly name: string;
   readonly podUid: string;
   readonly ifName: string;
+  /** Of a pod that keeps its addresses: what the next pod of the same name has in common with it. */
+  readonly identity?: string | undefined;
 }
 
 export interface JudgeOptions {
@@ -48,8 +50,7 @@ interface Live extends Attachment {
   isBinding: boolean;
 }
 
-interface Departure {
-  readonly podUid: string;
+interface Departure extends Pick<Attachment, "podUid" | "identity"> {
   readonly atMs: number;
 }
 
@@ -111,7 +112,7 @@ export class HistoryJudge {
     this.#live.set(name, [...others, { ...attachment, isBinding: false }]);
     const gone = this.#departures.get(name);
     const { minReuseMs = 0 } = this.#options;
-    if (gone !== undefined && gone.podUid !== podUid && nowMs - gone.atMs < minReuseMs) {
+    if (gone !== undefined && !isSamePod(gone, attachment) && nowMs - gone.atMs < minReuseMs) {
       const ageMs = Math.round(nowMs - gone.atMs);
       this.#breach(`${name}: given to ${nicOf(attachment)} ${ageMs} ms after the DEL of ${gone.podUid}`);
     }
@@ -128,14 +129,14 @@ export class HistoryJudge {
     if (!isBoundTo(object, live)) this.#breach(`${live.name}: ${describe(object)} when ${nicOf(live)} was answered`);
   }
 
-  leaving({ name, podUid, ifName }: Attachment, nowMs: number): void {
+  leaving({ name, podUid, ifName, identity }: Attachment, nowMs: number): void {
     const live = this.#live.get(name) ?? [];
     const rest = live.filter((other) => other.podUid !== podUid || other.ifName !== ifName);
     if (rest.length === live.length)
       this.#breach(`${name}: ${nicOf({ podUid, ifName })} leaves, but was never answered`);
     if (rest.length === 0) this.#live.delete(name);
     else this.#live.set(name, rest);
-    this.#departures.set(name, { podUid, atMs: nowMs });
+    this.#departures.set(name, { podUid, identity, atMs: nowMs });
   }
 
   /** Attachments that live now. */
@@ -210,6 +211,11 @@ function faultOfRebinding(before: IpAllocation, after: IpAllocation | undefined)
 
 function faultOfKeeping(before: IpAllocation, after: IpAllocation | undefined): string | undefined {
   return isSameMember(before.spec.workload, after?.spec.workload) ? undefined : "kept for nobody who had it";
+}
+
+/** The same one, or the next one of its identity. */
+function isSamePod(a: Departure, b: Attachment): boolean {
+  return a.podUid === b.podUid || (a.identity !== undefined && a.identity === b.identity);
 }
 
 function isSameMember(a: Workload | undefined, b: Workload | undefined): boolean {

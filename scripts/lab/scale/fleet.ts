@@ -15,6 +15,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ClusterNode, openCluster } from "../../../host/agent/cluster/open-cluster.ts";
+import { startJanitor } from "../../../host/agent/janitor.ts";
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
@@ -36,6 +37,7 @@ export interface SimNode {
   readonly name: string;
   readonly cluster: ClusterNode;
   readonly api: CountedApi;
+  close(): Promise<void>;
 }
 
 export interface Fleet extends AsyncDisposable {
@@ -67,8 +69,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const nodes: SimNode[] = [];
     for (const name of names) {
       const node = await openNode(name, { options, directory, coreWasm, bootId });
-      stack.defer(() => node.api.close());
-      stack.defer(() => node.cluster.close());
+      stack.defer(() => node.close());
       nodes.push(node);
     }
     const signal = AbortSignal.timeout(60_000);
@@ -109,5 +110,12 @@ async function openNode(name: string, { options, directory, coreWasm, bootId }: 
       throw error;
     },
   });
-  return { name, cluster, api };
+  // Nobody's DEL is spooled here: each finds its agent.
+  const janitor = startJanitor({ ...cluster.tools, registry: cluster.registry, spool: { drain: async () => {} } });
+  const close = async (): Promise<void> => {
+    janitor.close();
+    await cluster.close();
+    await api.close();
+  };
+  return { name, cluster, api, close };
 }

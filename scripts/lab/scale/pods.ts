@@ -74,6 +74,7 @@ export async function attachPod(pod: SimPod, history: History): Promise<Attached
     name: allocationName(address.ip, ""),
     podUid: pod.uid,
     ifName: IF_NAME,
+    identity: pod.owner?.kind === "StatefulSet" ? `${pod.owner.uid}/${pod.name}` : undefined,
   }));
   const judged = Promise.all(attachments.map((attachment) => history.attached(attachment)));
   return { ...pod, attachments, tookMs, judged };

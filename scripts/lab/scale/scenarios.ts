@@ -20,6 +20,8 @@ export interface ClaimRate {
 
 /** How many calls for objects of pods are under way while nothing is measured. */
 const PODS_AT_ONCE = 32;
+/** How long the last release may take to be known everywhere. */
+const EMPTY_MS = 60_000;
 /** How long a runtime takes from the pod's binding to its ADD. */
 const SANDBOX_MS = 300;
 
@@ -91,7 +93,7 @@ export interface Lives {
 
 /**
  * `count` pods from the binding to the end, `atOnce` of them at any time: the object, the time of the sandbox, the ADD, the DEL, the
- * object's end. With a network definition on the nodes the agents claim while the sandbox is made.
+ * object's end; then the last addresses' rest. With a network definition on the nodes the agents claim while the sandbox is made.
  */
 export async function livePods(
   world: World,
@@ -112,6 +114,7 @@ export async function livePods(
       await deletePod(plane.client, pod);
     }),
   );
+  await world.empty(EMPTY_MS);
   return { addMs, delMs, seconds: tookMs / 1000, use: useSince(world.use(), before) };
 }
 

@@ -176,6 +176,16 @@ describe("attachments", () => {
     judge.answered(nic("a"), 11);
     expect(judge.breaches).toEqual([]);
   });
+  it("its own identity's at once", () => {
+    const judge = new HistoryJudge({ minReuseMs: 2_000 });
+    judge.answered({ ...nic("a"), identity: "set-1/web-0" }, 0);
+    judge.leaving({ ...nic("a"), identity: "set-1/web-0" }, 10);
+    judge.answered({ ...nic("b"), identity: "set-1/web-0" }, 11);
+    expect(judge.breaches).toEqual([]);
+    judge.leaving({ ...nic("b"), identity: "set-1/web-0" }, 20);
+    judge.answered({ ...nic("c"), identity: "set-1/web-1" }, 21);
+    expect(judge.breaches).toHaveLength(1);
+  });
   it("leaves, but was never there", () => {
     const judge = new HistoryJudge();
     judge.leaving(nic("a"), 10);
