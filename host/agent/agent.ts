@@ -5,22 +5,35 @@
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { openKubeClient } from "../kubernetes/client.ts";
+import { loadCredentials } from "../kubernetes/credentials.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
+import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
+import { openCluster } from "./cluster/open-cluster.ts";
 import { openCoordinator } from "./coordinator/open.ts";
 import { createDispatcher } from "./dispatcher.ts";
-import type { Foundation } from "./foundation.ts";
+import { openEmbedded } from "./embedded/open-embedded.ts";
+import type { Foundation, FoundationOptions } from "./foundation.ts";
 import { openIfacer } from "./ifacer/open.ts";
 import { createInspector } from "./inspector.ts";
 import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
 import { startJanitor } from "./janitor.ts";
-import { type FoundationOptions, openEmbedded } from "./open-embedded.ts";
 import { listenOnSocket } from "./socket-server.ts";
 import { Spool } from "./spool.ts";
 
+/** Where a cluster's API server is. */
+export interface ClusterAccess {
+  /** A file; absent: the service account of the pod that this process runs in. */
+  readonly kubeconfig?: string | undefined;
+  /** Of the ConfigMap vendor-conf. */
+  readonly configNamespace: string;
+}
+
 export interface AgentOptions {
-  /** Embedded mode: the manifests. */
-  readonly configDirectory: string;
+  /** Of the embedded mode: the manifests. Exactly one of this and `cluster` is given. */
+  readonly configDirectory?: string | undefined;
+  readonly cluster?: ClusterAccess | undefined;
   /** Where the runtimes read network definitions; need not be there. */
   readonly cniConfDirectory: string;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
@@ -29,6 +42,7 @@ export interface AgentOptions {
   readonly spoolDirectory: string;
   readonly socketPath: string;
   readonly nodeName?: string | undefined;
+  /** Of the embedded mode; a cluster's node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
   readonly lockWaitMs: number;
   /** The built core, berth-core.wasm. */
@@ -70,7 +84,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     await stop();
     throw error;
   }
-  log.info({ socket: options.socketPath, state: options.stateDirectory, config: options.configDirectory }, "Ready");
+  log.info({ socket: options.socketPath, state: options.stateDirectory, config: options.configDirectory }, "Serving");
   return { stop };
 }
 
@@ -80,7 +94,8 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const faults = openFaults(options.faultPlan, faultCounter);
   const bootId = readBootId();
   const node = options.nodeName ?? hostname();
-  const foundation = await openFoundation(options, { ...options, node, bootId, nowMs: monotonicMs, faultCounter });
+  const base = { ...options, node, bootId, nowMs: monotonicMs, faultCounter };
+  const foundation = await openFoundation(options, base, closers);
   closers.push(() => foundation.close());
   const { resources, tools } = foundation;
 
@@ -126,15 +141,34 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   closers.push(() => server.close());
 }
 
-function openFoundation({ configDirectory, nodeLabels = {} }: AgentOptions, base: FoundationOptions) {
-  return openEmbedded({ ...base, configDirectory, nodeLabels });
+/** What it opens beside the foundation goes to `closers`. */
+async function openFoundation(
+  { configDirectory, cluster, nodeLabels = {} }: AgentOptions,
+  base: FoundationOptions,
+  closers: Closers,
+): Promise<Foundation> {
+  if (configDirectory !== undefined && cluster === undefined) {
+    return openEmbedded({ ...base, configDirectory, nodeLabels });
+  }
+  invariant(configDirectory === undefined && cluster !== undefined, "An agent has a directory or a cluster, not both");
+  const credentials = await loadCredentials({ kubeconfig: cluster.kubeconfig });
+  const random = Math.random;
+  const api = openKubeClient({ credentials, userAgent: "berth-agent", random });
+  closers.push(() => api.close());
+  base.log.info({ server: credentials.server, node: base.node }, "The registry is a cluster");
+  const node = await openCluster({ ...base, api, random, configNamespace: cluster.configNamespace });
+  return {
+    ...node,
+    problems: () => [...(credentials.problem === undefined ? [] : [credentials.problem]), ...node.problems()],
+    stats: () => ({ ...node.stats(), server: credentials.server, api: api.stats }),
+  };
 }
 
 /** Not ready while something that never was read rightly may hold what must not be handed out. */
 function readinessOf(foundation: Foundation): Readiness {
-  const { complete, problems, snapshot } = foundation.resources.state;
+  const { problems, snapshot } = foundation.resources.state;
   return {
-    ready: complete,
+    ready: foundation.isReady(),
     get problems() {
       return [...problems, ...snapshot.problems, ...foundation.problems()];
     },

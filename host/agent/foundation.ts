@@ -1,11 +1,35 @@
 /**
  * What each mode gives to the rest of the agent: where its resources come from, where its addresses are written down, and who its pods are.
- * Made by open-embedded.ts and cluster/open-cluster.ts; agent.ts builds the plugins on it, and tests call addAddresses on it.
+ * Made by embedded/open-embedded.ts and cluster/open-cluster.ts; agent.ts builds the plugins on it, and tests call addAddresses on it.
  * Effects: none (types only).
  */
+import type { FaultPlan } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
 import type { Detection } from "./detection/open-detection.ts";
 import type { AddTools } from "./ipam/add.ts";
 import type { Resources } from "./resources.ts";
+
+/** What both modes need of the process. */
+export interface FoundationOptions {
+  /** This node's name. */
+  readonly node: string;
+  readonly stateDirectory: string;
+  /** Where the runtimes read network definitions; need not be there. */
+  readonly cniConfDirectory: string;
+  /** The built core, berth-core.wasm. */
+  readonly coreWasm: Uint8Array;
+  /** Of the running kernel: /proc/sys/kernel/random/boot_id. */
+  readonly bootId: string;
+  /** The machine's monotonic clock. */
+  readonly nowMs: () => number;
+  /** How long to wait for another agent that has the state directory. */
+  readonly lockWaitMs: number;
+  readonly faultPlan?: FaultPlan | undefined;
+  readonly faultCounter: SharedArrayBuffer;
+  readonly log: Log;
+  /** The agent cannot go on: its registry's thread died. */
+  readonly onDeath: (error: Error) => void;
+}
 
 export interface Foundation {
   readonly mode: "embedded" | "cluster";
@@ -14,6 +38,8 @@ export interface Foundation {
   readonly tools: AddTools & Detection;
   /** Waits, for a bounded time, until resources are known at all. Rejects with CniError 50 that says what is missing. */
   synced(signal: AbortSignal): Promise<void>;
+  /** Whether an ADD can be served, from memory. */
+  isReady(): boolean;
   /** Beside those of the resources: each a sentence. */
   problems(): readonly string[];
   /** Counters for GET /v1/stats: plain JSON. */

@@ -1,5 +1,5 @@
 /**
- * What the agent knows of pools, pods, namespaces and settings, and how far it can be trusted. A port: manifest-directory.ts reads
+ * What the agent knows of pools, pods, namespaces and settings, and how far it can be trusted. A port: embedded/manifest-directory.ts reads
  * files, cluster/resources.ts watches the API server.
  * Called by agent.ts and by whatever serves a request.
  * Effects: none (types only).

@@ -14,7 +14,10 @@ import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { VERSION } from "./version.ts";
 
 interface Flags {
-  readonly config: string;
+  readonly config?: string;
+  readonly kubeconfig?: string;
+  readonly inCluster?: true;
+  readonly configNamespace: string;
   readonly cniConfDir: string;
   readonly logDir: string;
   readonly state: string;
@@ -43,9 +46,16 @@ function parseSeconds(text: string): number {
 const program = new Command("berth-agent")
   .description("Serves the CNI plugins of this node: addresses from pools, recorded durably")
   .version(VERSION)
-  .requiredOption(
+  .option(
     "--config <directory>",
-    "YAML manifests: IPPool, ReservedIP, Namespace, Pod, Coordinator, vendor-conf",
+    "embedded mode: YAML manifests: IPPool, ReservedIP, Namespace, Pod, Coordinator, vendor-conf",
+  )
+  .addOption(new Option("--kubeconfig <file>", "cluster mode: how to reach the API server").env("BERTH_KUBECONFIG"))
+  .option("--in-cluster", "cluster mode: as the service account of the pod that this runs in")
+  .addOption(
+    new Option("--config-namespace <name>", "cluster mode: namespace of the ConfigMap vendor-conf")
+      .default("kube-system")
+      .env("BERTH_CONFIG_NAMESPACE"),
   )
   .addOption(
     new Option("--cni-conf-dir <directory>", "network definitions as the runtimes read them; need not be there")
@@ -65,7 +75,12 @@ const program = new Command("berth-agent")
   )
   .addOption(new Option("--socket <path>", "unix socket").default("/run/berth/agent.sock").env("BERTH_SOCKET"))
   .addOption(new Option("--node <name>", "this node's name; default: the host name").env("BERTH_NODE"))
-  .option("--node-label <key=value>", "a label of this node, for nodeAffinity; repeatable", collectLabel, {})
+  .option(
+    "--node-label <key=value>",
+    "embedded mode: a label of this node, for nodeAffinity; repeatable",
+    collectLabel,
+    {},
+  )
   .option(
     "--lock-wait <seconds>",
     "how long to wait for another agent that has the state",
@@ -76,6 +91,17 @@ const program = new Command("berth-agent")
   .parse();
 
 const flags = program.opts<Flags>();
+const { config, kubeconfig, inCluster, configNamespace } = flags;
+const modes = [config, kubeconfig, inCluster].filter((mode) => mode !== undefined);
+if (modes.length !== 1) {
+  const found = modes.length === 0 ? "none" : `${modes.length} of them`;
+  program.error(
+    `error: want exactly one of --config, --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`,
+    {
+      exitCode: 2,
+    },
+  );
+}
 const log = openLog("berth-agent", flags.logLevel);
 const fault = process.env.BERTH_FAULT;
 
@@ -85,7 +111,8 @@ function die(error: unknown): never {
 }
 
 const agent = await startAgent({
-  configDirectory: flags.config,
+  configDirectory: config,
+  cluster: config === undefined ? { kubeconfig, configNamespace } : undefined,
   cniConfDirectory: flags.cniConfDir,
   logDirectory: flags.logDir,
   stateDirectory: flags.state,

@@ -123,8 +123,12 @@ function isMeant(pod: Pod, { uid }: Named): boolean {
   return uid !== undefined && (pod.uid === uid || hashOf(pod) === uid);
 }
 
-/** Undefined when there is none. */
-async function readPod(api: KubeApi, of: Omit<Named, "uid">, signal: AbortSignal): Promise<Pod | undefined> {
+/** As the API server has it now; undefined when there is none. Throws CniError 11 when it does not tell in time. */
+export async function readPod(
+  api: KubeApi,
+  of: Omit<Named, "uid">,
+  signal: AbortSignal = AbortSignal.timeout(POD_READ_PATIENCE_MS),
+): Promise<Pod | undefined> {
   const { namespace, name } = of;
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
   return read(api, path, signal, (object) => decodePod(object, `Pod "${namespace}/${name}"`));

@@ -3,9 +3,31 @@
  * Called by agent.ts, and by tests that run many nodes in one process: everything of an agent but socket, spool and plugins.
  * Effects: those of its parts.
  */
+import { setTimeout as sleep } from "node:timers/promises";
+import { PoolSpace } from "../../core/pool-space.ts";
+import { AddressBook } from "../../ipam/address-book.ts";
+import { type Events, openEvents } from "../../kubernetes/events.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
-import type { Foundation } from "../foundation.ts";
-import type { FoundationOptions } from "../open-embedded.ts";
+import type { Change } from "../../kubernetes/reflector.ts";
+import type { KubernetesRegistry } from "../../registry/kubernetes/cluster-registry.ts";
+import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import type { Pod } from "../../resources/pod.ts";
+import { Definitions } from "../definitions.ts";
+import { openDetection } from "../detection/open-detection.ts";
+import type { Foundation, FoundationOptions } from "../foundation.ts";
+import type { AddTools } from "../ipam/add.ts";
+import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
+import { type Collector, startCollector } from "./collector.ts";
+import { ClusterDefinitions } from "./definitions.ts";
+import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
+import { describeNics } from "./nics.ts";
+import { type OwnAllocations, startOwnAllocations } from "./own-allocations.ts";
+import { LostAddresses } from "./own-allocations-lost.ts";
+import { demandAhead } from "./prefetch/demand-ahead.ts";
+import { createPrefetcher, type Prefetcher } from "./prefetch.ts";
+import { refusalEvent } from "./refusal-event.ts";
+import { ClusterResources } from "./resources.ts";
 
 export interface ClusterOptions extends FoundationOptions {
   /** Closed by whoever opened it. */
@@ -19,9 +41,234 @@ export interface ClusterOptions extends FoundationOptions {
 /** `addAddresses(node.tools, request, signal)` is the ADD, `node.tools.registry.release(attachment)` the DEL. */
 export interface ClusterNode extends Foundation {
   readonly mode: "cluster";
+  readonly registry: KubernetesRegistry;
+  readonly collector: Collector;
+  readonly allocations: OwnAllocations;
+  readonly prefetcher: Prefetcher;
 }
 
 /** Resolves when the journal is open: a DEL works from then on, an ADD waits for {@link Foundation.synced}. */
 export async function openCluster(options: ClusterOptions): Promise<ClusterNode> {
-  throw new Error(`Node ${options.node} cannot be opened yet`);
+  const opening = new AsyncDisposableStack();
+  try {
+    const parts = await openParts(options, opening);
+    const stack = opening.move();
+    return clusterNode(options, parts, () => stack.disposeAsync());
+  } catch (error) {
+    await opening.disposeAsync();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly resources: ClusterResources;
+  readonly registry: KubernetesRegistry;
+  readonly catalogue: Catalogue;
+  readonly definitions: ClusterDefinitions;
+  readonly events: Events;
+  readonly tools: ClusterNode["tools"];
+  readonly collector: Collector;
+  readonly allocations: OwnAllocations;
+  readonly prefetcher: Prefetcher;
+  /** Whether resources and allocations were known once. */
+  readonly isKnown: () => boolean;
+}
+
+/** What the watches tell before what they tell of is there. */
+interface Listeners {
+  onPod: (change: Change<Pod>) => void;
+  isPodGone: (row: Allocation) => Promise<boolean>;
+}
+
+async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): Promise<Parts> {
+  const { api, node, log, nowMs, random } = options;
+  const listeners: Listeners = { onPod: () => {}, isPodGone: async () => false };
+  let catalogue: Catalogue | undefined;
+  let registry: KubernetesRegistry | undefined;
+  const resources = new ClusterResources({
+    ...{ api, node, log, random, configNamespace: options.configNamespace },
+    onPod: (change) => listeners.onPod(change),
+    onWanted: (pool) =>
+      void registry?.wanted(pool).catch((error) => log.debug({ err: error, pool }, "What cools is not shown")),
+    onChange: (snapshot) => catalogue?.follow(snapshot),
+  });
+  stack.defer(() => resources.close());
+  const events = openEvents({ api, component: "berth-agent", node, log, nowMs });
+  stack.defer(() => events.close());
+  const lost = new LostAddresses({ events, log });
+  const book = new AddressBook(PoolSpace.open(options.coreWasm));
+  registry = await openRegistry(options, { resources, book, lost, isPodGone: (row) => listeners.isPodGone(row) });
+  stack.defer(() => registry?.close());
+  catalogue = new Catalogue(book, registry, resources.state.snapshot);
+
+  const definitions = new ClusterDefinitions({
+    node: new Definitions(options.cniConfDirectory, log),
+    attachments: () => resources.attachments,
+    snapshot: () => resources.state.snapshot,
+  });
+  const base = openTools(options, { resources, registry, catalogue, definitions, events });
+  stack.defer(() => base.keeper.close());
+  const snapshot = () => resources.state.snapshot;
+  const collector = startCollector({
+    ...{ api, node, registry, log, nowMs, random },
+    pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
+    settings: () => ({ ...snapshot().vendorConf.garbageCollection, cooldowns: cooldownsOf(snapshot()) }),
+  });
+  stack.defer(() => collector.close());
+  listeners.isPodGone = (row) => collector.isPodGone(row);
+  const allocations = startOwnAllocations({
+    ...{ api, node, registry, lost, log, nowMs, random, isPodGone: (row) => collector.isPodGone(row) },
+    graceMs: () => snapshot().vendorConf.garbageCollection.graceMs,
+  });
+  stack.defer(() => allocations.close());
+
+  const closing = new AbortController();
+  let isKnown = false;
+  const known = waitForAll(resources, allocations, closing.signal).then(() => {
+    isKnown = true;
+  });
+  known.catch(() => {});
+  const prefetcher = openPrefetcher(options, base, { resources, definitions, known });
+  stack.defer(() => prefetcher.close());
+  stack.defer(() => closing.abort(new Error("The agent stops")));
+  listeners.onPod = (change) => tellOfPod(change, prefetcher, collector);
+  resources.start();
+  return {
+    ...{ resources, registry, catalogue, definitions, events, collector, allocations, prefetcher },
+    tools: { ...base, prefetched: prefetcher },
+    isKnown: () => isKnown,
+  };
+}
+
+async function waitForAll(
+  resources: ClusterResources,
+  allocations: OwnAllocations,
+  signal: AbortSignal,
+): Promise<void> {
+  await resources.known(signal);
+  await allocations.compared(signal);
+}
+
+function tellOfPod(change: Change<Pod>, prefetcher: Prefetcher, collector: Collector): void {
+  if (change.kind === "set") {
+    prefetcher.podChanged(change.value);
+    collector.podChanged(change.value);
+  } else {
+    prefetcher.podGone(change.before);
+    collector.podDeleted(change.before);
+  }
+}
+
+interface RegistryParts {
+  readonly resources: ClusterResources;
+  readonly book: AddressBook;
+  readonly lost: LostAddresses;
+  readonly isPodGone: Listeners["isPodGone"];
+}
+
+function openRegistry(options: ClusterOptions, { resources, book, lost, isPodGone }: RegistryParts) {
+  const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onDeath } = options;
+  return openKubernetesRegistry({
+    ...{ api, node, log, nowMs, random, directory, bootId, lockWaitMs, onDeath, isPodGone },
+    ...{ faultPlan: options.faultPlan, faultCounter: options.faultCounter },
+    cooldowns: cooldownsOf(resources.state.snapshot),
+    onFreed: (space, ip) => book.unmark(space, ip),
+    poolSize: (pool) => {
+      const total = book.counts(pool)?.total;
+      return total === undefined ? undefined : Number(total);
+    },
+    usedShare: (pool) => {
+      const { total = 0n, free = 0n } = book.counts(pool) ?? {};
+      return total === 0n ? undefined : 1 - Number(free) / Number(total);
+    },
+    isLivePod: async (namespace, name, uid) => {
+      const pod = await readPod(api, { namespace, name });
+      return pod !== undefined && pod.uid === uid;
+    },
+    onLost: (row, by) => lost.note(row, by),
+  });
+}
+
+function openTools(
+  { api, node, log, nowMs }: ClusterOptions,
+  {
+    resources,
+    registry,
+    catalogue,
+    definitions,
+    events,
+  }: Pick<Parts, "resources" | "registry" | "catalogue" | "definitions" | "events">,
+): ClusterNode["tools"] {
+  const snapshot = () => resources.state.snapshot;
+  const detection = openDetection({ registry, pools: () => snapshot().pools, nowMs, log });
+  const { networkNames, settingsFor, isCoordinated } = definitions;
+  return {
+    ...detection,
+    ...{ catalogue, registry, nowMs, log, networkNames, settingsFor, isCoordinated },
+    hasNeighbours: true,
+    releaseKept: (kept) => registry.releaseKept(kept),
+    displace: (former) => registry.collect(former),
+    node: {
+      name: node,
+      get labels() {
+        return { "kubernetes.io/hostname": node, ...resources.nodeLabels };
+      },
+    },
+    identifier: openClusterIdentifier({ api, snapshot }),
+    awaitPools: (signal) => resources.changed(signal),
+    reportRefusal: (pod, error) => events.emit(refusalEvent(pod, error)),
+    sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }),
+  };
+}
+
+interface PrefetchParts {
+  readonly resources: ClusterResources;
+  readonly definitions: ClusterDefinitions;
+  readonly known: Promise<void>;
+}
+
+function openPrefetcher(
+  { node, log }: ClusterOptions,
+  base: AddTools,
+  { resources, definitions, known }: PrefetchParts,
+): Prefetcher {
+  const snapshot = () => resources.state.snapshot;
+  const identityOf = (pod: Pod) => identityOfPod(pod, { vendorConf: snapshot().vendorConf });
+  const tools = { ...base, book: base.catalogue.book, identityOf };
+  return createPrefetcher({
+    ...tools,
+    nodeName: node,
+    log,
+    mayBegin: known,
+    nics: (pod) => describeNics(identityOf(pod).subject ?? unknownPod(pod), snapshot(), definitions),
+    demandOf: (pod, nic, signal) => demandAhead(tools, pod, nic, signal),
+  });
+}
+
+function unknownPod({ namespace }: Pod) {
+  return { namespace, annotations: {} };
+}
+
+function clusterNode(options: ClusterOptions, parts: Parts, close: () => Promise<void>): ClusterNode {
+  const { resources, registry, definitions, allocations, prefetcher, collector, tools, isKnown } = parts;
+  return {
+    mode: "cluster",
+    ...{ resources, tools, registry, allocations, prefetcher, collector },
+    synced: async (signal) => {
+      if (!isKnown()) await resources.within(signal, (bounded) => waitForAll(resources, allocations, bounded));
+    },
+    isReady: () => isKnown() && resources.state.complete,
+    problems: () => [
+      ...(isKnown() ? [] : ["What the API server has was not read completely yet"]),
+      ...[...allocations.problems, ...definitions.problems, ...tools.keeper.problems],
+    ],
+    stats: () => ({
+      node: options.node,
+      caches: { ...resources.stats, allocations: allocations.stats },
+      prefetch: prefetcher.stats(),
+      registry: registry.size,
+      collected: collector.collected,
+    }),
+    close,
+  };
 }

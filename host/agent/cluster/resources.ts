@@ -73,21 +73,24 @@ export class ClusterResources implements Resources {
     if (this.#pending !== undefined) this.#reload();
   }
 
-  /** Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. */
-  async synced(signal: AbortSignal): Promise<void> {
-    if (this.#all.every((reflector) => reflector.isSynced)) return;
+  /** Resolves when every list was complete once. */
+  async known(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#all.map((reflector) => reflector.synced(signal)));
+    this.settle();
+  }
+
+  /** The wait of an ADD. Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. */
+  async within(signal: AbortSignal, wait: (bounded: AbortSignal) => Promise<void>): Promise<void> {
     const tooLong = AbortSignal.timeout(SYNC_WAIT_MS);
-    const either = AbortSignal.any([signal, tooLong]);
     try {
-      await Promise.all(this.#all.map((reflector) => reflector.synced(either)));
+      await wait(AbortSignal.any([signal, tooLong]));
     } catch (error) {
       if (!tooLong.aborted || signal.aborted) throw error;
       const details = this.state.problems.join("\n");
       const reason = this.state.problems[0] ?? "its lists are not complete";
-      const text = `The agent has not heard from the API server for ${SYNC_WAIT_MS / 1000} s: ${reason}`;
+      const text = `The agent has not heard all from the API server within ${SYNC_WAIT_MS / 1000} s: ${reason}`;
       throw new CniError(ErrorCode.PluginNotAvailable, text, { cause: error, details });
     }
-    this.settle();
   }
 
   /** Waits for the next change of pools or settings, for at most POOL_GRACE_MS. False when none came. */

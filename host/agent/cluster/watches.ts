@@ -4,6 +4,7 @@
  * Effects: those of the reflectors once they are started.
  */
 
+import { z } from "zod";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { type Change, Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
@@ -30,15 +31,23 @@ export interface WatchesOptions {
   readonly configNamespace: string;
   readonly log: Log;
   readonly random: () => number;
-  /** A pool, a reserved address, a coordinator or a setting has changed. */
+  /** A pool, a reserved address, a coordinator or a setting has changed; not for what is only written into a pool's status. */
   readonly onSetting: () => void;
+  /** An ADD somewhere was refused for want of this pool's addresses (allocation rule 10). */
+  readonly onWanted: (pool: string) => void;
   readonly onPod: (change: Change<Pod>) => void;
 }
 
 /** A pool that cannot be used is known, too: whoever names it is told why. */
-export type WatchedPool =
+export type WatchedPool = (
   | { readonly kind: "pool"; readonly pool: IpPool }
-  | { readonly kind: "bad"; readonly name: string; readonly reason: string };
+  | { readonly kind: "bad"; readonly name: string; readonly reason: string }
+) & {
+  /** Of the specification: another one is another pool. */
+  readonly generation: number | undefined;
+  /** When an ADD was last refused for want of its addresses, as the API server has it. */
+  readonly wanted: string | undefined;
+};
 
 /** Any of them, whatever it holds. */
 export type AnyWatch = Pick<
@@ -62,13 +71,20 @@ export interface Watches {
 const BERTH = "/apis/ipam.vendor.io/v1";
 
 export function openWatches(options: WatchesOptions): Watches {
-  const { api, node, configNamespace, log, random, onSetting, onPod } = options;
+  const { api, node, configNamespace, log, random, onSetting, onWanted, onPod } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, ...own });
   const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
     follow({ name, path, decode: (object) => decode(object, describeKey(object)), keyOf, onChange: onSetting });
   return {
-    pools: settings("IPPools", `${BERTH}/ippools`, decodePool),
+    pools: follow({
+      ...{ name: "IPPools", path: `${BERTH}/ippools`, keyOf, decode: decodePool },
+      onChange: (change) => {
+        const [now, before] = change.kind === "set" ? [change.value, change.before] : [undefined, change.before];
+        if (now === undefined || now.generation === undefined || now.generation !== before?.generation) onSetting();
+        if (now?.wanted !== undefined && now.wanted !== before?.wanted) onWanted(change.key);
+      },
+    }),
     reserved: settings("ReservedIPs", `${BERTH}/reservedips`, decodeReservedIp),
     coordinators: settings("Coordinators", `${BERTH}/coordinators`, decodeCoordinator),
     namespaces: follow({
@@ -96,12 +112,22 @@ export function openWatches(options: WatchesOptions): Watches {
   };
 }
 
-function decodePool(object: KubeObject, source: string): WatchedPool {
+const poolNews = z.object({
+  metadata: z.object({ generation: z.number().optional().catch(undefined) }),
+  status: z
+    .object({ wanted: z.string().optional().catch(undefined) })
+    .optional()
+    .catch(undefined),
+});
+
+function decodePool(object: KubeObject): WatchedPool {
+  const { metadata, status } = poolNews.parse(object);
+  const news = { generation: metadata.generation, wanted: status?.wanted };
   try {
-    return { kind: "pool", pool: decodeIpPool(object, source) };
+    return { kind: "pool", pool: decodeIpPool(object, describeKey(object)), ...news };
   } catch (error) {
     const reason = error instanceof ConfigError ? formatMismatches(error.mismatches) : messageOf(error);
-    return { kind: "bad", name: keyOf(object), reason };
+    return { kind: "bad", name: keyOf(object), reason, ...news };
   }
 }
 

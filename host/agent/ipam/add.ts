@@ -9,34 +9,43 @@ import type { Selection, Subject } from "../../ipam/model.ts";
 import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
 import type { PoolsByName } from "../../ipam/selection.ts";
 import { type Prefix, prefixContains } from "../../net/prefix.ts";
-import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Addition } from "../plugin.ts";
 import type { ClaimTools } from "./claim-addresses.ts";
 import { claimVerified, type DetectionTools } from "./claim-verified.ts";
-import { type DemandTools, prepareDemand } from "./demand.ts";
-import type { Identifier } from "./pod-identity.ts";
+import { type DemandTools, prepareDemand, type WantingNic } from "./demand.ts";
+import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import { giveBackUnfit, type Prefetched } from "./prefetched.ts";
 
-export interface IpamTools extends DemandTools {
-  readonly registry: Registry;
+export interface IpamTools extends DemandTools, Omit<ClaimTools, "book"> {
   readonly identifier: Identifier;
-  readonly nowMs: () => number;
-  readonly sleep: ClaimTools["sleep"];
 }
 
 export interface AddTools extends IpamTools, DetectionTools {
   /** Absent: nothing is claimed before an ADD. */
   readonly prefetched?: Prefetched | undefined;
+  /** Told of each ADD of a known pod that fails, unless its caller hung up. Absent: nobody wants to know. */
+  readonly reportRefusal?: ((pod: PodIdentity, error: unknown) => void) | undefined;
 }
 
 export async function addAddresses(tools: AddTools, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { ifName, containerId, netns } = request;
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam");
   const identity = await tools.identifier.identify(request, signal);
-  await tools.prefetched?.settle(identity.owner, ifName, signal);
-  const asking = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
-  const prepared = await prepareDemand(tools, { ...asking, asked: requestedIps(request) }, signal);
+  const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
+  try {
+    await tools.prefetched?.settle(identity.owner, ifName, signal);
+    return await addTo(tools, { ...nic, asked: requestedIps(request) }, signal);
+  } catch (error) {
+    if (!signal.aborted) tools.reportRefusal?.(identity, error);
+    throw error;
+  }
+}
+
+async function addTo(tools: AddTools, nic: WantingNic, signal: AbortSignal): Promise<Addition> {
+  const { identity, ifName, containerId } = nic;
+  const prepared = await prepareDemand(tools, nic, signal);
   const { subject, selection, demand } = prepared;
   await giveBackUnfit(tools, demand);
   const { held, created } = await claimVerified({ ...tools, book: tools.catalogue.book }, demand);

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { ManifestDirectory } from "../../../host/agent/embedded/manifest-directory.ts";
 import { MAX_MANIFEST_BYTES, RECHECK_MS } from "../../../host/agent/limits.ts";
-import { ManifestDirectory } from "../../../host/agent/manifest-directory.ts";
 import { recordLog, until } from "./recorded-log.ts";
 
 function poolText(...names: string[]): string {

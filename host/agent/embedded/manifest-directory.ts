@@ -6,12 +6,12 @@
  */
 import { type FSWatcher, readdirSync, readFileSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
-import { messageOf } from "../lib/describe.ts";
-import type { Log } from "../lib/log.ts";
-import { decodeManifests, type Resource } from "../resources/manifest.ts";
-import { assembleSnapshot } from "../resources/snapshot.ts";
-import { MAX_MANIFEST_BYTES, RECHECK_MS, RELOAD_DELAY_MS } from "./limits.ts";
-import type { Resources, ResourcesState } from "./resources.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Log } from "../../lib/log.ts";
+import { decodeManifests, type Resource } from "../../resources/manifest.ts";
+import { assembleSnapshot } from "../../resources/snapshot.ts";
+import { MAX_MANIFEST_BYTES, RECHECK_MS, RELOAD_DELAY_MS } from "../limits.ts";
+import type { Resources, ResourcesState } from "../resources.ts";
 
 interface ManifestFile {
   /** Undefined when it could not be read. */

@@ -4,40 +4,16 @@
  * Effects: those of its parts.
  */
 import { setTimeout } from "node:timers/promises";
-import { PoolSpace } from "../core/pool-space.ts";
-import { AddressBook } from "../ipam/address-book.ts";
-import type { PoolsByName } from "../ipam/selection.ts";
-import type { FaultPlan } from "../lib/fault.ts";
-import type { Log } from "../lib/log.ts";
-import { openSqliteRegistry } from "../registry/sqlite-registry.ts";
-import { Definitions, effectiveSettings } from "./definitions.ts";
-import { openDetection } from "./detection/open-detection.ts";
-import type { Foundation } from "./foundation.ts";
-import { Catalogue, cooldownsOf } from "./ipam/catalogue.ts";
-import { openManifestIdentifier } from "./ipam/pod-identity.ts";
+import { PoolSpace } from "../../core/pool-space.ts";
+import { AddressBook } from "../../ipam/address-book.ts";
+import type { PoolsByName } from "../../ipam/selection.ts";
+import { openSqliteRegistry } from "../../registry/sqlite-registry.ts";
+import { Definitions, effectiveSettings } from "../definitions.ts";
+import { openDetection } from "../detection/open-detection.ts";
+import type { Foundation, FoundationOptions } from "../foundation.ts";
+import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
+import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
-
-/** What both modes need of the process. */
-export interface FoundationOptions {
-  /** This node's name. */
-  readonly node: string;
-  readonly stateDirectory: string;
-  /** Where the runtimes read network definitions; need not be there. */
-  readonly cniConfDirectory: string;
-  /** The built core, berth-core.wasm. */
-  readonly coreWasm: Uint8Array;
-  /** Of the running kernel: /proc/sys/kernel/random/boot_id. */
-  readonly bootId: string;
-  /** The machine's monotonic clock. */
-  readonly nowMs: () => number;
-  /** How long to wait for another agent that has the state directory. */
-  readonly lockWaitMs: number;
-  readonly faultPlan?: FaultPlan | undefined;
-  readonly faultCounter: SharedArrayBuffer;
-  readonly log: Log;
-  /** The agent cannot go on: its registry's thread died. */
-  readonly onDeath: (error: Error) => void;
-}
 
 export interface EmbeddedOptions extends FoundationOptions {
   readonly configDirectory: string;
@@ -78,6 +54,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Foundation
         sleep: (milliseconds, signal) => setTimeout(milliseconds, undefined, { signal }),
       },
       synced: async () => {},
+      isReady: () => directory.state.complete,
       problems: () => [...definitions.problems, ...detection.keeper.problems],
       stats: () => ({}),
       close: async () => {
