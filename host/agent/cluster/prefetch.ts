@@ -19,7 +19,10 @@ export interface PrefetchTools extends AheadTools {
   readonly nodeName: string;
   /** All NICs of a pod, of any plugin. Throws ConfigError when an annotation of the pod is wrong. */
   readonly nics: (pod: Pod) => readonly AnnouncedNic[];
-  /** Nothing is claimed before: the journal may still lack what pods of this node have. Rejects: nothing is claimed at all. */
+  /**
+   * Nothing is planned or claimed before: definitions and pools are known, and the journal has what pods of this node have. Rejects:
+   * nothing is claimed at all.
+   */
   readonly mayBegin: Promise<unknown>;
   readonly log: Log;
 }
@@ -62,11 +65,8 @@ class PodPrefetcher implements Prefetcher {
 
   constructor(tools: PrefetchTools) {
     this.#tools = tools;
-    const open = (): void => {
-      this.#isOpen = true;
-      this.#beginNext();
-    };
-    tools.mayBegin.then(open, (error) => tools.log.warn({ err: error }, "No address is claimed ahead of its ADD"));
+    const tell = (error: unknown): void => tools.log.debug({ err: error }, "No address is claimed ahead of its ADD");
+    tools.mayBegin.then(() => this.#open(), tell);
   }
 
   podChanged(pod: Pod): void {
@@ -77,6 +77,7 @@ class PodPrefetcher implements Prefetcher {
     if (displaced !== undefined) this.#leave(displaced);
     const known = this.#pods.see(owner, place);
     const verdict = judgePod(pod, this.#tools.nodeName);
+    known.pending = undefined;
     if (verdict.kind === "expected") this.#expect(owner, known, pod);
     else if (verdict.kind === "left") this.#pass(known);
     else this.#takeBack(known, verdict.reason);
@@ -126,17 +127,25 @@ class PodPrefetcher implements Prefetcher {
   }
 
   stats(): PrefetchStats {
-    for (const known of this.#pods.all()) this.#forgetOld(known);
+    for (const [, known] of this.#pods.all()) this.#forgetOld(known);
     return { ...this.#stats };
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const { jobs } of this.#pods.all()) {
+    for (const [, { jobs }] of this.#pods.all()) {
       this.#withdraw(jobs, "withdrawn");
       for (const job of jobs) job.abort("the agent stops");
     }
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  #open(): void {
+    this.#isOpen = true;
+    for (const [owner, known] of this.#pods.all()) {
+      if (known.pending !== undefined) this.#expect(owner, known, known.pending);
+      known.pending = undefined;
+    }
   }
 
   #leave(owner: string): void {
@@ -152,6 +161,10 @@ class PodPrefetcher implements Prefetcher {
 
   #expect(owner: string, known: KnownPod, pod: Pod): void {
     if (known.isPlanned) return;
+    if (!this.#isOpen) {
+      known.pending = pod;
+      return;
+    }
     known.isPlanned = true;
     for (const { nics } of this.#planFor(pod)) {
       if (nics.some(({ ifName }) => known.attended.has(ifName))) continue;
@@ -174,7 +187,7 @@ class PodPrefetcher implements Prefetcher {
   }
 
   #beginNext(): void {
-    while (this.#isOpen && this.#claiming < PREFETCHES_AT_ONCE) {
+    while (this.#claiming < PREFETCHES_AT_ONCE) {
       const [next] = this.#queue;
       if (next === undefined) return;
       const [job, known] = next;

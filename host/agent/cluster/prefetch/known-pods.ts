@@ -4,12 +4,15 @@
  * Effects: none.
  */
 import type { Allocation } from "../../../registry/registry.ts";
+import type { Pod } from "../../../resources/pod.ts";
 import { MAX_UNSEEN_PODS } from "../../limits.ts";
 import type { PrefetchJob } from "./job.ts";
 
 export interface KnownPod {
   /** `namespace/name`; undefined: an ADD came, and the watch has not shown the pod. */
   place?: string;
+  /** It is expected; what to claim will be decided when all that is needed is known. */
+  pending?: Pod | undefined;
   /** What to claim ahead was decided: a pod has one try. */
   isPlanned: boolean;
   /** Its ADDs are none that a claim ahead could have served. */
@@ -33,8 +36,9 @@ export class KnownPods {
     return this.#byOwner.get(owner);
   }
 
-  all(): IterableIterator<KnownPod> {
-    return this.#byOwner.values();
+  /** With their owners. */
+  all(): IterableIterator<[string, KnownPod]> {
+    return this.#byOwner.entries();
   }
 
   /** Who else was last seen under the name: that pod is gone. */

@@ -17,7 +17,7 @@ export interface PrefetchStats {
   readonly used: number;
   /** Of these: came while the claim was under way, and waited for it. */
   readonly waited: number;
-  /** Of these: came before the watch had shown the pod. The ADD claims. */
+  /** Of these: came before the watch had shown the pod, or the agent knew enough. The ADD claims. */
   readonly unseen: number;
   /** Nothing was claimed: an ADD of the pod came before the claim had begun. The ADD claims. */
   readonly late: number;

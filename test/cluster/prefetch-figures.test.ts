@@ -1,0 +1,96 @@
+/** The prefetch in figures: how many ADDs find their address, what that saves, and what it costs. Prints them. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { hitRate } from "../../host/agent/cluster/prefetch/stats.ts";
+import { openWorld, type TestNode, type TestWorld } from "./prefetch-world.ts";
+
+const PODS = 200;
+const AT_ONCE = 20;
+/** Between the binding and the ADD, as a kubelet and a runtime need for a sandbox. */
+const DELAY_MS = { least: 50, most: 300 };
+const SEED = 20_261_120;
+
+let world: TestWorld;
+let ahead: TestNode;
+let alone: TestNode;
+
+beforeAll(async () => {
+  world = await openWorld([{ name: "blue", subnet: "10.6.0.0/16" }]);
+  ahead = await world.openNode("ahead");
+  alone = await world.openNode("alone", {});
+});
+afterAll(() => world?.stop());
+
+/** The same numbers for the same seed (mulberry32). */
+function dice(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    const mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    const again = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((again ^ (again >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+function describeTimes(times: readonly number[]): string {
+  const sorted = [...times].sort((a, b) => a - b);
+  return `p50 ${percentile(sorted, 0.5).toFixed(2)} ms, p99 ${percentile(sorted, 0.99).toFixed(2)} ms`;
+}
+
+it(`measured hit rate: ${PODS} pods whose ADD comes ${DELAY_MS.least} to ${DELAY_MS.most} ms after the binding`, async () => {
+  const random = dice(SEED);
+  // Both kinds of node take turns, so that neither has the quieter machine.
+  const wishes = Array.from({ length: 2 * PODS }, (_, index) => ({
+    node: index % 2 === 0 ? ahead : alone,
+    name: `web-${index}`,
+    delayMs: DELAY_MS.least + random() * (DELAY_MS.most - DELAY_MS.least),
+  }));
+  const times = new Map<TestNode, number[]>([
+    [ahead, []],
+    [alone, []],
+  ]);
+  const addresses = new Set<string>();
+  const startedWith = new Map([ahead, alone].map((node) => [node, node.calls.length]));
+  const worker = async (): Promise<void> => {
+    for (let wish = wishes.shift(); wish !== undefined; wish = wishes.shift()) {
+      const { node, name, delayMs } = wish;
+      const pod = await world.bind({ name, node: node.name });
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      const added = await node.add(pod);
+      times.get(node)?.push(added.tookMs);
+      addresses.add(added.addresses);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+
+  const stats = ahead.stats();
+  const rate = hitRate(stats) ?? 0;
+  const [withPrefetch = [], without = []] = [times.get(ahead), times.get(alone)];
+  const callsOf = (node: TestNode): readonly string[] => node.calls.slice(startedWith.get(node));
+  const perPod = (node: TestNode): string => {
+    const calls = Map.groupBy(callsOf(node), (call) => call);
+    return [...calls].map(([call, all]) => `${call} ${(all.length / PODS).toFixed(2)}`).join(", ");
+  };
+  console.log(
+    [
+      `prefetch, seed ${SEED}: ${stats.used} of ${stats.adds} ADDs found their address, hit rate ${(rate * 100).toFixed(1)} %`,
+      `  waited ${stats.waited}, late ${stats.late}, unseen ${stats.unseen}, failed ${stats.failed}`,
+      `  ADD with prefetch: ${describeTimes(withPrefetch)}; without: ${describeTimes(without)}`,
+      `  calls of the API server per pod, with prefetch: ${perPod(ahead)}`,
+      `  calls of the API server per pod, without: ${perPod(alone)}`,
+    ].join("\n"),
+  );
+  expect(addresses.size).toBe(2 * PODS);
+  expect(stats.adds).toBe(PODS);
+  expect(rate).toBeGreaterThanOrEqual(0.95);
+  expect(alone.stats()).toMatchObject({ wanted: 0, used: 0 });
+  const creates = (node: TestNode): number => callsOf(node).filter((call) => call === "POST ipallocations").length;
+  for (const node of [ahead, alone]) {
+    expect(creates(node)).toBe(PODS);
+    expect(callsOf(node).filter((call) => /^(?:LIST|PUT|PATCH|DELETE) /.test(call))).toEqual([]);
+  }
+  expect(await world.allocations()).toHaveLength(2 * PODS);
+});

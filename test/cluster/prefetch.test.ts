@@ -1,0 +1,224 @@
+/**
+ * Rule 7 on a real API server: who is claimed for ahead of the ADD, who is not, and what becomes of it. The figures are in
+ * prefetch-figures.test.ts.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { UNATTACHED_MS } from "../../host/ipam/limits.ts";
+import { deletePod, type LabPod, setRunning } from "../../scripts/lab/cluster/pods.ts";
+import { eventually } from "../e2e/world.ts";
+import { OTHERS, OWN, openWorld, type TestNode, type TestWorld } from "./prefetch-world.ts";
+
+let world: TestWorld;
+let node: TestNode;
+let serial = 0;
+
+beforeAll(async () => {
+  world = await openWorld([
+    { name: "blue", subnet: "10.6.0.0/16" },
+    { name: "green", subnet: "10.8.0.0/24", default: false },
+    { name: "tiny", subnet: "10.7.0.0/30", ips: ["10.7.0.1"], default: false },
+  ]);
+  const definitions = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+  for (const [name, plugin] of Object.entries({ own: OWN, others: OTHERS })) {
+    const config = JSON.stringify({ cniVersion: "1.0.0", name: `net-${name}`, plugins: [plugin] });
+    const kind = { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" };
+    await world.plane.client.create(definitions, { ...kind, metadata: { name }, spec: { config } });
+  }
+});
+afterAll(() => world?.stop());
+
+beforeEach(async () => {
+  node = await world.openNode(`n${++serial}`);
+});
+afterEach(() => node.close());
+
+const until = (what: string, holds: () => Promise<boolean> | boolean): Promise<void> =>
+  eventually(
+    async () => ((await holds()) ? what : ""),
+    (answer) => answer === what,
+  ).then((answer) => expect(answer).toBe(what));
+
+const bind = (name: string, rest: object = {}): Promise<LabPod> =>
+  world.bind({ name: `${name}-${serial}`, node: node.name, ...rest });
+
+/** What the API server has of a pod. */
+const objectsOf = async ({ name }: LabPod): Promise<string[]> =>
+  (await world.allocations()).filter((line) => line.startsWith(`${name} `)).map((line) => line.slice(name.length + 1));
+
+const claimed = (pod: LabPod, count = 1): Promise<void> =>
+  until(`${count} claimed for ${pod.name}`, async () => node.stats().claimed >= count && (await objectsOf(pod)).length === count); // biome-ignore format: one thought
+
+/** The watch has come so far that it shows this one: those before it were seen, too. */
+async function seen(): Promise<void> {
+  const last = await bind("last");
+  await claimed(last);
+}
+
+describe("an ADD after a prefetch", () => {
+  it("rule 7: asks the API server for nothing, and no other object is made", async () => {
+    const pod = await bind("web");
+    await claimed(pod);
+    const before = [...node.calls];
+    expect(before.filter((call) => call === "POST ipallocations")).toHaveLength(1);
+    const { addresses } = await node.add(pod);
+    expect(addresses).toMatch(/^10\.6\./);
+    expect(node.calls).toEqual(before);
+    expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
+    expect(node.stats()).toMatchObject({ wanted: 1, claimed: 1, adds: 1, used: 1 });
+  });
+
+  it("finds it when the agent was killed and started anew in between: the journal has it", async () => {
+    const pod = await bind("web");
+    await claimed(pod);
+    node = await world.restart(node);
+    await until("it is found", () => node.stats().found === 1);
+    const { addresses } = await node.add(pod);
+    expect(addresses).toMatch(/^10\.6\./);
+    expect(node.calls.filter((call) => call === "POST ipallocations")).toEqual([]);
+    expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
+    expect(node.stats()).toMatchObject({ claimed: 0, used: 1 });
+  });
+});
+
+describe("the ADD that arrives first waits for the claim under way instead of starting its own", () => {
+  it("and there is one create", async () => {
+    const answer = Promise.withResolvers<void>();
+    node.hold = (call) => (call === "POST ipallocations" ? answer.promise : undefined);
+    const pod = await bind("web");
+    await until("it is under way", () => node.calls.includes("POST ipallocations"));
+    const adding = node.add(pod);
+    await until("the ADD waits", () => node.stats().waited === 1);
+    answer.resolve();
+    await adding;
+    expect(node.calls.filter((call) => call === "POST ipallocations")).toHaveLength(1);
+    expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
+    expect(node.stats()).toMatchObject({ waited: 1, used: 1 });
+  });
+
+  it("one that comes right with the binding is served, once", async () => {
+    const pod = await bind("web");
+    const { addresses } = await node.add(pod);
+    expect(addresses).toMatch(/^10\.6\./);
+    await seen();
+    expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
+  });
+});
+
+describe("nothing is claimed", () => {
+  it("for hostNetwork pods", async () => {
+    const pod = await bind("web", { hostNetwork: true });
+    await seen();
+    expect([await objectsOf(pod), node.stats().wanted]).toEqual([[], 1]);
+  });
+
+  it("for running pods after an agent start", async () => {
+    await node.close();
+    const [running, waiting] = [await bind("running"), await bind("waiting")];
+    await setRunning(world.plane.client, running, ["10.6.255.1"]);
+    node = await world.restart(node);
+    await claimed(waiting);
+    expect([await objectsOf(running), node.stats().wanted]).toEqual([[], 1]);
+  });
+
+  it("for NICs of other IPAMs: of two NICs only Berth's", async () => {
+    await node.close();
+    node = await world.restart(node, { plugin: OTHERS });
+    const pod = await bind("web", { annotations: { "k8s.v1.cni.cncf.io/networks": "others, own" } });
+    await claimed(pod);
+    expect(await objectsOf(pod)).toEqual(["net2 Bound"]);
+    const before = [...node.calls];
+    await node.add(pod, { ifName: "net2", network: "net-own" });
+    expect(node.calls).toEqual(before);
+    expect(node.stats()).toMatchObject({ wanted: 1, used: 1 });
+  });
+
+  it("when a pool is exhausted: one look, no waiting, and its ADD says why", async () => {
+    const annotations = { ippool: { ipv4: ["tiny"] } };
+    await claimed(await bind("first", { annotations }));
+    const before = node.calls.length;
+    const pod = await bind("second", { annotations });
+    await until("it has failed", () => node.stats().failed === 1);
+    // One of all that have an address, one of those that cool elsewhere.
+    const calls = node.calls.slice(before);
+    expect(calls.filter((call) => call === "LIST ipallocations").length).toBeLessThanOrEqual(2);
+    expect(calls).not.toContain("POST ipallocations");
+    await expect(node.add(pod)).rejects.toMatchObject({ code: 101 });
+  });
+});
+
+describe("ippools", () => {
+  it("with three NICs: all at once, one create each, and each ADD finds its own", async () => {
+    const ippools = ["eth0", "net1", "net2"].map((name) => ({ interface: name, ipv4: ["blue"] }));
+    const pod = await bind("web", { annotations: { ippools, "k8s.v1.cni.cncf.io/networks": "own, own" } });
+    await claimed(pod, 3);
+    const before = [...node.calls];
+    expect(before.filter((call) => call === "POST ipallocations")).toHaveLength(3);
+    const first = await node.add(pod);
+    const second = await node.add(pod, { ifName: "net1", network: "net-own" });
+    const third = await node.add(pod, { ifName: "net2", network: "net-own" });
+    expect(new Set([first, second, third].map(({ addresses }) => addresses)).size).toBe(3);
+    expect(node.calls).toEqual(before);
+    expect(node.stats()).toMatchObject({ claimed: 3, adds: 3, used: 3 });
+  });
+});
+
+describe("rule 7: what does not fit when the ADD comes", () => {
+  it("goes back at once, without a cooldown", async () => {
+    const pod = await bind("web");
+    await claimed(pod);
+    const [address = ""] = node.aheadOf(pod);
+    const path = `/api/v1/namespaces/shop/pods/${pod.name}`;
+    const annotations = { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: ["green"] }) };
+    await world.plane.client.patch(path, { metadata: { annotations } });
+    await until("the watch has seen it", () => {
+      const known = node.cluster.resources.state.snapshot.pods.get(`shop/${pod.name}`);
+      return known?.annotations["ipam.vendor.io/ippool"] !== undefined;
+    });
+    const { addresses } = await node.add(pod);
+    expect(addresses).toMatch(/^10\.8\./);
+    await until("the first is free", async () => !(await world.hasObject(address)));
+    expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
+    expect(node.stats()).toMatchObject({ used: 0, discarded: 1 });
+  });
+});
+
+describe("a pod deleted before its ADD", () => {
+  it("gives its address back at once", async () => {
+    const pod = await bind("web");
+    await claimed(pod);
+    const [address = ""] = node.aheadOf(pod);
+    expect(await world.hasObject(address)).toBe(true);
+    await deletePod(world.plane.client, pod);
+    await until("it is free", async () => !(await world.hasObject(address)));
+    expect(node.stats()).toMatchObject({ claimed: 1, returned: 1 });
+  });
+
+  it("while its claim is under way: nothing of it stays", async () => {
+    const answer = Promise.withResolvers<void>();
+    node.hold = (call) => (call === "POST ipallocations" ? answer.promise : undefined);
+    const pod = await bind("web");
+    await until("it is under way", () => node.calls.includes("POST ipallocations"));
+    await deletePod(world.plane.client, pod);
+    await until("the watch has seen it", () => !node.cluster.resources.state.snapshot.pods.has(`shop/${pod.name}`));
+    answer.resolve();
+    node.hold = undefined;
+    await until("it was counted", () => node.stats().withdrawn + node.stats().returned === 1);
+    await until("nothing is left", async () => (await objectsOf(pod)).length === 0);
+  });
+});
+
+describe("a pod that never comes gives its address back", () => {
+  it("rule 17: after two minutes, without a cooldown; when it comes later, it claims anew", async () => {
+    const pod = await bind("web");
+    await claimed(pod);
+    const [address = ""] = node.aheadOf(pod);
+    await node.later(UNATTACHED_MS - 10_000);
+    expect(await world.hasObject(address)).toBe(true);
+    await node.later(10_000);
+    await until("it is free", async () => !(await world.hasObject(address)));
+    const { addresses } = await node.add(pod);
+    expect(addresses).toMatch(/^10\.6\./);
+    expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
+    expect(node.stats()).toMatchObject({ claimed: 1, timedOut: 1, used: 0 });
+  });
+});
