@@ -8,7 +8,7 @@ import { WANTED_INTERVAL_MS } from "../../host/registry/limits.ts";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
 import { bind, CONFLICT } from "../unit/registry/registry-quarantine-suite.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../unit/registry/registry-suite.ts";
-import { RegistryWorld, type TestNode } from "./registry-world.ts";
+import { pass, RegistryWorld, type TestNode } from "./registry-world.ts";
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 const FIRST = { containerId: "c-a", ifName: "eth0" };
@@ -23,14 +23,6 @@ beforeAll(async () => {
 afterEach(() => world.clear());
 
 afterAll(() => world?.stop());
-
-/** Everything behind the answers, and what has cooled since. */
-async function pass(node: TestNode, milliseconds = COOLDOWN_MS): Promise<void> {
-  await node.registry.idle();
-  node.clockMs += milliseconds;
-  await node.registry.expire();
-  await node.registry.idle();
-}
 
 function taken(outcome: ClaimOutcome): Allocation {
   if (outcome.kind !== "taken" || outcome.by[0] === undefined) throw new Error(`answered with ${outcome.kind}`);

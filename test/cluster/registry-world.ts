@@ -16,6 +16,7 @@ import type { Allocation } from "../../host/registry/registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { COOLDOWN_MS } from "../unit/registry/registry-suite.ts";
 
 export const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 
@@ -29,6 +30,14 @@ export async function until(what: string, isTrue: () => Promise<boolean> | boole
     if (performance.now() > deadline) throw new Error(`Not within ${PATIENCE_MS} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+}
+
+/** Everything behind the answers, and what is due after so long: a cooldown. */
+export async function pass(node: TestNode, milliseconds = COOLDOWN_MS): Promise<void> {
+  await node.registry.idle();
+  node.clockMs += milliseconds;
+  await node.registry.expire();
+  await node.registry.idle();
 }
 
 /** The API server as one node sees it: what it was asked, and a place to stand between. */
@@ -101,7 +110,7 @@ export class TestNode {
       ...{ api: this.api, node: this.name, isLivePod, isPodGone, poolSize: () => poolSize, random: () => 0.5 },
       ...(usedShare === undefined ? {} : { usedShare }),
       nowMs: () => this.clockMs,
-      cooldowns: { defaultMs: 30_000, byPool: new Map() },
+      cooldowns: { defaultMs: COOLDOWN_MS, byPool: new Map() },
       onFreed: (_space, ip) => this.freed.push(formatIp(ip)),
       onDeath: (error) => {
         throw error;

@@ -74,7 +74,8 @@ export class ForeignObjects {
   async findKept(workload: Workload, terms: CallTerms): Promise<readonly Allocation[]> {
     const labels = { [OWNER_LABEL]: ownerLabelOf(workload) };
     const found = await this.#objects.list({ labels }, terms);
-    const own = found.filter(({ spec }) => isSameMember(workload, spec.workload));
+    const isHeld = ({ state }: IpAllocation["spec"]): boolean => state === "Kept" || state === "Bound";
+    const own = found.filter(({ spec }) => isHeld(spec) && isSameMember(workload, spec.workload));
     return own.map((object) => this.meet(object));
   }
 
@@ -84,7 +85,9 @@ export class ForeignObjects {
     if (object?.state !== "Kept" || Number(object.resourceVersion) !== -kept.version) return false;
     const place = { node: this.#options.node, since: new Date().toISOString() };
     try {
-      await this.#objects.replace(specOf(kept, "Cooling", place), object, terms);
+      // Whose it is stays in it: only for the same member may it go to another node.
+      const spec = { ...specOf(kept, "Cooling", place), workload: kept.workload };
+      await this.#objects.replace(spec, object, terms);
       return true;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return false;

@@ -1,0 +1,102 @@
+/**
+ * Rule 8 of docs/allocation.md on the cluster's registry: addresses that outlive their pods.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
+import { claim, held, proposal } from "../unit/registry/registry-suite.ts";
+import { pass, RegistryWorld } from "./registry-world.ts";
+
+const FIRST = { containerId: "c-a", ifName: "eth0" };
+const NAME = "10.0.0.1";
+const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w-1", member: "web-0" };
+
+let world: RegistryWorld;
+
+beforeAll(async () => {
+  world = await RegistryWorld.start();
+});
+
+afterEach(() => world.clear());
+
+afterAll(() => world?.stop());
+
+function created(outcome: ClaimOutcome): readonly Allocation[] {
+  if (outcome.kind !== "bound") throw new Error(`answered with ${outcome.kind}`);
+  return outcome.created;
+}
+
+describe("rule 8: an identity that moves", () => {
+  const ofWeb = (owner: string, options: object = {}) =>
+    claim(owner, [proposal(NAME)], { pod: "web-0", workload: WORKLOAD, ...options });
+
+  it("rule 8: a released address is kept, the row goes, and the next pod of the member takes it over", async () => {
+    const [node, other] = [await world.openNode(), await world.openNode()];
+    await node.registry.claim(ofWeb("a"));
+    await node.registry.release(FIRST);
+    await pass(node, 0);
+    expect([await world.lines(), await node.registry.list(undefined, 9)]).toEqual([[`${NAME} Kept -`], []]);
+    expect(await other.registry.claim(claim("x", [proposal(NAME)]))).toMatchObject({ kind: "taken" });
+    const stranger = { workload: { ...WORKLOAD, member: "web-1" } };
+    expect(await other.registry.claim(ofWeb("y", stranger))).toMatchObject({ kind: "taken" });
+    const outcome = await other.registry.claim(ofWeb("b"));
+    expect([held(outcome), outcome.kind === "bound" && outcome.fresh]).toEqual([[NAME], []]);
+    expect(await world.lines()).toEqual([`${NAME} Bound b`]);
+  });
+
+  it("rule 8: a pod elsewhere finds by one list what is kept for it, and gets it", async () => {
+    const [node, other] = [await world.openNode(), await world.openNode()];
+    await node.registry.claim(ofWeb("a"));
+    await node.registry.release(FIRST);
+    await pass(node, 0);
+    expect(await other.registry.findKept({ ...WORKLOAD, member: "web-1" })).toEqual([]);
+    const [kept] = await other.registry.findKept(WORKLOAD);
+    expect([kept?.state, other.api.calls]).toEqual(["Kept", ["GET ipallocations", "GET ipallocations"]]);
+    other.api.calls.splice(0);
+    const wish = claim("b", [proposal(NAME, { replaces: kept?.version ?? 0 })], { workload: WORKLOAD });
+    expect(held(await other.registry.claim(wish))).toEqual([NAME]);
+    expect(other.api.calls).toEqual([`PUT ipallocations/${NAME}`]);
+  });
+
+  it("rule 8: the live pod of the name takes it from the one before, whose late release is dropped", async () => {
+    const asked: string[] = [];
+    const isLivePod = async (namespace: string, pod: string, uid: string) => {
+      asked.push(`${namespace}/${pod}/${uid}`);
+      return uid === "b";
+    };
+    const [node, other] = [await world.openNode(), await world.openNode({ isLivePod })];
+    await node.registry.claim(ofWeb("a"));
+    expect(await other.registry.claim(ofWeb("c"))).toMatchObject({ kind: "taken" });
+    expect(held(await other.registry.claim(ofWeb("b")))).toEqual([NAME]);
+    expect(asked).toEqual(["shop/web-0/c", "shop/web-0/b"]);
+    await node.registry.release(FIRST);
+    await pass(node);
+    expect([await world.lines(), node.lost]).toEqual([[`${NAME} Bound b`], []]);
+    expect(await node.registry.list(undefined, 9)).toEqual([]);
+  });
+
+  it("rule 8: what was new to the member is not kept when its claim is undone, what was kept is", async () => {
+    const node = await world.openNode();
+    await node.registry.undo(created(await node.registry.claim(ofWeb("a"))));
+    await pass(node, 0);
+    expect(await world.lines()).toEqual([]);
+    await node.registry.claim(ofWeb("a"));
+    await node.registry.release(FIRST);
+    await pass(node, 0);
+    await node.registry.undo(created(await node.registry.claim(ofWeb("b"))));
+    await pass(node, 0);
+    expect(await world.lines()).toEqual([`${NAME} Kept -`]);
+  });
+
+  it("rule 8: what its member cannot have any more cools", async () => {
+    const [node, other] = [await world.openNode(), await world.openNode()];
+    await node.registry.claim(ofWeb("a"));
+    await node.registry.release(FIRST);
+    await pass(node, 0);
+    const kept = await other.registry.findKept(WORKLOAD);
+    await other.registry.releaseKept(kept);
+    await other.registry.releaseKept(kept);
+    expect(await world.lines()).toEqual([`${NAME} Cooling -`]);
+    await pass(other);
+    expect(await world.lines()).toEqual([]);
+  });
+});

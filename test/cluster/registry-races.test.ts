@@ -1,0 +1,290 @@
+/**
+ * The rules of docs/allocation.md about races: answers that are lost, deletes under way, records that vanish, an agent that
+ * ends in between, an API server that refuses.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
+import { DOUBT_MS, RETRY_MAX_MS } from "../../host/registry/limits.ts";
+import { COOLDOWN_MS, claim, held, ip, proposal } from "../unit/registry/registry-suite.ts";
+import { ALLOCATIONS, pass, RegistryWorld, type TestNode, until } from "./registry-world.ts";
+
+const FIRST = { containerId: "c-a", ifName: "eth0" };
+const NAME = "10.0.0.1";
+
+let world: RegistryWorld;
+
+beforeAll(async () => {
+  world = await RegistryWorld.start();
+});
+
+afterEach(() => world.clear());
+
+afterAll(() => world?.stop());
+
+/** The pod's own address, proposed again after its release. */
+async function again(node: TestNode, options: object = {}) {
+  const row = await node.registry.findAddress("", ip(NAME));
+  return claim("a", [proposal(NAME, { replaces: row?.version ?? 0 })], options);
+}
+
+/** The calls of one method stop at a gate, once. */
+function hold(node: TestNode, method: KubeCall["method"], when: "before" | "after") {
+  const [gate, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  node.api[when] = async (call) => {
+    if (call.method !== method) return;
+    node.api[when] = async () => {};
+    reached.resolve();
+    await gate.promise;
+  };
+  gate.promise.catch(() => {});
+  return { reached: reached.promise, open: () => gate.resolve(), fail: (error: Error) => gate.reject(error) };
+}
+
+const lost = () => new ApiUnavailable("POST", "the connection broke");
+
+describe("rule 3: an ADD against a release", () => {
+  it("rule 3: withdraws one that was not sent: nothing is written", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    await node.registry.release(FIRST);
+    node.api.takeWrites();
+    expect(held(await node.registry.claim(await again(node, { containerId: "next" })))).toEqual([NAME]);
+    await pass(node);
+    expect([await world.lines(), node.api.calls]).toEqual([[`${NAME} Bound a`], []]);
+  });
+
+  it("rule 3: waits for a delete that was sent, and claims anew", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    const before = await world.object(NAME);
+    await node.registry.release(FIRST);
+    node.clockMs += COOLDOWN_MS;
+    const gate = hold(node, "DELETE", "before");
+    const expired = node.registry.expire();
+    await gate.reached;
+    const add = node.registry.claim(await again(node, { containerId: "next" }));
+    await until("the row is bound again", async () => {
+      return (await node.registry.findAddress("", ip(NAME)))?.state === "Bound";
+    });
+    gate.open();
+    expect(held(await add)).toEqual([NAME]);
+    await expired;
+    expect(await world.lines()).toEqual([`${NAME} Bound a`]);
+    expect((await world.object(NAME))?.uid).not.toBe(before?.uid);
+    expect(node.api.takeWrites()).toEqual(["POST", "DELETE", "POST"]);
+  });
+
+  it("rule 3: binds an object that is shown as cooling by compare-and-swap", async () => {
+    const node = await world.openNode({ poolSize: 256 });
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    await node.registry.release(FIRST);
+    await node.registry.idle();
+    expect(held(await node.registry.claim(await again(node)))).toEqual([NAME]);
+    expect([await world.lines(), node.api.takeWrites()]).toEqual([[`${NAME} Bound a`], ["POST", "PUT", "PUT"]]);
+  });
+
+  it("rule 3: is not answered when a DEL came while its address was claimed", async () => {
+    const node = await world.openNode();
+    const gate = hold(node, "POST", "after");
+    const add = node.registry.claim(claim("a", [proposal(NAME)]));
+    add.catch(() => {});
+    await gate.reached;
+    await node.registry.release(FIRST);
+    gate.open();
+    await expect(add).rejects.toThrow('Interface "eth0" was released while its addresses were claimed');
+    await pass(node);
+    expect(await world.lines()).toEqual([]);
+  });
+});
+
+describe("rule 4: an answer that is lost", () => {
+  it("rule 4: the name is taken by the claim's own first attempt", async () => {
+    const node = await world.openNode();
+    node.api.before = async (call) => {
+      node.api.before = async () => {};
+      await node.api.call(call);
+    };
+    expect(held(await node.registry.claim(claim("a", [proposal(NAME)])))).toEqual([NAME]);
+    expect(node.api.calls).toEqual(["POST ipallocations", "POST ipallocations", `GET ipallocations/${NAME}`]);
+  });
+
+  it("rule 4: the name is taken by the same pod's other interface: that is somebody else", async () => {
+    const [one, other] = [await world.openNode(), await world.openNode()];
+    await one.registry.claim(claim("a", [proposal(NAME)]));
+    const outcome = await other.registry.claim(claim("a", [proposal(NAME, { ifName: "net1" })], { ifName: "net1" }));
+    expect(outcome).toMatchObject({ kind: "taken" });
+  });
+
+  it("rule 4: a claim whose create was carried out and never answered is undone", async () => {
+    const node = await world.openNode();
+    const gate = hold(node, "POST", "after");
+    const add = node.registry.claim(claim("a", [proposal(NAME)]));
+    gate.fail(lost());
+    await expect(add).rejects.toThrow("The API server does not record the address: the connection broke");
+    await pass(node, 0);
+    expect([await world.lines(), node.freed]).toEqual([[], []]);
+    await pass(node, DOUBT_MS);
+    expect(node.freed).toEqual([NAME]);
+  });
+
+  it("rule 4: a create that is carried out only after the claim gave up is found and deleted", async () => {
+    const node = await world.openNode();
+    let late: KubeCall | undefined;
+    node.api.before = async (call) => {
+      node.api.before = async () => {};
+      late = call;
+      throw lost();
+    };
+    await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("broke");
+    await pass(node, 0);
+    expect(node.freed).toEqual([]);
+    await world.plane.client.create(ALLOCATIONS, late?.body ?? {});
+    await pass(node, DOUBT_MS);
+    expect([await world.lines(), node.freed]).toEqual([[], [NAME]]);
+  });
+
+  it("rule 4: a claim whose caller hangs up is undone, with the object that is being created", async () => {
+    const node = await world.openNode();
+    const hangUp = new AbortController();
+    const gate = hold(node, "POST", "after");
+    const add = node.registry.claim(claim("a", [proposal(NAME)]), hangUp.signal);
+    add.catch(() => {});
+    await gate.reached;
+    hangUp.abort(new Error("the caller hung up"));
+    await expect(add).rejects.toThrow("the caller hung up");
+    gate.open();
+    await until("the object is gone", async () => {
+      await pass(node, DOUBT_MS);
+      return (await world.lines()).length === 0;
+    });
+    expect(await node.registry.list(undefined, 9)).toEqual([]);
+  });
+});
+
+describe("rule 5: a record that vanished", () => {
+  it("rule 5: is made again at once", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    const { uid = "" } = (await world.object(NAME)) ?? {};
+    await world.plane.client.delete(`${ALLOCATIONS}/${NAME}`);
+    node.registry.observe({ kind: "gone", name: NAME, uid });
+    await node.registry.idle();
+    expect([await world.lines(), node.lost]).toEqual([[`${NAME} Bound a`], []]);
+  });
+
+  it("rule 5: whose name is somebody else's by now is told, and nothing is deleted", async () => {
+    const [node, other] = [await world.openNode(), await world.openNode()];
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    await world.plane.client.delete(`${ALLOCATIONS}/${NAME}`);
+    await other.registry.claim(claim("b", [proposal(NAME)]));
+    const [row] = await node.registry.findOwner("a");
+    if (row !== undefined) await node.registry.republish(row);
+    expect(node.lost).toMatchObject([{ row: { owner: "a" }, by: { owner: "b" } }]);
+    expect(await node.registry.findOwner("a")).toMatchObject([{ state: "Bound" }]);
+    await node.registry.release(FIRST);
+    await pass(node);
+    expect(await world.lines()).toEqual([`${NAME} Bound b`]);
+  });
+});
+
+describe("rule 13: an agent that ends in between", () => {
+  it("rule 13: between create and confirmation: the pod's next ADD gets the address, and nothing is written", async () => {
+    const node = await world.openNode();
+    const gate = hold(node, "POST", "after");
+    const add = node.registry.claim(claim("a", [proposal(NAME)]));
+    await gate.reached;
+    await node.closeRegistry();
+    gate.open();
+    await expect(add).rejects.toThrow("The registry is closed");
+    await node.open();
+    expect(await node.registry.findOwner("a")).toMatchObject([{ state: "Bound", isConfirmed: false }]);
+    await node.registry.expire();
+    node.api.takeWrites();
+    expect(await node.registry.findOwner("a")).toMatchObject([{ state: "Bound", isConfirmed: true }]);
+    expect(held(await node.registry.claim(claim("a", [], { containerId: "next" })))).toEqual([NAME]);
+    expect([await world.lines(), node.api.takeWrites()]).toEqual([[`${NAME} Bound a`], []]);
+  });
+
+  it("rule 13: between a release and its delete: the next agent deletes", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    await node.registry.release(FIRST);
+    await node.closeRegistry();
+    node.clockMs += COOLDOWN_MS;
+    await node.open();
+    await node.registry.expire();
+    expect([await world.lines(), node.freed]).toEqual([[], [NAME]]);
+  });
+
+  it("rule 13: with its journal lost: the pod's ADD finds its own object, another pod's does not get it", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    await node.closeRegistry();
+    node.wipe();
+    await node.open();
+    expect(await node.registry.claim(claim("b", [proposal(NAME)]))).toMatchObject({
+      kind: "taken",
+      by: [{ owner: "a" }],
+    });
+    await pass(node);
+    expect(await world.lines()).toEqual([`${NAME} Bound a`]);
+    expect(held(await node.registry.claim(claim("a", [proposal(NAME)])))).toEqual([NAME]);
+  });
+});
+
+describe("rule 16: what is known may be old", () => {
+  it("rule 16: an object that was changed since is looked at again, and then deleted", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    await world.plane.client.patch(`${ALLOCATIONS}/${NAME}`, { metadata: { annotations: { note: "by hand" } } });
+    await node.registry.release(FIRST);
+    await pass(node);
+    expect(await world.lines()).toEqual([]);
+    expect(node.api.calls.slice(1)).toEqual([`DELETE ipallocations/${NAME}`, `GET ipallocations/${NAME}`, `DELETE ipallocations/${NAME}`]); // biome-ignore format: one thought
+  });
+
+  it("rule 16: an object that is another one by now is left alone", async () => {
+    const [node, other] = [await world.openNode(), await world.openNode()];
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    await world.plane.client.delete(`${ALLOCATIONS}/${NAME}`);
+    await other.registry.claim(claim("b", [proposal(NAME)]));
+    await node.registry.release(FIRST);
+    await pass(node);
+    expect([await world.lines(), node.freed]).toEqual([[`${NAME} Bound b`], [NAME]]);
+  });
+});
+
+describe("an API server that does not do it", () => {
+  const refused = new ApiError({
+    status: 403,
+    reason: "Forbidden",
+    operation: "POST",
+    message: "agents may not create",
+  });
+
+  it("refuses a claim: the reason is the answer, and nothing stays", async () => {
+    const node = await world.openNode();
+    node.api.before = async (call) => {
+      if (call.method === "POST") throw refused;
+    };
+    await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("address: agents may not create");
+    await pass(node, 0);
+    expect([await node.registry.list(undefined, 9), node.freed]).toEqual([[], [NAME]]);
+  });
+
+  it("is away: a DEL is answered, and the object goes when it is back", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    node.api.before = async () => {
+      throw lost();
+    };
+    expect(await node.registry.release(FIRST)).toHaveLength(1);
+    await pass(node);
+    expect([await world.lines(), node.registry.size.backlog, node.freed]).toEqual([[`${NAME} Bound a`], 1, []]);
+    node.api.before = async () => {};
+    await node.registry.expire();
+    expect(await world.lines()).toHaveLength(1);
+    await pass(node, RETRY_MAX_MS);
+    expect([await world.lines(), node.registry.size]).toEqual([[], { known: 0, backlog: 0 }]);
+  });
+});
