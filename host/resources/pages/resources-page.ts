@@ -8,6 +8,7 @@ import { ipamConfSchema } from "../../config/ipam-conf.ts";
 import { vendorConfSchema } from "../../config/vendor-conf.ts";
 import { coordinatorSchema } from "../coordinator.ts";
 import { API_VERSION } from "../fields/metadata.ts";
+import { ipAllocationSchema, OWNER_LABEL, POD_UID_LABEL } from "../ip-allocation.ts";
 import { ipPoolSchema } from "../ip-pool.ts";
 import { MAX_RANGES, MAX_ROUTES } from "../limits.ts";
 import { reservedIpSchema } from "../reserved-ip.ts";
@@ -41,6 +42,14 @@ given out once. Name lists win over the matching affinity. Editing a pool change
     schema: reservedIpSchema.shape.spec,
   },
   {
+    title: "IPAllocation",
+    text: `One address that is not free. Cluster-wide; written by Berth alone, in a cluster only. Its name is the address, so that whoever creates it has the address: IPv6 in eight groups of
+four digits with dashes between, and in a named address space \`<address>.<space>\`. Labels: \`${POD_UID_LABEL}\` has the UID of the first holder,
+\`${OWNER_LABEL}\` a hash of the workload's UID and member. States and transitions: [allocation.md](allocation.md). Unknown keys are passed over, so that an older agent reads
+what a newer one wrote.`,
+    schema: ipAllocationSchema.shape.spec,
+  },
+  {
     title: "Coordinator",
     text: `The cluster's settings of the coordinator plugin. Cluster-wide; the one named \`default\` counts. The coordinator's entry in a network definition
 takes the same keys without \`podCIDRType\`, and what it says wins, key by key. Modes: \`underlay\`, all NICs of the pod are underlay NICs and a veth pair leads to the
@@ -64,6 +73,17 @@ const INTRODUCTION = `# Resources and settings
 Berth's own kinds are of \`apiVersion: ${API_VERSION}\`. In the embedded mode they stand as YAML or JSON in a watched directory, several documents
 to a file if you like, or a \`List\` as \`kubectl get -o yaml\` prints it; there Namespace, Pod and the ConfigMap \`vendor-conf\` (\`apiVersion: v1\`) are
 read, too. An unknown key in a \`spec\` is an error that names the nearest known one, and so is a key given twice.
+
+In a cluster they are custom resources; \`deploy/crds\` is generated from the same schemas as these tables. \`kubectl get berth\` lists them all.
+
+| Checked | By |
+|---|---|
+| types, required keys, list and text lengths, unknown keys (with \`--validate=strict\`, kubectl's default) | the API server, in its own words |
+| canonical form of networks, form of addresses, names, labels and durations, both ends of a range inside the subnet, families, gateway, next hops, a second route to one network, two spellings of one setting, what does not change | the API server, by rules in CEL with the words of the embedded mode |
+| an allocation's name is its address; holders, workload and quarantine go with its state; another node takes over only what cools, is in quarantine, or is of the same member of a workload | the API server, by rules in CEL |
+| order of the two ends of a range, overlap of ranges inside a list, and all that spans objects: subnets that partly overlap, ranges that share addresses | the agent: reported as a condition and refused at allocation |
+
+Where a rule compares the entries of a list with another field, the API server names the list, the embedded mode the entry. There is no webhook. A key whose value is null is absent.
 
 Types: a *CIDR* is a network without host bits (\`10.6.0.0/16\`), a *range* an address or \`first-last\`, a *duration* is written \`30s\`, \`200ms\` or \`1h30m\`, a
 *label selector* is that of Kubernetes (\`matchLabels\`, \`matchExpressions\`).`;

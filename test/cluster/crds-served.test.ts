@@ -1,0 +1,259 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type KubeClient as AgentClient, openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import { CUSTOM_KINDS } from "../../host/resources/crd/custom-kinds.ts";
+import { decodeIpPool } from "../../host/resources/ip-pool.ts";
+import { decodeNamespace } from "../../host/resources/namespace.ts";
+import { decodeNode } from "../../host/resources/node.ts";
+import { decodePod } from "../../host/resources/pod.ts";
+import { decodeVendorConfMap } from "../../host/resources/vendor-conf-map.ts";
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { bound } from "./crds/allocation-rows.ts";
+import { UPDATE_ROWS } from "./crds/update-rows.ts";
+import { objectOf, pathOf, verdictOfError } from "./crds/verdict.ts";
+
+const SERVED_MS = 10_000;
+const PUBLISHED_MS = 30_000;
+
+let plane: ControlPlane;
+let agent: AgentClient;
+let servedMs: number;
+
+beforeAll(async () => {
+  plane = await startControlPlane();
+  const began = performance.now();
+  await applyCrds(plane.client);
+  servedMs = performance.now() - began;
+  agent = openKubeClient({
+    credentials: await loadCredentials({ kubeconfig: plane.kubeconfig }),
+    userAgent: "berth-test",
+    random: Math.random,
+  });
+});
+
+afterAll(async () => {
+  await agent?.close();
+  await plane?.stop();
+});
+
+const create = (kind: string, name: string, spec: object) =>
+  plane.client.create(pathOf(kind), objectOf({ kind, name, spec, title: name }));
+
+it("the kinds are served within seconds, and applying them again changes nothing", async () => {
+  expect(servedMs).toBeLessThan(SERVED_MS);
+  const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  const versions = async () =>
+    (await plane.client.get(path)).items.map((crd: KubeObject) => [crd.metadata.name, crd.metadata.generation]);
+  const before = await versions();
+  await applyCrds(plane.client);
+  expect(await versions()).toEqual(before);
+  expect(before).toHaveLength(CUSTOM_KINDS.length);
+});
+
+describe("an update", () => {
+  it.each(UPDATE_ROWS)("of $kind: $title", async ({ kind, name, before, after, refusal }) => {
+    const { metadata } = await create(kind, name, before);
+    const changed = { ...objectOf({ kind, name, spec: after, title: name }), metadata };
+    const update = plane.client.put(`${pathOf(kind)}/${name}`, changed);
+    const verdict = await update.then(() => [], verdictOfError);
+    expect(verdict.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
+  });
+});
+
+it("the kinds have their names, short names and category, and a status unless they are allocations", async () => {
+  const { resources } = await plane.client.get("/apis/ipam.vendor.io/v1");
+  const found = resources
+    .filter(({ name }: KubeObject) => !name.includes("/"))
+    .map((resource: KubeObject) => [resource.kind, resource.name, resource.shortNames, resource.categories]);
+  const wanted = CUSTOM_KINDS.map(({ kind, plural, shortNames }) => [kind, plural, shortNames, ["berth"]]);
+  expect(found.sort()).toEqual(wanted.sort());
+  const statuses = resources.filter(({ name }: KubeObject) => name.endsWith("/status"));
+  expect(statuses.map(({ name }: KubeObject) => name).sort()).toEqual(
+    ["coordinators/status", "ippools/status", "reservedips/status", "subnets/status"].sort(),
+  );
+});
+
+describe("kubectl explain", () => {
+  interface Schema {
+    readonly description?: string;
+    readonly properties?: Readonly<Record<string, Schema>>;
+    readonly items?: Schema;
+  }
+
+  /** Paths of fields that say nothing. */
+  function silentFields(schema: Schema, path: string): string[] {
+    const own = schema.description === undefined || schema.description === "" ? [path] : [];
+    const fields = Object.entries(schema.properties ?? {}).filter(([key]) => key !== "metadata");
+    const entries =
+      schema.items?.properties === undefined
+        ? []
+        : silentFields({ ...schema.items, description: "entry" }, `${path}[]`);
+    return [...own, ...entries, ...fields.flatMap(([key, field]) => silentFields(field, `${path}.${key}`))];
+  }
+
+  const published = async (): Promise<Readonly<Record<string, Schema>>> => {
+    const deadline = performance.now() + PUBLISHED_MS;
+    for (;;) {
+      const { components } = await plane.client.get("/openapi/v3/apis/ipam.vendor.io/v1").catch(() => ({}));
+      const schemas = components?.schemas ?? {};
+      if (CUSTOM_KINDS.every(({ kind }) => `io.vendor.ipam.v1.${kind}` in schemas)) return schemas;
+      if (performance.now() > deadline) throw new Error(`not published: ${Object.keys(schemas)}`);
+      await sleep(100);
+    }
+  };
+
+  it("has something to say about every field", async () => {
+    const schemas = await published();
+    const silent = CUSTOM_KINDS.flatMap(({ kind }) => silentFields(schemas[`io.vendor.ipam.v1.${kind}`] ?? {}, kind));
+    expect(silent).toEqual([]);
+  });
+
+  it("would find a field that says nothing", () => {
+    const schema = { description: "a", properties: { spec: { description: "b", properties: { x: {} } } } };
+    expect(silentFields(schema, "K")).toEqual(["K.spec.x"]);
+  });
+});
+
+describe("kubectl get", () => {
+  const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+  async function table(kind: string, query: Record<string, string> = {}): Promise<KubeObject> {
+    return await agent.call({ method: "GET", path: pathOf(kind), accept, query });
+  }
+
+  it("shows what an operator looks for in an allocation, and selects by pool, node and state", async () => {
+    const spec = bound("10.20.0.1", { pool: "rose", node: "n7", holders: [{ ...HOLDER_OF_N7 }] });
+    await create("IPAllocation", "10.20.0.1", spec);
+    await create("IPAllocation", "10.20.0.2", { ...spec, address: "10.20.0.2", state: "Cooling", holders: [] });
+    const { columnDefinitions, rows } = await table("IPAllocation", {
+      fieldSelector: "spec.pool=rose,spec.node=n7,spec.state=Bound",
+    });
+    const names = columnDefinitions
+      .filter(({ priority }: KubeObject) => priority === 0)
+      .map(({ name }: KubeObject) => name);
+    expect(names).toEqual(["Name", "Address", "State", "Pool", "Node", "Namespace", "Pod", "Interface", "Age"]);
+    expect(rows.map(({ cells }: KubeObject) => cells.slice(0, 8))).toEqual([
+      ["10.20.0.1", "10.20.0.1", "Bound", "rose", "n7", "shop", "web-0", "eth0"],
+    ]);
+  });
+
+  it("shows what an operator looks for in a pool; the status is written by itself", async () => {
+    await create("IPPool", "shown", { subnet: "10.30.0.0/24", gateway: "10.30.0.1", default: true });
+    const path = `${pathOf("IPPool")}/shown`;
+    await plane.client.patch(`${path}/status`, {
+      status: { total: 253, used: 7, wanted: "n1" },
+      spec: { disable: true },
+    });
+    await plane.client.patch(path, { status: { wanted: "n2" } });
+    const pool = await plane.client.get(path);
+    expect(decodeIpPool(pool, "pool")).toMatchObject({ wanted: "n1", spec: { disable: false, default: true } });
+    const { columnDefinitions, rows } = await table("IPPool");
+    const columns = columnDefinitions.map(({ name }: KubeObject) => name);
+    expect(columns.slice(0, 7)).toEqual(["Name", "Subnet", "Default", "Disabled", "Gateway", "Total", "Used"]);
+    const cells = rows.map(({ cells }: KubeObject) => cells.slice(0, 7));
+    expect(cells).toContainEqual(["shown", "10.30.0.0/24", true, false, "10.30.0.1", 253, 7]);
+  });
+
+  it.each(CUSTOM_KINDS)("shows the columns of $plural", async ({ kind, columns }) => {
+    const { columnDefinitions } = await table(kind);
+    const names = columnDefinitions.map(({ name }: KubeObject) => name);
+    expect(names).toEqual(["Name", ...columns.map(({ name }) => name)]);
+  });
+});
+
+const HOLDER_OF_N7 = { namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n7" };
+
+describe("objects of Kubernetes' own, as the API server prints them", () => {
+  const labels = { app: "web" };
+  const annotations = { "ipam.vendor.io/ippool": "{}" };
+  /** As it comes alone, and as an item of a list, which has no kind. */
+  const both = async (collection: string, name: string): Promise<KubeObject[]> => {
+    const { items } = await plane.client.get(collection);
+    return [
+      await plane.client.get(`${collection}/${name}`),
+      items.find(({ metadata }: KubeObject) => metadata.name === name),
+    ];
+  };
+
+  it("a Namespace", async () => {
+    await plane.client.create("/api/v1/namespaces", { metadata: { name: "shop", labels, annotations } });
+    for (const object of await both("/api/v1/namespaces", "shop")) {
+      expect(decodeNamespace(object, "test")).toEqual({
+        kind: "Namespace",
+        name: "shop",
+        labels: { ...labels, "kubernetes.io/metadata.name": "shop" },
+        annotations,
+      });
+    }
+  });
+
+  it("a Node", async () => {
+    await plane.client.create("/api/v1/nodes", { metadata: { name: "n1", labels }, spec: { podCIDR: "10.1.0.0/24" } });
+    for (const object of await both("/api/v1/nodes", "n1")) {
+      expect(decodeNode(object, "test")).toEqual({ kind: "Node", name: "n1", labels });
+    }
+  });
+
+  it("the ConfigMap", async () => {
+    const collection = "/api/v1/namespaces/default/configmaps";
+    await plane.client.create(collection, {
+      metadata: { name: "vendor-conf" },
+      data: { "conf.yml": "enableIPv6: false" },
+    });
+    for (const object of await both(collection, "vendor-conf")) {
+      expect(decodeVendorConfMap(object, "test").conf.enableIPv6).toBe(false);
+    }
+  });
+
+  it("a Pod before and after the kubelet has seen it", async () => {
+    const collection = "/api/v1/namespaces/default/pods";
+    const owner = {
+      apiVersion: "apps/v1",
+      kind: "StatefulSet",
+      name: "web",
+      uid: "s1",
+      controller: true,
+      blockOwnerDeletion: true,
+    };
+    const { metadata } = await plane.client.create(collection, {
+      metadata: { name: "web-0", labels, annotations, ownerReferences: [owner], finalizers: ["a.example.com/x"] },
+      spec: {
+        nodeName: "n1",
+        hostname: "web-0",
+        containers: [{ name: "a", image: "b", resources: { limits: { cpu: "1" } } }],
+      },
+    });
+    for (const object of await both(collection, "web-0")) {
+      expect(decodePod(object, "test")).toEqual({
+        kind: "Pod",
+        namespace: "default",
+        name: "web-0",
+        uid: metadata.uid,
+        labels,
+        annotations,
+        nodeName: "n1",
+        deleting: false,
+        phase: "Pending",
+        ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true }],
+        hostNetwork: false,
+        hasSandbox: false,
+        isFinished: false,
+      });
+    }
+    const status = { phase: "Failed", reason: "Evicted", podIPs: [{ ip: "10.6.0.9" }], podIP: "10.6.0.9" };
+    await plane.client.patch(`${collection}/web-0/status`, { status });
+    await plane.client.delete(`${collection}/web-0`);
+    for (const object of await both(collection, "web-0")) {
+      expect(decodePod(object, "test")).toMatchObject({
+        phase: "Failed",
+        reason: "Evicted",
+        deleting: true,
+        hasSandbox: true,
+        isFinished: true,
+      });
+    }
+  });
+});

@@ -1,0 +1,132 @@
+import { bound, HOLDER, QUARANTINE, WORKLOAD } from "./allocation-rows.ts";
+
+/** An object, what somebody makes of it, and what the API server says: nothing, or a field and the words. */
+export interface UpdateRow {
+  readonly title: string;
+  readonly kind: string;
+  readonly before: object;
+  readonly after: object;
+  readonly refusal?: readonly [field: string, text: string];
+}
+
+const IMMUTABLE = "what it was made with: it is immutable";
+const TAKE_OVER =
+  "the node that has it: another one takes over only what cools, what is in quarantine, and what is of the same member of a workload";
+
+const SUBNET = "10.6.0.0/24";
+
+const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"].flatMap((kind): UpdateRow[] => [
+  {
+    title: "another subnet",
+    kind,
+    before: { subnet: SUBNET },
+    after: { subnet: "10.7.0.0/24" },
+    refusal: ["spec.subnet", IMMUTABLE],
+  },
+  {
+    title: "another address space",
+    kind,
+    before: { subnet: SUBNET, addressSpace: "a" },
+    after: { subnet: SUBNET, addressSpace: "b" },
+    refusal: ["spec.addressSpace", IMMUTABLE],
+  },
+  {
+    title: "an address space where there was none",
+    kind,
+    before: { subnet: SUBNET },
+    after: { subnet: SUBNET, addressSpace: "b" },
+    refusal: ["spec.addressSpace", IMMUTABLE],
+  },
+  {
+    title: "an address space no more",
+    kind,
+    before: { subnet: SUBNET, addressSpace: "a" },
+    after: { subnet: SUBNET },
+    refusal: ["spec.addressSpace", IMMUTABLE],
+  },
+  {
+    title: "ranges, gateway and routes",
+    kind,
+    before: { subnet: SUBNET, ips: ["10.6.0.1-10.6.0.9"], gateway: "10.6.0.1" },
+    after: { subnet: SUBNET, ips: [], excludeIPs: ["10.6.0.3"], routes: [{ dst: "10.0.0.0/8", gw: "10.6.0.2" }] },
+  },
+  {
+    title: "a gateway outside",
+    kind,
+    before: { subnet: SUBNET },
+    after: { subnet: SUBNET, gateway: "10.7.0.1" },
+    refusal: ["spec.gateway", "an address inside 10.6.0.0/24"],
+  },
+]);
+
+const cooling = { state: "Cooling", holders: [] };
+const kept = { state: "Kept", holders: [], workload: WORKLOAD };
+const onN2 = { node: "n2", holders: [{ ...HOLDER, podUID: "u2", node: "n2" }] };
+
+/** `before` and `after` are changes of a Bound address of node n1. */
+function allocation(title: string, before: object, after: object, refusal?: UpdateRow["refusal"]): UpdateRow {
+  return { title, kind: "IPAllocation", before, after, ...(refusal === undefined ? {} : { refusal }) };
+}
+
+const ALLOCATIONS: readonly UpdateRow[] = [
+  allocation("Bound to Cooling", {}, cooling),
+  allocation("Bound to Kept", { workload: WORKLOAD }, kept),
+  allocation("Bound to Quarantined", {}, { ...cooling, state: "Quarantined", quarantine: QUARANTINE }),
+  allocation("Bound to another pod of the node", {}, { holders: [{ ...HOLDER, podUID: "u2" }] }),
+  allocation("Cooling, taken over by another node", cooling, onN2),
+  allocation(
+    "Quarantined, taken over by another node",
+    { ...cooling, state: "Quarantined", quarantine: QUARANTINE },
+    {
+      ...onN2,
+      quarantine: QUARANTINE,
+    },
+  ),
+  allocation("Kept, taken over by its workload on another node", kept, { ...onN2, workload: WORKLOAD }),
+  allocation(
+    "Bound, taken over by its workload on another node",
+    { workload: WORKLOAD },
+    { ...onN2, workload: WORKLOAD },
+  ),
+  allocation("Bound, taken over by another node", {}, onN2, ["spec.node", TAKE_OVER]),
+  allocation("Kept, taken over by another node", kept, onN2, ["spec.node", TAKE_OVER]),
+  allocation(
+    "Kept, taken over by another member of the workload",
+    kept,
+    { ...onN2, workload: { ...WORKLOAD, member: "web-1" } },
+    ["spec.node", TAKE_OVER],
+  ),
+  allocation(
+    "Bound, taken over by a workload of another UID",
+    { workload: WORKLOAD },
+    { ...onN2, workload: { ...WORKLOAD, uid: "w2" } },
+    ["spec.node", TAKE_OVER],
+  ),
+  allocation("another pool", {}, { pool: "green", prefixLength: 24 }),
+  allocation("Cooling with a holder", {}, { state: "Cooling" }, [
+    "spec.holders",
+    "at least one of a Bound address, none of any other",
+  ]),
+];
+
+const RESERVED: readonly UpdateRow[] = [
+  {
+    title: "another address space",
+    kind: "ReservedIP",
+    before: { ips: ["10.0.0.1"] },
+    after: { ips: ["10.0.0.1"], addressSpace: "a" },
+    refusal: ["spec.addressSpace", IMMUTABLE],
+  },
+  { title: "another family", kind: "ReservedIP", before: { ips: ["10.0.0.1"] }, after: { ips: ["fd00::1"] } },
+];
+
+let next = 0;
+
+/** Each with a name and an address of its own. */
+export const UPDATE_ROWS: readonly (UpdateRow & { readonly name: string })[] = [
+  ...[...ADDRESSES, ...RESERVED].map((row, index) => ({ ...row, name: `row-${index}` })),
+  ...ALLOCATIONS.map((row) => {
+    const name = `10.10.0.${++next}`;
+    return { ...row, name, before: bound(name, { ...row.before }), after: bound(name, { ...row.after }) };
+  }),
+];
