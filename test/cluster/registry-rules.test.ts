@@ -116,6 +116,15 @@ describe("two nodes", () => {
     await pass(lost);
     expect(await world.lines()).toEqual([]);
   });
+
+  it("rule 2: a pod that lived on while its node was cut off gets its record back", async () => {
+    const node = await world.openNode();
+    const row = await bind(node.registry, claim("a", [proposal("10.0.0.1")]));
+    const spec = { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } };
+    await world.plane.client.patch("/apis/ipam.vendor.io/v1/ipallocations/10.0.0.1", { spec });
+    await node.registry.republish(row);
+    expect([await world.lines(), node.lost]).toEqual([["10.0.0.1 Bound a"], []]);
+  });
 });
 
 describe("rule 1: whose container it is", () => {

@@ -70,7 +70,8 @@ function judgeBound({ row, object, node, former, replaces }: Case): Verdict {
     case "Cooling":
     case "Quarantined":
       if (object.resourceVersion === replaces) return bind;
-      return object.node === node && former.size > 0 ? bind : { kind: "taken" };
+      // A confirmed row had the object before: somebody took this node for lost, and it is here.
+      return object.node === node && (former.size > 0 || row.isConfirmed === true) ? bind : { kind: "taken" };
   }
 }
 

@@ -55,7 +55,7 @@ export class ObjectMemory {
     this.#doubts.set(name, this.#nowMs() + DOUBT_MS);
   }
 
-  /** Until when an absent object may yet appear. */
+  /** Until when such a write may yet be carried out. */
   doubtfulUntilMs(name: string): number {
     return this.#doubts.get(name) ?? 0;
   }

@@ -200,9 +200,7 @@ export class Publisher {
           return this.#end(task);
         case "forget": {
           const untilMs = this.#memory.doubtfulUntilMs(name);
-          if (task.object === "absent" && untilMs > this.#options.nowMs()) {
-            return this.#backlog.postpone(name, place, untilMs);
-          }
+          if (untilMs > this.#options.nowMs()) return this.#backlog.postpone(name, place, untilMs);
           await this.#options.journal.forget(row);
           break;
         }
@@ -256,7 +254,8 @@ export class Publisher {
     } catch (error) {
       // Allocation rule 4: the object in the way may be this call's own.
       if (isConflict(error) || (isNotFound(error) && verdict.kind !== "create")) return this.#look(task);
-      if (!(error instanceof ApiError)) this.#memory.doubt(name);
+      if (verdict.kind === "delete") this.#memory.distrust(name);
+      else if (!(error instanceof ApiError)) this.#memory.doubt(name);
       throw error;
     }
   }
