@@ -3,7 +3,7 @@
  * Each part is built from the files named beside it when one of them has changed.
  * Effects: node_modules and dist.
  */
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
@@ -52,12 +52,19 @@ function coreStep() {
   });
 }
 
-/** One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. */
+/** What entries share, and what is loaded only when it is needed. */
+const isChunk = (name) => /^chunk-.+\.mjs$/.test(name);
+
+/**
+ * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import is a chunk beside them: what is
+ * not loaded costs no memory.
+ */
 function bundleStep(entries) {
   const nameOf = (entry) => entry.replace(/^.*\/(.+)\.ts$/, "$1.mjs");
   const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
   const options = ["--bundle", "--platform=node", "--target=node26", "--format=esm", "--out-extension:.js=.mjs"];
-  const flags = [...options, "--entry-names=[name]", `--banner:js=${require}`, "--log-level=warning"];
+  const names = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
+  const flags = [...options, ...names, `--banner:js=${require}`, "--log-level=warning"];
   return buildStep({
     name: `bundles (${entries.map(nameOf).join(", ")})`,
     inputs: [inRoot("host"), packageLock],
@@ -68,7 +75,11 @@ function bundleStep(entries) {
       rmSync(temporary, { recursive: true, force: true });
       const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
       run(esbuild, [...entries, ...flags, `--outdir=${temporary}`]);
+      const chunks = readdirSync(temporary).filter(isChunk);
+      for (const chunk of chunks) renameSync(join(temporary, chunk), inRoot("dist", chunk));
       for (const entry of entries) publish(join(temporary, nameOf(entry)), inRoot("dist", nameOf(entry)));
+      const old = readdirSync(inRoot("dist")).filter((name) => isChunk(name) && !chunks.includes(name));
+      for (const chunk of old) rmSync(inRoot("dist", chunk));
       rmSync(temporary, { recursive: true });
     },
   });
