@@ -11,8 +11,35 @@ const label = (key: string, value: unknown = "x") => ({ nodeAffinity: { matchLab
 const atLabels = { serverField: "spec.nodeAffinity.matchLabels" };
 const VALUES = "podAffinity.matchExpressions[0].values";
 
+const FULL = "fd00:0006:0000:0000:0000:0000:";
+const hex = (index: number): string => index.toString(16).padStart(4, "0");
+const ranges = times(1_024, (i) => `${FULL}${hex(i)}:0000-${FULL}${hex(i)}:ffff`);
+const selector = {
+  matchLabels: Object.fromEntries(times(128, (i) => [`${"a".repeat(253)}/${"k".repeat(60)}${i}`, "v".repeat(63)])),
+  matchExpressions: times(128, (i) => ({ key: `k${i}`, operator: "In", values: times(16, () => "v".repeat(63)) })),
+};
+
+/** The rules of one object may cost the API server only so much. */
+const EVERYTHING_AT_ITS_LIMIT = {
+  ipVersion: 6,
+  subnet: "fd00:6::/64",
+  ips: ranges,
+  excludeIPs: ranges,
+  gateway: `${FULL}0000:0001`,
+  routes: times(128, (i) => ({ dst: `fd01:0:0:${i + 1}::/64`, gw: `${FULL}0000:0001` })),
+  addressSpace: "a".repeat(63),
+  podAffinity: selector,
+  namespaceAffinity: selector,
+  nodeAffinity: selector,
+  namespaceName: times(1_024, (i) => `${"n".repeat(59)}${hex(i)}`),
+  nodeName: times(1_024, (i) => `${"n".repeat(249)}${hex(i)}`),
+  multusName: times(1_024, (i) => `${"n".repeat(63)}/${"n".repeat(249)}${hex(i)}`),
+  cooldown: "596h31m23s647ms",
+};
+
 /** What an IPPool has beside its addresses. */
 export const POOL_ROWS: readonly Row[] = [
+  accept("IPPool", EVERYTHING_AT_ITS_LIMIT, { title: "everything at its limit" }),
   ok({ podAffinity: {}, namespaceAffinity: { matchLabels: {} }, nodeAffinity: { matchExpressions: [] } }),
   ok(label("app", "")),
   ok(label("example.com/app.kubernetes_io-x", "A-b_c.9")),
