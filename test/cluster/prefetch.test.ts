@@ -182,6 +182,47 @@ describe("rule 7: what does not fit when the ADD comes", () => {
   });
 });
 
+describe("rule 8: a pod that keeps its address", () => {
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "5d0e7f8a-0000-4000-8000-000000000001" };
+  const stateOf = async (address: string): Promise<string> => {
+    const { spec } = await world.plane.client.get(`/apis/ipam.vendor.io/v1/ipallocations/${address}`);
+    return spec.state;
+  };
+
+  it("has it ahead of its ADD, and it is kept when the pod is deleted before that", async () => {
+    const first = await bind("db", { owner });
+    const { addresses: address } = await node.add(first);
+    await node.cluster.registry.release({ containerId: `c-${first.name}`, ifName: "eth0" });
+    await deletePod(world.plane.client, first);
+    await until("it is kept", async () => (await stateOf(address)) === "Kept");
+
+    const second = await bind("db", { owner });
+    await until("it is claimed ahead", () => node.aheadOf(second).length > 0);
+    expect(node.aheadOf(second)).toEqual([address]);
+    await deletePod(world.plane.client, second);
+    await until("it is kept again", async () => (await stateOf(address)) === "Kept");
+
+    const third = await bind("db", { owner });
+    await until("it is claimed ahead again", () => node.aheadOf(third).length > 0);
+    const before = [...node.calls];
+    expect(await node.add(third)).toMatchObject({ addresses: address });
+    expect(node.calls).toEqual(before);
+    expect(await stateOf(address)).toBe("Bound");
+  });
+});
+
+describe("rule 9: a static pod", () => {
+  it("is claimed for under the hash of its file, by which its ADD will call it", async () => {
+    const hash = "0123456789abcdef0123456789abcdef";
+    const mirror = await bind("static", { annotations: { "kubernetes.io/config.hash": hash } });
+    await claimed(mirror);
+    const before = [...node.calls];
+    await node.add({ ...mirror, uid: hash });
+    expect(node.calls).toEqual(before);
+    expect(node.stats()).toMatchObject({ claimed: 1, used: 1 });
+  });
+});
+
 describe("a pod deleted before its ADD", () => {
   it("gives its address back at once", async () => {
     const pod = await bind("web");

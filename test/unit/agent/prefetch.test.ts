@@ -49,6 +49,15 @@ describe("a pod that was bound to the node", () => {
     expect(await world.rows()).toHaveLength(1);
   });
 
+  check("rule 9: a static pod's is kept under the hash of its file, as its ADD will call it", async (world) => {
+    const hash = "0123456789abcdef0123456789abcdef";
+    const mirror = podOf("web-0", { metadata: { annotations: { "kubernetes.io/config.hash": hash } } });
+    await watched(world, mirror);
+    expect(world.prefetcher.claimedFor(hash, "eth0")).toHaveLength(1);
+    await world.add(mirror);
+    expect(world.prefetcher.stats()).toMatchObject({ claimed: 1, used: 1 });
+  });
+
   check("a repeated ADD is no second hit, and gets the same address", async (world) => {
     await watched(world, web);
     const first = await world.add(web);
