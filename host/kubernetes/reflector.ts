@@ -38,6 +38,7 @@ export interface ReflectorOptions<T> {
 export interface ReflectorStats {
   /** Of watches. */
   readonly bytes: number;
+  /** That were complete. */
   readonly lists: number;
   readonly watches: number;
   readonly events: number;
@@ -150,7 +151,6 @@ export class Reflector<T> {
 
   async #list(): Promise<string> {
     const { log, name } = this.#options;
-    this.#counts.lists++;
     const seen = new Set<string>();
     let version = "";
     for await (const page of this.#pages()) {
@@ -160,6 +160,7 @@ export class Reflector<T> {
       version = page.resourceVersion;
     }
     this.#mirror.keepOnly(seen);
+    this.#counts.lists++;
     log.debug({ collection: name, objects: seen.size, resourceVersion: version }, "Listed");
     this.#reached();
     this.#complete();

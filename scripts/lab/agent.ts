@@ -22,7 +22,7 @@ import type { Netns } from "./netns.ts";
 
 export interface AgentOptions {
   /** YAML texts by file name, written before the start. */
-  readonly config?: Readonly<Record<string, string>>;
+  readonly config?: Readonly<Record<string, string>> | undefined;
   /** The cluster mode instead. */
   readonly kubeconfig?: string;
   /** Network definitions by file name, written before the start. */

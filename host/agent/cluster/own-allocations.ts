@@ -43,6 +43,7 @@ export function startOwnAllocations(tools: OwnAllocationsTools): OwnAllocations 
   const reconciler = new Reconciler({
     ...tools,
     objects: () => reflector.items,
+    lists: () => reflector.stats.lists,
     isSynced: () => reflector.isSynced,
     onCompared: () =>
       lost.prune(registry, (row) => {

@@ -35,6 +35,8 @@ export interface ReconcilerTools {
   readonly registry: ReconciledRegistry;
   /** The objects that name this node, as the watch has them, by name. */
   readonly objects: () => ReadonlyMap<string, IpAllocation>;
+  /** How often all of them were listed. A list follows when the watch has missed something, and then all are compared anew. */
+  readonly lists?: () => number;
   /** False: not listed yet, or not heard of for too long. Nothing is done then. */
   readonly isSynced: () => boolean;
   /** Whether the row's pod is gone or finished, asked now: the collector's. */
@@ -72,6 +74,8 @@ export class Reconciler {
   #isTicking = false;
   #dueMs = Number.NEGATIVE_INFINITY;
   #isFirst = true;
+  /** As of the last comparison. */
+  #lists = 0;
   #said = "";
 
   constructor(tools: ReconcilerTools) {
@@ -88,7 +92,7 @@ export class Reconciler {
 
   /** Compares if it is time to. Never rejects. */
   async look(): Promise<void> {
-    if (this.#isTicking || this.#tools.nowMs() < this.#dueMs) return;
+    if (this.#isTicking || !this.#isTimely()) return;
     this.#isTicking = true;
     try {
       await this.compare();
@@ -98,6 +102,12 @@ export class Reconciler {
     } finally {
       this.#isTicking = false;
     }
+  }
+
+  /** A list after the last comparison tells what no event did: records that are back after a restored backup. */
+  #isTimely(): boolean {
+    const { lists, nowMs } = this.#tools;
+    return nowMs() >= this.#dueMs || (lists !== undefined && lists() > this.#lists);
   }
 
   /** Rejects when the API server or the journal cannot be asked; undefined while the watch is not synced. */
@@ -119,6 +129,7 @@ export class Reconciler {
     const { isSynced, objects, registry, nowMs, random } = this.#tools;
     this.#closed.signal.throwIfAborted();
     if (!isSynced()) return undefined;
+    this.#lists = this.#tools.lists?.() ?? 0;
     // ADDs wait for the first one.
     this.#dueMs = nowMs() + (this.#isFirst ? RECONCILE_TICK_MS : SWEEP_RETRY_MS);
     const known = objects();
