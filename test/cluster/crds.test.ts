@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { addressRows, agentRows } from "./crds/address-rows.ts";
-import { ALLOCATION_ROWS } from "./crds/allocation-rows.ts";
+import { ALLOCATION_ROWS, bound } from "./crds/allocation-rows.ts";
 import { COORDINATOR_ROWS } from "./crds/coordinator-rows.ts";
 import { POOL_ROWS, RESERVED_ROWS } from "./crds/pool-rows.ts";
 import type { Row } from "./crds/rows.ts";
@@ -43,6 +43,14 @@ async function expectVerdicts(row: Row): Promise<void> {
 
 describe.each(KINDS)("the API server and the decoder of manifests agree about the %s", (_kind, rows) => {
   it.each(named(rows))("%s", (_title, row) => expectVerdicts(row));
+});
+
+it("what only the API server refuses: unknown keys of an allocation, which an older agent passes over", async () => {
+  const spec = bound("10.11.0.1", { later: 1 });
+  const object = objectOf({ kind: "IPAllocation", name: "10.11.0.1", spec, title: "" });
+  expect(decoderVerdict("IPAllocation", object)).toEqual([]);
+  const fields = (await serverVerdict(plane.client, "IPAllocation", object)).map(({ field }) => field);
+  expect(fields).toEqual(["spec.later"]);
 });
 
 describe("what only the agent tells: the order and the overlap of ranges", () => {

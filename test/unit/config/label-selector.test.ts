@@ -49,6 +49,21 @@ describe("a selector is refused", () => {
     [{ matchLabels: { app: "-x" } }, "want a label's value"],
     [{ matchLabels: { app: "x".repeat(64) } }, "want a label's value"],
     [JSON.parse('{"matchLabels":{"__proto__":"x"}}'), 'field "matchLabels.__proto__"'],
+    [
+      { matchLabels: Object.fromEntries(Array.from({ length: 129 }, (_, i) => [`k${i}`, ""])) },
+      'field "matchLabels": found an object, want at most 128 labels',
+    ],
+    [
+      { matchExpressions: Array.from({ length: 129 }, () => ({ key: "a", operator: "Exists" })) },
+      "want a list of at most 128",
+    ],
+    [
+      expression(
+        "In",
+        Array.from({ length: 129 }, (_, i) => `v${i}`),
+      ),
+      'field "matchExpressions[0].values"',
+    ],
     [{ matchExpressions: {} }, 'field "matchExpressions": found an object, want a list'],
     [expression("in", ["a"]), 'found "in", want one of "In", "NotIn", "Exists", "DoesNotExist"'],
     [

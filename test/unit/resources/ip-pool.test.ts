@@ -31,6 +31,14 @@ it("a pool with a subnet alone is the whole subnet", () => {
   });
 });
 
+it("a key whose value is null is absent, as the API server has it", () => {
+  const spec = { subnet: SUBNET, ips: null, gateway: null, podAffinity: { matchLabels: null } };
+  expect(poolOf(spec, { labels: null }).spec).toMatchObject({
+    ...poolOf({ subnet: SUBNET }).spec,
+    podAffinity: { matchLabels: {} },
+  });
+});
+
 it("an empty list of ranges is no address", () => {
   expect(poolOf({ subnet: SUBNET, ips: [] }).spec.ranges).toEqual([]);
 });
@@ -150,6 +158,12 @@ const addressRules: [spec: unknown, message: string][] = [
   [{ subnet: SUBNET, ips: ["10.6.0.1 - 10.6.0.2"] }, "want an address or a range first-last"],
   [{ subnet: SUBNET, ips: ["10.6.0.0/28"] }, 'found "10.6.0.0/28", want an address or a range first-last'],
   [{ subnet: SUBNET, ips: ["10.6.0.9-10.6.0.8"] }, "want a range with its lower address first"],
+  [{ subnet: SUBNET, ips: ["10.6.0.1-"] }, "want an address or a range first-last"],
+  [{ subnet: SUBNET, ips: ["::ffff:10.6.0.1"] }, "want an address or a range first-last"],
+  [{ subnet: "::ffff:10.6.0.0/120" }, 'field "spec.subnet": found "::ffff:10.6.0.0/120", want a network in CIDR form'],
+  [{ subnet: SUBNET, gateway: "::ffff:10.6.0.1" }, "want an IPv4 or IPv6 address"],
+  [{ subnet: SUBNET, gateway: "1".repeat(46) }, "want an IPv4 or IPv6 address"],
+  [{ subnet: null }, 'field "spec.subnet": found nothing'],
   [{ subnet: SUBNET, ips: ["10.6.0.9-fd00::1"] }, "want a range of one family"],
   [{ subnet: SUBNET, ips: [" ".repeat(81)] }, "want an address or a range first-last of at most 80 characters"],
   [{ subnet: SUBNET, ips: [null] }, 'field "spec.ips[0]": found null'],
@@ -227,6 +241,8 @@ const poolRules: [spec: object, message: string][] = [
   ],
   [{ subnet: SUBNET, nodeName: ["Node"] }, 'field "spec.nodeName[0]": found "Node", want a name'],
   [{ subnet: SUBNET, multusName: ["a/b/c"] }, 'field "spec.multusName[0]": found "a/b/c", want the name of a network'],
+  [{ subnet: SUBNET, namespaceName: many.map((_, i) => `n${i}`) }, "want a list of at most 1024 entries"],
+  [{ subnet: SUBNET, multusName: ["n".repeat(318)] }, 'field "spec.multusName[0]"'],
   [{ subnet: SUBNET, default: "true" }, 'field "spec.default": found "true", want true or false'],
   [{ subnet: SUBNET, disabled: true }, 'field "spec.disabled": found an unknown key, want the key "disable"'],
   [{ subnet: SUBNET, selection: "random" }, 'field "spec.selection": found "random", want one of "hash", "ascending"'],

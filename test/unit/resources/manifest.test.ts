@@ -189,6 +189,11 @@ describe("decodeManifests refuses", () => {
       'Coordinator "default": field "spec.tune_mode": found "overlay", want what "mode" says',
     ],
     [
+      "a log file that is not resolved",
+      `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {logOptions: {logFile: /var/log/vendor/a/../b}}\n`,
+      'field "spec.logOptions.logFile": found "/var/log/vendor/a/../b", want a path inside /var/log/vendor/ without "."',
+    ],
+    [
       "an unknown key of a Coordinator",
       `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {podCidrType: auto}\n`,
       'field "spec.podCidrType": found an unknown key, want the key "podCIDRType"',
