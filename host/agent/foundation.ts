@@ -7,6 +7,7 @@ import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Detection } from "./detection/open-detection.ts";
 import type { AddTools } from "./ipam/add.ts";
+import type { CheckTools } from "./ipam/check.ts";
 import type { Resources } from "./resources.ts";
 
 /** What both modes need of the process. */
@@ -34,8 +35,8 @@ export interface FoundationOptions {
 export interface Foundation {
   readonly mode: "embedded" | "cluster";
   readonly resources: Resources;
-  /** What addAddresses wants, and what belongs to the asking. */
-  readonly tools: AddTools & Detection;
+  /** What addAddresses and checkAddresses want, and what belongs to the asking. */
+  readonly tools: AddTools & CheckTools & Detection;
   /** Waits, for a bounded time, until resources are known at all. Rejects with CniError 50 that says what is missing. */
   synced(signal: AbortSignal): Promise<void>;
   /** Whether an ADD can be served, from memory. */

@@ -66,6 +66,7 @@ interface Parts {
   readonly catalogue: Catalogue;
   readonly definitions: ClusterDefinitions;
   readonly events: Events;
+  readonly lost: LostAddresses;
   readonly tools: ClusterNode["tools"];
   readonly collector: Collector;
   readonly allocations: OwnAllocations;
@@ -106,7 +107,7 @@ async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): 
     attachments: () => resources.attachments,
     snapshot: () => resources.state.snapshot,
   });
-  const base = openTools(options, { resources, registry, catalogue, definitions, events });
+  const base = openTools(options, { resources, registry, catalogue, definitions, events, lost });
   stack.defer(() => base.keeper.close());
   const snapshot = () => resources.state.snapshot;
   const collector = startCollector({
@@ -134,7 +135,7 @@ async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): 
   listeners.onPod = (change) => tellOfPod(change, prefetcher, collector);
   resources.start();
   return {
-    ...{ resources, registry, catalogue, definitions, events, collector, allocations, prefetcher },
+    ...{ resources, registry, catalogue, definitions, events, lost, collector, allocations, prefetcher },
     tools: { ...base, prefetched: prefetcher },
     isKnown: () => isKnown,
   };
@@ -189,15 +190,11 @@ function openRegistry(options: ClusterOptions, { resources, book, lost, isPodGon
   });
 }
 
+type ToolParts = Pick<Parts, "resources" | "registry" | "catalogue" | "definitions" | "events" | "lost">;
+
 function openTools(
   { api, node, log, nowMs }: ClusterOptions,
-  {
-    resources,
-    registry,
-    catalogue,
-    definitions,
-    events,
-  }: Pick<Parts, "resources" | "registry" | "catalogue" | "definitions" | "events">,
+  { resources, registry, catalogue, definitions, events, lost }: ToolParts,
 ): ClusterNode["tools"] {
   const snapshot = () => resources.state.snapshot;
   const detection = openDetection({ registry, pools: () => snapshot().pools, nowMs, log });
@@ -216,6 +213,7 @@ function openTools(
     },
     identifier: openClusterIdentifier({ api, snapshot }),
     awaitPools: (signal) => resources.changed(signal),
+    findLoss: (attachment) => lost.find(attachment),
     reportRefusal: (pod, error) => events.emit(refusalEvent(pod, error)),
     sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }),
   };

@@ -95,7 +95,10 @@ export class ClusterResources implements Resources {
 
   /** Waits for the next change of pools or settings, for at most POOL_GRACE_MS. False when none came. */
   async changed(signal: AbortSignal): Promise<boolean> {
-    this.settle();
+    if (this.#pending !== undefined) {
+      this.#reload();
+      return true;
+    }
     const waited = new AbortController();
     const next = this.#next.promise.then(() => true);
     const tooLong = sleep(POOL_GRACE_MS, false, { signal: AbortSignal.any([signal, waited.signal]) });
