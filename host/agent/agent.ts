@@ -5,12 +5,10 @@
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { openKubeClient } from "../kubernetes/client.ts";
-import { loadCredentials } from "../kubernetes/credentials.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
-import { openCluster } from "./cluster/open-cluster.ts";
+import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/open.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { openEmbedded } from "./embedded/open-embedded.ts";
@@ -21,14 +19,6 @@ import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
 import { startJanitor } from "./janitor.ts";
 import { listenOnSocket } from "./socket-server.ts";
 import { Spool } from "./spool.ts";
-
-/** Where a cluster's API server is. */
-export interface ClusterAccess {
-  /** A file; absent: the service account of the pod that this process runs in. */
-  readonly kubeconfig?: string | undefined;
-  /** Of the ConfigMap vendor-conf. */
-  readonly configNamespace: string;
-}
 
 export interface AgentOptions {
   /** Of the embedded mode: the manifests. Exactly one of this and `cluster` is given. */
@@ -95,7 +85,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const bootId = readBootId();
   const node = options.nodeName ?? hostname();
   const base = { ...options, node, bootId, nowMs: monotonicMs, faultCounter };
-  const foundation = await openFoundation(options, base, closers);
+  const foundation = await openFoundation(options, base);
   closers.push(() => foundation.close());
   const { resources, tools } = foundation;
 
@@ -141,27 +131,16 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   closers.push(() => server.close());
 }
 
-/** What it opens beside the foundation goes to `closers`. */
 async function openFoundation(
   { configDirectory, cluster, nodeLabels = {} }: AgentOptions,
   base: FoundationOptions,
-  closers: Closers,
 ): Promise<Foundation> {
   if (configDirectory !== undefined && cluster === undefined) {
     return openEmbedded({ ...base, configDirectory, nodeLabels });
   }
   invariant(configDirectory === undefined && cluster !== undefined, "An agent has a directory or a cluster, not both");
-  const credentials = await loadCredentials({ kubeconfig: cluster.kubeconfig });
-  const random = Math.random;
-  const api = openKubeClient({ credentials, userAgent: "berth-agent", random });
-  closers.push(() => api.close());
-  base.log.info({ server: credentials.server, node: base.node }, "The registry is a cluster");
-  const node = await openCluster({ ...base, api, random, configNamespace: cluster.configNamespace });
-  return {
-    ...node,
-    problems: () => [...(credentials.problem === undefined ? [] : [credentials.problem]), ...node.problems()],
-    stats: () => ({ ...node.stats(), server: credentials.server, api: api.stats }),
-  };
+  const { connectCluster } = await import("./cluster/connect.ts");
+  return connectCluster(cluster, base);
 }
 
 /** Not ready while something that never was read rightly may hold what must not be handed out. */
