@@ -14,6 +14,7 @@ import { type Events, openEvents } from "../../host/kubernetes/events.ts";
 import { Reflector } from "../../host/kubernetes/reflector.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { formatIp, parseIp } from "../../host/net/ip.ts";
+import { type Mac, parseMac } from "../../host/net/mac.ts";
 import type { KubernetesRegistry } from "../../host/registry/kubernetes/cluster-registry.ts";
 import { openKubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../host/registry/registry.ts";
@@ -27,6 +28,12 @@ export const GRACE_MS = 60_000;
 export const COOLDOWN_MS = 30_000;
 const COOLDOWNS = { defaultMs: COOLDOWN_MS, byPool: new Map<string, number>() };
 const HOUR_MS = 3_600_000;
+
+export function requireMac(text: string): Mac {
+  const mac = parseMac(text);
+  if (mac === undefined) throw new Error(`${text} is no MAC`);
+  return mac;
+}
 
 interface Parts {
   readonly registry: KubernetesRegistry;

@@ -4,8 +4,10 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
-import { COOLDOWN_MS, GRACE_MS, KeepingNode } from "./keeping-node.ts";
+import { COOLDOWN_MS, GRACE_MS, KeepingNode, requireMac } from "./keeping-node.ts";
 import { ALLOCATIONS, RegistryWorld, until } from "./registry-world.ts";
+
+const MAC = requireMac("02:00:00:00:00:07");
 
 let world: RegistryWorld;
 const nodes: KeepingNode[] = [];
@@ -227,6 +229,50 @@ it("rule 4: etcd is restored from last night: what is missing is made again, wha
   await node.look();
   expect(await world.lines()).toEqual([`10.6.0.1 Bound ${old.uid}`, `10.6.0.3 Bound ${young.uid}`]);
   expect(node.parts.own.problems).toEqual([]);
+});
+
+it("rule 4: what is in quarantine is in quarantine after the journal was lost, and what cools cools", async () => {
+  const node = await openNode("n1");
+  const bad = await node.attach("10.6.0.1", await createPod("n1"));
+  const quarantine = { reason: "Conflict", mac: MAC, parent: "ens5", nextProbeAtMs: node.nowMs() + GRACE_MS } as const;
+  await node.registry.quarantine(bad, quarantine);
+  const pod = await createPod("n1");
+  await node.attach("10.6.0.2", pod);
+  await node.detach(pod);
+  await node.registry.wanted("blue");
+  await node.registry.idle();
+  expect(await world.lines()).toEqual(["10.6.0.1 Quarantined -", "10.6.0.2 Cooling -"]);
+  await node.stop();
+  node.wipe();
+  await node.start();
+  const [first, second] = await node.registry.list(undefined, 10);
+  expect(first).toMatchObject({ state: "Quarantined", quarantine: { mac: MAC, parent: "ens5" } });
+  expect(second?.state).toBe("Cooling");
+  node.advance(COOLDOWN_MS);
+  await node.look();
+  expect(await world.lines()).toEqual(["10.6.0.1 Quarantined -"]);
+});
+
+it("the watch of a node's allocations tells of each pod three times at most, and of other nodes' never", async () => {
+  const one = await openNode("n1");
+  const two = await openNode("n2");
+  const before = one.parts.own.stats;
+  const pods = [];
+  for (let index = 1; index <= 20; index++) {
+    const pod = await createPod("n1");
+    await one.attach(`10.6.0.${index}`, pod);
+    pods.push(pod);
+  }
+  for (const pod of pods) await one.detach(pod);
+  one.advance(COOLDOWN_MS);
+  await one.look();
+  await until("the watch has told all", () => one.parts.own.stats.objects === 0);
+  const after = one.parts.own.stats;
+  const events = (after.events - before.events) / pods.length;
+  const bytes = (after.bytes - before.bytes) / pods.length;
+  console.log(`the watch of the node's allocations, for each pod: ${events} events, ${Math.round(bytes)} bytes`);
+  expect(events).toBeLessThanOrEqual(3);
+  expect(two.parts.own.stats.events).toBe(0);
 });
 
 it("rule 2: what other nodes answer for is left alone, whatever became of their pods", async () => {

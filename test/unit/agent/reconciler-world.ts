@@ -34,6 +34,8 @@ export class ReconcilerWorld implements KubeApi {
   readonly reconciler: Reconciler;
   trouble: Error | undefined;
   isSynced = true;
+  /** How often the watch has listed all. */
+  lists = 1;
   clockMs = 1_000_000;
 
   static async open(): Promise<ReconcilerWorld> {
@@ -62,6 +64,7 @@ export class ReconcilerWorld implements KubeApi {
         republish,
       },
       objects: () => this.watched,
+      lists: () => this.lists,
       isSynced: () => this.isSynced,
       isPodGone: async ({ pod }) => this.gonePods.has(pod),
       onCompared: async () => {},

@@ -154,6 +154,19 @@ describe("the time of a comparison", () => {
   );
 
   it(
+    "is also that of a new list: the watch may have missed what is back from a backup",
+    inWorld(async (it) => {
+      await it.reconciler.look();
+      it.addObject("10.0.0.1", "web");
+      await it.reconciler.look();
+      expect(it.calls).toEqual([]);
+      it.lists++;
+      await it.reconciler.look();
+      expect(await it.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
+    }),
+  );
+
+  it(
     "comes again soon after a failure, which is told once",
     inWorld(async (it) => {
       await it.reconciler.look();
