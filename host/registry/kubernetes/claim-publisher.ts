@@ -120,8 +120,9 @@ export class ClaimPublisher {
     const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
     if (failed === undefined && by.length === 0) {
       const rows = results.map(({ row }) => row);
-      await this.#journal.confirm(rows);
-      if (await this.#isHeld(claim, outcome)) {
+      // Asked together, they wake the journal's thread once.
+      const [isHeld] = await Promise.all([this.#isHeld(claim, outcome), this.#journal.confirm(rows)]);
+      if (isHeld) {
         for (const result of results) this.#noteOrigin(result);
         const confirm = (row: Allocation): Allocation => (rows.includes(row) ? { ...row, isConfirmed: true } : row);
         const isFresh = ({ outcome: published }: Result): boolean => published.kind === "published" && published.isNew;
