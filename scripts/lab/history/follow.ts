@@ -27,6 +27,8 @@ const RANGE = { start: ALLOCATIONS, end: `${MARK}\0` };
 export interface HistoryOptions extends JudgeOptions {
   /** Where etcd's loopback is; default: this process's own namespace. */
   readonly netnsPath?: string;
+  /** How long a mark waits for others: the test of "before it was answered" is that much less sharp, and dear no more. Default: 0. */
+  readonly markEveryMs?: number;
 }
 
 export interface History {
@@ -50,7 +52,7 @@ export async function followHistory(etcdUrl: string, options: HistoryOptions = {
   const judge = new HistoryJudge(options);
   const { revision, keys } = await etcd.read(RANGE);
   for (const key of keys.filter(({ key }) => key !== MARK)) judge.begin(writeOf(key));
-  const marks = new Marks(etcd);
+  const marks = new Marks(etcd, options.markEveryMs ?? 0);
   const following = new AbortController();
   const onKey = (key: EtcdKey): void => {
     if (key.key === MARK) marks.reached(Number(key.value));
@@ -98,14 +100,16 @@ async function follow(etcd: Etcd, from: number, onKey: (key: EtcdKey) => void, s
 /** Writes marks, one at a time: those who ask meanwhile share the next one. */
 class Marks {
   readonly #etcd: Etcd;
+  readonly #pauseMs: number;
   #number = 0;
   #isWriting = false;
   #failure: unknown;
   #waiting: Waiting[] = [];
   readonly #written = new Map<number, Waiting[]>();
 
-  constructor(etcd: Etcd) {
+  constructor(etcd: Etcd, pauseMs: number) {
     this.#etcd = etcd;
+    this.#pauseMs = pauseMs;
   }
 
   next(): Promise<void> {
@@ -131,6 +135,7 @@ class Marks {
   async #write(): Promise<void> {
     this.#isWriting = true;
     while (this.#waiting.length > 0) {
+      if (this.#pauseMs > 0) await sleep(this.#pauseMs);
       const number = ++this.#number;
       this.#written.set(number, this.#waiting);
       this.#waiting = [];

@@ -9,12 +9,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { applyCrds } from "../cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
-import { followHistory, type History } from "../history/follow.ts";
+import { followHistory, type History, type HistoryOptions } from "../history/follow.ts";
 import { type ApiUse, sumUse } from "./counted-api.ts";
 import { type FleetOptions, openFleet, type SimNode } from "./fleet.ts";
 import { NAMESPACE } from "./pods.ts";
 
-export interface WorldOptions extends Pick<FleetOptions, "nodes" | "hasNetwork"> {
+export interface WorldOptions extends Pick<FleetOptions, "nodes" | "hasNetwork">, Pick<HistoryOptions, "markEveryMs"> {
   /** IPv4 pools by name: a subnet, of which `ips` are handed out, all of it when absent. The first one is the default pool. */
   readonly pools: Readonly<Record<string, { readonly subnet: string; readonly ips?: string }>>;
 }
@@ -52,7 +52,10 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         spec: { subnet, ...(ips === undefined ? {} : { ips: [ips] }), default: index === 0 },
       });
     }
-    const history = await followHistory(plane.etcdUrl, { minReuseMs: MIN_REUSE_MS });
+    const history = await followHistory(plane.etcdUrl, {
+      minReuseMs: MIN_REUSE_MS,
+      markEveryMs: options.markEveryMs ?? 0,
+    });
     stack.defer(() => history.close());
     const fleet = stack.use(await openFleet({ ...options, plane }));
     return {
