@@ -61,7 +61,8 @@ export class CoreModule {
   /** Copies input to the start of the exchange buffer. */
   write(input: Uint8Array): void {
     this.reserve(input.length);
-    this.#octets.set(input);
+    // Nothing needs no room, so the view may still be that of memory that has grown, which takes not even nothing.
+    if (input.length > 0) this.#octets.set(input);
   }
 
   /** A copy of the output's first bytes. */

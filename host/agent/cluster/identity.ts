@@ -7,7 +7,8 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { decodePodAnnotations } from "../../config/annotations.ts";
-import { CONFIG_HASH } from "../../ipam/leaks.ts";
+import { CONFIG_HASH, isStaticOwner } from "../../ipam/leaks.ts";
+import { ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
@@ -29,9 +30,6 @@ interface Named {
   /** Undefined: an old runtime, which does not tell. */
   readonly uid: string | undefined;
 }
-
-/** The kubelet names a static pod by a hash of its file: no UID has this form. */
-const HASH_FORM = /^[0-9a-f]{32}$/;
 
 export function openClusterIdentifier(tools: IdentityTools): Identifier {
   const { snapshot } = tools;
@@ -66,7 +64,7 @@ export interface IdentityOptions {
 export function identityOfPod(pod: Pod, { owner, home, vendorConf }: IdentityOptions): PodIdentity {
   const { namespace, name, labels, annotations } = pod;
   return {
-    owner: owner ?? ownerOf(pod),
+    owner: owner ?? ownerOfPod(pod) ?? "",
     namespace,
     name,
     subject: { namespace, name, labels, annotations: decodePodAnnotations(annotations) },
@@ -75,15 +73,10 @@ export function identityOfPod(pod: Pod, { owner, home, vendorConf }: IdentityOpt
   };
 }
 
-/** The key under which the pod's addresses are kept. */
-export function ownerOf(pod: Pod): string {
-  return hashOf(pod) ?? pod.uid ?? "";
-}
-
 /** What the kubelet calls a pod that it made of a file; only the kubelet's mirror of it is in the API. */
 function hashOf({ annotations }: Pod): string | undefined {
   const hash = annotations[CONFIG_HASH];
-  return hash !== undefined && HASH_FORM.test(hash) ? hash : undefined;
+  return hash !== undefined && isStaticOwner(hash) ? hash : undefined;
 }
 
 /** What keeps the addresses of a pod of a StatefulSet over its restarts; undefined for all others. */
@@ -110,7 +103,7 @@ async function findPod(tools: IdentityTools, named: Named, signal: AbortSignal):
   const { namespace, name, uid } = named;
   const live = await readPod(tools.api, named, signal);
   if (live !== undefined && (uid === undefined || isMeant(live, named))) return live;
-  if (uid !== undefined && HASH_FORM.test(uid)) return undefined;
+  if (uid !== undefined && isStaticOwner(uid)) return undefined;
   const found = live === undefined ? "has no pod of that name" : `has one with UID ${live.uid}`;
   throw new CniError(
     ErrorCode.PodUnknown,

@@ -70,6 +70,20 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     expect(() => p.claimMany(new Uint8Array(5))).toThrow("got 5 bytes, wanted a multiple of 4");
   });
 
+  it("takes nothing where memory has grown since the last exchange", () => {
+    const space = PoolSpace.open(wasm);
+    const small = space.createPool(shape(["10.0.0.0/30"]));
+    const sizeBytes = space.sizeBytes();
+    // Each has a bitmap of its own, and the first exchange was before all of them.
+    for (let net = 0; net < 40; net++) {
+      const p = space.createPool(shape([`${net + 11}.0.0.0/9`]));
+      expect(p.claimMany(new Uint8Array(0))).toBe(0);
+      p.claim(ip(`${net + 11}.0.0.1`));
+    }
+    expect(space.sizeBytes()).toBeGreaterThan(sizeBytes);
+    expect(small.claimMany(new Uint8Array(0))).toBe(0);
+  });
+
   it("holds addresses beyond the window of a wide pool", () => {
     const p = pool(["2001:db8::/64"], ["2001:db8:0:0:8000::/80"]);
     const far = ["2001:db8::1:0:0:1", "2001:db8::ffff:ffff:ffff:ffff", "2001:db8:0:0:8000::1"].map(ip);

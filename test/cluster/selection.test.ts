@@ -1,0 +1,318 @@
+/**
+ * Selection in a cluster: who the pod is, which rule decides, which pools the filters leave, from objects that a real API server serves.
+ * The rules themselves are tested in test/unit/ipam; here it is that each of them is fed from the right object.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { deletePod, finishPod, podPath } from "../../scripts/lab/cluster/pods.ts";
+import { NODE, type SelectionWorld, startSelectionWorld } from "./selection-world.ts";
+
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
+const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const COORDINATOR = "/apis/ipam.vendor.io/v1/coordinators/default";
+
+let world: SelectionWorld;
+let pods = 0;
+
+beforeAll(async () => {
+  world = await startSelectionWorld();
+  const pools = { ippools: 1, ippool: 2, namespace: 3, conf: 4, default: 5, other: 6 };
+  for (const [name, net] of Object.entries(pools)) {
+    await world.pool(`p-${name}`, { subnet: `10.${net}.0.0/24`, default: name === "default" });
+  }
+  await world.namespace("named", { annotations: { "ipam.vendor.io/default-ipv4-ippool": '["p-namespace"]' } });
+});
+
+afterAll(() => world?.close());
+
+afterEach(async () => {
+  world.holdPods(false);
+  await world.settings({});
+});
+
+const only = (...names: string[]) => ({ ippool: { ipv4: names } });
+
+/** A pod of its own, and where its address is from. */
+async function poolOf(spec: object, wish: object = {}): Promise<readonly string[]> {
+  const pod = await world.pod({ name: `p${++pods}`, ...spec });
+  return (await world.add(pod, wish)).pools;
+}
+
+describe("the order of precedence", () => {
+  const ipam = { default_ipv4_ippool: ["p-conf"] };
+  const ippools = [{ interface: "eth0", ipv4: ["p-ippools"] }];
+  it.each([
+    ["ippools", { namespace: "named", annotations: { ippools, ...only("p-ippool") } }, { ipam }, "p-ippools"],
+    ["ippool", { namespace: "named", annotations: only("p-ippool") }, { ipam }, "p-ippool"],
+    ["the namespace", { namespace: "named" }, { ipam }, "p-namespace"],
+    ["the CNI configuration", {}, { ipam }, "p-conf"],
+    ["pools with default: true", {}, {}, "p-default"],
+  ])("%s", async (_what, spec, wish, pool) => expect(await poolOf(spec, wish)).toEqual([pool]));
+
+  it.each(["subnet", "subnets"])("annotation %s comes first, and is refused until pools are generated", async (key) => {
+    const entry = { ipv4: ["net"] };
+    const annotations = { [key]: key === "subnet" ? entry : [{ interface: "eth0", ...entry }], ...only("p-ippool") };
+    const refusal = { code: 102, message: expect.stringContaining(`"ipam.vendor.io/${key}"`) };
+    await expect(poolOf({ annotations })).rejects.toMatchObject(refusal);
+    await world.settings({ enableSubnet: false });
+    expect(await poolOf({ annotations })).toEqual(["p-ippool"]);
+  });
+
+  it("a namespace that was made just before its pod is known", async () => {
+    const annotations = { "ipam.vendor.io/default-ipv4-ippool": '["p-other"]' };
+    await world.namespace("young", { annotations });
+    expect(await poolOf({ namespace: "young" })).toEqual(["p-other"]);
+  });
+});
+
+describe("filters", () => {
+  /** The reason for which the pod's only pool is passed over. */
+  async function refusalOf(pool: string, spec: object = {}, wish: object = {}): Promise<string> {
+    const outcome = poolOf({ annotations: only(pool), ...spec }, wish);
+    const error: unknown = await outcome.then(String, (failure: unknown) => failure);
+    expect(error).toMatchObject({ code: 100 });
+    return String(error).replace(/^.*pool "[^"]*" /, "");
+  }
+
+  it("disable", async () => {
+    await world.pool("f-off", { subnet: "10.10.0.0/24", disable: true });
+    expect(await refusalOf("f-off")).toBe("is disabled (spec.disable)");
+  });
+
+  it("family", async () => {
+    await world.pool("f-six", { subnet: "fd00:6::/64" });
+    expect(await refusalOf("f-six")).toBe("is an IPv6 pool, not IPv4");
+  });
+
+  it("nodeName", async () => {
+    await world.pool("f-node", { subnet: "10.11.0.0/24", nodeName: ["n2"] });
+    expect(await refusalOf("f-node")).toBe(`nodeName is "n2", this node is "${NODE}"`);
+  });
+
+  it("nodeAffinity, by the labels that the node has now", async () => {
+    await world.pool("f-zone", { subnet: "10.12.0.0/24", nodeAffinity: { matchLabels: { zone: "b" } } });
+    expect(await refusalOf("f-zone")).toContain("nodeAffinity does not match");
+    await world.client.patch(`/api/v1/nodes/${NODE}`, { metadata: { labels: { zone: "b" } } });
+    const outcome = () => poolOf({ annotations: only("f-zone") }).catch(() => undefined);
+    await expect.poll(outcome, { timeout: 5_000 }).toEqual(["f-zone"]);
+  });
+
+  it("namespaceName and namespaceAffinity", async () => {
+    await world.pool("f-names", { subnet: "10.13.0.0/24", namespaceName: ["infra"] });
+    await world.pool("f-labels", { subnet: "10.14.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
+    expect(await refusalOf("f-names")).toBe('namespaceName is "infra", the pod\'s namespace is "shop"');
+    expect(await refusalOf("f-labels")).toContain("namespaceAffinity does not match");
+    await world.namespace("team", { labels: { team: "net" } });
+    expect(await poolOf({ namespace: "infra", annotations: only("f-names") })).toEqual(["f-names"]);
+    expect(await poolOf({ namespace: "team", annotations: only("f-labels") })).toEqual(["f-labels"]);
+  });
+
+  it("podAffinity", async () => {
+    await world.pool("f-pod", { subnet: "10.15.0.0/24", podAffinity: { matchLabels: { app: "db" } } });
+    expect(await refusalOf("f-pod")).toBe("podAffinity does not match the labels of the pod");
+    expect(await poolOf({ annotations: only("f-pod"), labels: { app: "db" } })).toEqual(["f-pod"]);
+  });
+
+  it("multusName, with the namespace of the definition", async () => {
+    const config = { cniVersion: "1.0.0", type: "macvlan", ipam: { type: "berth" } };
+    await world.definition("infra", "lab", config);
+    await world.definition("shop", "lab", config);
+    await world.pool("f-net", { subnet: "10.16.0.0/24", multusName: ["infra/lab"] });
+    const annotations = { ...only("f-net"), [NETWORKS]: "lab,infra/lab" };
+    const wish = (ifName: string) => ({ ifName, network: "lab" });
+    expect(await refusalOf("f-net", { annotations }, wish("net1"))).toContain('multusName is "infra/lab"');
+    expect(await poolOf({ annotations }, wish("net2"))).toEqual(["f-net"]);
+  });
+
+  it("a pool that is being deleted", async () => {
+    const finalizers = ["example.com/hold"];
+    await world.pool("f-gone", { subnet: "10.17.0.0/24" });
+    await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers } });
+    await world.client.delete(`${POOLS}/f-gone`);
+    await expect.poll(() => refusalOf("f-gone"), { timeout: 5_000 }).toBe("is being deleted");
+    await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers: null } });
+  });
+
+  it("a pool that the API server takes and that cannot be used is passed over with its reason", async () => {
+    await world.pool("f-bad", { subnet: "10.18.0.0/24", ips: ["10.18.0.5-10.18.0.20", "10.18.0.10-10.18.0.30"] });
+    expect(await refusalOf("f-bad")).toMatch(/^cannot be used: field "spec.ips/);
+    expect(await poolOf({ annotations: only("f-bad", "p-other") })).toEqual(["p-other"]);
+    expect(world.node.resources.state.snapshot.problems.join()).toContain('IPPool "f-bad" cannot be used');
+    expect(world.node.isReady()).toBe(true);
+    await world.client.delete(`${POOLS}/f-bad`);
+  });
+
+  it("of two pools that partly overlap one is passed over", async () => {
+    await world.pool("f-a", { subnet: "10.19.0.0/16" });
+    await world.pool("f-b", { subnet: "10.19.1.0/24" });
+    expect(await refusalOf("f-b")).toContain("is refused: its subnet 10.19.1.0/24 partly overlaps 10.19.0.0/16");
+    for (const name of ["f-a", "f-b"]) await world.client.delete(`${POOLS}/${name}`);
+  });
+});
+
+describe("several NICs", () => {
+  const berth = (pool: string, rest: object = {}) => ({
+    ...{ cniVersion: "1.0.0", plugins: [{ type: "macvlan", ipam: { type: "berth", default_ipv4_ippool: [pool] } }] },
+    ...rest,
+  });
+
+  it.each([
+    ["the comma list", "blue,infra/green@data"],
+    ["the JSON list", JSON.stringify([{ name: "blue" }, { name: "green", namespace: "infra", interface: "data" }])],
+  ])("%s names them, and entries without interface follow it", async (_what, networks) => {
+    const ippools = [{ ipv4: ["p-ippools"] }, { ipv4: ["p-ippool"] }, { ipv4: ["p-other"] }];
+    const pod = await world.pod({ name: `p${++pods}`, annotations: { ippools, [NETWORKS]: networks } });
+    const given = [];
+    for (const ifName of ["eth0", "net1", "data"]) given.push(...(await world.add(pod, { ifName })).pools);
+    expect(given).toEqual(["p-ippools", "p-ippool", "p-other"]);
+  });
+
+  it("the default network of a pod has the names of its definition", async () => {
+    await world.definition("kube-system", "core", berth("p-conf", { name: "inner" }));
+    await world.pool("d-core", { subnet: "10.20.0.0/24", multusName: ["kube-system/core"] });
+    const annotations = { ...only("d-core"), [DEFAULT_NETWORK]: "core" };
+    await expect.poll(() => poolOf({ annotations }, { network: "inner" }), { timeout: 5_000 }).toEqual(["d-core"]);
+    await expect(poolOf({ annotations: only("d-core") }, { network: "inner" })).rejects.toMatchObject({ code: 100 });
+  });
+
+  it("the Coordinator's defaults lie below what a definition says", async () => {
+    const chain = (mode: string | undefined) => [
+      ...[{ type: "macvlan", ipam: { type: "berth" } }, { type: "coordinator", ...(mode === undefined ? {} : { mode }) }], // biome-ignore format: one thought
+    ];
+    await world.definition("shop", "chained", { cniVersion: "1.0.0", plugins: chain("underlay") });
+    await world.definition("infra", "chained", { cniVersion: "1.0.0", plugins: chain(undefined) });
+    const spec = { mode: "disable", hostRuleTable: 700 };
+    const coordinator = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec };
+    await world.client.apply(COORDINATOR, coordinator);
+    const networks = [{ name: "chained" }, { name: "chained", namespace: "infra" }];
+    const pod = { namespace: "shop", name: "x", labels: {}, annotations: { networks } };
+    const modeOf = (ifName: string) => {
+      const { mode, hostRuleTable } = world.node.tools.settingsFor({ ifName, network: "chained", pod });
+      return [mode, hostRuleTable];
+    };
+    await expect
+      .poll(() => [modeOf("net1"), modeOf("net2")], { timeout: 5_000 })
+      .toEqual([
+        ["underlay", 700],
+        ["disable", 700],
+      ]);
+    await world.client.delete(COORDINATOR);
+    await expect.poll(() => modeOf("net2"), { timeout: 5_000 }).toEqual(["auto", 500]);
+  });
+});
+
+describe("vendor-conf", () => {
+  it("a change holds without a restart; a bad one keeps the last good one, and is reported", async () => {
+    await world.pool("v-six", { subnet: "fd00:7::/64" });
+    const annotations = { ippool: { ipv4: ["p-other"], ipv6: ["v-six"] } };
+    expect(await poolOf({ annotations })).toEqual(["p-other"]);
+    await world.settings({ enableIPv6: true });
+    expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
+    await world.badSettings({ enableIPv6: "perhaps" });
+    const problems = () => world.node.resources.state.problems.join();
+    await expect.poll(problems, { timeout: 5_000 }).toMatch(/vendor-conf.*enableIPv6.*perhaps/);
+    expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
+    expect(world.node.isReady()).toBe(true);
+    await world.settings({});
+    expect(await poolOf({ annotations })).toEqual(["p-other"]);
+    expect(problems()).toBe("");
+  });
+});
+
+describe("who asks", () => {
+  it("a pool that was made just before the pod serves it", async () => {
+    for (let round = 0; round < 5; round++) {
+      await world.pool(`y-${round}`, { subnet: `10.3${round}.0.0/24` });
+      expect(await poolOf({ annotations: only(`y-${round}`) })).toEqual([`y-${round}`]);
+    }
+  });
+
+  it("nobody without a name", async () => {
+    const pod = { namespace: "shop", name: "x", uid: "u" };
+    await expect(world.add(pod, { args: "IgnoreUnknown=1" })).rejects.toMatchObject({
+      code: 103,
+      message: expect.stringContaining("CNI_ARGS has no K8S_POD_NAMESPACE"),
+    });
+  });
+
+  it("a pod that the API server does not know is refused", async () => {
+    const pod = { namespace: "shop", name: "ghost", uid: "6b6c2f2e-0000-4000-8000-000000000000" };
+    await expect(world.add(pod)).rejects.toMatchObject({
+      code: 103,
+      message: `Pod shop/ghost with UID ${pod.uid} is unknown: the API server has no pod of that name`,
+    });
+  });
+
+  it("another pod of that name is another pod", async () => {
+    const pod = await world.pod({ name: "twin" });
+    const uid = "6b6c2f2e-0000-4000-8000-000000000000";
+    await expect(world.add({ ...pod, uid })).rejects.toMatchObject({
+      code: 103,
+      message: expect.stringContaining(`the API server has one with UID ${pod.uid}`),
+    });
+  });
+
+  it("a runtime that gives no UID means the pod that has the name now", async () => {
+    const pod = await world.pod({ name: `p${++pods}` });
+    expect((await world.add(pod, { uid: "" })).owner).toBe(pod.uid);
+  });
+
+  it("a finished pod gets nothing", async () => {
+    const pod = await world.pod({ name: `p${++pods}` });
+    await finishPod(world.client, pod);
+    await expect
+      .poll(() => world.add(pod).catch((error: unknown) => error), { timeout: 5_000 })
+      .toMatchObject({ code: 103, message: expect.stringContaining("is finished (phase Succeeded)") });
+  });
+
+  it("rule 16: a cache that is behind is not believed", async () => {
+    const old = await world.pod({ name: "again", annotations: only("p-ippool") });
+    expect((await world.add(old)).pools).toEqual(["p-ippool"]);
+    world.holdPods(true);
+    await deletePod(world.client, old);
+    const young = await world.pod({ name: "again", annotations: only("p-other") });
+    expect(await world.add(young)).toMatchObject({ pools: ["p-other"], owner: young.uid });
+    world.holdPods(false);
+    const again = () => world.add(old).catch((error: unknown) => error);
+    await expect.poll(again, { timeout: 5_000 }).toMatchObject({ code: 103 });
+  });
+
+  it("what is refused is an event of the pod, in the same words", async () => {
+    const pod = await world.pod({ name: `p${++pods}`, annotations: only("nowhere") });
+    const error: unknown = await world.add(pod).catch((failure: unknown) => failure);
+    const text = String(error).replace(/^\w+: /, "");
+    expect(text).toContain('pool "nowhere" does not exist');
+    const events = async () => {
+      const { items } = await world.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
+      return items.filter(({ regarding }: { regarding: { uid: string } }) => regarding.uid === pod.uid);
+    };
+    await expect
+      .poll(events, { timeout: 10_000 })
+      .toMatchObject([{ reason: "NoPoolMatches", note: text, type: "Warning", regarding: { name: pod.name } }]);
+  });
+});
+
+describe("rule 9: static pods", () => {
+  const HASH = "0123456789abcdef0123456789abcdef";
+  const OTHER = "fedcba9876543210fedcba9876543210";
+  const MIRROR = { "kubernetes.io/config.hash": OTHER, "kubernetes.io/config.mirror": OTHER };
+
+  it("without a mirror pod the default rules apply, and the hash is the owner", async () => {
+    const pod = { namespace: "shop", name: "etcd-n1", uid: HASH };
+    expect(await world.add(pod)).toMatchObject({ pools: ["p-default"], owner: HASH });
+  });
+
+  it("the mirror pod's annotations count, and the hash stays the owner", async () => {
+    const mirror = await world.pod({ name: "proxy-n1", annotations: { ...MIRROR, ...only("p-other") } });
+    expect(await world.add({ ...mirror, uid: OTHER })).toMatchObject({ pools: ["p-other"], owner: OTHER });
+    expect((await world.client.get(podPath(mirror))).metadata.uid).not.toBe(OTHER);
+  });
+
+  it("an annotation does not make one pod another", async () => {
+    const victim = await world.pod({ name: `p${++pods}` });
+    const annotations = { "kubernetes.io/config.hash": victim.uid, ...only("p-other") };
+    const thief = await world.pod({ name: `p${++pods}`, annotations });
+    expect((await world.add(thief)).owner).toBe(thief.uid);
+    await expect(world.add(thief, { uid: victim.uid })).rejects.toMatchObject({ code: 103 });
+  });
+});
