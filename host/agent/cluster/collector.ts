@@ -13,8 +13,8 @@ import type { Journal } from "../../registry/journal.ts";
 import type { Allocation, Cooldowns } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { COLLECTOR_TICK_MS, SWEEP_PAGE, SWEEP_RETRY_MS } from "../limits.ts";
-import { type PodReaderTools, podFacts, podKey, readPod, readPods } from "./collector-pods.ts";
-import { type PodRow, Suspects } from "./collector-suspects.ts";
+import { type PodReaderTools, podFacts, podKey, readPod, readPods } from "./collector/live-pods.ts";
+import { type PodRow, Suspects } from "./collector/suspects.ts";
 
 export interface CollectorSettings {
   /** `garbageCollection.interval` */

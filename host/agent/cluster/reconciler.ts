@@ -23,7 +23,7 @@ import {
   SWEEP_PATIENCE_MS,
   SWEEP_RETRY_MS,
 } from "../limits.ts";
-import type { PodRow } from "./collector-suspects.ts";
+import type { PodRow } from "./collector/suspects.ts";
 import { holderOf, judgeStranger, needsPublishing, type StrangerVerdict } from "./plan-reconciliation.ts";
 
 /** What the reconciler needs of the cluster's registry. */

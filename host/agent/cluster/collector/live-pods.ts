@@ -5,13 +5,13 @@
  */
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { ConfigError } from "../../config/config-error.ts";
-import { CONFIG_HASH, type NetnsSighting, type PodFacts, type PodSighting } from "../../ipam/leaks.ts";
-import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
-import type { Log } from "../../lib/log.ts";
-import { decodePod, type Pod } from "../../resources/pod.ts";
-import { MAX_SINGLE_POD_READS, POD_PAGE, SWEEP_PATIENCE_MS } from "../limits.ts";
+import { ConfigError } from "../../../config/config-error.ts";
+import { CONFIG_HASH, type NetnsSighting, type PodFacts, type PodSighting } from "../../../ipam/leaks.ts";
+import { isNotFound, type KubeApi } from "../../../kubernetes/kube-api.ts";
+import { listPages } from "../../../kubernetes/list.ts";
+import type { Log } from "../../../lib/log.ts";
+import { decodePod, type Pod } from "../../../resources/pod.ts";
+import { MAX_SINGLE_POD_READS, POD_PAGE, SWEEP_PATIENCE_MS } from "../../limits.ts";
 
 /** A pod by its name, as a row has it. */
 export interface PodName {

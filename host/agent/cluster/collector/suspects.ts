@@ -3,11 +3,11 @@
  * Called by collector.ts. Memory only: an agent that starts anew observes anew.
  * Effects: calls of the API server; those of the registry.
  */
-import { judgeLeak, type LeakVerdict, type PodSighting, settleMs } from "../../ipam/leaks.ts";
-import { formatIp } from "../../net/ip.ts";
-import type { Allocation } from "../../registry/registry.ts";
-import type { CollectorTools } from "./collector.ts";
-import { type PodReaderTools, readPod, seeNetns } from "./collector-pods.ts";
+import { judgeLeak, type LeakVerdict, type PodSighting, settleMs } from "../../../ipam/leaks.ts";
+import { formatIp } from "../../../net/ip.ts";
+import type { Allocation } from "../../../registry/registry.ts";
+import type { CollectorTools } from "../collector.ts";
+import { type PodReaderTools, readPod, seeNetns } from "./live-pods.ts";
 
 /** A row, as it was when its pod was first missed. */
 interface Observation {
