@@ -1,0 +1,273 @@
+/** The claim's loop against a registry that plays a cluster: others have addresses of which the book has not heard, and keep some. */
+import { describe, expect, it } from "vitest";
+import { type ClaimTools, claimAddresses } from "../../../../host/agent/ipam/claim-addresses.ts";
+import { AddressBook } from "../../../../host/ipam/address-book.ts";
+import { SURVEY_MISSES } from "../../../../host/ipam/limits.ts";
+import { selectPools } from "../../../../host/ipam/selection.ts";
+import { equalIp, formatIp, type Ip } from "../../../../host/net/ip.ts";
+import type { Allocation, Claim, ClaimOutcome, Registry } from "../../../../host/registry/registry.ts";
+import type { IpPool } from "../../../../host/resources/ip-pool.ts";
+import { ip, openCore, pool, poolsByName, subject } from "../../ipam/subjects.ts";
+
+const WORKLOAD = { kind: "StatefulSet", name: "db", uid: "set", member: "db-0" };
+
+/** The API server: what anybody has, by address. Only what a claim needs is played. */
+class Cluster {
+  readonly objects = new Map<string, Allocation>();
+  readonly released: string[] = [];
+  surveys = 0;
+  keptQuestions = 0;
+  proposed: string[] = [];
+  /** Whether a survey tells anything. */
+  tells = true;
+  #version = 0;
+
+  put(address: string, rest: Partial<Allocation> = {}): Allocation {
+    const object: Allocation = {
+      ...{ space: "", ip: ip(address), prefixLength: 24, pool: "blue", state: "Bound", owner: "other", ifName: "eth0" },
+      ...{ containerId: "-", network: "", namespace: "", pod: "other", sinceMs: 0, version: -++this.#version - 1 },
+      ...rest,
+    };
+    this.objects.set(address, object);
+    return object;
+  }
+
+  claim(claim: Claim): ClaimOutcome {
+    const found = claim.proposals.map((proposal) => ({ proposal, object: this.objects.get(formatIp(proposal.ip)) }));
+    this.proposed.push(...claim.proposals.map((proposal) => formatIp(proposal.ip)));
+    const own = [...this.objects.values()].filter(({ owner, ifName }) => owner === claim.owner && ifName === claim.ifName); // biome-ignore format: one thought
+    if (own.length > 0) return { kind: "bound", held: own, created: [], previous: [] };
+    const by = found.flatMap(({ object, proposal }) =>
+      object === undefined || isFor(object, proposal.replaces) ? [] : [object],
+    );
+    if (by.length > 0) return { kind: "taken", by };
+    const { owner, ifName, containerId, workload } = claim;
+    const rows = found.map(({ proposal }) =>
+      this.put(formatIp(proposal.ip), { owner, ifName, containerId, workload, version: ++this.#version }),
+    );
+    const fresh = rows.filter((_, index) => found[index]?.object === undefined);
+    return { kind: "bound", held: rows, created: rows, previous: [], fresh };
+  }
+
+  get used(): Ip[] {
+    return [...this.objects.values()].map((object) => object.ip);
+  }
+}
+
+/** What this node's journal has as Bound is nobody else's. */
+function isFor({ version, state }: Allocation, replaces: number | undefined): boolean {
+  return version === replaces && (version < 0 || state === "Cooling");
+}
+
+function packed(addresses: readonly Ip[]): Uint8Array {
+  return Uint8Array.from(addresses.flatMap(({ value }) => [24n, 16n, 8n, 0n].map((shift) => Number((value >> shift) & 255n)))); // biome-ignore format: one thought
+}
+
+function worldOf(pools: readonly IpPool[]) {
+  const cluster = new Cluster();
+  const book = new AddressBook(openCore());
+  book.update(pools, []);
+  let clockMs = 0;
+  const unplayed = (name: string) => () => Promise.reject(new Error(`${name} is not played here`));
+  const registry = {
+    claim: async (claim) => cluster.claim(claim),
+    undo: async (created) => {
+      for (const { space, ip: address } of created) {
+        cluster.objects.delete(formatIp(address));
+        book.unmark(space, address);
+      }
+    },
+    surveyUsed: async () => {
+      cluster.surveys++;
+      return cluster.tells ? packed(cluster.used) : undefined;
+    },
+    findKept: async (workload) => {
+      cluster.keptQuestions++;
+      return [...cluster.objects.values()].filter((each) => each.workload?.member === workload.member);
+    },
+    findOwner: async () => [],
+    findCooling: async () => [],
+    findQuarantined: async () => [],
+    expire: async () => 0,
+    findAddress: unplayed("findAddress"),
+  } satisfies Partial<Registry>;
+  const tools: ClaimTools = {
+    registry: registry as unknown as Registry,
+    book,
+    nowMs: () => clockMs,
+    sleep: async (milliseconds) => {
+      clockMs += milliseconds;
+    },
+    releaseKept: async (kept) => void cluster.released.push(...kept.map((each) => formatIp(each.ip))),
+  };
+  const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string } = {}) => {
+    const names = pools.map(({ name }) => name);
+    const asking = subject({ pod: { namespace: "shop", name: "db-0", labels: {}, annotations: { ippool: { ipv4: names } } } }); // biome-ignore format: one thought
+    const claimant = {
+      ...{ owner: "uid", namespace: "shop", pod: "db-0", ifName: "eth0", containerId: "c", network: "lab" },
+      workload: options.workload,
+    };
+    const { held } = await claimAddresses(tools, {
+      ...{ nics: selectPools(asking, poolsByName(...pools)).nics, asked: [], claimant },
+      ...{ seedText: options.seedText ?? "seed", signal: new AbortController().signal },
+    });
+    return held.map((each) => formatIp(each.ip));
+  };
+  return { cluster, book, tools, claim };
+}
+
+const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => `10.6.0.${first + index}`); // biome-ignore format: one thought
+
+describe("rule 11: a pool of which the book knows little", () => {
+  it("after two misses in a row it is asked what is in use, once", async () => {
+    const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
+    for (const address of range(1, 250)) cluster.put(address);
+    const [address] = await claim();
+    expect(range(251, 254)).toContain(address);
+    expect(cluster.surveys).toBe(1);
+    expect(cluster.proposed).toHaveLength(SURVEY_MISSES + 1);
+  });
+
+  it("a large pool is not asked for misses; its pods spread", async () => {
+    const large = pool("blue", "10.0.0.0/12", { selection: "ascending" });
+    const { cluster, claim } = worldOf([large]);
+    for (const host of [1, 2, 3, 4, 5, 6, 7, 8]) cluster.put(`10.0.0.${host}`);
+    await claim();
+    expect(cluster.surveys).toBe(0);
+    expect(cluster.proposed).toHaveLength(SURVEY_MISSES + 1);
+  });
+
+  it("misses of this node's own rows are no reason to ask", async () => {
+    const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
+    for (const address of range(1, 5)) cluster.put(address, { version: 7 });
+    expect(await claim()).toEqual(["10.6.0.6"]);
+    expect(cluster.surveys).toBe(0);
+  });
+
+  it("exhausted only after a survey: what the book believes is not enough", async () => {
+    const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] });
+    const { cluster, book, claim } = worldOf([tiny]);
+    for (const address of ["10.6.0.1", "10.6.0.2"]) book.mark("", ip(address));
+    cluster.put("10.6.0.1");
+    expect(await claim()).toEqual(["10.6.0.2"]);
+    expect(cluster.surveys).toBe(1);
+  });
+
+  it("a pool that is full by the survey is exhausted, and is asked once only", async () => {
+    const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] });
+    const { cluster, claim } = worldOf([tiny]);
+    for (const address of ["10.6.0.1", "10.6.0.2"]) cluster.put(address);
+    await expect(claim()).rejects.toMatchObject({ code: 101, message: expect.stringContaining("2 of 2 in use") });
+    expect(cluster.surveys).toBe(1);
+  });
+
+  it("the next pool of the list is not held up by a full one", async () => {
+    const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1"] });
+    const { cluster, claim } = worldOf([tiny, pool("green", "10.7.0.0/30")]);
+    cluster.put("10.6.0.1");
+    expect((await claim())[0]).toMatch(/^10\.7\.0\.[12]$/);
+  });
+});
+
+describe("the address book after a survey", () => {
+  it("keeps hopes, forgets what nobody has, in all pools of the subnet", () => {
+    const pools = [pool("a", "10.6.0.0/24"), pool("b", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] })];
+    const book = new AddressBook(openCore());
+    book.update(pools, []);
+    const [a, b] = pools;
+    if (a === undefined || b === undefined) throw new Error("Two pools");
+    expect(book.neighboursOf(b).map(({ name }) => name)).toEqual(["a", "b"]);
+    book.mark("", ip("10.6.0.1"));
+    expect(book.takeExactly(b, ip("10.6.0.2"))).toBe("claimed");
+    for (const each of pools) book.replaceUsed(each, packed([ip("10.6.0.3")]));
+    const state = range(1, 4).map((address) => book.takeExactly(b, ip(address)));
+    expect(state).toEqual(["claimed", "taken", "taken", "claimed"]);
+    book.giveBack("", ip("10.6.0.2"));
+    expect(book.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
+  });
+
+  it("a hope that somebody else has is no hope any more: giving it back does not free it", () => {
+    const blue = pool("blue", "10.6.0.0/24");
+    const book = new AddressBook(openCore());
+    book.update([blue], []);
+    book.takeExactly(blue, ip("10.6.0.2"));
+    book.replaceUsed(blue, packed([ip("10.6.0.2")]));
+    book.giveBack("", ip("10.6.0.2"));
+    expect(book.takeExactly(blue, ip("10.6.0.2"))).toBe("taken");
+  });
+});
+
+describe("rule 8: what is kept for a member", () => {
+  const blue = pool("blue", "10.6.0.0/24");
+  const kept = (rest: Partial<Allocation> = {}) => ({
+    ...{ state: "Kept" as const, owner: "", pod: "", workload: WORKLOAD },
+    ...rest,
+  });
+
+  it("is taken instead of a fresh address, which goes back", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    cluster.put("10.6.0.77", kept());
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+    expect([...cluster.objects.keys()]).toEqual(["10.6.0.77"]);
+    expect(cluster.keptQuestions).toBe(1);
+  });
+
+  it("is not asked for by other pods, nor when the NIC has an address", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    await claim();
+    expect(cluster.keptQuestions).toBe(0);
+    expect(await claim({ workload: WORKLOAD })).toHaveLength(1);
+    expect(cluster.keptQuestions).toBe(0);
+  });
+
+  it("is released when the pools that are selected now lack it, and another one stays", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    cluster.put("10.9.0.1", kept({ pool: "gone" }));
+    expect((await claim({ workload: WORKLOAD }))[0]).toMatch(/^10\.6\.0\./);
+    expect(cluster.released).toEqual(["10.9.0.1"]);
+  });
+
+  it("of another NIC of the member is left alone", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    const own = cluster.put("10.6.0.77", { ...kept(), ifName: "net1", state: "Bound", owner: "before" });
+    const [address] = await claim({ workload: WORKLOAD });
+    expect(address).not.toBe("10.6.0.77");
+    expect(cluster.objects.get("10.6.0.77")).toEqual(own);
+    expect(cluster.released).toEqual([]);
+  });
+
+  it("that somebody was faster with is not waited for", async () => {
+    const { cluster, tools, claim } = worldOf([blue]);
+    cluster.put("10.6.0.77", kept());
+    const find = tools.registry.findKept.bind(tools.registry);
+    tools.registry.findKept = async (workload) => {
+      const found = await find(workload);
+      cluster.put("10.6.0.77", { pod: "thief" });
+      return found;
+    };
+    const [address] = await claim({ workload: WORKLOAD });
+    expect(equalIp(ip(address ?? "::"), ip("10.6.0.77"))).toBe(false);
+  });
+
+  it("starts its search at the same place whatever the pod's UID", async () => {
+    const first = await worldOf([blue]).claim({ workload: WORKLOAD, seedText: "set/db-0" });
+    const second = await worldOf([blue]).claim({ workload: WORKLOAD, seedText: "set/db-0" });
+    expect(second).toEqual(first);
+  });
+
+  it("an earlier pod of the member on this node gives way", async () => {
+    const { cluster, tools, claim } = worldOf([blue]);
+    const [first] = await claim({ seedText: "set/db-0" });
+    const former = cluster.put(first ?? "", { workload: WORKLOAD, owner: "before", version: 40 });
+    const displaced: string[] = [];
+    const withDisplace = Object.assign(tools, {
+      displace: async (row: Allocation) => {
+        displaced.push(formatIp(row.ip));
+        return cluster.put(formatIp(row.ip), { ...former, state: "Cooling", version: 41 });
+      },
+    });
+    expect(withDisplace.displace).toBeDefined();
+    expect(await claim({ workload: WORKLOAD, seedText: "set/db-0" })).toEqual([first]);
+    expect(displaced).toEqual([first]);
+  });
+});
