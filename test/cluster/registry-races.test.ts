@@ -159,6 +159,18 @@ describe("rule 4: an answer that is lost", () => {
     });
     expect(await node.registry.list(undefined, 9)).toEqual([]);
   });
+
+  it("rule 4: a caller that hangs up while it waits for the pod's claim ahead is let go at once", async () => {
+    const node = await world.openNode();
+    const gate = hold(node, "POST", "before");
+    const ahead = node.registry.claim(claim("a", [proposal(NAME)], { containerId: "" }));
+    await gate.reached;
+    const add = node.registry.claim(claim("a", [proposal(NAME)]), AbortSignal.abort(new Error("the caller hung up")));
+    await expect(add).rejects.toThrow("the caller hung up");
+    gate.open();
+    expect(held(await ahead)).toEqual([NAME]);
+    expect(await node.registry.findOwner("a")).toMatchObject([{ containerId: "" }]);
+  });
 });
 
 describe("rule 5: a record that vanished", () => {

@@ -44,8 +44,13 @@ export class ClaimPublisher {
 
   /** Rejects with RegistryError, or with the signal's reason. Then, and when something was taken, nothing of the claim stays. */
   claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
-    const turn = this.#owners.run(claim.owner, () => this.#claim(claim, signal));
-    return signal === undefined ? turn : orAborted(turn, signal);
+    const begun = Promise.withResolvers<void>();
+    const turn = this.#owners.run(claim.owner, () => {
+      begun.resolve();
+      return this.#claim(claim, signal);
+    });
+    // Once it has begun it ends by itself, with everything taken back.
+    return signal === undefined ? turn : orAborted(begun.promise, signal).then(() => turn);
   }
 
   async undo(created: readonly Allocation[]): Promise<void> {

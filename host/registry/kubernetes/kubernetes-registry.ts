@@ -97,7 +97,7 @@ class JournalledRegistry implements KubernetesRegistry {
     });
     const released: Allocation[] = [];
     for (const row of nominated) {
-      if ((await this.#options.isPodGone(row)) && (await this.collect(row)) !== undefined) released.push(row);
+      if ((await asked(this.#options.isPodGone(row))) && (await this.collect(row)) !== undefined) released.push(row);
     }
     return released;
   }
@@ -183,7 +183,7 @@ class JournalledRegistry implements KubernetesRegistry {
   async close(): Promise<void> {
     this.#publisher.end();
     await this.#publisher.idle();
-    await this.#round;
+    await this.#round?.catch(() => {});
     await this.#journal.close();
   }
 
@@ -269,6 +269,6 @@ async function asked<T>(question: Promise<T>): Promise<T> {
     return await question;
   } catch (error) {
     if (!(error instanceof ApiError || error instanceof ApiUnavailable)) throw error;
-    throw new RegistryError(`The API server does not tell which addresses are in use: ${messageOf(error)}`, { cause: error }); // biome-ignore format: one thought
+    throw new RegistryError(`The API server could not be asked: ${messageOf(error)}`, { cause: error }); // biome-ignore format: one thought
   }
 }
