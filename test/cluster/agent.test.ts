@@ -1,32 +1,143 @@
 /**
- * The built agent in cluster mode, from its flags to its end.
+ * The built agent in cluster mode, from its flags to its end: an address that is an object, a start and a DEL without an API server, an identity
+ * that keeps its address over nodes, what the agent tells about itself.
  */
+import { spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { root } from "../../scripts/setup/paths.mjs";
 
 let world: World;
 
 beforeAll(async () => {
-  world = await startWorld({ nodes: ["n1"], pools: [{ name: "blue", subnet: "10.6.0.0/24" }] });
+  world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/24" }] });
 });
 
 afterAll(() => world?.stop());
 
+async function objectOf(address: string | undefined) {
+  return (await world.allocations()).find(({ metadata }) => metadata.name === address);
+}
+
+async function end(pod: LabPod): Promise<void> {
+  await world.node(pod.node).runtime.detach(pod);
+  await world.deletePod(pod);
+}
+
 describe("an agent of a cluster", () => {
-  it("gives a pod an address, which is an object of the API server", async () => {
+  it("gives a pod an address, which is an object of the API server until it has cooled", async () => {
     const pod = await world.createPod({ name: "web-0", node: "n1" });
-    const { runtime, agent } = world.node("n1");
-    const { addresses, refusal } = await runtime.attach(pod);
-    expect(refusal).toBe("");
-    expect(addresses).toHaveLength(1);
-    const [object] = (await world.allocations()).filter(({ spec }) => spec.holders?.[0]?.pod === "web-0");
-    expect(object).toMatchObject({
-      metadata: { name: addresses[0] },
+    const { addresses, refusal } = await world.node("n1").runtime.attach(pod);
+    expect([refusal, addresses.length]).toEqual(["", 1]);
+    expect(await objectOf(addresses[0])).toMatchObject({
       spec: { state: "Bound", pool: "blue", node: "n1", holders: [{ podUID: pod.uid, interface: "eth0" }] },
     });
-    expect(await agent.get("/v1/health")).toMatchObject({ status: "ready", mode: "cluster", node: "n1", problems: [] });
-    await runtime.detach(pod);
+    await end(pod);
+    await expect.poll(() => objectOf(addresses[0]), { timeout: 10_000 }).toBeUndefined();
+  });
+
+  it("tells its mode, its node and its counters; its pages show what this node has", async () => {
+    const { agent, runtime } = world.node("n2");
+    const pod = await world.createPod({ name: "page-0", node: "n2" });
+    const { addresses } = await runtime.attach(pod);
+    expect(await agent.get("/v1/health")).toMatchObject({ status: "ready", mode: "cluster", node: "n2", problems: [] });
+    expect(await agent.get("/v1/stats")).toMatchObject({
+      api: { calls: expect.any(Number), connections: expect.any(Number) },
+      caches: { pools: { objects: 1, bytes: expect.any(Number) }, pods: { objects: 1 }, allocations: { objects: 1 } },
+      prefetch: expect.any(Object),
+      registry: { backlog: 0 },
+    });
+    expect(await agent.get("/v1/allocations")).toMatchObject([{ address: addresses[0], pod: "page-0" }]);
+    expect(await world.node("n1").agent.get("/v1/allocations")).toEqual([]);
+    const { explanation } = await agent.get("/v1/explain?namespace=shop&pod=page-0");
+    expect(explanation).toContain('eth0 IPv4 pool "blue": fits');
+    expect(explanation).toContain(`eth0 has ${addresses[0]} of pool "blue" (Bound)`);
+    await end(pod);
+  });
+
+  it("without an API server its socket answers, a DEL is done, an ADD waits and is told why", async () => {
+    const node = await world.addNode("n3");
+    const pod = await world.createPod({ name: "cut-0", node: "n3" });
+    const { addresses } = await node.runtime.attach(pod);
+    await node.agent.stop();
+    node.proxy.refuse();
+    await node.agent.start();
+    const { status, body } = await node.agent.request("/v1/health");
+    expect(status).toBe(503);
+    expect(JSON.parse(body)).toMatchObject({ status: "not-ready", mode: "cluster" });
+    const late = await world.createPod({ name: "cut-1", node: "n3" });
+    const waiting = node.runtime.add(late, node.runtime.newContainerId());
+    await node.runtime.detach(pod);
+    expect(await node.agent.get("/v1/allocations")).toMatchObject([{ address: addresses[0], state: "Cooling" }]);
+    const problems = async () => JSON.parse((await node.agent.request("/v1/health")).body).problems.join();
+    await expect.poll(problems, { timeout: 20_000 }).toContain("Cannot follow IPPools");
+    const { exitCode, text } = await waiting;
+    expect(exitCode).not.toBe(0);
+    expect(JSON.parse(text)).toMatchObject({
+      code: 50,
+      msg: expect.stringMatching(/^The agent has not heard all from the API server within 20 s: Cannot follow/),
+    });
+    await node.proxy.accept();
+    expect((await node.runtime.attach(late)).addresses).toHaveLength(1);
     await world.deletePod(pod);
-    await expect.poll(() => world.allocations(), { timeout: 10_000 }).toEqual([]);
+    await end(late);
+    await world.settle();
+  });
+});
+
+describe("rule 8: a pod of a StatefulSet", () => {
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: randomUUID() };
+
+  it("keeps its address over restarts and nodes; another set's pod of that name does not", async () => {
+    const given: (string | undefined)[] = [];
+    for (const node of ["n1", "n2", "n1"]) {
+      const pod = await world.createPod({ name: "db-0", node, owner });
+      const { addresses, refusal } = await world.node(node).runtime.attach(pod);
+      expect(refusal).toBe("");
+      given.push(addresses[0]);
+      await end(pod);
+      await expect.poll(async () => (await objectOf(addresses[0]))?.spec.state, { timeout: 10_000 }).toBe("Kept");
+    }
+    expect(new Set(given).size).toBe(1);
+    const stranger = { ...owner, uid: randomUUID() };
+    const pod = await world.createPod({ name: "db-0", node: "n2", owner: stranger });
+    const { addresses } = await world.node("n2").runtime.attach(pod);
+    expect(addresses).not.toEqual([given[0]]);
+    await end(pod);
+  });
+
+  it("takes another address, and gives up the kept one, when its pools are others now", async () => {
+    await world.pool({ name: "green", subnet: "10.7.0.0/24", default: false });
+    const first = await world.createPod({ name: "db-1", node: "n1", owner });
+    const before = (await world.node("n1").runtime.attach(first)).addresses[0];
+    await end(first);
+    await expect.poll(async () => (await objectOf(before))?.spec.state, { timeout: 10_000 }).toBe("Kept");
+    const annotations = { ippool: { ipv4: ["green"] } };
+    const second = await world.createPod({ name: "db-1", node: "n2", owner, annotations });
+    const after = (await world.node("n2").runtime.attach(second)).addresses[0];
+    expect(after).toMatch(/^10\.7\.0\./);
+    await expect.poll(async () => (await objectOf(before))?.spec.state, { timeout: 10_000 }).not.toBe("Kept");
+    await end(second);
+  });
+});
+
+describe("the flags", () => {
+  it.each([
+    ["none", []],
+    ["2 of them", ["--config", "/x", "--kubeconfig", "/y"]],
+    ["2 of them", ["--in-cluster", "--kubeconfig", "/y"]],
+  ])("one mode: %s is wrong usage", (found, args) => {
+    const { status, stderr } = spawnSync(process.execPath, [join(root, "dist", "berth-agent.mjs"), ...args]);
+    expect([status, String(stderr)]).toEqual([2, expect.stringContaining(`found ${found}`)]);
+  });
+
+  it("a kubeconfig that is not there ends the agent, and is named", () => {
+    const { status, stderr } = spawnSync(process.execPath, [
+      ...[join(root, "dist", "berth-agent.mjs"), "--kubeconfig", "/nowhere/kubeconfig"],
+    ]);
+    expect([status, String(stderr)]).toEqual([1, expect.stringContaining("/nowhere/kubeconfig")]);
   });
 });

@@ -257,7 +257,7 @@ function clusterNode(options: ClusterOptions, parts: Parts, close: () => Promise
     },
     isReady: () => isKnown() && resources.state.complete,
     problems: () => [
-      ...(isKnown() ? [] : ["What the API server has was not read completely yet"]),
+      ...(isKnown() ? [] : [`Not read completely yet: ${resources.unread.join(", ") || "allocations of this node"}`]),
       ...[...allocations.problems, ...definitions.problems, ...tools.keeper.problems],
     ],
     stats: () => ({

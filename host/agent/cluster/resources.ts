@@ -63,6 +63,12 @@ export class ClusterResources implements Resources {
     return this.#watches.pods.isSynced && this.#watches.pods.problems.length === 0;
   }
 
+  /** Names of the collections whose first list is not complete. */
+  get unread(): readonly string[] {
+    const all = Object.entries<AnyWatch>({ ...this.#watches });
+    return all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
+  }
+
   /** By the collection's name. */
   get stats(): Readonly<Record<string, ReflectorStats & { readonly objects: number }>> {
     const lines = Object.entries<AnyWatch>({ ...this.#watches });
