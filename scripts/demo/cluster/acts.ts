@@ -5,6 +5,7 @@
  */
 import { parseIp } from "../../../host/net/ip.ts";
 import { allocationName } from "../../../host/resources/ip-allocation.ts";
+import type { Attachment } from "../../lab/history/judge.ts";
 import type { KubeObject } from "../../lab/kube-client.ts";
 import { addressesOf, eventually, ping } from "../look.ts";
 import { formatColumns, type Narrator } from "../narrator.ts";
@@ -47,14 +48,20 @@ export async function kubectlGetAllocations(stage: Stage): Promise<string[]> {
 
 /** ADD, and then: the plugin's result, the kernel and the API server agree. */
 export async function attach(stage: Stage, narrator: Narrator, pod: Pod): Promise<void> {
+  const startMs = performance.now();
   const { exitCode, stderr } = await stage.call("add", pod);
+  const tookMs = performance.now() - startMs;
   if (exitCode !== 0) throw new Error(`ADD of ${pod.name} failed: ${stderr.trim()}`);
   const present = (await addressesOf(pod.netns, IF_NAME, pod.addresses.length)).map((each) => each.replace(/\/.*/, ""));
   const objects = (await allocationsOf(stage, pod)).map(({ spec }) => spec.address as string);
   await Promise.all(pod.addresses.map((address) => stage.history.attached(attachmentOf(pod, address))));
   const wanted = [...pod.addresses].sort().join();
   const isSo = wanted !== "" && present.sort().join() === wanted && objects.sort().join() === wanted;
-  narrator.claim(`${pod.name} on ${pod.node.name} has what the API server says`, isSo, pod.addresses.join(", "));
+  narrator.claim(
+    `${pod.name} on ${pod.node.name} has what the API server says`,
+    isSo,
+    `${pod.addresses.join(", ")} (${tookMs.toFixed(0)} ms)`,
+  );
 }
 
 /** DEL; the history hears of it before. */
@@ -65,10 +72,10 @@ export async function detach(stage: Stage, pod: Pod): Promise<{ readonly tookMs:
   return { tookMs: performance.now() - startMs, isDone: exitCode === 0 };
 }
 
-export function attachmentOf({ uid }: Pod, address: string): { name: string; podUid: string; ifName: string } {
+export function attachmentOf({ uid, identity }: Pod, address: string): Attachment {
   const ip = parseIp(address);
   if (ip === undefined) throw new TypeError(`"${address}" is no address`);
-  return { name: allocationName(ip, ""), podUid: uid, ifName: IF_NAME };
+  return { name: allocationName(ip, ""), podUid: uid, ifName: IF_NAME, identity };
 }
 
 export async function claimPing(narrator: Narrator, from: Pod, to: Pod): Promise<void> {

@@ -55,12 +55,12 @@ export const nodesScene: Scene = async (stage, narrator) => {
   );
   await stage.startNodes();
   for (const { name, agent } of stage.nodes) {
-    const { status, problems } = await eventually(
-      () => agent.get("/v1/health"),
-      (health) => health.status === "ready",
+    const { status, body } = await eventually(
+      () => agent.request("/v1/health"),
+      (health) => health.status === 200,
       10_000,
     );
-    narrator.claim(`the agent of ${name} is ready`, status === "ready" && problems.length === 0, `${status}`);
+    narrator.claim(`the agent of ${name} is ready`, status === 200, status === 200 ? "ready" : body);
   }
   const client = await stage.openAgentClient();
   try {

@@ -42,6 +42,8 @@ export interface Pod {
   readonly uid: string;
   readonly node: Node;
   readonly netns: Netns;
+  /** Of a StatefulSet's pod: the same for the next one of its name. */
+  readonly identity: string | undefined;
   /** As the plugin's result says, without prefix length; none before the ADD. */
   addresses: readonly string[];
 }
@@ -97,7 +99,8 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
       sets.set(file, workload);
       const { metadata } = await plane.client.create(PODS, podObject(workload, name, node));
       const netns = await fabric.addNetns(`${name}-${metadata.uid.slice(0, 4)}`);
-      const pod: Pod = { name, uid: metadata.uid, node, netns, addresses: [] };
+      const identity = workload.kind === "StatefulSet" ? `${workload.metadata.uid}/${name}` : undefined;
+      const pod: Pod = { name, uid: metadata.uid, node, netns, identity, addresses: [] };
       pods.set(name, pod);
       return pod;
     },

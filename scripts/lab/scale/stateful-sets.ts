@@ -3,6 +3,7 @@
  * Called by the tests of scale.
  * Effects: objects in the API server; those of the pods.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { KubeObject } from "../kube-client.ts";
 import { type AttachedPod, attachPod, createPod, deletePod, detachPod, NAMESPACE, type PodWish } from "./pods.ts";
 import type { World } from "./world.ts";
@@ -14,6 +15,9 @@ export interface SimSet {
   /** By ordinal. */
   readonly pods: AttachedPod[];
 }
+
+/** How long the last release may take to be known everywhere. */
+const KEPT_MS = 30_000;
 
 /** Picks a node for each pod. */
 export type Scheduler = () => World["nodes"][number];
@@ -51,12 +55,20 @@ export async function rollSet(world: World, set: SimSet, schedule: Scheduler): P
   return moved;
 }
 
-/** The set and its pods go. */
-export async function endSet(world: World, { owner, pods }: SimSet): Promise<void> {
-  await world.plane.client.delete(`${SETS}/${owner.name}`);
-  for (const pod of pods) {
+/** Its pods go, the set stays, and so does what is kept for them: resolves when every object says so. */
+export async function endSets(world: World, sets: readonly SimSet[]): Promise<void> {
+  for (const pod of sets.flatMap(({ pods }) => pods)) {
     await detachPod(pod, world.history);
     await deletePod(world.plane.client, pod);
+  }
+  const wanted = sets.reduce((sum, { pods }) => sum + pods.length, 0);
+  const deadline = performance.now() + KEPT_MS;
+  for (;;) {
+    await world.history.settled();
+    const states = [...world.history.judge.objects.values()].map(({ spec }) => spec.state);
+    if (states.length === wanted && states.every((state) => state === "Kept")) return;
+    if (performance.now() > deadline) throw new Error(`${states.length} addresses, of which ${wanted} should be kept`);
+    await sleep(100);
   }
 }
 
