@@ -30,8 +30,8 @@ async function print(outcome: Promise<Outcome>): Promise<void> {
 
 const simple: readonly [name: string, description: string, show: (socket: string) => Promise<Outcome>][] = [
   ["health", "whether the agent can serve, and what is wrong", showHealth],
-  ["pools", "pools and how full they are", showPools],
-  ["allocations", "addresses in use and their pods", showAllocations],
+  ["pools", "pools and how full they are, as far as this node knows", showPools],
+  ["allocations", "addresses of this node that are in use, and their pods", showAllocations],
 ];
 for (const [name, description, show] of simple) {
   program

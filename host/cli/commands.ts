@@ -40,6 +40,8 @@ interface AllocationLine {
 interface Health {
   readonly status: string;
   readonly version: string;
+  readonly mode?: string;
+  readonly node?: string;
   readonly problems: readonly string[];
   readonly spool: { readonly waiting: number; readonly rejected: number };
 }
@@ -47,8 +49,9 @@ interface Health {
 export async function showHealth(socket: string): Promise<Outcome> {
   const answer = await askAgent(socket, "/v1/health");
   if (!isHealth(answer)) throw refusalOf(socket, "/v1/health", answer);
-  const { status, version, problems, spool } = answer;
-  const lines = [`berth-agent ${version}: ${status}`, ...problems.map((problem) => `- ${problem}`)];
+  const { status, version, mode, node, problems, spool } = answer;
+  const where = mode === "cluster" ? `, node ${node} of a cluster` : "";
+  const lines = [`berth-agent ${version}: ${status}${where}`, ...problems.map((problem) => `- ${problem}`)];
   if (spool.waiting > 0) lines.push(`- ${spool.waiting} DELs wait in the spool`);
   if (spool.rejected > 0) lines.push(`- ${spool.rejected} spooled requests could not be read`);
   return { text: lines.join("\n"), ok: status === "ready" && lines.length === 1 };
