@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { DOUBT_MS, RETRY_MAX_MS } from "../../host/registry/limits.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal } from "../unit/registry/registry-suite.ts";
-import { ALLOCATIONS, pass, RegistryWorld, type TestNode, until } from "./registry-world.ts";
+import { ALLOCATIONS, hold, pass, RegistryWorld, type TestNode, until } from "./registry-world.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };
 const NAME = "10.0.0.1";
@@ -25,19 +25,6 @@ afterAll(() => world?.stop());
 async function again(node: TestNode, options: object = {}) {
   const row = await node.registry.findAddress("", ip(NAME));
   return claim("a", [proposal(NAME, { replaces: row?.version ?? 0 })], options);
-}
-
-/** The calls of one method stop at a gate, once. */
-function hold(node: TestNode, method: KubeCall["method"], when: "before" | "after") {
-  const [gate, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  node.api[when] = async (call) => {
-    if (call.method !== method) return;
-    node.api[when] = async () => {};
-    reached.resolve();
-    await gate.promise;
-  };
-  gate.promise.catch(() => {});
-  return { reached: reached.promise, open: () => gate.resolve(), fail: (error: Error) => gate.reject(error) };
 }
 
 const lost = () => new ApiUnavailable("POST", "the connection broke");

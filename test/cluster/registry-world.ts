@@ -138,6 +138,19 @@ export class TestNode {
   }
 }
 
+/** The calls of one method stop at a gate, once. */
+export function hold(node: TestNode, method: KubeCall["method"], when: "before" | "after") {
+  const [gate, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  node.api[when] = async (call) => {
+    if (call.method !== method) return;
+    node.api[when] = async () => {};
+    reached.resolve();
+    await gate.promise;
+  };
+  gate.promise.catch(() => {});
+  return { reached: reached.promise, open: () => gate.resolve(), fail: (error: Error) => gate.reject(error) };
+}
+
 /** One API server for a file of tests, and the nodes of the current one. */
 export class RegistryWorld {
   readonly plane: ControlPlane;
