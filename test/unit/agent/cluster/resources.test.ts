@@ -1,0 +1,176 @@
+import { describe, expect, it } from "vitest";
+import { ClusterResources } from "../../../../host/agent/cluster/resources.ts";
+import type { KubeApi, KubeObject, KubeWatch } from "../../../../host/kubernetes/kube-api.ts";
+import type { Change } from "../../../../host/kubernetes/reflector.ts";
+import type { Pod } from "../../../../host/resources/pod.ts";
+import type { Snapshot } from "../../../../host/resources/snapshot.ts";
+import { recordLog } from "../recorded-log.ts";
+
+/** An API server's lists, and its watches, on which the test tells what it likes. */
+class Script {
+  readonly lists = new Map<string, KubeObject[]>();
+  readonly watches = new Map<string, KubeWatch>();
+  #version = 1;
+
+  readonly api: KubeApi = {
+    call: async ({ path }) => ({ metadata: { resourceVersion: "1" }, items: this.lists.get(path) ?? [] }),
+    watch: (watch) => {
+      this.watches.set(watch.path, watch);
+      watch.onOpen?.();
+      return new Promise((_, reject) => watch.signal.addEventListener("abort", () => reject(watch.signal.reason)));
+    },
+    close: async () => {},
+  };
+
+  tell(path: string, object: KubeObject, type: "MODIFIED" | "DELETED" = "MODIFIED"): void {
+    const metadata = { ...Object(object.metadata), resourceVersion: String(++this.#version) };
+    this.watches.get(path)?.onEvent({ type, object: { ...object, metadata } });
+  }
+}
+
+const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
+const PODS = "/api/v1/pods";
+const CONF = "/api/v1/namespaces/kube-system/configmaps";
+
+const berth = (kind: string, name: string, spec: object, rest: object = {}): KubeObject => ({
+  ...{ apiVersion: "ipam.vendor.io/v1", kind, metadata: { name, generation: 1, resourceVersion: "1" }, spec },
+  ...rest,
+});
+const poolOf = (name: string, subnet: string, rest: object = {}) => berth("IPPool", name, { subnet }, rest);
+const podOf = (name: string): KubeObject => ({
+  ...{ apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "shop", uid: name, resourceVersion: "1" } },
+  spec: { nodeName: "n1" },
+});
+const confOf = (text: string): KubeObject => ({
+  ...{ apiVersion: "v1", kind: "ConfigMap", data: { "conf.yml": text } },
+  metadata: { name: "vendor-conf", namespace: "kube-system", resourceVersion: "1" },
+});
+
+interface World {
+  readonly script: Script;
+  readonly resources: ClusterResources;
+  readonly snapshots: Snapshot[];
+  readonly pods: Change<Pod>[];
+  readonly wanted: string[];
+}
+
+async function withResources(
+  lists: Record<string, KubeObject[]>,
+  test: (world: World) => Promise<void>,
+): Promise<void> {
+  const script = new Script();
+  for (const [path, items] of Object.entries(lists)) script.lists.set(path, items);
+  const world = { script, snapshots: [] as Snapshot[], pods: [] as Change<Pod>[], wanted: [] as string[] };
+  const resources = new ClusterResources({
+    ...{ api: script.api, node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
+    onPod: (change) => world.pods.push(change),
+    onWanted: (pool) => world.wanted.push(pool),
+    onChange: (snapshot) => world.snapshots.push(snapshot),
+  });
+  try {
+    resources.start();
+    await resources.known(AbortSignal.timeout(2_000));
+    await expect.poll(() => script.watches.size).toBe(8);
+    resources.settle();
+    await test({ ...world, resources });
+  } finally {
+    await resources.close();
+  }
+}
+
+const signal = () => AbortSignal.timeout(2_000);
+
+describe("the resources of a cluster", () => {
+  it("are incomplete before the first lists, and name what is missing", () => {
+    const script = new Script();
+    const resources = new ClusterResources({
+      ...{ api: script.api, node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
+      ...{ onPod: () => {}, onWanted: () => {}, onChange: () => {} },
+    });
+    expect(resources.state.complete).toBe(false);
+    expect(resources.unread).toEqual([
+      ...["pools", "reserved", "coordinators", "namespaces", "attachments", "vendorConf", "node", "pods"],
+    ]);
+  });
+
+  it("a burst of pools is one snapshot; a question right after sees it", () =>
+    withResources({}, async ({ script, resources, snapshots }) => {
+      const before = snapshots.length;
+      for (let net = 0; net < 50; net++) script.tell(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
+      expect(await resources.changed(signal())).toBe(true);
+      expect([snapshots.length - before, resources.state.snapshot.pools.size]).toEqual([1, 50]);
+      await expect.poll(() => resources.changed(signal())).toBe(false);
+      expect(snapshots.length - before).toBe(1);
+    }));
+
+  it("a change on its way ends the wait for it", () =>
+    withResources({}, async ({ script, resources }) => {
+      const waiting = resources.changed(signal());
+      script.tell(POOLS, poolOf("late", "10.1.0.0/24"));
+      expect(await waiting).toBe(true);
+      expect(resources.state.snapshot.pools.has("late")).toBe(true);
+    }));
+
+  it("a pod is in the snapshot at once, and makes no new one: 1,000 pools cost it nothing", () => {
+    const pools = Array.from({ length: 1_000 }, (_, net) => poolOf(`p${net}`, `10.${net >> 8}.${net & 255}.0/24`));
+    return withResources({ [POOLS]: pools }, async ({ script, resources, snapshots, pods }) => {
+      const { snapshot } = resources.state;
+      const count = snapshots.length;
+      for (let index = 0; index < 100; index++) script.tell(PODS, podOf(`web-${index}`));
+      expect([snapshot.pods.size, pods.length]).toEqual([100, 100]);
+      script.tell(PODS, podOf("web-0"), "DELETED");
+      expect(snapshot.pods.has("shop/web-0")).toBe(false);
+      resources.settle();
+      expect(snapshots.length).toBe(count);
+      expect(resources.state.snapshot).toBe(snapshot);
+    });
+  });
+
+  it("rule 10: a pool that is wanted is told of, and is no other pool for that", () =>
+    withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ script, resources, snapshots, wanted }) => {
+      const count = snapshots.length;
+      script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));
+      script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
+      expect(wanted).toEqual(["blue"]);
+      resources.settle();
+      expect(snapshots.length).toBe(count);
+    }));
+
+  it("a pool that cannot be used is refused by name, and stops nothing", () =>
+    withResources({ [POOLS]: [poolOf("odd", "10.1.0.7/24"), poolOf("blue", "10.2.0.0/24")] }, async ({ resources }) => {
+      const { snapshot, complete } = resources.state;
+      expect([complete, [...snapshot.pools.keys()]]).toEqual([true, ["blue"]]);
+      expect(snapshot.refused.get("odd")).toMatch(/^cannot be used: field "spec.subnet"/);
+      expect(snapshot.problems).toEqual([expect.stringMatching(/^IPPool "odd" cannot be used: /)]);
+    }));
+
+  it("a reserved address that was never understood stops every ADD, one that becomes bad keeps what it said", () =>
+    withResources(
+      { [RESERVED]: [berth("ReservedIP", "r", { ips: ["10.1.0.300"] })] },
+      async ({ script, resources }) => {
+        expect(resources.state.complete).toBe(false);
+        expect(resources.state.problems.join()).toContain("10.1.0.300");
+        script.tell(RESERVED, berth("ReservedIP", "r", { ips: ["10.1.0.3"] }));
+        expect(resources.state.complete).toBe(true);
+        script.tell(RESERVED, berth("ReservedIP", "r", { ips: ["x"] }));
+        resources.settle();
+        expect(resources.state.complete).toBe(true);
+        expect(resources.state.snapshot.reserved).toHaveLength(1);
+      },
+    ));
+
+  it("vendor-conf: the last good one holds; without one the defaults do", () =>
+    withResources({ [CONF]: [confOf("allocationCooldown: 7s")] }, async ({ script, resources }) => {
+      const cooldownMs = () => {
+        resources.settle();
+        return resources.state.snapshot.vendorConf.allocationCooldownMs;
+      };
+      expect(cooldownMs()).toBe(7_000);
+      script.tell(CONF, confOf("allocationCooldown: soon"));
+      expect([cooldownMs(), resources.state.complete]).toEqual([7_000, true]);
+      expect(resources.state.problems.join()).toContain("allocationCooldown");
+      script.tell(CONF, confOf(""), "DELETED");
+      expect([cooldownMs(), resources.state.problems]).toEqual([30_000, []]);
+    }));
+});
