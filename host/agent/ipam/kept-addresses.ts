@@ -34,19 +34,29 @@ export async function findKeptInstead(
   const own = [...held, ...created];
   const all = await tools.registry.findKept(claimant.workload, signal);
   const others = all.filter((each) => !own.some((mine) => isSame(mine, each)));
-  const fitting = others.map((kept) => ({ kept, picked: pick(tools.book, nics, kept) }));
-  const unfit = fitting.filter(({ kept, picked }) => picked === undefined && kept.state === "Kept");
+  const fitting = others.map((kept) => ({ kept, picks: picksOf(tools.book, nics, kept) }));
+  // What does not say for which NIC it is kept may be that of a NIC that is not asked about now.
+  const isUnfit = ({ ifName, state }: Allocation): boolean => ifName !== "" && state === "Kept";
+  const unfit = fitting.filter(({ kept, picks }) => picks.length === 0 && isUnfit(kept));
   if (unfit.length > 0) await tools.releaseKept?.(unfit.map(({ kept }) => kept));
-  const isFresh = ({ ifName, ip }: Picked): boolean =>
-    fresh.some((each) => each.ifName === ifName && each.ip.family === ip.family);
-  return fitting.flatMap(({ picked }) => (picked !== undefined && isFresh(picked) ? [picked] : []));
+  const chosen: Picked[] = [];
+  const isWanted = ({ ifName, ip }: Picked): boolean => {
+    const isIts = (each: Picked | Allocation): boolean => each.ifName === ifName && each.ip.family === ip.family;
+    return fresh.some(isIts) && !chosen.some(isIts);
+  };
+  for (const { picks } of fitting) chosen.push(...picks.filter(isWanted).slice(0, 1));
+  return chosen;
 }
 
-function pick(book: AddressBook, nics: readonly NicDemand[], kept: Allocation): Picked | undefined {
-  const nic = nics.find(({ ifName }) => ifName === kept.ifName);
-  const found = nic === undefined ? undefined : findPoolOfAsked(book, nic, kept.ip);
-  if (found?.kind !== "pool" || found.pool.spec.addressSpace !== kept.space) return undefined;
-  return { ifName: kept.ifName, pool: found.pool, ip: kept.ip, replaces: kept.version };
+/** The NICs that could have it: an object that is Kept does not say of which NIC it was. */
+function picksOf(book: AddressBook, nics: readonly NicDemand[], kept: Allocation): Picked[] {
+  return nics
+    .filter(({ ifName }) => kept.ifName === "" || ifName === kept.ifName)
+    .flatMap((nic) => {
+      const found = findPoolOfAsked(book, nic, kept.ip);
+      if (found.kind !== "pool" || found.pool.spec.addressSpace !== kept.space) return [];
+      return [{ ifName: nic.ifName, pool: found.pool, ip: kept.ip, replaces: kept.version }];
+    });
 }
 
 /** Whether the holder is an earlier pod of the same member, on this node: the live pod has more right to its address. */

@@ -212,6 +212,14 @@ describe("rule 8: what is kept for a member", () => {
     expect(cluster.keptQuestions).toBe(1);
   });
 
+  it("is taken though it does not say for which NIC it is kept", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    cluster.put("10.6.0.77", kept({ ifName: "" }));
+    cluster.put("10.9.0.1", kept({ ifName: "", pool: "gone" }));
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+    expect(cluster.released).toEqual([]);
+  });
+
   it("is not asked for by other pods, nor when the NIC has an address", async () => {
     const { cluster, claim } = worldOf([blue]);
     await claim();
