@@ -1,0 +1,63 @@
+/**
+ * Pools without room, and fifty agents that do not know of each other: exactly as many addresses as pods, and a /16 of which one
+ * address in a hundred is free.
+ */
+import { expect, it } from "vitest";
+import { ErrorCode } from "../../host/cni/error.ts";
+import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
+import { fillPool } from "../../scripts/lab/scale/fill.ts";
+import { attachAll, createPods, endPods } from "../../scripts/lab/scale/scenarios.ts";
+import { openWorld } from "../../scripts/lab/scale/world.ts";
+import { Seeded } from "../property/core/seeded.ts";
+
+const NODES = 50;
+const EMPTY_MS = 120_000;
+const EXACT = 1_000;
+const SEED = Number(process.env.SEED ?? 4711);
+/** Of the 65,534 of a /16. */
+const TAKEN_SHARE = 0.99;
+const LATE_PODS = 500;
+
+it("a thousand pods get the thousand addresses of a pool, and the next one is refused", async () => {
+  const pools = { exact: { subnet: "10.129.0.0/16", ips: "10.129.1.0-10.129.4.231" } };
+  await using world = await openWorld({ nodes: NODES, hasNetwork: false, pools });
+  const { attached, refused, seconds, use } = await attachAll(world, await createPods(world, EXACT));
+  expect(refused.map(({ message }) => message)).toEqual([]);
+  const addresses = new Set(attached.flatMap(({ attachments }) => attachments.map(({ name }) => name)));
+  expect(addresses.size).toBe(EXACT);
+  const more = await attachAll(world, await createPods(world, 5, undefined, "more"));
+  expect(more.attached).toEqual([]);
+  for (const refusal of more.refused) expect(refusal).toMatchObject({ code: ErrorCode.PoolExhausted });
+  printTable(`${EXACT} pods at once on ${EXACT} addresses, ${NODES} agents`, [
+    ["seconds", seconds.toFixed(1)],
+    ["ADD", timesOf(attached.map(({ tookMs }) => tookMs))],
+    ["requests per pod", callsPer(use, EXACT)],
+    ["writes judged", `${world.history.judge.writes}`],
+  ]);
+  await endPods(world, attached);
+  await world.empty(EMPTY_MS);
+  expect(world.history.judge.breaches).toEqual([]);
+});
+
+it("a /16 at 99 %", async () => {
+  const subnet = "10.130.0.0/16";
+  await using world = await openWorld({ nodes: NODES, hasNetwork: false, pools: { full: { subnet } } });
+  const chance = new Seeded(SEED);
+  const taken = await fillPool(world.plane.etcdUrl, {
+    subnet,
+    pool: "full",
+    isTaken: () => chance.chance(TAKEN_SHARE),
+  });
+  await world.history.settled();
+  const pods = await createPods(world, Math.min(LATE_PODS, 65_534 - taken));
+  const { attached, refused, seconds, use } = await attachAll(world, pods);
+  expect(refused.map(({ message }) => message)).toEqual([]);
+  printTable(`${pods.length} pods at once on a /16 with ${taken} taken, ${NODES} agents, seed ${SEED}`, [
+    ["seconds", seconds.toFixed(1)],
+    ["ADD", timesOf(attached.map(({ tookMs }) => tookMs))],
+    ["requests per pod", callsPer(use, pods.length)],
+    ["writes judged", `${world.history.judge.writes}`],
+  ]);
+  await endPods(world, attached);
+  expect(world.history.judge.breaches).toEqual([]);
+});

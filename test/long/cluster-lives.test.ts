@@ -1,0 +1,45 @@
+/**
+ * Five thousand pods created, attached, detached and deleted on fifty agents: what prefetch does to the ADD, what a pod costs the
+ * API server, and that no address is ever had twice.
+ */
+import { expect, it } from "vitest";
+import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
+import { type Lives, livePods } from "../../scripts/lab/scale/scenarios.ts";
+import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
+
+const NODES = 50;
+const PODS = 5_000;
+const WITHOUT = 1_500;
+const AT_ONCE = 150;
+const POOLS = { wide: { subnet: "10.128.0.0/16" } };
+
+async function lives(world: World, count: number, prefix: string): Promise<Lives & { judged: number }> {
+  const outcome = await livePods(world, { count, atOnce: AT_ONCE, prefix });
+  expect(world.history.judge.breaches).toEqual([]);
+  return { ...outcome, judged: world.history.judge.writes };
+}
+
+function print(title: string, { addMs, delMs, seconds, use, judged }: Lives & { judged: number }): void {
+  printTable(title, [
+    ["pods per second", (addMs.length / seconds).toFixed(0)],
+    ["ADD", timesOf(addMs)],
+    ["DEL", timesOf(delMs)],
+    ["requests per pod", callsPer(use, addMs.length)],
+    ["watch bytes per agent and pod of its node", `${(use.watchBytes / addMs.length).toFixed(0)}`],
+    ["writes judged", `${judged}`],
+  ]);
+}
+
+it("five thousand pods whose addresses are claimed ahead", async () => {
+  await using world = await openWorld({ nodes: NODES, hasNetwork: true, pools: POOLS });
+  const outcome = await lives(world, PODS, "ahead");
+  print(`${PODS} pods, ${NODES} agents, ${AT_ONCE} at once, ADD 300 ms after the binding`, outcome);
+  // Create and delete, nothing else: neither a list nor a look at the pod.
+  expect(outcome.use.calls.get("POST ipallocations") ?? 0).toBeLessThanOrEqual(PODS * 1.05);
+  expect(outcome.use.calls.get("GET ipallocations (list)") ?? 0).toBe(0);
+});
+
+it("the same without", async () => {
+  await using world = await openWorld({ nodes: NODES, hasNetwork: false, pools: POOLS });
+  print(`${WITHOUT} pods, nothing claimed ahead`, await lives(world, WITHOUT, "late"));
+});

@@ -1,0 +1,46 @@
+/**
+ * Fifty agents on one real API server: how quickly they claim beside what the server can do at all, and how dear it is.
+ * Claims take turns with bare creates of the same objects through the same connections.
+ */
+import { expect, it } from "vitest";
+import { callsPer, mebibytes, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
+import { createPods, endPods, measureClaims } from "../../scripts/lab/scale/scenarios.ts";
+import { openWorld } from "../../scripts/lab/scale/world.ts";
+
+const NODES = 50;
+const PODS = 5_000;
+const AT_ONCE = 64;
+const EMPTY_MS = 60_000;
+/** Of the rate of bare creates (design, targets). */
+const WANTED_SHARE = 0.8;
+
+it("fifty agents claim at 80 % of the API server's own rate", async () => {
+  await using world = await openWorld({
+    nodes: NODES,
+    hasNetwork: false,
+    pools: { wide: { subnet: "10.128.0.0/16" } },
+  });
+  const pods = await createPods(world, PODS);
+  const rate = await measureClaims(world, pods, { batch: 250, atOnce: AT_ONCE });
+  const share = rate.claimsPerSecond / rate.barePerSecond;
+  const before = world.use();
+  const delMs = await endPods(world, rate.attached);
+  await world.empty(EMPTY_MS);
+  const after = world.use();
+  const perAgent = (bytes: number): string => mebibytes(bytes / NODES);
+  printTable(`${PODS} claims of ${NODES} agents, ${AT_ONCE} at once, nothing claimed ahead`, [
+    ["claims per second", rate.claimsPerSecond.toFixed(0)],
+    ["bare creates per second", rate.barePerSecond.toFixed(0)],
+    ["share", `${(share * 100).toFixed(1)} %`],
+    ["ADD", timesOf(rate.addMs)],
+    ["one bare create", timesOf(rate.bareMs)],
+    ["DEL", timesOf(delMs)],
+    ["requests per ADD", callsPer(rate.use, PODS)],
+    ["watch bytes per agent for 100 ADDs", perAgent(rate.use.watchBytes)],
+    ["watch bytes per agent for 100 DELs", perAgent(after.watchBytes - before.watchBytes)],
+    ["writes judged", `${world.history.judge.writes}`],
+  ]);
+  expect(world.history.judge.breaches).toEqual([]);
+  expect(rate.use.calls.get("GET ipallocations (list)") ?? 0).toBe(0);
+  expect(share).toBeGreaterThanOrEqual(WANTED_SHARE);
+});
