@@ -143,7 +143,9 @@ export class Reconciler {
     await Promise.all(republished.map((row) => registry.republish(row)));
     const strangers = [...known.values()].filter(({ name }) => !rows.has(name));
     const settled = await this.#settleAll(strangers);
-    this.#dueMs = Math.min(nowMs() + RECONCILE_INTERVAL_MS * (0.75 + 0.5 * random()), this.#observedDueMs());
+    // Somebody else may have had an object, and have let go of it since: no watch of this node tells of that.
+    const pauseMs = republished.length > 0 ? SWEEP_RETRY_MS : RECONCILE_INTERVAL_MS * (0.75 + 0.5 * random());
+    this.#dueMs = Math.min(nowMs() + pauseMs, this.#observedDueMs());
     await this.#tools.onCompared();
     this.#isFirst = false;
     this.#first.resolve();

@@ -13,6 +13,8 @@ export interface AuditFacts {
   readonly live: readonly Attachment[];
   /** What the ledger wrote down. */
   readonly breaches: readonly string[];
+  /** Addresses that cool by the journal of the node that had them: a large pool tells the API server only when that is over. */
+  readonly cooling?: ReadonlySet<string>;
 }
 
 /** Empty: nothing is wrong. A Cooling object is right; so is one of a pod that has no NIC yet. */
@@ -38,7 +40,7 @@ function auditLive(attachment: Attachment, { allocations, live }: AuditFacts): s
 }
 
 /** Every object is explained. */
-function auditObjects({ allocations, pods, live }: AuditFacts): string[] {
+function auditObjects({ allocations, pods, live, cooling = new Set() }: AuditFacts): string[] {
   const byUid = new Map(pods.map((pod) => [pod.metadata.uid, pod]));
   return allocations.flatMap(({ metadata, spec }) => {
     const { address, state, holders = [] } = spec;
@@ -48,7 +50,7 @@ function auditObjects({ allocations, pods, live }: AuditFacts): string[] {
     if (state === "Kept" && spec.workload === undefined) wrong.push(`${address} is Kept for nobody`);
     if (state === "Quarantined" && spec.quarantine === undefined)
       wrong.push(`${address} is Quarantined without a reason`);
-    if (state !== "Bound") return wrong;
+    if (state !== "Bound" || cooling.has(address)) return wrong;
     for (const holder of holders) {
       const pod = byUid.get(holder.podUID);
       const whose = `${address} is Bound to ${names([holder])}`;

@@ -72,6 +72,8 @@ export interface World {
   allocations(): Promise<readonly KubeObject[]>;
   /** See audit.ts. */
   audit(): Promise<string[]>;
+  /** Waits until no address is in use, when all pods have ended. Throws what is left. */
+  drain(limitMs: number): Promise<number>;
   /** Waits until the audit is clean, and gives how long that took. Throws its sentences after `limitMs` (default: 10,000). */
   settle(limitMs?: number): Promise<number>;
   stop(): Promise<void>;
@@ -135,7 +137,8 @@ function worldOf(plane: ControlPlane, { options, netnsPath, closers, stop }: Sur
   const facts = async (): Promise<AuditFacts> => {
     const allocations = (await client.get(objects.ALLOCATIONS)).items;
     const pods = (await client.get("/api/v1/pods")).items;
-    return { allocations, pods, live: ledger.live(), breaches: ledger.breaches };
+    const cooling = new Set((await Promise.all([...nodes.values()].map(findCooling))).flat());
+    return { allocations, pods, live: ledger.live(), breaches: ledger.breaches, cooling };
   };
   const world: World = {
     plane,
@@ -164,24 +167,38 @@ function worldOf(plane: ControlPlane, { options, netnsPath, closers, stop }: Sur
     },
     allocations: async () => (await client.get(objects.ALLOCATIONS)).items,
     audit: async () => audit(await facts()),
-    settle: async (limitMs = SETTLE_MS) => {
-      const start = performance.now();
-      for (;;) {
-        const wrong = await world.audit();
-        const tookMs = performance.now() - start;
-        if (wrong.length === 0) return tookMs;
-        if (tookMs > limitMs) fail(`Still wrong after ${limitMs} ms:\n${wrong.join("\n")}`);
-        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-      }
-    },
+    drain: (limitMs) =>
+      untilNone(limitMs, async () => {
+        const objects = (await world.allocations()).map(({ spec }) => `${spec.address} is ${spec.state}`);
+        return objects.length === 0 ? world.audit() : objects;
+      }),
+    settle: (limitMs = SETTLE_MS) => untilNone(limitMs, () => world.audit()),
     stop,
   };
   return world;
 }
 
+/** By the journal of a node whose agent answers. */
+async function findCooling({ agent }: LabNode): Promise<string[]> {
+  const rows: KubeObject[] = await agent.get("/v1/allocations").catch(() => []);
+  return rows.filter(({ state }) => state === "Cooling").map(({ address }) => address);
+}
+
 function startNodeAgent(name: string, proxy: ApiProxy, options: Partial<AgentOptions>): Promise<Agent> {
   const args = ["--node", name, ...(options.args ?? [])];
   return startAgent({ cniConf: { "10-underlay.conflist": CONFLIST }, ...options, kubeconfig: proxy.kubeconfig, args });
+}
+
+/** Asks until there is no sentence left, and gives how long that took. */
+async function untilNone(limitMs: number, ask: () => Promise<readonly string[]>): Promise<number> {
+  const start = performance.now();
+  for (;;) {
+    const sentences = await ask();
+    const tookMs = performance.now() - start;
+    if (sentences.length === 0) return tookMs;
+    if (tookMs > limitMs) fail(`Still wrong after ${limitMs} ms:\n${sentences.join("\n")}`);
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
 }
 
 function fail(message: string): never {

@@ -48,6 +48,16 @@ describe("the audit", () => {
       },
       [],
     ],
+    [
+      "allows what cools by the journal of its node",
+      { pods: [object(A)], live: [nic(A, "10.0.0.1")], cooling: new Set(["10.0.0.2"]) },
+      [],
+    ],
+    [
+      "does not allow a live address to cool by a journal",
+      { allocations: [bound("10.0.0.1", B), bound("10.0.0.2", B)], cooling: new Set(["10.0.0.1"]) },
+      ["10.0.0.1 is live at shop/a (aaaaaaaa, eth0) on n1 and its object belongs to shop/b (bbbbbbbb, eth0) on n2"],
+    ],
     ["repeats what the ledger wrote down", { breaches: ["twice"] }, ["twice"]],
     [
       "an address without an object",

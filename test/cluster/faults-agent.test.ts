@@ -1,0 +1,222 @@
+/**
+ * What becomes of addresses when an agent is killed, loses its journal, or finds that somebody has deleted an object; and when two agents want the last address.
+ */
+import { mkdir, rm } from "node:fs/promises";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { ALLOCATIONS, type LabPod } from "../../scripts/lab/cluster/pods.ts";
+import { type LabNode, startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import {
+  attach,
+  drainAll,
+  endAll,
+  endPod,
+  expectOwned,
+  insist,
+  objectOf,
+  objectsOf,
+  pause,
+  RECOVERY_MS,
+  report,
+  startPod,
+  until,
+} from "./fault-questions.ts";
+import { startPods, storm } from "./fault-storm.ts";
+
+/** More effects than an ADD and a DEL have: the walk must end before. */
+const MOST_EFFECTS = 40;
+/** No watch of a node tells that somebody else's object has gone: the node looks every 10 s while it has lost something. */
+const SEEN_AGAIN_MS = 15_000;
+
+let world: World;
+
+beforeAll(async () => {
+  world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }] });
+});
+
+afterEach(async () => {
+  for (const node of world.nodes()) {
+    node.proxy.rules.clear();
+    node.proxy.releaseWatches();
+    if (await died(node, 0)) await restart(node);
+  }
+  await endAll(world);
+});
+
+afterAll(async () => {
+  await drainAll(world).finally(() => world?.stop());
+});
+
+/** Starts the agent again with a fault plan, or none. False: the plan killed it before it answered. */
+async function restart({ agent }: LabNode, fault?: string): Promise<boolean> {
+  await agent.kill("SIGKILL");
+  if (fault === undefined) {
+    await agent.start();
+    return true;
+  }
+  process.env.BERTH_FAULT = fault;
+  try {
+    return await agent.start().then(
+      () => true,
+      () => false,
+    );
+  } finally {
+    delete process.env.BERTH_FAULT;
+  }
+}
+
+it("of two agents one gets the last address, the other is told that there is none, and gets it when it is free", async () => {
+  await world.pool({ name: "last", subnet: "10.7.0.0/24", ips: ["10.7.0.7"], default: false });
+  for (const isAhead of [true, false]) {
+    for (const { proxy } of world.nodes()) if (!isAhead) proxy.holdWatches();
+    const annotations = { ippool: { ipv4: ["last"] } };
+    const pods = await Promise.all(
+      ["n1", "n2"].map((node) => world.createPod({ name: `last-${isAhead}-${node}`, node, annotations })),
+    );
+    const outcomes = await Promise.all(pods.map((pod) => world.node(pod.node).runtime.attach(pod, { limitMs: 4_000 })));
+    expect(outcomes.map(({ addresses }) => addresses.length).sort()).toEqual([0, 1]);
+    const refused = outcomes.findIndex(({ addresses }) => addresses.length === 0);
+    expect(outcomes[refused]?.refusal).toMatch(/last/);
+    const [winner, loser] = [pods[1 - refused], pods[refused]];
+    if (winner === undefined || loser === undefined) throw new Error("There are two pods");
+    for (const { proxy } of world.nodes()) proxy.releaseWatches();
+    await endPod(world, winner);
+    const start = performance.now();
+    expect(await attach(world, world.node(loser.node), loser)).toBe("10.7.0.7");
+    report("last address", { waitedMs: performance.now() - start });
+    expect(performance.now() - start).toBeLessThan(RECOVERY_MS);
+    await endPod(world, loser);
+    await world.settle();
+  }
+});
+
+it("an agent is killed when its create was carried out and before it hears of it", async () => {
+  const node = world.node("n1");
+  node.proxy.holdWatches();
+  const pod = await world.createPod({ name: "orphan", node: "n1" });
+  const fault = { kind: "hang-after" } as const;
+  node.proxy.rules.add({ verbs: ["post"], path: /ipallocations/, times: 1, fault });
+  const adding = node.runtime.attach(pod);
+  await until("the object is there", async () => (await objectsOf(world, pod)).length === 1);
+  await node.agent.kill("SIGKILL");
+  node.proxy.releaseWatches();
+  await node.agent.start();
+  const start = performance.now();
+  expect((await adding).addresses).toHaveLength(1);
+  report("killed after the create", { attachedMs: performance.now() - start, cleanMs: await world.settle() });
+  await expectOwned(world, pod);
+});
+
+it("an agent is killed at every effect of ADD and DEL, by number: nothing is lost, nothing is left", async () => {
+  const node = world.node("n1");
+  let number = 1;
+  for (; ; number++) {
+    expect(number).toBeLessThan(MOST_EFFECTS);
+    const isStarted = await restart(node, `kill@${number}`);
+    if (!isStarted) await restart(node);
+    const pod = await world.createPod({ name: `killed-${number}`, node: "n1" });
+    const attaching = node.runtime.attach(pod);
+    const isKilled = isStarted && (await Promise.race([died(node), attaching.then(() => false)]));
+    if (isKilled) await restart(node);
+    expect((await attaching).addresses, `kill@${number}`).toHaveLength(1);
+    await world.setRunning(pod);
+    await expectOwned(world, pod);
+    const ending = endPod(world, pod);
+    const isKilledLate =
+      isStarted && !isKilled && (await Promise.race([died(node), ending.then(() => died(node, 300))]));
+    if (isKilledLate) await restart(node);
+    await ending;
+    await world.settle();
+    if (isStarted && !isKilled && !isKilledLate) break;
+  }
+  report("effects of ADD and DEL", { kills: number - 1 });
+  expect(number).toBeGreaterThan(4);
+  await restart(node);
+});
+
+/** Whether the agent is dead, at once or within that time. */
+async function died({ agent }: LabNode, limitMs = 60_000): Promise<boolean> {
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const isAlive = await agent.request("/v1/health").then(
+      () => true,
+      () => false,
+    );
+    if (!isAlive) return true;
+    if (performance.now() > deadline) return false;
+    await pause(20);
+  }
+}
+
+it("agents are killed and come back in a storm", async () => {
+  const disturb = async (): Promise<void> => {
+    for (let round = 0; round < 3; round++)
+      for (const node of world.nodes()) {
+        await node.agent.kill("SIGKILL");
+        await pause(200);
+        await node.agent.start();
+      }
+  };
+  await storm(world, { name: "killed", pods: 10, durationMs: 4_000, disturb, isFresh: true });
+});
+
+it("the journal is wiped: the addresses of live pods are found again, and a late DEL frees none (rule 1)", async () => {
+  const pods = await startPods(world, "wiped", 6);
+  const node = world.node("n1");
+  const own = pods.filter((pod) => pod.node === "n1");
+  await node.agent.kill("SIGKILL");
+  await rm(node.agent.state, { recursive: true });
+  await mkdir(node.agent.state);
+  await node.agent.start();
+  const start = performance.now();
+  await until("the journal has them again", async () => (await node.agent.get("/v1/allocations")).length >= own.length);
+  report("wiped", { adoptedMs: performance.now() - start });
+  // Pods that come meanwhile get none of them.
+  const more = await startPods(world, "more", 6);
+  expect(await world.settle()).toBeLessThan(RECOVERY_MS);
+  // An old sandbox of a live pod is cleaned up.
+  for (const pod of own) await node.runtime.del(pod, node.runtime.newContainerId());
+  await pause(3_000);
+  for (const pod of [...own, ...more]) await expectOwned(world, pod);
+  // A new sandbox of the same pod has the same address.
+  const [pod] = own;
+  if (pod === undefined) throw new Error("There are pods on n1");
+  const before = world.ledger.find(pod, "eth0")?.addresses;
+  await node.runtime.detach(pod);
+  expect((await node.runtime.attach(pod)).addresses).toEqual(before);
+});
+
+it("an allocation is deleted by hand: the live pod's object is made again (rule 5)", async () => {
+  const pods = await startPods(world, "deleted", 3);
+  const start = performance.now();
+  for (const pod of pods) {
+    const [address] = world.ledger.find(pod, "eth0")?.addresses ?? [];
+    await world.client.delete(`${ALLOCATIONS}/${address}`);
+  }
+  await world.settle(RECOVERY_MS);
+  report("deleted by hand", { cleanMs: performance.now() - start });
+  for (const pod of pods) await expectOwned(world, pod);
+});
+
+it("an allocation is deleted by hand while its agent is dead, and another pod has the name: nothing is deleted, and it is told (rule 5)", async () => {
+  const pod = await startPod(world, "n1", "displaced");
+  const usurper = await world.createPod({ name: "usurper", node: "n2", annotations: { ippool: { ipv4: ["none"] } } });
+  const [address = ""] = world.ledger.find(pod, "eth0")?.addresses ?? [];
+  const { agent } = world.node("n1");
+  await agent.kill("SIGKILL");
+  await world.client.delete(`${ALLOCATIONS}/${address}`);
+  await world.client.create(ALLOCATIONS, allocation(address, usurper));
+  await agent.start();
+  const told = () => agent.stderr().includes(address) && agent.stderr().includes("usurper");
+  await until("the agent says who has the address", told, RECOVERY_MS);
+  expect((await objectOf(world, address))?.spec.holders[0].podUID).toBe(usurper.uid);
+  // The other's object goes: the live pod has its own again.
+  await insist(async () => void (await world.client.delete(`${ALLOCATIONS}/${address}`)));
+  const isBack = async () => (await objectsOf(world, pod)).length === 1;
+  report("name freed", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });
+});
+
+function allocation(address: string, { namespace, name, uid, node }: LabPod): object {
+  const holder = { namespace, pod: name, podUID: uid, interface: "eth0", node };
+  const spec = { address, prefixLength: 23, pool: "blue", state: "Bound", node, holders: [holder] };
+  return { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata: { name: address }, spec };
+}

@@ -1,0 +1,136 @@
+/**
+ * What becomes of addresses when calls are late, broken before or after they were carried out, refused or never answered, and when watches break, fall behind or expire.
+ */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import type { FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { attach, drainAll, endAll, expectOwned, objectsOf, pause, startPod, until } from "./fault-questions.ts";
+import { storm } from "./fault-storm.ts";
+
+const ALL = ["get", "list", "post", "put", "patch", "delete"] as const;
+
+let world: World;
+
+beforeAll(async () => {
+  world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }], seed: 20 });
+});
+
+afterEach(async () => {
+  for (const { proxy } of world.nodes()) {
+    proxy.rules.clear();
+    proxy.breakHanging();
+    proxy.releaseWatches();
+  }
+  await endAll(world);
+});
+
+afterAll(async () => {
+  await drainAll(world).finally(() => world?.stop());
+});
+
+const rows: [string, FaultRule][] = [
+  ["late", { verbs: ALL, fault: { kind: "delay", minMs: 50, maxMs: 800 } }],
+  ["reset before", { verbs: ALL, probability: 0.2, fault: { kind: "reset-before" } }],
+  ["reset after", { verbs: ALL, probability: 0.2, fault: { kind: "reset-after" } }],
+  [
+    "refused with 503",
+    { verbs: ALL, probability: 0.3, fault: { kind: "answer", status: 503, reason: "ServiceUnavailable" } },
+  ],
+  [
+    "refused with 500",
+    { verbs: ALL, probability: 0.3, fault: { kind: "answer", status: 500, reason: "InternalError" } },
+  ],
+  ["never answered", { verbs: ["post", "put", "delete"], times: 2, fault: { kind: "hang-after" } }],
+  ["never heard", { verbs: ["post", "get"], times: 2, fault: { kind: "hang-before" } }],
+];
+
+it.each(rows)("calls are %s in a storm", async (name, rule) => {
+  let hits = 0;
+  const disturb = async (): Promise<void> => {
+    const orders = world.nodes().map(({ proxy }) => proxy.rules.add(rule));
+    await pause(2_500);
+    for (const order of orders) {
+      hits += order.hits();
+      order.remove();
+    }
+  };
+  await storm(world, { name: name.replaceAll(" ", "-"), pods: 8, durationMs: 2_000, disturb, isFresh: true });
+  expect(hits).toBeGreaterThan(2);
+});
+
+it("429 with Retry-After is waited for: no call comes sooner", async () => {
+  const { proxy, runtime } = world.node("n1");
+  proxy.holdWatches();
+  const pod = await world.createPod({ name: "patient", node: "n1" });
+  const fault = { kind: "answer", status: 429, reason: "TooManyRequests", retryAfterS: 2 } as const;
+  const order = proxy.rules.add({ verbs: ["post"], path: /ipallocations/, times: 1, fault });
+  proxy.resetTally();
+  const { tookMs, attempts, addresses } = await runtime.attach(pod);
+  expect([addresses.length, attempts, order.hits()]).toEqual([1, 1, 1]);
+  expect(tookMs).toBeGreaterThan(1_900);
+  expect(proxy.count({ verb: "post", resource: "ipallocations" })).toBe(2);
+  proxy.releaseWatches();
+  await expectOwned(world, pod);
+});
+
+it("a create that was carried out and never answered is found to be ours (rule 4)", async () => {
+  const { proxy, runtime } = world.node("n1");
+  proxy.holdWatches();
+  const pod = await world.createPod({ name: "ambiguous", node: "n1" });
+  const order = proxy.rules.add({ verbs: ["post"], path: /ipallocations/, times: 1, fault: { kind: "reset-after" } });
+  const { attempts, addresses } = await runtime.attach(pod);
+  expect([attempts, order.hits()]).toEqual([1, 1]);
+  expect((await objectsOf(world, pod)).map(({ spec }) => spec.address)).toEqual(addresses);
+});
+
+it("watches break again and again in a storm", async () => {
+  const disturb = async (): Promise<void> => {
+    for (let cut = 0; cut < 5; cut++) {
+      for (const { proxy } of world.nodes()) proxy.cutWatches();
+      await pause(400);
+    }
+  };
+  await storm(world, { name: "cut", pods: 8, durationMs: 2_000, disturb, isFresh: true });
+});
+
+it("watches end with an event 410 in a storm, and begin with a list", async () => {
+  const { proxy } = world.node("n1");
+  const lists = proxy.count({ verb: "list", resource: "pods" });
+  const fault = { kind: "watch-error", status: 410, reason: "Expired" } as const;
+  const disturb = async (): Promise<void> => {
+    for (const node of world.nodes()) {
+      node.proxy.rules.add({ verbs: ["watch"], times: 20, fault });
+      node.proxy.cutWatches();
+    }
+    await pause(2_000);
+    for (const node of world.nodes()) node.proxy.rules.clear();
+  };
+  await storm(world, { name: "expired", pods: 8, durationMs: 1_500, disturb, isFresh: true });
+  expect(proxy.count({ verb: "list", resource: "pods" })).toBeGreaterThan(lists);
+});
+
+it("calls pass and watches fall behind in a storm: what the cache shows is never believed alone", async () => {
+  const disturb = async (): Promise<void> => {
+    for (const { proxy } of world.nodes()) proxy.holdWatches();
+    await pause(5_000);
+    for (const { proxy } of world.nodes()) proxy.releaseWatches();
+  };
+  await storm(world, { name: "behind", pods: 10, durationMs: 4_000, disturb, isFresh: true });
+});
+
+it("a pod of the same name that is new has an address of its own while the watch shows the old one", async () => {
+  const { proxy, runtime } = world.node("n1");
+  const old = await startPod(world, "n1", "twin");
+  proxy.holdWatches();
+  await runtime.detach(old);
+  await world.deletePod(old);
+  const fresh = await world.createPod({ name: "twin", node: "n1" });
+  await attach(world, world.node("n1"), fresh);
+  await expectOwned(world, fresh);
+  // The sweep looks at a cache that says that the old one lives, and the new one does not.
+  await pause(4_000);
+  await expectOwned(world, fresh);
+  proxy.releaseWatches();
+  await until("nothing is wrong", async () => (await world.audit()).length === 0);
+  expect(await objectsOf(world, old)).toEqual([]);
+});

@@ -1,0 +1,76 @@
+/**
+ * What becomes of addresses when the API server or etcd ends, comes back, forgets its history, or comes back as it was some time ago.
+ */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import {
+  attach,
+  drainAll,
+  endAll,
+  endPod,
+  expectOwned,
+  objectsOf,
+  pause,
+  RECOVERY_MS,
+  report,
+  serverReady,
+  until,
+} from "./fault-questions.ts";
+import { createPods, startPods, stopServerInStorm, storm } from "./fault-storm.ts";
+
+let world: World;
+
+beforeAll(async () => {
+  world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }] });
+});
+
+afterEach(() => endAll(world));
+
+afterAll(async () => {
+  await drainAll(world).finally(() => world?.stop());
+});
+
+it("the API server is stopped in a storm of ADDs and DELs", async () => {
+  await stopServerInStorm(world, { pods: 12, stoppedMs: 8_000 });
+});
+
+it("etcd is restarted in a storm", async () => {
+  const disturb = async (): Promise<void> => {
+    await world.plane.etcd.stop();
+    await pause(2_000);
+    await world.plane.etcd.start();
+    await serverReady(world);
+  };
+  await storm(world, { name: "etcd", pods: 8, durationMs: 3_000, disturb });
+});
+
+it("history is compacted in a storm: watches are answered with 410 and begin anew", async () => {
+  const lists = () => world.nodes().map(({ proxy }) => proxy.count({ verb: "list", resource: "ipallocations" }));
+  const before = lists();
+  await storm(world, { name: "compacted", pods: 8, durationMs: 3_000, disturb: () => world.plane.compact() });
+  expect(lists().every((count, index) => count > (before[index] ?? 0))).toBe(true);
+  // The watch that began anew shows what comes.
+  const pod = await world.createPod({ name: "later", node: "n1" });
+  await until("the pod's address is claimed ahead", async () => (await objectsOf(world, pod)).length === 1);
+  await attach(world, world.node("n1"), pod);
+});
+
+it("etcd is restored from an older copy: what was claimed since is claimed again, what was released since is released again", async () => {
+  const leaving = await startPods(world, "leaving", 6);
+  for (const { proxy } of world.nodes()) proxy.holdWatches();
+  const coming = await createPods(world, "coming", 6);
+  const copy = await world.plane.snapshot();
+  for (const { proxy } of world.nodes()) proxy.releaseWatches();
+  for (const pod of coming) await attach(world, world.node(pod.node), pod);
+  for (const pod of leaving) await endPod(world, pod);
+  await world.settle();
+  await world.plane.restore(copy);
+  const start = performance.now();
+  // The pods that had gone are back as objects, and are deleted again: no runtime has them.
+  for (const pod of leaving) await world.deletePod(pod);
+  await world.settle(RECOVERY_MS);
+  report("restored", { cleanMs: performance.now() - start });
+  for (const pod of coming) await expectOwned(world, pod);
+  // Resource versions are given out again; that must not stop what follows.
+  await storm(world, { name: "afterwards", pods: 6, durationMs: 1_000 });
+});
