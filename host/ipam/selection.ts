@@ -52,7 +52,7 @@ export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer
   return { nics, warnings };
 }
 
-/** Generated pools need the controller; the embedded mode has none. */
+/** Generated pools need the controller. */
 function refuseSubnets({ pod, vendorConf }: Subject, warnings: string[]): void {
   const { subnet, subnets } = pod?.annotations ?? {};
   if (subnet === undefined && subnets === undefined) return;
@@ -63,7 +63,7 @@ function refuseSubnets({ pod, vendorConf }: Subject, warnings: string[]): void {
   }
   throw new CniError(
     ErrorCode.InvalidAnnotation,
-    `Annotation "${name}" asks for a pool generated from a Subnet, which needs the cluster mode; ` +
+    `Annotation "${name}" asks for a pool generated from a Subnet, which needs the controller of a cluster; ` +
       `name pools with "${IPPOOL}" instead`,
   );
 }

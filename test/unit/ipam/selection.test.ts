@@ -175,7 +175,7 @@ describe("selection without an answer", () => {
 
   it("refuses generated pools in the embedded mode", () => {
     expect(() => selectPools(withPod({ subnet: { ipv4: ["s"] } }), POOLS)).toThrow(
-      'Annotation "ipam.vendor.io/subnet" asks for a pool generated from a Subnet, which needs the cluster mode',
+      'Annotation "ipam.vendor.io/subnet" asks for a pool generated from a Subnet, which needs the controller of a cluster',
     );
   });
 
