@@ -67,14 +67,20 @@ describe("what a pod's address costs", () => {
     expect(node.api.calls).toEqual([]);
   });
 
-  it("an ADD that comes while its claim ahead is under way waits for it", async () => {
-    const node = await world.openNode();
-    const gate = Promise.withResolvers<void>();
-    node.api.before = () => gate.promise;
-    const ahead = node.registry.claim(claim("a", [proposal("10.0.0.1")], { containerId: "" }));
-    const add = node.registry.claim(claim("a", [proposal("10.0.0.2")]));
-    gate.resolve();
-    expect([held(await ahead), held(await add)]).toEqual([["10.0.0.1"], ["10.0.0.1"]]);
+  it("an ADD that comes while its claim ahead is under way waits for it, whatever becomes of that", async () => {
+    const [node, other] = [await world.openNode(), await world.openNode()];
+    await other.registry.claim(claim("b", [proposal("10.0.0.3")]));
+    const both = (first: string) => [
+      node.registry.claim(claim("a", [proposal(first)], { containerId: "" })),
+      node.registry.claim(claim("a", [proposal("10.0.0.1")])),
+    ];
+    const [ahead, add] = await Promise.all(both("10.0.0.3"));
+    expect([ahead?.kind, add && held(add)]).toEqual(["taken", ["10.0.0.1"]]);
+    expect(node.api.takeWrites()).toEqual(["POST", "POST"]);
+    await node.registry.release(FIRST);
+    await pass(node);
+    node.api.takeWrites();
+    expect((await Promise.all(both("10.0.0.2"))).map(held)).toEqual([["10.0.0.2"], ["10.0.0.2"]]);
     expect(node.api.takeWrites()).toEqual(["POST"]);
     expect(await node.registry.findAttachment(FIRST)).toHaveLength(1);
   });
