@@ -138,6 +138,19 @@ describe("filters", () => {
     await world.client.delete(`${POOLS}/f-bad`);
   });
 
+  it("a pod whose pool has become bad keeps its address, and is not attached without its gateway", async () => {
+    const good = { subnet: "10.21.0.0/24", gateway: "10.21.0.1", ips: ["10.21.0.5-10.21.0.20"] };
+    await world.pool("f-edit", good);
+    const pod = await world.pod({ name: `p${++pods}`, annotations: only("f-edit") });
+    const { addresses } = await world.add(pod);
+    await world.pool("f-edit", { ...good, ips: [...good.ips, "10.21.0.10"] });
+    const again = () => world.add(pod).catch((error: unknown) => error);
+    const refusal = `Interface "eth0" has ${addresses[0]} of pool "f-edit", which cannot be used: field "spec.ips`;
+    await expect.poll(again, { timeout: 5_000 }).toMatchObject({ code: 11, message: expect.stringContaining(refusal) });
+    await world.pool("f-edit", good);
+    await expect.poll(again, { timeout: 5_000 }).toMatchObject({ addresses });
+  });
+
   it("of two pools that partly overlap one is passed over", async () => {
     await world.pool("f-a", { subnet: "10.19.0.0/16" });
     await world.pool("f-b", { subnet: "10.19.1.0/24" });

@@ -3,11 +3,13 @@
  * Called by plugin.ts.
  * Effects: those of claim-verified.ts.
  */
+import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import type { Selection, Subject } from "../../ipam/model.ts";
 import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
 import type { PoolsByName } from "../../ipam/selection.ts";
+import { formatIp } from "../../net/ip.ts";
 import { type Prefix, prefixContains } from "../../net/prefix.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -75,8 +77,9 @@ async function resultOf(
     const all = await tools.registry.findOwner(owner);
     requireCarriers(podRoutes, all.filter(({ state }) => state === "Bound").map(addressOf));
   }
+  const { pools, refused } = tools.catalogue.snapshot;
   return buildNicResult({
-    held: held.map((each) => ({ ...each, pool: findPoolOf(each, tools.catalogue.snapshot.pools) })),
+    held: held.map((each) => ({ ...each, pool: findPoolOf(each, pools) ?? refuseUnusable(each, refused) })),
     cleanGateway: selection.nics.find(({ ifName }) => ifName === subject.ifName)?.cleanGateway ?? false,
     podRoutes,
   });
@@ -87,6 +90,14 @@ function findPoolOf({ space, ip, pool }: Allocation, pools: PoolsByName): IpPool
   const isAround = ({ spec }: IpPool): boolean => spec.addressSpace === space && prefixContains(spec.subnet, ip);
   const own = pools.get(pool);
   return own !== undefined && isAround(own) ? own : [...pools.values()].find(isAround);
+}
+
+/** Without its pool an address has no gateway and no routes. A pool that is gone has none; one that is only badly written will have them again. */
+function refuseUnusable({ ip, pool, ifName }: Allocation, refused: ReadonlyMap<string, string>): undefined {
+  const reason = refused.get(pool);
+  if (reason === undefined) return undefined;
+  const text = `Interface "${ifName}" has ${formatIp(ip)} of pool "${pool}", which ${reason}; mend the pool`;
+  throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
 function addressOf({ ip, prefixLength }: Allocation): Prefix {
