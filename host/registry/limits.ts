@@ -33,8 +33,8 @@ export const MAX_STEPS = 12;
 /** The first pause before what failed for an address is tried again: milliseconds. Each pause is twice the one before, less a random part. */
 export const RETRY_FIRST_MS = 1_000;
 
-/** Where that pause stops growing: milliseconds. */
-export const RETRY_MAX_MS = 30_000;
+/** Where that pause stops growing: milliseconds. After an outage a full pool has its released addresses back within this time. */
+export const RETRY_MAX_MS = 5_000;
 
 /** How long the janitor waits for the API server in one round: milliseconds. The work goes on behind it. */
 export const EXPIRE_WAIT_MS = 2_000;
