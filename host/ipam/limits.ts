@@ -42,6 +42,9 @@ export const SURVEY_MISSES = 2;
 /** Pools of up to so many addresses are small in that sense; for larger ones the answer is long, and a miss says little. */
 export const SURVEY_POOL_ADDRESSES = 4_096;
 
+/** After so many the same is asked for a larger pool: one that is half full is hardly ever asked for, one that is nearly full is. */
+export const SURVEY_MISSES_LARGE = 8;
+
 /** How long an ADD that found nothing waits for other nodes to show addresses that cool there: milliseconds (allocation rule 10). */
 export const WANTED_WAIT_MS = 2_000;
 

@@ -42,8 +42,11 @@ export const EXPIRE_WAIT_MS = 2_000;
 /** Objects or names in one page of a list. */
 export const LIST_PAGE = 500;
 
-/** Pools of together so many addresses are asked for by name when they seem full; for larger ones the answer would be megabytes. */
-export const SURVEY_MAX_ADDRESSES = 4_096;
+/** Names in one page of a list that has nothing but names. */
+export const NAMES_PAGE = 5_000;
+
+/** Pools of together so many addresses are asked for by name when they seem full, two of /16; for larger ones the answer would be many megabytes. */
+export const SURVEY_MAX_ADDRESSES = 131_072;
 
 /** Pools up to this size always tell the API server of their addresses that cool: others may have to take them over. */
 export const SMALL_POOL_ADDRESSES = 256;

@@ -4,7 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { formatIp } from "../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
-import { WANTED_INTERVAL_MS } from "../../host/registry/limits.ts";
+import { SURVEY_MAX_ADDRESSES, WANTED_INTERVAL_MS } from "../../host/registry/limits.ts";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
 import { bind, CONFLICT } from "../unit/registry/registry-quarantine-suite.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../unit/registry/registry-suite.ts";
@@ -260,8 +260,8 @@ describe("rule 11: near full", () => {
     expect(node.api.calls).toEqual(["GET ipallocations", "GET ipallocations"]);
   });
 
-  it("rule 11: pools of more than 4,096 addresses are not surveyed", async () => {
-    const node = await world.openNode({ poolSize: 4_097 });
+  it("rule 11: pools of more addresses than a list may have are not surveyed", async () => {
+    const node = await world.openNode({ poolSize: SURVEY_MAX_ADDRESSES + 1 });
     expect(await node.registry.surveyUsed(spanOfTen(), ["blue"])).toBeUndefined();
     expect(node.api.calls).toEqual([]);
   });

@@ -5,7 +5,7 @@
  * Effects: reads the registry; replaces what the address book believes.
  */
 import type { AddressBook } from "../../ipam/address-book.ts";
-import { SURVEY_MISSES, SURVEY_POOL_ADDRESSES } from "../../ipam/limits.ts";
+import { SURVEY_MISSES, SURVEY_MISSES_LARGE, SURVEY_POOL_ADDRESSES } from "../../ipam/limits.ts";
 import type { Picked } from "../../ipam/pick.ts";
 import { firstIp, lastIp } from "../../net/prefix.ts";
 import type { Registry } from "../../registry/registry.ts";
@@ -38,11 +38,12 @@ export class Surveys {
     return isTold;
   }
 
-  /** Somebody had what was picked: after SURVEY_MISSES the small pools among these are asked for. */
+  /** Somebody had what was picked: after SURVEY_MISSES the small pools among these are asked for, after SURVEY_MISSES_LARGE all. */
   async miss(picked: readonly Picked[]): Promise<void> {
     this.#misses++;
     if (this.#misses < SURVEY_MISSES) return;
-    await this.ask(picked.map(({ pool }) => pool).filter((pool) => this.#isSmall(pool)));
+    const pools = picked.map(({ pool }) => pool);
+    await this.ask(pools.filter((pool) => this.#misses >= SURVEY_MISSES_LARGE || this.#isSmall(pool)));
   }
 
   async #ask(pool: IpPool): Promise<boolean> {

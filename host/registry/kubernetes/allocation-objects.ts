@@ -3,7 +3,7 @@
  * Called by publisher.ts, foreign-objects.ts and survey.ts.
  * Effects: those of the API server's calls.
  */
-import { isNotFound, type KubeApi, type KubeObject, type Lane } from "../../kubernetes/kube-api.ts";
+import { isNotFound, type KubeApi, type KubeCall, type KubeObject, type Lane } from "../../kubernetes/kube-api.ts";
 import {
   allocationLabels,
   allocationName,
@@ -12,7 +12,7 @@ import {
   type IpAllocation,
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
-import { LIST_PAGE } from "../limits.ts";
+import { LIST_PAGE, NAMES_PAGE } from "../limits.ts";
 
 const COLLECTION = "/apis/ipam.vendor.io/v1/ipallocations";
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
@@ -92,7 +92,7 @@ export class AllocationObjects {
   /** All names of a pool, as of a moment after the call. */
   async listNames(pool: string, terms: CallTerms): Promise<readonly string[]> {
     const names: string[] = [];
-    const asTable = { accept: TABLE, query: { includeObject: "None" } };
+    const asTable = { accept: TABLE, query: { includeObject: "None", limit: NAMES_PAGE } };
     await this.#pages({ fields: { "spec.pool": pool } }, terms, asTable, ({ rows }) => {
       for (const row of arrayOf(rows)) names.push(String(arrayOf(recordOf(row).cells)[0]));
     });
@@ -108,12 +108,12 @@ export class AllocationObjects {
   async #pages(
     { fields, labels }: Selector,
     terms: CallTerms,
-    form: { readonly accept?: string; readonly query?: Readonly<Record<string, string>> },
+    form: { readonly accept?: string; readonly query?: KubeCall["query"] },
     onPage: (page: KubeObject) => void,
   ): Promise<void> {
     let token: string | undefined;
     do {
-      const query = { ...form.query, fieldSelector: join(fields), labelSelector: join(labels), limit: LIST_PAGE, continue: token }; // biome-ignore format: one thought
+      const query = { limit: LIST_PAGE, ...form.query, fieldSelector: join(fields), labelSelector: join(labels), continue: token }; // biome-ignore format: one thought
       const page = await this.#api.call({ ...terms, ...form, method: "GET", path: COLLECTION, query });
       onPage(page);
       token = String(recordOf(page.metadata).continue ?? "");

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { type ClaimTools, claimAddresses } from "../../../../host/agent/ipam/claim-addresses.ts";
 import { AddressBook } from "../../../../host/ipam/address-book.ts";
-import { SURVEY_MISSES } from "../../../../host/ipam/limits.ts";
+import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/ipam/limits.ts";
 import { selectPools } from "../../../../host/ipam/selection.ts";
 import { equalIp, formatIp, type Ip } from "../../../../host/net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../../../host/registry/registry.ts";
@@ -135,6 +135,17 @@ describe("rule 11: a pool of which the book knows little", () => {
     await claim();
     expect(cluster.surveys).toBe(0);
     expect(cluster.proposed).toHaveLength(SURVEY_MISSES + 1);
+  });
+
+  it("a large pool that is nearly full is asked for after more misses, once", async () => {
+    const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/19")]);
+    for (const third of Array(32).keys()) {
+      for (const fourth of Array(256).keys()) if (third !== 9) cluster.put(`10.6.${third}.${fourth}`);
+    }
+    const [address] = await claim({ seedText: "far from there" });
+    expect(address).toMatch(/^10\.6\.9\./);
+    expect(cluster.surveys).toBe(1);
+    expect(cluster.proposed).toHaveLength(SURVEY_MISSES_LARGE + 1);
   });
 
   it("misses of this node's own rows are no reason to ask", async () => {
