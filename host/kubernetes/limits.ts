@@ -69,6 +69,9 @@ export const LIST_PATIENCE_MS = 10_000;
 /** After how long the server ends a watch at the earliest: seconds. It is a random time up to twice as long, so that not all agents come back at once. */
 export const WATCH_LIFE_S = 300;
 
+/** How long after an outage a watch may keep silent about an object that has changed meanwhile: milliseconds. Then all are listed: etcd may be an older copy. */
+export const UNTOLD_MS = 2_000;
+
 /** A watch that ends sooner counts as a failure, after which there is a pause: milliseconds. */
 export const WATCH_SHORT_MS = 2_000;
 

@@ -84,6 +84,15 @@ export class Mirror<T> {
     for (const key of [...this.#versions.keys()]) if (!keys.has(key)) this.#forget(key);
   }
 
+  /** The object that was written last of all that are there: its key and version. */
+  newest(): { readonly key: string; readonly version: string } | undefined {
+    let newest: { key: string; version: string } | undefined;
+    for (const [key, version] of this.#versions)
+      if (isVersion(version) && (newest === undefined || BigInt(version) > BigInt(newest.version)))
+        newest = { key, version };
+    return newest;
+  }
+
   /** `metadata.resourceVersion` */
   versionOf({ metadata }: KubeObject): string | undefined {
     const isThere = typeof metadata === "object" && metadata !== null && "resourceVersion" in metadata;
@@ -110,4 +119,9 @@ export class Mirror<T> {
       log.error({ err: error, collection: name, key: change.key }, "A change was not taken in");
     }
   }
+}
+
+/** Versions are numbers, as far as anybody may know. */
+export function isVersion(text: string): boolean {
+  return /^[0-9]+$/.test(text);
 }

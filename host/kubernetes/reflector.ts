@@ -6,10 +6,10 @@
 import type { Log } from "../lib/log.ts";
 import { pause, untilAborted } from "./http/deadline.ts";
 import { describeFailure, pauseMs } from "./http/retry.ts";
-import { ApiError, type KubeApi, type KubeObject, type WatchEvent } from "./kube-api.ts";
-import { LIST_PATIENCE_MS, MISSING_LOOK_MS, WATCH_LIFE_S, WATCH_SHORT_MS } from "./limits.ts";
+import { ApiError, type KubeApi, type KubeCall, type KubeObject, type WatchEvent } from "./kube-api.ts";
+import { LIST_PATIENCE_MS, MISSING_LOOK_MS, UNTOLD_MS, WATCH_LIFE_S, WATCH_SHORT_MS } from "./limits.ts";
 import { listPages, type Page } from "./list.ts";
-import { type Change, Mirror } from "./mirror.ts";
+import { type Change, isVersion, Mirror } from "./mirror.ts";
 
 export type { Change } from "./mirror.ts";
 
@@ -57,6 +57,8 @@ export class Reflector<T> {
   #seenVersion = "";
   /** Whether the server may be another one than before: the last turn failed. */
   #isDoubtful = false;
+  /** The key of an object that is no longer as it was: the watch has yet to say so. */
+  #missing: string | undefined;
   /** Failures since the last event, or since a watch lasted. */
   #failures = 0;
   #unreachable: string | undefined;
@@ -134,24 +136,35 @@ export class Reflector<T> {
   }
 
   /**
-   * Whether etcd was restored from a copy. The server then takes a watch from a version that it does not have yet, and is silent
-   * until it has. One object is asked for, for the version of the answer.
+   * Whether etcd was restored from a copy. The server then takes a watch from a version that it does not have yet, and is silent until it
+   * has; or it has overtaken us, and never tells what was undone. So the newest object is asked for. If it is not the one that we know,
+   * the watch must tell of that soon.
    */
   async #hasGoneBack(): Promise<boolean> {
+    const newest = this.#mirror.newest();
+    const [name, namespace] = newest?.key.split("/").reverse() ?? [];
+    const one = { "metadata.name": name, "metadata.namespace": namespace };
+    const fields = Object.entries(one).flatMap(([field, value]) => (value === undefined ? [] : [`${field}=${value}`]));
+    const fieldSelector = [this.#options.fieldSelector ?? [], fields].flat().join(",") || undefined;
     // One attempt: whether it fails is what our owner wants to hear of.
-    for await (const page of this.#pages({ limit: 1 }, 0)) return isEarlier(page.resourceVersion, this.#seenVersion);
+    for await (const page of this.#pages({ limit: 1, fieldSelector }, 0)) {
+      if (isEarlier(page.resourceVersion, this.#seenVersion)) return true;
+      const isKnown = page.items.some((item) => this.#mirror.versionOf(item) === newest?.version);
+      this.#missing = isKnown ? undefined : newest?.key;
+    }
     return false;
   }
 
-  #pages(query: { readonly limit?: number } = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
+  #pages(query: KubeCall["query"] = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
     const { api, path, fieldSelector } = this.#options;
     const { signal } = this.#closing;
-    return listPages(api, { path, query: { ...query, fieldSelector }, patienceMs, signal });
+    return listPages(api, { path, query: { fieldSelector, ...query }, patienceMs, signal });
   }
 
   async #list(): Promise<string> {
     const { log, name } = this.#options;
     const seen = new Set<string>();
+    this.#missing = undefined;
     let version = "";
     for await (const page of this.#pages()) {
       if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.distrust();
@@ -170,25 +183,34 @@ export class Reflector<T> {
   async #watch(version: string): Promise<void> {
     const { api, path, fieldSelector, random } = this.#options;
     this.#counts.watches++;
-    await api.watch({
-      path,
-      query: {
-        fieldSelector,
-        resourceVersion: version,
-        allowWatchBookmarks: true,
-        timeoutSeconds: Math.floor(WATCH_LIFE_S * (1 + random())),
-      },
-      onOpen: () => this.#reached(),
-      onEvent: (event) => this.#take(event),
-      onBytes: (bytes) => {
-        this.#counts.bytes += bytes;
-      },
-      signal: this.#closing.signal,
-    });
+    const untold = new AbortController();
+    const timer = setTimeout(() => {
+      if (this.#missing !== undefined) untold.abort(new UntoldChange(this.#missing));
+    }, UNTOLD_MS);
+    try {
+      await api.watch({
+        path,
+        query: {
+          fieldSelector,
+          resourceVersion: version,
+          allowWatchBookmarks: true,
+          timeoutSeconds: Math.floor(WATCH_LIFE_S * (1 + random())),
+        },
+        onOpen: () => this.#reached(),
+        onEvent: (event) => this.#take(event),
+        onBytes: (bytes) => {
+          this.#counts.bytes += bytes;
+        },
+        signal: AbortSignal.any([this.#closing.signal, untold.signal]),
+      });
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   #take({ type, object }: WatchEvent): void {
     this.#counts.events++;
+    if (type !== "BOOKMARK" && this.#options.keyOf(object) === this.#missing) this.#missing = undefined;
     if (type === "DELETED") this.#mirror.delete(object);
     else if (type !== "BOOKMARK") this.#mirror.set(object);
     this.#seenVersion = this.#mirror.versionOf(object) ?? this.#seenVersion;
@@ -238,12 +260,19 @@ export class Reflector<T> {
   }
 }
 
-/** Versions are numbers that grow, unless etcd was restored from a copy. A copy that has overtaken us meanwhile stays unseen. */
+/** Versions are numbers that grow, unless etcd was restored from a copy. */
 function isEarlier(version: string, seen: string): boolean {
-  return /^[0-9]+$/.test(version) && /^[0-9]+$/.test(seen) && BigInt(version) < BigInt(seen);
+  return isVersion(version) && isVersion(seen) && BigInt(version) < BigInt(seen);
 }
 
-/** Whether the version to watch from is one that the server no longer has. */
+/** Whether the version to watch from is one that the server no longer has, or never had. */
 function isOutdated(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 410;
+  return error instanceof UntoldChange || (error instanceof ApiError && error.status === 410);
+}
+
+/** An object has changed, and a watch from before says nothing of it: history is another one. */
+class UntoldChange extends Error {
+  constructor(key: string) {
+    super(`No event told what became of ${key}`);
+  }
 }

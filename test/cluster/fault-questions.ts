@@ -62,13 +62,22 @@ export async function expectOwned(world: World, pod: LabPod): Promise<void> {
   expect((await objectsOf(world, pod)).map(({ spec }) => spec.address)).toEqual(live);
 }
 
-/** Until it has its address, and the API server knows that it runs; throws when it gets none. Gives the address. */
-export async function attach(world: World, node: LabNode, pod: LabPod): Promise<string> {
-  const { addresses, attempts, refusal } = await node.runtime.attach(pod);
+export interface Arrival {
+  readonly address: string;
+  /** From the first ADD to the answer that has the address. */
+  readonly tookMs: number;
+  /** When that answer came: performance.now(). */
+  readonly atMs: number;
+}
+
+/** Until it has its address, and the API server knows that it runs; throws when it gets none. */
+export async function attach(world: World, node: LabNode, pod: LabPod): Promise<Arrival> {
+  const { addresses, attempts, refusal, tookMs } = await node.runtime.attach(pod);
+  const atMs = performance.now();
   const [address] = addresses;
   if (address === undefined) throw new Error(`${pod.name} got no address in ${attempts} attempts: ${refusal}`);
   await insist(() => world.setRunning(pod));
-  return address;
+  return { address, tookMs, atMs };
 }
 
 /** A pod that runs. */

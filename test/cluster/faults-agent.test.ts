@@ -81,7 +81,7 @@ it("of two agents one gets the last address, the other is told that there is non
     for (const { proxy } of world.nodes()) proxy.releaseWatches();
     await endPod(world, winner);
     const start = performance.now();
-    expect(await attach(world, world.node(loser.node), loser)).toBe("10.7.0.7");
+    expect((await attach(world, world.node(loser.node), loser)).address).toBe("10.7.0.7");
     report("last address", { waitedMs: performance.now() - start });
     expect(performance.now() - start).toBeLessThan(RECOVERY_MS);
     await endPod(world, loser);

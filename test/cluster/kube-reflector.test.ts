@@ -193,6 +193,24 @@ describe("a reflector", () => {
     await expectTruth(told);
   });
 
+  it("believes a server that has gone back in time, and has been written to since more often than before", async () => {
+    const told = await open();
+    await plane.client.create(PATH, write("overtaken", "old"));
+    told.reflector.start();
+    await told.reflector.synced();
+    const copy = await plane.snapshot();
+    await plane.client.create(PATH, write("undone", "1"));
+    await until(() => told.heard.get("undone") === "1", "the change is heard");
+    told.relay.setRefusing(true);
+    told.relay.cut();
+    await plane.restore(copy);
+    for (let step = 0; step < 50; step++) await plane.client.patch(`${PATH}/other`, write("other", `${step}`)).catch(() => plane.client.create(PATH, write("other", "0"))); // biome-ignore format: one thought
+    await plane.client.delete(`${PATH}/other`);
+    told.relay.setRefusing(false);
+    await expectTruth(told, 15_000);
+    expect(told.heard.has("undone")).toBe(false);
+  });
+
   it("keeps what an object said rightly until it is mended", async () => {
     const told = await open();
     await plane.client.create(PATH, write("mended", "good"));
