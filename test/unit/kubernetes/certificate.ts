@@ -47,7 +47,10 @@ export function makeCertificate(commonName: string, serial: number): Pair {
   const signature = sign("sha256", content, privateKey);
   const certificate = der(SEQUENCE, content, ECDSA_WITH_SHA256, der(0x03, Buffer.from([0]), signature));
   // No empty line at the end of a text that fills its lines: OpenSSL would stop reading there.
-  const text = certificate.toString("base64").match(/.{1,64}/g)?.join("\n");
+  const text = certificate
+    .toString("base64")
+    .match(/.{1,64}/g)
+    ?.join("\n");
   return {
     cert: `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
