@@ -72,7 +72,7 @@ it("of two agents one gets the last address, the other is told that there is non
     const pods = await Promise.all(
       ["n1", "n2"].map((node) => world.createPod({ name: `last-${isAhead}-${node}`, node, annotations })),
     );
-    const outcomes = await Promise.all(pods.map((pod) => world.node(pod.node).runtime.attach(pod, { limitMs: 4_000 })));
+    const outcomes = await Promise.all(pods.map((pod) => world.node(pod.node).runtime.attach(pod, { limitMs: 1_000 })));
     expect(outcomes.map(({ addresses }) => addresses.length).sort()).toEqual([0, 1]);
     const refused = outcomes.findIndex(({ addresses }) => addresses.length === 0);
     expect(outcomes[refused]?.refusal).toMatch(/last/);

@@ -56,7 +56,7 @@ it("a node is cut off and removed while its pods live on: nobody gets their addr
   const others = [];
   for (let index = 0; index < 8; index++) others.push(await startPod(world, "n2", `other-${index}`));
   const late = await world.createPod({ name: "late", node: "n2" });
-  const refused = await world.node("n2").runtime.attach(late, { limitMs: 8_000 });
+  const refused = await world.node("n2").runtime.attach(late, { limitMs: 5_000 });
   expect(refused.addresses).toEqual([]);
   for (const address of addresses) expect((await objectOf(world, address))?.spec.node).toBe("n1");
   // On the cut node itself a DEL needs nobody.

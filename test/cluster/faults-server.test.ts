@@ -9,6 +9,7 @@ import {
   endAll,
   endPod,
   expectOwned,
+  objectOf,
   objectsOf,
   pause,
   RECOVERY_MS,
@@ -17,6 +18,9 @@ import {
   until,
 } from "./fault-questions.ts";
 import { createPods, startPods, stopServerInStorm, storm } from "./fault-storm.ts";
+
+/** The gone pod is noticed, its address cools, and a node that has lost something looks every 10 s. */
+const SEEN_AGAIN_MS = 25_000;
 
 let world: World;
 
@@ -73,4 +77,27 @@ it("etcd is restored from an older copy: what was claimed since is claimed again
   for (const pod of coming) await expectOwned(world, pod);
   // Resource versions are given out again; that must not stop what follows.
   await storm(world, { name: "afterwards", pods: 6, durationMs: 1_000 });
+});
+
+it("an address that went to another pod after the copy was taken: both are told of, and the live one has it in the end (rule 5)", async () => {
+  await world.pool({ name: "few", subnet: "10.7.0.0/24", ips: ["10.7.0.7"], default: false });
+  const annotations = { ippool: { ipv4: ["few"] } };
+  const before = await world.createPod({ name: "before", node: "n1", annotations });
+  await attach(world, world.node("n1"), before);
+  const after = await world.createPod({ name: "after", node: "n2", annotations });
+  const copy = await world.plane.snapshot();
+  await endPod(world, before);
+  await attach(world, world.node("n2"), after);
+  await world.settle();
+  await world.plane.restore(copy);
+  const { agent } = world.node("n2");
+  const isTold = () =>
+    agent.stderr().includes('"10.7.0.7"') && agent.stderr().includes("is recorded for pod shop/before");
+  report("reused", { toldMs: await until("the agent says who has the address", isTold, RECOVERY_MS) });
+  expect((await objectOf(world, "10.7.0.7"))?.spec.holders[0].podUID).toBe(before.uid);
+  // It is not in any runtime, and nobody makes it again.
+  await world.deletePod(before);
+  const isBack = async () => (await objectsOf(world, after)).length === 1;
+  report("reused", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });
+  await world.settle();
 });
