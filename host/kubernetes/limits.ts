@@ -57,6 +57,12 @@ export const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 /** Longest text of the server that an error repeats: characters. */
 export const MAX_SHOWN_ANSWER = 500;
 
+/**
+ * How long the head of a watch's answer may take: milliseconds. After twice that a connection on which the server does not answer at all is
+ * given up, with all watches on it.
+ */
+export const WATCH_HEAD_MS = 5_000;
+
 /** How long a watch may be silent: milliseconds. The server sends a bookmark about every minute. */
 export const WATCH_SILENCE_MS = 150_000;
 

@@ -6,7 +6,7 @@
 import type { Dispatcher } from "undici";
 import type { Access, Credentials } from "../credentials.ts";
 import type { KubeCall } from "../kube-api.ts";
-import { WATCH_SILENCE_MS } from "../limits.ts";
+import { WATCH_HEAD_MS, WATCH_SILENCE_MS } from "../limits.ts";
 import { untilAborted } from "./deadline.ts";
 import { openTransport, type Transport } from "./transport.ts";
 
@@ -72,8 +72,8 @@ export class Exchange {
         ...(body === undefined ? {} : { "content-type": contentType }),
       },
       body: body === undefined ? null : JSON.stringify(body),
-      // Calls have their deadline in the signal.
-      headersTimeout: 0,
+      // Calls have their deadline in the signal. A watch's own limit makes undici ask a silent HTTP/2 connection whether it is alive.
+      headersTimeout: over === "calls" ? 0 : WATCH_HEAD_MS,
       bodyTimeout: over === "calls" ? 0 : WATCH_SILENCE_MS,
       signal,
     });
