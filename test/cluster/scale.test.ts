@@ -4,7 +4,15 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CniError, ErrorCode } from "../../host/cni/error.ts";
 import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
-import { attachAll, createPods, endPods, livePods, measureClaims } from "../../scripts/lab/scale/scenarios.ts";
+import {
+  attachAll,
+  countReasons,
+  createPods,
+  endPods,
+  livePods,
+  measureClaims,
+  sumPrefetches,
+} from "../../scripts/lab/scale/scenarios.ts";
 import { endSets, rollSet, startSet } from "../../scripts/lab/scale/stateful-sets.ts";
 import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
 import { Seeded } from "../property/core/seeded.ts";
@@ -25,9 +33,12 @@ beforeAll(async () => {
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 it("pods come and go; each has had its address to itself, and all come back", async () => {
-  const { addMs, delMs, use } = await livePods(world, { count: 100, atOnce: 25, prefix: "life" });
+  const { addMs, delMs, use } = await livePods(world, { count: 100, perSecond: 50, prefix: "life" });
   expect(world.history.judge.breaches).toEqual([]);
   expect(world.history.judge.writes).toBeGreaterThanOrEqual(200);
+  const { adds, used } = sumPrefetches(world);
+  expect(adds).toBe(100);
+  expect(used).toBeGreaterThanOrEqual(90);
   printTable("100 pods, 5 agents", [
     ["ADD", timesOf(addMs)],
     ["DEL", timesOf(delMs)],
@@ -50,7 +61,7 @@ it("agents claim beside bare creates", async () => {
 it("a pool that fits exactly is used to its last address, and the next pod is refused", async () => {
   const pods = await createPods(world, 40, "exact", "fit");
   const { attached, refused } = await attachAll(world, pods);
-  expect(refused.map(({ message }) => message)).toEqual([]);
+  expect(countReasons(refused)).toEqual({});
   expect(new Set(attached.flatMap(({ attachments }) => attachments.map(({ name }) => name))).size).toBe(40);
   const more = await attachAll(world, await createPods(world, 1, "exact", "more"));
   expect(more.refused).toHaveLength(1);

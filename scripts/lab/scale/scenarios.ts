@@ -4,6 +4,7 @@
  * Effects: those of the pods.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { CniError, ErrorCode } from "../../../host/cni/error.ts";
 import { inParallel } from "../parallel.ts";
 import { createBare, deleteBare } from "./bare.ts";
 import { type ApiUse, sumUse, useSince } from "./counted-api.ts";
@@ -22,6 +23,9 @@ export interface ClaimRate {
 const PODS_AT_ONCE = 32;
 /** How long the last release may take to be known everywhere. */
 const EMPTY_MS = 60_000;
+/** A kubelet tries again about once a second. */
+const RETRY_MS = 1_000;
+const MAX_RETRIES = 20;
 /** How long a runtime takes from the pod's binding to its ADD. */
 const SANDBOX_MS = 300;
 
@@ -78,6 +82,16 @@ export async function measureClaims(
   };
 }
 
+/** How often each reason was told; what differs between pods is left out. */
+export function countReasons(refused: readonly Error[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const { message } of refused) {
+    const reason = message.replaceAll(/[0-9]+/g, "N").slice(0, 200);
+    counts[reason] = (counts[reason] ?? 0) + 1;
+  }
+  return counts;
+}
+
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const startMs = performance.now();
   await work();
@@ -87,50 +101,80 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 export interface Lives {
   readonly addMs: readonly number[];
   readonly delMs: readonly number[];
+  /** From the first pod's binding to the last one's end. */
   readonly seconds: number;
   readonly use: ApiUse;
 }
 
+export interface LifeOptions {
+  readonly count: number;
+  /** How many pods are bound in a second, evenly: what a scheduler sends, however busy the agents are. */
+  readonly perSecond: number;
+  readonly prefix: string;
+}
+
 /**
- * `count` pods from the binding to the end, `atOnce` of them at any time: the object, the time of the sandbox, the ADD, the DEL, the
- * object's end; then the last addresses' rest. With a network definition on the nodes the agents claim while the sandbox is made.
+ * `count` pods from the binding to the end: the object, the time of the sandbox, the ADD, the DEL, the object's end; then the last
+ * addresses' rest. With a network definition on the nodes the agents claim while the sandbox is made.
  */
-export async function livePods(
-  world: World,
-  { count, atOnce, prefix }: { count: number; atOnce: number; prefix: string },
-): Promise<Lives> {
+export async function livePods(world: World, { count, perSecond, prefix }: LifeOptions): Promise<Lives> {
   const { nodes, plane, history } = world;
   const before = sumUse([world.use()]);
   const [addMs, delMs]: [number[], number[]] = [[], []];
-  const tookMs = await timed(() =>
-    inParallel(Array.from({ length: count }), atOnce, async (_, index) => {
-      const node = nodes[index % nodes.length];
-      if (node === undefined) throw new RangeError("A world without nodes");
-      const pod = await createPod(plane.client, { name: `${prefix}-${index}`, node });
-      await sleep(SANDBOX_MS);
-      const attached = await attachPod(pod, history);
-      addMs.push(attached.tookMs);
-      delMs.push(await detachPod(attached, history));
-      await deletePod(plane.client, pod);
-    }),
-  );
+  const live = async (index: number): Promise<void> => {
+    await sleep((index * 1000) / perSecond);
+    const node = nodes[index % nodes.length];
+    if (node === undefined) throw new RangeError("A world without nodes");
+    const pod = await createPod(plane.client, { name: `${prefix}-${index}`, node });
+    await sleep(SANDBOX_MS);
+    const attached = await attachPod(pod, history);
+    addMs.push(attached.tookMs);
+    delMs.push(await detachPod(attached, history));
+    await deletePod(plane.client, pod);
+  };
+  const tookMs = await timed(() => Promise.all(Array.from({ length: count }, (_, index) => live(index))));
   await world.empty(EMPTY_MS);
   return { addMs, delMs, seconds: tookMs / 1000, use: useSince(world.use(), before) };
 }
 
-/** All at once; those that are refused are told with the reason. */
-export async function attachAll(
-  world: World,
-  pods: readonly SimPod[],
-): Promise<{ attached: AttachedPod[]; refused: Error[]; seconds: number; use: ApiUse }> {
+/** What became of what all agents of the world claimed ahead, so far. */
+export function sumPrefetches({ nodes }: World): {
+  readonly adds: number;
+  readonly used: number;
+  readonly waited: number;
+} {
+  const all = nodes.map(({ cluster }) => cluster.prefetcher.stats());
+  const sum = (key: "adds" | "used" | "waited"): number => all.reduce((total, stats) => total + stats[key], 0);
+  return { adds: sum("adds"), used: sum("used"), waited: sum("waited") };
+}
+
+export interface Attached {
+  readonly attached: readonly AttachedPod[];
+  readonly refused: readonly Error[];
+  /** ADDs that failed for something that may pass, and were tried again. */
+  readonly retries: number;
+  readonly seconds: number;
+  readonly use: ApiUse;
+}
+
+/** `atOnce` at any time, by default all; a failure other than an exhausted pool is tried again, as a kubelet does it. What failed for good is told. */
+export async function attachAll(world: World, pods: readonly SimPod[], atOnce = pods.length): Promise<Attached> {
   const before = sumUse([world.use()]);
-  const startMs = performance.now();
-  const outcomes = await Promise.allSettled(pods.map((pod) => attachPod(pod, world.history)));
-  const seconds = (performance.now() - startMs) / 1000;
-  return {
-    attached: outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : [])),
-    refused: outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : [])),
-    seconds,
-    use: useSince(world.use(), before),
+  const attached: AttachedPod[] = [];
+  const refused: Error[] = [];
+  let retries = 0;
+  const attach = async (pod: SimPod, triesLeft: number): Promise<void> => {
+    try {
+      attached.push(await attachPod(pod, world.history));
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      const isFinal = error instanceof CniError && error.code === ErrorCode.PoolExhausted;
+      if (isFinal || triesLeft === 0) return void refused.push(error);
+      retries++;
+      await sleep(RETRY_MS);
+      await attach(pod, triesLeft - 1);
+    }
   };
+  const tookMs = await timed(() => inParallel(pods, atOnce, (pod) => attach(pod, MAX_RETRIES)));
+  return { attached, refused, retries, seconds: tookMs / 1000, use: useSince(world.use(), before) };
 }
