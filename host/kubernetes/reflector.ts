@@ -3,8 +3,9 @@
  * Opened by the agent for each kind it follows. The map outlives an outage; what it says may then be old, which `problems` tells.
  * Effects: calls and watches; tells its owner of each change.
  */
+import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
-import { pause, untilAborted } from "./http/deadline.ts";
+import { pause } from "./http/deadline.ts";
 import { describeFailure, pauseMs } from "./http/retry.ts";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject, type WatchEvent } from "./kube-api.ts";
 import { LIST_PATIENCE_MS, MISSING_LOOK_MS, UNTOLD_MS, WATCH_LIFE_S, WATCH_SHORT_MS } from "./limits.ts";
@@ -48,7 +49,7 @@ export class Reflector<T> {
   readonly #options: ReflectorOptions<T>;
   readonly #mirror: Mirror<T>;
   readonly #closing = new AbortController();
-  readonly #synced = Promise.withResolvers<void>();
+  readonly #synced = new Latch();
   readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
   #isSynced = false;
   /** From where the next watch tells; undefined: a list is due. */
@@ -67,8 +68,6 @@ export class Reflector<T> {
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#mirror = new Mirror(options);
-    // Nobody has to wait for it.
-    this.#synced.promise.catch(() => {});
   }
 
   get items(): ReadonlyMap<string, T> {
@@ -96,7 +95,7 @@ export class Reflector<T> {
 
   /** Resolves when the map is complete for the first time. Rejects when the signal ends or the reflector is closed. */
   synced(signal?: AbortSignal): Promise<void> {
-    return signal === undefined ? this.#synced.promise : untilAborted(this.#synced.promise, signal);
+    return this.#synced.wait(signal);
   }
 
   /** Once. */
@@ -108,7 +107,7 @@ export class Reflector<T> {
   async close(): Promise<void> {
     const closed = new Error(`The reflector of ${this.#options.name} was closed`);
     this.#closing.abort(closed);
-    this.#synced.reject(closed);
+    this.#synced.fail(closed);
     await this.#running;
   }
 
@@ -229,7 +228,7 @@ export class Reflector<T> {
   #complete(): void {
     if (this.#isSynced) return;
     this.#isSynced = true;
-    this.#synced.resolve();
+    this.#synced.open();
     this.#options.onSynced?.();
   }
 

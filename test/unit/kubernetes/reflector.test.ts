@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { type Change, Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
+import { bytesLeftPerWait } from "./garbage.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -215,5 +216,12 @@ describe("a reflector", () => {
     const synced = expect(reflector.synced()).rejects.toThrow("The reflector of things was closed");
     await reflector.close();
     await synced;
+  });
+});
+
+describe("waiting for the first list", () => {
+  it("leaves nothing behind when it is given up, however long the list takes", async () => {
+    const { reflector } = await play({ lists: [silence] });
+    expect(await bytesLeftPerWait((signal) => reflector.synced(signal))).toBeLessThan(40);
   });
 });
