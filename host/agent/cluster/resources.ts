@@ -4,11 +4,11 @@
  * Opened by open-cluster.ts.
  * Effects: watches of the API server; tells its owner of each new snapshot.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
 import type { ReflectorStats } from "../../kubernetes/reflector.ts";
+import { Latch } from "../../lib/latch.ts";
 import { checkPools } from "../../resources/check-pools.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -26,8 +26,8 @@ export class ClusterResources implements Resources {
   readonly #onChange: (snapshot: Snapshot) => void;
   #snapshot: Snapshot;
   #pending: NodeJS.Timeout | undefined;
-  /** Resolves with the next snapshot. */
-  #next = Promise.withResolvers<void>();
+  /** Opens with the next snapshot. */
+  #next = new Latch();
 
   constructor(options: ClusterResourcesOptions) {
     this.#onChange = options.onChange;
@@ -105,14 +105,13 @@ export class ClusterResources implements Resources {
       this.#reload();
       return true;
     }
-    const waited = new AbortController();
-    const next = this.#next.promise.then(() => true);
-    const tooLong = sleep(POOL_GRACE_MS, false, { signal: AbortSignal.any([signal, waited.signal]) });
+    const tooLong = AbortSignal.timeout(POOL_GRACE_MS);
     try {
-      return await Promise.race([next, tooLong]);
-    } finally {
-      waited.abort();
-      tooLong.catch(() => {});
+      await this.#next.wait(AbortSignal.any([signal, tooLong]));
+      return true;
+    } catch (error) {
+      if (!tooLong.aborted || signal.aborted) throw error;
+      return false;
     }
   }
 
@@ -142,8 +141,8 @@ export class ClusterResources implements Resources {
     this.#pending = undefined;
     this.#snapshot = this.#compose();
     this.#onChange(this.#snapshot);
-    this.#next.resolve();
-    this.#next = Promise.withResolvers();
+    this.#next.open();
+    this.#next = new Latch();
   }
 
   #compose(): Snapshot {

@@ -4,6 +4,7 @@ import type { KubeApi, KubeObject, KubeWatch } from "../../../../host/kubernetes
 import type { Change } from "../../../../host/kubernetes/reflector.ts";
 import type { Pod } from "../../../../host/resources/pod.ts";
 import type { Snapshot } from "../../../../host/resources/snapshot.ts";
+import { bytesLeftPerWait } from "../../kubernetes/garbage.ts";
 import { recordLog } from "../recorded-log.ts";
 
 /** An API server's lists, and its watches, on which the test tells what it likes. */
@@ -110,6 +111,12 @@ describe("the resources of a cluster", () => {
       script.tell(POOLS, poolOf("late", "10.1.0.0/24"));
       expect(await waiting).toBe(true);
       expect(resources.state.snapshot.pools.has("late")).toBe(true);
+    }));
+
+  it("a wait for a change that never comes leaves nothing behind", () =>
+    withResources({}, async ({ resources }) => {
+      await expect.poll(() => resources.changed(signal())).toBe(false);
+      expect(await bytesLeftPerWait((given) => resources.changed(given))).toBeLessThan(40);
     }));
 
   it("a pod is in the snapshot at once, and makes no new one: 1,000 pools cost it nothing", () => {
