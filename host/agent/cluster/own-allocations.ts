@@ -4,7 +4,6 @@
  * Called by open-cluster.ts.
  * Effects: a watch; those of the reconciler.
  */
-import { untilAborted } from "../../kubernetes/http/deadline.ts";
 import { type Change, Reflector, type ReflectorStats } from "../../kubernetes/reflector.ts";
 import type { ObjectChange } from "../../registry/kubernetes/publisher.ts";
 import { allocationName, decodeIpAllocation, type IpAllocation } from "../../resources/ip-allocation.ts";
@@ -53,7 +52,7 @@ export function startOwnAllocations(tools: OwnAllocationsTools): OwnAllocations 
   });
   reflector.start();
   return {
-    compared: (signal) => untilAborted(reconciler.compared, signal),
+    compared: (signal) => reconciler.awaitCompared(signal),
     compare: () => reconciler.compare(),
     get problems() {
       return [...reflector.problems, ...lost.problems];

@@ -8,6 +8,7 @@
 
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatIp } from "../../net/ip.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
@@ -68,7 +69,7 @@ export class Reconciler {
   readonly #objects: AllocationObjects;
   readonly #closed = new AbortController();
   readonly #observations = new Map<string, Observation>();
-  readonly #first = Promise.withResolvers<void>();
+  readonly #first = new Latch();
   readonly #timer: NodeJS.Timeout;
   #turn: Promise<unknown> = Promise.resolve();
   #isTicking = false;
@@ -81,13 +82,17 @@ export class Reconciler {
   constructor(tools: ReconcilerTools) {
     this.#tools = tools;
     this.#objects = new AllocationObjects(tools.api);
-    this.#first.promise.catch(() => {});
     this.#timer = setInterval(() => void this.look(), RECONCILE_TICK_MS).unref();
   }
 
   /** Resolves when everything was compared once: before that an ADD of a pod that has an address might get another. */
   get compared(): Promise<void> {
-    return this.#first.promise;
+    return this.awaitCompared();
+  }
+
+  /** The same, or the signal's reason. */
+  awaitCompared(signal?: AbortSignal): Promise<void> {
+    return this.#first.wait(signal);
   }
 
   /** Compares if it is time to. Never rejects. */
@@ -121,7 +126,7 @@ export class Reconciler {
     clearInterval(this.#timer);
     const closed = new Error("The reconciler is closed");
     this.#closed.abort(closed);
-    this.#first.reject(closed);
+    this.#first.fail(closed);
     await this.#turn;
   }
 
@@ -148,7 +153,7 @@ export class Reconciler {
     this.#dueMs = Math.min(nowMs() + pauseMs, this.#observedDueMs());
     await this.#tools.onCompared();
     this.#isFirst = false;
-    this.#first.resolve();
+    this.#first.open();
     return { republished, ...settled };
   }
 
