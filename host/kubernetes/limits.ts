@@ -48,8 +48,8 @@ export const RETRY_AFTER_MAX_MS = 5_000;
 /** How long credentials are used before their files are looked at again: milliseconds. */
 export const CREDENTIALS_FRESH_MS = 1_000;
 
-/** Largest answer of the API server that is read: bytes. */
-export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** Largest answer of the API server that is read: bytes. A page of a list that is larger is read in smaller pages. */
+export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 /** Longest line of a watch, which is one object: bytes. etcd takes objects of 1.5 MB. */
 export const MAX_EVENT_BYTES = 16 * 1024 * 1024;

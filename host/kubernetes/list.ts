@@ -4,6 +4,7 @@
  * Effects: calls.
  */
 import { z } from "zod";
+import { errnoOf } from "../lib/describe.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 import { LIST_PAGE } from "./limits.ts";
 
@@ -29,8 +30,16 @@ const pageSchema = z.object({
  */
 export async function* listPages(api: KubeApi, { query, ...call }: ListCall): AsyncGenerator<Page> {
   let next: string | undefined;
-  do {
-    const answer = await api.call({ ...call, method: "GET", query: { limit: LIST_PAGE, ...query, continue: next } });
+  let size = Number(query?.limit ?? LIST_PAGE);
+  for (;;) {
+    const sized = { ...query, limit: size, continue: next };
+    const answer = await api.call({ ...call, method: "GET", query: sized }).catch((error: unknown) => {
+      if (!isTooLarge(error) || size === 1) throw error;
+    });
+    if (answer === undefined) {
+      size = Math.ceil(size / SMALLER);
+      continue;
+    }
     const page = pageSchema.safeParse(answer);
     if (!page.success) throw new ApiUnavailable(`GET ${call.path}`, `GET ${call.path} was answered with no list`);
     const { items, metadata, apiVersion, kind } = page.data;
@@ -38,5 +47,13 @@ export async function* listPages(api: KubeApi, { query, ...call }: ListCall): As
     const type = { apiVersion, kind: kind.replace(/List$/, "") };
     yield { items: (items ?? []).map((item) => ({ ...type, ...item })), resourceVersion: metadata.resourceVersion };
     next = metadata.continue || undefined;
-  } while (next !== undefined);
+    if (next === undefined) return;
+  }
+}
+
+/** By what a page is divided whose answer is too large: whoever may create objects of a kind may make each as large as etcd takes. */
+const SMALLER = 8;
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof ApiUnavailable && errnoOf(error.cause) === "UND_ERR_RES_EXCEEDED_MAX_SIZE";
 }

@@ -1,0 +1,50 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { LIST_PAGE, MAX_ANSWER_BYTES } from "../../../host/kubernetes/limits.ts";
+import { listPages } from "../../../host/kubernetes/list.ts";
+import { type Stub, sendJson, startStub } from "./stub-server.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+/** A server with so many objects, each of so many bytes, which gives as many on a page as it is asked for. */
+async function serve(count: number, lengthBytes: number): Promise<Stub> {
+  const config = "x".repeat(lengthBytes);
+  const stub = await startStub((response, { url }) => {
+    const { searchParams } = new URL(url, "http://stub");
+    const first = Number(searchParams.get("continue") ?? 0);
+    const end = Math.min(first + Number(searchParams.get("limit")), count);
+    const items = Array.from({ length: end - first }, (_, index) => ({
+      metadata: { name: `n${first + index}` },
+      config,
+    }));
+    sendJson(response, 200, { metadata: { resourceVersion: "7", continue: end < count ? String(end) : "" }, items });
+  });
+  closing.push(() => stub.close());
+  return stub;
+}
+
+async function countObjects(stub: Stub): Promise<number> {
+  let count = 0;
+  for await (const { items } of listPages(stub.client, { path: "/things" })) count += items.length;
+  return count;
+}
+
+const limitsOf = ({ requests }: Stub) =>
+  requests.map(({ url }) => Number(new URL(url, "http://stub").searchParams.get("limit")));
+
+describe("a list", () => {
+  it("of objects as large as anybody may make them is read in smaller pages", async () => {
+    const stub = await serve(40, MAX_ANSWER_BYTES / 20);
+    expect(await countObjects(stub)).toBe(40);
+    expect(limitsOf(stub).slice(0, 3)).toEqual([LIST_PAGE, 63, 8]);
+    expect(new Set(limitsOf(stub).slice(3))).toEqual(new Set([8]));
+  });
+
+  it("with an object that is larger than any answer may be fails", async () => {
+    const stub = await serve(1, MAX_ANSWER_BYTES);
+    await expect(countObjects(stub)).rejects.toThrow("GET /things failed after 1 attempt");
+    expect(limitsOf(stub)).toEqual([LIST_PAGE, 63, 8, 1]);
+  });
+});
