@@ -4,6 +4,7 @@
  * Effects: those of the pods.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { daemonCpuMs } from "../../../benchmarks/harness/daemon.ts";
 import { CniError, ErrorCode } from "../../../host/cni/error.ts";
 import { inParallel } from "../parallel.ts";
 import { createBare, deleteBare } from "./bare.ts";
@@ -17,6 +18,10 @@ export interface ClaimRate {
   readonly addMs: readonly number[];
   readonly bareMs: readonly number[];
   readonly use: ApiUse;
+  /** Processor time of API server and etcd for one claim, and for one bare create. */
+  readonly serverMs: { readonly claim: number; readonly bare: number };
+  /** Processor time of this process for one claim: agents, their threads, and the test. */
+  readonly agentMs: number;
 }
 
 /** How many calls for objects of pods are under way while nothing is measured. */
@@ -58,14 +63,15 @@ export async function measureClaims(
   const attached: AttachedPod[] = [];
   const bareMs: number[] = [];
   const uses: ApiUse[] = [];
-  let [claimingMs, creatingMs] = [0, 0];
+  const [claims, creates] = [new Meter(world), new Meter(world)];
   for (let first = 0; first < pods.length; first += batch) {
     const some = pods.slice(first, first + batch);
-    creatingMs += await timed(async () =>
+    await creates.run(async () =>
       bareMs.push(...(await createBare(world.nodes, { first, count: some.length, atOnce }))),
     );
+    await world.history.settled();
     const before = sumUse([world.use()]);
-    claimingMs += await timed(async () =>
+    await claims.run(async () =>
       attached.push(...(await inParallel(some, atOnce, (pod) => attachPod(pod, world.history)))),
     );
     uses.push(useSince(world.use(), before));
@@ -73,8 +79,10 @@ export async function measureClaims(
   }
   await deleteBare(world.nodes, pods.length, atOnce);
   return {
-    claimsPerSecond: (pods.length * 1000) / claimingMs,
-    barePerSecond: (pods.length * 1000) / creatingMs,
+    claimsPerSecond: (pods.length * 1000) / claims.wallMs,
+    barePerSecond: (pods.length * 1000) / creates.wallMs,
+    serverMs: { claim: claims.serverMs / pods.length, bare: creates.serverMs / pods.length },
+    agentMs: claims.ownMs / pods.length,
     addMs: attached.map(({ tookMs }) => tookMs),
     bareMs,
     use: sumUse(uses),
@@ -96,6 +104,27 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   const startMs = performance.now();
   await work();
   return performance.now() - startMs;
+}
+
+/** Time on the clock and on the processors while something is done. */
+class Meter {
+  readonly #pids: readonly number[];
+  wallMs = 0;
+  serverMs = 0;
+  ownMs = 0;
+
+  constructor({ plane }: World) {
+    this.#pids = plane.pids;
+  }
+
+  async run(work: () => Promise<unknown>): Promise<void> {
+    const serverMs = (): number => this.#pids.reduce((sum, pid) => sum + daemonCpuMs(pid), 0);
+    const [own, server] = [process.cpuUsage(), serverMs()];
+    this.wallMs += await timed(work);
+    const { user, system } = process.cpuUsage(own);
+    this.ownMs += (user + system) / 1000;
+    this.serverMs += serverMs() - server;
+  }
 }
 
 export interface Lives {
