@@ -13,6 +13,7 @@ import {
   EVENT_PATIENCE_MS,
   EVENT_REPEAT_MS,
   MAX_EVENT_NOTE,
+  MAX_NOTES,
   MAX_REMEMBERED_EVENTS,
   MAX_WAITING_EVENTS,
 } from "./limits.ts";
@@ -46,7 +47,7 @@ export interface EventsOptions {
 }
 
 export interface Events {
-  /** Returns at once and never throws. The same event within five minutes is sent once. */
+  /** Returns at once and never throws. The same event within five minutes is sent once, and of one object and reason a few. */
   emit(event: KubeEvent): void;
   /** Drops what waits. */
   close(): Promise<void>;
@@ -56,39 +57,57 @@ export function openEvents(options: EventsOptions): Events {
   return new Sender(options);
 }
 
+interface Waiting {
+  readonly event: KubeEvent;
+  /** What happened to which object, whatever the note says. */
+  readonly subject: string;
+}
+
 class Sender implements Events {
   readonly #options: EventsOptions;
-  readonly #waiting: { readonly event: KubeEvent; readonly key: string }[] = [];
-  /** When each was sent last, the oldest first. */
-  readonly #sentMs = new Map<string, number>();
+  readonly #nowMs: () => number;
+  readonly #waiting: Waiting[] = [];
+  /** By subject, the oldest first: when each note was sent last. */
+  readonly #sentMs = new Map<string, Map<string, number>>();
   readonly #closing = new AbortController();
   #sending: Promise<void> | undefined;
 
   constructor(options: EventsOptions) {
     this.#options = options;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
   }
 
-  emit(event: KubeEvent): void {
+  emit(long: KubeEvent): void {
     if (this.#closing.signal.aborted) return;
-    const nowMs = (this.#options.nowMs ?? performance.now.bind(performance))();
-    const key = JSON.stringify(event);
-    const sentMs = this.#sentMs.get(key);
-    if (sentMs !== undefined && nowMs - sentMs < EVENT_REPEAT_MS) return;
+    const event = { ...long, note: cutBytes(long.note, MAX_EVENT_NOTE) };
+    const { note, ...rest } = event;
+    const subject = JSON.stringify(rest);
+    const notes = this.#notesOf(subject);
+    if (notes.has(note) || notes.size >= MAX_NOTES) return;
     const { reason, regarding } = event;
     if (this.#waiting.length >= MAX_WAITING_EVENTS) {
       this.#options.log.warn({ reason, object: regarding.name }, "An event was dropped: too many are waiting");
       return;
     }
-    this.#remember(key, nowMs);
-    this.#waiting.push({ event, key });
+    notes.set(note, this.#nowMs());
+    this.#remember(subject, notes);
+    this.#waiting.push({ event, subject });
     this.#sending ??= this.#send().finally(() => {
       this.#sending = undefined;
     });
   }
 
-  #remember(key: string, nowMs: number): void {
-    this.#sentMs.delete(key);
-    this.#sentMs.set(key, nowMs);
+  /** Those that are not sent again yet. */
+  #notesOf(subject: string): Map<string, number> {
+    const oldestMs = this.#nowMs() - EVENT_REPEAT_MS;
+    const notes = this.#sentMs.get(subject) ?? new Map<string, number>();
+    for (const [note, sentMs] of notes) if (sentMs <= oldestMs) notes.delete(note);
+    return notes;
+  }
+
+  #remember(subject: string, notes: Map<string, number>): void {
+    this.#sentMs.delete(subject);
+    this.#sentMs.set(subject, notes);
     for (const oldest of this.#sentMs.keys()) {
       if (this.#sentMs.size <= MAX_REMEMBERED_EVENTS) break;
       this.#sentMs.delete(oldest);
@@ -100,14 +119,14 @@ class Sender implements Events {
     const { api, log } = this.#options;
     const { signal } = this.#closing;
     for (let next = this.#waiting.shift(); next !== undefined && !signal.aborted; next = this.#waiting.shift()) {
-      const { event, key } = next;
-      const body = objectOf(event, this.#options);
-      const path = `/apis/events.k8s.io/v1/namespaces/${body.metadata.namespace}/events`;
+      const { event, subject } = next;
       try {
+        const body = objectOf(event, this.#options);
+        const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(body.metadata.namespace)}/events`;
         await api.call({ method: "POST", path, body, patienceMs: EVENT_PATIENCE_MS, signal });
       } catch (error) {
         // The next of its kind may have more luck.
-        this.#sentMs.delete(key);
+        this.#sentMs.get(subject)?.delete(event.note);
         log.warn({ reason: event.reason, failure: describeFailure(error) }, "An event could not be sent");
       }
       await pause(EVENT_GAP_MS, signal).catch(() => {});
@@ -133,7 +152,7 @@ function objectOf({ regarding, reason, note, type, action }: KubeEvent, { compon
     metadata: { namespace, name: `${beginning}.${randomBytes(8).toString("hex")}` },
     regarding,
     reason,
-    note: cutBytes(note, MAX_EVENT_NOTE),
+    note,
     type,
     action,
     eventTime: new Date().toISOString().replace("Z", "000Z"),

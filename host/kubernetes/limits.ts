@@ -96,7 +96,10 @@ export const EVENT_GAP_MS = 300;
 /** Most events that wait to be sent; what comes then is dropped. */
 export const MAX_WAITING_EVENTS = 100;
 
-/** Most events that are remembered so that they are not sent again. */
+/** Most different notes for one object and reason until one may be sent again: a text with a count or an address in it is always another. */
+export const MAX_NOTES = 4;
+
+/** Most objects and reasons of events that are remembered so that they are not sent again. */
 export const MAX_REMEMBERED_EVENTS = 1_000;
 
 /** How long sending one event is tried: milliseconds. */

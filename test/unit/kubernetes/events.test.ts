@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { openEvents } from "../../../host/kubernetes/events.ts";
-import { EVENT_GAP_MS, EVENT_REPEAT_MS, MAX_WAITING_EVENTS } from "../../../host/kubernetes/limits.ts";
+import { EVENT_GAP_MS, EVENT_REPEAT_MS, MAX_NOTES, MAX_WAITING_EVENTS } from "../../../host/kubernetes/limits.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
 
@@ -27,6 +27,8 @@ const event = (note: string) => ({
   type: "Warning" as const,
   action: "Allocate",
 });
+
+const numbered = (index: number) => ({ ...event("one"), regarding: { ...event("").regarding, name: `web-${index}` } });
 
 describe("events", () => {
   it("are sent with all that the server wants", async () => {
@@ -62,7 +64,7 @@ describe("events", () => {
   it("are few per second, and what is too much is dropped", async () => {
     const { stub, events } = await open(created);
     const startedMs = performance.now();
-    for (let index = 0; index < MAX_WAITING_EVENTS + 50; index++) events.emit(event(`${index}`));
+    for (let index = 0; index < MAX_WAITING_EVENTS + 50; index++) events.emit(numbered(index));
     expect(performance.now() - startedMs).toBeLessThan(200);
     await until(() => stub.requests.length === 4, "four are sent");
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(3 * EVENT_GAP_MS - 20);
@@ -75,6 +77,29 @@ describe("events", () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
     events.emit(event("one"));
     await until(() => stub.requests.length === 2, "it is tried again");
+  });
+
+  it("that differ in their text only are few for one object and reason", async () => {
+    const { stub, events, clock } = await open(created);
+    for (let index = 0; index < 50; index++) events.emit(event(`${index} of 50`));
+    events.emit({ ...event("other"), reason: "PoolExhausted" });
+    await until(() => stub.requests.some(({ body }) => JSON.parse(body).reason === "PoolExhausted"), "the other");
+    expect(stub.requests.map(({ body }) => JSON.parse(body).note)).toEqual([
+      ...Array.from({ length: MAX_NOTES }, (_, index) => `${index} of 50`),
+      "other",
+    ]);
+    clock.nowMs = EVENT_REPEAT_MS;
+    events.emit(event("50 of 50"));
+    await until(() => stub.requests.length === MAX_NOTES + 2, "it is told again");
+  });
+
+  it("that speak of a hostile name stay where they belong", async () => {
+    const { stub, events } = await open(created);
+    const regarding = { ...event("").regarding, namespace: "../../../api/v1/nodes?x=", name: "UP" };
+    events.emit({ ...event("one"), regarding });
+    await until(() => stub.requests.length === 1, "it is sent");
+    const path = "/apis/events.k8s.io/v1/namespaces/..%2F..%2F..%2Fapi%2Fv1%2Fnodes%3Fx%3D/events";
+    expect(stub.requests[0]?.url).toBe(path);
   });
 
   it("after the close are not sent", async () => {
