@@ -227,7 +227,9 @@ function faultOf(error: unknown, { files, user }: Connection) {
   const exec: unknown = user.exec;
   const command = typeof exec === "object" && exec !== null && "command" in exec ? exec.command : undefined;
   if (command === undefined) return { path: "", got: messageOf(error), wanted: "usable credentials" };
-  const got = `a failure of ${describeValue(command)} (${describeValue(messageOf(error).trim())})`;
+  // The error of JSON.parse shows the text, which may be a bare token.
+  const what = error instanceof SyntaxError ? "an output that is no JSON" : describeValue(messageOf(error).trim());
+  const got = `a failure of ${describeValue(command)} (${what})`;
   return { path: "exec", got, wanted: "a program that prints an ExecCredential" };
 }
 

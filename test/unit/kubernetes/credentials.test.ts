@@ -116,6 +116,15 @@ describe("an exec plugin", () => {
     expect(await runs()).toBe(2);
   });
 
+  it("that prints its token bare is wrong, and the token is not shown", async () => {
+    const command = join(directory, "plugin-bare");
+    await writeFile(command, `#!/bin/sh\necho ${SECRET}\n`, { mode: 0o755 });
+    const kubeconfig = await write({ user: { token: "", exec: { command } } });
+    const error: unknown = await loadCredentials({ kubeconfig }).catch((reason: unknown) => reason);
+    expect(String(error)).toContain("an output that is no JSON");
+    for (const part of [SECRET, SECRET.slice(0, 6)]) expect(String(error)).not.toContain(part);
+  });
+
   it("is run again when its token has expired", async () => {
     const { command } = await writePlugin(1);
     const credentials = await loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
