@@ -15,6 +15,7 @@ import {
   RECOVERY_MS,
   report,
   serverReady,
+  startPod,
   until,
 } from "./fault-questions.ts";
 import { createPods, startPods, stopServerInStorm, storm } from "./fault-storm.ts";
@@ -36,6 +37,29 @@ afterAll(async () => {
 
 it("the API server is stopped in a storm of ADDs and DELs", async () => {
   await stopServerInStorm(world, { pods: 12, stoppedMs: 8_000 });
+});
+
+it("an agent comes back while the API server is away: a DEL is answered, an ADD waits, and both are made good", async () => {
+  const node = world.node("n1");
+  const [leaving, staying] = [await startPod(world, "n1", "leaving"), await startPod(world, "n1", "staying")];
+  const coming = await world.createPod({ name: "coming", node: "n1" });
+  await world.plane.server.stop();
+  await node.agent.kill("SIGKILL");
+  await node.agent.start();
+  const start = performance.now();
+  await node.runtime.detach(leaving);
+  const deletedMs = performance.now() - start;
+  expect(deletedMs).toBeLessThan(1_000);
+  const attaching = attach(world, node, coming);
+  await pause(1_000);
+  await world.plane.server.start();
+  const upMs = performance.now();
+  const { atMs } = await attaching;
+  report("agent without a server", { deletedMs, attachedMs: atMs - upMs });
+  expect(atMs - upMs).toBeLessThan(RECOVERY_MS);
+  await world.deletePod(leaving);
+  await world.settle();
+  for (const pod of [staying, coming]) await expectOwned(world, pod);
 });
 
 it("etcd is restarted in a storm", async () => {

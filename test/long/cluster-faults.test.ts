@@ -1,8 +1,10 @@
 /**
- * The faults of test/cluster that take longer than the gate has time for.
+ * The faults of test/cluster that take longer than the gate has time for. BERTH_SEED repeats a chaos.
  */
 import { expect, it } from "vitest";
 import { startWorld } from "../../scripts/lab/cluster/world.ts";
+import { chaos } from "../cluster/fault-chaos.ts";
+import { endAll } from "../cluster/fault-questions.ts";
 import { stopServerInStorm } from "../cluster/fault-storm.ts";
 
 it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () => {
@@ -13,6 +15,23 @@ it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () =>
   try {
     const { running } = await stopServerInStorm(world, { pods: 40, stoppedMs: 30_000 });
     expect(running).toHaveLength(120);
+  } finally {
+    await world.stop();
+  }
+});
+
+const SEED = Number(process.env.BERTH_SEED ?? Math.floor(Math.random() * 1_000_000));
+/** So much is left of an agent that had to take a default, and of pools that are told late. */
+const DRAIN_MS = 45_000;
+
+it("faults of all kinds follow each other while pods come and go", async () => {
+  // Small enough that addresses go round, and that agents meet.
+  const pools = [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.60"] }];
+  const world = await startWorld({ nodes: ["n1", "n2", "n3"], pools, seed: SEED });
+  try {
+    await chaos(world, { seed: SEED, durationMs: 180_000, podsPerNode: 12 });
+    await endAll(world);
+    await world.drain(DRAIN_MS);
   } finally {
     await world.stop();
   }
