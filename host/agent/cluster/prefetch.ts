@@ -118,12 +118,12 @@ class PodPrefetcher implements Prefetcher {
   }
 
   async discard(owner: string, ifName: string): Promise<void> {
-    const known = this.#pods.find(owner);
-    const rows = known?.held.get(ifName);
+    const held = this.#pods.find(owner)?.held;
+    const rows = held?.get(ifName);
     if (rows === undefined) return;
-    known?.held.delete(ifName);
-    this.#stats.discarded++;
     await this.#tools.registry.undo(rows);
+    // Else the next ADD would find it, and take it for its own.
+    if (held?.delete(ifName)) this.#stats.discarded++;
   }
 
   stats(): PrefetchStats {
@@ -141,6 +141,7 @@ class PodPrefetcher implements Prefetcher {
   }
 
   #open(): void {
+    if (this.#isClosed) return;
     this.#isOpen = true;
     for (const [owner, known] of this.#pods.all()) {
       if (known.pending !== undefined) this.#expect(owner, known, known.pending);

@@ -71,6 +71,8 @@ class Door {
   readonly closed = new Set<string>();
   /** Claims of these pods fail. */
   readonly broken = new Set<string>();
+  /** Nothing is undone. */
+  isFull = false;
   /** Who waits does not hear that its caller gives up. */
   isDeaf = false;
   underWay = 0;
@@ -92,6 +94,7 @@ class Door {
     return new Proxy(registry, {
       get: (target, key) => {
         if (key === "claim") return claim;
+        if (key === "undo" && this.isFull) return () => Promise.reject(new Error("the disk is full"));
         const value: unknown = Reflect.get(target, key, target);
         return typeof value === "function" ? value.bind(target) : value;
       },

@@ -51,7 +51,9 @@ describe("a pod that was bound to the node", () => {
 
   check("rule 9: a static pod's is kept under the hash of its file, as its ADD will call it", async (world) => {
     const hash = "0123456789abcdef0123456789abcdef";
-    const mirror = podOf("web-0", { metadata: { annotations: { "kubernetes.io/config.hash": hash } } });
+    const mirror = podOf("web-0", {
+      metadata: { annotations: { "kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash } },
+    });
     await watched(world, mirror);
     expect(world.prefetcher.claimedFor(hash, "eth0")).toHaveLength(1);
     await world.add(mirror);
@@ -210,6 +212,16 @@ describe("rule 7: it goes back at once, without a cooldown", () => {
     expect(world.prefetcher.stats()).toMatchObject({ claimed: 1, used: 0, discarded: 1 });
   });
 
+  check("what does not fit and cannot be given back at the first try", async (world) => {
+    await watched(world, web);
+    const changed = podOf("web-0", { annotations: { ippool: { ipv4: ["green"] } } });
+    world.door.isFull = true;
+    await expect(world.add(changed)).rejects.toThrow("the disk is full");
+    world.door.isFull = false;
+    expect(await world.add(changed)).toMatch(/^10\.7\.0\./);
+    expect(world.prefetcher.stats()).toMatchObject({ claimed: 1, used: 0, discarded: 1 });
+  });
+
   check("what the ADD contradicts with an address asked for by name", async (world) => {
     await watched(world, web);
     expect(await world.add(web, "eth0", { body: { args: { cni: { ips: ["10.6.0.77"] } } } })).toBe("10.6.0.77");
@@ -262,6 +274,21 @@ describe("rule 7: it goes back at once, without a cooldown", () => {
     await world.registry.undo(claimed);
     world.prefetcher.podGone(web);
     expect(await world.rows()).toEqual([`web-0 eth0 ${address} Bound c-web-0`]);
+  });
+});
+
+it("an agent that stops before it knows enough claims nothing, also when it knows enough then", async () => {
+  const known = Promise.withResolvers<void>();
+  await withWorld({
+    mayBegin: known.promise,
+    test: async ({ prefetcher, door }) => {
+      prefetcher.podChanged(web);
+      const closed = prefetcher.close();
+      known.resolve();
+      await closed;
+      await known.promise;
+      expect([door.claims, prefetcher.stats().wanted]).toEqual([[], 0]);
+    },
   });
 });
 
