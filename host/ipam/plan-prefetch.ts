@@ -11,6 +11,9 @@ import { CONFIG_HASH, isStaticOwner } from "./leaks.ts";
 /** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */
 const ALL_NICS = ["ippools", "subnets"].map((key) => ANNOTATION_PREFIX + key);
 
+/** The kubelet's mark on the mirror of a static pod: the hash again. */
+const CONFIG_MIRROR = "kubernetes.io/config.mirror";
+
 /** One NIC of a pod as its annotations and the network definitions announce it. */
 export interface AnnouncedNic {
   readonly ifName: string;
@@ -40,9 +43,17 @@ export interface PrefetchGroup {
  * The key under which the pod's ADD will keep its addresses; undefined when it cannot be known. A static pod's CNI_ARGS have the kubelet's
  * hash of its file where others have a UID (allocation rule 9).
  */
-export function ownerOfPod({ uid, annotations }: Pod): string | undefined {
+export function ownerOfPod(pod: Pick<Pod, "uid" | "annotations">): string | undefined {
+  return mirroredHashOf(pod) ?? pod.uid;
+}
+
+/**
+ * What the kubelet calls a pod that it made of a file, if this is the kubelet's mirror of one. The hash alone proves nothing: anybody may
+ * write it on a pod that runs. A pod with both annotations never runs itself.
+ */
+export function mirroredHashOf({ annotations }: Pick<Pod, "annotations">): string | undefined {
   const hash = annotations[CONFIG_HASH];
-  return hash !== undefined && isStaticOwner(hash) ? hash : uid;
+  return hash !== undefined && isStaticOwner(hash) && annotations[CONFIG_MIRROR] === hash ? hash : undefined;
 }
 
 export function judgePod(pod: Pod, nodeName: string): PodVerdict {

@@ -141,12 +141,16 @@ async function furnish({ client }: ControlPlane, pools: readonly objects.PoolSpe
 async function bindPod({ client }: ControlPlane, spec: objects.PodSpec): Promise<objects.LabPod> {
   const pods = `${objects.NAMESPACES}/${NAMESPACE}/pods`;
   const made = objects.podObject(spec);
+  const answer = (uid: string) => ({ namespace: NAMESPACE, name: spec.name, uid, node: spec.node });
+  // The kubelet's mirror of a static pod is bound when it is made.
+  if (spec.annotations?.["kubernetes.io/config.mirror"] !== undefined)
+    return answer((await client.create(pods, made)).metadata.uid);
   const { metadata } = await client.create(pods, { ...made, spec: { ...specOf(made), nodeName: undefined } });
   const target = { apiVersion: "v1", kind: "Node", name: spec.node };
   await client.create(`${pods}/${spec.name}/binding`, {
     ...{ apiVersion: "v1", kind: "Binding", metadata: { name: spec.name }, target },
   });
-  return { namespace: NAMESPACE, name: spec.name, uid: metadata.uid, node: spec.node };
+  return answer(metadata.uid);
 }
 
 function specOf(pod: { readonly spec?: object }): object {

@@ -214,7 +214,9 @@ describe("rule 8: a pod that keeps its address", () => {
 describe("rule 9: a static pod", () => {
   it("is claimed for under the hash of its file, by which its ADD will call it", async () => {
     const hash = "0123456789abcdef0123456789abcdef";
-    const mirror = await bind("static", { annotations: { "kubernetes.io/config.hash": hash } });
+    const mirror = await bind("static", {
+      annotations: { "kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash },
+    });
     await claimed(mirror);
     const before = [...node.calls];
     await node.add({ ...mirror, uid: hash });

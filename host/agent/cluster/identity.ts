@@ -7,8 +7,8 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { decodePodAnnotations } from "../../config/annotations.ts";
-import { CONFIG_HASH, isStaticOwner } from "../../ipam/leaks.ts";
-import { ownerOfPod } from "../../ipam/plan-prefetch.ts";
+import { isStaticOwner } from "../../ipam/leaks.ts";
+import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
@@ -73,12 +73,6 @@ export function identityOfPod(pod: Pod, { owner, home, vendorConf }: IdentityOpt
   };
 }
 
-/** What the kubelet calls a pod that it made of a file; only the kubelet's mirror of it is in the API. */
-function hashOf({ annotations }: Pod): string | undefined {
-  const hash = annotations[CONFIG_HASH];
-  return hash !== undefined && isStaticOwner(hash) ? hash : undefined;
-}
-
 /** What keeps the addresses of a pod of a StatefulSet over its restarts; undefined for all others. */
 function findStatefulSet({ name, ownerReferences }: Pod): Workload | undefined {
   const owner = ownerReferences.find(({ controller }) => controller);
@@ -113,7 +107,7 @@ async function findPod(tools: IdentityTools, named: Named, signal: AbortSignal):
 
 /** Without a UID nobody can tell an old pod from a new one of its name: then the API server is asked. */
 function isMeant(pod: Pod, { uid }: Named): boolean {
-  return uid !== undefined && (pod.uid === uid || hashOf(pod) === uid);
+  return uid !== undefined && (pod.uid === uid || mirroredHashOf(pod) === uid);
 }
 
 /** As the API server has it now; undefined when there is none. Throws CniError 11 when it does not tell in time. */
@@ -165,7 +159,7 @@ function staticPod({ namespace, name, uid }: Named, { netConf, containerId }: At
 
 /** Its addresses are collected as soon as it is finished. The mirror of a static pod says nothing about its next run. */
 function requireUnfinished(pod: Pod, { namespace, name, uid }: Named): void {
-  if (!pod.isFinished || (uid !== undefined && uid === hashOf(pod))) return;
+  if (!pod.isFinished || (uid !== undefined && uid === mirroredHashOf(pod))) return;
   const text = `Pod ${namespace}/${name} is finished (phase ${pod.phase}): it will not run again, so it gets no address`;
   throw new CniError(ErrorCode.PodUnknown, text);
 }

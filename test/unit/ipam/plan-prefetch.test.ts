@@ -18,6 +18,8 @@ function podOf({ metadata = {}, spec = {}, status = { phase: "Pending" } }: Part
   );
 }
 
+const MIRROR = { "kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror": HASH };
+
 const ready = (status: string) => ({ type: "PodReadyToStartContainers", status });
 
 describe("rule 7: a pod is prefetched when it has no sandbox yet and will get one", () => {
@@ -25,7 +27,7 @@ describe("rule 7: a pod is prefetched when it has no sandbox yet and will get on
     ["bound a moment ago", {}, "expected"],
     ["without a status", { status: {} }, "expected"],
     ["whose sandbox failed", { status: { phase: "Pending", conditions: [ready("False")] } }, "expected"],
-    ["a static pod's mirror", { metadata: { annotations: { "kubernetes.io/config.hash": HASH } } }, "expected"],
+    ["a static pod's mirror", { metadata: { annotations: MIRROR } }, "expected"],
     ["of the node's network", { spec: { hostNetwork: true } }, "left: it uses the network of the node"],
     ["of another node", { spec: { nodeName: "n2" } }, "left: it is not bound to this node"],
     ["of no node", { spec: { nodeName: undefined } }, "left: it is not bound to this node"],
@@ -46,7 +48,9 @@ describe("rule 7: a pod is prefetched when it has no sandbox yet and will get on
 describe("rule 9: a static pod's addresses are kept under its configuration hash", () => {
   it.each([
     ["a pod", {}, "uid-1"],
-    ["a mirror pod", { annotations: { "kubernetes.io/config.hash": HASH } }, HASH],
+    ["a mirror pod", { annotations: MIRROR }, HASH],
+    ["a pod that was copied from a mirror pod", { annotations: { "kubernetes.io/config.hash": HASH } }, "uid-1"],
+    ["a mirror pod of another file", { annotations: { ...MIRROR, "kubernetes.io/config.mirror": "other" } }, "uid-1"],
     ["a pod that says it is another one", { annotations: { "kubernetes.io/config.hash": "uid-2" } }, "uid-1"],
     ["a manifest", { uid: undefined }, undefined],
   ])("the owner of %s", (_, metadata, owner) => expect(ownerOfPod(podOf({ metadata }))).toBe(owner));
