@@ -42,6 +42,9 @@ export const EXPIRE_WAIT_MS = 2_000;
 /** Objects or names in one page of a list. */
 export const LIST_PAGE = 500;
 
+/** How often a list is begun whose later pages the API server has compacted away meanwhile. */
+export const LIST_ATTEMPTS = 3;
+
 /** Names in one page of a list that has nothing but names. */
 export const NAMES_PAGE = 5_000;
 
@@ -62,3 +65,6 @@ export const WANTED_INTERVAL_MS = 10_000;
 
 /** Most objects of other nodes that are remembered; the one met longest ago is forgotten first. */
 export const MAX_FOREIGN_OBJECTS = 4_096;
+
+/** Most objects that were this node's of which the last version is remembered, so that a late event is known for one; the one that ended longest ago is forgotten first. */
+export const MAX_FORMER_OBJECTS = 4_096;

@@ -3,7 +3,15 @@
  * Called by publisher.ts, foreign-objects.ts and survey.ts.
  * Effects: those of the API server's calls.
  */
-import { isNotFound, type KubeApi, type KubeCall, type KubeObject, type Lane } from "../../kubernetes/kube-api.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import {
+  ApiError,
+  isNotFound,
+  type KubeApi,
+  type KubeCall,
+  type KubeObject,
+  type Lane,
+} from "../../kubernetes/kube-api.ts";
 import {
   allocationLabels,
   allocationName,
@@ -12,7 +20,7 @@ import {
   type IpAllocation,
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
-import { LIST_PAGE, NAMES_PAGE } from "../limits.ts";
+import { LIST_ATTEMPTS, LIST_PAGE, NAMES_PAGE } from "../limits.ts";
 
 const COLLECTION = "/apis/ipam.vendor.io/v1/ipallocations";
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
@@ -81,22 +89,16 @@ export class AllocationObjects {
     }
   }
 
-  async list(selector: Selector, terms: CallTerms): Promise<readonly IpAllocation[]> {
-    const found: IpAllocation[] = [];
-    await this.#pages(selector, terms, {}, ({ items }) => {
-      for (const item of arrayOf(items)) found.push(decode(item));
-    });
-    return found;
+  /** An object that cannot be understood is left out: it is nobody's to take. */
+  list(selector: Selector, terms: CallTerms): Promise<readonly IpAllocation[]> {
+    return this.#collect(selector, terms, {}, ({ items }) => arrayOf(items).flatMap(decodeIfKnown));
   }
 
   /** All names of a pool, as of a moment after the call. */
-  async listNames(pool: string, terms: CallTerms): Promise<readonly string[]> {
-    const names: string[] = [];
+  listNames(pool: string, terms: CallTerms): Promise<readonly string[]> {
     const asTable = { accept: TABLE, query: { includeObject: "None", limit: NAMES_PAGE } };
-    await this.#pages({ fields: { "spec.pool": pool } }, terms, asTable, ({ rows }) => {
-      for (const row of arrayOf(rows)) names.push(String(arrayOf(recordOf(row).cells)[0]));
-    });
-    return names;
+    const nameIn = (row: unknown): string => String(arrayOf(recordOf(row).cells)[0]);
+    return this.#collect({ fields: { "spec.pool": pool } }, terms, asTable, ({ rows }) => arrayOf(rows).map(nameIn));
   }
 
   /** Tells whoever holds addresses of the pool that cool to say so. */
@@ -105,21 +107,37 @@ export class AllocationObjects {
     await this.#api.call({ ...terms, method: "PATCH", path: `${POOLS}/${pool}/status`, body });
   }
 
-  async #pages(
+  /** All pages, of one moment: when the later ones are compacted away meanwhile, all is asked for again. */
+  async #collect<T>(
     { fields, labels }: Selector,
     terms: CallTerms,
-    form: { readonly accept?: string; readonly query?: KubeCall["query"] },
-    onPage: (page: KubeObject) => void,
-  ): Promise<void> {
+    form: Form,
+    read: (page: KubeObject) => readonly T[],
+  ): Promise<readonly T[]> {
+    const query = { limit: LIST_PAGE, ...form.query, fieldSelector: join(fields), labelSelector: join(labels) };
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#pages({ ...terms, ...form, method: "GET", path: COLLECTION, query }, read);
+      } catch (error) {
+        if (!(error instanceof ApiError && error.status === 410) || attempt === LIST_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  async #pages<T>(call: KubeCall, read: (page: KubeObject) => readonly T[]): Promise<readonly T[]> {
+    const found: T[] = [];
     let token: string | undefined;
     do {
-      const query = { limit: LIST_PAGE, ...form.query, fieldSelector: join(fields), labelSelector: join(labels), continue: token }; // biome-ignore format: one thought
-      const page = await this.#api.call({ ...terms, ...form, method: "GET", path: COLLECTION, query });
-      onPage(page);
+      const page = await this.#api.call({ ...call, query: { ...call.query, continue: token } });
+      for (const each of read(page)) found.push(each);
       token = String(recordOf(page.metadata).continue ?? "");
     } while (token !== "");
+    return found;
   }
 }
+
+/** What the answer is to be, beside a list of objects. */
+type Form = Pick<KubeCall, "accept" | "query">;
 
 /** The names of what is preconditioned. */
 function metadataOf(spec: IpAllocationSpec) {
@@ -129,6 +147,15 @@ function metadataOf(spec: IpAllocationSpec) {
 function decode(object: unknown): IpAllocation {
   const complete = { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", ...recordOf(object) };
   return decodeIpAllocation(complete, "API server");
+}
+
+function decodeIfKnown(object: unknown): readonly IpAllocation[] {
+  try {
+    return [decode(object)];
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
 }
 
 function join(selector: Readonly<Record<string, string>> | undefined): string | undefined {

@@ -38,6 +38,8 @@ export interface Case {
   readonly isDiscarded: boolean;
   /** Who had the address by this node's own journal before the row's owner: their objects may be written over. */
   readonly former: ReadonlySet<string>;
+  /** A change or deletion was sent and not answered: what the object says now may not last. */
+  readonly isUnanswered: boolean;
   /** Of a Bound row: the resource version of somebody's object that is taken over. */
   readonly replaces: string | undefined;
 }
@@ -56,13 +58,13 @@ export function judge(found: Case): Verdict {
   }
 }
 
-function judgeBound({ row, object, node, former, replaces }: Case): Verdict {
-  if (object === undefined) return { kind: former.size > 0 || replaces !== undefined ? "look" : "create" };
+function judgeBound({ row, object, node, former, isUnanswered, replaces }: Case): Verdict {
+  if (object === undefined) return { kind: former.size > 0 || isUnanswered || replaces !== undefined ? "look" : "create" }; // biome-ignore format: one thought
   if (object === "absent") return { kind: "create" };
   const bind: Verdict = { kind: "replace", state: "Bound" };
   switch (object.state) {
     case "Bound":
-      if (object.podUid === row.owner && object.ifName === row.ifName) return object.node === node ? { kind: "equal" } : bind; // biome-ignore format: one thought
+      if (object.podUid === row.owner && object.ifName === row.ifName) return object.node === node && !isUnanswered ? { kind: "equal" } : bind; // biome-ignore format: one thought
       if (object.node === node && former.has(object.podUid)) return bind;
       return { kind: isSameMember(row.workload, object.workload) ? "contest" : "taken" };
     case "Kept":
@@ -87,12 +89,14 @@ function judgeCooling(found: Case): Verdict {
   return { kind: "replace", state: "Cooling" };
 }
 
-function judgeQuarantined({ object, node }: Case): Verdict {
+function judgeQuarantined({ object, node, isUnanswered }: Case): Verdict {
   if (object === undefined) return { kind: "look" };
   if (object === "absent") return { kind: "create" };
   // Whoever it was bound to: this node's journal is sure that nobody here has it any more.
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };
-  return object.state === "Quarantined" ? { kind: "equal" } : { kind: "replace", state: "Quarantined" };
+  return object.state === "Quarantined" && !isUnanswered
+    ? { kind: "equal" }
+    : { kind: "replace", state: "Quarantined" };
 }
 
 /** Made by this node for the row, or for who had it here before: not what this node has for a pod that the journal does not know. */

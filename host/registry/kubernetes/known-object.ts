@@ -57,3 +57,12 @@ export function foreignOf({ resourceVersion, spec }: IpAllocation, sinceMs: numb
 export function isSameMember(one: Workload | undefined, other: Workload | undefined): boolean {
   return one !== undefined && one.uid === other?.uid && one.member === other.member;
 }
+
+/**
+ * Whether somebody changed what the object says: a person may have edited it. Not by taking this node for lost: that stands until
+ * the pod is known to be gone (allocation rule 2).
+ */
+export function isOther(before: KnownObject | undefined, now: KnownObject): boolean {
+  if (before === undefined || now.state === "Quarantined") return false;
+  return before.state !== now.state || before.podUid !== now.podUid || before.ifName !== now.ifName;
+}

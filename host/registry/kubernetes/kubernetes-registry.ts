@@ -37,7 +37,14 @@ import { atMost } from "./waiting.ts";
 const ASKED: CallTerms = { lane: "pod" };
 
 export async function openKubernetesRegistry(options: KubernetesRegistryOptions): Promise<KubernetesRegistry> {
-  const journal = await openSqliteJournal(options);
+  return openRegistryOn(await openSqliteJournal(options), options);
+}
+
+/** The same on a journal that is open already. */
+export async function openRegistryOn(
+  journal: Journal,
+  options: KubernetesRegistryOptions,
+): Promise<KubernetesRegistry> {
   const registry = new JournalledRegistry(journal, options);
   await registry.recall();
   return registry;
@@ -240,7 +247,7 @@ class JournalledRegistry implements KubernetesRegistry {
   async #workOff(): Promise<void> {
     const seen = new Set<number>();
     for (;;) {
-      const due = (await this.#journal.findDue(LIST_PAGE)).filter(({ version }) => !seen.has(version));
+      const due = (await this.#journal.findDue(LIST_PAGE + seen.size)).filter(({ version }) => !seen.has(version));
       for (const { version } of due) seen.add(version);
       await this.#publisher.workOff(due);
       if (due.length === 0) return;

@@ -3,7 +3,7 @@
  * Called by publisher.ts.
  * Effects: none.
  */
-import { DOUBT_MS } from "../limits.ts";
+import { DOUBT_MS, MAX_FORMER_OBJECTS } from "../limits.ts";
 import type { KnownObject } from "./known-object.ts";
 
 const NOBODY: ReadonlySet<string> = new Set();
@@ -17,6 +17,10 @@ export class ObjectMemory {
   readonly #former = new Map<string, Set<string>>();
   /** What was written to without an answer, and until when that may still be carried out. */
   readonly #doubts = new Map<string, number>();
+  /** What was changed or deleted without an answer: the next write makes the precondition of that one fail, however late it is carried out. */
+  readonly #unanswered = new Set<string>();
+  /** Of objects that are no longer this node's: the last version. An event that comes late tells of no later one. */
+  readonly #ended = new Map<string, Pick<KnownObject, "uid" | "resourceVersion">>();
   /** Rows that were claimed anew and undone: with a workload, too, nothing is kept. */
   readonly #discarded = new Set<string>();
 
@@ -34,15 +38,40 @@ export class ObjectMemory {
     return this.#known.get(name);
   }
 
-  /** Of two versions the later one stays: an event may come after the answer to a later call. */
-  remember(name: string, object: KnownObject | "absent"): void {
-    if (object === "absent" || object.node !== this.#node) {
-      this.#known.delete(name);
+  /** What an answer says. `before`: the object as it was when it was deleted. */
+  remember(name: string, object: KnownObject | "absent", before = this.#known.get(name)): void {
+    if (object !== "absent" && object.node === this.#node) {
+      if (isLater(this.#known.get(name), object)) return;
+      this.#ended.delete(name);
+      this.#known.set(name, object);
       return;
     }
-    const before = this.#known.get(name);
-    if (before !== undefined && Number(before.resourceVersion) > Number(object.resourceVersion)) return;
+    this.#known.delete(name);
+    const last = object === "absent" ? before : object;
+    if (last === undefined) return;
+    this.#ended.delete(name);
+    this.#ended.set(name, last);
+    for (const oldest of this.#ended.keys()) {
+      if (this.#ended.size <= MAX_FORMER_OBJECTS) break;
+      this.#ended.delete(oldest);
+    }
+  }
+
+  /** What an event says. False when it is no news: of two versions the later one stays, and an event may come after the answer to a later call. */
+  observe(name: string, object: KnownObject): boolean {
+    const before = this.#known.get(name) ?? this.#ended.get(name);
+    if (isLater(before, object) || before?.resourceVersion === object.resourceVersion) return false;
+    this.#ended.delete(name);
     this.#known.set(name, object);
+    return true;
+  }
+
+  /** The watch will tell nothing more of the object. True when it was known. */
+  observeEnd(name: string, uid: string): boolean {
+    if (this.#ended.get(name)?.uid === uid) this.#ended.delete(name);
+    if (this.#known.get(name)?.uid !== uid) return false;
+    this.#known.delete(name);
+    return true;
   }
 
   distrust(name: string): void {
@@ -58,6 +87,20 @@ export class ObjectMemory {
   /** Until when such a write may yet be carried out. */
   doubtfulUntilMs(name: string): number {
     return this.#doubts.get(name) ?? 0;
+  }
+
+  /** A change or deletion had no answer: until the next one that has, the object may yet become what that one says. */
+  leaveUnanswered(name: string): void {
+    this.#unanswered.add(name);
+  }
+
+  isUnanswered(name: string): boolean {
+    return this.#unanswered.has(name);
+  }
+
+  /** The object has a new version, or none: what was sent before finds it changed. */
+  noteWritten(name: string): void {
+    this.#unanswered.delete(name);
   }
 
   supersede(name: string, owner: string): void {
@@ -85,5 +128,10 @@ export class ObjectMemory {
     this.#former.delete(name);
     this.#doubts.delete(name);
     this.#discarded.delete(name);
+    this.#unanswered.delete(name);
   }
+}
+
+function isLater(one: Pick<KnownObject, "resourceVersion"> | undefined, other: KnownObject): boolean {
+  return one !== undefined && Number(one.resourceVersion) > Number(other.resourceVersion);
 }

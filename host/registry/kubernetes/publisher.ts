@@ -21,8 +21,9 @@ import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog, type Place } from "./backlog.ts";
 import { type ForeignObjects, nameOf } from "./foreign-objects.ts";
 import { type Case, judge, type Verdict } from "./judge.ts";
-import { isSameMember, type KnownObject, knownOf, specOf } from "./known-object.ts";
+import { isOther, isSameMember, knownOf, specOf } from "./known-object.ts";
 import { ObjectMemory } from "./object-memory.ts";
+import type { Task } from "./task.ts";
 
 export interface PublisherOptions {
   readonly api: KubeApi;
@@ -49,16 +50,6 @@ export type ObjectChange =
   | { readonly kind: "object"; readonly object: IpAllocation }
   | { readonly kind: "gone"; readonly name: string; readonly uid: string };
 
-/** One address while its queue works on it. */
-interface Task {
-  readonly name: string;
-  readonly terms: CallTerms;
-  object: KnownObject | "absent" | undefined;
-  /** The object in full, if this task has looked. */
-  seen: IpAllocation | undefined;
-  isNew: boolean;
-}
-
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #objects: AllocationObjects;
@@ -82,6 +73,8 @@ export class Publisher {
     return this.#queues.run(name, async () => {
       terms.signal?.throwIfAborted();
       const task = this.#begin(name, terms);
+      // What an event told of an address that nobody here had may be long gone.
+      if (this.#memory.former(name).size === 0) task.object = undefined;
       const offered = this.#options.foreign.find(name);
       if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
       this.#memory.retain(name);
@@ -150,10 +143,11 @@ export class Publisher {
     this.#memory.discard(nameOf(place));
   }
 
-  /** To be looked at with the next {@link workOff}. */
+  /** To be looked at with the next {@link workOff}. An earlier agent may have sent what is not carried out yet. */
   recall(place: Place): void {
     const { space, ip } = place;
     this.#backlog.add(nameOf(place), { space, ip });
+    this.#memory.leaveUnanswered(nameOf(place));
   }
 
   /** What is known of the object is not so. */
@@ -166,20 +160,19 @@ export class Publisher {
     this.#ending.abort(new Error("The registry is closed"));
   }
 
-  learn(object: IpAllocation): void {
-    this.#memory.remember(object.name, knownOf(object));
-  }
-
   /** Older news than what is known changes nothing. */
   observe(change: ObjectChange): void {
     if (change.kind === "object") {
-      if (change.object.spec.node === this.#options.node) this.learn(change.object);
-      return;
+      const { name, spec } = change.object;
+      if (spec.node !== this.#options.node) return;
+      const [before, object] = [this.#memory.find(name), knownOf(change.object)];
+      if (this.#memory.observe(name, object) && isOther(before, object))
+        this.settleLater({ space: spec.addressSpace, ip: spec.ip });
+    } else {
+      const place = parseAllocationName(change.name);
+      if (place === undefined || !this.#memory.observeEnd(change.name, change.uid)) return;
+      this.settleLater({ space: place.addressSpace, ip: place.ip });
     }
-    const place = parseAllocationName(change.name);
-    if (place === undefined || this.#memory.find(change.name)?.uid !== change.uid) return;
-    this.#memory.distrust(change.name);
-    this.settleLater({ space: place.addressSpace, ip: place.ip });
   }
 
   get size(): { readonly known: number; readonly backlog: number } {
@@ -250,10 +243,13 @@ export class Publisher {
         await this.#objects.delete(name, object, terms);
         task.object = "absent";
       }
-      if (task.object !== undefined) this.#memory.remember(name, task.object);
+      this.#memory.noteWritten(name);
+      if (task.object !== undefined)
+        this.#memory.remember(name, task.object, typeof object === "object" ? object : undefined);
     } catch (error) {
       // Allocation rule 4: the object in the way may be this call's own.
       if (isConflict(error) || (isNotFound(error) && verdict.kind !== "create")) return this.#look(task);
+      if (verdict.kind !== "create") this.#memory.leaveUnanswered(name);
       if (verdict.kind === "delete") this.#memory.distrust(name);
       else if (!(error instanceof ApiError)) this.#memory.doubt(name);
       throw error;
@@ -283,6 +279,7 @@ export class Publisher {
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
       isPublic: isPublic(row.pool),
       isDiscarded: this.#memory.isDiscarded(name),
+      isUnanswered: this.#memory.isUnanswered(name),
       former: this.#memory.former(name),
     };
   }

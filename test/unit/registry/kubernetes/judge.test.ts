@@ -24,6 +24,7 @@ const elsewhere = (object: KnownObject): KnownObject => ({ ...object, node: "the
 
 const due = { isDue: true };
 const shown = { isPublic: true };
+const unanswered = { isUnanswered: true };
 const after = (owner: string): Partial<Case> => ({ former: new Set([owner]) });
 
 type Row = readonly [what: string, row: Allocation, object: Case["object"], options: Partial<Case>, verdict: string];
@@ -34,6 +35,8 @@ const ROWS: readonly Row[] = [
   ["a take-over of what was not met looks first", bound, undefined, { replaces: "5" }, "look"],
   ["a claim creates what is not there", bound, "absent", after("b"), "create"],
   ["rule 4: a claim's own object", bound, ours, {}, "equal"],
+  ["rule 3: a claim's own object, which an unanswered write may yet change", bound, ours, unanswered, "replace Bound"],
+  ["rule 3: what is not known, with such a write", bound, undefined, unanswered, "look"],
   ["rule 4: not that of the pod's other NIC", bound, { ...ours, ifName: "net1" }, {}, "taken"],
   ["its own object under another node's name", bound, elsewhere(ours), {}, "replace Bound"],
   ["another pod's here", bound, ofOtherPod, {}, "taken"],
@@ -79,6 +82,13 @@ const ROWS: readonly Row[] = [
 
   ["rule 12: a conflict", quarantined, ours, {}, "replace Quarantined"],
   ["rule 12: a conflict that is written", quarantined, ourQuarantined, {}, "equal"],
+  [
+    "rule 12: a conflict that is written, with such a write",
+    quarantined,
+    ourQuarantined,
+    unanswered,
+    "replace Quarantined",
+  ],
   ["rule 12: a conflict of which nothing is known", quarantined, undefined, {}, "look"],
   ["rule 12: a conflict whose object is gone", quarantined, "absent", {}, "create"],
   ["rule 12: a conflict of what another node has now", quarantined, elsewhere(ours), {}, "forget"],
@@ -92,6 +102,7 @@ it.each(ROWS)("%s", (_what, row, object, options, expected) => {
     isDue: false,
     isPublic: false,
     isDiscarded: false,
+    isUnanswered: false,
     former: nobody,
     replaces: undefined,
   };

@@ -5,7 +5,13 @@ import { type KnownObject, specOf } from "../../../../host/registry/kubernetes/k
 import { ObjectMemory } from "../../../../host/registry/kubernetes/object-memory.ts";
 import { packUsed } from "../../../../host/registry/kubernetes/survey.ts";
 import { TightPools } from "../../../../host/registry/kubernetes/tight-pools.ts";
-import { DOUBT_MS, RETRY_FIRST_MS, RETRY_MAX_MS, TIGHT_MS } from "../../../../host/registry/limits.ts";
+import {
+  DOUBT_MS,
+  MAX_FORMER_OBJECTS,
+  RETRY_FIRST_MS,
+  RETRY_MAX_MS,
+  TIGHT_MS,
+} from "../../../../host/registry/limits.ts";
 import { CONFLICT } from "../registry-quarantine-suite.ts";
 import { ip, proposal, spanOfTen } from "../registry-suite.ts";
 
@@ -48,6 +54,21 @@ describe("object memory", () => {
     expect(memory.find("x")).toEqual(known);
     memory.remember("x", { ...known, resourceVersion: "11", node: "there" });
     expect(memory.find("x")).toBeUndefined();
+  });
+
+  it("rule 16: an event that is older than the deletion makes nothing known", () => {
+    const memory = new ObjectMemory({ node: "here", nowMs: () => 0 });
+    memory.remember("x", "absent", known);
+    expect([memory.observe("x", known), memory.find("x")]).toEqual([false, undefined]);
+    expect([memory.observe("x", { ...known, uid: "v", resourceVersion: "12" }), memory.observeEnd("x", "u")]).toEqual([true, false]); // biome-ignore format: one thought
+    expect(memory.find("x")?.uid).toBe("v");
+    expect([memory.observeEnd("x", "v"), memory.find("x")]).toEqual([true, undefined]);
+  });
+
+  it("rule 16: no more ends are remembered than MAX_FORMER_OBJECTS", () => {
+    const memory = new ObjectMemory({ node: "here", nowMs: () => 0 });
+    for (let at = 0; at <= MAX_FORMER_OBJECTS; at++) memory.remember(`x${at}`, "absent", known);
+    expect([memory.observe("x0", known), memory.observe("x1", known)]).toEqual([true, false]);
   });
 
   it("rule 4: a write without an answer may be carried out for a while, and nothing is known", () => {

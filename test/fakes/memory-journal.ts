@@ -1,0 +1,64 @@
+/**
+ * The journal without its thread: the real statements on a database in memory, in the order of the calls. The same walk gives the same end.
+ * Effects: writes the database that it is given, which outlives it as a disk outlives an agent.
+ */
+import { DatabaseSync } from "node:sqlite";
+import type { Journal } from "../../host/registry/journal.ts";
+import type { Cooldowns, FreedObserver } from "../../host/registry/registry.ts";
+import { SqliteJournal } from "../../host/registry/sqlite-journal.ts";
+import { prepareSchema } from "../../host/registry/sqlite-schema.ts";
+
+/** Operations that are told the time, as sqlite-registry.ts does. */
+const TIMED: readonly string[] = [
+  ...["claim", "undo", "release", "releaseOthers", "releaseUnattached", "expire", "quarantineAndUndo", "endQuarantine"],
+  ...["findDue", "adopt", "collect"],
+];
+
+export interface MemoryJournalOptions {
+  readonly bootId: string;
+  readonly nowMs: () => number;
+  readonly cooldowns: Cooldowns;
+  readonly onFreed: FreedObserver;
+  /** The agent has ended: nothing is written and nothing is answered any more. */
+  readonly isDead?: () => boolean;
+}
+
+export function openDisk(): DatabaseSync {
+  const disk = new DatabaseSync(":memory:");
+  prepareSchema(disk);
+  return disk;
+}
+
+export function openMemoryJournal(disk: DatabaseSync, options: MemoryJournalOptions): Journal {
+  const { bootId, nowMs, cooldowns, onFreed, isDead = () => false } = options;
+  const store = new SqliteJournal(disk, { bootId, cooldowns, faults: () => {} });
+  const run = (name: string, args: readonly unknown[]): unknown => {
+    const method: unknown = Reflect.get(store, name);
+    if (typeof method !== "function") throw new Error(`${name} is no operation of a journal`);
+    disk.exec("BEGIN");
+    try {
+      const value: unknown = method.apply(store, TIMED.includes(name) ? [...args, nowMs()] : args);
+      disk.exec("COMMIT");
+      for (const { space, ip } of store.takeFreed()) onFreed(space, ip);
+      return value;
+    } catch (error) {
+      disk.exec("ROLLBACK");
+      throw error;
+    }
+  };
+  run("coolDeadBoots", [nowMs()]);
+  const call = (name: string, args: readonly unknown[]): unknown => {
+    if (name === "close") return Promise.resolve();
+    if (name === "setCooldowns") return store.setCooldowns(args[0] as Cooldowns);
+    if (isDead()) return new Promise(() => {});
+    if (name === "quarantine") {
+      const [allocation, quarantine, created = []] = args;
+      return Promise.resolve(run("quarantineAndUndo", [{ allocation, quarantine, created }]));
+    }
+    return new Promise((resolve) => resolve(structuredClone(run(name, args))));
+  };
+  const isMethod = (name: string | symbol): name is string => typeof name === "string" && name !== "then";
+  return new Proxy({} as Journal, {
+    get: (_target, name) => (isMethod(name) ? (...args: unknown[]) => call(name, args) : undefined),
+  });
+}

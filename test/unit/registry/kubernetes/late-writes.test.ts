@@ -1,0 +1,164 @@
+/**
+ * What the walks of test/property/registry found, each as a row of its own: late writes, late events, edits by hand, lists that expire.
+ */
+import { describe, expect, it } from "vitest";
+import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { DOUBT_MS, LIST_ATTEMPTS, LIST_PAGE, RETRY_MAX_MS } from "../../../../host/registry/limits.ts";
+import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../registry-suite.ts";
+import { MemoryNode } from "./memory-node.ts";
+
+const NAME = "10.0.0.1";
+const FIRST = { containerId: "c-a", ifName: "eth0" };
+
+/** The next call of the method has no answer; it is carried out when the test says so. */
+function delay(node: MemoryNode, method: KubeCall["method"]) {
+  const late: { run: () => KubeObject } = { run: () => ({}) };
+  node.gate = async (call, commit) => {
+    if (call.method !== method) return commit();
+    node.gate = async (_call, next) => next();
+    late.run = commit;
+    throw new ApiUnavailable(method, "the connection broke");
+  };
+  return late;
+}
+
+async function bindAgain(node: MemoryNode): Promise<string[]> {
+  const row = await node.registry.findAddress("", ip(NAME));
+  const wish = row === undefined ? proposal(NAME) : proposal(NAME, { replaces: row.version });
+  return held(await node.registry.claim(claim("a", [wish], { containerId: "next" })));
+}
+
+describe.each([
+  ["large", "DELETE", 1_000, COOLDOWN_MS],
+  ["small", "PUT", 256, 0],
+] as const)("rule 3: in a %s pool a %s", (_size, method, poolSize, waitMs) => {
+  it("that is carried out after the next ADD finds the object changed", async () => {
+    const node = await new MemoryNode({ poolSize }).open();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    const late = delay(node, method);
+    await node.registry.release(FIRST);
+    await node.pass(waitMs);
+    expect(await bindAgain(node)).toEqual([NAME]);
+    expect(late.run).toThrow("Conflict");
+    expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+  });
+
+  it("of an agent that has ended since finds the object changed", async () => {
+    const node = await new MemoryNode({ poolSize }).open();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    const late = delay(node, method);
+    await node.registry.release(FIRST);
+    await node.pass(waitMs);
+    await node.open();
+    expect(await bindAgain(node)).toEqual([NAME]);
+    expect(late.run).toThrow("Conflict");
+    expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+  });
+});
+
+it("rule 3: an ADD is not answered by an event that is older than the deletion", async () => {
+  const node = await new MemoryNode().open();
+  await node.registry.claim(claim("a", [proposal(NAME)]));
+  const seen = node.server.objects.get(NAME);
+  await node.registry.release(FIRST);
+  await node.pass(COOLDOWN_MS);
+  expect([node.lines(), node.freed]).toEqual([[], [NAME]]);
+  node.observe(seen);
+  expect(await bindAgain(node)).toEqual([NAME]);
+  expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+});
+
+describe("rule 5: an object that somebody edits", () => {
+  it.each([
+    ["state", { state: "Cooling", holders: [] }],
+    ["holders", { holders: [{ namespace: "shop", pod: "b", podUID: "b", interface: "eth0", node: "n1" }] }],
+  ])("in its %s is written again, or told of, at once", async (what, change) => {
+    const node = await new MemoryNode().open();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    node.server.edit(NAME, (spec) => ({ ...spec, ...change }));
+    node.observe(node.server.objects.get(NAME));
+    await node.registry.idle();
+    expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+    expect(node.lost.map(({ owner }) => owner)).toEqual(what === "holders" ? ["a"] : []);
+  });
+
+  it("rule 2: is left alone where this node was taken for lost", async () => {
+    const node = await new MemoryNode().open();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    const quarantine = { reason: "NodeLost", mac: "", parent: "" };
+    node.server.edit(NAME, (spec) => ({ ...spec, state: "Quarantined", holders: [], quarantine }));
+    node.observe(node.server.objects.get(NAME));
+    await node.registry.idle();
+    expect(node.lines()).toEqual([`${NAME} Quarantined n1`]);
+  });
+});
+
+describe("a list", () => {
+  const expired = (call: KubeCall) => new ApiError({ status: 410, reason: "Expired", operation: call.method, message: "The continue parameter is too old" }); // biome-ignore format: one thought
+
+  /** In pages of one; the second page of the first `failures` lists is gone. */
+  function pageByOne(node: MemoryNode, failures: number): void {
+    let left = failures;
+    node.gate = async (call, commit) => {
+      const list = commit();
+      if (!Array.isArray(list.items)) return list;
+      const from = Number(call.query?.continue ?? 0);
+      if (from > 0 && left-- > 0) throw expired(call);
+      const metadata = {
+        resourceVersion: "1",
+        ...(from + 1 < list.items.length ? { continue: String(from + 1) } : {}),
+      };
+      return { ...list, metadata, items: list.items.slice(from, from + 1) };
+    };
+  }
+
+  async function withCooling(): Promise<MemoryNode> {
+    const other = await new MemoryNode({ poolSize: 256, name: "n2" }).open();
+    for (const [index, owner] of ["a", "b"].entries()) {
+      await other.registry.claim(claim(owner, [proposal(`10.0.0.${index + 1}`)]));
+      await other.registry.release({ containerId: `c-${owner}`, ifName: "eth0" });
+    }
+    await other.registry.idle();
+    return new MemoryNode({ server: other.server, poolSize: 256 }).open();
+  }
+
+  it("begins again when its later pages are compacted away, and has each object once", async () => {
+    const node = await withCooling();
+    pageByOne(node, 1);
+    expect(await node.registry.findCooling([spanOfTen()], 10, "blue")).toHaveLength(2);
+  });
+
+  it("gives up after LIST_ATTEMPTS", async () => {
+    const node = await withCooling();
+    pageByOne(node, LIST_ATTEMPTS);
+    await expect(node.registry.findCooling([spanOfTen()], 10, "blue")).rejects.toThrow("too old");
+  });
+
+  it("leaves out what cannot be understood", async () => {
+    const node = await withCooling();
+    node.server.edit(NAME, (spec) => ({ ...spec, address: "odd" }));
+    expect(await node.registry.findCooling([spanOfTen()], 10, "blue")).toHaveLength(1);
+  });
+});
+
+it("what can be deleted is deleted, whatever many others cannot", async () => {
+  const node = await new MemoryNode({ poolSize: 100_000 }).open();
+  for (let at = 0; at <= LIST_PAGE; at++) {
+    const owner = `p${at}`;
+    await node.registry.claim(claim(owner, [proposal(`10.0.${at >> 8}.${at & 255}`)]));
+    await node.registry.release({ containerId: `c-${owner}`, ifName: "eth0" });
+    node.clockMs++;
+  }
+  const last = `10.0.${LIST_PAGE >> 8}.${LIST_PAGE & 255}`;
+  node.gate = async (call, commit) => {
+    const isRefused = call.method === "DELETE" && !call.path.endsWith(last);
+    if (isRefused)
+      throw new ApiError({ status: 403, reason: "Forbidden", operation: "DELETE", message: "denied by a policy" });
+    return commit();
+  };
+  await node.pass(COOLDOWN_MS);
+  expect(node.freed).toEqual([last]);
+  node.gate = async (_call, commit) => commit();
+  await node.pass(RETRY_MAX_MS + DOUBT_MS);
+  expect(node.lines()).toEqual([]);
+});
