@@ -4,7 +4,8 @@
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ALLOCATIONS, type LabPod } from "../../scripts/lab/cluster/pods.ts";
-import { type LabNode, startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { died, killAtEffects, restart } from "./fault-kills.ts";
 import {
   attach,
   drainAll,
@@ -22,8 +23,6 @@ import {
 } from "./fault-questions.ts";
 import { startPods, storm } from "./fault-storm.ts";
 
-/** More effects than an ADD and a DEL have: the walk must end before. */
-const MOST_EFFECTS = 40;
 /** No watch of a node tells that somebody else's object has gone: the node looks every 10 s while it has lost something. */
 const SEEN_AGAIN_MS = 15_000;
 
@@ -45,24 +44,6 @@ afterEach(async () => {
 afterAll(async () => {
   await drainAll(world).finally(() => world?.stop());
 });
-
-/** Starts the agent again with a fault plan, or none. False: the plan killed it before it answered. */
-async function restart({ agent }: LabNode, fault?: string): Promise<boolean> {
-  await agent.kill("SIGKILL");
-  if (fault === undefined) {
-    await agent.start();
-    return true;
-  }
-  process.env.BERTH_FAULT = fault;
-  try {
-    return await agent.start().then(
-      () => true,
-      () => false,
-    );
-  } finally {
-    delete process.env.BERTH_FAULT;
-  }
-}
 
 it("of two agents one gets the last address, the other is told that there is none, and gets it when it is free", async () => {
   await world.pool({ name: "last", subnet: "10.7.0.0/24", ips: ["10.7.0.7"], default: false });
@@ -106,46 +87,9 @@ it("an agent is killed when its create was carried out and before it hears of it
   await expectOwned(world, pod);
 });
 
-it("an agent is killed at every effect of ADD and DEL, by number: nothing is lost, nothing is left", async () => {
-  const node = world.node("n1");
-  let number = 1;
-  for (; ; number++) {
-    expect(number).toBeLessThan(MOST_EFFECTS);
-    const isStarted = await restart(node, `kill@${number}`);
-    if (!isStarted) await restart(node);
-    const pod = await world.createPod({ name: `killed-${number}`, node: "n1" });
-    const attaching = node.runtime.attach(pod);
-    const isKilled = isStarted && (await Promise.race([died(node), attaching.then(() => false)]));
-    if (isKilled) await restart(node);
-    expect((await attaching).addresses, `kill@${number}`).toHaveLength(1);
-    await world.setRunning(pod);
-    await expectOwned(world, pod);
-    const ending = endPod(world, pod);
-    const isKilledLate =
-      isStarted && !isKilled && (await Promise.race([died(node), ending.then(() => died(node, 300))]));
-    if (isKilledLate) await restart(node);
-    await ending;
-    await world.settle();
-    if (isStarted && !isKilled && !isKilledLate) break;
-  }
-  report("effects of ADD and DEL", { kills: number - 1 });
-  expect(number).toBeGreaterThan(4);
-  await restart(node);
+it("an agent is killed at every third effect of ADD and DEL, by number: nothing is lost, nothing is left", async () => {
+  expect(await killAtEffects(world, "n1", 3)).toBeGreaterThan(2);
 });
-
-/** Whether the agent is dead, at once or within that time. */
-async function died({ agent }: LabNode, limitMs = 60_000): Promise<boolean> {
-  const deadline = performance.now() + limitMs;
-  for (;;) {
-    const isAlive = await agent.request("/v1/health").then(
-      () => true,
-      () => false,
-    );
-    if (!isAlive) return true;
-    if (performance.now() > deadline) return false;
-    await pause(20);
-  }
-}
 
 it("agents are killed and come back in a storm", async () => {
   const disturb = async (): Promise<void> => {

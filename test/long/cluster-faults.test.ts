@@ -4,6 +4,7 @@
 import { expect, it } from "vitest";
 import { startWorld } from "../../scripts/lab/cluster/world.ts";
 import { chaos } from "../cluster/fault-chaos.ts";
+import { killAtEffects } from "../cluster/fault-kills.ts";
 import { endAll } from "../cluster/fault-questions.ts";
 import { stopServerInStorm } from "../cluster/fault-storm.ts";
 
@@ -15,6 +16,17 @@ it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () =>
   try {
     const { running } = await stopServerInStorm(world, { pods: 40, stoppedMs: 30_000 });
     expect(running).toHaveLength(120);
+  } finally {
+    await world.stop();
+  }
+});
+
+it("an agent is killed at every effect of ADD and DEL, by number: nothing is lost, nothing is left", async () => {
+  const world = await startWorld({ nodes: ["n1"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }] });
+  try {
+    expect(await killAtEffects(world, "n1", 1)).toBeGreaterThan(4);
+    await endAll(world);
+    await world.drain(DRAIN_MS);
   } finally {
     await world.stop();
   }
