@@ -43,8 +43,8 @@ export type WatchedPool = (
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "bad"; readonly name: string; readonly reason: string }
 ) & {
-  /** Of the specification: another one is another pool. */
-  readonly generation: number | undefined;
+  /** UID and generation: another one is another specification. Undefined: nobody knows. */
+  readonly revision: string | undefined;
   /** When an ADD was last refused for want of its addresses, as the API server has it. */
   readonly wanted: string | undefined;
 };
@@ -81,7 +81,7 @@ export function openWatches(options: WatchesOptions): Watches {
       ...{ name: "IPPools", path: `${BERTH}/ippools`, keyOf, decode: decodePool },
       onChange: (change) => {
         const [now, before] = change.kind === "set" ? [change.value, change.before] : [undefined, change.before];
-        if (now === undefined || now.generation === undefined || now.generation !== before?.generation) onSetting();
+        if (now === undefined || now.revision === undefined || now.revision !== before?.revision) onSetting();
         if (now?.wanted !== undefined && now.wanted !== before?.wanted) onWanted(change.key);
       },
     }),
@@ -113,7 +113,10 @@ export function openWatches(options: WatchesOptions): Watches {
 }
 
 const poolNews = z.object({
-  metadata: z.object({ generation: z.number().optional().catch(undefined) }),
+  metadata: z.object({
+    uid: z.string().optional().catch(undefined),
+    generation: z.number().optional().catch(undefined),
+  }),
   status: z
     .object({ wanted: z.string().optional().catch(undefined) })
     .optional()
@@ -122,7 +125,8 @@ const poolNews = z.object({
 
 function decodePool(object: KubeObject): WatchedPool {
   const { metadata, status } = poolNews.parse(object);
-  const news = { generation: metadata.generation, wanted: status?.wanted };
+  const { uid = "", generation } = metadata;
+  const news = { revision: generation === undefined ? undefined : `${uid}/${generation}`, wanted: status?.wanted };
   try {
     return { kind: "pool", pool: decodeIpPool(object, describeKey(object)), ...news };
   } catch (error) {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ClusterResources } from "../../../../host/agent/cluster/resources.ts";
 import type { KubeApi, KubeObject, KubeWatch } from "../../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../../host/kubernetes/reflector.ts";
+import { formatPrefix } from "../../../../host/net/prefix.ts";
 import type { Pod } from "../../../../host/resources/pod.ts";
 import type { Snapshot } from "../../../../host/resources/snapshot.ts";
 import { bytesLeftPerWait } from "../../kubernetes/garbage.ts";
@@ -143,6 +144,17 @@ describe("the resources of a cluster", () => {
       resources.settle();
       expect(snapshots.length).toBe(count);
     }));
+
+  it("a pool that was deleted and made anew while nobody looked is another pool", () => {
+    const made = (uid: string, subnet: string) =>
+      poolOf("blue", subnet, { metadata: { name: "blue", uid, generation: 1, resourceVersion: "1" } });
+    return withResources({ [POOLS]: [made("uid-1", "10.1.0.0/24")] }, async ({ script, resources }) => {
+      script.tell(POOLS, made("uid-2", "10.2.0.0/24"));
+      resources.settle();
+      const subnets = [...resources.state.snapshot.pools.values()].map(({ spec }) => formatPrefix(spec.subnet));
+      expect(subnets).toEqual(["10.2.0.0/24"]);
+    });
+  });
 
   it("a pool that cannot be used is refused by name, and stops nothing", () =>
     withResources({ [POOLS]: [poolOf("odd", "10.1.0.7/24"), poolOf("blue", "10.2.0.0/24")] }, async ({ resources }) => {
