@@ -6,8 +6,6 @@
 
 export interface Deadline {
   readonly signal: AbortSignal;
-  /** Whether it was the time, and no parent. */
-  readonly isOver: boolean;
   /** Takes the time away; the parents stay. */
   lift(): void;
   /** Lets go of timer and parents. */
@@ -33,9 +31,6 @@ export function openDeadline(timeoutMs: number, parents: readonly AbortSignal[])
   });
   return {
     signal: controller.signal,
-    get isOver() {
-      return controller.signal.reason instanceof DeadlineError && parents.every(({ aborted }) => !aborted);
-    },
     lift: () => clearTimeout(timer),
     end: () => {
       clearTimeout(timer);
