@@ -2,11 +2,12 @@
  * How the walk's nodes look for an address: what claim-addresses.ts does, in little.
  */
 import { parseIp } from "../../../host/net/ip.ts";
-import type { Claim, Proposal } from "../../../host/registry/registry.ts";
-import type { WalkNode, WalkPod } from "./walk-node.ts";
+import type { Allocation, Claim, Proposal } from "../../../host/registry/registry.ts";
+import { allocationName } from "../../../host/resources/ip-allocation.ts";
+import type { Agent, WalkNode, WalkPod } from "./walk-node.ts";
 import type { WalkWorld } from "./walk-world.ts";
 
-/** Addresses of the pool: so few that pods meet. */
+/** Addresses of each pool: so few that pods meet. */
 const ADDRESSES = 6;
 /** Pods that keep their addresses, each its own. */
 export const MEMBERS = ["web-0", "web-1"];
@@ -19,75 +20,77 @@ interface Attempt {
   readonly signal: AbortSignal;
 }
 
-function proposalOf(address: string, replaces?: number): Proposal {
-  const ip = parseIp(address);
-  if (ip === undefined) throw new Error(address);
-  return {
-    space: "",
-    ip,
-    prefixLength: 24,
-    pool: "blue",
-    ifName: "eth0",
-    ...(replaces === undefined ? {} : { replaces }),
-  };
+type Side = 4 | 6;
+
+/** The pool of each family; that of IPv6 is in a space with a name. */
+function proposalAt(side: Side, index: number): Proposal {
+  const ip = parseIp(side === 4 ? `10.0.0.${index + 1}` : `fd00::${index + 1}`);
+  if (ip === undefined) throw new Error(`No address ${index}`);
+  const pool =
+    side === 4 ? { space: "", prefixLength: 24, pool: "blue" } : { space: "lab", prefixLength: 64, pool: "six" };
+  return { ...pool, ip, ifName: "eth0" };
 }
 
-const addressAt = (index: number): string => `10.0.0.${index + 1}`;
-
-/** What claim-addresses.ts does, in little. */
-export async function claimAddress(
-  world: WalkWorld,
-  node: WalkNode,
-  { pod, containerId, signal }: Attempt,
-): Promise<string> {
+/** What claim-addresses.ts does, in little. The names of what was claimed. */
+export async function claimAddresses(world: WalkWorld, node: WalkNode, attempt: Attempt): Promise<readonly string[]> {
   const { random } = world;
+  const { pod, containerId, signal } = attempt;
+  const { uid: owner, name, workload } = pod;
   const { agent } = node;
   if (agent === undefined) throw new Error("no agent");
   const { registry } = agent;
-  const { uid: owner, name, workload } = pod;
   const about = { owner, namespace: "shop", pod: name, ifName: "eth0", containerId, network: "net" };
   const claimant: Omit<Claim, "proposals"> = workload === undefined ? about : { ...about, workload };
+  const first = (): number => (workload === undefined ? random.below(ADDRESSES) : MEMBERS.indexOf(name));
+  let proposals = pod.sides.map((side) => proposalAt(side, first()));
   let forsakeCooling = false;
-  let proposal = proposalOf(
-    workload === undefined ? addressAt(random.below(ADDRESSES)) : addressAt(MEMBERS.indexOf(name)),
-  );
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const outcome = await registry.claim({ ...claimant, proposals: [proposal], forsakeCooling }, signal);
+  for (let turn = 0; turn < ATTEMPTS; turn++) {
+    const outcome = await registry.claim({ ...claimant, proposals, forsakeCooling }, signal);
     if (outcome.kind === "bound") {
-      const [held] = outcome.held;
-      if (held === undefined) throw new Error("nothing held");
+      if (outcome.held.length === 0) throw new Error("nothing held");
       if (random.chance(0.1)) {
         await registry.undo(outcome.created);
         throw new Error("undone");
       }
-      return `10.0.0.${Number(held.ip.value & 255n)}`;
+      return outcome.held.map(({ space, ip }) => allocationName(ip, space));
     }
-    if (outcome.kind === "cooling") {
-      const [own] = outcome.own;
-      forsakeCooling = true;
-      if (own !== undefined) proposal = { ...proposal, ip: own.ip, replaces: own.version };
-      continue;
-    }
-    proposal = proposalOf(addressAt(random.below(ADDRESSES)));
-    const [by] = outcome.by;
-    const isRipe = (sinceMs: number): boolean => world.nowMs - sinceMs >= MIN_COOLING_MS;
-    if (by?.state === "Cooling" && isRipe(by.sinceMs)) proposal = { ...proposal, ip: by.ip, replaces: by.version };
-    else if (workload !== undefined && by?.workload?.member === name && by.version > 0 && by.state === "Bound") {
-      const cooling = await registry.collect(by);
-      if (cooling !== undefined) proposal = { ...proposal, ip: by.ip, replaces: cooling.version };
-    } else if (random.chance(0.6)) {
-      const span = {
-        space: "",
-        family: 4 as const,
-        first: proposalOf(addressAt(0)).ip.value,
-        last: proposalOf(addressAt(ADDRESSES - 1)).ip.value,
-      };
-      const ripe = (await registry.findCooling([span], 8, "blue")).filter(({ sinceMs }) => isRipe(sinceMs));
-      if (ripe.length > 0) {
-        const chosen = random.pick(ripe);
-        proposal = { ...proposal, ip: chosen.ip, replaces: chosen.version };
+    const next: Proposal[] = [];
+    for (const proposal of proposals) {
+      const { family } = proposal.ip;
+      if (outcome.kind === "cooling") {
+        const own = outcome.own.find(({ ip }) => ip.family === family);
+        next.push(own === undefined ? proposal : { ...proposal, ip: own.ip, replaces: own.version });
+        continue;
       }
+      const by = outcome.by.find(({ ip }) => ip.family === family);
+      next.push(by === undefined ? proposal : await insteadOf(world, agent, by, { pod, side: family }));
     }
+    if (outcome.kind === "cooling") forsakeCooling = true;
+    proposals = next;
   }
   throw new Error("no address");
+}
+
+/** What to ask for when somebody has what was asked for. */
+async function insteadOf(
+  world: WalkWorld,
+  { registry }: Agent,
+  by: Allocation,
+  { pod, side }: { pod: WalkPod; side: Side },
+): Promise<Proposal> {
+  const { random } = world;
+  const other = proposalAt(side, random.below(ADDRESSES));
+  const isRipe = ({ sinceMs }: Allocation): boolean => world.nowMs - sinceMs >= MIN_COOLING_MS;
+  if (by.state === "Cooling" && isRipe(by)) return { ...other, ip: by.ip, replaces: by.version };
+  if (pod.workload !== undefined && by.workload?.member === pod.name && by.version > 0 && by.state === "Bound") {
+    const cooling = await registry.collect(by);
+    return cooling === undefined ? other : { ...other, ip: by.ip, replaces: cooling.version };
+  }
+  if (random.chance(0.4)) return other;
+  const [first, last] = [proposalAt(side, 0).ip.value, proposalAt(side, ADDRESSES - 1).ip.value];
+  const found = await registry.findCooling([{ space: other.space, family: side, first, last }], 8, other.pool);
+  const ripe = found.filter(isRipe);
+  if (ripe.length === 0) return other;
+  const chosen = random.pick(ripe);
+  return { ...other, ip: chosen.ip, replaces: chosen.version };
 }

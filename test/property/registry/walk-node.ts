@@ -13,6 +13,8 @@ export interface WalkPod {
   readonly uid: string;
   readonly node: string;
   readonly workload?: Workload;
+  /** The families it asks for. */
+  readonly sides: readonly (4 | 6)[];
   isGone: boolean;
   /** Of the ADD under way. */
   adding?: AbortController | undefined;

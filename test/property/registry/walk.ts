@@ -1,8 +1,10 @@
 /**
  * One walk: what the kubelets do, at random, and what has to be true in the end.
  */
+import { formatIp } from "../../../host/net/ip.ts";
+import { openDisk } from "../../fakes/memory-journal.ts";
 import { Seeded } from "../core/seeded.ts";
-import { claimAddress, MEMBERS } from "./walk-claim.ts";
+import { claimAddresses, MEMBERS } from "./walk-claim.ts";
 import type { Live, WalkNode, WalkPod } from "./walk-node.ts";
 import { COOLDOWN_MS, flush, WalkWorld } from "./walk-world.ts";
 
@@ -68,6 +70,10 @@ class Walk {
     const { world, random } = this;
     world.crash(node);
     const chance = random.below(10);
+    if (chance === 1) {
+      world.note(`${node.name} loses its disk`);
+      node.disk = openDisk();
+    }
     if (chance === 0) {
       world.note(`${node.name} boots`);
       node.boot++;
@@ -109,15 +115,15 @@ class Walk {
     world.note(`${node.name} ADD ${pod.name} (${pod.uid}) ${containerId}`);
     const isCurrent = (): boolean => pod.adding === controller;
     const done = agent.reconciler.compared.then(() =>
-      claimAddress(world, node, { pod, containerId, signal: controller.signal }),
+      claimAddresses(world, node, { pod, containerId, signal: controller.signal }),
     );
     done.then(
-      (address) => {
+      (addresses) => {
         if (!isCurrent()) return;
         pod.adding = undefined;
-        world.note(`${node.name} ADD ${pod.uid} ${containerId} has ${address}`);
+        world.note(`${node.name} ADD ${pod.uid} ${containerId} has ${addresses.join(" and ")}`);
         if (controller.signal.aborted) this.release(node, { containerId, ifName: "eth0" });
-        else world.live.add({ pod, containerId, address });
+        else for (const address of addresses) world.live.add({ pod, containerId, address });
       },
       (error: unknown) => {
         if (!isCurrent()) return;
@@ -144,6 +150,7 @@ class Walk {
       uid,
       node: node.name,
       isGone: false,
+      sides: random.pick([[4], [6], [4, 6]] as const),
       ...(member === undefined ? {} : { workload }),
     };
     world.pods.push(pod);
@@ -159,7 +166,7 @@ class Walk {
   detach(live: Live): void {
     const { pod, containerId } = live;
     this.world.note(`${pod.node} DEL ${pod.uid} ${containerId} (${live.address})`);
-    this.world.live.delete(live);
+    for (const each of this.world.live) if (each.containerId === containerId) this.world.live.delete(each);
     this.release(this.nodeOf(pod), { containerId, ifName: "eth0" });
   }
 
@@ -206,7 +213,7 @@ class Walk {
     for (const node of world.nodes) if (node.agent === undefined) await this.restart(node);
     for (let round = 0; round < 3; round++) await this.round();
     world.check();
-    for (const live of [...world.live]) this.detach(live);
+    for (const live of world.live) this.detach(live);
     await flush();
     for (const pod of world.pods) pod.isGone = true;
     for (let round = 0; round < 24; round++) await this.round();
@@ -216,7 +223,7 @@ class Walk {
     }
     for (const { name, agent } of world.nodes) {
       for (const row of (await agent?.registry.list(undefined, 100)) ?? []) {
-        world.problems.push(`${name} has a row ${row.ip.value & 255n} ${row.state} of ${row.owner} in the end`);
+        world.problems.push(`${name} has a row ${formatIp(row.ip)} ${row.state} of ${row.owner} in the end`);
       }
       if (agent?.registry.size.backlog !== 0)
         world.problems.push(`${name} has a backlog of ${agent?.registry.size.backlog}`);
