@@ -1,7 +1,22 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { openKubeClient } from "../../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
 import { MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/limits.ts";
-import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
+import {
+  type Stub,
+  type StubAnswer,
+  sendJson,
+  sendStatus,
+  startStub,
+  until,
+  writeStubKubeconfig,
+} from "./stub-server.ts";
 
 const opened: Stub[] = [];
 afterEach(async () => {
@@ -20,6 +35,12 @@ function first(...answers: StubAnswer[]): StubAnswer {
   return (response, request) => (left.shift() ?? ((ok) => sendJson(ok, 200, { done: true })))(response, request);
 }
 
+async function listen(server: Server, host: string): Promise<number> {
+  await once(server.listen(0, host), "listening");
+  const bound = server.address();
+  return typeof bound === "object" && bound !== null ? bound.port : 0;
+}
+
 const GET = { method: "GET", path: "/api/v1/nodes" } as const;
 
 describe("a call", () => {
@@ -36,6 +57,28 @@ describe("a call", () => {
         body: '{"a":"ö"}',
       },
     ]);
+  });
+
+  it("goes straight to an IPv6 address, past the proxies of the environment", async () => {
+    const server = createServer((_, response) => response.end('{"name":"six"}'));
+    const port = await listen(server, "::1");
+    const directory = await mkdtemp(join(tmpdir(), "berth-six-"));
+    vi.stubEnv("HTTPS_PROXY", "http://127.0.0.1:1");
+    vi.stubEnv("HTTP_PROXY", "http://127.0.0.1:1");
+    const kubeconfig = await writeStubKubeconfig(directory, `http://[::1]:${port}/base/`, { token: "t" });
+    const client = openKubeClient({
+      credentials: await loadCredentials({ kubeconfig }),
+      userAgent: "t",
+      random: () => 0,
+    });
+    try {
+      expect(await client.call({ ...GET, patienceMs: 0 })).toEqual({ name: "six" });
+    } finally {
+      vi.unstubAllEnvs();
+      await client.close();
+      server.close();
+      await rm(directory, { recursive: true });
+    }
   });
 
   const passing: readonly (readonly [string, StubAnswer])[] = [
