@@ -32,7 +32,7 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
   await plane.client.create("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: node } });
   const agent = await startAgent({ config: {}, kubeconfig: plane.kubeconfig, args: ["--node", node] });
   if (isAhead) await writeFile(join(agent.cniConfDir, "10-bench.conflist"), JSON.stringify(NETWORK));
-  await waitFor("the agent to be ready", async () => (await agent.get("/v1/health")).status === "ready");
+  await waitFor("the agent to be ready", async () => (await agent.request("/v1/health")).status === 200);
   const stdinFile = join(place.directory, "berth-cluster.json");
   const { plugins, ...frame } = NETWORK;
   await writeFile(stdinFile, JSON.stringify({ ...frame, ...plugins[0] }));
