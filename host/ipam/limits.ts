@@ -50,3 +50,6 @@ export const WANTED_WAIT_MS = 2_000;
 
 /** How often it looks for them meanwhile: milliseconds. */
 export const WANTED_LOOK_MS = 400;
+
+/** Most NICs of one pod for which addresses are claimed ahead; a pod that announces more is left to its ADDs. */
+export const MAX_PREFETCHED_NICS = 32;

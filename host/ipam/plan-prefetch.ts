@@ -7,6 +7,7 @@ import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { Pod } from "../resources/pod.ts";
 import { CONFIG_HASH, isStaticOwner } from "./leaks.ts";
+import { MAX_PREFETCHED_NICS } from "./limits.ts";
 
 /** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */
 const ALL_NICS = ["ippools", "subnets"].map((key) => ANNOTATION_PREFIX + key);
@@ -70,7 +71,8 @@ export function judgePod(pod: Pod, nodeName: string): PodVerdict {
 /** Without NICs of other plugins and those that ask for addresses by name: only their ADD knows all that they want. */
 export function planGroups({ annotations }: Pod, nics: readonly AnnouncedNic[]): PrefetchGroup[] {
   const ours = nics.filter(({ ipamConf, isAsking }) => ipamConf !== undefined && !isAsking);
-  if (ours.length === 0) return [];
+  // Whoever may create pods may write thousands of networks into an annotation.
+  if (ours.length === 0 || ours.length > MAX_PREFETCHED_NICS) return [];
   const areTogether = ALL_NICS.some((key) => Object.hasOwn(annotations, key));
   return areTogether ? [{ nics: ours }] : ours.map((nic) => ({ nics: [nic] }));
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { MAX_PREFETCHED_NICS } from "../../../host/ipam/limits.ts";
 import { type AnnouncedNic, judgePod, ownerOfPod, planGroups } from "../../../host/ipam/plan-prefetch.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 
@@ -83,4 +84,10 @@ describe("rule 7: only NICs whose configuration names ipam.type berth", () => {
     const groups = planGroups(podOf({ metadata: { annotations } }), announced);
     expect(groups.map((group) => group.nics.map(({ ifName }) => ifName).join(" ")).join(" | ")).toBe(wanted);
   });
+});
+
+it("a pod that announces more NICs than any has gets nothing ahead: its list of networks could empty a pool", () => {
+  const many = (count: number) => Array.from({ length: count }, (_, index) => nicOf(`net${index}`));
+  expect(planGroups(podOf({}), many(MAX_PREFETCHED_NICS))).toHaveLength(MAX_PREFETCHED_NICS);
+  expect(planGroups(podOf({}), many(MAX_PREFETCHED_NICS + 1))).toEqual([]);
 });
