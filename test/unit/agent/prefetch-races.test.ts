@@ -233,3 +233,18 @@ describe("before the agent knows enough", () => {
     { mayBegin: never.promise },
   );
 });
+
+it("an agent that stops before it knows enough claims nothing, also when it knows enough then", async () => {
+  const known = Promise.withResolvers<void>();
+  await withWorld({
+    mayBegin: known.promise,
+    test: async ({ prefetcher, door }) => {
+      prefetcher.podChanged(web);
+      const closed = prefetcher.close();
+      known.resolve();
+      await closed;
+      await known.promise;
+      expect([door.claims, prefetcher.stats().wanted]).toEqual([[], 0]);
+    },
+  });
+});

@@ -277,21 +277,6 @@ describe("rule 7: it goes back at once, without a cooldown", () => {
   });
 });
 
-it("an agent that stops before it knows enough claims nothing, also when it knows enough then", async () => {
-  const known = Promise.withResolvers<void>();
-  await withWorld({
-    mayBegin: known.promise,
-    test: async ({ prefetcher, door }) => {
-      prefetcher.podChanged(web);
-      const closed = prefetcher.close();
-      known.resolve();
-      await closed;
-      await known.promise;
-      expect([door.claims, prefetcher.stats().wanted]).toEqual([[], 0]);
-    },
-  });
-});
-
 describe("a pod that never comes gives its address back", () => {
   check("rule 17: two minutes after it was claimed; when it comes later, it claims anew", async (world) => {
     await watched(world, web);
