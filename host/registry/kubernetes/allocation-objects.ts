@@ -79,13 +79,19 @@ export class AllocationObjects {
     return decode(await this.#api.call({ ...terms, method: "PUT", path: `${COLLECTION}/${metadata.name}`, body }));
   }
 
-  /** Rejects with a conflict when it is not this version of this object. */
-  async delete(name: string, { uid, resourceVersion }: Precondition, terms: CallTerms): Promise<void> {
+  /** Gives the object if somebody's finalizer holds it. Rejects with a conflict when it is not this version of this object. */
+  async delete(
+    name: string,
+    { uid, resourceVersion }: Precondition,
+    terms: CallTerms,
+  ): Promise<IpAllocation | undefined> {
     const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } };
     try {
-      await this.#api.call({ ...terms, method: "DELETE", path: `${COLLECTION}/${name}`, body });
+      const answer = await this.#api.call({ ...terms, method: "DELETE", path: `${COLLECTION}/${name}`, body });
+      return recordOf(answer.metadata).deletionTimestamp === undefined ? undefined : decode(answer);
     } catch (error) {
-      if (!isNotFound(error)) throw error;
+      if (isNotFound(error)) return undefined;
+      throw error;
     }
   }
 

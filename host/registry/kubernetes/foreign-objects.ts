@@ -66,7 +66,9 @@ export class ForeignObjects {
   async findCooling(spans: readonly AddressSpan[], pool: string, terms: CallTerms): Promise<readonly Allocation[]> {
     const fields = { "spec.state": "Cooling", "spec.pool": pool };
     const found = (await this.#objects.list({ fields }, terms)).filter(({ spec }) => spec.node !== this.#options.node);
-    const within = found.filter(({ spec }) => spans.some((span) => isWithin(span, spec.addressSpace, spec.ip)));
+    const within = found.filter(
+      ({ deleting, spec }) => !deleting && spans.some((span) => isWithin(span, spec.addressSpace, spec.ip)),
+    );
     return within.map((object) => this.meet(object)).sort((a, b) => a.sinceMs - b.sinceMs);
   }
 

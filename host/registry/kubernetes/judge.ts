@@ -61,6 +61,8 @@ export function judge(found: Case): Verdict {
 function judgeBound({ row, object, node, former, isUnanswered, replaces }: Case): Verdict {
   if (object === undefined) return { kind: former.size > 0 || isUnanswered || replaces !== undefined ? "look" : "create" }; // biome-ignore format: one thought
   if (object === "absent") return { kind: "create" };
+  // The object would vanish from under a claim. What is answered already gets a new one when it does.
+  if (object.deleting === true) return { kind: row.isConfirmed === true ? "equal" : "taken" };
   const bind: Verdict = { kind: "replace", state: "Bound" };
   switch (object.state) {
     case "Bound":
@@ -83,6 +85,8 @@ function judgeCooling(found: Case): Verdict {
   if (object === undefined) return { kind: isDue || isKept || isPublic ? "look" : "nothing" };
   if (object === "absent") return { kind: isDue || isKept ? "forget" : "nothing" };
   if (!isOurs(found, object)) return { kind: "forget" };
+  // The watch tells when it is gone.
+  if (object.deleting === true) return { kind: "nothing" };
   if (isKept) return { kind: "replace", state: "Kept" };
   if (isDue) return { kind: "delete" };
   if (!isPublic || (object.state === "Cooling" && object.node === node)) return { kind: "nothing" };

@@ -17,12 +17,14 @@ export interface KnownObject {
   readonly podUid: string;
   readonly ifName: string;
   readonly workload?: Workload | undefined;
+  /** Somebody's finalizer holds it: it goes when that does, whatever is written until then. */
+  readonly deleting?: boolean | undefined;
 }
 
-export function knownOf({ uid, resourceVersion, spec }: IpAllocation): KnownObject {
+export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation): KnownObject {
   const { state, node, holders, workload } = spec;
   const { podUid = "", ifName = "" } = holders[0] ?? {};
-  return { uid, resourceVersion, state, node, podUid, ifName, workload };
+  return { uid, resourceVersion, state, node, podUid, ifName, workload, deleting };
 }
 
 /** The object that the row asks for, in this state. */
@@ -51,6 +53,13 @@ export function foreignOf({ resourceVersion, spec }: IpAllocation, sinceMs: numb
     ...{ space: addressSpace, ip, prefixLength, pool, state, owner: podUid, ifName, namespace, pod, workload, sinceMs },
     ...{ containerId: "", network: "", isConfirmed: true, version: -Number(resourceVersion) },
   };
+}
+
+/** Whoever has an address whose object cannot be understood: nobody may take it from them. */
+export function unknownHolder(row: Allocation): Allocation {
+  const { space, ip, prefixLength, pool, sinceMs } = row;
+  const nobody = { owner: "", ifName: "", containerId: "", network: "", namespace: "", pod: "", isConfirmed: true };
+  return { space, ip, prefixLength, pool, sinceMs, ...nobody, state: "Bound", version: -1 };
 }
 
 /** Whether both are the same member of the same workload (allocation rule 8). */

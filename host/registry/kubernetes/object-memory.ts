@@ -15,6 +15,8 @@ export class ObjectMemory {
   readonly #known = new Map<string, KnownObject>();
   /** Whose objects on this node may be written over: their rows were released, and another pod has the row now. */
   readonly #former = new Map<string, Set<string>>();
+  /** What only an event has told of. */
+  readonly #hearsay = new Set<string>();
   /** What was written to without an answer, and until when that may still be carried out. */
   readonly #doubts = new Map<string, number>();
   /** What was changed or deleted without an answer: the next write makes the precondition of that one fail, however late it is carried out. */
@@ -38,15 +40,21 @@ export class ObjectMemory {
     return this.#known.get(name);
   }
 
+  /** Without what only an event has told: of an address that nobody here had, that may be long gone. */
+  findAnswered(name: string): KnownObject | undefined {
+    return this.#hearsay.has(name) && this.former(name).size === 0 ? undefined : this.#known.get(name);
+  }
+
   /** What an answer says. `before`: the object as it was when it was deleted. */
   remember(name: string, object: KnownObject | "absent", before = this.#known.get(name)): void {
     if (object !== "absent" && object.node === this.#node) {
       if (isLater(this.#known.get(name), object)) return;
       this.#ended.delete(name);
+      this.#hearsay.delete(name);
       this.#known.set(name, object);
       return;
     }
-    this.#known.delete(name);
+    this.#lose(name);
     const last = object === "absent" ? before : object;
     if (last === undefined) return;
     this.#ended.delete(name);
@@ -62,6 +70,7 @@ export class ObjectMemory {
     const before = this.#known.get(name) ?? this.#ended.get(name);
     if (isLater(before, object) || before?.resourceVersion === object.resourceVersion) return false;
     this.#ended.delete(name);
+    this.#hearsay.add(name);
     this.#known.set(name, object);
     return true;
   }
@@ -70,17 +79,17 @@ export class ObjectMemory {
   observeEnd(name: string, uid: string): boolean {
     if (this.#ended.get(name)?.uid === uid) this.#ended.delete(name);
     if (this.#known.get(name)?.uid !== uid) return false;
-    this.#known.delete(name);
+    this.#lose(name);
     return true;
   }
 
   distrust(name: string): void {
-    this.#known.delete(name);
+    this.#lose(name);
   }
 
   /** A write had no answer: it may have been carried out, or may still be. */
   doubt(name: string): void {
-    this.#known.delete(name);
+    this.#lose(name);
     this.#doubts.set(name, this.#nowMs() + DOUBT_MS);
   }
 
@@ -101,6 +110,11 @@ export class ObjectMemory {
   /** The object has a new version, or none: what was sent before finds it changed. */
   noteWritten(name: string): void {
     this.#unanswered.delete(name);
+  }
+
+  #lose(name: string): void {
+    this.#known.delete(name);
+    this.#hearsay.delete(name);
   }
 
   supersede(name: string, owner: string): void {

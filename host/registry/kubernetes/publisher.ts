@@ -4,42 +4,25 @@
  * Effects: writes objects and the journal; what failed stays in the backlog until {@link Publisher.workOff} has done it.
  */
 
-import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import { ApiError, ApiUnavailable, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { KeyedMutex } from "../../lib/keyed-mutex.ts";
-import type { Log } from "../../lib/log.ts";
 import {
   type AllocationState,
   type IpAllocation,
   type IpAllocationSpec,
   parseAllocationName,
 } from "../../resources/ip-allocation.ts";
-import type { Journal } from "../journal.ts";
 import { MAX_STEPS } from "../limits.ts";
 import { type Allocation, RegistryError } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog, type Place } from "./backlog.ts";
-import { type ForeignObjects, nameOf } from "./foreign-objects.ts";
+import { nameOf } from "./foreign-objects.ts";
 import { type Case, judge, type Verdict } from "./judge.ts";
-import { isOther, isSameMember, knownOf, specOf } from "./known-object.ts";
+import { isOther, isSameMember, knownOf, specOf, unknownHolder } from "./known-object.ts";
 import { ObjectMemory } from "./object-memory.ts";
-import type { Task } from "./task.ts";
-
-export interface PublisherOptions {
-  readonly api: KubeApi;
-  readonly node: string;
-  readonly journal: Journal;
-  readonly foreign: ForeignObjects;
-  readonly nowMs: () => number;
-  readonly random: () => number;
-  readonly log: Log;
-  /** Whether others must see that an address of the pool cools (allocation rule 10). */
-  readonly isPublic: (pool: string) => boolean;
-  /** Whether the pod with this UID is the one that has this name now (allocation rule 8). */
-  readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
-  /** Allocation rule 5: somebody else has the object of an address that this node's pod has. */
-  readonly onLost: (row: Allocation, by: Allocation) => void;
-}
+import type { PublisherOptions, Task } from "./task.ts";
 
 export type PublishOutcome =
   /** `isNew`: the claim made it; false when it was taken over or was there. */
@@ -73,8 +56,7 @@ export class Publisher {
     return this.#queues.run(name, async () => {
       terms.signal?.throwIfAborted();
       const task = this.#begin(name, terms);
-      // What an event told of an address that nobody here had may be long gone.
-      if (this.#memory.former(name).size === 0) task.object = undefined;
+      task.object = this.#memory.findAnswered(name);
       const offered = this.#options.foreign.find(name);
       if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
       this.#memory.retain(name);
@@ -90,7 +72,8 @@ export class Publisher {
           case "look":
           case "create":
           case "replace":
-            await this.#carryOut(verdict, row, task);
+            if (!(await this.#isUnderstood(this.#carryOut(verdict, row, task))))
+              return { kind: "taken", by: unknownHolder(row) };
             break;
           default:
             invariant(false, `A claim's row is Bound, which asks for no ${verdict.kind}`);
@@ -240,8 +223,8 @@ export class Publisher {
       } else if (typeof object === "object" && verdict.kind === "replace") {
         task.object = knownOf(await this.#objects.replace(this.#specOf(row, verdict.state), object, terms));
       } else if (typeof object === "object") {
-        await this.#objects.delete(name, object, terms);
-        task.object = "absent";
+        const held = await this.#objects.delete(name, object, terms);
+        task.object = held === undefined ? "absent" : knownOf(held);
       }
       this.#memory.noteWritten(name);
       if (task.object !== undefined)
@@ -252,6 +235,17 @@ export class Publisher {
       if (verdict.kind !== "create") this.#memory.leaveUnanswered(name);
       if (verdict.kind === "delete") this.#memory.distrust(name);
       else if (!(error instanceof ApiError)) this.#memory.doubt(name);
+      throw error;
+    }
+  }
+
+  /** Whether the object in the way is one that this agent can read. */
+  async #isUnderstood(call: Promise<void>): Promise<boolean> {
+    try {
+      await call;
+      return true;
+    } catch (error) {
+      if (error instanceof ConfigError) return false;
       throw error;
     }
   }

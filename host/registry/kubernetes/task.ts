@@ -1,11 +1,32 @@
 /**
- * One address while its queue works on it: what the calls so far have found out.
+ * What the publisher is given, and one address while its queue works on it: what the calls so far have found out.
  * Called by publisher.ts.
- * Effects: none (a type only).
+ * Effects: none (types only).
  */
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import type { Log } from "../../lib/log.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { Journal } from "../journal.ts";
+import type { Allocation } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
+import type { ForeignObjects } from "./foreign-objects.ts";
 import type { KnownObject } from "./known-object.ts";
+
+export interface PublisherOptions {
+  readonly api: KubeApi;
+  readonly node: string;
+  readonly journal: Journal;
+  readonly foreign: ForeignObjects;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  /** Whether others must see that an address of the pool cools (allocation rule 10). */
+  readonly isPublic: (pool: string) => boolean;
+  /** Whether the pod with this UID is the one that has this name now (allocation rule 8). */
+  readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
+  /** Allocation rule 5: somebody else has the object of an address that this node's pod has. */
+  readonly onLost: (row: Allocation, by: Allocation) => void;
+}
 
 export interface Task {
   readonly name: string;

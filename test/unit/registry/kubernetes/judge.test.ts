@@ -80,6 +80,16 @@ const ROWS: readonly Row[] = [
   ["rule 8: of which nothing is there", { ...cooling, workload: WEB }, "absent", {}, "forget"],
   ["rule 8: that was new to the member and is undone", { ...cooling, workload: WEB }, ours, { ...due, isDiscarded: true }, "delete"], // biome-ignore format: one line each
 
+  ["a claim of what somebody's finalizer holds", bound, { ...ours, deleting: true }, {}, "taken"],
+  [
+    "an answered claim of what somebody deletes",
+    { ...bound, isConfirmed: true },
+    { ...ours, deleting: true },
+    {},
+    "equal",
+  ],
+  ["a release of what somebody's finalizer holds", cooling, { ...ours, deleting: true }, due, "nothing"],
+
   ["rule 12: a conflict", quarantined, ours, {}, "replace Quarantined"],
   ["rule 12: a conflict that is written", quarantined, ourQuarantined, {}, "equal"],
   [

@@ -68,6 +68,73 @@ it("rule 3: an ADD is not answered by an event that is older than the deletion",
   expect(node.lines()).toEqual([`${NAME} Bound n1`]);
 });
 
+it("rule 3: an ADD is not answered by an event of what was made late and deleted without an answer", async () => {
+  const node = await new MemoryNode().open();
+  const late = delay(node, "POST");
+  await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("does not record");
+  late.run();
+  const seen = node.server.objects.get(NAME);
+  delay(node, "DELETE");
+  await node.pass(0);
+  node.server.remove(NAME);
+  await node.pass(RETRY_MAX_MS + DOUBT_MS);
+  expect(node.freed).toEqual([NAME]);
+  node.observe(seen);
+  expect(await bindAgain(node)).toEqual([NAME]);
+  expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+});
+
+describe("an object that somebody's finalizer holds", () => {
+  async function heldNode(): Promise<MemoryNode> {
+    const node = await new MemoryNode({ poolSize: 256 }).open();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    const object = node.server.objects.get(NAME);
+    if (object === undefined) throw new Error("There is no object");
+    node.server.objects.set(NAME, { ...object, metadata: { ...object.metadata, finalizers: ["acme.example/hold"] } });
+    await node.registry.release(FIRST);
+    await node.pass(COOLDOWN_MS);
+    return node;
+  }
+
+  it("is not free before it is gone", async () => {
+    const node = await heldNode();
+    expect([node.lines(), node.freed]).toEqual([[`${NAME} Cooling n1`], []]);
+    const [object] = node.server.objects.values();
+    node.server.remove(NAME);
+    node.registry.observe({ kind: "gone", name: NAME, uid: object?.metadata.uid ?? "" });
+    await node.pass(0);
+    expect(node.freed).toEqual([NAME]);
+  });
+
+  it("is not asked for again and again", async () => {
+    const node = await heldNode();
+    node.calls.length = 0;
+    for (let round = 0; round < 3; round++) await node.pass(RETRY_MAX_MS);
+    expect(node.calls).toEqual([]);
+  });
+
+  it("is nothing that another node takes over, nor the same pod again", async () => {
+    const node = await heldNode();
+    const other = await new MemoryNode({ server: node.server, poolSize: 256, name: "n2" }).open();
+    expect(await other.registry.findCooling([spanOfTen()], 10, "blue")).toEqual([]);
+    const row = await node.registry.findAddress("", ip(NAME));
+    const outcome = await node.registry.claim(claim("a", [proposal(NAME, { replaces: row?.version ?? 0 })]));
+    expect(outcome.kind).toBe("taken");
+  });
+});
+
+it("an object that cannot be understood is somebody's: the claim goes on with another address", async () => {
+  const node = await new MemoryNode().open();
+  await node.registry.claim(claim("b", [proposal(NAME)]));
+  node.server.edit(NAME, (spec) => ({ ...spec, address: "odd" }));
+  const other = await new MemoryNode({ server: node.server, name: "n2" }).open();
+  expect(await other.registry.claim(claim("a", [proposal(NAME)]))).toMatchObject({
+    kind: "taken",
+    by: [{ state: "Bound" }],
+  });
+  expect(await other.registry.list(undefined, 10)).toEqual([]);
+});
+
 describe("rule 5: an object that somebody edits", () => {
   it.each([
     ["state", { state: "Cooling", holders: [] }],
