@@ -23,6 +23,8 @@ export interface ClusterBerthOptions {
 const NETWORK = { cniVersion: "1.0.0", name: "bench", plugins: [{ type: "bridge", ipam: { type: "berth" } }] };
 const PODS = "/api/v1/namespaces/bench/pods";
 const PODS_AT_ONCE = 16;
+/** Until the API server has nothing more to do with the pods that were just created: it has the same processors. */
+const QUIET_MS = 300;
 const PATIENCE_MS = 30_000;
 /** The runtime's CNI_ARGS without the UID, which the API server makes. */
 const ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={node}-{n};K8S_POD_INFRA_CONTAINER_ID={node}-{n}";
@@ -60,6 +62,7 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
     prepare: async (first, count) => {
       await inParallel(numbers(first, count), PODS_AT_ONCE, (number) => plane.client.create(PODS, pod(node, number)));
       if (isAhead) await waitFor("the claims", async () => (await objects()) === count);
+      await sleep(QUIET_MS);
     },
     finish: async (first, count) => {
       await inParallel(numbers(first, count), PODS_AT_ONCE, (number) =>
