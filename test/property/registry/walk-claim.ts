@@ -8,7 +8,7 @@ import type { Agent, WalkNode, WalkPod } from "./walk-node.ts";
 import type { WalkWorld } from "./walk-world.ts";
 
 /** Addresses of each pool: so few that pods meet. */
-const ADDRESSES = 6;
+const ADDRESSES = 3;
 /** Pods that keep their addresses, each its own. */
 export const MEMBERS = ["web-0", "web-1"];
 const MIN_COOLING_MS = 2_000;

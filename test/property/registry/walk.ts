@@ -47,12 +47,12 @@ class Walk {
     const node = random.pick(world.nodes);
     const dice = random.below(100);
     if (dice < 45 && world.pending.length > 0) return world.callStep(this.options.faultShare);
-    if (dice < 60) return this.tellSome();
-    if (dice < 66) return this.add(random.pick(world.nodes));
-    if (dice < 72) return this.del();
-    if (dice < 75) return this.podEnds();
-    if (dice < 77) return this.hangUp();
-    if (dice < 84) return world.advance(random.pick([10, 500, 2_100, 2_100, 6_000, 6_000, 31_000]));
+    if (dice < 58) return this.tellSome();
+    if (dice < 67) return this.add(random.pick(world.nodes));
+    if (dice < 73) return this.del();
+    if (dice < 76) return this.podEnds();
+    if (dice < 78) return this.hangUp();
+    if (dice < 84) return world.advance(random.pick([10, 500, 2_100, 2_100, 2_100, 6_000, 31_000]));
     if (dice < 88) return void node.agent?.registry.expire().catch(() => {});
     if (dice < 91) return void node.agent?.reconciler.compare().catch(() => {});
     if (dice < 94) return void this.collect(node);
