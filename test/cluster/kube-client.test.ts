@@ -80,6 +80,18 @@ describe("connections", () => {
     expect(connections).toBeLessThanOrEqual(2);
   });
 
+  it("so do 50 deletes with preconditions in their bodies", async () => {
+    const client = await open();
+    const connections = await countConnections(async () => {
+      for (let index = 0; index < 50; index++) {
+        await client.call({ method: "POST", path: PATH, body: mapOf(`d-${index}`) });
+        const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: {} };
+        await client.call({ method: "DELETE", path: `${PATH}/d-${index}`, body });
+      }
+    });
+    expect(connections).toBeLessThanOrEqual(2);
+  });
+
   it("40 at once, 200 creates take no more than the limit", async () => {
     const client = await open();
     let next = 0;

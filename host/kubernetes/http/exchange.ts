@@ -72,6 +72,8 @@ export class Exchange {
         ...(body === undefined ? {} : { "content-type": contentType }),
       },
       body: body === undefined ? null : JSON.stringify(body),
+      // A DELETE with a body, which has the preconditions, would cost its connection.
+      reset: false,
       // Calls have their deadline in the signal. A watch's own limit makes undici ask a silent HTTP/2 connection whether it is alive.
       headersTimeout: over === "calls" ? 0 : WATCH_HEAD_MS,
       bodyTimeout: over === "calls" ? 0 : WATCH_SILENCE_MS,
