@@ -26,8 +26,9 @@ const PODS_AT_ONCE = 16;
 /** Until the API server has nothing more to do with the pods that were just created: it has the same processors. */
 const QUIET_MS = 300;
 const PATIENCE_MS = 30_000;
-/** The runtime's CNI_ARGS without the UID, which the API server makes. */
-const ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={node}-{n};K8S_POD_INFRA_CONTAINER_ID={node}-{n}";
+/** The runtime's CNI_ARGS. The API server makes the UID. */
+const ARGS =
+  "IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={node}-{n};K8S_POD_INFRA_CONTAINER_ID={node}-{n};K8S_POD_UID={text:{uids}{n}}";
 
 export async function openClusterBerth(options: ClusterBerthOptions): Promise<Contestant> {
   const { plane, place, node, isAhead } = options;
@@ -38,13 +39,14 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
   const stdinFile = join(place.directory, "berth-cluster.json");
   const { plugins, ...frame } = NETWORK;
   await writeFile(stdinFile, JSON.stringify({ ...frame, ...plugins[0] }));
+  const uids = join(place.directory, `uid-${node}-`);
   const subject = (command: "ADD" | "DEL") => ({
     path: join(berthBin, "berth"),
     stdinFile,
     env: {
       ...callEnvironment(command, place, agent.env),
       CNI_CONTAINERID: `${node}-{n}`,
-      CNI_ARGS: ARGS.replaceAll("{node}", node),
+      CNI_ARGS: ARGS.replaceAll("{node}", node).replace("{uids}", uids),
     },
   });
   /** Addresses of this node that have objects. */
@@ -60,7 +62,10 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
     del: subject("DEL"),
     daemonPid: agent.pid,
     prepare: async (first, count) => {
-      await inParallel(numbers(first, count), PODS_AT_ONCE, (number) => plane.client.create(PODS, pod(node, number)));
+      await inParallel(numbers(first, count), PODS_AT_ONCE, async (number) => {
+        const { metadata } = await plane.client.create(PODS, pod(node, number));
+        await writeFile(`${uids}${number}`, metadata.uid);
+      });
       if (isAhead) await waitFor("the claims", async () => (await objects()) === count);
       await sleep(QUIET_MS);
     },

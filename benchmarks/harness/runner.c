@@ -3,7 +3,8 @@
  * A parent as large as Node.js would cost more than what it measures; this one is small and spawns by vfork.
  * Called by runner.ts, which writes the plan and reads the samples.
  *
- * Plan, on stdin, a line each, fields separated by tabs; {n} in a file's path or a value is the run's number:
+ * Plan, on stdin, a line each, fields separated by tabs; {n} in a file's path or a value is the run's number, and one {text:PATH} at a
+ * value's end what the file has, up to its first line's end:
  *   subject <path> <stdin file> [<name>=<value> ...]      subjects are numbered from 0
  *   then <path> <stdin file> [<name>=<value> ...]         next step of the subject above; {prevResult} in its stdin is what the
  *                                                         step before printed
@@ -106,6 +107,20 @@ static size_t read_text(int file, char *text) {
   return (size_t)length;
 }
 
+/* Replaces {text:PATH} at the end of a value by the file's first line. */
+static void insert_text(char *value) {
+  char *mark = strstr(value, "{text:"), *end = mark == NULL ? NULL : mark + strlen(mark) - 1;
+  if (mark == NULL) return;
+  *end = 0;
+  int file = open(mark + 6, O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail("Cannot open %s: %s", mark + 6, strerror(errno));
+  ssize_t length = read(file, mark, (size_t)(VALUE_BYTES - (mark - value) - 1));
+  close(file);
+  if (length < 0) fail("Cannot read a text: %s", strerror(errno));
+  mark[length] = 0;
+  mark[strcspn(mark, "\n")] = 0;
+}
+
 static void append(int file, const char *text, size_t length) {
   if (write(file, text, length) != (ssize_t)length) fail("Cannot write a step's stdin: %s", strerror(errno));
 }
@@ -141,6 +156,7 @@ static void start_step(struct slot *slot, struct step *step) {
   int count = 0, is_first = slot->sample.step_count == 0;
   for (; step->variables[count] != NULL; count++) {
     substitute(values[count], step->variables[count], slot->sample.number);
+    insert_text(values[count]);
     environment[count] = values[count];
   }
   environment[count] = NULL;

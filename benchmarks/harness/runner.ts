@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 
-/** An executable with its stdin and its whole environment, where `{n}` stands for the number of the run. */
+/** An executable with its stdin and its whole environment, where `{n}` stands for the number of the run, `{text:PATH}` at a value's end for a file's line. */
 export interface Step {
   readonly path: string;
   /** Its path may have `{n}`, too. In the file of a later step, `{prevResult}` stands for what the step before printed. */
