@@ -8,7 +8,7 @@ import type { AddressBook } from "../../ipam/address-book.ts";
 import { SURVEY_MISSES, SURVEY_MISSES_LARGE, SURVEY_POOL_ADDRESSES } from "../../ipam/limits.ts";
 import type { Picked } from "../../ipam/pick.ts";
 import { firstIp, lastIp } from "../../net/prefix.ts";
-import type { Registry } from "../../registry/registry.ts";
+import { type Registry, RegistryError } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 
 export interface SurveyTools {
@@ -43,7 +43,12 @@ export class Surveys {
     this.#misses++;
     if (this.#misses < SURVEY_MISSES) return;
     const pools = picked.map(({ pool }) => pool);
-    await this.ask(pools.filter((pool) => this.#misses >= SURVEY_MISSES_LARGE || this.#isSmall(pool)));
+    try {
+      await this.ask(pools.filter((pool) => this.#misses >= SURVEY_MISSES_LARGE || this.#isSmall(pool)));
+    } catch (error) {
+      // It would have spared misses: without it the search goes on by trying.
+      if (!(error instanceof RegistryError)) throw error;
+    }
   }
 
   async #ask(pool: IpPool): Promise<boolean> {
