@@ -1,7 +1,7 @@
 /**
  * The network definitions of this node: what the CNI configuration directory says of each network, its coordinator above all. Read as
  * libcni reads it; of two files with one network the first by name counts, as it does for the runtimes.
- * Called for every ADD, and by cluster/definitions.ts. A change made before the ADD began holds for it, so each question looks at the files' stamps.
+ * Called for every ADD, and by cluster/definitions.ts. A change made before the ADD began holds for it, so each turn of the event loop looks at the files' stamps anew.
  * A bad file is a problem, keeps what it last said rightly, and stops nothing: the coordinator refuses its own entry.
  * Effects: reads the directory.
  */
@@ -72,11 +72,14 @@ export class Definitions {
   #settings = new Map<string, CoordinatorSettings | undefined>();
   #problems: readonly string[] = [];
   #networks: readonly NodeNetwork[] = [];
+  readonly #later: (forget: () => void) => void;
+  #hasLooked = false;
 
-  /** The directory need not be there. */
-  constructor(directory: string, log: Log) {
+  /** The directory need not be there. Questions share a look until `later` calls back; without it each has its own. */
+  constructor(directory: string, log: Log, later: (forget: () => void) => void = (forget) => forget()) {
     this.#directory = directory;
     this.#log = log;
+    this.#later = later;
     this.#refresh();
   }
 
@@ -99,6 +102,11 @@ export class Definitions {
   }
 
   #refresh(): void {
+    if (this.#hasLooked) return;
+    this.#hasLooked = true;
+    this.#later(() => {
+      this.#hasLooked = false;
+    });
     const look = this.#look();
     if (isSameLook(look, this.#last)) return;
     const before = this.#problems;

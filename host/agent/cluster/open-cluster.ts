@@ -103,7 +103,7 @@ async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): 
   catalogue = new Catalogue(book, registry, resources.state.snapshot);
 
   const definitions = new ClusterDefinitions({
-    node: new Definitions(options.cniConfDirectory, log),
+    node: new Definitions(options.cniConfDirectory, log, setImmediate),
     attachments: () => resources.attachments,
     snapshot: () => resources.state.snapshot,
   });

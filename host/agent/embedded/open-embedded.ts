@@ -37,7 +37,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Foundation
     catalogue = new Catalogue(book, registry, directory.state.snapshot);
     catalogue.follow(directory.state.snapshot);
     await catalogue.settled();
-    const definitions = new Definitions(options.cniConfDirectory, log);
+    const definitions = new Definitions(options.cniConfDirectory, log, setImmediate);
     const pools = (): PoolsByName => directory.state.snapshot.pools;
     const detection = openDetection({ registry, pools, nowMs, log });
     return {

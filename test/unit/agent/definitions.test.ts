@@ -49,6 +49,20 @@ function withDefinitions(files: Readonly<Record<string, string>>, test: (world: 
 }
 
 describe("the definitions of this node", () => {
+  it("questions share a look until it is to be forgotten", () => {
+    withDefinitions({ "10-lan.conflist": listText("lan", { hostRuleTable: 501 }) }, ({ path, put }) => {
+      let forget = (): void => {};
+      const definitions = new Definitions(path, recordLog().log, (call) => {
+        forget = call;
+      });
+      const table = () => definitions.settingsOf("lan")?.hostRuleTable;
+      put("10-lan.conflist", listText("lan", { hostRuleTable: 5020 }));
+      expect(table()).toBe(501);
+      forget();
+      expect(table()).toBe(5020);
+    });
+  });
+
   it("lists, single plugins and plugins in a folder are read; other names, folders and folders of other networks are not", () =>
     withDefinitions(
       {
