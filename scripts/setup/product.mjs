@@ -63,9 +63,9 @@ function bundleStep(entries) {
   const nameOf = (entry) => entry.replace(/^.*\/(.+)\.ts$/, "$1.mjs");
   const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
   const small = ["--minify-whitespace", "--minify-syntax"];
-  const options = ["--bundle", ...small, "--platform=node", "--target=node26", "--format=esm", "--out-extension:.js=.mjs"];
+  const options = ["--bundle", "--platform=node", "--target=node26", "--format=esm", "--out-extension:.js=.mjs"];
   const names = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
-  const flags = [...options, ...names, `--banner:js=${require}`, "--log-level=warning"];
+  const flags = [...options, ...small, ...names, `--banner:js=${require}`, "--log-level=warning"];
   return buildStep({
     name: `bundles (${entries.map(nameOf).join(", ")})`,
     inputs: [inRoot("host"), packageLock],
