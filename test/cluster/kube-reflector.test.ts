@@ -271,7 +271,8 @@ describe("events", () => {
     events.emit(event);
     events.emit(event);
     events.emit({ ...event, regarding: { ...regarding, kind: "IPPool", namespace: "", name: "p1" }, note: "short" });
-    await until(() => client.stats.calls === 2, "both are sent");
+    const count = async () => (await plane.client.get("/api/v1/namespaces/default/events")).items.length;
+    await expect.poll(count, { timeout: 10_000 }).toBe(2);
     await events.close();
     const path = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dtold";
     const { items } = await plane.client.get(path);

@@ -30,6 +30,8 @@ export interface ClaimTools extends KeptTools {
 }
 
 export interface AddressDemand {
+  /** Whether the pod has no NIC beside those of the demand: then what is kept for it and fits none of them is of no use. Absent: unknown. */
+  readonly isWhole?: boolean | undefined;
   readonly nics: readonly NicDemand[];
   readonly asked: readonly RequestedIp[];
   readonly claimant: Omit<Claim, "proposals" | "forsakeCooling">;

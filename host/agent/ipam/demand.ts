@@ -57,6 +57,7 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
       asked,
       claimant: { owner, namespace, pod: name, ifName, containerId, network, netns, workload },
       seedText: seedOf(identity),
+      isWhole: selection.nics.length > 1 || (identity.subject?.annotations.networks ?? []).length === 0,
       nic: { ifName, network, pod: identity.subject },
       signal,
     },

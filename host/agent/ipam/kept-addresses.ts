@@ -21,13 +21,21 @@ export interface KeptTools {
 
 export type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
 
+/** Of AddressDemand what matters here. */
+interface KeptDemand {
+  readonly nics: readonly NicDemand[];
+  readonly claimant: Omit<Claim, "proposals">;
+  readonly isWhole?: boolean | undefined;
+  readonly signal: AbortSignal;
+}
+
 /**
  * The member's kept addresses that suit the demand, in place of fresh ones of the same NIC and family; none when it has what it should have.
  * What is kept for it and suits no more is released.
  */
 export async function findKeptInstead(
   tools: KeptTools & { readonly registry: Pick<Registry, "findKept">; readonly book: AddressBook },
-  { nics, claimant, signal }: { nics: readonly NicDemand[]; claimant: Omit<Claim, "proposals">; signal: AbortSignal },
+  { nics, claimant, isWhole = false, signal }: KeptDemand,
   { held, created, fresh = [] }: Bound,
 ): Promise<readonly Picked[]> {
   if (claimant.workload === undefined || fresh.length === 0) return [];
@@ -36,7 +44,7 @@ export async function findKeptInstead(
   const others = all.filter((each) => !own.some((mine) => isSame(mine, each)));
   const fitting = others.map((kept) => ({ kept, picks: picksOf(tools.book, nics, kept) }));
   // What does not say for which NIC it is kept may be that of a NIC that is not asked about now.
-  const isUnfit = ({ ifName, state }: Allocation): boolean => ifName !== "" && state === "Kept";
+  const isUnfit = ({ ifName, state }: Allocation): boolean => state === "Kept" && (isWhole || ifName !== "");
   const unfit = fitting.filter(({ kept, picks }) => picks.length === 0 && isUnfit(kept));
   if (unfit.length > 0) await tools.releaseKept?.(unfit.map(({ kept }) => kept));
   const chosen: Picked[] = [];
