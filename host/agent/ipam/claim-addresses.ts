@@ -126,7 +126,7 @@ class AddressSearch {
     switch (outcome.kind) {
       case "bound":
         if (this.#isWhole(outcome.held)) {
-          this.#compareAsked(outcome.held);
+          await this.#compareAsked(outcome.held);
           return (await this.#preferKept(outcome)) ? undefined : outcome;
         }
         if (pick.kind === "short") await this.#overcome(pick.shortage);
@@ -200,9 +200,11 @@ class AddressSearch {
   }
 
   /** A repeated ADD that asks for another address than the attachment has cannot be honoured. */
-  #compareAsked(held: readonly Allocation[]): void {
+  async #compareAsked(held: readonly Allocation[]): Promise<void> {
     const refused = this.#demand.asked.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
     if (refused === undefined) return;
+    // What another attempt of the pod took out of quarantine, and nobody has found silent, goes back there.
+    await this.#tools.registry.undo(held.filter(({ quarantine }) => quarantine !== undefined));
     const has = held.map(({ ip }) => formatIp(ip)).join(", ");
     throw refuseAsked(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
   }

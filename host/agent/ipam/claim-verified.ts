@@ -62,7 +62,9 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
       claimed = join(claimed, await claimAddresses(tools, completing(first, allocation.ip.family)));
     }
   } catch (error) {
-    await tools.registry.undo(claimed.created);
+    const untrusted = claimed.held.filter(({ quarantine }) => quarantine !== undefined);
+    const others = untrusted.filter((each) => !claimed.created.some((created) => isSame(created, each)));
+    await tools.registry.undo([...claimed.created, ...others]);
     throw error;
   }
 }
