@@ -82,7 +82,7 @@ describe("a registry of the first format", () => {
     await registry.close();
     const file = new DatabaseSync(join(directory, "registry.sqlite"));
     file.exec("DROP INDEX quarantined");
-    for (const column of ["netns", "mac", "reason", "foreign_mac", "parent", "probe_at"]) {
+    for (const column of ["netns", "mac", "reason", "foreign_mac", "parent", "probe_at", "confirmed", "workload"]) {
       file.exec(`ALTER TABLE allocation DROP COLUMN ${column}`);
     }
     file.exec("PRAGMA user_version = 1");
