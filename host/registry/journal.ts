@@ -4,27 +4,26 @@
  * Implemented by sqlite-registry.ts; called by the cluster's registry only.
  * Effects: none (types only).
  */
-import type { Ip } from "../net/ip.ts";
-import type { Workload } from "../resources/ip-allocation.ts";
-import type { Allocation, Quarantine, Registry } from "./registry.ts";
+import type { Allocation, Registry } from "./registry.ts";
 
 /** The containerId of a row that was learned from the API: a NIC has the address, but which one is not known (allocation rule 1). No container is called so. */
 export const UNKNOWN_CONTAINER = "-";
 
 /** An object that names this node and that the journal lacks. */
-export interface Adoption {
-  readonly space: string;
-  readonly ip: Ip;
-  readonly prefixLength: number;
-  readonly pool: string;
-  readonly state: Allocation["state"];
-  readonly owner: string;
-  readonly ifName: string;
-  readonly namespace: string;
-  readonly pod: string;
-  readonly workload?: Workload | undefined;
-  readonly quarantine?: Quarantine | undefined;
-}
+export type Adoption = Pick<
+  Allocation,
+  | "space"
+  | "ip"
+  | "prefixLength"
+  | "pool"
+  | "state"
+  | "owner"
+  | "ifName"
+  | "namespace"
+  | "pod"
+  | "workload"
+  | "quarantine"
+>;
 
 /**
  * The methods of Registry mean here what they mean there, but for one thing: where a row would be deleted (undo, releaseUnattached, endQuarantine,

@@ -10,6 +10,7 @@
 import { isFinished, isOwner, mayLeak, type PodSighting } from "../../ipam/leaks.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Journal } from "../../registry/journal.ts";
+import { listRows } from "../../registry/kubernetes/list-rows.ts";
 import type { Allocation, Cooldowns } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { COLLECTOR_TICK_MS, SWEEP_PAGE, SWEEP_RETRY_MS } from "../limits.ts";
@@ -150,21 +151,14 @@ class NodeCollector implements Collector {
     this.#sweptMs = nowMs();
     this.#jitter = 0.9 + 0.2 * random();
     const suspects: Allocation[] = [];
-    for await (const row of this.#rows()) if (mayLeak(row) && !this.#looksAlive(row)) suspects.push(row);
+    for await (const row of listRows(this.#tools.registry, SWEEP_PAGE))
+      if (mayLeak(row) && !this.#looksAlive(row)) suspects.push(row);
     this.#suspects.keepOnly(suspects);
     const sightings = await readPods(this.#reader, suspects);
     const collected: Allocation[] = [];
     for (const row of suspects)
       collected.push(...(await this.#examine(row, sightings.get(podKey(row)) ?? { kind: "absent" })));
     return { suspects: suspects.length, collected };
-  }
-
-  async *#rows(): AsyncGenerator<Allocation> {
-    let page: readonly Allocation[] = [];
-    do {
-      page = await this.#tools.registry.list(page.at(-1), SWEEP_PAGE);
-      yield* page;
-    } while (page.length === SWEEP_PAGE);
   }
 
   /** What the watch shows alive may have gone; it will say so. */

@@ -14,6 +14,7 @@ import { formatIp } from "../../net/ip.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/cluster-registry.ts";
+import { listRows } from "../../registry/kubernetes/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import {
@@ -140,7 +141,7 @@ export class Reconciler {
     const known = objects();
     const rows = new Set<string>();
     const republished: Allocation[] = [];
-    for await (const row of this.#rows()) {
+    for await (const row of listRows(this.#tools.registry, SWEEP_PAGE)) {
       const name = allocationName(row.ip, row.space);
       rows.add(name);
       if (needsPublishing(row, known.get(name), this.#tools.node)) republished.push(row);
@@ -155,14 +156,6 @@ export class Reconciler {
     this.#isFirst = false;
     this.#first.open();
     return { republished, ...settled };
-  }
-
-  async *#rows(): AsyncGenerator<Allocation> {
-    let page: readonly Allocation[] = [];
-    do {
-      page = await this.#tools.registry.list(page.at(-1), SWEEP_PAGE);
-      yield* page;
-    } while (page.length === SWEEP_PAGE);
   }
 
   /** A few pods at a time; the addresses of one pod after each other, as what the one gets matters to the next. */

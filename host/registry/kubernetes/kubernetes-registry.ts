@@ -28,6 +28,7 @@ import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { ClaimPublisher } from "./claim-publisher.ts";
 import type { KubernetesRegistry, KubernetesRegistryOptions } from "./cluster-registry.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
+import { listRows } from "./list-rows.ts";
 import { type ObjectChange, Publisher } from "./publisher.ts";
 import { packUsed, Survey } from "./survey.ts";
 import { TightPools } from "./tight-pools.ts";
@@ -263,11 +264,7 @@ class JournalledRegistry implements KubernetesRegistry {
   }
 
   async #eachRow(look: (row: Allocation) => void): Promise<void> {
-    let page = await this.#journal.list(undefined, LIST_PAGE);
-    for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {
-      page.forEach(look);
-      page = await this.#journal.list(last, LIST_PAGE);
-    }
+    for await (const row of listRows(this.#journal, LIST_PAGE)) look(row);
   }
 }
 
