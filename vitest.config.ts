@@ -4,16 +4,20 @@ interface Kind {
   readonly name: string;
   readonly testTimeout: number;
   readonly fileParallelism: boolean;
+  /** Of fileParallelism; absent: one for each processor but one. */
+  readonly maxWorkers?: number | string;
   readonly setupFiles?: string[];
 }
 
 /** One project per kind of test, each with what it may cost; `npm test` runs all but `long`, in this order. */
 const kinds: Kind[] = [
-  { name: "unit", testTimeout: 5_000, fileParallelism: true },
-  { name: "property", testTimeout: 120_000, fileParallelism: true },
+  { name: "unit", testTimeout: 20_000, fileParallelism: true, maxWorkers: "100%" },
+  { name: "property", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "netns", testTimeout: 60_000, fileParallelism: false },
-  { name: "cluster", testTimeout: 120_000, fileParallelism: false },
-  { name: "e2e", testTimeout: 120_000, fileParallelism: false },
+  // Each file has a control plane of its own, and most of the time it waits.
+  { name: "cluster", testTimeout: 120_000, fileParallelism: true, maxWorkers: 3 },
+  { name: "nodes", testTimeout: 120_000, fileParallelism: false },
+  { name: "e2e", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },
   { name: "uml", testTimeout: 60_000, fileParallelism: false, setupFiles: ["test/uml/in-machine.ts"] },
   { name: "long", testTimeout: 3_600_000, fileParallelism: false },
 ];

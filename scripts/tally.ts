@@ -7,9 +7,12 @@
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
-  /** Why something failed that no test reports by itself. */
+  /** What failed and why: the tests, then what no test reports by itself. */
   readonly complaints: readonly string[];
 }
+
+/** Of what a failed test says, as much as tells it from others: a log is often all that is left of a run. */
+const FAILURE_LINES = 12;
 
 /** What is read of vitest's JSON report. */
 export interface Report {
@@ -18,6 +21,26 @@ export interface Report {
   readonly numFailedTests: number;
   readonly numPendingTests: number;
   readonly numTodoTests: number;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      readonly failureMessages: readonly string[] | null;
+    }[];
+  }[];
+}
+
+/** The failed tests of a report, each with its file, name and message. */
+function failedTests({ testResults }: Report): string[] {
+  return testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === "failed")
+      .map(({ fullName, failureMessages }) => {
+        const lines = (failureMessages ?? []).join("\n").split("\n").slice(0, FAILURE_LINES);
+        return [`${name}: ${fullName}`, ...lines].join("\n    ");
+      }),
+  );
 }
 
 /** Counts a report, and as one failure whatever is wrong although no test failed. */
@@ -30,5 +53,5 @@ export function tallyReport(kind: string, exitCode: number, report: Report | und
   if (passed + numFailedTests === 0) complaints.push(`${kind}: no test ran`);
   else if ((exitCode !== 0 || !success) && numFailedTests === 0)
     complaints.push(`${kind}: vitest failed outside of the tests`);
-  return { passed, failed: numFailedTests + complaints.length, complaints };
+  return { passed, failed: numFailedTests + complaints.length, complaints: [...failedTests(report), ...complaints] };
 }

@@ -23,7 +23,7 @@ interface Stage {
 }
 
 /** `uml` tests boot a kernel of their own; where there is none for the processor, the gate says so. */
-const KINDS = ["unit", "property", "netns", "cluster", "e2e", ...(hasMachine ? ["uml"] : [])];
+const KINDS = ["unit", "property", "netns", "cluster", "nodes", "e2e", ...(hasMachine ? ["uml"] : [])];
 
 /** Runs one of the npm tools with this terminal; gives the exit code, 1 when a signal ended it. */
 function runTool(name: string, args: readonly string[]): Promise<number> {

@@ -115,6 +115,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     inspect: createInspector({
       ...tools,
       mode: foundation.mode,
+      live: foundation.live,
       stats: () => foundation.stats(),
       readiness,
       spool,

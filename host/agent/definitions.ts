@@ -22,6 +22,7 @@ import {
 } from "../config/network-definition.ts";
 import { errnoOf, messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
+import { coordinatorLayers } from "../resources/coordinator.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
 import { MAX_DEFINITION_BYTES, MAX_DEFINITION_FILES } from "./limits.ts";
 import { StampedFiles } from "./stamped-files.ts";
@@ -56,7 +57,7 @@ export function effectiveSettings(
   definition: CoordinatorSettings | undefined,
   { coordinator }: Pick<Snapshot, "coordinator">,
 ): CoordinatorConf {
-  return resolveCoordinatorConf(...[definition, coordinator?.spec].filter((layer) => layer !== undefined));
+  return resolveCoordinatorConf(...(definition === undefined ? [] : [definition]), ...coordinatorLayers(coordinator));
 }
 
 export class Definitions {

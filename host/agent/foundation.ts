@@ -6,6 +6,7 @@
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Detection } from "./detection/open-detection.ts";
+import type { LiveObjects } from "./explain/live-objects.ts";
 import type { AddTools } from "./ipam/add.ts";
 import type { CheckTools } from "./ipam/check.ts";
 import type { Resources } from "./resources.ts";
@@ -43,6 +44,8 @@ export interface Foundation {
   isReady(): boolean;
   /** Beside those of the resources: each a sentence. */
   problems(): readonly string[];
+  /** For explanations; undefined where there is no API server. */
+  readonly live?: LiveObjects | undefined;
   /** Counters for GET /v1/stats: plain JSON. */
   stats(): Readonly<Record<string, unknown>>;
   close(): Promise<void>;

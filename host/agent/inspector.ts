@@ -9,6 +9,8 @@ import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import type { Allocation, ListCursor, Quarantine, UsageCount } from "../registry/registry.ts";
 import { type Answer, answerError, answerJson } from "./answer.ts";
+import { explainPool } from "./explain/explain-pool.ts";
+import { gatherPoolFacts } from "./explain/pool-facts.ts";
 import type { Foundation } from "./foundation.ts";
 import type { IpamTools } from "./ipam/add.ts";
 import { explainPod, type Question } from "./ipam/explain.ts";
@@ -21,6 +23,7 @@ export type Inspector = (method: string, url: string) => Promise<Answer>;
 export interface InspectorOptions extends IpamTools {
   readonly mode: Foundation["mode"];
   readonly stats: Foundation["stats"];
+  readonly live: Foundation["live"];
   readonly spool: Spool;
   readonly readiness: () => Readiness;
   readonly version: string;
@@ -34,7 +37,7 @@ export function createInspector(options: InspectorOptions): Inspector {
     "/v1/pools": () => describePools(options),
     "/v1/allocations": (query) => describeAllocations(options, query),
     "/v1/stats": async () => answerJson(options.stats()),
-    "/v1/explain": async (query) => answerJson({ explanation: await explain(options, questionOf(query)) }),
+    "/v1/explain": async (query) => answerJson({ explanation: await explain(options, query) }),
   };
   return async (method, url) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
@@ -51,7 +54,10 @@ export function createInspector(options: InspectorOptions): Inspector {
   };
 }
 
-async function explain(options: InspectorOptions, question: Question): Promise<string> {
+async function explain(options: InspectorOptions, query: URLSearchParams): Promise<string> {
+  const pool = query.get("pool");
+  if (pool !== null) return explainPool(await gatherPoolFacts(options, pool));
+  const question = questionOf(query);
   const { namespace, pod } = question;
   return [await explainPod(options, question), ...options.explainCoordinator(namespace, pod)].join("\n");
 }

@@ -96,6 +96,15 @@ export const SYNC_WAIT_MS = 20_000;
 /** How long an ADD that no pool may serve waits for one that was made just before it: milliseconds. */
 export const POOL_GRACE_MS = 300;
 
+/** How long an ADD waits for addresses of a generated pool, from when it found none: milliseconds. Then its pod is refused with the reason, and comes again. */
+export const GENERATED_WAIT_MS = 5_000;
+
+/** How long such an ADD tries to read the Subnet, to tell what is in the way: milliseconds. */
+export const SUBNET_LOOK_MS = 1_000;
+
+/** Most ReplicaSets and Jobs of which an agent remembers what they belong to. */
+export const MAX_KNOWN_OWNERS = 1_024;
+
 /** How long an ADD tries to read its pod from the API server, when the watch does not know it: milliseconds. */
 export const POD_READ_PATIENCE_MS = 10_000;
 
@@ -107,3 +116,12 @@ export const RECONCILE_TICK_MS = 1_000;
 
 /** Objects that the journal lacks and that are asked for at once. */
 export const ADOPTIONS_AT_ONCE = 8;
+
+/** How long `berthctl explain pool` tries to read each of the objects behind its answer: milliseconds. */
+export const EXPLAIN_PATIENCE_MS = 2_000;
+
+/** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. */
+export const MAX_EXPLAINED_NAMES = 5;
+
+/** Most networks that one line of `berthctl explain` shows. */
+export const MAX_SHOWN_NETWORKS = 8;

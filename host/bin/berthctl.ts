@@ -6,6 +6,7 @@ import { Command, Option } from "commander";
 import {
   type ExplainOptions,
   explainPod,
+  explainPool,
   type Outcome,
   showAllocations,
   showHealth,
@@ -43,14 +44,23 @@ for (const [name, description, show] of simple) {
 
 program
   .command("explain")
-  .description("which pools a pod may take its addresses from, and why not from others")
-  .argument("<pod>", "name of the pod")
+  .description(
+    "which pools a pod may take its addresses from, and why not from others; or, of a pool, whose it is and why so large",
+  )
+  .usage("[options] <pod> | explain [options] pool <pool>")
+  .argument("<pod>", 'name of the pod, or "pool" and the name of a pool')
+  .argument("[name]", 'name of the pool, or of a pod after "pod"')
   .option("-n, --namespace <name>", "namespace of the pod", "default")
   .option("-i, --interface <name>", "interface of the pod", "eth0")
   .option("--network <name>", "name of the network configuration", "")
   .addOption(socket)
-  .action((pod: string, { socket: path, ...options }: ExplainOptions & { socket: string }) =>
-    print(explainPod(path, pod, options)),
+  .action(
+    (subject: string, name: string | undefined, { socket: path, ...options }: ExplainOptions & { socket: string }) => {
+      if (name === undefined) return print(explainPod(path, subject, options));
+      if (subject === "pod") return print(explainPod(path, name, options));
+      if (subject === "pool") return print(explainPool(path, name));
+      return program.error(`berthctl: found "${subject}" before "${name}", want "pool" or "pod"`, { exitCode: 2 });
+    },
   );
 
 await program.parseAsync();

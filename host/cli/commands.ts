@@ -110,8 +110,15 @@ export interface ExplainOptions {
   readonly network: string;
 }
 
-export async function explainPod(socket: string, pod: string, options: ExplainOptions): Promise<Outcome> {
-  const query = new URLSearchParams({ pod, ...options });
+export function explainPod(socket: string, pod: string, options: ExplainOptions): Promise<Outcome> {
+  return explain(socket, new URLSearchParams({ pod, ...options }));
+}
+
+export function explainPool(socket: string, pool: string): Promise<Outcome> {
+  return explain(socket, new URLSearchParams({ pool }));
+}
+
+async function explain(socket: string, query: URLSearchParams): Promise<Outcome> {
   const answer = await askAgent(socket, `/v1/explain?${query}`);
   if (typeof answer !== "object" || answer === null) throw new AgentError("The agent's answer is no object");
   if ("explanation" in answer) return { text: String(answer.explanation), ok: true };

@@ -61,7 +61,7 @@ export interface PodArgs {
 export interface RequestedIp {
   readonly ip: Ip;
   readonly length?: number | undefined;
-  readonly source: "runtimeConfig.ips" | "args.cni.ips" | "CNI_ARGS IP";
+  readonly source: "runtimeConfig.ips" | "args.cni.ips" | "CNI_ARGS IP" | `IPAMClaim ${string}`;
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -115,8 +115,14 @@ function requireParsed<T>(headers: Headers, variable: string, parse: (text: stri
 }
 
 /**
+ * Asks plugins to pass over keys that they do not know, as we always do. Multus says it with `true` before all that the runtime said, which is
+ * `1` with containerd.
+ */
+const INDIFFERENT = "IgnoreUnknown";
+
+/**
  * Decodes `K=V;K=V`; a value may contain `=`. A malformed piece and a second value for a key are refused, or left out
- * where `forDelete` says so: what an ADD refused for them must still be deletable.
+ * where `forDelete` says so: what an ADD refused for them must still be deletable. Of {@link INDIFFERENT} the first value stays.
  */
 function decodeArgs(text: string | undefined, forDelete: boolean): ReadonlyMap<string, string> {
   const args = new Map<string, string>();
@@ -125,7 +131,7 @@ function decodeArgs(text: string | undefined, forDelete: boolean): ReadonlyMap<s
     const [key, value] = [piece.slice(0, Math.max(equals, 0)), piece.slice(equals + 1)];
     const isRepeated = (args.get(key) ?? value) !== value;
     if (key !== "" && !isRepeated) args.set(key, value);
-    else if (!forDelete) {
+    else if (!forDelete && key !== INDIFFERENT) {
       const wanted = isRepeated ? `one value for ${describeValue(key)}` : "KEY=VALUE";
       refuse(`Environment variable CNI_ARGS: found the piece ${describeValue(piece)}, want ${wanted}`);
     }

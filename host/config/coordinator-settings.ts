@@ -70,10 +70,20 @@ export const DEFAULT_COORDINATOR_CONF: CoordinatorConf = {
   logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },
 };
 
+/** Of these an empty list says nothing: the cluster's networks are collected when nobody names any. */
+export const COLLECTED_KEYS = ["serviceCIDR", "overlayPodCIDR"] as const satisfies (keyof CoordinatorConf)[];
+
+export type CollectedKey = (typeof COLLECTED_KEYS)[number];
+
+function says(key: PropertyKey, value: unknown): boolean {
+  const isEmpty = Array.isArray(value) && value.length === 0 && COLLECTED_KEYS.some((each) => each === key);
+  return value !== undefined && !isEmpty;
+}
+
 /** For each key of `defaults` what the first layer says that says anything. */
 function layOver<T extends object>(layers: readonly (Settings<T> | undefined)[], defaults: T): T {
   const entries = Object.entries(defaults).map(([key, fallback]) => {
-    const said = layers.find((layer) => layer?.[key as keyof T] !== undefined);
+    const said = layers.find((layer) => says(key, layer?.[key as keyof T]));
     return [key, said === undefined ? fallback : said[key as keyof T]];
   });
   return Object.fromEntries(entries) as T;

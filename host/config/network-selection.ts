@@ -17,11 +17,12 @@ const networkSelection = z
     interface: ifName.optional(),
     ips: z.unknown().optional(),
     "cni-args": z.unknown().optional(),
+    "ipam-claim-reference": objectName.optional(),
   })
-  .transform(({ ips, "cni-args": args, ...network }) => {
+  .transform(({ ips, "cni-args": args, "ipam-claim-reference": claim, ...network }) => {
     // Addresses by name are for the plugin to judge; here it counts only that there are some.
     const isAsking = (Array.isArray(ips) && ips.length > 0) || (typeof args === "object" && args !== null && "ips" in args); // biome-ignore format: one thought
-    return { ...network, ...(isAsking ? { isAsking } : {}) };
+    return { ...network, ...(isAsking ? { isAsking } : {}), ...(claim === undefined ? {} : { claim }) };
   });
 
 export type NetworkSelection = Readonly<z.output<typeof networkSelection>>;

@@ -1,9 +1,11 @@
 /**
  * What CHECK may hold against a pod: not what came after the ADD by itself. Nodes get addresses (of a service that moves, say), routers advertise
- * prefixes and themselves, and take that back; a runtime that kills pods for it would kill all of a node, and the next ones, too.
+ * prefixes and themselves, clusters get networks for services, and take that back; a runtime that kills pods for it would kill all of a node, and the next ones, too.
  * Called by the plugin for CHECK, before and after it plans.
  * Effects: none.
  */
+
+import type { CollectedKey, CoordinatorConf } from "../config/coordinator-settings.ts";
 import { RT_TABLE_MAIN, RTPROT_KERNEL, RTPROT_RA } from "../kernel/netlink/route/constants.ts";
 import { bitsOf, equalIp, type Ip, isLinkLocal } from "../net/ip.ts";
 import { formatPrefix, prefixContains } from "../net/prefix.ts";
@@ -55,13 +57,24 @@ function isLateRoute(route: RouteState, pod: NamespaceState, kept: readonly Addr
   return !isCopied && (protocol === RTPROT_RA || (gateway === undefined && !isKept));
 }
 
-/** The situation without what came since by itself. */
-export function settledSince(situation: Situation): Situation {
+/** Of what was collected, what the pod knows: the cluster may have got a network since. One that it has lost does not count in any case. */
+function withoutNews(conf: CoordinatorConf, collected: readonly CollectedKey[], pod: NamespaceState): CoordinatorConf {
+  const inMain = pod.routes.filter(({ table }) => table === RT_TABLE_MAIN);
+  const present = new Set(inMain.map(({ destination }) => formatPrefix(destination)));
+  const known = collected.map(
+    (key) => [key, conf[key].filter((network) => present.has(formatPrefix(network)))] as const,
+  );
+  return { ...conf, ...Object.fromEntries(known) };
+}
+
+/** The situation without what came since by itself. `collected`: keys of the configuration that nobody has written. */
+export function settledSince(situation: Situation, collected: readonly CollectedKey[] = []): Situation {
   const { pod, host } = situation.observed;
   const kept = pod.addresses.filter((address) => address.scope !== 0 || isKnownOfPod(situation, address));
   const routes = pod.routes.filter((route) => !isLateRoute(route, pod, kept));
   return {
     ...situation,
+    conf: withoutNews(situation.conf, collected, pod),
     observed: {
       pod: { ...pod, addresses: kept, routes },
       host: { ...host, addresses: knownToPod(host, pod) },
@@ -75,4 +88,11 @@ export function isOfRouter(operation: Operation): boolean {
   const { destination, gateway, nextHops = [{ gateway }] } = operation.route;
   const isLearned = nextHops.every((hop) => hop.gateway !== undefined && isLinkLocal(hop.gateway));
   return operation.place === "pod" && destination.length === 0 && isLearned;
+}
+
+/** Another group of the pair, since other pod networks were collected: the group says what is masqueraded. */
+export function isOfCollection(operation: Operation, collected: readonly CollectedKey[]): boolean {
+  if (operation.kind !== "set-link" || operation.place !== "host" || !collected.includes("overlayPodCIDR"))
+    return false;
+  return Object.keys(operation.to).every((key) => key === "group");
 }

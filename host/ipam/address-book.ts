@@ -7,6 +7,7 @@
 import type { Pool, PoolCounts, PoolShape, PoolSpace } from "../core/pool-space.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";
+import { rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
@@ -17,6 +18,8 @@ interface Page {
   fingerprint: string;
   shape: PoolShape;
   bits: Pool;
+  /** Whether what is marked was somebody's belief. */
+  isBelieved: boolean;
 }
 
 /** An address taken for somebody of which the registry has said nothing yet, and the pages that did not have it before. */
@@ -37,6 +40,7 @@ export class AddressBook {
   /** By address space; the subnets of one space are disjoint, sorted by their first address, families apart. */
   #segments = new Map<string, Segment[]>();
   readonly #hopes = new Map<string, Hope>();
+  #reserved: readonly ReservedIp[] = [];
 
   /** Released addresses that some ADD of this node is about to take over, by version: another one looks elsewhere. */
   readonly takeOvers = new Set<number>();
@@ -53,7 +57,10 @@ export class AddressBook {
       page.bits.drop();
       this.#pages.delete(name);
     }
-    const changed = pools.filter((pool) => this.#write(pool, reserved));
+    const isReservedSame = reserved.length === this.#reserved.length && reserved.every((each, index) => each === this.#reserved[index]); // biome-ignore format: one thought
+    this.#reserved = reserved;
+    // Of a thousand pools most are the very objects that were told before.
+    const changed = pools.filter((pool) => !(isReservedSame && this.#pages.get(pool.name)?.pool === pool) && this.#write(pool, reserved)); // biome-ignore format: one thought
     this.#segments = segmentsOf([...this.#pages.values()]);
     return changed;
   }
@@ -64,7 +71,7 @@ export class AddressBook {
     const fingerprint = JSON.stringify(shape, (_, value) => typeof value === "bigint" ? value.toString(16) : value); // biome-ignore format: one thought
     const page = this.#pages.get(pool.name);
     if (page === undefined) {
-      this.#pages.set(pool.name, { pool, fingerprint, shape, bits: this.#core.createPool(shape) });
+      this.#pages.set(pool.name, { pool, fingerprint, shape, bits: this.#core.createPool(shape), isBelieved: false });
       return true;
     }
     page.pool = pool;
@@ -89,6 +96,7 @@ export class AddressBook {
   replaceUsed(pool: IpPool, packed: Uint8Array): void {
     const page = this.#pageOf(pool);
     if (page === undefined) return;
+    page.isBelieved = false;
     const successor = this.#core.createPool(page.shape);
     page.bits.drop();
     page.bits = successor;
@@ -98,9 +106,28 @@ export class AddressBook {
     }
   }
 
-  /** All pools of the pool's subnet and space: an address that one of them may hand out may be another's, too. */
+  /** Like {@link replaceUsed}, as somebody has counted a while ago: before a pool counts as full by this it is to be looked at anew. */
+  believeUsed(pool: IpPool, packed: Uint8Array): void {
+    this.replaceUsed(pool, packed);
+    const page = this.#pageOf(pool);
+    if (page !== undefined) page.isBelieved = true;
+  }
+
+  /** Whether {@link believeUsed} was the last to say what is in use. */
+  isBelieved(poolName: string): boolean {
+    return this.#pages.get(poolName)?.isBelieved ?? false;
+  }
+
+  /**
+   * The pool, and those of its subnet and space that share addresses with it, be it by way of others: an address that one of them may hand out may
+   * be another's, too. A subnet may have hundreds of pools beside it.
+   */
   neighboursOf(pool: IpPool): readonly IpPool[] {
-    return this.#pagesOf(pool.spec.addressSpace, pool.spec.subnet.ip).map((page) => page.pool);
+    const all = this.#pagesOf(pool.spec.addressSpace, pool.spec.subnet.ip).map((page) => page.pool);
+    const found = new Set(all.filter(({ name }) => name === pool.name));
+    for (const each of found)
+      for (const other of all) if (!found.has(other) && doOverlap(each, other)) found.add(other);
+    return all.filter((each) => found.has(each));
   }
 
   /** The registry says that an address is in use: marks it in all pools that hold it. */
@@ -187,6 +214,10 @@ function hopeFor(space: string, { family, value }: Ip): string {
 function isSamePlace({ spec }: IpPool, other: IpPool | undefined): boolean {
   if (other === undefined || spec.addressSpace !== other.spec.addressSpace) return false;
   return spec.subnet.length === other.spec.subnet.length && equalIp(spec.subnet.ip, other.spec.subnet.ip);
+}
+
+function doOverlap(a: IpPool, b: IpPool): boolean {
+  return a.spec.ranges.some((range) => b.spec.ranges.some((other) => rangesOverlap(range, other)));
 }
 
 function segmentsOf(pages: readonly Page[]): Map<string, Segment[]> {

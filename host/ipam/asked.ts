@@ -10,6 +10,7 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import type { AddressBook } from "./address-book.ts";
 import { familyName, type NicDemand } from "./model.ts";
 import { type Picked, poolsOf } from "./pick.ts";
+import { noPoolMatches } from "./refusal.ts";
 
 export type AskedPool =
   | { readonly kind: "pool"; readonly pool: IpPool }
@@ -27,7 +28,7 @@ export function findPoolOfAsked(book: AddressBook, nic: NicDemand, ip: Ip): Aske
   return { kind: "none", reason: names.join("; ") };
 }
 
-/** The pools of all addresses asked for. Throws CniError 100 or 7 when one cannot be had, whoever holds it. */
+/** The pools of all addresses asked for. Throws CniError 100 or 7 when one cannot be had, whoever holds it; PoolShortage when its pool has yet to be generated. */
 export function settleAsked(book: AddressBook, nic: NicDemand, asked: readonly RequestedIp[]): Picked[] {
   return asked.map(({ ip, length, source }, index) => {
     const twin = asked.findIndex((other) => other.ip.family === ip.family);
@@ -36,6 +37,8 @@ export function settleAsked(book: AddressBook, nic: NicDemand, asked: readonly R
       const text = `${both}: a NIC gets one ${familyName(ip.family)} address`;
       throw refuseAsked(ErrorCode.InvalidNetworkConfig, source, text);
     }
+    const demand = nic.families.find(({ family }) => family === ip.family);
+    if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
     const found = findPoolOfAsked(book, nic, ip);
     if (found.kind === "none") throw refuseAsked(ErrorCode.NoPoolMatches, source, `${formatIp(ip)}: ${found.reason}`);
     const { subnet } = found.pool.spec;

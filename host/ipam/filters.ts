@@ -5,6 +5,7 @@
  */
 import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
 import type { Family } from "../net/ip.ts";
+import { describeApplication } from "../resources/fields/generated.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { familyName, type Labels, type Subject } from "./model.ts";
 
@@ -22,8 +23,15 @@ const FILTERS: readonly Filter[] = [
   refuseNetwork,
 ];
 
-/** The reason why `pool` may not serve the NIC, or undefined when it may. */
+/** The reason why a pool that some rule names may not serve the NIC, or undefined when it may. Pools of Subnets are nobody's to name. */
 export function refusePool(pool: IpPool, subject: Subject, family: Family): string | undefined {
+  const { generated } = pool.spec;
+  if (generated !== undefined) return `is generated for ${describeApplication(generated.application)}`;
+  return refuseOwnPool(pool, subject, family);
+}
+
+/** The same for a pool that was generated for the pod's own workload. */
+export function refuseOwnPool(pool: IpPool, subject: Subject, family: Family): string | undefined {
   for (const filter of FILTERS) {
     const reason = filter(pool, subject, family);
     if (reason !== undefined) return reason;

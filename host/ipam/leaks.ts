@@ -8,10 +8,12 @@
  *   the owner, finished, terminating  observe      collect
  *   the owner                         keep: what was observed before is forgotten
  *   cannot be read                    wait: what was observed before stands
+ *   any but that, and the NIC that the address was given to still has it: keep, whatever the API server says
  *
  * Effects: none.
  */
 import type { AllocationState } from "../resources/ip-allocation.ts";
+import type { Pod } from "../resources/pod.ts";
 
 /** A recorded address, as far as it matters here. */
 export interface LeakRow {
@@ -38,8 +40,8 @@ export type PodSighting =
   | { readonly kind: "absent" }
   | { readonly kind: "present"; readonly pod: PodFacts };
 
-/** Whether the network namespace of the attachment is still there under its path. */
-export type NetnsSighting = "there" | "gone" | "unknown";
+/** Whether the network namespace of the attachment is still there under its path; `inUse`: and its NIC has the address. */
+export type NetnsSighting = "inUse" | "there" | "gone" | "unknown";
 
 export interface LeakQuestion {
   readonly row: LeakRow;
@@ -63,6 +65,10 @@ const KEEP: LeakVerdict = { kind: "keep" };
 
 /** The annotation by which a mirror pod tells of which static pod it is (allocation rule 9). */
 export const CONFIG_HASH = "kubernetes.io/config.hash";
+
+export function podFacts({ uid, annotations, phase, deleting }: Pod): PodFacts {
+  return { uid, configHash: annotations[CONFIG_HASH], phase, deleting };
+}
 
 /** The kubelet's configuration hash, which CNI_ARGS has instead of a UID for a static pod. */
 const STATIC_OWNER = /^[0-9a-f]{32}$/;
@@ -100,6 +106,8 @@ export function judgeLeak(question: LeakQuestion): LeakVerdict {
   const { row, pod, netns } = question;
   if (!mayLeak(row)) return KEEP;
   if (pod.kind === "unknown") return { kind: "wait" };
+  // The kubelet may be down: a pod that was deleted by force, or evicted, answers on its address until its sandbox goes.
+  if (netns === "inUse") return KEEP;
   if (pod.kind === "present" && isOwner(row.owner, pod.pod)) return judgeOwner(question, pod.pod);
   if (isStaticOwner(row.owner) && !isStaticGone(pod, netns)) return KEEP;
   return observed(question, "gone");

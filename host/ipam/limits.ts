@@ -42,7 +42,10 @@ export const SURVEY_MISSES = 2;
 /** Pools of up to so many addresses are small in that sense; for larger ones the answer is long, and a miss says little. */
 export const SURVEY_POOL_ADDRESSES = 4_096;
 
-/** After so many the same is asked for a larger pool: one that is half full is hardly ever asked for, one that is nearly full is. */
+/**
+ * After so many the same is asked for a larger pool, counted from what its usage object told, which is asked for after SURVEY_MISSES: one that is
+ * half full is hardly ever asked for, one that is nearly full is when nobody counts along.
+ */
 export const SURVEY_MISSES_LARGE = 8;
 
 /** How long an ADD that found nothing waits for other nodes to show addresses that cool there: milliseconds (allocation rule 10). */

@@ -7,7 +7,9 @@ import type { FamilyNames, PodAnnotations } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { Family } from "../net/ip.ts";
+import type { Application } from "../resources/fields/generated.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import type { GeneratedWish } from "./generated/generated-pool.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -17,7 +19,14 @@ export interface PodSubject {
   readonly name: string;
   readonly labels: Labels;
   readonly annotations: PodAnnotations;
+  /** Absent: the pod names no Subnets, or there is no cluster to ask. */
+  readonly application?: Belonging | undefined;
 }
+
+/** The workload whose generated pools a pod may use; or why there is none, a clause: `pod "shop/x" has no controller`. */
+export type Belonging =
+  | { readonly kind: "application"; readonly application: Application }
+  | { readonly kind: "none"; readonly reason: string };
 
 export interface NamespaceSubject {
   readonly labels: Labels;
@@ -48,7 +57,16 @@ export type Candidate =
 /** One address is wanted from the first candidate that has one. */
 export interface FamilyDemand {
   readonly family: Family;
+  /** None: no pool has been generated for it yet. */
   readonly candidates: readonly Candidate[];
+  /** Of a pod that names Subnets. */
+  readonly generated?: GeneratedDemand | undefined;
+}
+
+/** The candidates are the pools that were generated for this workload, out of these Subnets. */
+export interface GeneratedDemand {
+  readonly application: Application;
+  readonly wish: GeneratedWish;
 }
 
 /** What one NIC shall get: one address of each family, all or nothing. */
@@ -61,7 +79,7 @@ export interface NicDemand {
 }
 
 export interface Selection {
-  /** The NIC of the request, and with `ippools` all NICs of the pod. */
+  /** The NIC of the request, and with `ippools` or `subnets` all NICs of the pod. */
   readonly nics: readonly NicDemand[];
   readonly warnings: readonly string[];
 }

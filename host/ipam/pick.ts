@@ -16,6 +16,8 @@ export interface Picked {
   readonly ip: Ip;
   readonly replaces?: number;
   readonly asked?: boolean;
+  /** A node that is lost may still answer for it: to be asked before it is used. */
+  readonly isDoubtful?: boolean;
 }
 
 /** A family of a NIC for which no pool had an address, with each pool's reason. */

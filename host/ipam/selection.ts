@@ -8,8 +8,10 @@ import { CniError, ErrorCode } from "../cni/error.ts";
 import { ANNOTATION_PREFIX, requireFamilies } from "../config/annotations.ts";
 import { isPattern, matchPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
+import type { Application } from "../resources/fields/generated.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { refusePool, tieRank } from "./filters.ts";
+import { refuseOwnPool, refusePool, tieRank } from "./filters.ts";
+import { findGenerated, type GeneratedWish } from "./generated/generated-pool.ts";
 import {
   type Candidate,
   type FamilyDemand,
@@ -42,8 +44,8 @@ interface Offer {
 export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer["refused"] = new Map()): Selection {
   const offer = { pools, refused };
   const warnings: string[] = [];
-  refuseSubnets(subject, warnings);
   const nics =
+    selectGenerated(subject, offer, warnings) ??
     selectByInterfaces(subject, offer, warnings) ??
     selectByAnnotation(subject, offer, warnings) ??
     selectByNamespace(subject, offer, warnings) ??
@@ -52,19 +54,50 @@ export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer
   return { nics, warnings };
 }
 
-/** Generated pools need the controller. */
-function refuseSubnets({ pod, vendorConf }: Subject, warnings: string[]): void {
-  const { subnet, subnets } = pod?.annotations ?? {};
-  if (subnet === undefined && subnets === undefined) return;
-  const name = subnets === undefined ? SUBNET : SUBNETS;
-  if (!vendorConf.enableSubnet) {
-    warnings.push(`annotation "${name}" is ignored because enableSubnet is false`);
-    return;
+/** Pools that were generated for the pod's workload, and nobody else's. */
+function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
+  const { subnet, subnets } = subject.pod?.annotations ?? {};
+  if (subnet === undefined && subnets === undefined) return undefined;
+  const key = subnets === undefined ? SUBNET : SUBNETS;
+  if (!subject.vendorConf.enableSubnet) {
+    warnings.push(`annotation "${key}" is ignored because enableSubnet is false`);
+    return undefined;
   }
+  const application = requireApplication(key, subject);
+  const entries = subnets ?? [{ ...subnet, interface: subject.ifName }];
+  const nics = entries.map((entry, index) => {
+    const path = subnets === undefined ? "" : `[${index}]`;
+    requireFamilies(key, path, entry, subject.vendorConf);
+    const rule = `annotation "${key}"${path}`;
+    const demand = (family: Family, names: readonly string[]): FamilyDemand => {
+      const wish = { application, ifName: entry.interface, family, subnets: names };
+      return { family, candidates: candidatesOf(wish, subject, offer.pools), generated: { application, wish } };
+    };
+    const families = demandFamilies({ rule, what: "Subnets", named: entry, demand }, subject, warnings);
+    return { ifName: entry.interface, rule, cleanGateway: false, families };
+  });
+  requireEntry(key, nics, subject);
+  return nics;
+}
+
+function candidatesOf(wish: GeneratedWish, subject: Subject, pools: PoolsByName): Candidate[] {
+  return findGenerated(pools.values(), wish).map((pool): Candidate => {
+    const refusal = refuseOwnPool(pool, subject, wish.family);
+    return refusal === undefined ? { name: pool.name, pool } : { name: pool.name, pool, refusal };
+  });
+}
+
+/** Throws CniError 102: who belongs to no workload has no pools of its own. */
+function requireApplication(key: string, { pod }: Subject): Application {
+  const belonging = pod?.application;
+  if (belonging?.kind === "application") return belonging.application;
+  const why =
+    belonging === undefined
+      ? "generated pools need cluster mode (berth-agent --kubeconfig or --in-cluster), in which a controller makes them"
+      : `generated pools belong to workloads, and ${belonging.reason}`;
   throw new CniError(
     ErrorCode.InvalidAnnotation,
-    `Annotation "${name}" asks for a pool generated from a Subnet, which needs the controller of a cluster; ` +
-      `name pools with "${IPPOOL}" instead`,
+    `Annotation "${key}" cannot be followed: ${why}; name pools with "${IPPOOL}"`,
   );
 }
 
@@ -79,7 +112,7 @@ function selectByInterfaces(subject: Subject, offer: Offer, warnings: string[]):
       ifName: entry.interface ?? nicNameAt(index, subject),
       rule,
       cleanGateway: entry.cleangateway,
-      families: demandFamilies(rule, entry, subject, offer, warnings),
+      families: demandNamed(rule, entry, subject, offer, warnings),
     };
   });
   const twice = nics.find(({ ifName }, index) => nics.findIndex((other) => other.ifName === ifName) !== index);
@@ -89,14 +122,17 @@ function selectByInterfaces(subject: Subject, offer: Offer, warnings: string[]):
       `Annotation "${IPPOOLS}" has two entries for interface "${twice.ifName}", which the annotation of networks names; name the interfaces`,
     );
   }
-  if (!nics.some(({ ifName }) => ifName === subject.ifName)) {
-    const listed = nics.map(({ ifName }) => ifName).join(", ");
-    throw new CniError(
-      ErrorCode.InvalidAnnotation,
-      `Annotation "${IPPOOLS}" has no entry for interface "${subject.ifName}"; it lists ${listed}`,
-    );
-  }
+  requireEntry(IPPOOLS, nics, subject);
   return nics;
+}
+
+function requireEntry(key: string, nics: readonly NicDemand[], { ifName }: Subject): void {
+  if (nics.some((nic) => nic.ifName === ifName)) return;
+  const listed = nics.map((nic) => nic.ifName).join(", ");
+  throw new CniError(
+    ErrorCode.InvalidAnnotation,
+    `Annotation "${key}" has no entry for interface "${ifName}"; it lists ${listed}`,
+  );
 }
 
 /** Without names the order of the entries is the order of the NICs. */
@@ -159,43 +195,53 @@ function namedFor(named: NamedPools, family: Family): readonly string[] | undefi
 }
 
 function oneNic(rule: string, named: NamedPools, subject: Subject, offer: Offer, warnings: string[]): NicDemand[] {
-  const families = demandFamilies(rule, named, subject, offer, warnings);
+  const families = demandNamed(rule, named, subject, offer, warnings);
   return [{ ifName: subject.ifName, rule, cleanGateway: false, families }];
 }
 
-function demandFamilies(
+function demandNamed(
   rule: string,
   named: NamedPools,
   subject: Subject,
   offer: Offer,
   warnings: string[],
 ): FamilyDemand[] {
+  const demand = (family: Family, names: readonly string[]): FamilyDemand => {
+    const expanded = expandNames(rule, names, family, offer.pools);
+    return { family, candidates: expanded.map((name) => judge(name, family, subject, offer)) };
+  };
+  return demandFamilies({ rule, what: "pools", named, demand }, subject, warnings);
+}
+
+/** What one rule names for one NIC. */
+interface Naming {
+  readonly rule: string;
+  readonly what: "pools" | "Subnets";
+  readonly named: NamedPools;
+  readonly demand: (family: Family, names: readonly string[]) => FamilyDemand;
+}
+
+function demandFamilies({ rule, what, named, demand }: Naming, subject: Subject, warnings: string[]): FamilyDemand[] {
   const { enableIPv4, enableIPv6 } = subject.vendorConf;
   const families = FAMILIES.flatMap((family): FamilyDemand[] => {
     const names = namedFor(named, family);
     const enabled = family === 4 ? enableIPv4 : enableIPv6;
+    const kind = familyName(family);
     if (names === undefined) {
-      if (enabled)
-        warnings.push(`${rule} names no ${familyName(family)} pool: the NIC gets no ${familyName(family)} address`);
+      const one = what === "pools" ? "pool" : "Subnet";
+      if (enabled) warnings.push(`${rule} names no ${kind} ${one}: the NIC gets no ${kind} address`);
       return [];
     }
     if (!enabled) {
-      warnings.push(
-        `${rule} names ${familyName(family)} pools, which are ignored because enable${familyName(family)} is false`,
-      );
+      warnings.push(`${rule} names ${kind} ${what}, which are ignored because enable${kind} is false`);
       return [];
     }
-    return [
-      {
-        family,
-        candidates: expandNames(rule, names, family, offer.pools).map((name) => judge(name, family, subject, offer)),
-      },
-    ];
+    return [demand(family, names)];
   });
   if (families.length === 0) {
     throw new CniError(
       ErrorCode.NoPoolMatches,
-      `No pool is selected for interface "${subject.ifName}": ${rule} names pools of disabled families only`,
+      `No pool is selected for interface "${subject.ifName}": ${rule} names ${what} of disabled families only`,
     );
   }
   return families;

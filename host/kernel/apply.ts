@@ -6,6 +6,7 @@
 import { messageOf } from "../lib/describe.ts";
 import { type Faults, noFaults } from "../lib/fault.ts";
 import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
+import { formatOperation } from "../plan/text.ts";
 import { applyQuickly, isGone, type Learned, type Namespaces } from "./apply-operation.ts";
 import { EEXIST } from "./errno.ts";
 import type { LinkRemover } from "./link-remover.ts";
@@ -16,8 +17,6 @@ import { findLink } from "./netlink/link/requests.ts";
 export interface ApplyOptions {
   /** Of the namespace of the host. */
   readonly remover: LinkRemover;
-  /** An operation as one line, for errors. */
-  readonly format: (operation: Operation) => string;
   /** Asked before each operation (`kernel.apply`) and before each that is taken back (`kernel.undo`). */
   readonly faults?: Faults | undefined;
 }
@@ -68,7 +67,7 @@ function isBack({ kind }: Operation, error: unknown): boolean {
 
 /** Takes back as much as it can. Returns what it could not. */
 async function undo(inverses: readonly Operation[], namespaces: Namespaces, options: ApplyOptions): Promise<string[]> {
-  const { faults = noFaults, format, remover } = options;
+  const { faults = noFaults, remover } = options;
   const leftovers: string[] = [];
   const learned: Learned = new Map();
   for (const inverse of inverses) {
@@ -77,7 +76,8 @@ async function undo(inverses: readonly Operation[], namespaces: Namespaces, opti
       const ending = apply(inverse, namespaces, remover, learned);
       if (ending !== undefined) await ending;
     } catch (error) {
-      if (!isGone(error) && !isBack(inverse, error)) leftovers.push(`"${format(inverse)}": ${messageOf(error)}`);
+      if (!isGone(error) && !isBack(inverse, error))
+        leftovers.push(`"${formatOperation(inverse)}": ${messageOf(error)}`);
     }
   }
   return leftovers;
@@ -105,7 +105,7 @@ export async function applyOperations(
   namespaces: Namespaces,
   options: ApplyOptions,
 ): Promise<void> {
-  const { faults = noFaults, format, remover } = options;
+  const { faults = noFaults, remover } = options;
   const learned: Learned = new Map();
   for (const [index, operation] of operations.entries()) {
     let isTold = false;
@@ -116,7 +116,7 @@ export async function applyOperations(
       if (ending !== undefined) await ending;
     } catch (error) {
       const inverses = [...(isTold ? inverseOfPart(operation) : []), ...inverseOfAll(operations.slice(0, index))];
-      throw new ApplyError(operation, format(operation), error, await undo(inverses, namespaces, options));
+      throw new ApplyError(operation, formatOperation(operation), error, await undo(inverses, namespaces, options));
     }
   }
 }

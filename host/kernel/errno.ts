@@ -15,6 +15,7 @@ export const EAGAIN = 11;
 export const EBUSY = 16;
 export const EEXIST = 17;
 export const ENODEV = 19;
+export const EINVAL = 22;
 export const ENOTTY = 25;
 export const EMSGSIZE = 90;
 export const EBADMSG = 74;

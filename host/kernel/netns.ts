@@ -17,8 +17,8 @@ const O_CLOEXEC = 0o2000000;
 /** linux/sched.h */
 const CLONE_NEWNET = 0x40000000;
 
-/** Of the calling thread; /proc/self would be that of the main thread. */
-const OWN_NETNS = "/proc/thread-self/ns/net";
+/** Of the calling thread, which is the node's unless it has entered another; /proc/self would be that of the main thread. */
+export const OWN_NETNS = "/proc/thread-self/ns/net";
 
 /** libuv starts its whole pool with the first task. A thread that was started inside would stay inside for ever. */
 access("/", () => {});

@@ -10,8 +10,9 @@ import { stat } from "node:fs/promises";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
 import { ConfigError } from "../config/config-error.ts";
-import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
+import { messageOf } from "../lib/describe.ts";
 import { type Connection, readKubeconfig } from "./kubeconfig.ts";
+import { LibraryQuestion, type Material } from "./library-question.ts";
 import { CREDENTIALS_FRESH_MS } from "./limits.ts";
 
 /** Where the server is and how to know it, and it us. The same object as long as connections may be kept. */
@@ -86,6 +87,7 @@ class CredentialFiles {
   #readAtMs = Number.NEGATIVE_INFINITY;
   #forcedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<Access> | undefined;
+  readonly #library = new LibraryQuestion();
   /** However many calls are refused at once, one reads. */
   #renewing: Promise<Access> | undefined;
 
@@ -158,7 +160,7 @@ class CredentialFiles {
 
   async #accessOf({ connection, library }: Loaded): Promise<Access> {
     const { cluster, source } = connection;
-    const { headers, tls } = await ask(library, connection);
+    const { headers, tls } = await this.#library.ask(library, connection);
     const key = [cluster.server, cluster.skipTLSVerify, tls.servername, tls.ca, tls.cert, tls.key]
       .map(String)
       .join("\n");
@@ -172,65 +174,6 @@ class CredentialFiles {
     this.#endpointKey = key;
     return { endpoint, headers };
   }
-}
-
-interface Material {
-  readonly ca?: unknown;
-  readonly cert?: unknown;
-  readonly key?: unknown;
-  readonly rejectUnauthorized?: boolean;
-  readonly servername?: string;
-}
-
-/** Lets the library put its credentials into a request that is never sent. Throws ConfigError. */
-async function ask(
-  library: KubeConfig,
-  connection: Connection,
-): Promise<{ headers: Record<string, string>; tls: Material }> {
-  const headers: Record<string, string> = {};
-  let tls: Material = {};
-  // Private in the library's types. It would make a dispatcher per request, and with it a connection per request.
-  Object.assign(library, {
-    createDispatcher: (_: unknown, material: Material) => {
-      tls = material;
-      return undefined;
-    },
-  });
-  const request = {
-    setHeaderParam: (name: string, value: string) => {
-      headers[name.toLowerCase()] = value.trim();
-    },
-  };
-  const { source, user } = connection;
-  try {
-    // It calls nothing else of a request.
-    await library.applySecurityAuthentication(request as Parameters<KubeConfig["applySecurityAuthentication"]>[0]);
-  } catch (error) {
-    throw new ConfigError(source, [faultOf(error, connection)]);
-  }
-  const tokenFile = connection.files.find(({ field }) => field.endsWith("tokenFile"));
-  if (tokenFile !== undefined && /^(?:Bearer)?$/.test(headers.authorization ?? ""))
-    throw new ConfigError(source, [{ path: tokenFile.field, got: "an empty file", wanted: "a file with a token" }]);
-  if (user.exec !== undefined && headers.authorization === undefined && tls.cert === undefined)
-    throw new ConfigError(source, [
-      { path: "exec", got: "neither token nor certificate", wanted: "an ExecCredential" },
-    ]);
-  return { headers, tls };
-}
-
-/** A file that cannot be read, or an exec plugin that failed. */
-function faultOf(error: unknown, { files, user }: Connection) {
-  const path = error instanceof Error && "path" in error ? error.path : undefined;
-  const file = files.find((one) => one.path === path);
-  if (file !== undefined)
-    return { path: file.field, got: `a file that cannot be read (${errnoOf(error)})`, wanted: "a readable file" };
-  const exec: unknown = user.exec;
-  const command = typeof exec === "object" && exec !== null && "command" in exec ? exec.command : undefined;
-  if (command === undefined) return { path: "", got: messageOf(error), wanted: "usable credentials" };
-  // The error of JSON.parse shows the text, which may be a bare token.
-  const what = error instanceof SyntaxError ? "an output that is no JSON" : describeValue(messageOf(error).trim());
-  const got = `a failure of ${describeValue(command)} (${what})`;
-  return { path: "exec", got, wanted: "a program that prints an ExecCredential" };
 }
 
 function endpointOf(server: string, tls: Material, source: string): Endpoint {

@@ -1,7 +1,7 @@
 /**
  * The API server as Berth sees it: one call, one watch. A port; client.ts is the implementation over the network.
  * Called by the registry, the reflectors and whoever writes an object.
- * Effects: none (types, and the two errors).
+ * Effects: none (types, two errors, two media types).
  */
 
 /** An object as it came: what it holds is for a decoder of host/resources to say. */
@@ -9,6 +9,12 @@ export type KubeObject = Readonly<Record<string, unknown>>;
 
 /** Which calls wait when there are too many: those of a pod that is being started go first. */
 export type Lane = "pod" | "background";
+
+/** `accept` of who wants nothing but metadata of an object, or of the events of a watch. A server that cannot do that gives all. */
+export const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/** The same of a list. */
+export const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 export interface KubeCall {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -20,7 +26,7 @@ export interface KubeCall {
   /** Default `application/json`; for PATCH `application/merge-patch+json`. */
   readonly contentType?: string;
   /** Default `application/json`. */
-  readonly accept?: string;
+  readonly accept?: string | undefined;
   /** Default "background". */
   readonly lane?: Lane;
   /** Until when the call is tried again, from its start: milliseconds. Default `CALL_PATIENCE_MS`. 0: one attempt. */
@@ -48,6 +54,8 @@ export interface KubeApi {
 export interface KubeWatch {
   readonly path: string;
   readonly query: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** Default `application/json`. */
+  readonly accept?: string | undefined;
   /** The server has accepted; there may be no event for minutes. */
   readonly onOpen?: () => void;
   readonly onEvent: (event: WatchEvent) => void;

@@ -48,6 +48,9 @@ export const RETRY_AFTER_MAX_MS = 5_000;
 /** How long credentials are used before their files are looked at again: milliseconds. */
 export const CREDENTIALS_FRESH_MS = 1_000;
 
+/** How long a kubeconfig's exec plugin may take: milliseconds. One that hangs is not started a second time. */
+export const EXEC_PLUGIN_MS = 20_000;
+
 /** Largest answer of the API server that is read: bytes. A page of a list that is larger is read in smaller pages. */
 export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
@@ -104,3 +107,15 @@ export const MAX_REMEMBERED_EVENTS = 1_000;
 
 /** How long sending one event is tried: milliseconds. */
 export const EVENT_PATIENCE_MS = 5_000;
+
+/** How long a Lease that its holder no longer renews keeps others away: milliseconds, counted by each of them since it last saw the Lease change. */
+export const LEASE_DURATION_MS = 15_000;
+
+/** How long a holder leads after the start of its last successful renewal: milliseconds. Shorter than the Lease's duration by what a call on its way may take. */
+export const LEASE_RENEW_DEADLINE_MS = 10_000;
+
+/** How often a Lease is renewed, and looked at by who waits for it: milliseconds, more or less by a quarter. */
+export const LEASE_RETRY_MS = 2_000;
+
+/** How long giving a Lease back is tried when a holder stops: milliseconds. After that the next one waits for the Lease's duration. */
+export const LEASE_RELEASE_MS = 3_000;

@@ -14,7 +14,7 @@ export interface Page {
   readonly resourceVersion: string;
 }
 
-export type ListCall = Pick<KubeCall, "path" | "query" | "lane" | "patienceMs" | "signal">;
+export type ListCall = Pick<KubeCall, "path" | "query" | "accept" | "lane" | "patienceMs" | "signal">;
 
 const pageSchema = z.object({
   apiVersion: z.string().catch(""),

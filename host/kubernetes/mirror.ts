@@ -14,7 +14,7 @@ export type Change<T> =
 
 export interface MirrorOptions<T> {
   readonly name: string;
-  readonly decode: (object: KubeObject) => T;
+  readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
   readonly onChange: (change: Change<T>) => void;
   readonly log: Log;
@@ -23,7 +23,7 @@ export interface MirrorOptions<T> {
 export class Mirror<T> {
   readonly #options: MirrorOptions<T>;
   readonly #items = new Map<string, T>();
-  /** Resource versions of all objects, also of those that cannot be decoded. */
+  /** Resource versions of all objects that are wanted, also of those that cannot be decoded. */
   readonly #versions = new Map<string, string>();
   readonly #undecodable = new Set<string>();
   /** Why, per key of `#undecodable`. */
@@ -45,16 +45,17 @@ export class Mirror<T> {
     return [...this.#faults.values()];
   }
 
-  /** Takes an object as it is now; gives its key. The same version again changes nothing. */
-  set(object: KubeObject): string {
+  /** Takes an object as it is now; gives its key, or undefined for one that is not wanted. The same version again changes nothing. */
+  set(object: KubeObject): string | undefined {
     const { keyOf, decode, log, name } = this.#options;
     const key = keyOf(object);
     const version = this.versionOf(object);
     if (version !== undefined && this.#versions.get(key) === version) return key;
     this.#versions.set(key, version ?? "");
-    let value: T;
+    const before = this.#items.get(key);
+    let value: T | undefined;
     try {
-      value = decode(object);
+      value = decode(object, before);
     } catch (error) {
       const reason = messageOf(error);
       log.warn({ collection: name, key, reason }, "An object cannot be used; what it said before stays");
@@ -62,9 +63,12 @@ export class Mirror<T> {
       this.#faults.set(key, `Of ${name}, ${key} cannot be used: ${reason}`);
       return key;
     }
+    if (value === undefined) {
+      this.#forget(key);
+      return undefined;
+    }
     this.#undecodable.delete(key);
     this.#faults.delete(key);
-    const before = this.#items.get(key);
     this.#items.set(key, value);
     this.#tell({ kind: "set", key, value, before });
     return key;

@@ -7,7 +7,15 @@ import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
 import { pause } from "./http/deadline.ts";
 import { describeFailure, pauseMs } from "./http/retry.ts";
-import { ApiError, type KubeApi, type KubeCall, type KubeObject, type WatchEvent } from "./kube-api.ts";
+import {
+  ApiError,
+  type KubeApi,
+  type KubeCall,
+  type KubeObject,
+  METADATA,
+  METADATA_LIST,
+  type WatchEvent,
+} from "./kube-api.ts";
 import { LIST_PATIENCE_MS, MISSING_LOOK_MS, UNTOLD_MS, WATCH_LIFE_S, WATCH_SHORT_MS } from "./limits.ts";
 import { listPages, type Page } from "./list.ts";
 import { type Change, isVersion, Mirror } from "./mirror.ts";
@@ -22,8 +30,12 @@ export interface ReflectorOptions<T> {
   readonly path: string;
   /** `spec.nodeName=n1` */
   readonly fieldSelector?: string | undefined;
-  /** Throws for an object that cannot be used; its last good value then stays. */
-  readonly decode: (object: KubeObject) => T;
+  /** `component in (a,b)` */
+  readonly labelSelector?: string | undefined;
+  /** Asks for nothing but the metadata of the objects. */
+  readonly metadataOnly?: boolean;
+  /** Throws for an object that cannot be used; its last good value then stays. Undefined: it counts as not there, and costs no memory. */
+  readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
   /** Told in order, after `items` has changed. */
   readonly onChange: (change: Change<T>) => void;
@@ -31,6 +43,8 @@ export interface ReflectorOptions<T> {
   readonly onSynced?: () => void;
   /** A collection that the server does not know counts as empty. */
   readonly optional?: boolean;
+  /** How often such a collection is looked for again: milliseconds. Default MISSING_LOOK_MS. */
+  readonly missingLookMs?: number | undefined;
   readonly log: Log;
   /** In [0, 1). */
   readonly random: () => number;
@@ -155,9 +169,10 @@ export class Reflector<T> {
   }
 
   #pages(query: KubeCall["query"] = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
-    const { api, path, fieldSelector } = this.#options;
+    const { api, path, fieldSelector, labelSelector, metadataOnly = false } = this.#options;
     const { signal } = this.#closing;
-    return listPages(api, { path, query: { fieldSelector, ...query }, patienceMs, signal });
+    const accept = metadataOnly ? METADATA_LIST : undefined;
+    return listPages(api, { path, query: { fieldSelector, labelSelector, ...query }, accept, patienceMs, signal });
   }
 
   async #list(): Promise<string> {
@@ -168,7 +183,10 @@ export class Reflector<T> {
     for await (const page of this.#pages()) {
       if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.distrust();
       this.#seenVersion = page.resourceVersion;
-      for (const item of page.items) seen.add(this.#mirror.set(item));
+      for (const item of page.items) {
+        const key = this.#mirror.set(item);
+        if (key !== undefined) seen.add(key);
+      }
       version = page.resourceVersion;
     }
     this.#mirror.keepOnly(seen);
@@ -180,7 +198,7 @@ export class Reflector<T> {
   }
 
   async #watch(version: string): Promise<void> {
-    const { api, path, fieldSelector, random } = this.#options;
+    const { api, path, fieldSelector, labelSelector, metadataOnly = false, random } = this.#options;
     this.#counts.watches++;
     const untold = new AbortController();
     const timer = setTimeout(() => {
@@ -189,8 +207,10 @@ export class Reflector<T> {
     try {
       await api.watch({
         path,
+        accept: metadataOnly ? METADATA : undefined,
         query: {
           fieldSelector,
+          labelSelector,
           resourceVersion: version,
           allowWatchBookmarks: true,
           timeoutSeconds: Math.floor(WATCH_LIFE_S * (1 + random())),
@@ -235,7 +255,7 @@ export class Reflector<T> {
   /** What follows from a failed turn, and the pause before the next one. */
   #waitAfter(error: unknown): number {
     if (this.#closing.signal.aborted) return 0;
-    const { optional = false, random, log, name } = this.#options;
+    const { optional = false, missingLookMs = MISSING_LOOK_MS, random, log, name } = this.#options;
     this.#isDoubtful = true;
     if (error instanceof ApiError && error.status === 404 && optional) {
       this.#version = undefined;
@@ -243,7 +263,7 @@ export class Reflector<T> {
       this.#failures = 0;
       this.#reached();
       this.#complete();
-      return MISSING_LOOK_MS;
+      return missingLookMs;
     }
     const waitMs = pauseMs(this.#failures++, random());
     if (isOutdated(error)) {

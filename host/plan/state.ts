@@ -14,6 +14,9 @@ export type Place = "pod" | "host";
 
 export const PLACES: readonly Place[] = ["pod", "host"];
 
+/** The metric that the kernel gives a route of IPv6 when nobody says another. */
+export const IPV6_METRIC = 1024;
+
 /** What may be set on a link that exists. */
 export interface LinkSettings {
   readonly up?: boolean | undefined;
@@ -109,7 +112,7 @@ export interface RouteState {
   readonly link?: string | undefined;
   readonly gateway?: Ip | undefined;
   readonly preferredSource?: Ip | undefined;
-  /** 0 for IPv4 and 1024 for IPv6 when nobody says another. */
+  /** 0 for IPv4 and IPV6_METRIC for IPv6 when nobody says another. */
   readonly metric: number;
   /** Only packets from there (IPv6). */
   readonly source?: Prefix | undefined;

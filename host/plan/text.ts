@@ -10,7 +10,15 @@ import { bitsOf, formatIp } from "../net/ip.ts";
 import { formatPrefix, type Prefix } from "../net/prefix.ts";
 import { formatBondSettings } from "./bond.ts";
 import type { Device, Operation } from "./operation.ts";
-import type { AddressState, LinkSettings, NeighbourState, NextHopState, RouteState, RuleState } from "./state.ts";
+import {
+  type AddressState,
+  IPV6_METRIC,
+  type LinkSettings,
+  type NeighbourState,
+  type NextHopState,
+  type RouteState,
+  type RuleState,
+} from "./state.ts";
 
 type Word = string | false | undefined;
 
@@ -37,8 +45,6 @@ const SCOPES = new Map([
   [253, "link"],
   [254, "host"],
 ]);
-/** The metric that IPv6 has when nobody says another. */
-const IPV6_METRIC = 1024;
 const MAIN = 254;
 const TO_TABLE = 1;
 const INVERT = 2;

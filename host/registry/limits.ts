@@ -51,6 +51,15 @@ export const NAMES_PAGE = 5_000;
 /** Pools of together so many addresses are asked for by name when they seem full, two of /16; for larger ones the answer would be many megabytes. */
 export const SURVEY_MAX_ADDRESSES = 131_072;
 
+/** How long a pool's usage object is not asked for again: milliseconds. It is written about as often. */
+export const USAGE_FRESH_MS = 2_000;
+
+/** How long that question may take: milliseconds. An ADD waits for it, and does as well without an answer. */
+export const USAGE_PATIENCE_MS = 1_000;
+
+/** How long after a list of a pool's names its usage object has nothing to add: milliseconds. As long as it may be old. */
+export const SURVEYED_MS = 10_000;
+
 /** Pools up to this size always tell the API server of their addresses that cool: others may have to take them over. */
 export const SMALL_POOL_ADDRESSES = 256;
 

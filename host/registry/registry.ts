@@ -6,6 +6,7 @@
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import type { AllocationState, Workload } from "../resources/ip-allocation.ts";
+import type { PoolUsage } from "../resources/usage/ip-pool-usage.ts";
 
 /** Why an address must not be used, and who looks when it may be used again (allocation rule 12). */
 export interface Quarantine {
@@ -66,6 +67,10 @@ export interface Proposal {
   readonly replaces?: number;
   /** Somebody asked for just this address: what was claimed for the NIC and never attached gives way to it. */
   readonly asked?: boolean;
+  /** Somebody may answer for it: it is bound as if it had been in quarantine ({@link Allocation.quarantine}). */
+  readonly isDoubtful?: boolean;
+  /** What keeps this address, in place of the claim's. */
+  readonly workload?: Workload;
 }
 
 /** Who asks, for which NIC now, and what would suit: one address per family and NIC. */
@@ -211,6 +216,11 @@ export interface Registry {
    * already, or nobody can tell at a reasonable price; `pools` are the names of all pools that lie in the span.
    */
   surveyUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined>;
+  /**
+   * How much of the pool is in use as somebody has counted a while ago, if that is news; undefined otherwise. A hint of which anything may be
+   * wrong: it says where to look first, and nothing is refused for it. Never rejects.
+   */
+  glimpseUsage(pool: string): Promise<PoolUsage | undefined>;
   /**
    * Allocation rule 8: the addresses, anywhere, that are kept for this member of the workload, or that an earlier pod of it has. The caller asks when
    * its first candidate was somebody else's or free, compares the answer with the pools that are selected, and proposes what fits with

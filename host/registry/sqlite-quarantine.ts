@@ -40,6 +40,12 @@ export class SqliteQuarantine extends SqliteWriter {
     if (found?.version === version && found.state === "Quarantined") this.drop(found, nowMs);
   }
 
+  /** Of a row that is bound in this transaction: as if it had come out of quarantine, so that whatever ends it but {@link trust} brings it there. */
+  protected doubt({ space, ip }: Pick<Allocation, "space" | "ip">, nowMs: number): Quarantine {
+    this.write(`UPDATE allocation SET reason = 'Conflict', probe_at = ? WHERE ${KEY}`, nowMs, ...keyOf(space, ip));
+    return { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: nowMs };
+  }
+
   trust({ space, ip, version }: Allocation): Allocation | undefined {
     const changes = this.write(
       `UPDATE allocation SET reason = '', foreign_mac = '', parent = '', probe_at = 0, version = ?

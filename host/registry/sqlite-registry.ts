@@ -166,6 +166,9 @@ class SqliteRegistry implements Journal {
   async surveyUsed(): Promise<undefined> {
     return undefined;
   }
+  async glimpseUsage(): Promise<undefined> {
+    return undefined;
+  }
   async findKept(): Promise<readonly Allocation[]> {
     return [];
   }

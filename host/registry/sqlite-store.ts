@@ -31,6 +31,12 @@ export interface QuarantineCall {
   readonly created: readonly Allocation[];
 }
 
+/** Not of what never was on a NIC: that is free at once. */
+const COOLING_TIMES = `SELECT DISTINCT pool, free_at - since AS rest FROM allocation
+  WHERE state = 'Cooling' AND boot = ? AND free_at > since`;
+const FOLLOW_POOL = `UPDATE allocation SET free_at = since + ?
+  WHERE state = 'Cooling' AND pool = ? AND boot = ? AND free_at - since = ?`;
+
 /** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
 export class SqliteStore extends SqliteQuarantine {
   #cooldowns: Cooldowns;
@@ -40,8 +46,17 @@ export class SqliteStore extends SqliteQuarantine {
     this.#cooldowns = options.cooldowns;
   }
 
+  /** What cools already follows its pool: the first that an agent hears of a pool may come after a DEL. */
   setCooldowns(cooldowns: Cooldowns): void {
     this.#cooldowns = cooldowns;
+    for (const { pool, rest } of this.prepare(COOLING_TIMES).all(this.bootId)) {
+      const cooldownMs = this.#cooldownMs(String(pool));
+      if (Number(rest) !== cooldownMs) this.write(FOLLOW_POOL, cooldownMs, String(pool), this.bootId, Number(rest));
+    }
+  }
+
+  #cooldownMs(pool: string): number {
+    return this.#cooldowns.byPool.get(pool) ?? this.#cooldowns.defaultMs;
   }
 
   /** Allocation rule 13: what another boot left behind is dead or in quarantine, and its times mean nothing now. */
@@ -140,8 +155,8 @@ export class SqliteStore extends SqliteQuarantine {
   }
 
   #bind(proposal: Proposal, idle: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
-    const { space, ip, prefixLength, pool, ifName } = proposal;
-    const { owner, namespace, pod, workload } = claim;
+    const { space, ip, prefixLength, pool, ifName, workload = claim.workload } = proposal;
+    const { owner, namespace, pod } = claim;
     const version = this.nextVersion();
     const { containerId, network, netns, mac } = ifName === claim.ifName ? claim : UNATTACHED;
     const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns ?? "", mac ?? "", encodeWorkload(workload), this.bootId, nowMs, version]; // biome-ignore format: in the order of the table
@@ -150,7 +165,7 @@ export class SqliteStore extends SqliteQuarantine {
       const changes = this.write(TAKE_OVER, ...values, ...keyOf(space, ip), idle.version);
       invariant(changes === 1, "No claim proposes an address twice");
     }
-    const { quarantine } = idle ?? {};
+    const quarantine = proposal.isDoubtful === true ? this.doubt(proposal, nowMs) : idle?.quarantine;
     return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, netns, mac, quarantine, workload, isConfirmed: false, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
   }
 
@@ -183,12 +198,11 @@ export class SqliteStore extends SqliteQuarantine {
 
   protected cool(allocation: Allocation, nowMs: number): void {
     if (this.returnToQuarantine(allocation, nowMs)) return;
-    const cooldownMs = this.#cooldowns.byPool.get(allocation.pool) ?? this.#cooldowns.defaultMs;
     this.write(
       `UPDATE allocation SET state = 'Cooling', boot = ?, since = ?, free_at = ?, version = ? WHERE ${KEY}`,
       this.bootId,
       nowMs,
-      nowMs + cooldownMs,
+      nowMs + this.#cooldownMs(allocation.pool),
       this.nextVersion(),
       ...keyOf(allocation.space, allocation.ip),
     );

@@ -6,7 +6,10 @@
 import { z } from "zod";
 import { coordinatorKeys, LOG_OPTIONS, MODE_RULE, resolvedLogOptions, settingsOf } from "../config/coordinator-conf.ts";
 import type { CoordinatorSettings } from "../config/coordinator-settings.ts";
+import { prefixOrIp } from "../config/fields/network.ts";
+import { MAX_CIDRS } from "../config/limits.ts";
 import { cel } from "../lib/cel.ts";
+import type { Prefix } from "../net/prefix.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
 
 const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
@@ -19,6 +22,17 @@ export interface Coordinator {
     /** Where the cluster's pod networks are found. */
     readonly podCIDRType: z.output<typeof podCIDRType>;
   };
+  /** What the controller has found out. Undefined: nothing yet, or there is none: in the embedded mode there is no cluster to ask. */
+  readonly collected?: CollectedNetworks | undefined;
+}
+
+export interface CollectedNetworks {
+  /** "NotReady": one of the two is not known, or the source of one has trouble; what was known before is still there. */
+  readonly phase: "Synced" | "NotReady";
+  /** Where each of the two comes from, or what is wrong. */
+  readonly reason: string;
+  readonly overlayPodCIDR: readonly Prefix[];
+  readonly serviceCIDR: readonly Prefix[];
 }
 
 const spec = coordinatorKeys
@@ -37,4 +51,30 @@ export const coordinatorSchema = berthObject("Coordinator", spec);
 export function decodeCoordinator(value: unknown, source: string): Coordinator {
   const { kind, metadata, spec } = decodeBerth(coordinatorSchema, value, source);
   return { kind, name: metadata.name, spec };
+}
+
+const collectedList = z.array(prefixOrIp).max(MAX_CIDRS).catch([]);
+
+/** A list that anybody has spoilt is as good as none; a status without a phase is none. */
+const collectedSchema = z.object({
+  phase: z.enum(["Synced", "NotReady"]),
+  reason: z.string().catch(""),
+  overlayPodCIDR: collectedList,
+  serviceCIDR: collectedList,
+});
+
+/** Like {@link decodeCoordinator} for an object of the API server, whose status the controller writes. */
+export function decodeServedCoordinator(value: unknown, source: string): Coordinator {
+  const status = typeof value === "object" && value !== null && "status" in value ? value.status : undefined;
+  return { ...decodeCoordinator(value, source), collected: collectedSchema.safeParse(status).data };
+}
+
+/** The settings of the resource, first what it says, then what was collected for it: to be laid under those of a network definition. */
+export function coordinatorLayers(coordinator: Coordinator | undefined): CoordinatorSettings[] {
+  if (coordinator === undefined) return [];
+  const { spec, collected } = coordinator;
+  if (collected === undefined) return [spec];
+  const { overlayPodCIDR, serviceCIDR } = collected;
+  const pods = spec.podCIDRType === "none" ? {} : { overlayPodCIDR };
+  return [spec, { serviceCIDR, ...pods, warnings: [] }];
 }

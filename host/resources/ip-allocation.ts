@@ -22,12 +22,16 @@ export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
 
 /** What outlives its pods and keeps their addresses (allocation rule 8). */
 export interface Workload {
-  /** `StatefulSet`, `VirtualMachine` */
+  /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim` */
   readonly kind: string;
+  /** Absent in objects of older agents, which cannot be looked up. */
+  readonly namespace?: string | undefined;
   readonly name: string;
   readonly uid: string;
   /** Which of the workload's pods: the pod's name, which has the ordinal in it, or the machine's. */
   readonly member: string;
+  /** For which of the member's NICs an address is kept; absent where that does not matter, and in objects of older agents. */
+  readonly ifName?: string | undefined;
 }
 
 /** A NIC that has the address. */
@@ -45,6 +49,8 @@ export interface AllocationQuarantine {
   readonly mac: string;
   /** The node's link through which that machine can be asked; "" when unknown. */
   readonly parent: string;
+  /** Of `NodeLost`: who had the address, on the node that was lost. `spec.node` is another one when that one was told to ask for it. */
+  readonly holder?: Holder | undefined;
 }
 
 export interface IpAllocationSpec {
@@ -126,14 +132,23 @@ const holder = z.object({
   node: name.meta({ description: "The node on which the pod runs." }),
 });
 
+function decodeHolder({ podUID, interface: ifName, ...names }: z.output<typeof holder>): Holder {
+  return { ...names, podUid: podUID, ifName };
+}
+
 const workload = z.object({
-  kind: text.meta({ description: "`StatefulSet`, `VirtualMachine`." }),
+  kind: text.meta({ description: "`StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`." }),
+  namespace: name.optional().meta({ description: "Its namespace." }),
   name: text.meta({ description: "Its name." }),
   uid: uid.meta({ description: "Its UID." }),
   member: text.meta({ description: "Which of its pods: the pod's name, or the machine's." }),
+  interface: name.optional().meta({ description: "The NIC for which the address is kept." }),
 });
 
 const quarantine = z.object({
+  holder: holder
+    .optional()
+    .meta({ description: "Of `NodeLost`: the NIC that had the address, on the node that was lost." }),
   reason: z.enum(["Conflict", "NodeLost"]).meta({
     description:
       "`Conflict`: another machine answers for the address. `NodeLost`: its node never confirmed the release.",
@@ -141,6 +156,10 @@ const quarantine = z.object({
   mac: text.default("").meta({ description: "MAC address of the machine that answered." }),
   parent: text.default("").meta({ description: "The node's link through which that machine can be asked." }),
 });
+
+function decodeQuarantine({ holder, ...rest }: z.output<typeof quarantine>): AllocationQuarantine {
+  return holder === undefined ? rest : { ...rest, holder: decodeHolder(holder) };
+}
 
 const spec = z
   .object({
@@ -171,10 +190,12 @@ const spec = z
   })
   .meta(cel(...SPEC_RULES))
   .transform(
-    ({ address, holders, ...rest }): IpAllocationSpec => ({
+    ({ address, holders, workload, quarantine, ...rest }): IpAllocationSpec => ({
       ...rest,
       ip: address,
-      holders: holders.map(({ podUID, interface: ifName, ...names }) => ({ ...names, podUid: podUID, ifName })),
+      holders: holders.map(decodeHolder),
+      ...(quarantine === undefined ? {} : { quarantine: decodeQuarantine(quarantine) }),
+      ...(workload === undefined ? {} : { workload: decodeWorkload(workload) }),
     }),
   )
   .transform((spec, context) => {
@@ -190,6 +211,10 @@ export const ipAllocationSchema = z.object({
   metadata,
   spec,
 });
+
+function decodeWorkload({ interface: ifName, ...names }: z.output<typeof workload>): Workload {
+  return ifName === undefined ? names : { ...names, ifName };
+}
 
 const named = ipAllocationSchema.transform((object, context) => {
   const { metadata, spec } = object;
@@ -223,7 +248,7 @@ export interface AllocationMetadata {
 
 /** The object as the API server takes it. */
 export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationMetadata): object {
-  const { ip, holders, ...rest } = spec;
+  const { ip, holders, workload, quarantine, ...rest } = spec;
   return {
     apiVersion: API_VERSION,
     kind: "IPAllocation",
@@ -231,7 +256,21 @@ export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationM
     spec: {
       address: formatIp(ip),
       ...rest,
-      holders: holders.map(({ podUid, ifName, ...names }) => ({ ...names, podUID: podUid, interface: ifName })),
+      holders: holders.map(encodeHolder),
+      ...(quarantine === undefined ? {} : { quarantine: encodeQuarantine(quarantine) }),
+      ...(workload === undefined ? {} : { workload: encodeWorkload(workload) }),
     },
   };
+}
+
+function encodeWorkload({ ifName, ...names }: Workload): object {
+  return ifName === undefined ? names : { ...names, interface: ifName };
+}
+
+function encodeHolder({ podUid, ifName, ...names }: Holder): object {
+  return { ...names, podUID: podUid, interface: ifName };
+}
+
+function encodeQuarantine({ holder, ...rest }: AllocationQuarantine): object {
+  return holder === undefined ? rest : { ...rest, holder: encodeHolder(holder) };
 }

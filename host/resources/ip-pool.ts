@@ -11,6 +11,7 @@ import { type LabelSelector, type Labels, labelSelector } from "../config/label-
 import { cel, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
 import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
+import { type Generated, generated } from "./fields/generated.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
 import { MAX_NAMES, MAX_NETWORK_REFERENCE } from "./limits.ts";
 
@@ -34,6 +35,8 @@ export interface IpPoolSpec extends AddressSpec {
   readonly selection: "hash" | "ascending";
   /** Absent: `allocationCooldown` of vendor-conf. */
   readonly cooldownMs?: number | undefined;
+  /** Absent: somebody has made the pool by hand. */
+  readonly generated?: Generated | undefined;
 }
 
 export interface IpPool {
@@ -44,6 +47,8 @@ export interface IpPool {
   readonly spec: IpPoolSpec;
   /** `status.wanted`: the last agent that found the pool exhausted, and when (allocation rule 10). */
   readonly wanted?: string | undefined;
+  /** Why a generated pool has fewer addresses than it is to have: the message of the condition `Supplied` while that is False. */
+  readonly lack?: string | undefined;
 }
 
 /** A network definition, or a CNI configuration, whose names know more letters. */
@@ -90,6 +95,9 @@ const spec = z
     cooldown: duration
       .optional()
       .meta({ description: "Time for which a released address rests; absent: `allocationCooldown`." }),
+    generated: generated
+      .optional()
+      .meta({ description: "Of a pool that the controller made: for whom. Written by the controller alone." }),
   })
   .check(checkAddresses)
   .meta(cel(...ADDRESS_RULES))
@@ -106,15 +114,24 @@ export const ipPoolSchema = berthObject("IPPool", spec);
 /** Throws ConfigError. */
 export function decodeIpPool(value: unknown, source: string): IpPool {
   const { kind, metadata, spec, status } = decodeBerth(ipPoolSchema, value, source);
+  const { wanted, conditions } = readStatus.parse(status);
   return {
     kind,
     name: metadata.name as PoolName,
     labels: metadata.labels,
     deleting: isDeleting(metadata),
     spec,
-    wanted: readStatus.safeParse(status).data?.wanted,
+    wanted,
+    lack: conditions.find((condition) => condition?.type === "Supplied" && condition.status === "False")?.message,
   };
 }
 
 /** A status never makes a pool unreadable. */
-const readStatus = z.object({ wanted: z.string() });
+const readStatus = z
+  .object({
+    wanted: z.string().optional().catch(undefined),
+    conditions: z
+      .array(z.object({ type: z.string(), status: z.string(), message: z.string() }).optional().catch(undefined))
+      .catch([]),
+  })
+  .catch({ wanted: undefined, conditions: [] });

@@ -26,3 +26,18 @@ export const MAX_UID_LENGTH = 63;
 
 /** Longest name of an object or a link in an IPAllocation: characters. */
 export const MAX_ALLOCATION_TEXT = 253;
+
+/** Largest bitmap of a pool's usage object: bytes, one bit for each address. Larger pools have free counts for each block instead. */
+export const MAX_USAGE_BITMAP_BYTES = 65_536;
+
+/** Most blocks of 4,096 addresses for which a usage object counts what is free. */
+export const MAX_USAGE_BLOCKS = 4_096;
+
+/** Longest reason for the size of a generated pool: characters. */
+export const MAX_REASON_LENGTH = 512;
+
+/** Most pools that are generated out of one Subnet; its status lists them all, and etcd takes 1.5 MB. */
+export const MAX_POOLS_OF_SUBNET = 2_048;
+
+/** Most NICs of a workload's pods for which pools are generated. */
+export const MAX_APPLICATION_NICS = 32;

@@ -74,7 +74,7 @@ const coordinator = (settings: object = {}): object => ({ type: "coordinator", .
 
 /** Plugins of each network, in the order in which the runtime calls them; `eth0` and `eth1` are the node's own NICs. */
 const networks = {
-  bridge: [{ type: "bridge", bridge: "cni0", isGateway: true, ipam: { type: "berth" } }],
+  bridge: [{ type: "bridge", bridge: "pods0", isGateway: true, ipam: { type: "berth" } }],
   lan: [macvlan("eth0")],
   "lan-services": [macvlan("eth0"), coordinator()],
   storage: [macvlan("eth1"), coordinator()],

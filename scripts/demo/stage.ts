@@ -3,7 +3,7 @@
  * Everything is in namespaces of a name of its own; the machine's network is not touched.
  *
  *   node: eth0 ── segment 0 ── router ── outside      the pods' macvlan NICs are on eth0 and eth1;
- *         eth1 ── segment 1 ──┘                       cni0 10.10.0.1 is the node's own bridge for pods
+ *         eth1 ── segment 1 ──┘                       pods0 10.10.0.1 is the node's own bridge for pods
  *
  * The fabric in scripts/lab/fabric.ts has the whole picture. Called by demo.ts; the scenes use it.
  * Effects: namespaces, an agent; all removed by the stack that it is given.

@@ -11,6 +11,7 @@ import { serviceStandIn } from "../lab/service.ts";
 import { type Answer, ask, serve } from "../lab/traffic.ts";
 import { claimNic, requirePod, type Scene } from "./acts.ts";
 import { ping, requireAddress } from "./look.ts";
+import { pools } from "./manifests.ts";
 import type { Narrator } from "./narrator.ts";
 import type { Stage } from "./stage.ts";
 
@@ -94,14 +95,14 @@ export const underlayScene: Scene = async (stage, narrator) => {
   );
   await openService(stack, stage.node, SERVICE, requireAddress(web0, 4));
   const near = await ask(cart0.netns, SERVICE.address, SERVICE.port);
-  const seenAsItself = { server: "web-0", peer: requireAddress(cart0, 4) };
-  claimAnswer(narrator, `cart-0 reaches service ${SERVICE.address}`, near, seenAsItself);
+  const seenOnBridge = { server: "web-0", peer: pools.blue.gateway };
+  claimAnswer(narrator, `cart-0 reaches service ${SERVICE.address}`, near, seenOnBridge);
   await openService(stack, stage.node, SERVICE_V6, OTHER_NODE_V6);
   const far = await ask(cart0.netns, SERVICE_V6.address, SERVICE_V6.port);
   const seenAsNode = { server: "the other node", peer: NODE_V6 };
   claimAnswer(narrator, `cart-0 reaches service ${SERVICE_V6.address}`, far, seenAsNode);
   narrator.remark(
-    `The second server saw the node's address. Had it seen the pod's, it would have answered the pod directly, and the pod,
+    `Both servers saw an address of the node. Had they seen the pod's, they would have answered the pod directly, and the pod,
      which asked the service's address, would not know that answer.`,
   );
 };

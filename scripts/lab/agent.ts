@@ -35,7 +35,7 @@ export interface AgentOptions {
   readonly node?: Netns;
   /** Where the state lies; default: in the agent's temporary folder. Not removed by `delete` when given. */
   readonly stateDir?: string;
-  /** How long `start` waits for an answer. Default: 10,000. */
+  /** How long `start` waits for an answer. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
 }
 
@@ -130,7 +130,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
       child = spawnAgent(configDir, { ...process.env, ...env, ...options.env }, options);
       for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => output.push(chunk));
-      await answering(agent, child, options.readyMs ?? 10_000);
+      await answering(agent, child, options.readyMs ?? 60_000);
     },
     stop: () => end("SIGTERM"),
     kill: async (signal) => void (await end(signal)),

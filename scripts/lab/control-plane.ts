@@ -16,6 +16,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   type Account,
+  accountKey,
+  certificateFile,
   etcdCommand,
   etcdDirectory,
   etcdUrl,
@@ -44,6 +46,8 @@ export interface ControlPlaneOptions {
   readonly accounts?: readonly Account[];
   /** Added to kube-apiserver's command line: `["--watch-cache=false"]`. */
   readonly serverArgs?: readonly string[];
+  /** Whether a controller manager will run: then pods have service accounts, and kubelets their own rights. Default: no. */
+  readonly hasManagers?: boolean;
 }
 
 /** etcd or the API server. */
@@ -63,6 +67,8 @@ export interface ControlPlane {
   readonly etcdUrl: string;
   /** A file for programs that run where the address can be reached. */
   readonly kubeconfig: string;
+  /** What a controller manager needs: the key that signs tokens of accounts, and the authority that pods are told to trust. */
+  readonly files: { readonly accountKey: string; readonly ca: string };
   readonly client: KubeClient;
   readonly server: PlaneServer;
   /** Without it the API server answers reads of its memory at best. */
@@ -73,8 +79,8 @@ export interface ControlPlane {
   output(): string;
   /** Another kubeconfig in the plane's folder. */
   writeKubeconfig(name: string, options: KubeconfigOptions): Promise<string>;
-  /** A client with that account's rights; the caller closes it. */
-  openClient(account: string): Promise<KubeClient>;
+  /** A client with that account's rights, or with a token's; the caller closes it. */
+  openClient(account: string | { readonly token: string }): Promise<KubeClient>;
   /** The API server's certificate with its authority's behind it, and its key, PEM: for who stands in for it on the same address. */
   pair(): Promise<{ readonly cert: string; readonly key: string }>;
   /** A copy of etcd's data as it is at one moment, in a folder that `stop` removes. Calls in flight wait for some milliseconds. */
@@ -88,12 +94,19 @@ export interface ControlPlane {
 
 /** Resolves when the API server says that it is ready. Rejects with the end of their output, and leaves nothing. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
-  const { machine, address = "127.0.0.1", readyMs = 60_000, accounts = [], serverArgs = [] } = options;
+  const {
+    machine,
+    address = "127.0.0.1",
+    readyMs = 60_000,
+    accounts = [],
+    serverArgs = [],
+    hasManagers = false,
+  } = options;
   const directory = await mkdtemp(join(tmpdir(), "berth-plane-"));
   const ports = machine === undefined ? undefined : { etcd: 2379, peer: 2380, api: 6443 };
   let running: Running | undefined;
   try {
-    const parts = await makeParts(directory, { address, accounts, serverArgs, ports });
+    const parts = await makeParts(directory, { address, accounts, serverArgs, hasManagers, ports });
     await writeServerFiles(parts);
     running = await run(parts, machine, readyMs);
     return await planeOf(parts, running);
@@ -111,13 +124,13 @@ interface Running {
   readonly server: PlaneServer & { output(): string };
   readonly client: KubeClient;
   /** A client of that account. */
-  open(account?: string): Promise<KubeClient>;
+  open(account?: string | { readonly token: string }): Promise<KubeClient>;
   stop(): Promise<void>;
 }
 
 async function run(parts: PlaneParts, machine: Netns | undefined, readyMs: number): Promise<Running> {
   let client: KubeClient | undefined;
-  const open = async (account?: string): Promise<KubeClient> => {
+  const open: Running["open"] = async (account) => {
     // Its own authority signed it, and is the second certificate of the file.
     const { cert } = await requirePair(parts);
     const { address, ports } = parts;
@@ -125,7 +138,7 @@ async function run(parts: PlaneParts, machine: Netns | undefined, readyMs: numbe
       netnsPath: machine?.path,
       address,
       port: ports.api,
-      token: requireToken(parts, account),
+      token: typeof account === "object" ? account.token : requireToken(parts, account),
       ca: cert,
     });
   };
@@ -198,6 +211,7 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
     url: urlOf(parts),
     etcdUrl: etcdUrl(parts),
     kubeconfig: await writeKubeconfig(parts, "kubeconfig"),
+    files: { accountKey: accountKey(parts.directory), ca: certificateFile(parts.directory) },
     client,
     server,
     etcd,

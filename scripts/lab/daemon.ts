@@ -12,6 +12,7 @@ export interface Daemon {
   readonly pid: number;
   /** What it wrote to stdout and stderr; of much, the end. */
   output(): string;
+  isRunning(): boolean;
   /** Throws with its output when it has ended. */
   requireRunning(): void;
   /** Asks until `isReady` says so; throws with the output when the daemon ends or `limitMs` is over. What `isReady` throws means no. */
@@ -46,6 +47,7 @@ export async function startDaemon(name: string, argv: readonly string[], netns?:
     name,
     pid: child.pid ?? 0,
     output: () => output,
+    isRunning,
     requireRunning: () => isRunning() || fail(`has ended (${child.exitCode ?? child.signalCode})`),
     until: async (isReady, limitMs) => {
       const deadline = performance.now() + limitMs;

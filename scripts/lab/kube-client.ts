@@ -38,6 +38,8 @@ export interface KubeClient {
   put(path: string, object: object): Promise<KubeObject>;
   /** `options`: a DeleteOptions, such as `{ gracePeriodSeconds: 0 }`. */
   delete(path: string, options?: object): Promise<KubeObject>;
+  /** Anything else. `type`: of the body; default: JSON. */
+  send(method: string, path: string, body?: object, type?: string): Promise<KubeObject>;
   /** The answer's text, for paths that are no objects, such as /readyz. */
   text(path: string): Promise<string>;
   close(): void;
@@ -75,6 +77,7 @@ export function createKubeClient(options: ClientOptions): KubeClient {
       json("PATCH", `${path}?fieldManager=lab&force=true`, object, "application/apply-patch+yaml"),
     put: (path, object) => json("PUT", path, object),
     delete: (path, options) => json("DELETE", path, options),
+    send: json,
     text: (path) => text("GET", path),
     close: () => agent.destroy(),
   };

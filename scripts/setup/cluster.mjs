@@ -8,18 +8,23 @@ import { goStep } from "./go.mjs";
 import { referenceTool } from "./paths.mjs";
 
 export function clusterSteps() {
-  const { version } = referenceTool("kubernetes");
+  const title = "etcd, kube-apiserver and kube-proxy (minutes, the first time), Kubernetes";
+  return [debianStep("cluster"), kubernetesStep("kubernetes", { title, rename: { server: "etcd" } })];
+}
+
+/** Programs of Kubernetes, from the module scripts/reference/<tool>. With the same flags everywhere: what two of them share is compiled once. */
+export function kubernetesStep(tool, { title, rename = {} }) {
+  const { version } = referenceTool(tool);
   const [major, minor] = version.split(".");
   // Without them the programs call themselves v0.0.0 and the API server cannot tell which features belong to its version.
   const stamps = { gitVersion: `v${version}`, gitMajor: major, gitMinor: minor };
-  const kubernetes = goStep({
-    tool: "kubernetes",
-    title: "etcd, kube-apiserver and kube-proxy (minutes, the first time), Kubernetes",
+  return goStep({
+    tool,
+    title,
     // No debug information, and a lazy garbage collector of the compiler: both only cost time here.
     flags: ["-gcflags=all=-dwarf=false"],
     linkFlags: Object.entries(stamps).map(([key, value]) => `-X k8s.io/component-base/version.${key}=${value}`),
     env: { GOGC: "400" },
-    rename: { server: "etcd" },
+    rename,
   });
-  return [debianStep("cluster"), kubernetes];
 }

@@ -31,6 +31,11 @@ const requirements = {
     { package: "iptables", command: "iptables", why: "kube-proxy calls it" },
     { package: "conntrack", command: "conntrack", why: "kube-proxy calls it" },
   ],
+  nodes: [
+    { package: "containerd", command: "containerd", why: "the runtime of real nodes" },
+    { package: "runc", command: "runc", why: "containerd calls it" },
+    { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what pods run" },
+  ],
 };
 
 /** Some packages are there for one processor only. */

@@ -104,7 +104,7 @@ function requireGo(tool) {
   if (go !== undefined) return go;
   throw new SetupError(
     `The reference ${tool} cannot be built`,
-    'there is no "go" in PATH; Go 1.24.2 or newer is needed',
+    'there is no "go" in PATH; Go 1.25 or newer is needed',
     "apt-get install golang-go (Debian 13 or newer; before that from go.dev), then npm run setup",
   );
 }

@@ -19,6 +19,8 @@ const modules = {
   plugins: "github.com/containernetworking/plugins",
   cnitool: "github.com/containernetworking/cni",
   kubernetes: "k8s.io/kubernetes",
+  nodes: "k8s.io/kubernetes",
+  multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
 };
 
 /** The folder scripts/reference/<tool>, the version that its go.mod asks for, and the cache folder of the executables. */

@@ -16,7 +16,13 @@ const packageLock = inRoot("package-lock.json");
 
 /** Each bundle's entry below host/; the executables are called by their users, the workers by the agent. */
 const workers = ["registry/sqlite-worker.ts", "kernel/link-remover-worker.ts"];
-const bundles = ["bin/berth-agent.ts", "bin/berth-agent-main.ts", ...workers, "bin/berthctl.ts"];
+const bundles = [
+  "bin/berth-agent.ts",
+  "bin/berth-agent-main.ts",
+  ...workers,
+  "bin/berth-controller.ts",
+  "bin/berthctl.ts",
+];
 
 export function productSteps() {
   const steps = [debianStep("product"), npmStep()];

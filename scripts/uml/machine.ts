@@ -8,11 +8,12 @@
  * Called by the gate and by scripts/uml.ts. Needs root, for a process namespace: whatever ends, nothing of the guest stays behind.
  * Effects: a process of about a gigabyte; a folder inside `directory`; prints what the guest prints.
  */
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { promisify } from "node:util";
 import { cacheDir, root } from "../setup/paths.mjs";
 
 /** Node.js packages are built for it, but Debian has User-Mode Linux for nothing else. */
@@ -49,6 +50,7 @@ export async function runInMachine(argv: readonly string[], options: MachineOpti
     // The guest's home is its own; the reference tools are where the machine has them.
     const cache = `BERTH_CACHE=${quote(cacheDir())}`;
     await writeFile(init, `#!/bin/sh\n${cache} exec ${words.join(" ")}\n`, { mode: 0o755 });
+    await buildPreload(place);
     const why = await boot(place, init, options);
     const code = await readFile(exitCode, "utf8").catch(() => undefined);
     if (code === undefined) throw new MachineError(`User-Mode Linux did not come to the end of its command: ${why}`);
@@ -56,6 +58,17 @@ export async function runInMachine(argv: readonly string[], options: MachineOpti
   } finally {
     await rm(place, { recursive: true, force: true });
   }
+}
+
+/** What the kernel of the guest does not know of the processor: wide-registers.c. */
+const PRELOAD = "wide-registers.so";
+
+async function buildPreload(place: string): Promise<void> {
+  const source = join(root, "scripts", "uml", "wide-registers.c");
+  const words = ["-O2", "-Wall", "-shared", "-fPIC", "-o", join(place, PRELOAD), source];
+  await promisify(execFile)("cc", words).catch((error: Error) => {
+    throw new MachineError(`Cannot build what User-Mode Linux needs on this processor: ${error.message}`);
+  });
 }
 
 const quote = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
@@ -76,7 +89,9 @@ function spawnKernel(place: string, init: string): ChildProcessByStdio<null, Rea
     "--kill-child",
     ...kernel,
   ];
-  return spawn(file, args, { env: { ...process.env, TMPDIR: place }, stdio: ["ignore", "pipe", "pipe"] });
+  // By a path without blanks, whatever `place` is called.
+  const env = { ...process.env, TMPDIR: place, LD_PRELOAD: `./${PRELOAD}` };
+  return spawn(file, args, { cwd: place, env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
 /** Passes on what the command prints; keeps what is said before and drops what is said after. */

@@ -44,9 +44,10 @@ describe("an agent of a cluster", () => {
     const pod = await world.createPod({ name: "page-0", node: "n2" });
     const { addresses } = await runtime.attach(pod);
     expect(await agent.get("/v1/health")).toMatchObject({ status: "ready", mode: "cluster", node: "n2", problems: [] });
+    // Two pods: this one and the agent's own.
     expect(await agent.get("/v1/stats")).toMatchObject({
       api: { calls: expect.any(Number), connections: expect.any(Number) },
-      caches: { pools: { objects: 1, bytes: expect.any(Number) }, pods: { objects: 1 }, allocations: { objects: 1 } },
+      caches: { pools: { objects: 1, bytes: expect.any(Number) }, pods: { objects: 2 }, allocations: { objects: 1 } },
       prefetch: expect.any(Object),
       registry: { backlog: 0 },
     });

@@ -2,9 +2,11 @@
  * Addresses whose pods are gone and for which no DEL came, on a real API server: each look is the test's, and so is the clock.
  */
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
+import { ApiError } from "../../host/kubernetes/kube-api.ts";
+import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import { COOLDOWN_MS, GRACE_MS, KeepingNode } from "./keeping-node.ts";
-import { RegistryWorld, until } from "./registry-world.ts";
+import { ALLOCATIONS, RegistryWorld, until } from "./registry-world.ts";
 
 const DAY_MS = 86_400_000;
 const HASH = "0123456789abcdef0123456789abcdef";
@@ -22,7 +24,8 @@ beforeAll(async () => {
 afterEach(async () => {
   vi.useRealTimers();
   await world.plane.client.delete(`${lab.NAMESPACES}/shop/pods`, { gracePeriodSeconds: 0 });
-  await until("the watch has no pod", () => node.parts.pods.items.size === 0);
+  const isOthers = ({ namespace }: { namespace: string }): boolean => namespace !== "shop";
+  await until("the watch has no pod", () => [...node.parts.pods.items.values()].every(isOthers));
   for (let turn = 0; turn < 2; turn++) {
     await node.look();
     node.advance(GRACE_MS);
@@ -130,6 +133,47 @@ it("rule 16: nothing goes while the API server is away, and all of it after", as
     await node.parts.collector.sweep().catch(() => {});
     return (await rowOf("10.6.0.1")) === "Cooling";
   });
+});
+
+it("rule 16: a pod that the API server refuses to show keeps its address, and no other waits for it", async () => {
+  const [hidden, gone] = [await createPod(), await createPod()];
+  await node.attach("10.6.0.1", hidden);
+  await node.attach("10.6.0.2", gone);
+  node.api.before = async ({ method, path }) => {
+    if (method !== "GET" || path !== lab.podPath(hidden)) return;
+    throw new ApiError({ status: 403, reason: "Forbidden", operation: `GET ${path}`, message: "not for you" });
+  };
+  await deletePod(hidden);
+  await deletePod(gone);
+  await node.look();
+  node.advance(GRACE_MS);
+  await node.look();
+  expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Bound", "Cooling"]);
+  expect(node.lines.filter((line) => line.includes("cannot be read"))).not.toEqual([]);
+  node.api.before = async () => {};
+  await node.look();
+  node.advance(GRACE_MS);
+  await node.look();
+  expect(await rowOf("10.6.0.1")).toBe("Cooling");
+});
+
+it("rule 4: an object that the API server refuses to show keeps nothing else waiting, and is taken in when it may be seen", async () => {
+  const pods = [await createPod(), await createPod()];
+  for (const [index, pod] of pods.entries()) await node.attach(`10.6.0.${index + 1}`, pod);
+  await node.stop();
+  node.wipe();
+  node.api.before = async ({ method, path }) => {
+    if (method !== "GET" || path !== `${ALLOCATIONS}/10.6.0.1`) return;
+    throw new ApiError({ status: 403, reason: "Forbidden", operation: `GET ${path}`, message: "not for you" });
+  };
+  await node.start();
+  expect(await node.rows()).toEqual([`10.6.0.2 Bound ${pods[1]?.uid} ${UNKNOWN_CONTAINER}`]);
+  expect(node.lines.filter((line) => line.includes("cannot be judged"))).not.toEqual([]);
+  node.api.before = async () => {};
+  await node.look();
+  expect(await node.rows()).toEqual(
+    pods.map(({ uid }, index) => `10.6.0.${index + 1} Bound ${uid} ${UNKNOWN_CONTAINER}`),
+  );
 });
 
 it("rule 16: the time of day jumps by a day, and back: nobody is collected early", async () => {

@@ -3,6 +3,7 @@
  */
 import { expect } from "vitest";
 import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
+import { SYSTEM } from "../../scripts/lab/cluster/rights.ts";
 import { inParallel } from "../../scripts/lab/cluster/runtime.ts";
 import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
@@ -102,12 +103,13 @@ export async function drainAll(world: World): Promise<void> {
   report("drained", { tookMs: await world.drain(DRAIN_MS) });
 }
 
-/** All pods of the world end; nothing is left but what cools. */
+/** All pods of the world end but the agents' own; nothing is left but what cools. */
 export async function endAll(world: World): Promise<void> {
   const { items } = await world.client.get("/api/v1/pods");
   const end = ({ metadata: { namespace, name, uid }, spec }: KubeObject) =>
     endPod(world, { namespace, name, uid, node: spec.nodeName });
-  await inParallel(items, ENDS_AT_ONCE, end);
+  const isTested = ({ metadata }: KubeObject): boolean => metadata.namespace !== SYSTEM;
+  await inParallel(items.filter(isTested), ENDS_AT_ONCE, end);
   await world.settle();
 }
 

@@ -4,6 +4,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ALLOCATIONS, type LabPod } from "../../scripts/lab/cluster/pods.ts";
+import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { died, killAtEffects, restart } from "./fault-kills.ts";
 import {
@@ -133,8 +134,8 @@ it("an allocation is deleted by hand: the live pod's object is made again (rule 
   const pods = await startPods(world, "deleted", 3);
   const start = performance.now();
   for (const pod of pods) {
-    const [address] = world.ledger.find(pod, "eth0")?.addresses ?? [];
-    await world.client.delete(`${ALLOCATIONS}/${address}`);
+    const [address = ""] = world.ledger.find(pod, "eth0")?.addresses ?? [];
+    await forceDelete(world.client, address);
   }
   await world.settle(RECOVERY_MS);
   report("deleted by hand", { cleanMs: performance.now() - start });
@@ -147,14 +148,14 @@ it("an allocation is deleted by hand while its agent is dead, and another pod ha
   const [address = ""] = world.ledger.find(pod, "eth0")?.addresses ?? [];
   const { agent } = world.node("n1");
   await agent.kill("SIGKILL");
-  await world.client.delete(`${ALLOCATIONS}/${address}`);
+  await forceDelete(world.client, address);
   await world.client.create(ALLOCATIONS, allocation(address, usurper));
   await agent.start();
   const told = () => agent.stderr().includes(address) && agent.stderr().includes("usurper");
   await until("the agent says who has the address", told, RECOVERY_MS);
   expect((await objectOf(world, address))?.spec.holders[0].podUID).toBe(usurper.uid);
   // The other's object goes: the live pod has its own again.
-  await insist(async () => void (await world.client.delete(`${ALLOCATIONS}/${address}`)));
+  await insist(() => forceDelete(world.client, address));
   const isBack = async () => (await objectsOf(world, pod)).length === 1;
   report("name freed", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });
 });

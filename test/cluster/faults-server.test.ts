@@ -49,7 +49,8 @@ it("an agent comes back while the API server is away: a DEL is answered, an ADD 
   const start = performance.now();
   await node.runtime.detach(leaving);
   const deletedMs = performance.now() - start;
-  expect(deletedMs).toBeLessThan(1_000);
+  // It waits for no API server, which comes back only after it.
+  expect(deletedMs).toBeLessThan(5_000);
   const attaching = attach(world, node, coming);
   await pause(1_000);
   await world.plane.server.start();

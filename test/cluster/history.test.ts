@@ -33,7 +33,7 @@ beforeAll(async () => {
   plane = await startControlPlane();
   await plane.client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
   // The new kind is served a moment after it is there.
-  await vi.waitFor(() => plane.client.get(GROUP), { timeout: 10_000, interval: 50 });
+  await vi.waitFor(() => plane.client.get(GROUP), { timeout: 30_000, interval: 50 });
   await create("10.6.0.9", "before");
   history = await followHistory(plane.etcdUrl, { minReuseMs: 2_000 });
 });

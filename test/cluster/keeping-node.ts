@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Collector, startCollector } from "../../host/agent/cluster/collector.ts";
+import { readPod } from "../../host/agent/cluster/identity.ts";
 import { type OwnAllocations, startOwnAllocations } from "../../host/agent/cluster/own-allocations.ts";
 import { LostAddresses } from "../../host/agent/cluster/own-allocations-lost.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
@@ -20,6 +21,7 @@ import { openKubernetesRegistry } from "../../host/registry/kubernetes/kubernete
 import type { Allocation, Claim, ClaimOutcome } from "../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../host/resources/pod.ts";
 import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
+import { writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";
 import { WatchedApi } from "./registry-world.ts";
@@ -54,7 +56,7 @@ export class KeepingNode {
   #parts: Parts | undefined;
 
   static async open(plane: ControlPlane, name: string): Promise<KeepingNode> {
-    const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
+    const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(plane, name) });
     const api = openKubeClient({ credentials, userAgent: name, random: Math.random });
     const node = new KeepingNode(name, new WatchedApi(api));
     await node.start();
@@ -86,6 +88,10 @@ export class KeepingNode {
     const common = { api, node, nowMs, log, random: () => 0.5 };
     const events = openEvents({ api, component: "berth-agent", node, log });
     const lost = new LostAddresses({ events, log });
+    const isLivePod = async (namespace: string, name: string, uid: string): Promise<boolean> => {
+      const pod = await readPod(api, { namespace, name });
+      return pod?.uid === uid;
+    };
     const registry = await openKubernetesRegistry({
       ...{
         ...common,
@@ -94,7 +100,7 @@ export class KeepingNode {
         lockWaitMs: 5_000,
         faultCounter: createFaultCounter(),
       },
-      ...{ cooldowns: COOLDOWNS, poolSize: () => 1_000, onFreed: () => {}, isLivePod: async () => false },
+      ...{ cooldowns: COOLDOWNS, poolSize: () => 1_000, onFreed: () => {}, isLivePod },
       isPodGone: (row) => collector.isPodGone(row),
       onLost: (row, by) => lost.note(row, by),
       onDeath: (error) => this.lines.push(`fatal ${error.message}`),
@@ -115,8 +121,8 @@ export class KeepingNode {
     const isPodGone = collector.isPodGone.bind(collector);
     const own = startOwnAllocations({ ...common, registry, lost, isPodGone, graceMs: () => GRACE_MS });
     this.#parts = { registry, own, collector, pods, lost, events };
-    await pods.synced(AbortSignal.timeout(10_000));
-    await own.compared(AbortSignal.timeout(10_000));
+    await pods.synced(AbortSignal.timeout(30_000));
+    await own.compared(AbortSignal.timeout(30_000));
   }
 
   async stop(): Promise<void> {

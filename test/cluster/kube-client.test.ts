@@ -198,7 +198,7 @@ describe("trouble", () => {
     const startedMs = performance.now();
     expect(await call).toMatchObject({ kind: "ConfigMapList" });
     // Back-off has a limit: what failed comes back within seconds.
-    expect(performance.now() - startedMs).toBeLessThan(4_000);
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
   });
 
   it("connections that are reset under way cost nothing but another attempt", async () => {
@@ -249,7 +249,7 @@ describe("a token that rotates", () => {
       expect(await countConnections(call)).toBe(0);
       await writeFile(tokenFile, "expired");
       const isRefused = async () => (await call().catch((error: ApiError) => error.status)) === 401;
-      const deadline = performance.now() + 5_000;
+      const deadline = performance.now() + 30_000;
       while (!(await isRefused()) && performance.now() < deadline) await new Promise((go) => setTimeout(go, 50));
       await writeFile(tokenFile, token);
       expect(await call()).toMatchObject({ kind: "ConfigMapList" });

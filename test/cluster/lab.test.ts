@@ -8,7 +8,7 @@ import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
 import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createKubeClient, type KubeClient } from "../../scripts/lab/kube-client.ts";
-import { eventually } from "../e2e/world.ts";
+import { until as untilTrue } from "./registry-world.ts";
 
 const NAMESPACES = "/api/v1/namespaces";
 const MAPS = `${NAMESPACES}/default/configmaps`;
@@ -26,13 +26,11 @@ const token = async (): Promise<string> => {
 
 beforeAll(async () => {
   plane = await startControlPlane({ accounts: [{ name: "system:node:n1", groups: ["system:nodes"] }] });
-  await eventually(
-    () =>
-      plane.client.get(`${NAMESPACES}/default`).then(
-        () => true,
-        () => false,
-      ),
-    Boolean,
+  await until(() =>
+    plane.client.get(`${NAMESPACES}/default`).then(
+      () => true,
+      () => false,
+    ),
   );
   proxy = await startApiProxy(plane, { seed: 3 });
   client = createKubeClient({
@@ -88,9 +86,7 @@ async function openWatch(url: string, query: string) {
   return { lines, status: () => status, ended: () => end, close: () => agent.destroy() };
 }
 
-async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  expect(await eventually(async () => isTrue(), Boolean)).toBe(true);
-}
+const until = (isTrue: () => boolean | Promise<boolean>): Promise<void> => untilTrue(`${isTrue}`, isTrue);
 
 describe("the proxy", () => {
   const order = (fault: Fault, rest: Partial<FaultRule> = {}) => proxy.rules.add({ verbs: ["post"], fault, ...rest });
@@ -164,6 +160,9 @@ describe("the proxy", () => {
   it("watches are cut, or held back while calls pass", async () => {
     const watch = await openWatch(proxy.url, "");
     await until(() => watch.status() === 200 && proxy.watches === 1);
+    // What was there when it began comes first.
+    const { items } = await plane.client.get(MAPS);
+    await until(() => watch.lines.length >= items.length);
     proxy.holdWatches();
     const before = watch.lines.length;
     const { metadata } = await make();

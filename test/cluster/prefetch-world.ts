@@ -18,6 +18,7 @@ import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import * as objects from "../../scripts/lab/cluster/pods.ts";
+import { applyRights, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 
@@ -128,6 +129,7 @@ export async function openWorld(pools: readonly objects.PoolSpec[]): Promise<Tes
 
 async function furnish({ client }: ControlPlane, pools: readonly objects.PoolSpec[]): Promise<void> {
   await applyCrds(client);
+  await applyRights(client);
   const definitions = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${objects.DEFINITIONS_CRD}`;
   await client.apply(definitions, objects.definitionsCrd());
   for (const name of ["kube-system", NAMESPACE]) {
@@ -167,7 +169,7 @@ async function openNode(plane: ControlPlane, { name, stateDirectory, plugin }: P
   for (const path of [stateDirectory, cniConfDirectory]) mkdirSync(path, { recursive: true });
   const network = { cniVersion: "1.0.0", name: "lan", plugins: [plugin] };
   if (plugin !== undefined) writeFileSync(join(cniConfDirectory, "10-lan.conflist"), JSON.stringify(network));
-  const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
+  const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(plane, name) });
   const api = openKubeClient({ credentials, userAgent: `berth-agent ${name}`, random: Math.random });
   const calls: string[] = [];
   let aheadMs = 0;

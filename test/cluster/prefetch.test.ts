@@ -5,8 +5,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { UNATTACHED_MS } from "../../host/ipam/limits.ts";
 import { deletePod, type LabPod, setRunning } from "../../scripts/lab/cluster/pods.ts";
-import { eventually } from "../e2e/world.ts";
 import { OTHERS, OWN, openWorld, type TestNode, type TestWorld } from "./prefetch-world.ts";
+import { until } from "./registry-world.ts";
 
 let world: TestWorld;
 let node: TestNode;
@@ -31,12 +31,6 @@ beforeEach(async () => {
   node = await world.openNode(`n${++serial}`);
 });
 afterEach(() => node.close());
-
-const until = (what: string, holds: () => Promise<boolean> | boolean): Promise<void> =>
-  eventually(
-    async () => ((await holds()) ? what : ""),
-    (answer) => answer === what,
-  ).then((answer) => expect(answer).toBe(what));
 
 const bind = (name: string, rest: object = {}): Promise<LabPod> =>
   world.bind({ name: `${name}-${serial}`, node: node.name, ...rest });

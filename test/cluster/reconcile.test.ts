@@ -4,6 +4,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
+import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { COOLDOWN_MS, GRACE_MS, KeepingNode, requireMac } from "./keeping-node.ts";
 import { ALLOCATIONS, RegistryWorld, until } from "./registry-world.ts";
 
@@ -44,7 +45,7 @@ const stateOf = async (address: string): Promise<string> => {
 };
 
 /** As somebody does by hand. */
-const deleteObject = (address: string): Promise<unknown> => world.plane.client.delete(`${ALLOCATIONS}/${address}`);
+const deleteObject = (address: string): Promise<unknown> => forceDelete(world.plane.client, address);
 
 it("rule 5: an object that was deleted by hand is made again at once, and another node's claim for its address loses", async () => {
   const one = await openNode("n1");

@@ -87,6 +87,15 @@ describe("rule 8: an identity that moves", () => {
     expect(await world.lines()).toEqual([`${NAME} Kept -`]);
   });
 
+  it("rule 8: what was claimed ahead and gives way to an address that is asked for is not kept", async () => {
+    const node = await world.openNode();
+    await node.registry.claim(ofWeb("a", { containerId: "" }));
+    const asked = proposal("10.0.0.2", { asked: true });
+    await node.registry.claim(claim("a", [asked], { pod: "web-0", workload: WORKLOAD }));
+    await pass(node);
+    expect(await world.lines()).toEqual(["10.0.0.2 Bound a"]);
+  });
+
   it("rule 8: what its member cannot have any more cools", async () => {
     const [node, other] = [await world.openNode(), await world.openNode()];
     await node.registry.claim(ofWeb("a"));

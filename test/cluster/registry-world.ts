@@ -1,5 +1,5 @@
 /**
- * Registries of several nodes on one API server, for the tests of the cluster's registry.
+ * Registries of several nodes on one API server, for the tests of the cluster's registry. Each has the rights of its node's agent and no more.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,13 +15,14 @@ import { openKubernetesRegistry } from "../../host/registry/kubernetes/kubernete
 import type { Allocation } from "../../host/registry/registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { applyRights, forceDeleteAll, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { COOLDOWN_MS } from "../unit/registry/registry-suite.ts";
 
 export const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 
-/** Longest wait for what happens behind an answer. */
-const PATIENCE_MS = 10_000;
+/** Longest wait for what happens behind an answer, on a machine that has much else to do. */
+const PATIENCE_MS = 30_000;
 
 /** Rejects when it has not become true in time. */
 export async function until(what: string, isTrue: () => Promise<boolean> | boolean): Promise<void> {
@@ -160,6 +161,7 @@ export class RegistryWorld {
   static async start(): Promise<RegistryWorld> {
     const plane = await startControlPlane();
     await applyCrds(plane.client);
+    await applyRights(plane.client);
     return new RegistryWorld(plane);
   }
 
@@ -169,7 +171,7 @@ export class RegistryWorld {
 
   async openNode(options: NodeOptions = {}): Promise<TestNode> {
     const name = `n${++this.#lastNode}`;
-    const credentials = await loadCredentials({ kubeconfig: this.plane.kubeconfig });
+    const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(this.plane, name) });
     const api = openKubeClient({ credentials, userAgent: name, random: Math.random });
     const node = new TestNode(name, new WatchedApi(api), options);
     await node.open();
@@ -198,7 +200,7 @@ export class RegistryWorld {
   /** No node and no object is left. */
   async clear(): Promise<void> {
     for (const node of this.#nodes.splice(0)) await node.close();
-    await this.plane.client.delete(ALLOCATIONS);
+    await forceDeleteAll(this.plane.client);
   }
 
   async stop(): Promise<void> {

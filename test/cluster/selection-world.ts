@@ -15,6 +15,7 @@ import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import * as objects from "../../scripts/lab/cluster/pods.ts";
+import { applyRights, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import type { KubeClient } from "../../scripts/lab/kube-client.ts";
 import { root } from "../../scripts/setup/paths.mjs";
@@ -97,6 +98,7 @@ export async function startSelectionWorld(): Promise<SelectionWorld> {
 
 async function furnish(client: KubeClient): Promise<void> {
   await applyCrds(client);
+  await applyRights(client);
   const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   await client.apply(`${crds}/${objects.DEFINITIONS_CRD}`, objects.definitionsCrd());
   for (const name of ["kube-system", "shop", "infra"]) await client.apply(`${objects.NAMESPACES}/${name}`, { apiVersion: "v1", kind: "Namespace", metadata: { name } }); // biome-ignore format: one thought
@@ -106,7 +108,7 @@ async function furnish(client: KubeClient): Promise<void> {
 
 /** An API whose news of pods can be held back: a cache that is behind. */
 async function openHolding(plane: ControlPlane): Promise<{ api: KubeApi; hold: (isHeld: boolean) => void }> {
-  const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
+  const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(plane, NODE) });
   const api = openKubeClient({ credentials, userAgent: "berth-agent", random: Math.random });
   let isHeld = false;
   const waiting: (() => void)[] = [];

@@ -90,7 +90,7 @@ describe("filters", () => {
     expect(await refusalOf("f-zone")).toContain("nodeAffinity does not match");
     await world.client.patch(`/api/v1/nodes/${NODE}`, { metadata: { labels: { zone: "b" } } });
     const outcome = () => poolOf({ annotations: only("f-zone") }).catch(() => undefined);
-    await expect.poll(outcome, { timeout: 5_000 }).toEqual(["f-zone"]);
+    await expect.poll(outcome, { timeout: 30_000 }).toEqual(["f-zone"]);
   });
 
   it("namespaceName and namespaceAffinity", async () => {
@@ -125,7 +125,7 @@ describe("filters", () => {
     await world.pool("f-gone", { subnet: "10.17.0.0/24" });
     await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers } });
     await world.client.delete(`${POOLS}/f-gone`);
-    await expect.poll(() => refusalOf("f-gone"), { timeout: 5_000 }).toBe("is being deleted");
+    await expect.poll(() => refusalOf("f-gone"), { timeout: 30_000 }).toBe("is being deleted");
     await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers: null } });
   });
 
@@ -146,9 +146,11 @@ describe("filters", () => {
     await world.pool("f-edit", { ...good, ips: [...good.ips, "10.21.0.10"] });
     const again = () => world.add(pod).catch((error: unknown) => error);
     const refusal = `Interface "eth0" has ${addresses[0]} of pool "f-edit", which cannot be used: field "spec.ips`;
-    await expect.poll(again, { timeout: 5_000 }).toMatchObject({ code: 11, message: expect.stringContaining(refusal) });
+    await expect
+      .poll(again, { timeout: 30_000 })
+      .toMatchObject({ code: 11, message: expect.stringContaining(refusal) });
     await world.pool("f-edit", good);
-    await expect.poll(again, { timeout: 5_000 }).toMatchObject({ addresses });
+    await expect.poll(again, { timeout: 30_000 }).toMatchObject({ addresses });
   });
 
   it("of two pools that partly overlap one is passed over", async () => {
@@ -180,7 +182,7 @@ describe("several NICs", () => {
     await world.definition("kube-system", "core", berth("p-conf", { name: "inner" }));
     await world.pool("d-core", { subnet: "10.20.0.0/24", multusName: ["kube-system/core"] });
     const annotations = { ...only("d-core"), [DEFAULT_NETWORK]: "core" };
-    await expect.poll(() => poolOf({ annotations }, { network: "inner" }), { timeout: 5_000 }).toEqual(["d-core"]);
+    await expect.poll(() => poolOf({ annotations }, { network: "inner" }), { timeout: 30_000 }).toEqual(["d-core"]);
     await expect(poolOf({ annotations: only("d-core") }, { network: "inner" })).rejects.toMatchObject({ code: 100 });
   });
 
@@ -200,13 +202,13 @@ describe("several NICs", () => {
       return [mode, hostRuleTable];
     };
     await expect
-      .poll(() => [modeOf("net1"), modeOf("net2")], { timeout: 5_000 })
+      .poll(() => [modeOf("net1"), modeOf("net2")], { timeout: 30_000 })
       .toEqual([
         ["underlay", 700],
         ["disable", 700],
       ]);
     await world.client.delete(COORDINATOR);
-    await expect.poll(() => modeOf("net2"), { timeout: 5_000 }).toEqual(["auto", 500]);
+    await expect.poll(() => modeOf("net2"), { timeout: 30_000 }).toEqual(["auto", 500]);
   });
 });
 
@@ -219,7 +221,7 @@ describe("vendor-conf", () => {
     expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
     await world.badSettings({ enableIPv6: "perhaps" });
     const problems = () => world.node.resources.state.problems.join();
-    await expect.poll(problems, { timeout: 5_000 }).toMatch(/vendor-conf.*enableIPv6.*perhaps/);
+    await expect.poll(problems, { timeout: 30_000 }).toMatch(/vendor-conf.*enableIPv6.*perhaps/);
     expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
     expect(world.node.isReady()).toBe(true);
     await world.settings({});

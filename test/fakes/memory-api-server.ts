@@ -1,26 +1,29 @@
 /**
- * An API server in memory, for allocations and whatever else has a name: a fake of the port KubeApi. It compares preconditions and counts
- * versions as the real one does, and passes the same suites (test/unit/registry/kubernetes-registry.test.ts).
- * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered.
+ * An API server in memory, for allocations and whatever else has a name: a fake of the port KubeApi. It compares preconditions, counts
+ * versions and tells its watches as the real one does, and passes the same suites (test/unit/fakes/api-server-suite.ts, and
+ * test/unit/registry/kubernetes-registry.test.ts). It knows no schemas: what a kind would refuse, default or prune passes as it is. Lists have one page.
+ * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a watch tells.
  */
-import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../host/kubernetes/kube-api.ts";
+import type { KubeApi, KubeCall, KubeObject, KubeWatch, WatchEvent } from "../../host/kubernetes/kube-api.ts";
+import {
+  bodyOf,
+  created,
+  deleted,
+  hasFields,
+  isSelected,
+  mergePatch,
+  refuse,
+  requireFit,
+  type StoredObject,
+  updated,
+} from "./memory-objects.ts";
 
-export interface StoredObject {
-  readonly apiVersion?: string;
-  readonly kind?: string;
-  readonly metadata: {
-    readonly name: string;
-    readonly uid: string;
-    readonly resourceVersion: string;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly finalizers?: readonly string[];
-    readonly deletionTimestamp?: string;
-  };
-  readonly spec: Readonly<Record<string, unknown>>;
-}
+export type { StoredObject } from "./memory-objects.ts";
 
 /** What became of one object. */
 export interface Written {
+  /** Path of its collection. */
+  readonly collection: string;
   readonly before: StoredObject | undefined;
   readonly after: StoredObject | undefined;
 }
@@ -28,134 +31,213 @@ export interface Written {
 /** Stands between a caller and the server. `commit` carries the call out and may be called at any time, also after the answer, but once. */
 export type Gate = (call: KubeCall, commit: () => KubeObject) => Promise<KubeObject>;
 
-const OBJECT = /^(?<collection>\/.*\/v1\/[a-z]+)(?:\/(?<name>[^/]+))?(?:\/status)?$/;
+/** Stands between the server and a watch of the collection `path`: `deliver` tells it, and is to be called in order. */
+export type Delivery = (path: string, deliver: () => void, event: WatchEvent) => void;
 
-function refuse(status: number, reason: string, { method, path }: KubeCall): never {
-  throw new ApiError({ status, reason, operation: `${method} ${path}`, message: `${method} ${path}: ${reason}` });
+/** Paths of collections, with the kind and version of their objects. */
+export type Served = Readonly<Record<string, { readonly apiVersion: string; readonly kind: string }>>;
+
+export const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
+
+const ONLY_ALLOCATIONS: Served = { [ALLOCATIONS]: { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" } };
+
+interface Watching extends KubeWatch {
+  readonly delivery: Delivery;
+}
+
+interface Collection {
+  readonly path: string;
+  readonly objects: Map<string, StoredObject>;
+  /** All that ever happened to it, with the versions. */
+  readonly history: (Written & { readonly version: number })[];
+  readonly watches: Set<Watching>;
+}
+
+export interface MemoryApiServerOptions {
+  /** Calls to other collections are answered with nothing. Default: allocations only. */
+  readonly serves?: Served;
+  /** Wall clock, for time stamps. */
+  readonly nowMs?: () => number;
 }
 
 export class MemoryApiServer {
-  readonly objects = new Map<string, StoredObject>();
-  /** Told of each change, in order. */
+  /** The allocations. */
+  readonly objects: Map<string, StoredObject>;
+  /** Told of each change, in order, before any watch is. */
   onWritten: (written: Written) => void = () => {};
+  readonly #serves: Served;
+  readonly #nowMs: () => number;
+  readonly #collections = new Map<string, Collection>();
   #version = 0;
   #lastUid = 0;
 
+  constructor({ serves = ONLY_ALLOCATIONS, nowMs = () => Date.UTC(2026, 0, 1) }: MemoryApiServerOptions = {}) {
+    this.#serves = serves;
+    this.#nowMs = nowMs;
+    for (const path of Object.keys({ ...serves, ...ONLY_ALLOCATIONS })) {
+      this.#collections.set(path, { path, objects: new Map(), history: [], watches: new Set() });
+    }
+    this.objects = this.#collection(ALLOCATIONS).objects;
+  }
+
   /** The server as one client sees it. */
-  client(gate: Gate = async (_call, commit) => commit()): KubeApi {
+  client(
+    gate: Gate = async (_call, commit) => commit(),
+    delivery: Delivery = (_path, deliver) => queueMicrotask(deliver),
+  ): KubeApi {
     return {
       call: (call) => gate(call, () => this.#carryOut(call)),
-      watch: ({ signal }) =>
-        new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+      watch: (watch) => this.#watch({ ...watch, delivery }),
       close: async () => {},
     };
   }
 
-  /** What nobody's precondition protects: somebody's `kubectl`. */
-  edit(name: string, change: (spec: StoredObject["spec"]) => StoredObject["spec"]): void {
-    const before = this.objects.get(name);
-    if (before !== undefined) this.#store({ ...before, spec: change(before.spec) }, before);
+  /** The objects of a collection that is served, by name. */
+  collection(path: string): ReadonlyMap<string, StoredObject> {
+    return this.#collection(path).objects;
   }
 
+  /** What nobody's precondition protects: somebody's `kubectl`, at an allocation. */
+  edit(name: string, change: (spec: StoredObject["spec"]) => StoredObject["spec"]): void {
+    const before = this.objects.get(name);
+    if (before !== undefined) this.#store(this.#collection(ALLOCATIONS), { ...before, spec: change(before.spec) });
+  }
+
+  /** An allocation, whatever its finalizers. */
   remove(name: string): void {
     const before = this.objects.get(name);
-    if (before === undefined) return;
-    this.#version++;
-    this.objects.delete(name);
-    this.onWritten({ before, after: undefined });
+    if (before !== undefined) this.#remove(this.#collection(ALLOCATIONS), before);
+  }
+
+  #collection(path: string): Collection {
+    const found = this.#collections.get(path);
+    if (found === undefined) throw new Error(`The fake serves no ${path}`);
+    return found;
   }
 
   #carryOut(call: KubeCall): KubeObject {
-    const { collection = "", name } = OBJECT.exec(call.path)?.groups ?? {};
-    if (!collection.endsWith("/ipallocations")) return {};
+    const collection = this.#collections
+      .values()
+      .find(({ path }) => call.path === path || call.path.startsWith(`${path}/`));
+    if (collection === undefined) return {};
+    const [name, part] = call.path.slice(collection.path.length + 1).split("/");
+    if (name === undefined || name === "")
+      return call.method === "GET" ? this.#list(collection, call) : this.#create(collection, call);
+    if (part !== undefined && part !== "status") refuse(404, "NotFound", call);
+    const before = collection.objects.get(name) ?? refuse(404, "NotFound", call);
     switch (call.method) {
       case "GET":
-        return name === undefined ? this.#list(call) : answer(this.objects.get(name) ?? refuse(404, "NotFound", call));
-      case "POST":
-        return this.#create(call);
-      case "PUT":
-        return this.#replace(call, name ?? "");
+        return answer(before);
+      case "PUT": {
+        const body = bodyOf(call);
+        // Its own kinds are replaced by those only who know what they replace.
+        if (body.metadata?.resourceVersion === undefined) refuse(422, "Invalid", call);
+        requireFit(before, body.metadata, call);
+        return this.#update(collection, before, updated(before, body, part, call));
+      }
+      case "PATCH": {
+        const wanted = Object(mergePatch(before, bodyOf(call)));
+        return this.#update(collection, before, updated(before, wanted, part, call));
+      }
       case "DELETE":
-        return this.#delete(call, name ?? "");
-      case "PATCH":
+        return this.#delete(collection, before, call);
+      case "POST":
         return refuse(405, "MethodNotAllowed", call);
     }
   }
 
-  #create(call: KubeCall): KubeObject {
-    const body = bodyOf(call);
-    if (this.objects.has(body.metadata.name)) refuse(409, "AlreadyExists", call);
-    return this.#store({ ...body, metadata: { ...body.metadata, uid: `u${++this.#lastUid}` } }, undefined);
+  #create(collection: Collection, call: KubeCall): KubeObject {
+    const body = { ...this.#serves[collection.path], ...bodyOf(call) };
+    const object = created(body, `u${++this.#lastUid}`, this.#nowMs(), call);
+    if (collection.objects.has(object.metadata.name)) refuse(409, "AlreadyExists", call);
+    return this.#store(collection, object);
   }
 
-  #replace(call: KubeCall, name: string): KubeObject {
-    const before = this.objects.get(name) ?? refuse(404, "NotFound", call);
-    const body = bodyOf(call);
-    if (!fits(before, body.metadata)) refuse(409, "Conflict", call);
-    const { uid, finalizers, deletionTimestamp } = before.metadata;
-    const kept = {
-      uid,
-      ...(finalizers === undefined ? {} : { finalizers }),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-    };
-    return this.#store({ ...body, metadata: { ...body.metadata, ...kept } }, before);
+  #update(collection: Collection, before: StoredObject, after: StoredObject): KubeObject {
+    if (after === before) return answer(before);
+    const { deletionTimestamp, finalizers = [] } = after.metadata;
+    if (deletionTimestamp === undefined || finalizers.length > 0) return this.#store(collection, after);
+    this.#remove(collection, before, after);
+    return answer(after);
   }
 
-  #delete(call: KubeCall, name: string): KubeObject {
-    const before = this.objects.get(name) ?? refuse(404, "NotFound", call);
+  #delete(collection: Collection, before: StoredObject, call: KubeCall): KubeObject {
     const { preconditions } = JSON.parse(JSON.stringify(call.body ?? {}));
-    if (!fits(before, preconditions ?? {})) refuse(409, "Conflict", call);
-    if (before.metadata.finalizers?.length) {
-      const metadata = { ...before.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
-      return this.#store({ ...before, metadata }, before);
-    }
-    this.remove(name);
+    requireFit(before, preconditions, call);
+    const after = deleted(before, this.#nowMs());
+    if (after !== undefined) return after === before ? answer(before) : this.#store(collection, after);
+    this.#remove(collection, before);
     return { kind: "Status", status: "Success" };
   }
 
-  #list(call: KubeCall): KubeObject {
+  #list({ path, objects }: Collection, call: KubeCall): KubeObject {
     const { fieldSelector, labelSelector } = call.query ?? {};
-    const found = [...this.objects.values()].filter(
-      ({ metadata, spec }) =>
-        matches(fieldSelector, (key) => spec[key.replace("spec.", "")]) &&
-        matches(labelSelector, (key) => metadata.labels?.[key]),
-    );
+    const found = [...objects.values()]
+      .filter(
+        (each) => hasFields(each, fieldSelector) && isSelected(labelSelector, (key) => each.metadata.labels?.[key]),
+      )
+      .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
     const metadata = { resourceVersion: String(this.#version) };
     if (call.accept?.includes("as=Table") === true)
       return { kind: "Table", metadata, rows: found.map((each) => ({ cells: [each.metadata.name] })) };
-    return { kind: "IPAllocationList", apiVersion: "ipam.vendor.io/v1", metadata, items: found.map(answer) };
+    const { kind = "", apiVersion = "" } = this.#serves[path] ?? {};
+    return { kind: `${kind}List`, apiVersion, metadata, items: found.map(answer) };
   }
 
-  #store(object: StoredObject, before: StoredObject | undefined): KubeObject {
+  #store(collection: Collection, object: StoredObject): KubeObject {
+    const before = collection.objects.get(object.metadata.name);
     const after = { ...object, metadata: { ...object.metadata, resourceVersion: String(++this.#version) } };
-    this.objects.set(after.metadata.name, after);
-    this.onWritten({ before, after });
+    collection.objects.set(after.metadata.name, after);
+    this.#tell(collection, { before, after });
     return answer(after);
   }
+
+  /** `last`: as it was when it went, if it was changed by that. */
+  #remove(collection: Collection, before: StoredObject, last = before): void {
+    this.#version++;
+    collection.objects.delete(before.metadata.name);
+    this.#tell(collection, { before: last, after: undefined });
+  }
+
+  #tell(collection: Collection, change: Omit<Written, "collection">): void {
+    const written = { collection: collection.path, version: this.#version, ...change };
+    collection.history.push(written);
+    this.onWritten(written);
+    for (const watch of [...collection.watches]) send(watch, written);
+  }
+
+  #watch(watch: Watching): Promise<void> {
+    const collection = this.#collection(watch.path);
+    const from = Number(watch.query.resourceVersion ?? 0);
+    return new Promise((_resolve, reject) => {
+      if (watch.signal.aborted) return reject(watch.signal.reason);
+      watch.signal.addEventListener("abort", () => {
+        collection.watches.delete(watch);
+        reject(watch.signal.reason);
+      });
+      collection.watches.add(watch);
+      watch.onOpen?.();
+      for (const written of collection.history.filter(({ version }) => version > from)) send(watch, written);
+    });
+  }
+}
+
+/** By what its selector sees of the change: who leaves the selection is gone. */
+function send(watch: Watching, { before, after, version }: Collection["history"][number]): void {
+  const { fieldSelector } = watch.query;
+  const was = before !== undefined && hasFields(before, fieldSelector);
+  const is = after !== undefined && hasFields(after, fieldSelector);
+  const object = is ? after : was ? before : undefined;
+  if (object === undefined) return;
+  const metadata = { ...object.metadata, resourceVersion: String(version) };
+  const type = is ? (was ? "MODIFIED" : "ADDED") : "DELETED";
+  const event = { type, object: structuredClone({ ...object, metadata }) } as const;
+  const deliver = () => {
+    if (!watch.signal.aborted) watch.onEvent(event);
+  };
+  watch.delivery(watch.path, deliver, event);
 }
 
 function answer(object: StoredObject): KubeObject {
   return structuredClone({ ...object });
-}
-
-/** As it would come over the wire. */
-function bodyOf({ body }: KubeCall): StoredObject {
-  return JSON.parse(JSON.stringify(body));
-}
-
-function fits(
-  { metadata }: StoredObject,
-  { uid, resourceVersion }: { uid?: string; resourceVersion?: string },
-): boolean {
-  return (
-    (uid ?? metadata.uid) === metadata.uid && (resourceVersion ?? metadata.resourceVersion) === metadata.resourceVersion
-  );
-}
-
-function matches(selector: unknown, find: (key: string) => unknown): boolean {
-  if (typeof selector !== "string") return true;
-  return selector.split(",").every((term) => {
-    const [key = "", value] = term.split("=");
-    return find(key) === value;
-  });
 }

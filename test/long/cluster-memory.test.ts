@@ -22,7 +22,7 @@ const EMPTY_MS = 120_000;
 /** Of one agent with its pods (design, targets): told whether it is met. */
 const WANTED_MIB = 120;
 /** More is a fault. What of a cluster is in it and not in an embedded agent: the client with TLS, the library of kubeconfigs, its watches. */
-const MAX_MIB = 150;
+const MAX_MIB = 130;
 
 function usedBytes(): number {
   globalThis.gc?.();

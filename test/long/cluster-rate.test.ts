@@ -14,10 +14,14 @@ const NODES = 50;
 const PODS = 5_000;
 const AT_ONCE = 64;
 const EMPTY_MS = 60_000;
+/** The judge's marks are writes of etcd, which bare creates have none of: few of them, or the measuring is measured. */
+const MARK_EVERY_MS = 250;
 /** Of the rate of bare creates (design, targets): told whether it is met. */
 const WANTED_SHARE = 0.8;
-/** Less than this share is a fault: on one machine the server's second and the agents' own time are the same processors'. */
-const LEAST_SHARE = 0.45;
+/** Less than this share is a fault: on one machine whatever else runs takes the agents' only processor, not the server's alone. */
+const LEAST_SHARE = 0.5;
+/** What a bare create costs the server, of what a claim costs it. Less is a fault: agents on machines of their own would miss the target. */
+const LEAST_SERVER_SHARE = 0.75;
 /** Agents ask for lists when they miss; below 90 % fill that is one in a thousand claims at most. */
 const MAX_LISTS = PODS / 1_000;
 
@@ -30,11 +34,13 @@ it("fifty agents claim, beside what the API server can do at all", async () => {
   await using world = await openWorld({
     nodes: NODES,
     hasNetwork: false,
+    markEveryMs: MARK_EVERY_MS,
     pools: { wide: { subnet: "10.128.0.0/16" } },
   });
   const pods = await createPods(world, PODS);
   const rate = await measure(world, pods);
   const share = rate.claimsPerSecond / rate.barePerSecond;
+  const serverShare = rate.serverMs.bare / rate.serverMs.claim;
   const before = world.use();
   const delMs = await endPods(world, rate.attached);
   await world.empty(EMPTY_MS);
@@ -47,9 +53,11 @@ it("fifty agents claim, beside what the API server can do at all", async () => {
       "share",
       `${(share * 100).toFixed(1)} %, target ${WANTED_SHARE * 100} %: ${share >= WANTED_SHARE ? "met" : "MISSED"}`,
     ],
+    ["share that the server's time allows", `${(serverShare * 100).toFixed(1)} %`],
     ["server's processor time per claim", `${rate.serverMs.claim.toFixed(2)} ms`],
     ["server's processor time per bare create", `${rate.serverMs.bare.toFixed(2)} ms`],
-    ["agents' processor time per claim", `${rate.agentMs.toFixed(2)} ms`],
+    ["agents' processor time per claim, with the test's", `${rate.ownMs.claim.toFixed(2)} ms`],
+    ["the client's per bare create, with the test's", `${rate.ownMs.bare.toFixed(2)} ms`],
     ["ADD", timesOf(rate.addMs)],
     ["one bare create", timesOf(rate.bareMs)],
     ["DEL", timesOf(delMs)],
@@ -61,4 +69,5 @@ it("fifty agents claim, beside what the API server can do at all", async () => {
   expect(world.history.judge.breaches).toEqual([]);
   expect(rate.use.calls.get("GET ipallocations (list)") ?? 0).toBeLessThanOrEqual(MAX_LISTS);
   expect(share).toBeGreaterThanOrEqual(LEAST_SHARE);
+  expect(serverShare).toBeGreaterThanOrEqual(LEAST_SERVER_SHARE);
 });

@@ -11,8 +11,9 @@ import { openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
 import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
+import type { Ip } from "../../host/net/ip.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite-registry.ts";
-import { EMPTY_SNAPSHOT } from "../../host/resources/snapshot.ts";
+import { EMPTY_SNAPSHOT, type Snapshot } from "../../host/resources/snapshot.ts";
 import { ipIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
 
 export interface Nic {
@@ -151,12 +152,18 @@ export interface World extends AsyncDisposable {
   addUnheard(nic: Nic, conf: object): Promise<() => Promise<void>>;
   check(nic: Nic, conf: object): Promise<void>;
   del(nic: Nic, conf: object): Promise<void>;
+  /** As `berthctl explain` has it. */
+  explain(namespace: string, pod: string): readonly string[];
   /** Of the requests that follow. */
   setFaults(faults: Faults): void;
 }
 
 /** The plugin with a registry of its own; an agent that has just started. */
-export async function openWorld(names: Names): Promise<World> {
+export async function openWorld(
+  names: Names,
+  snapshot: () => Snapshot = () => EMPTY_SNAPSHOT,
+  isShared: (ip: Ip) => boolean = () => false,
+): Promise<World> {
   const directory = mkdtempSync(join(tmpdir(), "berth-coordinator-"));
   const log = openLog("coordinator", "silent");
   const registry = await openSqliteRegistry({
@@ -169,12 +176,13 @@ export async function openWorld(names: Names): Promise<World> {
   const host = openNamespace(`/run/netns/${names.node}`);
   const remover = openLinkRemover(host.entrance);
   let faults = noFaults;
+  const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({
-    ...{ host, remover, registry, log, attachments: new CoordinatedAttachments() },
-    snapshot: () => EMPTY_SNAPSHOT,
+    ...{ host, remover, registry, log, attachments, snapshot },
     faults: (point) => faults(point),
     pluginLog: () => log,
     isVerified: () => false,
+    isShared: (_attachment, ip) => isShared(ip),
     refuseConflict: async () => new CniError(ErrorCode.AddressConflict, "Nobody asked for detection"),
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {
@@ -183,6 +191,7 @@ export async function openWorld(names: Names): Promise<World> {
     return request;
   };
   return {
+    explain: (namespace, pod) => attachments.describe(namespace, pod),
     setFaults: (next) => {
       faults = next;
     },

@@ -16,8 +16,7 @@ let operations: Operation[];
 let before: ReturnType<typeof dump>;
 
 const dump = () => ({ pod: dumpOf(scene.names.pod), host: dumpOf(scene.names.host) });
-const apply = (list: readonly Operation[], faults?: Faults) =>
-  applyOperations(list, scene, { remover, format: formatOperation, faults });
+const apply = (list: readonly Operation[], faults?: Faults) => applyOperations(list, scene, { remover, faults });
 
 /** The error that it must fail with. */
 async function failureOf(list: readonly Operation[], faults?: Faults): Promise<ApplyError> {
@@ -177,7 +176,7 @@ it("a namespace that goes meanwhile is changed to the end, and takes the veth al
     if (++count === 8) unmountNetns(other.names.pod);
   };
   const theirs = openLinkRemover(other.host.path);
-  await applyOperations(operationsFor(other), other, { remover: theirs, format: formatOperation, faults });
+  await applyOperations(operationsFor(other), other, { remover: theirs, faults });
   await theirs.close();
   const veths = () =>
     ipJson(other.names.host, "link").filter(({ ifname }: { ifname: string }) => ifname === VETH.host.name);
@@ -188,7 +187,7 @@ it("a namespace that goes meanwhile is changed to the end, and takes the veth al
 
 it("what was done can be taken back later, with what cannot told", async () => {
   await apply(operations);
-  const options = { remover, format: formatOperation };
+  const options = { remover };
   expect(await undoOperations(operations, scene, options)).toEqual([]);
 });
 

@@ -62,7 +62,7 @@ async function apply(operations: readonly Operation[]): Promise<void> {
   using host = openNamespace(world.node.path);
   const remover = openLinkRemover(world.node.path);
   try {
-    await applyOperations(operations, { pod, host }, { remover, format: formatOperation });
+    await applyOperations(operations, { pod, host }, { remover });
   } finally {
     await remover.close();
   }

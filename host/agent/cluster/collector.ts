@@ -7,14 +7,14 @@
  * Called by open-cluster.ts.
  * Effects: a timer; calls of the API server; those of the registry.
  */
-import { isFinished, isOwner, mayLeak, type PodSighting } from "../../ipam/leaks.ts";
+import { isFinished, isOwner, mayLeak, type PodSighting, podFacts } from "../../ipam/leaks.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Journal } from "../../registry/journal.ts";
 import { listRows } from "../../registry/kubernetes/list-rows.ts";
 import type { Allocation, Cooldowns } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { COLLECTOR_TICK_MS, SWEEP_PAGE, SWEEP_RETRY_MS } from "../limits.ts";
-import { type PodReaderTools, podFacts, podKey, readPod, readPods } from "./collector/live-pods.ts";
+import { type PodReaderTools, podKey, readPod, readPods } from "./collector/live-pods.ts";
 import { type PodRow, Suspects } from "./collector/suspects.ts";
 
 export interface CollectorSettings {

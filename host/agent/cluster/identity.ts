@@ -8,19 +8,29 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { decodePodAnnotations } from "../../config/annotations.ts";
 import { isStaticOwner } from "../../ipam/leaks.ts";
+import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import type { Application } from "../../resources/fields/generated.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Identifier, PodIdentity } from "../ipam/pod-identity.ts";
 import { POD_READ_PATIENCE_MS } from "../limits.ts";
+import { Applications } from "./generated/applications.ts";
+import { findKeepers } from "./keepers.ts";
 
 export interface IdentityTools {
   readonly api: KubeApi;
   /** The watch's. */
-  readonly snapshot: () => Pick<Snapshot, "pods" | "namespaces" | "vendorConf">;
+  readonly snapshot: () => Pick<Snapshot, "pods" | "namespaces" | "vendorConf" | "coordinator">;
+}
+
+export interface ClusterIdentifier extends Identifier {
+  /** The workload of pods has led nowhere: it is looked up anew for the next of them. */
+  forget(application: Application): void;
+  /** Of a pod of the watch whose ADD is still to come; nothing of it is looked up but its workload and what keeps its addresses. */
+  ofPod(pod: Pod, signal: AbortSignal): Promise<PodIdentity>;
 }
 
 /** What a runtime says of the pod. */
@@ -31,8 +41,17 @@ interface Named {
   readonly uid: string | undefined;
 }
 
-export function openClusterIdentifier(tools: IdentityTools): Identifier {
+export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
   const { snapshot } = tools;
+  const applications = new Applications(tools);
+  const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
+    const { subject, ...identity } = identityOfPod(pod, options);
+    const [application, keepers] = await Promise.all([
+      applications.find(pod, subject.annotations, signal),
+      findKeepers(tools, pod, subject.annotations, signal),
+    ]);
+    return { ...identity, subject: { ...subject, application }, ...keepers };
+  };
   return {
     identify: async (request, signal) => {
       const named = requireNamed(request);
@@ -40,7 +59,7 @@ export function openClusterIdentifier(tools: IdentityTools): Identifier {
       if (pod === undefined) return staticPod(named, request);
       requireUnfinished(pod, named);
       const home = await findHome(tools, pod, signal);
-      return identityOfPod(pod, { owner: named.uid, home, vendorConf: snapshot().vendorConf });
+      return identityOf(pod, { owner: named.uid, home }, signal);
     },
     find: async (namespace, name) => {
       const signal = AbortSignal.timeout(POD_READ_PATIENCE_MS);
@@ -48,8 +67,10 @@ export function openClusterIdentifier(tools: IdentityTools): Identifier {
         snapshot().pods.get(`${namespace}/${name}`) ?? (await readPod(tools.api, { namespace, name }, signal));
       if (pod === undefined) return { owner: "", namespace, name, subject: undefined };
       const home = await findHome(tools, pod, signal);
-      return identityOfPod(pod, { home, vendorConf: snapshot().vendorConf });
+      return identityOf(pod, { home }, signal);
     },
+    ofPod: (pod, signal) => identityOf(pod, {}, signal),
+    forget: (application) => applications.forget(application),
   };
 }
 
@@ -57,27 +78,21 @@ export interface IdentityOptions {
   /** As the runtime gives it; absent: as the kubelet will give it. */
   readonly owner?: string | undefined;
   readonly home?: Namespace | undefined;
-  readonly vendorConf: Pick<Snapshot["vendorConf"], "enableStatefulSet">;
 }
 
-/** Throws ConfigError when an annotation of the pod is wrong. */
-export function identityOfPod(pod: Pod, { owner, home, vendorConf }: IdentityOptions): PodIdentity {
+/** Without what keeps its addresses, and what it belongs to. Throws ConfigError when an annotation of the pod is wrong. */
+export function identityOfPod(
+  pod: Pod,
+  { owner, home }: IdentityOptions = {},
+): PodIdentity & { readonly subject: PodSubject } {
   const { namespace, name, labels, annotations } = pod;
   return {
     owner: owner ?? ownerOfPod(pod) ?? "",
     namespace,
     name,
     subject: { namespace, name, labels, annotations: decodePodAnnotations(annotations) },
-    workload: vendorConf.enableStatefulSet ? findStatefulSet(pod) : undefined,
     home,
   };
-}
-
-/** What keeps the addresses of a pod of a StatefulSet over its restarts; undefined for all others. */
-function findStatefulSet({ name, ownerReferences }: Pod): Workload | undefined {
-  const owner = ownerReferences.find(({ controller }) => controller);
-  if (owner === undefined || owner.kind !== "StatefulSet" || owner.apiVersion !== "apps/v1") return undefined;
-  return { kind: owner.kind, name: owner.name, uid: owner.uid, member: name };
 }
 
 function requireNamed({ args }: AttachRequest): Named {
@@ -154,7 +169,9 @@ async function read<T>(
 /** Rule 9: nothing is known of it but its name, so the default rules apply. */
 function staticPod({ namespace, name, uid }: Named, { netConf, containerId }: AttachRequest): PodIdentity {
   const annotations = decodePodAnnotations(netConf.runtimeConfig.podAnnotations ?? {});
-  return { owner: uid ?? containerId, namespace, name, subject: { namespace, name, labels: {}, annotations } };
+  const application = { kind: "none", reason: `pod "${namespace}/${name}" has no controller` } as const;
+  const subject = { namespace, name, labels: {}, annotations, application };
+  return { owner: uid ?? containerId, namespace, name, subject };
 }
 
 /** Its addresses are collected as soon as it is finished. The mirror of a static pod says nothing about its next run. */

@@ -6,6 +6,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
 import { AddressBook } from "../../ipam/address-book.ts";
+import { isOwner, podFacts } from "../../ipam/leaks.ts";
+import { mayBeShared } from "../../ipam/workload.ts";
 import { type Events, openEvents } from "../../kubernetes/events.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/reflector.ts";
@@ -15,12 +17,16 @@ import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { Definitions } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
+import { openLiveObjects } from "../explain/live-objects.ts";
 import type { Foundation, FoundationOptions } from "../foundation.ts";
 import type { AddTools } from "../ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
+import { isNodeLost } from "./collector/live-nodes.ts";
 import { type Collector, startCollector } from "./collector.ts";
 import { ClusterDefinitions } from "./definitions.ts";
-import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
+import { lookAtSubnet } from "./generated/subnet-sight.ts";
+import { type ClusterIdentifier, identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
+import { displaceFormer, seeHolder } from "./keepers.ts";
 import { describeNics } from "./nics.ts";
 import { type OwnAllocations, startOwnAllocations } from "./own-allocations.ts";
 import { LostAddresses } from "./own-allocations-lost.ts";
@@ -107,9 +113,12 @@ async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): 
     attachments: () => resources.attachments,
     snapshot: () => resources.state.snapshot,
   });
-  const base = openTools(options, { resources, registry, catalogue, definitions, events, lost });
-  stack.defer(() => base.keeper.close());
   const snapshot = () => resources.state.snapshot;
+  const identifier = openClusterIdentifier({ api, snapshot });
+  const isPodGone: Listeners["isPodGone"] = (row) => listeners.isPodGone(row);
+  const common = { resources, registry, catalogue, definitions, events, lost, identifier, isPodGone };
+  const base = openTools(options, common);
+  stack.defer(() => base.keeper.close());
   const collector = startCollector({
     ...{ api, node, registry, log, nowMs, random },
     pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
@@ -129,7 +138,7 @@ async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): 
     isKnown = true;
   });
   known.catch(() => {});
-  const prefetcher = openPrefetcher(options, base, { resources, definitions, known });
+  const prefetcher = openPrefetcher(options, base, { resources, definitions, identifier, known });
   stack.defer(() => prefetcher.close());
   stack.defer(() => closing.abort(new Error("The agent stops")));
   listeners.onPod = (change) => tellOfPod(change, prefetcher, collector);
@@ -173,7 +182,10 @@ function openRegistry(options: ClusterOptions, { resources, book, lost, isPodGon
     ...{ api, node, log, nowMs, random, directory, bootId, lockWaitMs, onDeath, isPodGone },
     ...{ faultPlan: options.faultPlan, faultCounter: options.faultCounter },
     cooldowns: cooldownsOf(resources.state.snapshot),
-    onFreed: (space, ip) => book.unmark(space, ip),
+    onFreed: (space, ip) => {
+      book.unmark(space, ip);
+      resources.freed();
+    },
     poolSize: (pool) => {
       const total = book.counts(pool)?.total;
       return total === undefined ? undefined : Number(total);
@@ -184,17 +196,22 @@ function openRegistry(options: ClusterOptions, { resources, book, lost, isPodGon
     },
     isLivePod: async (namespace, name, uid) => {
       const pod = await readPod(api, { namespace, name });
-      return pod !== undefined && pod.uid === uid;
+      return pod !== undefined && isOwner(uid, podFacts(pod));
     },
+    isNodeLost: (other) => isNodeLost(api, other),
+    seeHolder: (row, holder) => seeHolder((of) => readPod(api, of), row, holder),
     onLost: (row, by) => lost.note(row, by),
   });
 }
 
-type ToolParts = Pick<Parts, "resources" | "registry" | "catalogue" | "definitions" | "events" | "lost">;
+interface ToolParts extends Pick<Parts, "resources" | "registry" | "catalogue" | "definitions" | "events" | "lost"> {
+  readonly identifier: ClusterIdentifier;
+  readonly isPodGone: Listeners["isPodGone"];
+}
 
 function openTools(
   { api, node, log, nowMs }: ClusterOptions,
-  { resources, registry, catalogue, definitions, events, lost }: ToolParts,
+  { resources, registry, catalogue, definitions, events, lost, identifier, isPodGone }: ToolParts,
 ): ClusterNode["tools"] {
   const snapshot = () => resources.state.snapshot;
   const detection = openDetection({ registry, pools: () => snapshot().pools, nowMs, log });
@@ -204,15 +221,25 @@ function openTools(
     ...{ catalogue, registry, nowMs, log, networkNames, settingsFor, isCoordinated },
     hasNeighbours: true,
     releaseKept: (kept) => registry.releaseKept(kept),
-    displace: (former) => registry.collect(former),
+    displace: (former) => displaceFormer({ registry, isPodGone }, former),
+    isShared: async (row, signal) => mayBeShared(row.workload) && (await registry.isShared(row, signal)),
     node: {
       name: node,
       get labels() {
         return { "kubernetes.io/hostname": node, ...resources.nodeLabels };
       },
     },
-    identifier: openClusterIdentifier({ api, snapshot }),
-    awaitPools: (signal) => resources.changed(signal),
+    identifier,
+    poolNews: {
+      get count() {
+        return resources.news;
+      },
+      changed: (signal, wait) => resources.changed(signal, wait),
+    },
+    supply: {
+      lookAtSubnet: (name, signal) => lookAtSubnet(api, name, signal),
+      forget: (application) => identifier.forget(application),
+    },
     findLoss: (attachment) => lost.find(attachment),
     reportRefusal: (pod, error) => events.emit(refusalEvent(pod, error)),
     sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }),
@@ -222,29 +249,25 @@ function openTools(
 interface PrefetchParts {
   readonly resources: ClusterResources;
   readonly definitions: ClusterDefinitions;
+  readonly identifier: ClusterIdentifier;
   readonly known: Promise<void>;
 }
 
 function openPrefetcher(
   { node, log }: ClusterOptions,
   base: AddTools,
-  { resources, definitions, known }: PrefetchParts,
+  { resources, definitions, identifier, known }: PrefetchParts,
 ): Prefetcher {
   const snapshot = () => resources.state.snapshot;
-  const identityOf = (pod: Pod) => identityOfPod(pod, { vendorConf: snapshot().vendorConf });
-  const tools = { ...base, book: base.catalogue.book, identityOf };
+  const tools = { ...base, book: base.catalogue.book, identityOf: identifier.ofPod };
   return createPrefetcher({
     ...tools,
     nodeName: node,
     log,
     mayBegin: known,
-    nics: (pod) => describeNics(identityOf(pod).subject ?? unknownPod(pod), snapshot(), definitions),
+    nics: (pod) => describeNics(identityOfPod(pod).subject, snapshot(), definitions),
     demandOf: (pod, nic, signal) => demandAhead(tools, pod, nic, signal),
   });
-}
-
-function unknownPod({ namespace }: Pod) {
-  return { namespace, annotations: {} };
 }
 
 function clusterNode(options: ClusterOptions, parts: Parts, close: () => Promise<void>): ClusterNode {
@@ -256,6 +279,7 @@ function clusterNode(options: ClusterOptions, parts: Parts, close: () => Promise
       if (!isKnown()) await resources.within(signal, (bounded) => waitForAll(resources, allocations, bounded));
     },
     isReady: () => isKnown() && resources.state.complete,
+    live: openLiveObjects(options.api),
     problems: () => [
       ...(isKnown() ? [] : [`Not read completely yet: ${resources.unread.join(", ") || "allocations of this node"}`]),
       ...[...allocations.problems, ...definitions.problems, ...tools.keeper.problems],

@@ -6,6 +6,7 @@
  */
 import { type Change, Reflector, type ReflectorStats } from "../../kubernetes/reflector.ts";
 import type { ObjectChange } from "../../registry/kubernetes/publisher.ts";
+import { API_PATH } from "../../resources/fields/metadata.ts";
 import { allocationName, decodeIpAllocation, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { LostAddresses } from "./own-allocations-lost.ts";
 import { isObjectOf } from "./plan-reconciliation.ts";
@@ -32,11 +33,15 @@ export function startOwnAllocations(tools: OwnAllocationsTools): OwnAllocations 
   const { api, node, registry, lost, log, random } = tools;
   const reflector = new Reflector<IpAllocation>({
     ...{ api, log, random, name: "allocations of this node" },
-    path: "/apis/ipam.vendor.io/v1/ipallocations",
+    path: `${API_PATH}/ipallocations`,
     fieldSelector: `spec.node=${node}`,
     decode: (object) => decodeIpAllocation(object, "API server"),
     keyOf: ({ metadata }) => String(Object(metadata).name),
-    onChange: (change) => registry.observe(changeOf(change)),
+    onChange: (change) => {
+      registry.observe(changeOf(change));
+      // This node was taken for lost, or is told to ask for another one's address.
+      if (change.kind === "set" && change.value.spec.quarantine?.reason === "NodeLost") reconciler.hasten();
+    },
     onSynced: () => void reconciler.look(),
   });
   const reconciler = new Reconciler({

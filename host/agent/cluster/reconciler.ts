@@ -7,7 +7,7 @@
  */
 
 import { ConfigError } from "../../config/config-error.ts";
-import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { ApiError, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatIp } from "../../net/ip.ts";
@@ -26,7 +26,15 @@ import {
   SWEEP_RETRY_MS,
 } from "../limits.ts";
 import type { PodRow } from "./collector/suspects.ts";
-import { holderOf, judgeStranger, needsPublishing, type StrangerVerdict } from "./plan-reconciliation.ts";
+import {
+  claimantOf,
+  isTakenForLost,
+  judgeStranger,
+  needsPublishing,
+  type StrangerVerdict,
+} from "./plan-reconciliation.ts";
+
+type Confirmation = Extract<StrangerVerdict, { readonly kind: "confirm" }>;
 
 /** What the reconciler needs of the cluster's registry. */
 export type ReconciledRegistry = Pick<KubernetesRegistry, "list" | "findAddress" | "findOwner" | "adopt" | "republish">;
@@ -57,6 +65,11 @@ export interface ReconcileReport {
   /** As they cool. */
   readonly released: readonly Allocation[];
   readonly republished: readonly Allocation[];
+}
+
+/** What became of objects without a row; `refused` are those that the API server did not let us judge. */
+interface Settled extends Omit<ReconcileReport, "republished"> {
+  readonly refused: number;
 }
 
 /** An object that nobody needs, as it was when that was first seen. */
@@ -94,6 +107,11 @@ export class Reconciler {
   /** The same, or the signal's reason. */
   awaitCompared(signal?: AbortSignal): Promise<void> {
     return this.#first.wait(signal);
+  }
+
+  /** Something was heard that does not wait for the next comparison. */
+  hasten(): void {
+    this.#dueMs = Math.min(this.#dueMs, this.#tools.nowMs());
   }
 
   /** Compares if it is time to. Never rejects. */
@@ -144,40 +162,45 @@ export class Reconciler {
     for await (const row of listRows(this.#tools.registry, SWEEP_PAGE)) {
       const name = allocationName(row.ip, row.space);
       rows.add(name);
-      if (needsPublishing(row, known.get(name), this.#tools.node)) republished.push(row);
+      if (await this.#isToPublish(row, known.get(name))) republished.push(row);
     }
     await Promise.all(republished.map((row) => registry.republish(row)));
     const strangers = [...known.values()].filter(({ name }) => !rows.has(name));
     const settled = await this.#settleAll(strangers);
     // Somebody else may have had an object, and have let go of it since: no watch of this node tells of that.
-    const pauseMs = republished.length > 0 ? SWEEP_RETRY_MS : RECONCILE_INTERVAL_MS * (0.75 + 0.5 * random());
+    const isUnfinished = republished.length > 0 || settled.refused > 0;
+    const pauseMs = isUnfinished ? SWEEP_RETRY_MS : RECONCILE_INTERVAL_MS * (0.75 + 0.5 * random());
     this.#dueMs = Math.min(nowMs() + pauseMs, this.#observedDueMs());
     await this.#tools.onCompared();
     this.#isFirst = false;
     this.#first.open();
-    return { republished, ...settled };
+    return { republished, adopted: settled.adopted, released: settled.released };
   }
 
   /** A few pods at a time; the addresses of one pod after each other, as what the one gets matters to the next. */
-  async #settleAll(strangers: readonly IpAllocation[]): Promise<Omit<ReconcileReport, "republished">> {
+  async #settleAll(strangers: readonly IpAllocation[]): Promise<Settled> {
     const names = new Set(strangers.map(({ name }) => name));
     for (const name of this.#observations.keys()) if (!names.has(name)) this.#observations.delete(name);
     const adopted: Allocation[] = [];
     const released: Allocation[] = [];
+    let refused = 0;
     const waiting = [
-      ...Map.groupBy(strangers, (object) => holderOf(object, this.#tools.node)?.podUid ?? object.name).values(),
+      ...Map.groupBy(strangers, (object) => claimantOf(object, this.#tools.node)?.podUid ?? object.name).values(),
     ];
     const work = async (): Promise<void> => {
       for (let group = waiting.pop(); group !== undefined; group = waiting.pop()) {
         for (const object of group) {
-          const row = await this.#settle(object).catch((error: unknown) => this.#skip(error));
+          const row = await this.#settle(object).catch((error: unknown) => {
+            if (this.#skip(object, error)) refused++;
+            return undefined;
+          });
           if (row !== undefined)
             (row.state === "Cooling" && object.spec.state !== "Cooling" ? released : adopted).push(row);
         }
       }
     };
     await Promise.all(Array.from({ length: ADOPTIONS_AT_ONCE }, work));
-    return { adopted, released };
+    return { adopted, released, refused };
   }
 
   /** The row that was written; undefined when there was nothing to do, or not yet. */
@@ -188,6 +211,7 @@ export class Reconciler {
     if (object === undefined) return undefined;
     const verdict = await this.#judge(object);
     if (verdict.kind === "adopt") return this.#adopt(verdict.adoption);
+    if (verdict.kind === "confirm") return this.#confirm(object, verdict);
     if (verdict.kind !== "release" || !this.#isDue(object)) return undefined;
     const row: PodRow = { ...verdict.adoption, state: "Bound", containerId: UNKNOWN_CONTAINER };
     if (verdict.ifPodGone && !(await this.#tools.isPodGone(row))) return undefined;
@@ -195,17 +219,35 @@ export class Reconciler {
     return this.#release(verdict.adoption);
   }
 
-  /** What cannot be understood keeps nothing else waiting. */
-  #skip(error: unknown): undefined {
-    if (!(error instanceof ConfigError)) throw error;
-    this.#tools.log.warn({ err: error }, "An allocation of this node cannot be understood; it stays as it is");
+  /** Allocation rule 2: this node was lost. What its pod has, it has; what nobody has, goes. */
+  async #confirm(object: IpAllocation, { adoption, ended }: Confirmation): Promise<Allocation | undefined> {
+    if (!(await this.#tools.isPodGone({ ...adoption, containerId: UNKNOWN_CONTAINER }))) return this.#adopt(adoption);
+    if (!this.#isDue(object)) return undefined;
+    this.#observations.delete(object.name);
+    return this.#release(ended);
+  }
+
+  async #isToPublish(row: Allocation, object: IpAllocation | undefined): Promise<boolean> {
+    const { node, isPodGone } = this.#tools;
+    if (needsPublishing(row, object, node)) return true;
+    return isTakenForLost(row, object, node) && !(await isPodGone(row));
+  }
+
+  /** What cannot be understood, or is refused by the API server, keeps nothing else waiting. Answers whether another try is worth while. */
+  #skip({ name }: IpAllocation, error: unknown): boolean {
+    if (!(error instanceof ConfigError || error instanceof ApiError)) throw error;
+    this.#tools.log.warn(
+      { err: error, address: name },
+      "An allocation of this node cannot be judged; it stays as it is",
+    );
+    return error instanceof ApiError;
   }
 
   async #judge(object: IpAllocation): Promise<StrangerVerdict> {
     const { registry, node, nowMs } = this.#tools;
     const { ip, addressSpace } = object.spec;
     if ((await registry.findAddress(addressSpace, ip)) !== undefined) return { kind: "leave" };
-    const owner = holderOf(object, node)?.podUid;
+    const owner = claimantOf(object, node)?.podUid;
     const ownRows = owner === undefined ? [] : await registry.findOwner(owner);
     return judgeStranger({ object, node, ownRows, nowMs: nowMs() });
   }

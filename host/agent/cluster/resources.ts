@@ -12,7 +12,7 @@ import { Latch } from "../../lib/latch.ts";
 import { checkPools } from "../../resources/check-pools.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { POOL_GRACE_MS, RELOAD_DELAY_MS, SYNC_WAIT_MS } from "../limits.ts";
+import { RELOAD_DELAY_MS, SYNC_WAIT_MS } from "../limits.ts";
 import type { Resources, ResourcesState } from "../resources.ts";
 import { type AnyWatch, openWatches, type WatchedPool, type Watches, type WatchesOptions } from "./watches.ts";
 
@@ -26,8 +26,9 @@ export class ClusterResources implements Resources {
   readonly #onChange: (snapshot: Snapshot) => void;
   #snapshot: Snapshot;
   #pending: NodeJS.Timeout | undefined;
-  /** Opens with the next snapshot. */
+  /** Opens with the next news. */
   #next = new Latch();
+  #news = 0;
 
   constructor(options: ClusterResourcesOptions) {
     this.#onChange = options.onChange;
@@ -99,13 +100,19 @@ export class ClusterResources implements Resources {
     }
   }
 
-  /** Waits for the next change of pools or settings, for at most POOL_GRACE_MS. False when none came. */
-  async changed(signal: AbortSignal): Promise<boolean> {
-    if (this.#pending !== undefined) {
-      this.#reload();
-      return true;
-    }
-    const tooLong = AbortSignal.timeout(POOL_GRACE_MS);
+  /** Counts what {@link changed} waits for. */
+  get news(): number {
+    return this.#news;
+  }
+
+  /**
+   * Waits until pools or settings have changed, or an address has become free, since the news counted so many. False when nothing came within so
+   * many milliseconds.
+   */
+  async changed(signal: AbortSignal, { since, withinMs }: { since: number; withinMs: number }): Promise<boolean> {
+    this.settle();
+    if (this.#news !== since) return true;
+    const tooLong = AbortSignal.timeout(Math.max(0, Math.ceil(withinMs)));
     try {
       await this.#next.wait(AbortSignal.any([signal, tooLong]));
       return true;
@@ -113,6 +120,11 @@ export class ClusterResources implements Resources {
       if (!tooLong.aborted || signal.aborted) throw error;
       return false;
     }
+  }
+
+  /** An address has become free on this node. */
+  freed(): void {
+    this.#tell();
   }
 
   async close(): Promise<void> {
@@ -141,6 +153,11 @@ export class ClusterResources implements Resources {
     this.#pending = undefined;
     this.#snapshot = this.#compose();
     this.#onChange(this.#snapshot);
+    this.#tell();
+  }
+
+  #tell(): void {
+    this.#news++;
     this.#next.open();
     this.#next = new Latch();
   }

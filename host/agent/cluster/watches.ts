@@ -3,15 +3,16 @@
  * Opened by resources.ts.
  * Effects: those of the reflectors once they are started.
  */
-
 import { z } from "zod";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
 import { type Change, Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatMismatches } from "../../lib/schema.ts";
-import { type Coordinator, decodeCoordinator } from "../../resources/coordinator.ts";
+import { type Coordinator, decodeServedCoordinator } from "../../resources/coordinator.ts";
+import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import {
@@ -31,7 +32,7 @@ export interface WatchesOptions {
   readonly configNamespace: string;
   readonly log: Log;
   readonly random: () => number;
-  /** A pool, a reserved address, a coordinator or a setting has changed; not for what is only written into a pool's status. */
+  /** A pool, a reserved address, a coordinator or a setting has changed; of a pool's status only why it lacks addresses. */
   readonly onSetting: () => void;
   /** An ADD somewhere was refused for want of this pool's addresses (allocation rule 10). */
   readonly onWanted: (pool: string) => void;
@@ -43,7 +44,7 @@ export type WatchedPool = (
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "bad"; readonly name: string; readonly reason: string }
 ) & {
-  /** UID and generation: another one is another specification. Undefined: nobody knows. */
+  /** UID, generation and lack: another one is another pool to whoever wants its addresses. Undefined: nobody knows. */
   readonly revision: string | undefined;
   /** When an ADD was last refused for want of its addresses, as the API server has it. */
   readonly wanted: string | undefined;
@@ -68,46 +69,44 @@ export interface Watches {
   readonly pods: Reflector<Pod>;
 }
 
-const BERTH = "/apis/ipam.vendor.io/v1";
-
 export function openWatches(options: WatchesOptions): Watches {
   const { api, node, configNamespace, log, random, onSetting, onWanted, onPod } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, ...own });
   const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
-    follow({ name, path, decode: (object) => decode(object, describeKey(object)), keyOf, onChange: onSetting });
+    follow({ name, path, decode: (object) => decode(object, describeObject(object)), keyOf, onChange: onSetting });
   return {
     pools: follow({
-      ...{ name: "IPPools", path: `${BERTH}/ippools`, keyOf, decode: decodePool },
+      ...{ name: "IPPools", path: `${API_PATH}/ippools`, keyOf, decode: decodePool },
       onChange: (change) => {
         const [now, before] = change.kind === "set" ? [change.value, change.before] : [undefined, change.before];
         if (now === undefined || now.revision === undefined || now.revision !== before?.revision) onSetting();
         if (now?.wanted !== undefined && now.wanted !== before?.wanted) onWanted(change.key);
       },
     }),
-    reserved: settings("ReservedIPs", `${BERTH}/reservedips`, decodeReservedIp),
-    coordinators: settings("Coordinators", `${BERTH}/coordinators`, decodeCoordinator),
+    reserved: settings("ReservedIPs", `${API_PATH}/reservedips`, decodeReservedIp),
+    coordinators: settings("Coordinators", `${API_PATH}/coordinators`, decodeServedCoordinator),
     namespaces: follow({
       ...{ name: "Namespaces", path: "/api/v1/namespaces", keyOf, onChange: () => {} },
-      decode: (object) => decodeNamespace(object, describeKey(object)),
+      decode: (object) => decodeNamespace(object, describeObject(object)),
     }),
     attachments: follow({
       ...{ name: "NetworkAttachmentDefinitions", path: "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions" },
       ...{ keyOf, optional: true, onChange: () => {} },
-      decode: (object) => decodeNetworkDefinition(object, describeKey(object)),
+      decode: (object) => decodeNetworkDefinition(object, describeObject(object)),
     }),
     vendorConf: follow({
       ...{ name: "vendor-conf", path: `/api/v1/namespaces/${configNamespace}/configmaps`, keyOf, onChange: onSetting },
       fieldSelector: "metadata.name=vendor-conf",
-      decode: (object) => decodeVendorConfMap(object, describeKey(object)),
+      decode: (object) => decodeVendorConfMap(object, describeObject(object)),
     }),
     node: follow({
       ...{ name: "this Node", path: "/api/v1/nodes", fieldSelector: `metadata.name=${node}`, keyOf },
-      ...{ onChange: () => {}, decode: (object) => decodeNode(object, describeKey(object)) },
+      ...{ onChange: () => {}, decode: (object) => decodeNode(object, describeObject(object)) },
     }),
     pods: follow({
       ...{ name: "Pods of this node", path: "/api/v1/pods", fieldSelector: `spec.nodeName=${node}`, keyOf },
-      ...{ onChange: onPod, decode: (object) => decodePod(object, describeKey(object)) },
+      ...{ onChange: onPod, decode: (object) => decodePod(object, describeObject(object)) },
     }),
   };
 }
@@ -128,24 +127,11 @@ function decodePool(object: KubeObject): WatchedPool {
   const { uid = "", generation } = metadata;
   const news = { revision: generation === undefined ? undefined : `${uid}/${generation}`, wanted: status?.wanted };
   try {
-    return { kind: "pool", pool: decodeIpPool(object, describeKey(object)), ...news };
+    const pool = decodeIpPool(object, describeObject(object));
+    const revision = news.revision === undefined ? undefined : `${news.revision}/${pool.lack ?? ""}`;
+    return { kind: "pool", pool, ...news, revision };
   } catch (error) {
     const reason = error instanceof ConfigError ? formatMismatches(error.mismatches) : messageOf(error);
     return { kind: "bad", name: keyOf(object), reason, ...news };
   }
-}
-
-/** `name`, or `namespace/name`. */
-function keyOf({ metadata }: KubeObject): string {
-  const { namespace, name } = typeof metadata === "object" && metadata !== null ? namesOf(metadata) : {};
-  return namespace === undefined ? `${name}` : `${namespace}/${name}`;
-}
-
-function namesOf(metadata: object): { namespace?: unknown; name?: unknown } {
-  return metadata;
-}
-
-/** `IPPool "blue"` */
-function describeKey(object: KubeObject): string {
-  return `${object.kind ?? "Object"} "${keyOf(object)}"`;
 }

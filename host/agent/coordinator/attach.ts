@@ -15,7 +15,7 @@ import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import { isNicTable, withoutStrangers } from "../../coordinator/plan/plan-nics.ts";
 import type { Situation } from "../../coordinator/plan/situation.ts";
-import { isOfRouter, settledSince } from "../../coordinator/plan-check.ts";
+import { isOfCollection, isOfRouter, settledSince } from "../../coordinator/plan-check.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
@@ -30,6 +30,7 @@ import { formatOperation } from "../../plan/text.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
 import type { AttachmentFacts } from "./attachments.ts";
+import { type ClusterNetworks, requireServiceNetworks } from "./cluster-networks.ts";
 import {
   addressesOf,
   type CoordinatorTools,
@@ -44,6 +45,7 @@ import { detectOnNic, findProbeLink, type LateTools } from "./late-detection.ts"
 export interface Attaching extends LateTools {
   readonly tools: CoordinatorTools;
   readonly conf: CoordinatorConf;
+  readonly networks: ClusterNetworks;
   /** The plugin's own log, as the configuration asks for it. */
   readonly log: Log;
   readonly remember: (facts: AttachmentFacts) => void;
@@ -69,7 +71,7 @@ async function isFirstOurs({ tools: { registry }, conf }: Attaching, request: At
 
 /** What is to be done for the request; undefined when the mode is `disable`. Synchronous but for the registry's answer before it. */
 function decide(
-  { tools, conf }: Attaching,
+  { tools, conf, networks }: Attaching,
   request: AttachRequest,
   pod: OpenNamespace,
   prevResult: CniResult,
@@ -107,7 +109,7 @@ function decide(
       ),
     },
   };
-  const situation = request.command === "CHECK" ? settledSince(asked) : asked;
+  const situation = request.command === "CHECK" ? settledSince(asked, networks.collected) : asked;
   const { plan, warnings } = planAttachment(situation);
   return {
     operations: diffPlan(situation.observed, plan),
@@ -131,7 +133,7 @@ function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniRe
  * What the kernel still asks about by itself is left to it.
  */
 function announceSoon(
-  { log, keep }: Attaching,
+  { log, keep, isShared }: Attaching,
   { netns, ifName }: AttachRequest,
   link: ProbeLink | undefined,
   { addresses, observed }: Situation,
@@ -139,7 +141,7 @@ function announceSoon(
   if (link === undefined) return;
   const isSettled = (ip: Ip): boolean =>
     !observed.pod.addresses.some(({ prefix, flags }) => equalIp(prefix.ip, ip) && (flags & IFA_F_TENTATIVE) !== 0);
-  const settled = addresses.filter(isSettled);
+  const settled = addresses.filter((ip) => isSettled(ip) && isShared?.(ip) !== true);
   keep(() =>
     announce({ ...link, netnsPath: netns }, settled, (error) =>
       log.warn({ interface: ifName, err: error }, "Announcing failed"),
@@ -154,7 +156,7 @@ async function takeBack(
   operations: readonly Operation[],
 ): Promise<void> {
   const some = pod === undefined ? operations.filter(isOnNode) : operations;
-  const leftovers = await undoOperations(some, { pod: pod ?? host, host }, { remover, format: formatOperation });
+  const leftovers = await undoOperations(some, { pod: pod ?? host, host }, { remover });
   if (leftovers.length > 0) log.error({ leftovers }, "Could not be undone");
 }
 
@@ -217,12 +219,13 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   const prevResult = requirePrevResult(request);
   const nothing = { result: prevResult, undo: async () => {} };
   if (conf.mode === "disable") return nothing;
+  requireServiceNetworks(attaching.networks);
   const firstIsOurs = await isFirstOurs(attaching, request);
   using pod = openPodNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
   if (decision === undefined) return nothing;
   const { host, remover, faults } = tools;
-  const doing: ApplyOptions = { remover, faults, format: formatOperation };
+  const doing: ApplyOptions = { remover, faults };
   const isAsked = conf.detectIPConflict || conf.detectGateway;
   const before = isAsked ? await ask(attaching, request, { decision, prevResult, pod, signal, doing }) : [];
   // Others have run meanwhile: what was decided before the question may not hold any more.
@@ -240,7 +243,13 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "Done");
   for (const warning of warnings) log.warn(about, warning);
   announceSoon(attaching, request, findProbeLink(pod, request.ifName), situation);
-  attaching.remember({ ...done.identity, ifName: request.ifName, ...mode, warnings });
+  attaching.remember({
+    ...done.identity,
+    ifName: request.ifName,
+    ...mode,
+    networks: attaching.networks.origins,
+    warnings,
+  });
   log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
   const { identity } = pod;
   const undo = (): Promise<void> => takeBackLater(attaching, request.netns, identity, operations);
@@ -261,7 +270,10 @@ export async function checkAttachment(attaching: Attaching, request: AttachReque
   const firstIsOurs = await isFirstOurs(attaching, request);
   using pod = openPodNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
-  const lines = decision?.operations.filter((each) => !isRemnant(each) && !isOfRouter(each)).map(formatOperation) ?? [];
+  const { collected } = attaching.networks;
+  const isFault = (each: Operation): boolean =>
+    !isRemnant(each) && !isOfRouter(each) && !isOfCollection(each, collected);
+  const lines = decision?.operations.filter(isFault).map(formatOperation) ?? [];
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(

@@ -12,6 +12,8 @@ export interface AttachmentFacts {
   readonly ifName: string;
   readonly mode: string;
   readonly reason: string;
+  /** Where the networks behind the node come from; sentences. */
+  readonly networks: readonly string[];
   readonly warnings: readonly string[];
 }
 
@@ -26,11 +28,12 @@ export class CoordinatedAttachments {
     this.#facts.delete(keyOf(attachment));
   }
 
-  /** Lines for a person, one for each NIC of the pod and each warning about it. */
+  /** Lines for a person, some for each NIC of the pod: how it was taken, where networks come from, warnings. */
   describe(namespace: string, pod: string): string[] {
     const own = [...this.#facts.values()].filter((each) => each.namespace === namespace && each.pod === pod);
-    return own.flatMap(({ ifName, mode, reason, warnings }) => [
+    return own.flatMap(({ ifName, mode, reason, networks, warnings }) => [
       `${ifName} is ${mode} for the coordinator, because ${reason}`,
+      ...networks.map((network) => `${ifName}: ${network}`),
       ...warnings.map((warning) => `warning: ${ifName}: ${warning}`),
     ]);
   }

@@ -122,8 +122,7 @@ export async function detach(
   for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "To do");
   // Nothing is planned in a pod that is not there, so its namespace is not needed.
   const namespaces = { pod: pod ?? host, host };
-  const apply = (some: readonly Operation[]): Promise<void> =>
-    applyOperations(some, namespaces, { remover, faults, format: formatOperation });
+  const apply = (some: readonly Operation[]): Promise<void> => applyOperations(some, namespaces, { remover, faults });
   await applyWhatMatters(operations, apply, log);
   log.info({ ...about, operations: operations.length }, "Detached");
 }

@@ -24,7 +24,9 @@ import type { Ip } from "../../net/ip.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { NamespaceState, SysctlKey } from "../../plan/state.ts";
 import type { Registry } from "../../registry/registry.ts";
+import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import { type ClusterNetworks, describeNetworks } from "./cluster-networks.ts";
 
 export interface CoordinatorTools {
   /** The node's own namespace. */
@@ -39,14 +41,17 @@ export interface CoordinatorTools {
 /** What the configuration says, and sentences about how it says it. */
 export interface Settings {
   readonly conf: CoordinatorConf;
+  readonly networks: ClusterNetworks;
   readonly warnings: readonly string[];
 }
 
-/** The entry's own keys over the resource Coordinator over the defaults. Throws ConfigError. */
+/** The entry's own keys over the resource Coordinator, over what was collected for it, over the defaults. Throws ConfigError. */
 export function settingsOf({ netConf }: CniRequest, { coordinator }: Snapshot): Settings {
   const entry = decodeCoordinatorConf(pluginKeys(netConf), "CNI configuration");
-  const layers = [entry, coordinator?.spec].filter((layer) => layer !== undefined);
-  return { conf: resolveCoordinatorConf(...layers), warnings: layers.flatMap(({ warnings }) => warnings) };
+  const layers = [entry, ...coordinatorLayers(coordinator)];
+  const networks = describeNetworks(entry, coordinator);
+  const warnings = [...layers.flatMap((layer) => layer.warnings), ...networks.warnings];
+  return { conf: resolveCoordinatorConf(...layers), networks, warnings };
 }
 
 /** The main plugin's result, which the coordinator completes. */

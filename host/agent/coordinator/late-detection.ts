@@ -27,6 +27,8 @@ export interface LateTools {
   readonly log: Log;
   /** Addresses of this attachment that were found to be free before they were on the NIC. */
   readonly isVerified: (ip: Ip) => boolean;
+  /** Another pod has the address, too, as a machine migrates: nothing is asked from or about it. Absent: none ever has. */
+  readonly isShared?: ((ip: Ip) => boolean) | undefined;
   /** Quarantines the address if it is Berth's; the refusal that says so. */
   readonly refuseConflict: (conflict: Conflict, link: ProbeLink) => Promise<CniError>;
 }
@@ -97,7 +99,7 @@ export async function detectOnNic(
 ): Promise<void> {
   const { conf } = tools;
   const { ifName } = request;
-  const addresses = addressesOf(prevResult, ifName);
+  const addresses = addressesOf(prevResult, ifName).filter((ip) => tools.isShared?.(ip) !== true);
   const link = findProbeLink(pod, ifName);
   if (link === undefined || addresses.length === 0) return;
   const doubtful = conf.detectIPConflict ? addresses.filter((ip) => !tools.isVerified(ip)) : [];

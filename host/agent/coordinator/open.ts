@@ -4,6 +4,7 @@
  * Effects: descriptors, a thread, files of logs.
  */
 import { openLinkRemover } from "../../kernel/link-remover.ts";
+import { OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
@@ -19,9 +20,6 @@ export interface OpenCoordinator {
   readonly attachments: CoordinatedAttachments;
   close(): Promise<void>;
 }
-
-/** The namespace that the agent runs in: the node's. */
-const OWN_NETNS = "/proc/thread-self/ns/net";
 
 export interface OpenCoordinatorOptions extends Omit<CoordinatorTools, "host" | "remover"> {
   readonly keeper: QuarantineKeeper;
@@ -45,6 +43,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     remover,
     pluginLog: (wanted) => logs.for(wanted),
     isVerified: (attachment, ip) => verified.has(attachment, ip),
+    isShared: (attachment, ip) => verified.isShared(attachment, ip),
     refuseConflict: (...about) => refuseConflict(options, ...about),
   });
   return {

@@ -6,14 +6,11 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CniRequest, DetachRequest } from "../../cni/request.ts";
 import { ConfigError } from "../../config/config-error.ts";
-import {
-  type CoordinatorConf,
-  DEFAULT_COORDINATOR_CONF,
-  resolveCoordinatorConf,
-} from "../../config/coordinator-settings.ts";
+import { type CoordinatorConf, resolveCoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
+import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { Plugin } from "../plugin.ts";
 import { type Attaching, attach, checkAttachment } from "./attach.ts";
 import type { CoordinatedAttachments } from "./attachments.ts";
@@ -31,6 +28,8 @@ export interface CoordinatorPluginOptions extends CoordinatorTools {
   readonly pluginLog: (options: CoordinatorConf["logOptions"]) => Log;
   /** Whether `berth` has found the address to be free before it was on the NIC. */
   readonly isVerified: (attachment: Attachment, ip: Ip) => boolean;
+  /** Whether another pod has the address, too, as a machine migrates. Absent: none ever has. */
+  readonly isShared?: ((attachment: Attachment, ip: Ip) => boolean) | undefined;
   readonly attachments: CoordinatedAttachments;
   readonly refuseConflict: (attachment: Attachment, conflict: Conflict, link: ProbeLink) => Promise<CniError>;
 }
@@ -52,14 +51,14 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
     announcements.delete(keyOf(attachment));
   };
   const attachingOf = (request: CniRequest & Attachment): Attaching => {
-    const { conf, warnings } = settingsOf(request, options.snapshot());
+    const { conf, warnings, networks } = settingsOf(request, options.snapshot());
     const log = options.pluginLog(conf.logOptions);
     for (const warning of warnings) log.warn({ network: request.netConf.name }, warning);
     return {
       tools: options,
-      conf,
-      log,
+      ...{ conf, log, networks },
       isVerified: (ip) => options.isVerified(request, ip),
+      isShared: (ip) => options.isShared?.(request, ip) === true,
       refuseConflict: (conflict, link) => options.refuseConflict(request, conflict, link),
       remember: (facts) => options.attachments.set(request, facts),
       keep: (announce) => {
@@ -121,7 +120,7 @@ function detachSettings(
     ({ conf } = settingsOf(request, options.snapshot()));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    conf = coordinator === undefined ? DEFAULT_COORDINATOR_CONF : resolveCoordinatorConf(coordinator.spec);
+    conf = resolveCoordinatorConf(...coordinatorLayers(coordinator));
   }
   try {
     return { conf, log: options.pluginLog(conf.logOptions) };

@@ -16,20 +16,17 @@ import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
 import type { LinkMessage } from "../../kernel/netlink/link/message.ts";
 import { findLink, findLinkByIndex } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
-import { NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
+import { NetnsError, OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation } from "../../registry/registry.ts";
 
-/** The namespace that the agent runs in. */
-const NODE_NETNS = "/proc/thread-self/ns/net";
-
 /** The link of the node by that name, to ask through; undefined when it is gone, off, or no Ethernet. */
 export function findNodeLink(name: string): ProbeLink | undefined {
-  const found = name === "" ? undefined : observeLink(NODE_NETNS, name);
+  const found = name === "" ? undefined : observeLink(OWN_NETNS, name);
   if (found?.mac === undefined || !found.up) return undefined;
-  return { netnsPath: NODE_NETNS, index: found.index, name, mac: found.mac };
+  return { netnsPath: OWN_NETNS, index: found.index, name, mac: found.mac };
 }
 
 /**
@@ -63,7 +60,7 @@ export function findAskingLink(nic: ProbeLink): ProbeLink {
 }
 
 function findOnNode(index: number): Link | undefined {
-  return findIn(NODE_NETNS, (conversation) => findLinkByIndex(conversation, index));
+  return findIn(OWN_NETNS, (conversation) => findLinkByIndex(conversation, index));
 }
 
 function findIn(netnsPath: string, find: (conversation: Conversation) => LinkMessage | undefined): Link | undefined {

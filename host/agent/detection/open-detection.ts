@@ -8,6 +8,7 @@ import { withQuietLink } from "../../coordinator/quiet-link.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import type { DetectionTools } from "../ipam/claim-verified.ts";
 import { findAskingLink, findNodeLink, findParentName, withdrawAddress } from "./node-link.ts";
+import { findPoolLink } from "./pool-link.ts";
 import { probeQuarantined } from "./probe-quarantined.ts";
 import { QuarantineKeeper, type QuarantineTools } from "./quarantine-keeper.ts";
 import { VerifiedAttachments } from "./verified-attachments.ts";
@@ -22,7 +23,11 @@ const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findP
 
 export function openDetection(given: Pick<QuarantineTools, "registry" | "pools" | "nowMs" | "log">): Detection {
   const engine = { detect: detectConflict, random: Math.random };
-  const tools: QuarantineTools = { ...given, ...engine, findNodeLink };
+  const { registry } = given;
+  const tools: QuarantineTools = {
+    ...{ ...given, ...engine, findNodeLink },
+    findPoolLink: (allocation) => findPoolLink({ registry, findParentName, findNodeLink }, allocation),
+  };
   const keeper = new QuarantineKeeper(tools);
   const verified = new VerifiedAttachments();
   return { ...engine, links, withQuietLink, keeper, verified, probeQuarantined: () => probeQuarantined(tools, keeper) };

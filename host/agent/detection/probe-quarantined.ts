@@ -1,6 +1,6 @@
 /**
  * Asks for quarantined addresses again, through the node's link under the NIC that met the conflict: silence frees an address, an
- * answer postpones it (allocation rule 12).
+ * answer postpones it (allocation rule 12). So it asks for those of nodes that are lost, when this one was told to (rule 2).
  * Called by the janitor.
  * Effects: frames on links of the node; those of the registry.
  */
@@ -40,8 +40,10 @@ async function probe(tools: QuarantineTools, keeper: QuarantineKeeper, allocatio
 
 /** A link that is gone, off or without a carrier says nothing about the address. */
 async function judge(tools: QuarantineTools, keeper: QuarantineKeeper, allocation: Allocation): Promise<Judgement> {
-  const { detect, findNodeLink, random } = tools;
-  const link = findNodeLink(allocation.quarantine?.parent ?? "");
+  const { detect, findNodeLink, findPoolLink, random } = tools;
+  const { parent = "" } = allocation.quarantine ?? {};
+  // Of an address of a lost node no link is known here: any that its pool's NICs hang on.
+  const link = parent === "" ? await findPoolLink?.(allocation) : findNodeLink(parent);
   if (link === undefined) return "unknown";
   const question = { link, addresses: [allocation.ip], windowMs: QUARANTINE_WINDOW_MS, random, signal: keeper.signal };
   try {

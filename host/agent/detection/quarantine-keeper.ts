@@ -29,6 +29,8 @@ export interface QuarantineTools {
   readonly detect: DetectConflict;
   /** A link of the node by name; undefined when one cannot ask through it. */
   readonly findNodeLink: (name: string) => ProbeLink | undefined;
+  /** A link of the node to the address's segment, where the address names none. Absent: there is none. */
+  readonly findPoolLink?: ((allocation: Allocation) => Promise<ProbeLink | undefined>) | undefined;
   readonly nowMs: () => number;
   readonly random: () => number;
   readonly log: Log;

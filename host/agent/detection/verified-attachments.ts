@@ -8,6 +8,7 @@ import type { Attachment } from "../../registry/registry.ts";
 
 export class VerifiedAttachments {
   readonly #addresses = new Map<string, readonly Ip[]>();
+  readonly #shared = new Map<string, readonly Ip[]>();
 
   /** A repeated ADD asks only for what is not on the NIC yet: the rest was found silent before. */
   add(attachment: Attachment, addresses: readonly Ip[]): void {
@@ -15,13 +16,24 @@ export class VerifiedAttachments {
     this.#addresses.set(keyOf(attachment), [...before, ...addresses]);
   }
 
-  /** Whether the address was found silent on this NIC. */
+  /** Another pod has them, too: nobody is to be asked for them, and nobody told of them. */
+  share(attachment: Attachment, addresses: readonly Ip[]): void {
+    this.#shared.set(keyOf(attachment), addresses);
+  }
+
+  /** Whether the address need not be asked for: it was found silent on this NIC, or is shared. */
   has(attachment: Attachment, ip: Ip): boolean {
-    return this.#addresses.get(keyOf(attachment))?.some((each) => equalIp(each, ip)) ?? false;
+    const found = this.#addresses.get(keyOf(attachment))?.some((each) => equalIp(each, ip)) ?? false;
+    return found || this.isShared(attachment, ip);
+  }
+
+  isShared(attachment: Attachment, ip: Ip): boolean {
+    return this.#shared.get(keyOf(attachment))?.some((each) => equalIp(each, ip)) ?? false;
   }
 
   delete(attachment: Attachment): void {
     this.#addresses.delete(keyOf(attachment));
+    this.#shared.delete(keyOf(attachment));
   }
 
   get size(): number {

@@ -57,7 +57,7 @@ function isRace(error: unknown): boolean {
 }
 
 async function apply(operations: readonly Operation[], { host, faults }: IfacerTools): Promise<void> {
-  await applyOperations(operations, { host, pod: host }, { remover: NO_REMOVER, faults, format: formatOperation });
+  await applyOperations(operations, { host, pod: host }, { remover: NO_REMOVER, faults });
 }
 
 const isMove = ({ kind }: Operation): boolean => kind === "delete-address" || kind === "delete-route";
@@ -82,11 +82,7 @@ async function applyOnRecord(operations: readonly Operation[], tools: IfacerTool
 export async function takeBackMoves({ host, moves, log }: IfacerTools): Promise<void> {
   const operations = moves.find();
   if (operations.length === 0) return;
-  const leftovers = await undoOperations(
-    operations,
-    { host, pod: host },
-    { remover: NO_REMOVER, format: formatOperation },
-  );
+  const leftovers = await undoOperations(operations, { host, pod: host }, { remover: NO_REMOVER });
   log.warn(
     { operations: operations.map(formatOperation), leftovers },
     "An agent ended while addresses moved; taken back",

@@ -3,6 +3,7 @@
  * Called by agent.ts.
  * Effects: descriptors; changes of the node when there is something to take back.
  */
+import { OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { Plugin } from "../plugin.ts";
 import { type IfacerTools, takeBackMoves } from "./attach.ts";
@@ -12,9 +13,6 @@ import { createIfacerPlugin } from "./plugin.ts";
 export interface OpenIfacer extends Disposable {
   readonly plugin: Plugin;
 }
-
-/** The namespace that the agent runs in: the node's. */
-const OWN_NETNS = "/proc/thread-self/ns/net";
 
 export interface OpenIfacerOptions extends Pick<IfacerTools, "faults" | "log"> {
   readonly stateDirectory: string;

@@ -1,5 +1,5 @@
 /**
- * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md).
+ * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md); once more when a pool is still being generated.
  * Called by plugin.ts.
  * Effects: those of claim-verified.ts.
  */
@@ -17,10 +17,11 @@ import type { Addition } from "../plugin.ts";
 import type { ClaimTools } from "./claim-addresses.ts";
 import { claimVerified, type DetectionTools } from "./claim-verified.ts";
 import { type DemandTools, prepareDemand, type WantingNic } from "./demand.ts";
+import { type IsLeft, type SupplyTools, untilSupplied } from "./generated/supply-wait.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import { giveBackUnfit, type Prefetched } from "./prefetched.ts";
 
-export interface IpamTools extends DemandTools, Omit<ClaimTools, "book"> {
+export interface IpamTools extends DemandTools, SupplyTools, Omit<ClaimTools, "book"> {
   readonly identifier: Identifier;
 }
 
@@ -38,19 +39,19 @@ export async function addAddresses(tools: AddTools, request: AttachRequest, sign
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
   try {
     await tools.prefetched?.settle(identity.owner, ifName, signal);
-    return await addTo(tools, { ...nic, asked: requestedIps(request) }, signal);
+    const wanting = { ...nic, asked: requestedIps(request) };
+    return await untilSupplied(tools, (isLeft) => addTo(tools, wanting, isLeft, signal), signal);
   } catch (error) {
     if (!signal.aborted) tools.reportRefusal?.(identity, error);
     throw error;
   }
 }
 
-async function addTo(tools: AddTools, nic: WantingNic, signal: AbortSignal): Promise<Addition> {
+async function addTo(tools: AddTools, nic: WantingNic, isLeft: IsLeft, signal: AbortSignal): Promise<Addition> {
   const { identity, ifName, containerId } = nic;
-  const prepared = await prepareDemand(tools, nic, signal);
-  const { subject, selection, demand } = prepared;
+  const { subject, selection, demand } = await prepareDemand(tools, nic, signal);
   await giveBackUnfit(tools, demand);
-  const { held, created } = await claimVerified({ ...tools, book: tools.catalogue.book }, demand);
+  const { held, created } = await claimVerified({ ...tools, book: tools.catalogue.book }, { ...demand, isLeft });
   const undo = async (): Promise<void> => {
     tools.verified.delete({ containerId, ifName });
     await tools.registry.undo(created);

@@ -4,10 +4,10 @@
  * Effects: reads what is used from the registry into the address book.
  */
 import type { AddressBook } from "../../ipam/address-book.ts";
-import { firstIp, lastIp } from "../../net/prefix.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import { spanOf } from "./surveys.ts";
 
 export class Catalogue {
   readonly #book: AddressBook;
@@ -16,6 +16,8 @@ export class Catalogue {
   /** Pools whose used addresses the book has not heard of yet. */
   readonly #unread = new Map<string, IpPool>();
   #reading: Promise<void> | undefined;
+  /** As the registry was told last: it is another thread. */
+  #cooldowns = "";
 
   constructor(book: AddressBook, registry: Registry, snapshot: Snapshot) {
     this.#book = book;
@@ -34,7 +36,10 @@ export class Catalogue {
   /** Follows the snapshot at once; {@link settled} waits until the book knows what is used in its pools. */
   follow(snapshot: Snapshot): void {
     this.#snapshot = snapshot;
-    this.#registry.setCooldowns(cooldownsOf(snapshot));
+    const cooldowns = cooldownsOf(snapshot);
+    const text = JSON.stringify([cooldowns.defaultMs, [...cooldowns.byPool]]);
+    if (text !== this.#cooldowns) this.#registry.setCooldowns(cooldowns);
+    this.#cooldowns = text;
     for (const pool of this.#book.update([...snapshot.pools.values()], snapshot.reserved)) {
       this.#unread.set(pool.name, pool);
     }
@@ -61,9 +66,7 @@ export class Catalogue {
   }
 
   async #load(pool: IpPool): Promise<void> {
-    const { addressSpace: space, family, subnet } = pool.spec;
-    const span = { space, family, first: firstIp(subnet).value, last: lastIp(subnet).value };
-    this.#book.markUsed(pool, await this.#registry.readUsed(span));
+    this.#book.markUsed(pool, await this.#registry.readUsed(spanOf(pool)));
   }
 }
 

@@ -8,14 +8,14 @@ import type { RequestedIp } from "../../cni/request.ts";
 import type { AddressBook } from "../../ipam/address-book.ts";
 import { findPoolOfAsked, refuseAsked, settleAsked } from "../../ipam/asked.ts";
 import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, SURVEY_MISSES } from "../../ipam/limits.ts";
-import type { NicDemand } from "../../ipam/model.ts";
+import type { FamilyDemand, NicDemand } from "../../ipam/model.ts";
 import { giveBack, hashText, type Picked, pickAddresses, poolsOf, type Shortage } from "../../ipam/pick.ts";
-import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
+import { findUnservable, noPoolMatches, type PoolShortage, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
-import { type Bound, findKeptInstead, isFormer, type KeptTools } from "./kept-addresses.ts";
-import { describeHolder, isAt, proposalOf } from "./proposals.ts";
+import { type Bound, findKeptInstead, inheritLost, isFormer, type KeptTools, refuseLiving } from "./kept-addresses.ts";
+import { describeHolder, isAt, type Keepers, proposalOf, seedTextOf } from "./proposals.ts";
 import { Surveys } from "./surveys.ts";
 import { type IsSpoken, TakeOvers } from "./take-overs.ts";
 
@@ -29,7 +29,7 @@ export interface ClaimTools extends KeptTools {
   readonly hasNeighbours?: boolean | undefined;
 }
 
-export interface AddressDemand {
+export interface AddressDemand extends Keepers {
   /** Whether the pod has no NIC beside those of the demand: then what is kept for it and fits none of them is of no use. Absent: unknown. */
   readonly isWhole?: boolean | undefined;
   readonly nics: readonly NicDemand[];
@@ -39,6 +39,8 @@ export interface AddressDemand {
   readonly seedText: string;
   /** Whether the pool's order does not matter now, by name: its first addresses are somebody's who answers for many. Absent: it does. */
   readonly isScattered?: (pool: string) => boolean;
+  /** Whether generated pools that are full as far as the book knows are left at once: somebody waits for their addresses. Absent: they are searched. */
+  readonly isLeft?: (demand: FamilyDemand) => boolean;
   /** Whether the NIC can be asked for an address now: without, none is taken out of quarantine. Absent: it cannot. */
   readonly mayAsk?: () => boolean;
   /** The caller hung up: stop waiting. */
@@ -46,7 +48,7 @@ export interface AddressDemand {
 }
 
 export interface Claimed {
-  /** The addresses of the NIC of the request. */
+  /** The addresses of the NIC of the request: of a repeated one those that it has, whatever it asks for now. */
   readonly held: readonly Allocation[];
   /** What this claim wrote, for any NIC: to be undone when the answer reaches nobody. */
   readonly created: readonly Allocation[];
@@ -115,7 +117,7 @@ class AddressSearch {
     const reserved = this.#settled.filter(({ pool, ip }) => this.#tools.book.takeExactly(pool, ip) === "claimed");
     const pick = pickAddresses(this.#tools.book, {
       nics,
-      seedOf: (ifName, family) => hashText(`${seedText}/${ifName}/${family}`),
+      seedOf: (ifName, family) => hashText(`${seedTextOf(this.#demand, ifName, seedText)}/${family}`),
       settled: this.#settled,
       isScattered: (pool) => this.#isSpread || isScattered?.(pool) === true,
     });
@@ -125,10 +127,7 @@ class AddressSearch {
     this.#learn(outcome);
     switch (outcome.kind) {
       case "bound":
-        if (this.#isWhole(outcome.held)) {
-          await this.#compareAsked(outcome.held);
-          return (await this.#preferKept(outcome)) ? undefined : outcome;
-        }
+        if (this.#isWhole(outcome.held)) return (await this.#preferKept(outcome)) ? undefined : outcome;
         if (pick.kind === "short") await this.#overcome(pick.shortage);
         return undefined;
       case "cooling":
@@ -187,7 +186,7 @@ class AddressSearch {
   }
 
   #ask(picked: readonly Picked[]): Promise<ClaimOutcome> {
-    const proposals = picked.map(proposalOf);
+    const proposals = picked.map((each) => proposalOf(each, this.#demand));
     const claim = { ...this.#demand.claimant, proposals, forsakeCooling: this.#forsakeCooling };
     return this.#tools.registry.claim(claim, this.#demand.signal);
   }
@@ -197,16 +196,6 @@ class AddressSearch {
     const inUse = outcome.kind === "bound" ? outcome.created : outcome.kind === "taken" ? outcome.by : [];
     for (const { space, ip } of inUse) this.#tools.book.mark(space, ip);
     this.forget();
-  }
-
-  /** A repeated ADD that asks for another address than the attachment has cannot be honoured. */
-  async #compareAsked(held: readonly Allocation[]): Promise<void> {
-    const refused = this.#demand.asked.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
-    if (refused === undefined) return;
-    // What another attempt of the pod took out of quarantine, and nobody has found silent, goes back there.
-    await this.#tools.registry.undo(held.filter(({ quarantine }) => quarantine !== undefined));
-    const has = held.map(({ ip }) => formatIp(ip)).join(", ");
-    throw refuseAsked(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
   }
 
   /** The pod's own addresses still cool: they are its own again, if what is selected now allows them. */
@@ -237,23 +226,21 @@ class AddressSearch {
   }
 
   async #settleTaken(by: readonly Allocation[]): Promise<void> {
-    const { asked } = this.#demand;
     for (const holder of by) {
       const settled = this.#settled.find((each) => isAt(each, holder));
-      if (isFormer(this.#demand.claimant, holder)) {
+      if (isFormer(this.#demand, holder)) {
         await this.#succeed(holder);
         continue;
       }
+      refuseLiving(this.#demand, holder);
       if (settled === undefined) continue;
-      const request = asked.find(({ ip }) => settled.asked === true && equalIp(ip, holder.ip));
+      const request = this.#demand.asked.find(({ ip }) => settled.asked === true && equalIp(ip, holder.ip));
       if (request === undefined) {
         this.#settled = this.#settled.filter((each) => each !== settled);
         continue;
       }
-      if (holder.state !== "Cooling") {
-        const text = `${formatIp(holder.ip)}: ${describeHolder(holder)}`;
-        throw refuseAsked(ErrorCode.PoolExhausted, request.source, text);
-      }
+      if (holder.state !== "Cooling")
+        throw refuseAsked(ErrorCode.PoolExhausted, request.source, `${formatIp(holder.ip)}: ${describeHolder(holder)}`);
       await this.#takeOvers.waitFor(holder);
       if (this.#takeOvers.ageOf(holder) < MIN_COOLING_MS) {
         throw refuseAsked(ErrorCode.TryAgainLater, request.source, `${formatIp(holder.ip)} was released only just now`);
@@ -262,8 +249,12 @@ class AddressSearch {
     }
   }
 
-  /** Allocation rule 8: an earlier pod of the same member has it on this node, or had it until just now. */
+  /** Allocation rule 8: an earlier pod of the same member has it on this node, or had it until just now; or on one that is lost (rule 2). */
   async #succeed(former: Allocation): Promise<void> {
+    if (former.version < 0) {
+      this.#settled = this.#settled.filter((each) => !isAt(each, former));
+      return this.#settle(inheritLost(this.#tools.book, this.#demand, former));
+    }
     const cooling = former.state === "Bound" ? await this.#tools.displace?.(former) : former;
     const nic = this.#demand.nics.find(({ ifName }) => ifName === former.ifName);
     const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, former.ip);
@@ -275,26 +266,30 @@ class AddressSearch {
   async #overcome(shortage: Shortage): Promise<void> {
     const unservable = findUnservable(this.#demand.nics);
     if (unservable !== undefined) throw noPoolMatches(this.#demand.nics, unservable.nic, unservable.demand);
+    const exhausted = (): PoolShortage =>
+      poolsExhausted(this.#demand.nics, shortage.nic, shortage.demand, shortage.reasons);
+    if (shortage.demand.generated !== undefined && this.#demand.isLeft?.(shortage.demand)) throw exhausted();
     if (!this.#hasExpired) {
       this.#hasExpired = true;
       await this.#tools.registry.expire();
       return; // Some may have cooled long enough since the janitor looked.
     }
-    if (await this.#surveys.ask(poolsOf(shortage.demand))) return;
+    const pools = poolsOf(shortage.demand).filter(({ name }) => (this.#tools.book.counts(name)?.total ?? 0n) > 0n);
+    if (await this.#surveys.ask(pools)) return;
     const { ifName } = shortage.nic;
     const isSpoken: IsSpoken = (found) => this.#settled.some((each) => isAt(each, found));
-    for (const pool of poolsOf(shortage.demand)) {
+    for (const pool of pools) {
       const chosen = await this.#takeOvers.chooseCooling(pool, isSpoken);
       if (chosen === "again") return;
       if (chosen !== undefined) return this.#settle([{ ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
     }
     const { claimant, mayAsk } = this.#demand;
     if (ifName === claimant.ifName && mayAsk !== undefined) {
-      for (const pool of poolsOf(shortage.demand)) {
+      for (const pool of pools) {
         const chosen = await this.#takeOvers.chooseQuarantined(pool, isSpoken, mayAsk);
         if (chosen !== undefined) return this.#settle([{ ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
       }
     }
-    throw poolsExhausted(this.#demand.nics, shortage.nic, shortage.demand, shortage.reasons);
+    throw exhausted();
   }
 }

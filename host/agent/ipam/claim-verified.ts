@@ -4,6 +4,7 @@
  * Effects: theirs.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { refuseAsked } from "../../ipam/asked.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { MAX_CONFLICT_CANDIDATES } from "../../ipam/limits.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
@@ -17,6 +18,8 @@ import { type AddressDemand, type Claimed, type ClaimTools, claimAddresses } fro
 export interface DetectionTools extends EarlyStageTools, Pick<NicTools, "settingsFor" | "isCoordinated"> {
   readonly keeper: QuarantineKeeper;
   readonly verified: VerifiedAttachments;
+  /** Whether another pod has the address, too, as it may: it is not asked for then. Absent: none ever has. */
+  readonly isShared?: ((row: Allocation, signal: AbortSignal) => Promise<boolean>) | undefined;
 }
 
 type Tools = ClaimTools & DetectionTools;
@@ -26,7 +29,7 @@ export interface VerifiedDemand extends AddressDemand {
   readonly nic?: NicReference;
 }
 
-/** Throws what claimAddresses throws, and CniError 104 on a conflict, 11 when the NIC cannot be asked; then nothing of it is kept. */
+/** Throws what claimAddresses throws, CniError 101 when a repeated ADD asks for another address, 104 on a conflict, 11 when the NIC cannot be asked; then nothing of it is kept. */
 export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promise<Claimed> {
   const { claimant } = demand;
   const { netns = "", ifName, network } = claimant;
@@ -45,8 +48,11 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
   };
   let claimed = await claimAddresses(tools, first);
   try {
+    compareAsked(demand, claimed.held);
+    const shared = await findShared(tools, claimed.held, demand.signal);
     for (let candidates = 1; ; candidates++) {
-      const verdict = await stage.verify(claimed, demand.signal);
+      const alone = claimed.held.filter((each) => !shared.includes(each));
+      const verdict = await stage.verify({ ...claimed, held: alone }, demand.signal);
       if (verdict.kind !== "conflict") return await accept(tools, claimed, verdict);
       const { allocation, mac } = verdict;
       const source = demand.asked.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
@@ -62,11 +68,29 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
       claimed = join(claimed, await claimAddresses(tools, completing(first, allocation.ip.family)));
     }
   } catch (error) {
+    // What this attempt or another one of the pod took out of quarantine, and nobody has found silent, goes back there.
     const untrusted = claimed.held.filter(({ quarantine }) => quarantine !== undefined);
     const others = untrusted.filter((each) => !claimed.created.some((created) => isSame(created, each)));
     await tools.registry.undo([...claimed.created, ...others]);
     throw error;
   }
+}
+
+/** A repeated ADD that asks for another address than the attachment has cannot be honoured. Throws CniError 101. */
+function compareAsked({ asked }: AddressDemand, held: readonly Allocation[]): void {
+  const refused = asked.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
+  if (refused === undefined) return;
+  const has = held.map(({ ip }) => formatIp(ip)).join(", ");
+  throw refuseAsked(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
+}
+
+/** The twin of a machine that migrates answers for the address: that is no conflict, and nobody is to be told that the address has moved. */
+async function findShared(tools: Tools, held: readonly Allocation[], signal: AbortSignal): Promise<Allocation[]> {
+  const shared: Allocation[] = [];
+  for (const each of held) if ((await tools.isShared?.(each, signal)) === true) shared.push(each);
+  const [first] = shared;
+  if (first !== undefined) tools.verified.share(first, shared.map(({ ip }) => ip)); // biome-ignore format: one thought
+  return shared;
 }
 
 /**

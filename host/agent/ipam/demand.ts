@@ -3,13 +3,18 @@
  * Called by add.ts for a request, and by the prefetch for a NIC whose ADD is still to come.
  * Effects: none; waits where a pool may just be on its way.
  */
+import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
 import { selectPools } from "../../ipam/selection.ts";
+import { askedByClaim, refuseClaim, workloadOfClaim } from "../../ipam/workload.ts";
 import type { Log } from "../../lib/log.ts";
+import { equalIp } from "../../net/ip.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import { POOL_GRACE_MS } from "../limits.ts";
 import type { NicReference, NicTools } from "../nic-definition.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { AddressDemand } from "./claim-addresses.ts";
@@ -33,8 +38,17 @@ export interface DemandTools extends NicTools {
   readonly catalogue: Catalogue;
   readonly node: Subject["node"];
   readonly log: Log;
-  /** False when no pool came or changed in the time for which it is worth waiting. Absent: all that is there is known. */
-  readonly awaitPools?: ((signal: AbortSignal) => Promise<boolean>) | undefined;
+  readonly nowMs: () => number;
+  /** Absent: all that is there is known. */
+  readonly poolNews?: PoolNews | undefined;
+}
+
+/** Changes of pools and settings, and addresses that become free on this node. */
+export interface PoolNews {
+  /** How many there were. */
+  readonly count: number;
+  /** Resolves when there were more than `since`; false when none came within so many milliseconds. Rejects with the signal's reason. */
+  changed(signal: AbortSignal, wait: { readonly since: number; readonly withinMs: number }): Promise<boolean>;
 }
 
 export interface Prepared {
@@ -46,7 +60,8 @@ export interface Prepared {
 /** Throws what selectPools throws, and ConfigError for an annotation of the namespace. */
 export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal: AbortSignal): Promise<Prepared> {
   const { subject, selection } = await select(tools, nic, signal);
-  const { identity, ifName, network, containerId, netns, asked } = nic;
+  const { identity, ifName, network, containerId, netns } = nic;
+  const { workloads, asked } = followClaims(tools, nic, selection);
   const { owner, namespace, name, workload } = identity;
   for (const warning of selection.warnings) tools.log.warn({ namespace, pod: name, ifName }, warning);
   return {
@@ -55,6 +70,7 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
     demand: {
       nics: selection.nics,
       asked,
+      workloads,
       claimant: { owner, namespace, pod: name, ifName, containerId, network, netns, workload },
       seedText: seedOf(identity),
       isWhole: selection.nics.length > 1 || (identity.subject?.annotations.networks ?? []).length === 0,
@@ -62,6 +78,35 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
       signal,
     },
   };
+}
+
+/**
+ * The IPAMClaims of the selected NICs keep their addresses, and may ask for some. Throws CniError 11 when one is not there, and 102 when one is
+ * for another NIC than refers to it.
+ */
+function followClaims(
+  tools: DemandTools,
+  { identity: { claims, subject }, ifName, network, asked }: WantingNic,
+  { nics }: Selection,
+): { readonly workloads: ReadonlyMap<string, Workload> | undefined; readonly asked: readonly RequestedIp[] } {
+  if (claims === undefined || claims.size === 0) return { workloads: undefined, asked };
+  const workloads = new Map<string, Workload>();
+  for (const nic of nics) {
+    const named = claims.get(nic.ifName);
+    if (named === undefined) continue;
+    const source = `IPAMClaim "${named.namespace}/${named.name}" of interface "${nic.ifName}"`;
+    const { claim } = named;
+    if (claim === undefined) throw new CniError(ErrorCode.TryAgainLater, `${source} does not exist`);
+    workloads.set(nic.ifName, workloadOfClaim(claim));
+    if (nic.ifName !== ifName) continue;
+    const names = [network, ...(tools.networkNames({ ifName, network, pod: subject }) ?? [])];
+    const refusal = refuseClaim(claim, ifName, names);
+    if (refusal !== undefined) throw new CniError(ErrorCode.InvalidAnnotation, `${source} cannot serve it: ${refusal}`);
+  }
+  const claim = claims.get(ifName)?.claim;
+  const byClaim = claim === undefined ? [] : askedByClaim(claim);
+  const isNew = ({ ip }: RequestedIp): boolean => !asked.some((other) => equalIp(other.ip, ip));
+  return { workloads, asked: [...asked, ...byClaim.filter(isNew)] };
 }
 
 /** Pods of the same name start at the same place; those of a workload that keeps addresses at a place of the workload's (allocation rule 8). */
@@ -77,13 +122,18 @@ interface Selected {
 
 /** A watch tells of a pool a moment after its maker has heard that it is there: a NIC that nobody serves looks once more. */
 async function select(tools: DemandTools, nic: WantingNic, signal: AbortSignal): Promise<Selected> {
+  const { poolNews, nowMs } = tools;
+  const untilMs = nowMs() + POOL_GRACE_MS;
   for (;;) {
+    const since = poolNews?.count ?? 0;
+    const hasChanged = async (): Promise<boolean> =>
+      (await poolNews?.changed(signal, { since, withinMs: untilMs - nowMs() })) ?? false;
     const snapshot = await tools.catalogue.settled();
     try {
       const selected = selectNow(tools, nic, snapshot);
-      if (isServable(selected.selection.nics) || !(await tools.awaitPools?.(signal))) return selected;
+      if (isServable(selected.selection.nics) || !(await hasChanged())) return selected;
     } catch (error) {
-      if (!(await tools.awaitPools?.(signal))) throw error;
+      if (!(await hasChanged())) throw error;
     }
   }
 }
@@ -95,6 +145,8 @@ function selectNow(tools: DemandTools, nic: WantingNic, snapshot: Snapshot): Sel
   return { subject, selection: selectPools(subject, snapshot.pools, snapshot.refused) };
 }
 
+/** For pools that are generated the ADD waits longer, once it knows that the NIC has no address yet (generated/supply-wait.ts). */
 function isServable(nics: readonly NicDemand[]): boolean {
-  return findUnservable(nics) === undefined;
+  const unservable = findUnservable(nics);
+  return unservable === undefined || unservable.demand.generated !== undefined;
 }

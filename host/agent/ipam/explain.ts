@@ -1,13 +1,17 @@
 /**
  * Why a pod would get its addresses from these pools and not from others: selection without a claim.
  * Called by the inspector for `berthctl explain`.
- * Effects: reads the registry.
+ * Effects: reads the registry; one look at a Subnet where a pool is to be generated out of it and is not there.
  */
-import type { Selection, Subject } from "../../ipam/model.ts";
+
+import { describeObstacle } from "../../ipam/generated/supply.ts";
+import { familyName, type Selection, type Subject } from "../../ipam/model.ts";
 import { poolsOf } from "../../ipam/pick.ts";
 import { describeDemand } from "../../ipam/refusal.ts";
 import { selectPools } from "../../ipam/selection.ts";
 import { formatIp } from "../../net/ip.ts";
+import { describeApplication } from "../../resources/fields/generated.ts";
+import { SUBNET_LOOK_MS } from "../limits.ts";
 import type { IpamTools } from "./add.ts";
 import { describeSubject } from "./subject.ts";
 
@@ -31,12 +35,31 @@ export async function explainPod(tools: IpamTools, question: Question): Promise<
   });
   const selection = selectPools(subject, snapshot.pools, snapshot.refused);
   const roomOf = roomByPool(tools, selection);
+  const supply = await explainSupply(tools, selection);
   const held = identity.owner === "" ? [] : await tools.registry.findOwner(identity.owner);
   return [
     ...selection.nics.map((nic) => describeDemand(nic, roomOf)),
+    ...supply,
     ...selection.warnings.map((warning) => `warning: ${warning}`),
     ...held.map(({ ip, ifName: nic, pool, state }) => `${nic} has ${formatIp(ip)} of pool "${pool}" (${state})`),
   ].join("\n");
+}
+
+/** Of NICs whose pools are generated: for whom, out of what, and why there may be none. */
+async function explainSupply({ supply }: IpamTools, { nics }: Selection): Promise<string[]> {
+  const demands = nics.flatMap(({ ifName, families }) => families.map((demand) => ({ ifName, demand })));
+  const lines = demands.map(async ({ ifName, demand }) => {
+    const { family, candidates, generated } = demand;
+    if (generated === undefined) return [];
+    const { application, wish } = generated;
+    const subnets = wish.subnets.map((name) => `"${name}"`).join(" or ");
+    const what = `${ifName} ${familyName(family)}`;
+    const whose = `${what}: out of Subnet ${subnets}, for ${describeApplication(application)}, UID ${application.uid}`;
+    if (candidates.length > 0 || supply === undefined) return [whose];
+    const sight = await supply.lookAtSubnet(wish.subnets[0] ?? "", AbortSignal.timeout(SUBNET_LOOK_MS));
+    return [whose, `${what}: ${describeObstacle(demand, sight)}`];
+  });
+  return (await Promise.all(lines)).flat();
 }
 
 function roomByPool({ catalogue }: IpamTools, { nics }: Selection): Map<string, string> {

@@ -10,6 +10,7 @@ import type { PodSubject } from "../../ipam/model.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import type { Namespace } from "../../resources/namespace.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 
 export interface PodIdentity {
   /** Pod UID, else the container ID (allocation rule 18). */
@@ -20,8 +21,17 @@ export interface PodIdentity {
   readonly subject: PodSubject | undefined;
   /** What keeps the pod's addresses when it goes; undefined when nothing does. */
   readonly workload?: Workload | undefined;
+  /** The IPAMClaims that its NICs refer to, by interface: they keep the addresses of these NICs. */
+  readonly claims?: ReadonlyMap<string, NicClaim> | undefined;
   /** The pod's namespace where the snapshot may not have it yet. */
   readonly home?: Namespace | undefined;
+}
+
+/** Undefined `claim`: there is none of this name. */
+export interface NicClaim {
+  readonly namespace: string;
+  readonly name: string;
+  readonly claim: IpamClaim | undefined;
 }
 
 /** Both reject with CniError 103 when there is no such pod, and with ConfigError when an annotation of it is wrong. */

@@ -1,14 +1,37 @@
 /**
- * Between what was picked and what the registry speaks of.
- * Called by claim-addresses.ts.
+ * Between what was picked and what the registry speaks of, and what keeps the addresses of each NIC.
+ * Called by claim-addresses.ts and kept-addresses.ts.
  * Effects: none.
  */
 import type { Picked } from "../../ipam/pick.ts";
 import { equalIp } from "../../net/ip.ts";
-import type { Allocation, Proposal } from "../../registry/registry.ts";
+import type { Allocation, Claim, Proposal } from "../../registry/registry.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
 
-export function proposalOf({ ifName, pool, ip, replaces, asked }: Picked): Proposal {
+/** What keeps addresses that are wanted. */
+export interface Keepers {
+  readonly claimant: Pick<Claim, "workload">;
+  /** Of single NICs, in place of the claimant's. */
+  readonly workloads?: ReadonlyMap<string, Workload> | undefined;
+}
+
+export function workloadOf({ claimant, workloads }: Keepers, ifName: string): Workload | undefined {
+  return workloads?.get(ifName) ?? claimant.workload;
+}
+
+/** Where the search for a NIC's addresses starts; a workload of the NIC's own has a place of its own (allocation rule 8). */
+export function seedTextOf({ workloads }: Keepers, ifName: string, seedText: string): string {
+  const own = workloads?.get(ifName);
+  return `${own === undefined ? seedText : `${own.uid}/${own.member}`}/${ifName}`;
+}
+
+export function proposalOf(
+  { ifName, pool, ip, replaces, asked, isDoubtful }: Picked,
+  { workloads }: Keepers,
+): Proposal {
+  const workload = workloads?.get(ifName);
   return {
+    ...(workload === undefined ? {} : { workload }),
     space: pool.spec.addressSpace,
     ip,
     prefixLength: pool.spec.subnet.length,
@@ -16,6 +39,7 @@ export function proposalOf({ ifName, pool, ip, replaces, asked }: Picked): Propo
     ifName,
     ...(replaces === undefined ? {} : { replaces }),
     ...(asked === undefined ? {} : { asked }),
+    ...(isDoubtful === true ? { isDoubtful } : {}),
   };
 }
 

@@ -1,6 +1,7 @@
 /**
  * What the address book has not heard of: the registry is asked once per search what anybody has in a pool, before the pool counts as full and
- * after misses (allocation rule 11). The embedded registry has told everything already, and costs nothing here.
+ * after misses (allocation rule 11); of a large pool first what somebody has counted, which is one small answer in place of a long one. The embedded
+ * registry has told everything already, and costs nothing here.
  * Called by claim-addresses.ts.
  * Effects: reads the registry; replaces what the address book believes.
  */
@@ -8,11 +9,12 @@ import type { AddressBook } from "../../ipam/address-book.ts";
 import { SURVEY_MISSES, SURVEY_MISSES_LARGE, SURVEY_POOL_ADDRESSES } from "../../ipam/limits.ts";
 import type { Picked } from "../../ipam/pick.ts";
 import { firstIp, lastIp } from "../../net/prefix.ts";
-import { type Registry, RegistryError } from "../../registry/registry.ts";
+import { type AddressSpan, type Registry, RegistryError } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
+import { hashOfRanges, ordinalsOf, packMarked } from "../../resources/usage/ordinals.ts";
 
 export interface SurveyTools {
-  readonly registry: Pick<Registry, "surveyUsed">;
+  readonly registry: Pick<Registry, "surveyUsed" | "glimpseUsage" | "readUsed">;
   readonly book: AddressBook;
 }
 
@@ -20,6 +22,8 @@ export class Surveys {
   readonly #tools: SurveyTools;
   /** Names of pools that were asked for. */
   readonly #asked = new Set<string>();
+  /** Names of pools whose usage was asked for: the misses until then if it told something, else 0. */
+  readonly #glimpsed = new Map<string, number>();
   #misses = 0;
 
   constructor(tools: SurveyTools) {
@@ -34,38 +38,78 @@ export class Surveys {
   /** True when the book was told what is in use in any of the pools: to look again is worth it. */
   async ask(pools: readonly IpPool[]): Promise<boolean> {
     let isTold = false;
-    for (const pool of pools) if (!this.#asked.has(pool.name)) isTold = (await this.#ask(pool)) || isTold;
+    for (const pool of pools) {
+      if (this.#asked.has(pool.name)) continue;
+      isTold = (await this.#glimpse(pool)) || (await this.#ask(pool)) || isTold;
+    }
     return isTold;
   }
 
-  /** Somebody had what was picked: after SURVEY_MISSES the small pools among these are asked for, after SURVEY_MISSES_LARGE all. */
+  /**
+   * Somebody had what was picked: after SURVEY_MISSES the small pools among these are asked for, and the usage of the large ones; after
+   * SURVEY_MISSES_LARGE more the large ones, too.
+   */
   async miss(picked: readonly Picked[]): Promise<void> {
     this.#misses++;
     if (this.#misses < SURVEY_MISSES) return;
     const pools = picked.map(({ pool }) => pool);
     try {
-      await this.ask(pools.filter((pool) => this.#misses >= SURVEY_MISSES_LARGE || this.#isSmall(pool)));
+      for (const pool of pools) await this.#glimpse(pool);
+      await this.ask(pools.filter((pool) => this.#isSmall(pool) || this.#missesOf(pool) >= SURVEY_MISSES_LARGE));
     } catch (error) {
       // It would have spared misses: without it the search goes on by trying.
       if (!(error instanceof RegistryError)) throw error;
     }
   }
 
+  /** Since the book was told of the pool in this search. */
+  #missesOf({ name }: IpPool): number {
+    return this.#misses - (this.#glimpsed.get(name) ?? 0);
+  }
+
+  /** Once for each large pool. True when the book was told something. */
+  async #glimpse(pool: IpPool): Promise<boolean> {
+    if (this.#isSmall(pool) || this.#glimpsed.has(pool.name)) return false;
+    this.#glimpsed.set(pool.name, 0);
+    const { registry, book } = this.#tools;
+    const usage = await registry.glimpseUsage(pool.name);
+    if (usage?.bitmap === undefined) return false;
+    const ordinals = ordinalsOf(pool.spec.ranges);
+    // Counted for other ranges: the pool was edited since.
+    if (hashOfRanges(ordinals) !== usage.rangesHash) return false;
+    const others = packMarked(ordinals, usage.bitmap);
+    const own = await registry.readUsed(spanOf(pool));
+    book.believeUsed(pool, Buffer.concat([others, own]));
+    this.#glimpsed.set(pool.name, this.#misses);
+    return true;
+  }
+
   async #ask(pool: IpPool): Promise<boolean> {
     const { registry, book } = this.#tools;
-    const { addressSpace: space, family, subnet } = pool.spec;
     const neighbours = book.neighboursOf(pool);
     for (const { name } of neighbours) this.#asked.add(name);
     this.#asked.add(pool.name);
-    const span = { space, family, first: firstIp(subnet).value, last: lastIp(subnet).value };
-    const used = await registry.surveyUsed(span, neighbours.map(({ name }) => name)); // biome-ignore format: one thought
-    if (used === undefined) return false;
+    const used = await registry.surveyUsed(spanOf(pool), neighbours.map(({ name }) => name)); // biome-ignore format: one thought
+    if (used === undefined) return this.#disbelieve(neighbours);
     for (const neighbour of neighbours) book.replaceUsed(neighbour, used);
     return true;
+  }
+
+  /** Nobody can tell what is in use, and a belief is no reason to refuse: what is known here counts alone, and the search goes on by trying. */
+  async #disbelieve(pools: readonly IpPool[]): Promise<boolean> {
+    const { registry, book } = this.#tools;
+    const believed = pools.filter(({ name }) => book.isBelieved(name));
+    for (const pool of believed) book.replaceUsed(pool, await registry.readUsed(spanOf(pool)));
+    return believed.length > 0;
   }
 
   #isSmall({ name }: IpPool): boolean {
     const { total } = this.#tools.book.counts(name) ?? { total: 0n };
     return total <= BigInt(SURVEY_POOL_ADDRESSES);
   }
+}
+
+/** All addresses of the pool's subnet: what another pool has of it may be in use, too. */
+export function spanOf({ spec: { addressSpace: space, family, subnet } }: IpPool): AddressSpan {
+  return { space, family, first: firstIp(subnet).value, last: lastIp(subnet).value };
 }

@@ -50,7 +50,8 @@ export class TakeOvers {
     if (chosen !== undefined) return chosen;
     const [oldest] = released;
     const nowMs = this.#tools.nowMs();
-    if (oldest === undefined && nowMs < this.#showUntilMs) {
+    // For a generated pool the ADD waits by events.
+    if (oldest === undefined && nowMs < this.#showUntilMs && pool.spec.generated === undefined) {
       await this.#tools.sleep(Math.min(WANTED_LOOK_MS, this.#showUntilMs - nowMs), this.#signal);
       return "again";
     }

@@ -38,6 +38,3 @@ export const SNAT_GROUPS = { all: 98, untranslated: 97, none: 0 } as const;
 
 /** Name of Berth's table of nf_tables, in the pod and on the host. */
 export const NFT_TABLE = "berth";
-
-/** The metric that the kernel gives a route of IPv6 when nobody says another. */
-export const IPV6_METRIC = 1024;

@@ -4,6 +4,7 @@
  * Effects: none.
  */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { equalIp, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
@@ -51,9 +52,19 @@ export function hostRoutesOf(host: NamespaceState, tables: readonly number[], ip
   );
 }
 
-/** The node's tables that Berth's rules lead to, and the one that is named. */
-export function hostTablesOf({ rules }: NamespaceState, named: number): number[] {
+/** A rule of Berth's in its plainest form: what it matches, or all, is looked up in the table. */
+export function ruleTo(table: number, rule: Pick<RuleState, "family" | "preference" | "from" | "mark">): RuleState {
+  return { table, action: FR_ACT_TO_TBL, flags: 0, tos: 0, protocol: BERTH_PROTOCOL, rest: [], ...rule };
+}
+
+/** The node's tables that Berth's rules lead to. */
+export function ruledTablesOf({ rules }: NamespaceState): Set<number> {
   const isOurs = ({ preference, protocol }: RuleState): boolean =>
     preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
-  return [...new Set([named, ...rules.filter(isOurs).map(({ table }) => table)])];
+  return new Set(rules.filter(isOurs).map(({ table }) => table));
+}
+
+/** The same, and the one that is named. */
+export function hostTablesOf(host: NamespaceState, named: number): number[] {
+  return [...new Set([named, ...ruledTablesOf(host)])];
 }

@@ -6,13 +6,13 @@
  * Effects: none.
  */
 import { RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/route/constants.ts";
-import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { FAMILIES, type Family, type Ip, isLinkLocal, isMulticast } from "../../net/ip.ts";
 import { formatPrefix, wholePrefix } from "../../net/prefix.ts";
 import type { NamespaceState, NextHopState, RouteState, RuleState } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
 import { BERTH_PROTOCOL, FIRST_NIC_TABLE, NIC_RULE_PREFERENCE } from "./constants.ts";
 import { defaultsIn, familiesOf, isDefault, isNicTable, linkOf, type Nic } from "./plan-nics.ts";
+import { ruleTo } from "./plan-parts.ts";
 
 export interface PodRoutesQuestion {
   readonly pod: NamespaceState;
@@ -60,17 +60,7 @@ function specificRoutes(pod: NamespaceState, { name }: Nic): RouteState[] {
 }
 
 function nicRule(ip: Ip, table: number): RuleState {
-  return {
-    family: ip.family,
-    preference: NIC_RULE_PREFERENCE,
-    from: wholePrefix(ip),
-    table,
-    action: FR_ACT_TO_TBL,
-    flags: 0,
-    tos: 0,
-    protocol: BERTH_PROTOCOL,
-    rest: [],
-  };
+  return ruleTo(table, { family: ip.family, preference: NIC_RULE_PREFERENCE, from: wholePrefix(ip) });
 }
 
 /**

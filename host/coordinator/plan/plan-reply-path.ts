@@ -21,12 +21,12 @@ import {
   matchNewConnection,
   setMark,
 } from "../../kernel/netlink/nftables/statement.ts";
-import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import { EVERYWHERE, prefixContains } from "../../net/prefix.ts";
 import type { NftTable } from "../../plan/nft-table.ts";
 import type { RouteState, RuleState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL, NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
+import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
+import { ruleTo } from "./plan-parts.ts";
 import { routeTo, type ServicePath } from "./plan-service-path.ts";
 
 /** In the pod: marks connections that come in by the pair, and the packets that answer them. */
@@ -55,17 +55,8 @@ export function replyTable(link: string): NftTable {
 }
 
 export function replyRule(family: Family): RuleState {
-  return {
-    family,
-    preference: REPLY_RULE_PREFERENCE,
-    mark: { value: REPLY_MARK, mask: REPLY_MARK },
-    table: REPLY_TABLE,
-    action: FR_ACT_TO_TBL,
-    flags: 0,
-    tos: 0,
-    protocol: BERTH_PROTOCOL,
-    rest: [],
-  };
+  const mark = { value: REPLY_MARK, mask: REPLY_MARK };
+  return ruleTo(REPLY_TABLE, { family, preference: REPLY_RULE_PREFERENCE, mark });
 }
 
 /** All replies go to the node. */

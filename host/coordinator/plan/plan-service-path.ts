@@ -7,18 +7,24 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
 import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
-import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { bitsOf, equalIp, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { formatPrefix, maskPrefix, type Prefix, wholePrefix } from "../../net/prefix.ts";
-import type { LinkState, NeighbourState, Observed, RouteState, RuleState } from "../../plan/state.ts";
+import {
+  IPV6_METRIC,
+  type LinkState,
+  type NeighbourState,
+  type Observed,
+  type RouteState,
+  type RuleState,
+} from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
 import { MAX_HOST_TABLES } from "../limits.ts";
 import { parseAlias } from "./alias.ts";
-import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, IPV6_METRIC } from "./constants.ts";
+import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
 import { linkOf, type Nic } from "./plan-nics.ts";
-import { isOneOf } from "./plan-parts.ts";
+import { isOneOf, ruledTablesOf, ruleTo } from "./plan-parts.ts";
 import type { Situation } from "./situation.ts";
 
 /** Two ends, and how the pod goes on from its own. */
@@ -145,16 +151,7 @@ export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: num
 
 /** On the node, for all pods: addresses of pods are looked up first in their table. */
 export function hostRule(family: Family, table: number): RuleState {
-  return {
-    family,
-    preference: HOST_RULE_PREFERENCE,
-    table,
-    action: FR_ACT_TO_TBL,
-    flags: 0,
-    tos: 0,
-    protocol: BERTH_PROTOCOL,
-    rest: [],
-  };
+  return ruleTo(table, { family, preference: HOST_RULE_PREFERENCE });
 }
 
 /** Networks behind the node, each once. Left out are those that the pod has a route to already, which a warning tells. */
@@ -188,9 +185,7 @@ export function findNetworks(
 export function requireOwnTable({ observed, conf, clusterTable }: Situation): void {
   const table = conf.hostRuleTable;
   const isClusters = table === (clusterTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
-  const isOurs = ({ preference, protocol }: RuleState): boolean =>
-    preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
-  const tables = new Set(observed.host.rules.filter(isOurs).map((rule) => rule.table));
+  const tables = ruledTablesOf(observed.host);
   if (tables.has(table)) return;
   const foreign = observed.host.routes.find((route) => route.table === table && route.protocol !== BERTH_PROTOCOL);
   if (foreign !== undefined) {

@@ -35,7 +35,8 @@ interface Place {
 async function openWatch(exchange: Exchange, watch: KubeWatch, { operation, signal }: Place): Promise<Answer> {
   const query = { ...watch.query, watch: true };
   try {
-    const answer = await exchange.send("watches", { method: "GET", path: watch.path, query }, signal);
+    const { path, accept } = watch;
+    const answer = await exchange.send("watches", { method: "GET", path, query, accept }, signal);
     if (!isSuccess(answer.status)) throw apiErrorOf(operation, answer.status, await answer.body.text());
     return answer;
   } catch (error) {

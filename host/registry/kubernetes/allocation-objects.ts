@@ -12,6 +12,7 @@ import {
   type KubeObject,
   type Lane,
 } from "../../kubernetes/kube-api.ts";
+import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
 import {
   allocationLabels,
   allocationName,
@@ -22,8 +23,8 @@ import {
 } from "../../resources/ip-allocation.ts";
 import { LIST_ATTEMPTS, LIST_PAGE, NAMES_PAGE } from "../limits.ts";
 
-const COLLECTION = "/apis/ipam.vendor.io/v1/ipallocations";
-const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const COLLECTION = `${API_PATH}/ipallocations`;
+const POOLS = `${API_PATH}/ippools`;
 
 /** The rows of a list as a table (meta/v1 Table); without the objects a row is its cells, and the first is the name. */
 const TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1";
@@ -151,7 +152,7 @@ function metadataOf(spec: IpAllocationSpec) {
 }
 
 function decode(object: unknown): IpAllocation {
-  const complete = { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", ...recordOf(object) };
+  const complete = { apiVersion: API_VERSION, kind: "IPAllocation", ...recordOf(object) };
   return decodeIpAllocation(complete, "API server");
 }
 

@@ -21,6 +21,16 @@ interface Result {
   readonly outcome: PublishOutcome | { readonly kind: "failed"; readonly error: unknown };
 }
 
+/** What the steps of one claim share. */
+interface Course {
+  readonly claim: Claim;
+  readonly outcome: Bound;
+  /** Rows of this node that were taken over, as they were before. */
+  readonly replaced: readonly Allocation[];
+  readonly untilMs: number;
+  readonly open: OpenClaim;
+}
+
 /** Where the address of a claimed row comes from, as long as the claim may be undone. */
 interface Origin {
   readonly version: number;
@@ -30,12 +40,20 @@ interface Origin {
 
 type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
 
+/** A claim between the journal's answer and its own. */
+interface OpenClaim {
+  readonly names: ReadonlySet<string>;
+  /** Somebody has written to one of its rows: a DEL, a sweep, another claim's undo. */
+  isTouched: boolean;
+}
+
 export class ClaimPublisher {
   readonly #journal: Journal;
   readonly #publisher: Publisher;
   /** The claims of one owner: the ADD that arrives while its prefetch claims waits for it. */
   readonly #owners = new KeyedMutex();
   readonly #origins = new Map<string, Origin>();
+  readonly #open = new Set<OpenClaim>();
 
   constructor(journal: Journal, publisher: Publisher) {
     this.#journal = journal;
@@ -68,9 +86,11 @@ export class ClaimPublisher {
     }
   }
 
-  /** The row is no longer the claim's to undo. */
+  /** Somebody has written to the row: it is no longer the claim's to undo. */
   forget(row: Allocation): void {
-    this.#origins.delete(nameOf(row));
+    const name = nameOf(row);
+    this.#origins.delete(name);
+    for (const open of this.#open) if (open.names.has(name)) open.isTouched = true;
   }
 
   async #claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
@@ -79,6 +99,18 @@ export class ClaimPublisher {
     const replaced = await this.#findReplaced(claim);
     const outcome = await this.#journal.claim(claim);
     if (outcome.kind !== "bound") return outcome;
+    // At once: what is written to the rows from here on is noticed.
+    const open: OpenClaim = { names: new Set(outcome.held.map(nameOf)), isTouched: false };
+    this.#open.add(open);
+    try {
+      return await this.#publish({ claim, outcome, replaced, untilMs, open }, signal);
+    } finally {
+      this.#open.delete(open);
+    }
+  }
+
+  async #publish(course: Course, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
+    const { claim, outcome, replaced, untilMs } = course;
     for (const { space, ip, owner } of replaced) this.#publisher.supersede({ space, ip }, owner);
     await this.#settleUnwanted(claim);
     const unknown = outcome.held.filter((row) => row.isConfirmed !== true && !outcome.created.includes(row));
@@ -99,7 +131,7 @@ export class ClaimPublisher {
         outcome: await (signal === undefined ? published : orAborted(published, signal)).catch(error),
       };
     };
-    return this.#conclude(claim, outcome, await Promise.all(rows.map(publish)));
+    return this.#conclude(course, await Promise.all(rows.map(publish)));
   }
 
   /** The rows of this node that the claim wants to take over, as they are before. */
@@ -117,17 +149,20 @@ export class ClaimPublisher {
   async #settleUnwanted({ owner, proposals }: Claim): Promise<void> {
     if (!proposals.some(({ asked }) => asked === true)) return;
     const own = await this.#journal.findOwner(owner);
-    for (const row of own.filter(({ state }) => state === "Cooling")) this.#publisher.settleLater(row);
+    for (const row of own.filter(({ state }) => state === "Cooling")) {
+      // It never was on a NIC: nothing of it is kept.
+      if (this.#origins.get(nameOf(row))?.kind === "new") this.#publisher.discard(row);
+      this.#publisher.settleLater(row);
+    }
   }
 
-  async #conclude(claim: Claim, outcome: Bound, results: readonly Result[]): Promise<ClaimOutcome> {
+  async #conclude({ claim, outcome, open }: Course, results: readonly Result[]): Promise<ClaimOutcome> {
     const failed = results.map((each) => each.outcome).find((each) => each.kind === "failed");
     const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
     if (failed === undefined && by.length === 0) {
       const rows = results.map(({ row }) => row);
-      // Asked together, they wake the journal's thread once.
-      const [isHeld] = await Promise.all([this.#isHeld(claim, outcome), this.#journal.confirm(rows)]);
-      if (isHeld) {
+      this.#confirmLater(rows);
+      if (!open.isTouched || (await this.#isHeld(claim, outcome))) {
         for (const result of results) this.#noteOrigin(result);
         const confirm = (row: Allocation): Allocation => (rows.includes(row) ? { ...row, isConfirmed: true } : row);
         const isFresh = ({ outcome: published }: Result): boolean => published.kind === "published" && published.isNew;
@@ -139,6 +174,13 @@ export class ClaimPublisher {
     if (by.length > 0 && failed === undefined) return { kind: "taken", by };
     if (failed === undefined) throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`); // biome-ignore format: one thought
     throw failureOf(failed.error);
+  }
+
+  /** Behind the answer, which relies on the row and the object, and on nothing else: what was not confirmed is looked at by the next agent. */
+  #confirmLater(rows: readonly Allocation[]): void {
+    this.#journal.confirm(rows).catch(() => {
+      for (const row of rows) this.#publisher.settleLater(row);
+    });
   }
 
   /** Whether no DEL came while the API server was asked. */
@@ -158,14 +200,23 @@ export class ClaimPublisher {
   /** The journal first; the objects are waited for, a little, where the next attempt profits. */
   async #takeBack(results: readonly Result[], isAnswered: boolean): Promise<void> {
     for (const result of results) this.#noteOrigin(result);
-    await this.undo(results.map(({ row }) => row));
-    for (const { row, outcome } of results) {
+    const left = await this.#forgetMissed(results);
+    await this.undo(left.map(({ row }) => row));
+    for (const { row, outcome } of left) {
       if (outcome.kind !== "taken") continue;
       const found = await this.#journal.findAddress(row.space, row.ip);
       // The object is somebody else's: there is nothing to wait for.
       if (found?.state === "Cooling" && found.owner === row.owner) await this.#journal.forget(found);
     }
-    if (isAnswered) await atMost(EXPIRE_WAIT_MS, Promise.all(results.map(({ row }) => this.#publisher.settle(row))));
+    if (isAnswered) await atMost(EXPIRE_WAIT_MS, Promise.all(left.map(({ row }) => this.#publisher.settle(row))));
+  }
+
+  /** Rows that were made for this claim alone and never got an object go without a trace. Gives the others, and what somebody has written to. */
+  async #forgetMissed(results: readonly Result[]): Promise<readonly Result[]> {
+    const isForgotten = async ({ row, replaces, outcome }: Result): Promise<boolean> =>
+      outcome.kind === "taken" && replaces === undefined && row.quarantine === undefined && this.#journal.forget(row);
+    const forgotten = await Promise.all(results.map(isForgotten));
+    return results.filter((_, index) => forgotten[index] !== true);
   }
 }
 

@@ -3,9 +3,10 @@
  * Called by the agent in cluster mode and by its reconciler.
  * Effects: none (types only).
  */
-
+import type { HolderSighting } from "../../ipam/workload.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Log } from "../../lib/log.ts";
+import type { Holder } from "../../resources/ip-allocation.ts";
 import type { Adoption } from "../journal.ts";
 import type { Allocation, Registry } from "../registry.ts";
 import type { SqliteRegistryOptions } from "../sqlite-registry.ts";
@@ -23,8 +24,15 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions {
   readonly usedShare?: (pool: string) => number | undefined;
   /** A live look: is the pod with this UID the one that has this name now? Allocation rule 8. */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
+  /**
+   * A live look at another pod of the row's member that has the address (allocation rule 8): it has ended; it runs the same machine, which
+   * migrates, so that both have the address; or it lives. Absent: it has ended.
+   */
+  readonly seeHolder?: (row: Allocation, holder: Holder) => Promise<HolderSighting>;
   /** A live look: is the row's pod gone or finished? Allocation rule 1. */
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
+  /** A live look: is the node gone or silent, and nobody says that it is off? Absent: no node is. Allocation rule 2. */
+  readonly isNodeLost?: (node: string) => Promise<boolean>;
   /** Allocation rule 5: somebody else has the object of an address that a pod here has. Nothing is changed. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
 }
@@ -43,6 +51,8 @@ export interface KubernetesRegistry extends Registry {
   republish(row: Allocation): Promise<void>;
   /** Somebody wants the pool: its addresses that cool here are shown. */
   wanted(pool: string): Promise<void>;
+  /** Whether another pod has the address, too: a machine migrates. Asked of the API server; rejects with RegistryError. */
+  isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
   /** Asks all nodes for that; the ADD that was refused does. */
   markWanted(pool: string): Promise<void>;
   /** When nothing runs behind an answer any more. */

@@ -76,7 +76,8 @@ export class ForeignObjects {
   async findKept(workload: Workload, terms: CallTerms): Promise<readonly Allocation[]> {
     const labels = { [OWNER_LABEL]: ownerLabelOf(workload) };
     const found = await this.#objects.list({ labels }, terms);
-    const isHeld = ({ state }: IpAllocation["spec"]): boolean => state === "Kept" || state === "Bound";
+    const isHeld = ({ state, quarantine }: IpAllocation["spec"]): boolean =>
+      state === "Kept" || state === "Bound" || quarantine?.reason === "NodeLost";
     const own = found.filter(({ spec }) => isHeld(spec) && isSameMember(workload, spec.workload));
     return own.map((object) => this.meet(object));
   }
@@ -95,6 +96,12 @@ export class ForeignObjects {
       if (isConflict(error) || isNotFound(error)) return false;
       throw error;
     }
+  }
+
+  /** Whether several pods have the address. */
+  async isShared(place: Pick<Allocation, "space" | "ip">, terms: CallTerms): Promise<boolean> {
+    const object = await this.#objects.get(nameOf(place), terms);
+    return object !== undefined && object.spec.holders.length > 1;
   }
 
   /** Allocation rule 10: whoever has cooling addresses of the pool shows them. At most once in a while for each pool. */

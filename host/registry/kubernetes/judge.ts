@@ -3,21 +3,25 @@
  * Called by publisher.ts, again after each call, until nothing is left to do.
  * Effects: none.
  */
-import type { AllocationState } from "../../resources/ip-allocation.ts";
+import type { AllocationState, Holder } from "../../resources/ip-allocation.ts";
 import type { Allocation } from "../registry.ts";
-import { isSameMember, type KnownObject } from "./known-object.ts";
+import { findOthers, isSameMember, type KnownObject } from "./known-object.ts";
 
 export type Verdict =
   /** Nothing is known of the object: ask. */
   | { readonly kind: "look" }
   | { readonly kind: "create" }
-  /** Write the row over the object, in this state. */
-  | { readonly kind: "replace"; readonly state: AllocationState }
-  /** An earlier pod of the same member has it: write the row over the object if ours is the live pod of that name. */
+  /** Write the row over the object, in this state. `beside`: who has the address as well, and keeps it. */
+  | { readonly kind: "replace"; readonly state: AllocationState; readonly beside?: readonly Holder[] | undefined }
+  /** Take the row's pod out of the object; the others keep the address. */
+  | { readonly kind: "leave"; readonly others: readonly Holder[] }
+  /** Another pod of the same member has it: write the row over the object, or beside it, if ours is the live pod. */
   | { readonly kind: "contest" }
+  /** This node was taken for lost, and another one asks for the address: it is the row's pod's if that lives. */
+  | { readonly kind: "reclaim" }
   | { readonly kind: "delete" }
-  /** Somebody else has the address. */
-  | { readonly kind: "taken" }
+  /** Somebody else has the address. `isDoubtful`: it would be the row's pod's if nobody answered for it; its node is lost. */
+  | { readonly kind: "taken"; readonly isDoubtful?: boolean }
   /** The object is what the row says. */
   | { readonly kind: "equal" }
   /** Nothing of the row is left in the object, or nothing of it may be touched: the row can go. */
@@ -38,6 +42,8 @@ export interface Case {
   readonly isDiscarded: boolean;
   /** Who had the address by this node's own journal before the row's owner: their objects may be written over. */
   readonly former: ReadonlySet<string>;
+  /** Of a Quarantined row: its node was lost, and this one was told to ask for the address. */
+  readonly isAsked: boolean;
   /** A change or deletion was sent and not answered: what the object says now may not last. */
   readonly isUnanswered: boolean;
   /** Of a Bound row: the resource version of somebody's object that is taken over. */
@@ -59,11 +65,15 @@ export function judge(found: Case): Verdict {
 }
 
 function judgeBound({ row, object, node, former, isUnanswered, replaces }: Case): Verdict {
-  if (object === undefined) return { kind: former.size > 0 || isUnanswered || replaces !== undefined ? "look" : "create" }; // biome-ignore format: one thought
+  // What is shared may have gone to the other's node.
+  const mayBeShared = row.workload !== undefined && row.isConfirmed === true;
+  if (object === undefined) return { kind: former.size > 0 || isUnanswered || replaces !== undefined || mayBeShared ? "look" : "create" }; // biome-ignore format: one thought
   if (object === "absent") return { kind: "create" };
   // The object would vanish from under a claim. What is answered already gets a new one when it does.
   if (object.deleting === true) return { kind: row.isConfirmed === true ? "equal" : "taken" };
   const bind: Verdict = { kind: "replace", state: "Bound" };
+  const others = object.state === "Bound" ? findOthers(row, object, node) : undefined;
+  if (others !== undefined) return isUnanswered ? { ...bind, beside: others } : { kind: "equal" };
   switch (object.state) {
     case "Bound":
       if (object.podUid === row.owner && object.ifName === row.ifName) return object.node === node && !isUnanswered ? { kind: "equal" } : bind; // biome-ignore format: one thought
@@ -75,7 +85,8 @@ function judgeBound({ row, object, node, former, isUnanswered, replaces }: Case)
     case "Quarantined":
       if (object.resourceVersion === replaces) return bind;
       // A confirmed row had the object before: somebody took this node for lost, and it is here.
-      return object.node === node && (former.size > 0 || row.isConfirmed === true) ? bind : { kind: "taken" };
+      if (object.node === node && (former.size > 0 || row.isConfirmed === true)) return bind;
+      return { kind: object.lost === node && row.isConfirmed === true ? "reclaim" : "taken" };
   }
 }
 
@@ -84,6 +95,8 @@ function judgeCooling(found: Case): Verdict {
   const isKept = row.workload !== undefined && !isDiscarded;
   if (object === undefined) return { kind: isDue || isKept || isPublic ? "look" : "nothing" };
   if (object === "absent") return { kind: isDue || isKept ? "forget" : "nothing" };
+  const others = object.state === "Bound" ? findOthers(row, object, node) : undefined;
+  if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
   if (!isOurs(found, object)) return { kind: "forget" };
   // The watch tells when it is gone.
   if (object.deleting === true) return { kind: "nothing" };
@@ -93,12 +106,14 @@ function judgeCooling(found: Case): Verdict {
   return { kind: "replace", state: "Cooling" };
 }
 
-function judgeQuarantined({ object, node, isUnanswered }: Case): Verdict {
+function judgeQuarantined({ object, node, isUnanswered, isAsked }: Case): Verdict {
   if (object === undefined) return { kind: "look" };
-  if (object === "absent") return { kind: "create" };
+  // Of an address that this node only asks for, others know better that nobody has it.
+  if (object === "absent") return { kind: isAsked ? "forget" : "create" };
   // Whoever it was bound to: this node's journal is sure that nobody here has it any more.
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };
-  return object.state === "Quarantined" && !isUnanswered
+  // One for a lost node says who had the address, which no row knows.
+  return object.state === "Quarantined" && (!isUnanswered || object.lost !== undefined)
     ? { kind: "equal" }
     : { kind: "replace", state: "Quarantined" };
 }

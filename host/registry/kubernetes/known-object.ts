@@ -4,8 +4,14 @@
  * Effects: none.
  */
 
-import type { AllocationState, IpAllocation, IpAllocationSpec, Workload } from "../../resources/ip-allocation.ts";
-import type { Allocation } from "../registry.ts";
+import type {
+  AllocationState,
+  Holder,
+  IpAllocation,
+  IpAllocationSpec,
+  Workload,
+} from "../../resources/ip-allocation.ts";
+import type { Allocation, Quarantine } from "../registry.ts";
 
 /** An object as it was when it was last heard of: good for choosing the next call, never for more than its precondition. */
 export interface KnownObject {
@@ -16,15 +22,22 @@ export interface KnownObject {
   /** Of the first holder; "" without one. */
   readonly podUid: string;
   readonly ifName: string;
+  /** Only where there are several: all of them. */
+  readonly sharers?: readonly Holder[] | undefined;
   readonly workload?: Workload | undefined;
+  /** In quarantine because a node was lost: which one; "" when the object does not say. */
+  readonly lost?: string | undefined;
   /** Somebody's finalizer holds it: it goes when that does, whatever is written until then. */
   readonly deleting?: boolean | undefined;
 }
 
 export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation): KnownObject {
-  const { state, node, holders, workload } = spec;
+  const { state, node, holders, workload, quarantine } = spec;
   const { podUid = "", ifName = "" } = holders[0] ?? {};
-  return { uid, resourceVersion, state, node, podUid, ifName, workload, deleting };
+  const isLost = state === "Quarantined" && quarantine?.reason === "NodeLost";
+  const lost = isLost ? { lost: quarantine.holder?.node ?? "" } : {};
+  const sharers = holders.length > 1 ? { sharers: holders } : {};
+  return { uid, resourceVersion, state, node, podUid, ifName, workload, deleting, ...sharers, ...lost };
 }
 
 /** The object that the row asks for, in this state. */
@@ -33,25 +46,46 @@ export function specOf(
   state: AllocationState,
   place: { node: string; since: string },
 ): IpAllocationSpec {
-  const { ip, space, prefixLength, pool, namespace, pod, owner, ifName, workload, quarantine } = row;
+  const { ip, space, prefixLength, pool, ifName, workload, quarantine } = row;
   const { node, since } = place;
-  const holder = { namespace, pod, podUid: owner, ifName, node };
   const { reason, mac = "", parent } = quarantine ?? {};
   return {
     ...{ ip, addressSpace: space, prefixLength, pool, state, node, since },
-    holders: state === "Bound" ? [holder] : [],
-    ...(workload !== undefined && (state === "Bound" || state === "Kept") ? { workload } : {}),
+    holders: state === "Bound" ? [holderOf(row, node)] : [],
+    ...(workload !== undefined && (state === "Bound" || state === "Kept") ? { workload: { ...workload, ifName } } : {}),
     ...(state === "Quarantined" ? { quarantine: { reason: reason ?? "Conflict", mac, parent: parent ?? "" } } : {}),
   };
 }
 
-/** Somebody else's address. Its version is what a claim gives back in `replaces` to take it over. */
+/** The holder that the row is. */
+export function holderOf({ namespace, pod, owner, ifName }: Allocation, node: string): Holder {
+  return { namespace, pod, podUid: owner, ifName, node };
+}
+
+/** Who has the object's address beside the row's pod; undefined when that pod has not, or has it alone. */
+export function findOthers(row: Allocation, object: KnownObject, node: string): readonly Holder[] | undefined {
+  const isOwn = (holder: Holder): boolean =>
+    holder.node === node && holder.podUid === row.owner && holder.ifName === row.ifName;
+  return object.sharers?.some(isOwn) ? object.sharers.filter((holder) => !isOwn(holder)) : undefined;
+}
+
+/** Of an address that nobody may use who has not asked for it. */
+export const DOUBT: Quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 };
+
+/** Somebody else's address; of a lost node it is in {@link DOUBT}. Its version is what a claim gives back in `replaces` to take it over. */
 export function foreignOf({ resourceVersion, spec }: IpAllocation, sinceMs: number): Allocation {
-  const { ip, addressSpace, prefixLength, pool, state, holders, workload } = spec;
-  const { namespace = "", pod = "", podUid = "", ifName = "" } = holders[0] ?? {};
+  const { ip, addressSpace, prefixLength, pool, state, holders, workload, quarantine } = spec;
+  const isLost = state === "Quarantined" && quarantine?.reason === "NodeLost";
+  const {
+    namespace = workload?.namespace ?? "",
+    pod = "",
+    podUid = "",
+    ifName = workload?.ifName ?? quarantine?.holder?.ifName ?? "",
+  } = holders[0] ?? {};
   return {
     ...{ space: addressSpace, ip, prefixLength, pool, state, owner: podUid, ifName, namespace, pod, workload, sinceMs },
     ...{ containerId: "", network: "", isConfirmed: true, version: -Number(resourceVersion) },
+    ...(isLost ? { quarantine: DOUBT } : {}),
   };
 }
 

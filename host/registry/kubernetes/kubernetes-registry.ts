@@ -8,6 +8,7 @@ import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
+import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { EXPIRE_WAIT_MS, LIST_PAGE, SURVEY_MAX_ADDRESSES, TIGHT_SHARE } from "../limits.ts";
 import type {
@@ -32,6 +33,7 @@ import { listRows } from "./list-rows.ts";
 import { type ObjectChange, Publisher } from "./publisher.ts";
 import { packUsed, Survey } from "./survey.ts";
 import { TightPools } from "./tight-pools.ts";
+import { PoolUsages } from "./usage/pool-usages.ts";
 import { atMost } from "./waiting.ts";
 
 /** For a question that an ADD waits for. */
@@ -59,6 +61,7 @@ class JournalledRegistry implements KubernetesRegistry {
   readonly #foreign: ForeignObjects;
   readonly #survey: Survey;
   readonly #tight: TightPools;
+  readonly #usages: PoolUsages;
   #round: Promise<void> | undefined;
 
   constructor(journal: Journal, options: KubernetesRegistryOptions) {
@@ -70,6 +73,7 @@ class JournalledRegistry implements KubernetesRegistry {
     this.#publisher = new Publisher({ ...options, journal, foreign: this.#foreign, isPublic });
     this.#claims = new ClaimPublisher(journal, this.#publisher);
     this.#survey = new Survey(new AllocationObjects(options.api), ASKED);
+    this.#usages = new PoolUsages(options);
   }
 
   get size(): KubernetesRegistry["size"] {
@@ -168,11 +172,18 @@ class JournalledRegistry implements KubernetesRegistry {
   }
 
   async surveyUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined> {
+    for (const pool of pools) this.#usages.surveyed(pool);
     const size = pools.reduce((sum, pool) => sum + (this.#options.poolSize(pool) ?? Number.POSITIVE_INFINITY), 0);
     if (size > SURVEY_MAX_ADDRESSES) return undefined;
     const names = (await asked(Promise.all(pools.map((pool) => this.#survey.names(pool))))).flat();
     if (names.length >= size * TIGHT_SHARE) for (const pool of pools) this.#tight.note(pool);
     return packUsed(span, names, await this.#journal.readUsed(span));
+  }
+
+  async glimpseUsage(pool: string): Promise<PoolUsage | undefined> {
+    const usage = await this.#usages.news(pool);
+    if (usage !== undefined && usage.total - usage.free >= usage.total * TIGHT_SHARE) this.#tight.note(pool);
+    return usage;
   }
 
   findKept(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
@@ -222,6 +233,10 @@ class JournalledRegistry implements KubernetesRegistry {
   republish(row: Allocation): Promise<void> {
     this.#publisher.distrust(row);
     return this.#publisher.settle(row);
+  }
+
+  isShared({ space, ip }: Allocation, signal: AbortSignal): Promise<boolean> {
+    return asked(this.#foreign.isShared({ space, ip }, { ...ASKED, signal }));
   }
 
   async wanted(pool: string): Promise<void> {

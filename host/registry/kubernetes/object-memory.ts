@@ -25,6 +25,8 @@ export class ObjectMemory {
   readonly #ended = new Map<string, Pick<KnownObject, "uid" | "resourceVersion">>();
   /** Rows that were claimed anew and undone: with a workload, too, nothing is kept. */
   readonly #discarded = new Set<string>();
+  /** Addresses of other nodes, which are lost, that this one was told to ask for. */
+  readonly #asked = new Set<string>();
 
   constructor({ node, nowMs }: { readonly node: string; readonly nowMs: () => number }) {
     this.#node = node;
@@ -51,7 +53,7 @@ export class ObjectMemory {
       if (isLater(this.#known.get(name), object)) return;
       this.#ended.delete(name);
       this.#hearsay.delete(name);
-      this.#known.set(name, object);
+      this.#know(name, object);
       return;
     }
     this.#lose(name);
@@ -71,7 +73,7 @@ export class ObjectMemory {
     if (isLater(before, object) || before?.resourceVersion === object.resourceVersion) return false;
     this.#ended.delete(name);
     this.#hearsay.add(name);
-    this.#known.set(name, object);
+    this.#know(name, object);
     return true;
   }
 
@@ -112,6 +114,17 @@ export class ObjectMemory {
     this.#unanswered.delete(name);
   }
 
+  /** Also when its object is gone; not across a start of the agent. */
+  isAsked(name: string): boolean {
+    return this.#asked.has(name);
+  }
+
+  #know(name: string, object: KnownObject): void {
+    this.#known.set(name, object);
+    if (object.lost !== undefined && object.lost !== this.#node) this.#asked.add(name);
+    else this.#asked.delete(name);
+  }
+
   #lose(name: string): void {
     this.#known.delete(name);
     this.#hearsay.delete(name);
@@ -135,6 +148,11 @@ export class ObjectMemory {
 
   isDiscarded(name: string): boolean {
     return this.#discarded.has(name);
+  }
+
+  /** The row is gone. */
+  forgetAsked(name: string): void {
+    this.#asked.delete(name);
   }
 
   /** The object is what the row says, or there is neither: what was true of earlier owners is no longer needed. */

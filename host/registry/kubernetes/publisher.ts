@@ -20,8 +20,9 @@ import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog, type Place } from "./backlog.ts";
 import { nameOf } from "./foreign-objects.ts";
 import { type Case, judge, type Verdict } from "./judge.ts";
-import { isOther, isSameMember, knownOf, specOf, unknownHolder } from "./known-object.ts";
+import { DOUBT, isOther, isSameMember, knownOf, specOf, unknownHolder } from "./known-object.ts";
 import { ObjectMemory } from "./object-memory.ts";
+import { contest, reclaim, specWithout } from "./sharing/contest.ts";
 import type { PublisherOptions, Task } from "./task.ts";
 
 export type PublishOutcome =
@@ -62,13 +63,13 @@ export class Publisher {
       this.#memory.retain(name);
       for (let step = 0; step < MAX_STEPS; step++) {
         const found = judge(this.#caseOf(row, task, version));
-        const verdict = found.kind === "contest" ? await this.#contest(row) : found;
+        const verdict = found.kind === "contest" ? await contest(this.#options, row, task) : found;
         switch (verdict.kind) {
           case "equal":
             this.#end(task);
             return { kind: "published", isNew: task.isNew };
           case "taken":
-            return { kind: "taken", by: await this.#holder(task) };
+            return { kind: "taken", by: await this.#holder(task, verdict.isDoubtful) };
           case "look":
           case "create":
           case "replace":
@@ -167,7 +168,8 @@ export class Publisher {
     for (let step = 0; step < MAX_STEPS; step++) {
       const row = await this.#options.journal.findAddress(place.space, place.ip);
       if (row === undefined) return this.#end(task);
-      const verdict = judge(this.#caseOf(row, task, undefined));
+      const found = judge(this.#caseOf(row, task, undefined));
+      const verdict = await this.#answer(found, row, task);
       switch (verdict.kind) {
         case "nothing":
           return this.#backlog.done(name);
@@ -177,7 +179,7 @@ export class Publisher {
         case "forget": {
           const untilMs = this.#memory.doubtfulUntilMs(name);
           if (untilMs > this.#options.nowMs()) return this.#backlog.postpone(name, place, untilMs);
-          await this.#options.journal.forget(row);
+          if (await this.#options.journal.forget(row)) this.#memory.forgetAsked(name);
           break;
         }
         case "contest":
@@ -192,6 +194,12 @@ export class Publisher {
     throw new RegistryError(`IPAllocation ${name} was written by somebody else ${MAX_STEPS} times in a row`);
   }
 
+  /** Whose pod lives has the address, also when somebody has taken it meanwhile: what was answered stays true (allocation rule 8). */
+  async #answer(found: Verdict, row: Allocation, task: Task): Promise<Exclude<Verdict, { readonly kind: "reclaim" }>> {
+    if (found.kind === "reclaim") return reclaim(this.#options, row);
+    return found.kind === "contest" && row.isConfirmed === true ? contest(this.#options, row, task) : found;
+  }
+
   /** A row that nobody was told of is undone; of another one whoever is responsible is told. An object is never touched. */
   async #lose(row: Allocation, task: Task): Promise<void> {
     if (row.isConfirmed !== true) return this.#options.journal.undo([row]);
@@ -199,16 +207,11 @@ export class Publisher {
     if (!isSameMember(row.workload, by.workload)) this.#options.onLost(row, by);
   }
 
-  /** Allocation rule 8: of two pods of one member the live one has the address. */
-  async #contest({ namespace, pod, owner }: Allocation): Promise<Verdict> {
-    const isLive = await this.#options.isLivePod(namespace, pod, owner);
-    return isLive ? { kind: "replace", state: "Bound" } : { kind: "taken" };
-  }
-
   /** Who has the address, as the rest of the agent sees it. */
-  async #holder(task: Task): Promise<Allocation> {
+  async #holder(task: Task, isDoubtful = false): Promise<Allocation> {
     if (task.seen === undefined) await this.#look(task);
-    if (task.seen !== undefined) return this.#options.foreign.meet(task.seen);
+    const by = task.seen && this.#options.foreign.meet(task.seen);
+    if (by !== undefined) return isDoubtful ? { ...by, quarantine: DOUBT } : by;
     throw new RegistryError(`IPAllocation ${task.name} came and went; try again`);
   }
 
@@ -221,7 +224,15 @@ export class Publisher {
         task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms));
         task.isNew = true;
       } else if (typeof object === "object" && verdict.kind === "replace") {
-        task.object = knownOf(await this.#objects.replace(this.#specOf(row, verdict.state), object, terms));
+        const { state, beside = [] } = verdict;
+        const spec = this.#specOf(row, state);
+        task.object = knownOf(
+          await this.#objects.replace({ ...spec, holders: [...spec.holders, ...beside] }, object, terms),
+        );
+      } else if (typeof object === "object" && verdict.kind === "leave") {
+        task.object = knownOf(
+          await this.#objects.replace(specWithout(this.#specOf(row, "Bound"), object, verdict.others), object, terms),
+        );
       } else if (typeof object === "object") {
         const held = await this.#objects.delete(name, object, terms);
         task.object = held === undefined ? "absent" : knownOf(held);
@@ -273,6 +284,7 @@ export class Publisher {
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
       isPublic: isPublic(row.pool),
       isDiscarded: this.#memory.isDiscarded(name),
+      isAsked: this.#memory.isAsked(name),
       isUnanswered: this.#memory.isUnanswered(name),
       former: this.#memory.former(name),
     };
@@ -284,4 +296,4 @@ export class Publisher {
 }
 
 /** A verdict that is a call. */
-type Call = Extract<Verdict, { kind: "look" | "create" | "replace" | "delete" }>;
+type Call = Extract<Verdict, { kind: "look" | "create" | "replace" | "leave" | "delete" }>;

@@ -3,9 +3,10 @@
  * Called by publisher.ts.
  * Effects: none (types only).
  */
+import type { HolderSighting } from "../../ipam/workload.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Log } from "../../lib/log.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Journal } from "../journal.ts";
 import type { Allocation } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
@@ -24,6 +25,10 @@ export interface PublisherOptions {
   readonly isPublic: (pool: string) => boolean;
   /** Whether the pod with this UID is the one that has this name now (allocation rule 8). */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
+  /** A live look at another pod of the row's member that has the address. Absent: it is gone. */
+  readonly seeHolder?: ((row: Allocation, holder: Holder) => Promise<HolderSighting>) | undefined;
+  /** Whether the node is gone or silent, and nobody says that it is off: a pod of it may run on. Absent: no node is. */
+  readonly isNodeLost?: ((node: string) => Promise<boolean>) | undefined;
   /** Allocation rule 5: somebody else has the object of an address that this node's pod has. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
 }

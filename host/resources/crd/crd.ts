@@ -21,20 +21,27 @@ function openApiSchema(custom: CustomKind): object {
   const { description, spec, specDescription, rules, status, statusDescription } = custom;
   const properties = {
     ...TYPE_FIELDS,
-    spec: { ...structuralSchema(spec), description: specDescription },
+    ...(spec === undefined ? {} : { spec: { ...structuralSchema(spec), description: specDescription } }),
     ...(status === undefined ? {} : { status: { ...structuralSchema(status), description: statusDescription } }),
   };
   const validations = rules === undefined ? {} : { "x-kubernetes-validations": rules };
-  return { description, type: "object", required: ["spec"], properties, ...validations };
+  return {
+    description,
+    type: "object",
+    required: [spec === undefined ? "status" : "spec"],
+    properties,
+    ...validations,
+  };
 }
 
 export function crdOf(custom: CustomKind): object {
-  const { kind, plural, shortNames, status, columns, selectableFields } = custom;
+  const { kind, plural, shortNames, spec, status, columns, selectableFields } = custom;
+  const hasStatusApart = spec !== undefined && status !== undefined;
   const version = {
     name: VERSION,
     served: true,
     storage: true,
-    ...(status === undefined ? {} : { subresources: { status: {} } }),
+    ...(hasStatusApart ? { subresources: { status: {} } } : {}),
     ...(selectableFields === undefined ? {} : { selectableFields: selectableFields.map((jsonPath) => ({ jsonPath })) }),
     additionalPrinterColumns: columns,
     schema: { openAPIV3Schema: openApiSchema(custom) },

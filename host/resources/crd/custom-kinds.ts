@@ -11,6 +11,7 @@ import { ipAllocationSchema } from "../ip-allocation.ts";
 import { ipPoolSchema } from "../ip-pool.ts";
 import { reservedIpSchema } from "../reserved-ip.ts";
 import { subnetSchema } from "../subnet.ts";
+import { ipPoolUsageStatus } from "../usage/ip-pool-usage.ts";
 import { coordinatorStatus, ipPoolStatus, reservedIpStatus, subnetStatus } from "./status.ts";
 
 export interface PrinterColumn {
@@ -28,8 +29,9 @@ export interface CustomKind {
   readonly shortNames: readonly string[];
   /** Of the kind, for `kubectl explain`. */
   readonly description: string;
-  readonly spec: z.ZodType;
-  readonly specDescription: string;
+  /** Absent: the kind has nothing but a status, which is then no subresource. */
+  readonly spec?: z.ZodType;
+  readonly specDescription?: string;
   /** Rules about the whole object. */
   readonly rules?: readonly CelRule[];
   readonly status?: z.ZodType;
@@ -46,6 +48,28 @@ const AGE: PrinterColumn = {
   description: "Time since the object was made.",
 };
 
+const SUBNET: PrinterColumn = {
+  name: "Subnet",
+  type: "string",
+  jsonPath: ".spec.subnet",
+  description: "Network of the addresses.",
+};
+
+const GATEWAY: PrinterColumn = {
+  name: "Gateway",
+  type: "string",
+  jsonPath: ".spec.gateway",
+  description: "Default gateway.",
+};
+
+const SPACE: PrinterColumn = {
+  name: "Space",
+  type: "string",
+  jsonPath: ".spec.addressSpace",
+  description: "Address space.",
+  priority: 1,
+};
+
 export const CUSTOM_KINDS: readonly CustomKind[] = [
   {
     kind: "IPPool",
@@ -57,19 +81,55 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     status: ipPoolStatus,
     statusDescription: "What Berth reports about the pool; it follows with some delay.",
     columns: [
-      { name: "Subnet", type: "string", jsonPath: ".spec.subnet", description: "Network of the addresses." },
+      SUBNET,
       { name: "Default", type: "boolean", jsonPath: ".spec.default", description: "For pods that name no pool." },
       { name: "Disabled", type: "boolean", jsonPath: ".spec.disable", description: "No new addresses." },
-      { name: "Gateway", type: "string", jsonPath: ".spec.gateway", description: "Default gateway." },
+      GATEWAY,
       { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be handed out." },
       { name: "Used", type: "integer", jsonPath: ".status.used", description: "Addresses that are not free." },
-      { name: "Space", type: "string", jsonPath: ".spec.addressSpace", description: "Address space.", priority: 1 },
+      SPACE,
       { name: "Nodes", type: "string", jsonPath: ".spec.nodeName", description: "Only these nodes.", priority: 1 },
       {
         name: "Namespaces",
         type: "string",
         jsonPath: ".spec.namespaceName",
         description: "Only these namespaces.",
+        priority: 1,
+      },
+      AGE,
+    ],
+  },
+  {
+    kind: "IPPoolUsage",
+    plural: "ippoolusages",
+    shortNames: ["ippu"],
+    description: "How much of the pool of the same name is in use. Written by Berth alone; a hint, which may be late.",
+    status: ipPoolUsageStatus,
+    statusDescription: "Counted from the allocations.",
+    columns: [
+      { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be handed out." },
+      { name: "Free", type: "integer", jsonPath: ".status.free", description: "Of those, addresses that nobody has." },
+      { name: "Bound", type: "integer", jsonPath: ".status.bound", description: "Addresses that pods hold." },
+      { name: "Cooling", type: "integer", jsonPath: ".status.cooling", description: "Addresses that are free soon." },
+      { name: "Kept", type: "integer", jsonPath: ".status.kept", description: "Addresses kept for workloads." },
+      {
+        name: "Quarantined",
+        type: "integer",
+        jsonPath: ".status.quarantined",
+        description: "Addresses that must not be used.",
+      },
+      {
+        name: "Outside",
+        type: "integer",
+        jsonPath: ".status.outside",
+        description: "Addresses that the ranges no longer have.",
+        priority: 1,
+      },
+      {
+        name: "Others",
+        type: "integer",
+        jsonPath: ".status.others",
+        description: "Addresses that other pools handed out.",
         priority: 1,
       },
       AGE,
@@ -85,11 +145,11 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     status: subnetStatus,
     statusDescription: "What Berth reports about the subnet; it follows with some delay.",
     columns: [
-      { name: "Subnet", type: "string", jsonPath: ".spec.subnet", description: "Network of the addresses." },
-      { name: "Gateway", type: "string", jsonPath: ".spec.gateway", description: "Default gateway." },
+      SUBNET,
+      GATEWAY,
       { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses for pools." },
       { name: "Assigned", type: "integer", jsonPath: ".status.assigned", description: "Addresses that pools have." },
-      { name: "Space", type: "string", jsonPath: ".spec.addressSpace", description: "Address space.", priority: 1 },
+      SPACE,
       AGE,
     ],
   },
@@ -161,7 +221,7 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
         description: "Service networks.",
         priority: 1,
       },
-      { name: "Reason", type: "string", jsonPath: ".status.reason", description: "Why it is not synced.", priority: 1 },
+      { name: "Reason", type: "string", jsonPath: ".status.reason", description: "Where they come from.", priority: 1 },
       AGE,
     ],
   },

@@ -4,6 +4,7 @@
  * Effects: none.
  */
 import { z } from "zod";
+import { MAX_POOLS_OF_SUBNET } from "../limits.ts";
 
 const condition = z.object({
   type: z.string().max(316).meta({ description: "What the condition is about." }),
@@ -36,6 +37,7 @@ export const subnetStatus = z.object({
   conditions,
   total: count("Addresses for pools."),
   assigned: count("Addresses that pools have."),
+  revision: count("Grows whenever addresses are assigned in the Subnet's network."),
   pools: z
     .array(
       z.object({
@@ -44,7 +46,7 @@ export const subnetStatus = z.object({
         application: z.string().max(512).optional().meta({ description: "Workload that it was generated for." }),
       }),
     )
-    .max(4_096)
+    .max(MAX_POOLS_OF_SUBNET)
     .optional()
     .meta({ description: "The pools generated out of this subnet." }),
 });
@@ -55,7 +57,11 @@ const networks = (description: string) => z.array(z.string().max(80)).max(1_024)
 
 export const coordinatorStatus = z.object({
   phase: z.enum(["Synced", "NotReady"]).optional().meta({ description: "Whether the networks are known." }),
-  reason: z.string().max(1_024).optional().meta({ description: "Why they are not." }),
+  reason: z
+    .string()
+    .max(1_024)
+    .optional()
+    .meta({ description: "Where each of them comes from, or why it is not known." }),
   overlayPodCIDR: networks("Pod networks of the cluster."),
   serviceCIDR: networks("Service networks of the cluster."),
 });

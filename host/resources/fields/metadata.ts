@@ -58,6 +58,9 @@ export type Metadata = z.output<typeof metadata>;
 /** The API group and version of Berth's own kinds. */
 export const API_VERSION = "ipam.vendor.io/v1";
 
+/** Where they stand in the API server: `${API_PATH}/ippools`. */
+export const API_PATH = `/apis/${API_VERSION}`;
+
 /** An object of Berth's own: nothing but these keys, the status whatever it is. */
 export function berthObject<K extends string, S extends z.ZodType>(kind: K, spec: S) {
   return z.strictObject({

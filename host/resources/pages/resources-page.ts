@@ -13,6 +13,7 @@ import { ipPoolSchema } from "../ip-pool.ts";
 import { MAX_RANGES, MAX_ROUTES } from "../limits.ts";
 import { reservedIpSchema } from "../reserved-ip.ts";
 import { subnetSchema } from "../subnet.ts";
+import { ipPoolUsageStatus } from "../usage/ip-pool-usage.ts";
 import { referenceTable } from "./reference-table.ts";
 
 interface Section {
@@ -30,6 +31,13 @@ reserved addresses. The first address of an IPv6 subnet is handed out like any o
 Two pools of one address space have equal or disjoint subnets; with equal ones their ranges may share addresses, each of which is still
 given out once. Name lists win over the matching affinity. Editing a pool changes only new pods.`,
     schema: ipPoolSchema.shape.spec,
+  },
+  {
+    title: "IPPoolUsage",
+    text: `How much of the pool of the same name is in use, and which of its addresses. Cluster-wide; written by the controller alone, out of the allocations, and owned by the pool. It has a
+\`status\` and no \`spec\`. It may be late, and is never more than a hint: an agent that misses reads it to know where to look next. \`total\` - \`free\` = \`bound\` + \`cooling\` + \`kept\` +
+\`quarantined\` - \`outside\` + \`others\`, as long as no allocation has an address of the ranges that is not to be handed out.`,
+    schema: ipPoolUsageStatus,
   },
   {
     title: "Subnet",

@@ -24,13 +24,20 @@ import { ALLOCATIONS, EXAMPLES } from "./stage.ts";
 export const manifestScene: Scene = async (stage, narrator) => {
   narrator.scene(
     "A cluster and its manifests",
-    `etcd and kube-apiserver are the real ones; there are no controllers. Berth's kinds, the agents' account and the examples in
-     deploy/examples are applied as kubectl apply --server-side does it.`,
+    `etcd and kube-apiserver are the real ones; there are no controllers. Berth's kinds, its accounts, the policies and the examples
+     in deploy/examples are applied as kubectl apply --server-side does it.`,
   );
   const { client } = stage.plane;
   const kinds = await applyFolder(client, join(root, "deploy", "crds"));
   const account = await applyFile(client, join(root, "deploy", "rbac.yaml"));
-  narrator.lines([`deploy/crds/       ${kinds.length} kinds`, `deploy/rbac.yaml   ${account.length} objects`]);
+  const controller = await applyFile(client, join(root, "deploy", "controller.yaml"));
+  const policies = await applyFile(client, join(root, "deploy", "policies.yaml"));
+  narrator.lines([
+    `deploy/crds/            ${kinds.length} kinds`,
+    `deploy/rbac.yaml        ${account.length} objects`,
+    `deploy/controller.yaml  ${controller.length} objects`,
+    `deploy/policies.yaml    ${policies.length} objects`,
+  ]);
   const examples = await applyFolder(client, EXAMPLES);
   narrator.lines([`deploy/examples/   ${examples.join(", ")}`]);
   const { items } = await client.get("/apis/ipam.vendor.io/v1/ippools");
@@ -51,7 +58,7 @@ export const nodesScene: Scene = async (stage, narrator) => {
   narrator.scene(
     "Two nodes, two agents",
     `Each node has an agent, which knows the cluster from its own watches: pools, settings, and the pods of its own node. It has a token
-     of the account from deploy/rbac.yaml.`,
+     of the account from deploy/rbac.yaml, as the node's kubelet would get it for the agent's pod: it names the node.`,
   );
   await stage.startNodes();
   for (const { name, agent } of stage.nodes) {

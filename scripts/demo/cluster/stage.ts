@@ -4,7 +4,7 @@
  *
  *   control 10.60.0.5 ── segment 0 ── node1 eth0, node2 eth0      the pods' macvlan NICs are on eth0 of their node
  *
- * There are no controllers and no kubelets: this file makes the pods that the manifests ask for and plays their runtime.
+ * There are no controllers but Berth's own, and no kubelets: this file makes the pods that the manifests ask for and plays their runtime.
  * Called by story.ts; the scenes use it.
  * Effects: namespaces, etcd, an API server, agents; all removed by the stack that it is given.
  */
@@ -12,8 +12,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Agent, startAgent } from "../../lab/agent.ts";
 import { readDocuments } from "../../lab/apply.ts";
+import { requestNodeToken } from "../../lab/cluster/rights.ts";
 import { cnitool, forgetNetwork, type PluginOutcome } from "../../lab/cnitool.ts";
 import { type ControlPlane, startControlPlane } from "../../lab/control-plane.ts";
+import { type Daemon, startDaemon } from "../../lab/daemon.ts";
 import { type Fabric, makeFabric } from "../../lab/fabric.ts";
 import { followHistory, type History } from "../../lab/history/follow.ts";
 import type { KubeClient, KubeObject } from "../../lab/kube-client.ts";
@@ -28,8 +30,6 @@ export const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 export const IF_NAME = "eth0";
 
 const CONTROL = { host: 5, address: "10.60.0.5", port: 6443 };
-const ACCOUNT = { namespace: "kube-system", name: "berth-agent" };
-const DEMO_HOURS = 1;
 
 export interface Node {
   readonly name: string;
@@ -57,8 +57,10 @@ export interface Stage {
   readonly pods: Map<string, Pod>;
   /** A client with the agents' rights and no more. */
   openAgentClient(): Promise<KubeClient>;
-  /** Starts an agent on each of the two nodes; it has the account's token. */
+  /** Starts an agent on each of the two nodes; it has a token of the account that names the node. */
   startNodes(): Promise<void>;
+  /** Starts the controller beside the control plane, as its Deployment in deploy/controller.yaml would. */
+  startController(): Promise<void>;
   /** A pod as the workload of that file wants it, bound to the node: its object and its empty namespace. */
   createPod(file: string, name: string, node: Node): Promise<Pod>;
   /** What the runtime does. Never throws for what the plugins say; of an ADD that succeeds the pod's addresses are noted. */
@@ -85,7 +87,12 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
     ...{ plane, fabric, history, nodes, pods },
     openAgentClient: async () => {
       const { cert } = await plane.pair();
-      return createKubeClient({ netnsPath: machine.path, ...CONTROL, token: await requestToken(plane), ca: cert });
+      return createKubeClient({
+        netnsPath: machine.path,
+        ...CONTROL,
+        token: await requestNodeToken(plane.client, "node1"),
+        ca: cert,
+      });
     },
     startNodes: async () => {
       for (const [index, netns] of [fabric.node1, fabric.node2].entries()) {
@@ -93,6 +100,10 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
         stack.defer(() => node.agent.delete());
         nodes.push(node);
       }
+    },
+    startController: async () => {
+      const controller = await startController(plane, machine);
+      stack.defer(() => controller.kill());
     },
     createPod: async (file, name, node) => {
       const workload = sets.get(file) ?? (await findWorkload(plane, file));
@@ -122,12 +133,11 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
   };
 }
 
-/** By the TokenRequest API, as a kubelet gets it for a pod. */
-async function requestToken(plane: ControlPlane): Promise<string> {
-  const path = `/api/v1/namespaces/${ACCOUNT.namespace}/serviceaccounts/${ACCOUNT.name}/token`;
-  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest" };
-  const { status } = await plane.client.create(path, { ...request, spec: { expirationSeconds: DEMO_HOURS * 3_600 } });
-  return status.token;
+async function startController(plane: ControlPlane, machine: Netns): Promise<Daemon> {
+  const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
+  const kubeconfig = await plane.writeKubeconfig("controller", { token });
+  const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
+  return startDaemon("berth-controller", [...program, "--kubeconfig", kubeconfig, "--identity", "demo"], machine);
 }
 
 async function startNode(
@@ -136,7 +146,9 @@ async function startNode(
 ): Promise<Node> {
   const labels = { "kubernetes.io/hostname": name };
   await plane.client.create("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name, labels } });
-  const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, { token: await requestToken(plane) });
+  const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, {
+    token: await requestNodeToken(plane.client, name),
+  });
   const agent = await startAgent({ config: {}, kubeconfig, node: netns, args: ["--node", name] });
   const example = JSON.parse(await readFile(join(EXAMPLES, "lan.conflist"), "utf8")) as object;
   await writeFile(join(agent.cniConfDir, "10-lan.conflist"), JSON.stringify({ ...example, name: network }));

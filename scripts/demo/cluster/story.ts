@@ -7,6 +7,7 @@ import type { Narrator } from "../narrator.ts";
 import type { Scene } from "./acts.ts";
 import { deploymentScene, manifestScene, nodesScene, reservedScene } from "./manifest-scenes.ts";
 import { openStage } from "./stage.ts";
+import { subnetScene } from "./subnet-scene.ts";
 import { awayScene, endScene, identityScene, killScene, settingsScene } from "./trouble-scenes.ts";
 
 const scenes: readonly Scene[] = [
@@ -18,6 +19,7 @@ const scenes: readonly Scene[] = [
   settingsScene,
   awayScene,
   identityScene,
+  subnetScene,
   endScene,
 ];
 

@@ -23,6 +23,8 @@ export interface ProxyOptions {
   readonly seed?: number;
   /** Whose kubeconfig it is; default: the administrator's. */
   readonly account?: string;
+  /** In place of the account's. */
+  readonly token?: string;
   /** Clients believe any certificate. */
   readonly isUnverified?: boolean;
 }
@@ -64,9 +66,9 @@ export async function startApiProxy(plane: ControlPlane, options: ProxyOptions =
     await plane.pair(),
   );
   await proxy.accept();
-  const { account, isUnverified = false } = options;
+  const { account, token, isUnverified = false } = options;
   const name = `proxy-${++proxies}.kubeconfig`;
-  const rest = account === undefined ? {} : { account };
+  const rest = { ...(account === undefined ? {} : { account }), ...(token === undefined ? {} : { token }) };
   proxy.kubeconfig = await plane.writeKubeconfig(name, { server: proxy.url, isUnverified, ...rest });
   return proxy;
 }

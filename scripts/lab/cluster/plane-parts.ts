@@ -31,6 +31,8 @@ export interface PlaneParts {
   readonly tokens: ReadonlyMap<string, string>;
   readonly accounts: readonly Account[];
   readonly serverArgs: readonly string[];
+  /** See ControlPlaneOptions. */
+  readonly hasManagers: boolean;
 }
 
 const ADMIN: Account = { name: "admin", groups: ["system:masters"] };
@@ -38,7 +40,9 @@ const ADMIN: Account = { name: "admin", groups: ["system:masters"] };
 /** The parts of a plane in an empty folder. `ports`: undefined for ones that are free on loopback now. */
 export async function makeParts(
   directory: string,
-  options: Pick<PlaneParts, "address" | "accounts" | "serverArgs"> & { ports: PlaneParts["ports"] | undefined },
+  options: Pick<PlaneParts, "address" | "accounts" | "serverArgs" | "hasManagers"> & {
+    ports: PlaneParts["ports"] | undefined;
+  },
 ): Promise<PlaneParts> {
   const accounts = [ADMIN, ...options.accounts];
   const tokens = new Map(accounts.map(({ name }) => [name, randomBytes(16).toString("hex")]));
@@ -91,8 +95,9 @@ export function etcdCommand(parts: PlaneParts): string[] {
 }
 
 const tokenFile = (directory: string): string => join(directory, "tokens.csv");
-const accountKey = (directory: string): string => join(directory, "accounts.key");
-const certificateFile = (directory: string): string => join(directory, "certificates", "apiserver.crt");
+/** Signs the tokens of service accounts. */
+export const accountKey = (directory: string): string => join(directory, "accounts.key");
+export const certificateFile = (directory: string): string => join(directory, "certificates", "apiserver.crt");
 
 /** Writes what the API server reads at its start. It makes its own certificate, once. */
 export async function writeServerFiles({ directory, accounts, tokens }: PlaneParts): Promise<void> {
@@ -102,8 +107,13 @@ export async function writeServerFiles({ directory, accounts, tokens }: PlanePar
   await writeFile(accountKey(directory), privateKey.export({ type: "sec1", format: "pem" }), { mode: 0o600 });
 }
 
+/** Kubelets may do what they need for their own node and its pods. */
+const FOR_NODES = ["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"];
+/** Pods need accounts, and nobody makes them. */
+const FOR_OBJECTS = ["--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"];
+
 export function serverCommand(parts: PlaneParts): string[] {
-  const { directory, address, ports, serverArgs } = parts;
+  const { directory, address, ports, serverArgs, hasManagers } = parts;
   const first = address.includes(":") ? 6 : 4;
   return [
     join(kubernetesBin, "kube-apiserver"),
@@ -113,14 +123,12 @@ export function serverCommand(parts: PlaneParts): string[] {
     `--secure-port=${ports.api}`,
     `--cert-dir=${join(directory, "certificates")}`,
     `--token-auth-file=${tokenFile(directory)}`,
-    "--authorization-mode=RBAC",
     "--service-account-issuer=https://kubernetes.default.svc",
     `--service-account-key-file=${accountKey(directory)}`,
     `--service-account-signing-key-file=${accountKey(directory)}`,
     `--service-cluster-ip-range=${SERVICE_CIDRS[first]},${SERVICE_CIDRS[first === 4 ? 6 : 4]}`,
     "--endpoint-reconciler-type=none",
-    // Pods need accounts, and nobody makes them here.
-    "--disable-admission-plugins=ServiceAccount",
+    ...(hasManagers ? FOR_NODES : FOR_OBJECTS),
     ...serverArgs,
   ];
 }

@@ -8,13 +8,10 @@
  *   await world.settle();                            // throws the sentences of the audit if it does not become clean
  *   await world.stop();
  *
- * Agents have the rights of deploy/rbac.yaml, not the administrator's.
+ * Agents have tokens that are bound to a pod of their node, and the rights of deploy/rbac.yaml and deploy/policies.yaml.
  * Effects: those of the control plane, the proxies and the agents; a network namespace.
  */
-import { join } from "node:path";
-import { root } from "../../setup/paths.mjs";
 import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
-import { applyFile } from "../apply.ts";
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from "../control-plane.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns } from "../netns.ts";
@@ -23,11 +20,9 @@ import { type AuditFacts, audit } from "./audit.ts";
 import { applyCrds } from "./crds.ts";
 import { Ledger } from "./ledger.ts";
 import * as objects from "./pods.ts";
+import { applyRights, requestNodeToken, SYSTEM } from "./rights.ts";
 import { CONFLIST, NodeRuntime } from "./runtime.ts";
 
-const SYSTEM = "kube-system";
-const ACCOUNT = `system:serviceaccount:${SYSTEM}:berth-agent`;
-const GROUPS = ["system:serviceaccounts", `system:serviceaccounts:${SYSTEM}`];
 const SETTLE_MS = 10_000;
 const PAUSE_MS = 50;
 
@@ -95,8 +90,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const accounts = [{ name: ACCOUNT, groups: GROUPS }, ...(options.plane?.accounts ?? [])];
-    const plane = await startControlPlane({ ...options.plane, accounts });
+    const plane = await startControlPlane(options.plane);
     closers.push(() => plane.stop());
     const pods = await createNetns(`bw-${process.pid}-${++worlds}`);
     closers.push(() => pods.delete());
@@ -118,7 +112,7 @@ async function furnish(client: KubeClient, { settings, namespaces = ["shop"] }: 
   await client.apply(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${objects.DEFINITIONS_CRD}`, definitions);
   for (const name of [SYSTEM, ...namespaces])
     await client.apply(`${objects.NAMESPACES}/${name}`, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
-  await applyFile(client, join(root, "deploy", "rbac.yaml"));
+  await applyRights(client);
   const map = objects.settingsObject({ ...SETTINGS, ...settings });
   await client.apply(`${objects.NAMESPACES}/${SYSTEM}/configmaps/vendor-conf`, map);
 }
@@ -149,7 +143,8 @@ function worldOf(plane: ControlPlane, { options, netnsPath, closers, stop }: Sur
     addNode: async (name, { labels, proxy: proxyOptions, agent: agentOptions } = {}) => {
       await client.create(objects.NODES, objects.nodeObject(name, labels));
       const seed = (options.seed ?? 1) + nodes.size;
-      const proxy = await startApiProxy(plane, { account: ACCOUNT, seed, ...proxyOptions });
+      const token = await requestNodeToken(client, name);
+      const proxy = await startApiProxy(plane, { token, seed, ...proxyOptions });
       closers.push(() => proxy.stop());
       const agent = await startNodeAgent(name, proxy, { ...options.agent, ...agentOptions });
       closers.push(() => agent.delete());

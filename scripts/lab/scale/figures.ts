@@ -6,6 +6,7 @@
 import { formatTable } from "../../../benchmarks/harness/report.ts";
 import { formatFigure, percentile } from "../../../benchmarks/harness/statistics.ts";
 import type { ApiUse } from "./counted-api.ts";
+import type { ServerUse } from "./server-use.ts";
 
 export type Row = readonly [what: string, figure: string];
 
@@ -21,6 +22,13 @@ export function callsPer(use: ApiUse, pods: number): string {
   const total = all.reduce((sum, [, count]) => sum + count, 0);
   const parts = all.map(([key, count]) => `${formatFigure(count / pods)} ${key}`);
   return `${formatFigure(total / pods)} (${parts.join(", ")})`;
+}
+
+/** `1.00 POST ippools, 0.31 PUT subnets/status`: what the server was asked about these resources, by whomever. */
+export function requestsPer(use: ServerUse, resources: readonly string[], count: number): string {
+  const isOne = (key: string): boolean => resources.includes(key.split(" ")[1]?.split("/")[0] ?? "");
+  const own = [...use].filter(([key]) => isOne(key)).sort(([, a], [, b]) => b - a);
+  return own.map(([key, requests]) => `${formatFigure(requests / count)} ${key}`).join(", ") || "none";
 }
 
 export function mebibytes(bytes: number): string {

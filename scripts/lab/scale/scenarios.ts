@@ -20,8 +20,8 @@ export interface ClaimRate {
   readonly use: ApiUse;
   /** Processor time of API server and etcd for one claim, and for one bare create. */
   readonly serverMs: { readonly claim: number; readonly bare: number };
-  /** Processor time of this process for one claim: agents, their threads, and the test. */
-  readonly agentMs: number;
+  /** Processor time of this process, agents, their threads, and the test, for one claim, and for one bare create. */
+  readonly ownMs: { readonly claim: number; readonly bare: number };
 }
 
 /** How many calls for objects of pods are under way while nothing is measured. */
@@ -82,7 +82,7 @@ export async function measureClaims(
     claimsPerSecond: (pods.length * 1000) / claims.wallMs,
     barePerSecond: (pods.length * 1000) / creates.wallMs,
     serverMs: { claim: claims.serverMs / pods.length, bare: creates.serverMs / pods.length },
-    agentMs: claims.ownMs / pods.length,
+    ownMs: { claim: claims.ownMs / pods.length, bare: creates.ownMs / pods.length },
     addMs: attached.map(({ tookMs }) => tookMs),
     bareMs,
     use: sumUse(uses),

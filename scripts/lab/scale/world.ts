@@ -8,8 +8,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { applyCrds } from "../cluster/crds.ts";
+import { settingsObject } from "../cluster/pods.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { followHistory, type History, type HistoryOptions } from "../history/follow.ts";
+import type { KubeClient } from "../kube-client.ts";
 import { type ApiUse, sumUse } from "./counted-api.ts";
 import { type FleetOptions, openFleet, type SimNode } from "./fleet.ts";
 import { NAMESPACE } from "./pods.ts";
@@ -17,6 +19,10 @@ import { NAMESPACE } from "./pods.ts";
 export interface WorldOptions extends Pick<FleetOptions, "nodes" | "hasNetwork">, Pick<HistoryOptions, "markEveryMs"> {
   /** IPv4 pools by name: a subnet, of which `ips` are handed out, all of it when absent. The first one is the default pool. */
   readonly pools: Readonly<Record<string, { readonly subnet: string; readonly ips?: string }>>;
+  /** Subnets by name. */
+  readonly subnets?: Readonly<Record<string, { readonly subnet: string }>>;
+  /** Of vendor-conf, added to those that all worlds have. */
+  readonly settings?: Readonly<Record<string, unknown>>;
 }
 
 export interface World extends AsyncDisposable {
@@ -32,7 +38,9 @@ export interface World extends AsyncDisposable {
 /** How long a released address rests, and how soon nobody else may have one. */
 const COOLDOWN = "2s";
 const MIN_REUSE_MS = 2_000;
-const SETTINGS = `enableIPv6: false\nallocationCooldown: ${COOLDOWN}\n`;
+const SETTINGS = { enableIPv6: false, allocationCooldown: COOLDOWN };
+const SYSTEM = "/api/v1/namespaces/kube-system";
+const GROUP = "/apis/ipam.vendor.io/v1";
 
 export async function openWorld(options: WorldOptions): Promise<World> {
   const stack = new AsyncDisposableStack();
@@ -41,17 +49,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     stack.defer(() => plane.stop());
     await applyCrds(plane.client);
     await plane.client.create("/api/v1/namespaces", { metadata: { name: NAMESPACE } });
-    const metadata = { name: "vendor-conf" };
-    await plane.client.create("/api/v1/namespaces/kube-system/configmaps", {
-      metadata,
-      data: { "conf.yml": SETTINGS },
-    });
-    for (const [index, [name, { subnet, ips }]] of Object.entries(options.pools).entries()) {
-      await plane.client.create("/apis/ipam.vendor.io/v1/ippools", {
-        ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name } },
-        spec: { subnet, ...(ips === undefined ? {} : { ips: [ips] }), default: index === 0 },
-      });
-    }
+    await furnish(plane.client, options);
     const history = await followHistory(plane.etcdUrl, {
       minReuseMs: MIN_REUSE_MS,
       markEveryMs: options.markEveryMs ?? 0,
@@ -67,6 +65,17 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   } catch (error) {
     await stack.disposeAsync();
     throw error;
+  }
+}
+
+async function furnish(client: KubeClient, { pools, subnets = {}, settings }: WorldOptions): Promise<void> {
+  await client.create(`${SYSTEM}/configmaps`, settingsObject({ ...SETTINGS, ...settings }));
+  const apiVersion = "ipam.vendor.io/v1";
+  for (const [name, spec] of Object.entries(subnets))
+    await client.create(`${GROUP}/subnets`, { apiVersion, kind: "Subnet", metadata: { name }, spec });
+  for (const [index, [name, { subnet, ips }]] of Object.entries(pools).entries()) {
+    const spec = { subnet, ...(ips === undefined ? {} : { ips: [ips] }), default: index === 0 };
+    await client.create(`${GROUP}/ippools`, { apiVersion, kind: "IPPool", metadata: { name }, spec });
   }
 }
 

@@ -63,6 +63,7 @@ export const ALLOCATION_ROWS: readonly Row[] = [
   ok(off("Cooling", { holders: undefined })),
   ok(off("Cooling", { workload: WORKLOAD })),
   ok(off("Kept", { workload: WORKLOAD })),
+  ok(off("Kept", { workload: { ...WORKLOAD, namespace: "shop", interface: "net1" } })),
   ok(off("Quarantined", { quarantine: QUARANTINE })),
   ok(off("Quarantined", { quarantine: { reason: "NodeLost" }, workload: WORKLOAD })),
 
@@ -119,6 +120,8 @@ export const ALLOCATION_ROWS: readonly Row[] = [
   form({ workload: { ...WORKLOAD, member: undefined } }, "workload.member"),
   form({ workload: { ...WORKLOAD, name: LONG } }, "workload.name"),
   form({ workload: { ...WORKLOAD, kind: 7 } }, "workload.kind"),
+  form({ workload: { ...WORKLOAD, namespace: "" } }, "workload.namespace"),
+  form({ workload: { ...WORKLOAD, interface: "" } }, "workload.interface"),
   no(off("Quarantined"), "quarantine"),
   no(off("Cooling", { quarantine: QUARANTINE }), "quarantine"),
   no(off("Kept", { quarantine: QUARANTINE, workload: WORKLOAD }), "quarantine"),

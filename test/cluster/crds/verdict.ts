@@ -7,6 +7,7 @@ import type { Row } from "./rows.ts";
 
 export const COLLECTIONS: Readonly<Record<string, string>> = {
   IPPool: "ippools",
+  IPPoolUsage: "ippoolusages",
   Subnet: "subnets",
   ReservedIP: "reservedips",
   IPAllocation: "ipallocations",

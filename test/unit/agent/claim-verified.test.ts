@@ -54,6 +54,20 @@ describe("an ADD that asks before it answers", () => {
       expect(world.verified.has({ containerId: "c-a", ifName: "eth0" }, ip("10.6.0.1"))).toBe(true);
     }));
 
+  it("rule 8: asks nobody for what it shares with its twin, which answers; for the other family it asks", () =>
+    withDetection([BLUE, SIX], async (world) => {
+      conflictOn(world, "10.6.0.1");
+      world.shared.add("10.6.0.1");
+      expect(addressesOf(await world.add("a", BOTH))).toEqual(["10.6.0.1", "fd00:6::1"]);
+      expect(world.questions).toEqual([["eth0", "fd00:6::1"]]);
+      const nic = { containerId: "c-a", ifName: "eth0" };
+      const isShared = (text: string) => world.verified.isShared(nic, ip(text));
+      expect(["10.6.0.1", "fd00:6::1"].map(isShared)).toEqual([true, false]);
+      expect(world.verified.has(nic, ip("10.6.0.1"))).toBe(true);
+      world.verified.delete(nic);
+      expect([isShared("10.6.0.1"), world.verified.has(nic, ip("10.6.0.1"))]).toEqual([false, false]);
+    }));
+
   it("rule 12: takes a conflict for what it is: quarantine, code 104, all else undone", () =>
     withDetection([BLUE, SIX], async (world) => {
       conflictOn(world, "10.6.0.1");

@@ -47,6 +47,8 @@ export class DetectionWorld {
   readonly log = recordLog();
   /** By address as text, or ANY. */
   readonly answering = new Map<string, Mac>();
+  /** Addresses that a twin has, too, as a machine migrates. */
+  readonly shared = new Set<string>();
   /** Addresses of each question, the link's name in front. */
   readonly questions: string[][] = [];
   readonly freed: string[] = [];
@@ -104,6 +106,7 @@ export class DetectionWorld {
       settingsFor: () => this.#settings,
       links: this.#links,
       isCoordinated: () => false,
+      isShared: async ({ ip: address }) => this.shared.has(formatIp(address)),
       withQuietLink: ({ netnsPath, ifName }, work) => work(this.#linkOf(netnsPath, ifName, OWN)),
     };
   }

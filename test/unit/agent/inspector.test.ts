@@ -49,6 +49,7 @@ async function withInspector(test: (world: World) => Promise<void>): Promise<voi
     identifier: openManifestIdentifier(() => snapshot),
     mode: "embedded",
     stats: () => ({ calls: 3 }),
+    live: undefined,
     readiness: () => ({ ready: true, problems: ["a hint"] }),
     spool: new Spool(join(directory, "spool"), async () => ({ status: 200, body: "" }), noFaults, log),
     explainCoordinator: () => [],
@@ -182,6 +183,18 @@ describe("the inspector", () => {
       expect((JSON.parse(answer.body) as { error: string }).error).toContain(text);
     }),
   );
+
+  it("explains a pool, and says that there is none", () =>
+    withInspector(async ({ get, bind }) => {
+      await bind("10.0.0.7", 2);
+      const { explanation } = (await get("/v1/explain?pool=blue")) as { explanation: string };
+      expect(explanation.split("\n")).toEqual([
+        'pool "blue": made by hand; it has the size that somebody gave it',
+        "has: 65536 addresses of IPv4 network 10.0.0.0/16: 10.0.0.0-10.0.255.255",
+        "in use: 2; 65532 of 65534 are free, as far as this node knows",
+      ]);
+      expect(await get("/v1/explain?pool=old")).toMatchObject({ code: 100, msg: 'There is no IPPool "old"' });
+    }));
 
   it("explains a pod that is not known, by its defaults", () =>
     withInspector(async ({ get }) => {

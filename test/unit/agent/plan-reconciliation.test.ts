@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  isTakenForLost,
   judgeStranger,
   needsPublishing,
   type StrangerVerdict,
@@ -31,10 +32,11 @@ function row(changes: Partial<Allocation> = {}): Allocation {
 function describeVerdict(verdict: StrangerVerdict): string {
   if (verdict.kind === "leave") return "leave";
   const { kind, adoption } = verdict;
+  const otherwise = kind === "confirm" ? `, else ${verdict.ended.state}` : "";
   const { state, owner, ifName, quarantine } = adoption;
   const terms = kind === "release" && verdict.ifPodGone ? " if its pod is gone" : "";
   const reason = quarantine === undefined ? "" : ` for ${quarantine.mac ?? "nobody"} on ${quarantine.parent}`;
-  return `${kind} ${state} ${owner}/${ifName}${reason}${terms}`;
+  return `${kind} ${state} ${owner}/${ifName}${reason}${terms}${otherwise}`;
 }
 
 interface Case {
@@ -55,6 +57,8 @@ describe("rule 4: an object of which the journal has no row", () => {
   const conflict = { reason: "Conflict", mac, parent: "ens5" } as const;
   const unnamed = { reason: "Conflict", mac: "", parent: "" } as const;
   const lost = { reason: "NodeLost", mac: "", parent: "" } as const;
+  const ofPod = { state: "Quarantined", holders: [], quarantine: { ...lost, holder } } as const;
+  const ofOther = { ...ofPod, quarantine: { ...lost, holder: { ...holder, node: "n9" } } };
   const cases: Case[] = [
     { what: "is adopted when its NIC has nothing", object: object(), verdict: "adopt Bound u1/eth0" },
     {
@@ -95,6 +99,18 @@ describe("rule 4: an object of which the journal has no row", () => {
       object: object({ state: "Quarantined", holders: [], quarantine: lost }),
       verdict: "release Cooling /",
     },
+    {
+      what: "rule 2: is its pod's again when this node was taken for lost and the pod lives",
+      ...{ object: object(ofPod), verdict: "confirm Bound u1/eth0, else Cooling" },
+    },
+    {
+      what: "rule 2: is released when the pod's NIC has another address by now",
+      ...{ object: object(ofPod), ownRows: [row({ ip: other })], verdict: "release Cooling u1/eth0" },
+    },
+    {
+      what: "rule 12: is adopted to be asked for when another node is lost",
+      ...{ object: object(ofOther), verdict: "adopt Quarantined / for nobody on " },
+    },
     { what: "is left when it is Kept", object: object({ state: "Kept", holders: [], workload }), verdict: "leave" },
     { what: "is left when it is being deleted", object: object({}, true), verdict: "leave" },
     {
@@ -122,11 +138,39 @@ describe("rule 4: an object of which the journal has no row", () => {
     expect(released).toMatchObject({ adoption: { workload: undefined } });
   });
 
+  it("rule 12: an address of a lost node is asked for at once, and kept for nobody", () => {
+    const verdict = judgeStranger({ object: object({ ...ofOther, workload }), node: NODE, ownRows: [], nowMs: 5 });
+    expect(verdict).toMatchObject({ adoption: { workload: undefined, quarantine: { nextProbeAtMs: 5, parent: "" } } });
+  });
+
+  it("rule 2: what a member of a workload had stays kept for it when its pod is gone", () => {
+    const verdict = judgeStranger({ object: object({ ...ofPod, workload }), node: NODE, ownRows: [], nowMs: 5 });
+    expect(verdict).toMatchObject({ adoption: { state: "Bound", workload }, ended: { state: "Cooling", workload } });
+  });
+
   it("is asked for at once when it was in quarantine: the clock was another one", () => {
     const quarantined = object({ state: "Quarantined", holders: [], quarantine: conflict });
     const verdict = judgeStranger({ object: quarantined, node: NODE, ownRows: [], nowMs: 5 });
     expect(verdict).toMatchObject({ adoption: { quarantine: { nextProbeAtMs: 5 } } });
   });
+});
+
+describe("rule 2: a row's object says that this node was lost", () => {
+  const lost = (changes: Partial<IpAllocationSpec> = {}): IpAllocation =>
+    object({
+      ...{ state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", mac: "", parent: "", holder } },
+      ...changes,
+    });
+  const cases: [what: string, row: Allocation, object: IpAllocation | undefined, wanted: boolean][] = [
+    ["of what a pod has", row(), lost(), true],
+    ["not of a claim under way", row({ isConfirmed: false }), lost(), false],
+    ["not of what cools", row({ state: "Cooling" }), lost(), false],
+    ["not where another node answers for it", row(), lost({ node: "n2" }), false],
+    ["not when another machine answers", row(), lost({ quarantine: { reason: "Conflict", mac: "", parent: "" } }), false], // biome-ignore format: one line each
+    ["not when it is Bound", row(), object(), false],
+    ["not when it is gone", row(), undefined, false],
+  ];
+  it.each(cases)("%s", (_what, row, object, wanted) => expect(isTakenForLost(row, object, NODE)).toBe(wanted));
 });
 
 describe("rule 5: a row is published again", () => {

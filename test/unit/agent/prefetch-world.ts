@@ -171,7 +171,7 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
     node: { name: "n1", labels: {} },
     identifier: openManifestIdentifier(() => snapshot),
   };
-  const identityOf = (pod: Pod) => ({
+  const identityOf = async (pod: Pod) => ({
     ...identifyPod({ ...pod, uid: ownerOfPod(pod), containerId: "" }, snapshot),
   });
   const prefetcher: Prefetcher = createPrefetcher({

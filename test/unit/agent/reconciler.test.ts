@@ -97,7 +97,7 @@ describe("rule 4: a comparison", () => {
       it.addObject("10.0.0.2", "web");
       it.server.set(seen.name, { ...seen, spec: { ...seen.spec, holders: [] } });
       expect(summary(await it.reconciler.compare())).toBe("+10.0.0.2 - !");
-      expect(it.lines[0]).toBe("warn An allocation of this node cannot be understood; it stays as it is");
+      expect(it.lines[0]).toBe("warn An allocation of this node cannot be judged; it stays as it is");
     }),
   );
 

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { explainPod, showAllocations, showHealth, showPools } from "../../../host/cli/commands.ts";
+import { explainPod, explainPool, showAllocations, showHealth, showPools } from "../../../host/cli/commands.ts";
 import { formatTable } from "../../../host/cli/table.ts";
 
 /** An agent that gives these answers by path. */
@@ -109,6 +109,15 @@ describe("berthctl", () => {
         text: "The registry did not record it",
         ok: false,
       });
+    });
+  });
+
+  it("explain pool: its words, or why there are none", () => {
+    const refusal = { cniVersion: "1.1.0", code: 100, msg: 'There is no IPPool "b"' };
+    const answers = { "/v1/explain?pool=a": { explanation: "pool a" }, "/v1/explain?pool=b": refusal };
+    return withAgent(answers, async (socket) => {
+      expect(await explainPool(socket, "a")).toEqual({ text: "pool a", ok: true });
+      expect(await explainPool(socket, "b")).toEqual({ text: 'There is no IPPool "b"', ok: false });
     });
   });
 

@@ -118,6 +118,17 @@ describe("decodeRequest refuses with code 4", () => {
 });
 
 describe("decodePodArgs", () => {
+  it("reads what Multus makes of what a runtime has set", () => {
+    const pod = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=c9;K8S_POD_UID=u1";
+    const args = `IgnoreUnknown=true;${pod};IgnoreUnknown=1;${pod}`;
+    expect(decodePodArgs(decodeWith({ "cni-args": args }).args)).toEqual({
+      namespace: "shop",
+      name: "web-0",
+      uid: "u1",
+      infraContainerId: "c9",
+    });
+  });
+
   it("reads what Kubernetes runtimes set", () => {
     const args =
       "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=c9;K8S_POD_UID=u1";

@@ -19,6 +19,7 @@ it.each([
     [{ name: "a" }, { name: "b", isAsking: true }],
   ],
   ['[{"name":"a","ips":null,"cni-args":{"vlan":3}}]', [{ name: "a" }]],
+  ['[{"name":"a","ipam-claim-reference":"db.net1"}]', [{ name: "a", claim: "db.net1" }]],
 ])("the networks %j", (text, expected) => {
   expect(decodeNetworkSelections(text, "x")).toEqual(expected);
 });
@@ -36,6 +37,7 @@ it.each([
   ['[{"name":"a"}', "Malformed JSON at line 1, column 14"],
   ['["a"]', 'field "[0]": found "a", want an object'],
   ["[{}]", 'field "[0].name": found nothing, want a name'],
+  ['[{"name":"a","ipam-claim-reference":"A b"}]', 'field "[0].ipam-claim-reference": found "A b", want a name'],
 ])("the networks %j are refused", (text, message) => {
   expect(() => decodeNetworkSelections(text, "annotation n")).toThrow(message);
 });

@@ -90,6 +90,19 @@ describe("rule 16: finished pods (trap 9)", () => {
   it.each(cases)("$what", check);
 });
 
+describe("rule 2: an address that is still on its NIC, whatever the API server says of the pod", () => {
+  const inUse = { netns: "inUse", observedMs: 1e9 } as const;
+  const cases: Case[] = [
+    { what: "absent: deleted by force while the kubelet is down", ...inUse, pod: ABSENT, verdict: "keep" },
+    { what: "another UID under the name", ...inUse, pod: seen({ uid: "other" }), verdict: "keep" },
+    { what: "finished: the sandbox has yet to go", ...inUse, pod: seen({ phase: "Failed" }), verdict: "keep" },
+    { what: "finished and terminating", ...inUse, pod: seen({ phase: "Failed", deleting: true }), verdict: "keep" },
+    { what: "a static pod", row: { owner: HASH }, ...inUse, pod: ABSENT, verdict: "keep" },
+    { what: "cannot be read", ...inUse, pod: UNKNOWN, verdict: "wait" },
+  ];
+  it.each(cases)("$what", check);
+});
+
 describe("rule 9: static pods", () => {
   const owner = { owner: HASH };
   const mirror = seen({ uid: "mirror", configHash: HASH });

@@ -173,12 +173,6 @@ describe("selection without an answer", () => {
     );
   });
 
-  it("refuses generated pools in the embedded mode", () => {
-    expect(() => selectPools(withPod({ subnet: { ipv4: ["s"] } }), POOLS)).toThrow(
-      'Annotation "ipam.vendor.io/subnet" asks for a pool generated from a Subnet, which needs the controller of a cluster',
-    );
-  });
-
   it("ignores a subnet annotation when enableSubnet is false", () => {
     const vendorConf = { ...DUAL, enableIPv6: false, enableSubnet: false };
     const { warnings } = selectPools(withPod({ subnet: { ipv4: ["s"] } }, { vendorConf }), POOLS);

@@ -160,6 +160,20 @@ describe("journal: what the API server is known to have", () => {
     expect(await journal.findUnconfirmed(9)).toMatchObject([{ owner: "b" }]);
   });
 
+  check(
+    "rule 8: a row says where its workload is and for which NIC; one of an older agent says neither",
+    async (journal) => {
+      const placed = { ...WORKLOAD, namespace: "shop", ifName: "net1" };
+      await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: placed }));
+      await journal.claim(claim("b", [proposal("10.0.0.2")], { workload: WORKLOAD }));
+      const [first, second] = [
+        await journal.findAddress("", ip("10.0.0.1")),
+        await journal.findAddress("", ip("10.0.0.2")),
+      ];
+      expect([first?.workload, second?.workload]).toEqual([placed, WORKLOAD]);
+    },
+  );
+
   check("rule 8: the workload is kept over a restart, and goes with a quarantine", async (journal, world) => {
     await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
     const again = await world.open();

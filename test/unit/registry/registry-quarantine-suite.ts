@@ -63,6 +63,15 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined" });
     });
 
+    check("rule 2: bound in doubt: trusted when it was asked for, else in quarantine", async ({ registry }) => {
+      const inDoubt = (of: string, at: string) => bind(registry, claim(of, [proposal(at, { isDoubtful: true })]));
+      const bound = await inDoubt("a", "10.0.0.1");
+      expect([bound.quarantine?.parent, (await registry.trust(bound))?.quarantine]).toEqual(["", undefined]);
+      await inDoubt("b", "10.0.0.2");
+      await registry.release({ containerId: "c-b", ifName: "eth0" });
+      expect(await registry.findAddress("", ip("10.0.0.2"))).toMatchObject({ state: "Quarantined" });
+    });
+
     check("rule 12: neither GC, nor undo, nor the end of what was never attached takes it", async (world) => {
       const { registry } = world;
       const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));

@@ -215,6 +215,28 @@ export function describeRegistry(
       await registry.expire();
       expect(freed).toEqual(["10.0.0.1"]);
     });
+
+    check("cool as their pool says even when that is heard after the DEL", async ({ registry, freed, advance }) => {
+      for (const [owner, address, pool] of [
+        ["a", "10.0.0.1", "slow"],
+        ["b", "10.0.0.2", "quick"],
+        ["c", "10.0.0.3", "blue"],
+      ] as const) {
+        // biome-ignore format: a table
+        await registry.claim(claim(owner, [proposal(address, { pool })]));
+        await registry.release({ containerId: `c-${owner}`, ifName: "eth0" });
+      }
+      advance(5);
+      registry.setCooldowns({ defaultMs: COOLDOWN_MS, byPool: new Map([["slow", 3 * COOLDOWN_MS], ["quick", 5]]) }); // biome-ignore format: a table
+      await registry.expire();
+      expect(freed).toEqual(["10.0.0.2"]);
+      advance(COOLDOWN_MS);
+      await registry.expire();
+      expect(freed).toEqual(["10.0.0.2", "10.0.0.3"]);
+      advance(2 * COOLDOWN_MS);
+      await registry.expire();
+      expect(freed).toEqual(["10.0.0.2", "10.0.0.3", "10.0.0.1"]);
+    });
   });
 
   describe(`${name}: GC`, () => {

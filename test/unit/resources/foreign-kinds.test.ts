@@ -59,12 +59,30 @@ describe("a key that looks like a slip", () => {
   });
 });
 
-it("a node has labels", () => {
+it("a node has labels, taints, a share of the pod networks, and a kubelet that may be silent", () => {
+  const bare = { kind: "Node", name: "n1", uid: "", labels: { rack: "1" }, annotations: {}, deleting: false };
   expect(decodeNode({ metadata: { name: "n1", labels: { rack: "1" } }, spec: {} }, "node")).toEqual({
-    kind: "Node",
-    name: "n1",
-    labels: { rack: "1" },
+    ...{ ...bare, taints: [], ready: "Unknown", podCidrs: [] },
   });
+  const spec = { taints: [{ key: "node.kubernetes.io/out-of-service", value: "x", effect: "NoExecute" }] };
+  const status = (status: string) => ({
+    conditions: [
+      { type: "DiskPressure", status: "False" },
+      { type: "Ready", status },
+    ],
+  });
+  const metadata = { name: "n1", uid: "u1", deletionTimestamp: "2026-11-20T04:00:00Z" };
+  expect(decodeNode({ metadata, spec, status: status("True") }, "node")).toMatchObject({
+    ...{ uid: "u1", deleting: true, ready: "True", taints: ["node.kubernetes.io/out-of-service"] },
+  });
+  expect(decodeNode({ metadata, spec: null, status: status("False") }, "node")).toMatchObject({ ready: "False" });
+  expect(decodeNode({ metadata, status: status("Maybe") }, "node")).toMatchObject({ ready: "Unknown" });
+  const podCidrsOf = (spec: object) => decodeNode({ metadata, spec }, "node").podCidrs;
+  expect(podCidrsOf({ podCIDR: "10.0.1.0/24", podCIDRs: ["10.0.1.0/24", "fd00::/64"] })).toEqual([
+    ...["10.0.1.0/24", "fd00::/64"],
+  ]);
+  expect(podCidrsOf({ podCIDR: "10.0.1.0/24" })).toEqual(["10.0.1.0/24"]);
+  expect(podCidrsOf({ podCIDR: "", podCIDRs: null })).toEqual([]);
   expect(() => decodeNode({ metadata: {} }, "node")).toThrow('field "metadata.name"');
 });
 

@@ -103,11 +103,19 @@ describe("an allocation", () => {
     });
   });
 
+  it("that is kept says for which NIC, and where its workload is", () => {
+    const workload = { ...WORKLOAD, namespace: "shop", ifName: "net1" };
+    expect(objectOf({ ...BOUND, state: "Kept", holders: [], workload })).toMatchObject({
+      spec: { workload: { ...WORKLOAD, namespace: "shop", interface: "net1" } },
+    });
+  });
+
   const specs: [title: string, spec: IpAllocationSpec][] = [
     ["Bound", BOUND],
     ["of IPv6 in a space", { ...BOUND, ip: ipOf("fd00::a"), addressSpace: "lab", prefixLength: 64 }],
     ["Cooling", { ...BOUND, state: "Cooling", holders: [], since: "2026-11-20T04:00:00Z" }],
-    ["Kept", { ...BOUND, state: "Kept", holders: [], workload: WORKLOAD }],
+    ["Kept by an older agent", { ...BOUND, state: "Kept", holders: [], workload: WORKLOAD }],
+    ["Kept", { ...BOUND, state: "Kept", holders: [], workload: { ...WORKLOAD, namespace: "shop", ifName: "net1" } }],
     [
       "Quarantined",
       {

@@ -57,6 +57,20 @@ it.each<[status: unknown, wanted: string | undefined]>([
   expect(decodeIpPool({ ...value, status }, "pool").wanted).toBe(wanted);
 });
 
+const LACK = 'has 1 of 3 addresses wanted (2 replicas and 1 more): Subnet "blue" has 0 free of 254';
+const supplied = (status: string): object => ({ type: "Supplied", status, message: LACK });
+
+it.each<[status: unknown, lack: string | undefined]>([
+  [{ conditions: [{ type: "Ready", status: "True", message: "" }, supplied("False")] }, LACK],
+  [{ conditions: [supplied("True")] }, undefined],
+  [{ conditions: [7, { type: "Supplied" }, supplied("False")], wanted: 7 }, LACK],
+  [{ conditions: "nonsense" }, undefined],
+  ["nonsense", undefined],
+])("of the status %j is read what a generated pool lacks, and nothing is refused", (status, lack) => {
+  const value = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "blue" }, spec: { subnet: SUBNET } }; // biome-ignore format: one thought
+  expect(decodeIpPool({ ...value, status }, "pool").lack).toBe(lack);
+});
+
 it("every field is read", () => {
   const { spec } = poolOf({
     ipVersion: 6,

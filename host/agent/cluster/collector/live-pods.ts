@@ -1,16 +1,22 @@
 /**
  * What the collector believes about pods and network namespaces: only what it has just been told, never a cache.
  * Called by collector.ts.
- * Effects: calls of the API server; looks for paths of network namespaces.
+ * Effects: calls of the API server; looks into network namespaces.
  */
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../../../config/config-error.ts";
-import { CONFIG_HASH, type NetnsSighting, type PodFacts, type PodSighting } from "../../../ipam/leaks.ts";
-import { isNotFound, type KubeApi } from "../../../kubernetes/kube-api.ts";
+import { type NetnsSighting, type PodSighting, podFacts } from "../../../ipam/leaks.ts";
+import { EINVAL, ENOENT, ENOTTY } from "../../../kernel/errno.ts";
+import { NetlinkError } from "../../../kernel/netlink/error.ts";
+import { NetnsError } from "../../../kernel/netns.ts";
+import { observeLink } from "../../../kernel/observe-link.ts";
+import { ApiError, isNotFound, type KubeApi } from "../../../kubernetes/kube-api.ts";
 import { listPages } from "../../../kubernetes/list.ts";
 import type { Log } from "../../../lib/log.ts";
-import { decodePod, type Pod } from "../../../resources/pod.ts";
+import { equalIp, type Ip } from "../../../net/ip.ts";
+import type { Allocation } from "../../../registry/registry.ts";
+import { decodePod } from "../../../resources/pod.ts";
 import { MAX_SINGLE_POD_READS, POD_PAGE, SWEEP_PATIENCE_MS } from "../../limits.ts";
 
 /** A pod by its name, as a row has it. */
@@ -34,10 +40,6 @@ export function podKey({ namespace, pod }: PodName): string {
   return `${namespace}/${pod}`;
 }
 
-export function podFacts({ uid, annotations, phase, deleting }: Pod): PodFacts {
-  return { uid, configHash: annotations[CONFIG_HASH], phase, deleting };
-}
-
 /** One GET. Rejects when the API server cannot be asked; "unknown" when it refuses to tell, or what it tells cannot be understood. */
 export async function readPod({ api, signal, log }: PodReaderTools, name: PodName): Promise<PodSighting> {
   const path = `/api/v1/namespaces/${encodeURIComponent(name.namespace)}/pods/${encodeURIComponent(name.pod)}`;
@@ -45,7 +47,9 @@ export async function readPod({ api, signal, log }: PodReaderTools, name: PodNam
     return decodeSighting(await api.call({ method: "GET", path, patienceMs: SWEEP_PATIENCE_MS, signal }), log);
   } catch (error) {
     if (isNotFound(error)) return ABSENT;
-    throw error;
+    if (!(error instanceof ApiError)) throw error;
+    log.warn({ pod: podKey(name), reason: error.message }, "A pod cannot be read; its addresses stay");
+    return UNKNOWN;
   }
 }
 
@@ -102,17 +106,34 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
+/** What is known of the NIC that an address was given to. */
+export type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
+
 /**
- * Whether a network namespace is still there. A path below a folder that is missing tells nothing: the agent may see another /run than
- * the runtime, or another /proc.
+ * Whether the network namespace of a NIC is still there, and the NIC still has its address. A path below a folder that is missing tells
+ * nothing: the agent may see another /run than the runtime, or another /proc.
  */
-export async function seeNetns(path: string | undefined): Promise<NetnsSighting> {
-  if (path === undefined || path === "") return "unknown";
-  const found = await isThere(path);
+export async function seeNetns({ netns, ifName, ip }: AttachedNic): Promise<NetnsSighting> {
+  if (netns === undefined || netns === "") return "unknown";
+  const found = await isThere(netns);
   if (found === undefined) return "unknown";
-  if (found) return "there";
-  return (await isThere(dirname(path))) === true ? "gone" : "unknown";
+  if (found) return hasAddress(netns, ifName, ip) ? "inUse" : "there";
+  return (await isThere(dirname(netns))) === true ? "gone" : "unknown";
 }
+
+/** False also where the path is no namespace any more. What the kernel cannot tell now keeps the address. */
+function hasAddress(netns: string, ifName: string, ip: Ip): boolean {
+  try {
+    return observeLink(netns, ifName)?.addresses.some((address) => equalIp(address.ip, ip)) ?? false;
+  } catch (error) {
+    if (error instanceof NetlinkError) return true;
+    if (error instanceof NetnsError) return !NO_NAMESPACE.has(error.errno);
+    throw error;
+  }
+}
+
+/** As the kernel answers for a path that leads into no network namespace. */
+const NO_NAMESPACE: ReadonlySet<number> = new Set([ENOENT, EINVAL, ENOTTY]);
 
 /** Undefined when the kernel does not tell. */
 async function isThere(path: string): Promise<boolean | undefined> {

@@ -19,7 +19,7 @@ interface Observation {
 /** Of an address, what is needed to ask for its pod. */
 export type PodRow = Pick<
   Allocation,
-  "state" | "owner" | "containerId" | "namespace" | "pod" | "netns" | "pool" | "space" | "ip"
+  "state" | "owner" | "containerId" | "namespace" | "pod" | "netns" | "ifName" | "pool" | "space" | "ip"
 >;
 
 export class Suspects {
@@ -64,7 +64,7 @@ export class Suspects {
   }
 
   async #judge(row: PodRow, pod: PodSighting, observedAtMs: number | undefined): Promise<LeakVerdict> {
-    const netns = await seeNetns(row.netns);
+    const netns = await seeNetns(row);
     const nowMs = this.#tools.nowMs();
     return judgeLeak({ row, pod, netns, observedAtMs, nowMs, settleMs: this.#settleMs(row.pool) });
   }

@@ -4,6 +4,7 @@
  * Effects: waits until the address book knows the pools, and not for pools that may be on their way.
  */
 
+import { isGrowing } from "../../../ipam/generated/supply.ts";
 import type { AnnouncedNic } from "../../../ipam/plan-prefetch.ts";
 import { invariant } from "../../../lib/invariant.ts";
 import type { Pod } from "../../../resources/pod.ts";
@@ -12,9 +13,9 @@ import type { AddressDemand } from "../../ipam/claim-addresses.ts";
 import { type DemandTools, prepareDemand } from "../../ipam/demand.ts";
 import type { PodIdentity } from "../../ipam/pod-identity.ts";
 
-export interface AheadDemandTools extends Omit<DemandTools, "awaitPools"> {
+export interface AheadDemandTools extends Omit<DemandTools, "poolNews"> {
   /** Who the pod is for its ADD. Not from the snapshot, which may be older than the pod. Throws ConfigError when an annotation is wrong. */
-  readonly identityOf: (pod: Pod) => PodIdentity;
+  readonly identityOf: (pod: Pod, signal: AbortSignal) => Promise<PodIdentity>;
   readonly keeper: Pick<QuarantineKeeper, "salt" | "hasSuspect">;
 }
 
@@ -27,13 +28,16 @@ export async function demandAhead(
 ): Promise<AddressDemand> {
   const { ifName, network, ipamConf } = nic;
   invariant(ipamConf !== undefined, "Only NICs of this plugin are claimed ahead");
-  const wanting = { identity: tools.identityOf(pod), ifName, network, ipamConf, containerId: "", asked: [] };
+  const identity = await tools.identityOf(pod, signal);
+  const wanting = { identity, ifName, network, ipamConf, containerId: "", asked: [] };
   // Warnings are the ADD's to tell.
-  const quiet = { ...tools, awaitPools: undefined, log: tools.log.child({}, { level: "error" }) };
+  const quiet = { ...tools, poolNews: undefined, log: tools.log.child({}, { level: "error" }) };
   const { demand } = await prepareDemand(quiet, wanting, signal);
   return {
     ...demand,
     seedText: `${demand.seedText}${tools.keeper.salt}`,
     isScattered: (pool) => tools.keeper.hasSuspect(pool),
+    // Its ADD waits for it.
+    isLeft: isGrowing,
   };
 }

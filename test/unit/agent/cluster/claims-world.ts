@@ -11,6 +11,7 @@ import {
   RegistryError,
 } from "../../../../host/registry/registry.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
+import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
 import { ip, openCore, poolsByName, subject } from "../../ipam/subjects.ts";
 
 export const WORKLOAD = { kind: "StatefulSet", name: "db", uid: "set", member: "db-0" };
@@ -22,6 +23,9 @@ class Cluster {
   surveys = 0;
   surveysFail = false;
   keptQuestions = 0;
+  /** What the usage object of any pool says, and how often it was asked for. */
+  usage: PoolUsage | undefined;
+  glimpses = 0;
   proposed: string[] = [];
   /** Whether a survey tells anything. */
   tells = true;
@@ -87,6 +91,12 @@ export function worldOf(pools: readonly IpPool[]) {
       if (cluster.surveysFail) throw new RegistryError("The API server does not tell");
       return cluster.tells ? packed(cluster.used) : undefined;
     },
+    glimpseUsage: async () => {
+      cluster.glimpses++;
+      return cluster.usage;
+    },
+    // Of this node itself.
+    readUsed: async () => packed([...cluster.objects.values()].filter(({ version }) => version > 0).map((each) => each.ip)), // biome-ignore format: one thought
     findKept: async (workload) => {
       cluster.keptQuestions++;
       return [...cluster.objects.values()].filter((each) => each.workload?.member === workload.member);

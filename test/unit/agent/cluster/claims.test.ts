@@ -94,6 +94,18 @@ describe("the address book after a survey", () => {
     expect(book.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
   });
 
+  it("is told of the pools that share addresses with one, by way of others too, and of no other pool of the subnet", () => {
+    const ranges = { a: "10-19", b: "19-29", c: "29-39", d: "40-49" };
+    const pools = Object.entries(ranges).map(([name, ips]) => {
+      const [first, last] = ips.split("-").map((end) => `10.6.0.${end}`);
+      return pool(name, "10.6.0.0/24", { ips: [`${first}-${last}`] });
+    });
+    const book = new AddressBook(openCore());
+    book.update(pools, []);
+    const neighbours = pools.map((each) => book.neighboursOf(each).map(({ name }) => name).join("")); // biome-ignore format: one thought
+    expect(neighbours).toEqual(["abc", "abc", "abc", "d"]);
+  });
+
   it("a hope that somebody else has is no hope any more: giving it back does not free it", () => {
     const blue = pool("blue", "10.6.0.0/24");
     const book = new AddressBook(openCore());
@@ -141,6 +153,14 @@ describe("rule 8: what is kept for a member", () => {
     cluster.put("10.9.0.1", kept({ pool: "gone" }));
     expect((await claim({ workload: WORKLOAD }))[0]).toMatch(/^10\.6\.0\./);
     expect(cluster.released).toEqual(["10.9.0.1"]);
+  });
+
+  it("for a NIC that is not asked about now stays, also when the NIC that is finds nothing of its own", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    cluster.put("10.9.0.1", kept({ ifName: "net1", pool: "gone" }));
+    cluster.put("10.6.0.77", kept({ ifName: "net1" }));
+    const [address] = await claim({ workload: WORKLOAD });
+    expect([address === "10.6.0.77", cluster.released]).toEqual([false, []]);
   });
 
   it("of another NIC of the member is left alone", async () => {

@@ -82,6 +82,7 @@ async function withResources(
 }
 
 const signal = () => AbortSignal.timeout(2_000);
+const soon = ({ news }: ClusterResources) => ({ since: news, withinMs: 300 });
 
 describe("the resources of a cluster", () => {
   it("are incomplete before the first lists, and name what is missing", () => {
@@ -100,15 +101,15 @@ describe("the resources of a cluster", () => {
     withResources({}, async ({ script, resources, snapshots }) => {
       const before = snapshots.length;
       for (let net = 0; net < 50; net++) script.tell(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
-      expect(await resources.changed(signal())).toBe(true);
+      expect(await resources.changed(signal(), soon(resources))).toBe(true);
       expect([snapshots.length - before, resources.state.snapshot.pools.size]).toEqual([1, 50]);
-      await expect.poll(() => resources.changed(signal())).toBe(false);
+      await expect.poll(() => resources.changed(signal(), soon(resources))).toBe(false);
       expect(snapshots.length - before).toBe(1);
     }));
 
   it("a change on its way ends the wait for it", () =>
     withResources({}, async ({ script, resources }) => {
-      const waiting = resources.changed(signal());
+      const waiting = resources.changed(signal(), soon(resources));
       script.tell(POOLS, poolOf("late", "10.1.0.0/24"));
       expect(await waiting).toBe(true);
       expect(resources.state.snapshot.pools.has("late")).toBe(true);
@@ -116,8 +117,8 @@ describe("the resources of a cluster", () => {
 
   it("a wait for a change that never comes leaves nothing behind", () =>
     withResources({}, async ({ resources }) => {
-      await expect.poll(() => resources.changed(signal())).toBe(false);
-      expect(await bytesLeftPerWait((given) => resources.changed(given))).toBe(0);
+      await expect.poll(() => resources.changed(signal(), soon(resources))).toBe(false);
+      expect(await bytesLeftPerWait((given) => resources.changed(given, soon(resources)))).toBe(0);
     }));
 
   it("a pod is in the snapshot at once, and makes no new one: 1,000 pools cost it nothing", () => {
@@ -142,6 +143,34 @@ describe("the resources of a cluster", () => {
       script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
       expect(wanted).toEqual(["blue"]);
       resources.settle();
+      expect(snapshots.length).toBe(count);
+    }));
+
+  it("a generated pool that lacks addresses is another one when the reason comes, changes and goes, and for no other condition", () =>
+    withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ script, resources, snapshots }) => {
+      const lackOf = () => resources.state.snapshot.pools.get("blue")?.lack;
+      const tell = (type: string, status: string, message: string): number => {
+        const before = snapshots.length;
+        const conditions = [{ type, status, message }];
+        script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { conditions } }));
+        resources.settle();
+        return snapshots.length - before;
+      };
+      expect([tell("Supplied", "False", "full"), lackOf()]).toEqual([1, "full"]);
+      expect([tell("Supplied", "False", "gone"), lackOf()]).toEqual([1, "gone"]);
+      expect([tell("Supplied", "False", "gone"), lackOf()]).toEqual([0, "gone"]);
+      expect([tell("Supplied", "True", "all"), lackOf()]).toEqual([1, undefined]);
+      expect([tell("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
+    }));
+
+  it("an address that is free again is news, and so is what came before the wait", () =>
+    withResources({}, async ({ resources, snapshots }) => {
+      const [since, count] = [resources.news, snapshots.length];
+      const waiting = resources.changed(signal(), { since, withinMs: 2_000 });
+      resources.freed();
+      expect(await waiting).toBe(true);
+      expect(await resources.changed(signal(), { since, withinMs: 0 })).toBe(true);
+      expect(await resources.changed(signal(), { since: resources.news, withinMs: 0 })).toBe(false);
       expect(snapshots.length).toBe(count);
     }));
 

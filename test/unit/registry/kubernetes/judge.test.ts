@@ -20,6 +20,9 @@ const ourCooling: KnownObject = { ...ours, ...idle, state: "Cooling" };
 const ourQuarantined: KnownObject = { ...ours, ...idle, state: "Quarantined" };
 const ourKept: KnownObject = { ...ours, ...idle, state: "Kept", workload: WEB };
 const ofOtherPod: KnownObject = { ...ours, podUid: "b" };
+/** Of a lost node, whose address this node, or another one, was told to ask for. */
+const weAsk: KnownObject = { ...ourQuarantined, lost: "there" };
+const theyAsk: KnownObject = { ...ourQuarantined, node: "there", lost: "here" };
 const elsewhere = (object: KnownObject): KnownObject => ({ ...object, node: "there" });
 
 const due = { isDue: true };
@@ -52,6 +55,9 @@ const ROWS: readonly Row[] = [
   ["rule 12: in quarantine", bound, ourQuarantined, {}, "taken"],
   ["rule 2: this node was taken for lost", { ...bound, isConfirmed: true }, ourQuarantined, {}, "replace Bound"],
   ["rule 2: and another has it now", { ...bound, isConfirmed: true }, elsewhere(ourQuarantined), {}, "taken"],
+  ["rule 2: and another asks for the address", { ...bound, isConfirmed: true }, theyAsk, {}, "reclaim"],
+  ["rule 2: a claim of what another asks for", bound, theyAsk, {}, "taken"],
+  ["rule 2: what another asks for was a third one's", { ...bound, isConfirmed: true }, { ...theyAsk, lost: "n3" }, {}, "taken"], // biome-ignore format: one line each
   ["rule 8: kept for the member", { ...bound, workload: WEB }, elsewhere(ourKept), {}, "replace Bound"],
   ["rule 8: kept for another member", { ...bound, workload: OTHER_WEB }, ourKept, {}, "taken"],
   ["rule 8: kept, and the pod is of no workload", bound, ourKept, {}, "taken"],
@@ -101,6 +107,11 @@ const ROWS: readonly Row[] = [
   ],
   ["rule 12: a conflict of which nothing is known", quarantined, undefined, {}, "look"],
   ["rule 12: a conflict whose object is gone", quarantined, "absent", {}, "create"],
+  ["rule 12: an address that we were told to ask for", quarantined, weAsk, {}, "equal"],
+  ["rule 12: is not written over, it says who had it", quarantined, weAsk, unanswered, "equal"],
+  ["rule 12: is free by somebody else's word", quarantined, "absent", { isAsked: true }, "forget"],
+  ["rule 12: is its node's again", quarantined, elsewhere({ ...weAsk, state: "Bound" }), { isAsked: true }, "forget"],
+  ["rule 12: is silent", ended, weAsk, due, "delete"],
   ["rule 12: a conflict of what another node has now", quarantined, elsewhere(ours), {}, "forget"],
   ["a row that says Kept", { ...cooling, state: "Kept" }, ourKept, {}, "forget"],
 ];
@@ -112,6 +123,7 @@ it.each(ROWS)("%s", (_what, row, object, options, expected) => {
     isDue: false,
     isPublic: false,
     isDiscarded: false,
+    isAsked: false,
     isUnanswered: false,
     former: nobody,
     replaces: undefined,

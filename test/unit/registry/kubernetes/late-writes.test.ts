@@ -88,10 +88,11 @@ describe("an object that somebody's finalizer holds", () => {
   async function heldNode(): Promise<MemoryNode> {
     const node = await new MemoryNode({ poolSize: 256 }).open();
     await node.registry.claim(claim("a", [proposal(NAME)]));
+    await node.registry.release(FIRST);
+    await node.registry.idle();
     const object = node.server.objects.get(NAME);
     if (object === undefined) throw new Error("There is no object");
     node.server.objects.set(NAME, { ...object, metadata: { ...object.metadata, finalizers: ["acme.example/hold"] } });
-    await node.registry.release(FIRST);
     await node.pass(COOLDOWN_MS);
     return node;
   }

@@ -1,0 +1,24 @@
+/**
+ * One look at a Subnet, to tell a pod that is refused why no pool was generated for it.
+ * Called by the ADD's wait, when it gives up.
+ * Effects: a GET.
+ */
+import type { SubnetSight } from "../../../ipam/generated/supply.ts";
+import { isNotFound, type KubeApi } from "../../../kubernetes/kube-api.ts";
+import { messageOf } from "../../../lib/describe.ts";
+import { API_PATH } from "../../../resources/fields/metadata.ts";
+import { decodeSubnet } from "../../../resources/subnet.ts";
+import { SUBNET_LOOK_MS } from "../../limits.ts";
+
+/** Never rejects: who is refused anyway is to hear of it. */
+export async function lookAtSubnet(api: KubeApi, name: string, signal: AbortSignal): Promise<SubnetSight> {
+  const path = `${API_PATH}/subnets/${encodeURIComponent(name)}`;
+  try {
+    const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_LOOK_MS, signal });
+    const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
+    return { kind: "there", family: spec.family, isDeleting: deleting };
+  } catch (error) {
+    if (isNotFound(error)) return { kind: "absent" };
+    return { kind: "unseen", why: `Subnet "${name}" cannot be looked at: ${messageOf(error)}` };
+  }
+}

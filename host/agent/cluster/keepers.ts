@@ -1,0 +1,122 @@
+/**
+ * What keeps the addresses of a pod of this node, as the API server says it now: the machine behind a run of it, and the IPAMClaims that the pod's
+ * networks refer to. What can be told from the pod alone is in host/ipam/workload.ts.
+ * Called by identity.ts.
+ * Effects: calls of the API server, for such pods only.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { PodAnnotations } from "../../config/annotations.ts";
+import {
+  claimsOf,
+  findKeeper,
+  type HolderSighting,
+  judgeHolder,
+  mayBeShared,
+  workloadOfRun,
+} from "../../ipam/workload.ts";
+import { ApiUnavailable, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import type { Holder, Workload } from "../../resources/ip-allocation.ts";
+import type { Pod } from "../../resources/pod.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
+import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
+import { livesOn } from "../ipam/kept-addresses.ts";
+import type { NicClaim } from "../ipam/pod-identity.ts";
+import { firstNicOf } from "../ipam/subject.ts";
+import { POD_READ_PATIENCE_MS } from "../limits.ts";
+
+export interface Keepers {
+  readonly workload: Workload | undefined;
+  readonly claims: ReadonlyMap<string, NicClaim> | undefined;
+}
+
+export interface KeeperTools {
+  readonly api: KubeApi;
+  readonly snapshot: () => Pick<Snapshot, "vendorConf" | "coordinator">;
+}
+
+/** Throws CniError 11 when the API server does not tell in time. */
+export async function findKeepers(
+  tools: KeeperTools,
+  pod: Pod,
+  annotations: PodAnnotations,
+  signal: AbortSignal,
+): Promise<Keepers> {
+  const [workload, claims] = await Promise.all([
+    findWorkload(tools, pod, signal),
+    findClaims(tools, pod, annotations, signal),
+  ]);
+  return { workload, claims };
+}
+
+async function findWorkload({ api, snapshot }: KeeperTools, pod: Pod, signal: AbortSignal) {
+  const keeper = findKeeper(pod, snapshot().vendorConf);
+  if (keeper.kind !== "run") return keeper.kind === "workload" ? keeper.workload : undefined;
+  const { namespace } = pod;
+  const { run } = keeper;
+  const path = `/apis/${run.apiVersion}/namespaces/${encodeURIComponent(namespace)}/virtualmachineinstances`;
+  const object = await readKeeper(api, `${path}/${encodeURIComponent(run.name)}`, signal);
+  if (object === undefined) return undefined;
+  const { uid, machine } = decodeMachine(object, `VirtualMachineInstance "${namespace}/${run.name}"`);
+  return uid === run.uid ? workloadOfRun(namespace, run, machine) : undefined;
+}
+
+async function findClaims(
+  { api, snapshot }: KeeperTools,
+  { namespace }: Pod,
+  annotations: PodAnnotations,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, NicClaim> | undefined> {
+  const named = claimsOf(annotations, firstNicOf(snapshot()));
+  if (named.size === 0) return undefined;
+  const read = async (name: string): Promise<NicClaim> => {
+    const path = `/apis/k8s.cni.cncf.io/v1alpha1/namespaces/${encodeURIComponent(namespace)}/ipamclaims`;
+    const object = await readKeeper(api, `${path}/${encodeURIComponent(name)}`, signal);
+    const claim = object === undefined ? undefined : decodeIpamClaim(object, `IPAMClaim "${namespace}/${name}"`);
+    return { namespace, name, claim };
+  };
+  return new Map(await Promise.all([...named].map(async ([ifName, name]) => [ifName, await read(name)] as const)));
+}
+
+async function readKeeper(api: KubeApi, path: string, signal: AbortSignal): Promise<KubeObject | undefined> {
+  try {
+    return await api.call({ method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    if (!(error instanceof ApiUnavailable)) throw error;
+    const text = `What keeps the pod's addresses cannot be asked for: ${error.message}`;
+    throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
+  }
+}
+
+/**
+ * Takes the address from an earlier pod of the member on this node. Of two pods of one name the live one is the later one; a machine's pods have
+ * names of their own, and one that lives keeps the address. Rejects with CniError 11 then.
+ */
+export async function displaceFormer(
+  { registry, isPodGone }: DisplaceTools,
+  former: Allocation,
+): Promise<Allocation | undefined> {
+  if (mayBeShared(former.workload) && !(await isPodGone(former))) throw livesOn(former);
+  return registry.collect(former);
+}
+
+export interface DisplaceTools {
+  readonly registry: { collect(row: Allocation): Promise<Allocation | undefined> };
+  readonly isPodGone: (row: Allocation) => Promise<boolean>;
+}
+
+/** `readPod` asks the API server. */
+export async function seeHolder(
+  readPod: (of: { readonly namespace: string; readonly name: string }) => Promise<Pod | undefined>,
+  { namespace, pod: name }: Allocation,
+  holder: Holder,
+): Promise<HolderSighting> {
+  if (namespace === holder.namespace && name === holder.pod) return "gone";
+  const [pod, found] = await Promise.all([
+    readPod({ namespace, name }),
+    readPod({ namespace: holder.namespace, name: holder.pod }),
+  ]);
+  return pod === undefined ? "alive" : judgeHolder({ pod, holder, found });
+}

@@ -1,0 +1,75 @@
+/**
+ * Where the cluster's networks come from, and what follows when nobody knows them: the network's definition, the resource Coordinator, or
+ * what the controller has collected into its status.
+ * Called by gather.ts for each request, and by attach.ts for an ADD.
+ * Effects: none.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import { COLLECTED_KEYS, type CollectedKey, type CoordinatorSettings } from "../../config/coordinator-settings.ts";
+import { formatPrefix, type Prefix } from "../../net/prefix.ts";
+import type { Coordinator } from "../../resources/coordinator.ts";
+import { MAX_SHOWN_NETWORKS } from "../limits.ts";
+
+export interface ClusterNetworks {
+  /** One sentence for each key, for `berthctl explain`. */
+  readonly origins: readonly string[];
+  readonly warnings: readonly string[];
+  /** Why no service network is known although they were looked for; undefined: they are, or nobody has looked. */
+  readonly missing: string | undefined;
+  /** Keys that nobody has written. */
+  readonly collected: readonly CollectedKey[];
+}
+
+/** What an empty list says: nothing. */
+const said = (networks: readonly Prefix[] | undefined): readonly Prefix[] | undefined =>
+  networks === undefined || networks.length === 0 ? undefined : networks;
+
+/** Whether the key is what was collected, or would be. */
+function isCollected(key: CollectedKey, entry: CoordinatorSettings, { spec }: Coordinator): boolean {
+  if (said(entry[key]) !== undefined || said(spec[key]) !== undefined) return false;
+  return key === "serviceCIDR" || spec.podCIDRType !== "none";
+}
+
+export function describeNetworks(entry: CoordinatorSettings, coordinator: Coordinator | undefined): ClusterNetworks {
+  const origins = COLLECTED_KEYS.map((key) => originOf(key, entry, coordinator));
+  const { collected: status } = coordinator ?? {};
+  if (coordinator === undefined || status === undefined)
+    return { origins, warnings: [], missing: undefined, collected: [] };
+  const collected = COLLECTED_KEYS.filter((key) => isCollected(key, entry, coordinator));
+  if (status.phase === "Synced") return { origins, warnings: [], missing: undefined, collected };
+  const text = `Coordinator "${coordinator.name}" is not ready: ${status.reason}`;
+  const isMissing = collected.includes("serviceCIDR") && status.serviceCIDR.length === 0;
+  return { origins, warnings: collected.length === 0 ? [] : [text], missing: isMissing ? text : undefined, collected };
+}
+
+/**
+ * Throws CniError 11: a pod without a way to the services would be of no use, and would not get one later. Without pod networks it goes on:
+ * a cluster may have none.
+ */
+export function requireServiceNetworks({ missing }: ClusterNetworks): void {
+  if (missing === undefined) return;
+  const text = `The cluster's service networks are not known. ${missing}. Name them in "serviceCIDR" there or in the network's definition`;
+  throw new CniError(ErrorCode.TryAgainLater, text);
+}
+
+function originOf(key: CollectedKey, entry: CoordinatorSettings, coordinator: Coordinator | undefined): string {
+  const ofEntry = said(entry[key]);
+  if (ofEntry !== undefined) return `${key} is ${list(ofEntry)}, as the network's definition says`;
+  if (coordinator === undefined)
+    return `${key} is empty: the definition names none, and there is no Coordinator "default"`;
+  const { name, spec, collected } = coordinator;
+  const ofSpec = said(spec[key]);
+  if (ofSpec !== undefined) return `${key} is ${list(ofSpec)}, as Coordinator "${name}" says`;
+  if (!isCollected(key, entry, coordinator))
+    return `${key} is empty, since podCIDRType of Coordinator "${name}" is none`;
+  if (collected === undefined) return `${key} is empty: nobody names any, and Coordinator "${name}" has no status`;
+  const found = said(collected[key]);
+  const status = `the status of Coordinator "${name}" (${collected.phase}: ${collected.reason})`;
+  return found === undefined ? `${key} is empty in ${status}` : `${key} is ${list(found)}, as is said in ${status}`;
+}
+
+function list(networks: readonly Prefix[]): string {
+  const shown = networks.slice(0, MAX_SHOWN_NETWORKS).map(formatPrefix).join(", ");
+  const more = networks.length - MAX_SHOWN_NETWORKS;
+  return more > 0 ? `${shown} and ${more} more` : shown;
+}

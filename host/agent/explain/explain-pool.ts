@@ -1,0 +1,130 @@
+/**
+ * One pool in words: whose it is, why it has that size, how much of it is in use, what is in the way, and what becomes of it.
+ * Called by the inspector for `berthctl explain pool`.
+ * Effects: none.
+ */
+import { familyName } from "../../ipam/model.ts";
+import { formatPrefix } from "../../net/prefix.ts";
+import { formatRange, type Range } from "../../net/range.ts";
+import { sizeOf, spansOf } from "../../net/spans.ts";
+import { describeApplication, type Generated } from "../../resources/fields/generated.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import { MAX_EXPLAINED_NAMES } from "../limits.ts";
+import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
+
+/** Lines for a person. */
+export function explainPool(facts: PoolFacts): string {
+  const { name, pool, refusal } = facts;
+  return [
+    ...whose(name, pool?.spec.generated),
+    ...(refusal === undefined ? [] : [`gives out nothing: it ${refusal}`]),
+    ...(pool === undefined ? [] : explainUsable(pool, facts)),
+    ...troubles(facts),
+  ].join("\n");
+}
+
+function whose(name: string, generated: Generated | undefined): string[] {
+  if (generated === undefined) return [`pool "${name}": made by hand; it has the size that somebody gave it`];
+  const { subnet, application, interface: ifName } = generated;
+  const whom = describeApplication(application);
+  return [
+    `pool "${name}": generated out of Subnet "${subnet}" for ${whom}, UID ${application.uid}`,
+    `for: interface ${ifName} of its pods, and nobody else`,
+  ];
+}
+
+function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
+  const { spec, deleting } = pool;
+  const { generated } = spec;
+  return [
+    ...(deleting ? ["gives out nothing: it is being deleted, and goes when its last address is free"] : []),
+    ...(spec.disable ? ["gives out nothing: spec.disable is true"] : []),
+    ...(generated === undefined ? [] : [`wants: ${addresses(generated.wanted)} (${generated.reason})`]),
+    `has: ${addresses(sizeOfPool(pool))} of ${familyName(spec.family)} network ${formatPrefix(spec.subnet)}${list(spec.ranges)}`,
+    inUse(facts),
+    ...(generated === undefined ? [] : supply(pool, generated, facts)),
+  ];
+}
+
+/** Ordinals of IPv6 pools are larger than numbers. */
+function sizeOfPool({ spec }: IpPool): bigint {
+  return sizeOf(spansOf(spec.ranges));
+}
+
+function list(ranges: readonly Range[]): string {
+  if (ranges.length === 0) return "";
+  return `: ${some(ranges.map(formatRange))}`;
+}
+
+/** The first few, and how many more there are. */
+function some(names: readonly string[]): string {
+  const rest = names.length - MAX_EXPLAINED_NAMES;
+  const shown = names.slice(0, MAX_EXPLAINED_NAMES).join(", ");
+  return rest > 0 ? `${shown} and ${rest} more` : shown;
+}
+
+function inUse({ live, counts }: PoolFacts): string {
+  if (live?.usage.kind === "there") {
+    const { bound, cooling, kept, quarantined, free, total } = live.usage.value;
+    const states = `${bound} by pods, ${cooling} cooling, ${kept} kept, ${quarantined} in quarantine`;
+    return `in use: ${states}; ${free} of ${total} are free, as the controller counted last`;
+  }
+  const { total, free } = counts ?? { total: 0n, free: 0n };
+  return `in use: ${total - free}; ${free} of ${total} are free, as far as this node knows`;
+}
+
+function supply(pool: IpPool, generated: Generated, { live }: PoolFacts): string[] {
+  const { subnet, reclaim, application } = generated;
+  const fate = reclaim
+    ? "goes with it, when its last address is free (ippool-reclaim is true)"
+    : `stays for the next ${describeApplication(application)} (ippool-reclaim is false)`;
+  return [
+    inTheWay(pool, generated, live),
+    ...(live?.subnet === undefined ? [] : [`Subnet "${subnet}": ${describeSubnet(live.subnet)}`]),
+    `when ${describeApplication(application)} is gone: the pool ${fate}`,
+  ];
+}
+
+function inTheWay(pool: IpPool, { wanted }: Generated, live: LiveFacts | undefined): string {
+  const missing = BigInt(wanted) - sizeOfPool(pool);
+  const told = live?.troubles.kind === "there" ? live.troubles.value : [];
+  const lack = told.find(({ type }) => type === "Supplied")?.message ?? pool.lack;
+  if (lack !== undefined) return `in the way: ${lack}`;
+  if (missing > 0n) return `in the way: nothing is known; ${missing} more should come in a moment`;
+  if (missing === 0n) return "in the way: nothing";
+  return `in the way: nothing; ${addresses(-missing)} more than wanted go back when nobody holds them`;
+}
+
+function describeSubnet(told: NonNullable<LiveFacts["subnet"]>): string {
+  if (told.kind === "absent") return "does not exist";
+  if (told.kind === "unseen") return `cannot be looked at: ${told.why}`;
+  const { total, assigned, pools, deleting } = told.value;
+  const of = total === undefined ? "" : ` of ${total}`;
+  const left = total === undefined || assigned === undefined ? "" : `, ${Math.max(0, total - assigned)} not assigned`;
+  const count = assigned ?? pools.reduce((sum, { ips }) => sum + Number(sizeOf(spansOf(ips))), 0);
+  const is = deleting ? "is being deleted; " : "";
+  return `${is}${count}${of} addresses assigned to ${pools.length} ${pools.length === 1 ? "pool" : "pools"}${left}${largest(pools)}`;
+}
+
+function largest(pools: SubnetFacts["pools"]): string {
+  if (pools.length === 0) return "";
+  const sized = pools
+    .map(({ name, ips, application }) => ({ name, application, size: sizeOf(spansOf(ips)) }))
+    .sort((a, b) => Number(b.size - a.size) || (a.name < b.name ? -1 : 1));
+  return `; most have ${some(sized.map(({ name, application, size }) => `"${name}" (${application}, ${size})`))}`;
+}
+
+/** What `in the way` and `gives out nothing` have not said. */
+function troubles({ live, refusal }: PoolFacts): string[] {
+  if (live === undefined) return [];
+  if (live.troubles.kind === "unseen") return [`conditions: cannot be looked at: ${live.troubles.why}`];
+  if (live.troubles.kind === "absent") return [];
+  const others = live.troubles.value.filter(({ type, message }) => {
+    return type !== "Supplied" && message !== "" && !(type === "Ready" && refusal !== undefined);
+  });
+  return others.map(({ type, message }) => `${type === "Ready" ? "not ready" : type}: ${message}`);
+}
+
+function addresses(count: number | bigint): string {
+  return `${count} ${count === 1 || count === 1n ? "address" : "addresses"}`;
+}

@@ -1,0 +1,124 @@
+/**
+ * What the controller follows: one reflector per collection, each for as many listeners as there are.
+ * Opened once per process by open-controller.ts, whether it leads or not: who takes over then knows everything already.
+ * Effects: lists and watches once they are started.
+ */
+import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
+import { describeObject, keyOf } from "../kubernetes/object-key.ts";
+import { type Change, Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
+import { Listeners } from "../lib/listeners.ts";
+import type { Log } from "../lib/log.ts";
+import { API_PATH } from "../resources/fields/metadata.ts";
+import type { IpAllocation } from "../resources/ip-allocation.ts";
+import { decodeNode, type Node } from "../resources/node.ts";
+import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
+import { openLeanDecoder } from "./lean-allocation.ts";
+import {
+  type ControlledCoordinator,
+  type ControlledPool,
+  type ControlledReservation,
+  type ControlledSubnet,
+  decodeControlledCoordinator,
+  decodeControlledPool,
+  decodeControlledReservation,
+  decodeControlledSubnet,
+} from "./objects.ts";
+import type { Cache, Caches } from "./tools.ts";
+
+export interface CachesOptions {
+  readonly api: KubeApi;
+  /** Of the ConfigMap vendor-conf. */
+  readonly configNamespace: string;
+  readonly log: Log;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+export interface OpenCaches extends Caches {
+  /** Resolves when every map was complete once. Rejects with the signal's reason, and when the caches are closed. */
+  synced(signal?: AbortSignal): Promise<void>;
+  /** Names of the collections whose first list is not complete. */
+  readonly unread: readonly string[];
+  /** Sentences without their end, of all of them. */
+  readonly problems: readonly string[];
+  /** By the collection's name. */
+  readonly stats: Readonly<Record<string, ReflectorStats & { readonly objects: number }>>;
+  close(): Promise<void>;
+}
+
+/** One collection for many. The reflector tells one after the other; one that throws keeps the others from nothing. */
+class Followed<T> implements Cache<T> {
+  readonly reflector: Reflector<T>;
+  readonly #listeners: Listeners<Change<T>>;
+
+  constructor(options: Omit<ReflectorOptions<T>, "onChange">) {
+    const { log, name } = options;
+    this.#listeners = new Listeners((error, { key }) => {
+      log.error({ err: error, collection: name, key }, "A change was not taken in");
+    });
+    this.reflector = new Reflector<T>({ ...options, onChange: (change) => this.#listeners.tell(change) });
+  }
+
+  get items(): ReadonlyMap<string, T> {
+    return this.reflector.items;
+  }
+
+  get problems(): readonly string[] {
+    return this.reflector.problems;
+  }
+
+  subscribe(listener: (change: Change<T>) => void): () => void {
+    return this.#listeners.add(listener);
+  }
+}
+
+/** Starts to follow at once. */
+export function openCaches({ api, configNamespace, log, random }: CachesOptions): OpenCaches {
+  const follow = <T>(own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode">): Followed<T> =>
+    new Followed<T>({ api, log, random, keyOf, ...own });
+  const caches = {
+    pools: follow<ControlledPool>({ name: "IPPools", path: `${API_PATH}/ippools`, decode: decodeControlledPool }),
+    subnets: follow<ControlledSubnet>({ name: "Subnets", path: `${API_PATH}/subnets`, decode: decodeControlledSubnet }),
+    reserved: follow<ControlledReservation>({
+      ...{ name: "ReservedIPs", path: `${API_PATH}/reservedips`, decode: decodeControlledReservation },
+    }),
+    allocations: follow<IpAllocation>({
+      ...{ name: "IPAllocations", path: `${API_PATH}/ipallocations`, decode: openLeanDecoder() },
+    }),
+    coordinators: follow<ControlledCoordinator>({
+      ...{ name: "Coordinators", path: `${API_PATH}/coordinators`, decode: decodeControlledCoordinator },
+    }),
+    nodes: follow<Node>({ name: "Nodes", path: "/api/v1/nodes", decode: described(decodeNode) }),
+    vendorConf: follow<VendorConfMap>({
+      ...{ name: "vendor-conf", path: `/api/v1/namespaces/${configNamespace}/configmaps` },
+      ...{ fieldSelector: "metadata.name=vendor-conf", decode: described(decodeVendorConfMap) },
+    }),
+  };
+  const all: readonly (readonly [string, AnyReflector])[] = Object.entries(caches).map(
+    ([name, { reflector }]) => [name, reflector] as const,
+  );
+  for (const [, reflector] of all) reflector.start();
+  return {
+    ...caches,
+    synced: async (signal) => void (await Promise.all(all.map(([, reflector]) => reflector.synced(signal)))),
+    get unread() {
+      return all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
+    },
+    get problems() {
+      return all.flatMap(([, { problems }]) => problems);
+    },
+    get stats() {
+      return Object.fromEntries(all.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
+    },
+    close: async () => void (await Promise.all(all.map(([, reflector]) => reflector.close()))),
+  };
+}
+
+type AnyReflector = Pick<
+  Reflector<unknown>,
+  "items" | "isSynced" | "problems" | "stats" | "synced" | "start" | "close"
+>;
+
+function described<T>(decode: (object: KubeObject, source: string) => T): (object: KubeObject) => T {
+  return (object) => decode(object, describeObject(object));
+}

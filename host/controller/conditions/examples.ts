@@ -1,0 +1,54 @@
+/**
+ * Many of a kind as a number and a few that are named: the lowest addresses, so that whoever looks names the same ones.
+ * Called by the planners of conditions.
+ * Effects: none.
+ */
+import { compareIp, formatIp } from "../../net/ip.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { MAX_EXAMPLES } from "../limits.ts";
+
+export class Examples {
+  #count = 0;
+  readonly #lowest: IpAllocation["spec"][] = [];
+
+  get count(): number {
+    return this.#count;
+  }
+
+  add(spec: IpAllocation["spec"]): void {
+    this.#count++;
+    const last = this.#lowest.at(-1);
+    if (this.#lowest.length === MAX_EXAMPLES && last !== undefined && !isBefore(spec, last)) return;
+    const at = this.#lowest.findIndex((other) => isBefore(spec, other));
+    this.#lowest.splice(at < 0 ? this.#lowest.length : at, 0, spec);
+    if (this.#lowest.length > MAX_EXAMPLES) this.#lowest.pop();
+  }
+
+  /** `10.6.0.9 (pod shop/web-0), 10.6.0.12 (cooling) and 40 more` */
+  toString(): string {
+    return listed(this.#lowest.map(describe), this.#count);
+  }
+}
+
+function isBefore(a: IpAllocation["spec"], b: IpAllocation["spec"]): boolean {
+  const order = compareIp(a.ip, b.ip);
+  return order < 0 || (order === 0 && a.addressSpace < b.addressSpace);
+}
+
+function describe({ ip, state, holders: [holder], workload }: IpAllocation["spec"]): string {
+  const address = formatIp(ip);
+  if (state === "Bound" && holder !== undefined) return `${address} (pod ${holder.namespace}/${holder.pod})`;
+  if (state === "Kept" && workload !== undefined)
+    return `${address} (kept for ${workload.kind} ${workload.name}, ${workload.member})`;
+  return `${address} (${{ Bound: "in use", Kept: "kept", Cooling: "cooling", Quarantined: "in quarantine" }[state]})`;
+}
+
+/** Some names, and how many there are that are not named. */
+export function listed(names: readonly string[], count: number): string {
+  return count > names.length ? `${names.join(", ")} and ${count - names.length} more` : names.join(", ");
+}
+
+/** `1 address`, `2 addresses` */
+export function addresses(count: number | bigint): string {
+  return `${count} ${count === 1 || count === 1n ? "address" : "addresses"}`;
+}

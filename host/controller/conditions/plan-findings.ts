@@ -1,0 +1,188 @@
+/**
+ * What is to be said about every pool, Subnet and ReservedIP, out of all that the controller knows at one moment.
+ * Called by start-conditions.ts; each kind of trouble has a planner of its own.
+ * Effects: none.
+ */
+import { formatIp } from "../../net/ip.ts";
+import { checkPools } from "../../resources/check-pools.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import { poolShape } from "../../resources/ip-pool-shape.ts";
+import type { Subnet } from "../../resources/subnet.ts";
+import { ordinalsOf } from "../../resources/usage/ordinals.ts";
+import { MAX_EXAMPLES } from "../limits.ts";
+import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
+import { addresses, listed } from "./examples.ts";
+import { absent, type Finding } from "./plan-conditions.ts";
+import { findProxy, type InUse, type PoolInUse, planInUse } from "./plan-in-use.ts";
+import { planOutside } from "./plan-outside.ts";
+import { planOverlap, type Sharing } from "./plan-overlap.ts";
+import { planSupply, type Supply, type SupplyView } from "./plan-supply.ts";
+
+export interface World extends Pick<SupplyView, "settings" | "assignmentsOf"> {
+  readonly pools: readonly ControlledPool[];
+  readonly subnets: readonly ControlledSubnet[];
+  readonly reserved: readonly ControlledReservation[];
+  readonly allocations: Iterable<IpAllocation>;
+}
+
+/** Each by the object's name. */
+export interface Findings {
+  readonly pools: ReadonlyMap<string, readonly Finding[]>;
+  readonly subnets: ReadonlyMap<string, readonly Finding[]>;
+  readonly reserved: ReadonlyMap<string, readonly Finding[]>;
+  /** Sentences about what has no object to bear a condition. */
+  readonly problems: readonly string[];
+}
+
+export function planFindings(world: World): Findings {
+  const { pools, subnets, reserved, allocations } = world;
+  // The order in which agents look at pools, so that both refuse the same ones.
+  const known = valuesOf(pools).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const { accepted, refused } = checkPools(known);
+  const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations });
+  const supply = planSupply(world);
+  const about = {
+    ...{ refused, inUse, supply, subnets: valuesOf(subnets).sort((a, b) => (a.name < b.name ? -1 : 1)) },
+    sharing: planOverlap(accepted.map(rangesOfPool)),
+  };
+  const sharedSubnets = planOverlap(valuesOf(subnets).map(rangesOfSubnet));
+  return {
+    pools: new Map(pools.map((pool) => [pool.name, findingsOfPool(pool, about)])),
+    subnets: new Map(subnets.map((subnet) => [subnet.name, findingsOfSubnet(subnet, sharedSubnets, supply)])),
+    reserved: new Map(reserved.map((one) => [one.name, findingsOfReservation(one, inUse)])),
+    problems: vanished(pools, inUse),
+  };
+}
+
+function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
+  return controlled.flatMap(({ value }) => (value === undefined ? [] : [value]));
+}
+
+function rangesOfPool({ name, spec }: IpPool) {
+  return { name, addressSpace: spec.addressSpace, ranges: ordinalsOf(spec.ranges).ranges };
+}
+
+function rangesOfSubnet({ name, spec }: Subnet) {
+  return { name, addressSpace: spec.addressSpace, ranges: ordinalsOf(spec.ranges).ranges };
+}
+
+interface About {
+  readonly supply: Supply;
+  readonly refused: ReadonlyMap<string, string>;
+  readonly inUse: InUse;
+  readonly sharing: ReadonlyMap<string, Sharing>;
+  readonly subnets: readonly Subnet[];
+}
+
+function findingsOfPool(pool: ControlledPool, { refused, inUse, sharing, subnets, supply }: About): Finding[] {
+  const used = inUse.pools.get(pool.name);
+  const reason = refused.get(pool.name);
+  const supplied = supply.pools.get(pool.name);
+  if (supplied === undefined && isInTheMaking(pool)) return [];
+  return [
+    ...(supplied === undefined ? [] : [supplied]),
+    readyPool(pool, reason),
+    reason === undefined ? shared("IPPools", sharing.get(pool.name)) : clash(pool.name, reason),
+    outsideSubnet(pool.value, subnets),
+    outsideRange(used),
+    deletedWithHolders(pool, used),
+    suspectedProxy(used),
+  ];
+}
+
+/** Generated a moment ago: its addresses are on their way, and nothing is to be said about it. */
+function isInTheMaking({ value, deleting }: ControlledPool): boolean {
+  return !deleting && value?.spec.generated !== undefined && value.spec.ranges.length === 0;
+}
+
+function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
+  const no = (reason: string, message: string, isWanted = false): Finding => ({
+    ...{ type: "Ready", isTrue: false, reason, message, isWanted },
+  });
+  if (pool.value === undefined) return invalid(pool);
+  if (pool.deleting) return no("Terminating", "The pool is being deleted and gives out no addresses", true);
+  if (refusal !== undefined) return no("Refused", `IPPool "${pool.name}" ${refusal}`);
+  if (pool.value.spec.disable) return no("Disabled", "spec.disable is true: the pool gives out no addresses", true);
+  if (poolShape(pool.value, []).ranges.length === 0) return no("Empty", "spec.ips has no addresses", true);
+  return { type: "Ready", isTrue: true, reason: "Ready", message: "" };
+}
+
+function invalid({ fault }: Controlled<unknown>): Finding {
+  const message = `The specification cannot be used: ${fault ?? "it cannot be read"}`;
+  return { type: "Ready", isTrue: false, reason: "InvalidSpecification", message };
+}
+
+function clash(name: string, reason: string): Finding {
+  return { type: "Overlap", isTrue: true, reason: "SubnetsOverlap", message: `IPPool "${name}" ${reason}` };
+}
+
+function shared(kind: string, sharing: Sharing | undefined): Finding {
+  if (sharing === undefined) return absent("Overlap", "NoOverlap");
+  const { count, first, others, hasMore } = sharing;
+  const names = `${others.map((name) => `"${name}"`).join(", ")}${hasMore ? " and others" : ""}`;
+  const end = kind === "IPPools" ? "; each address is still given out once" : "";
+  const message = `${addresses(count)}, from ${first} on, ${count === 1n ? "is" : "are"} also in ${kind} ${names}${end}`;
+  return { type: "Overlap", isTrue: true, reason: "SharedAddresses", message };
+}
+
+function outsideSubnet(pool: IpPool | undefined, subnets: readonly Subnet[]): Finding {
+  const found = pool === undefined ? undefined : planOutside(pool, subnets);
+  if (found === undefined) return absent("OutsideSubnet", "NoSubnet");
+  const { count, total, first } = found;
+  if (count === 0n || first === undefined) return absent("OutsideSubnet", "Inside");
+  const names = found.subnets.slice(0, MAX_EXAMPLES).map((name) => `"${name}"`);
+  const message = `${count} of ${addresses(total)}, from ${formatIp(first)} on, are not in Subnet ${listed(names, found.subnets.length)}, whose network the pool's overlaps`;
+  return { type: "OutsideSubnet", isTrue: true, reason: count === total ? "NotInside" : "PartlyInside", message };
+}
+
+function outsideRange(used: PoolInUse | undefined): Finding {
+  const found = used?.outside;
+  if (found === undefined || found.count === 0) return absent("InUseOutsideRange", "AllInside");
+  const message = `${addresses(found.count)} of the pool ${found.count === 1 ? "is" : "are"} in use and not among those that it gives out now: ${found}; each goes when it is released`;
+  return { type: "InUseOutsideRange", isTrue: true, reason: "AddressesOutside", message };
+}
+
+function deletedWithHolders({ deleting }: ControlledPool, used: PoolInUse | undefined): Finding {
+  if (!deleting) return absent("DeletedWithHolders", "NotDeleted");
+  if (used === undefined || used.all.count === 0) return absent("DeletedWithHolders", "NoHolders");
+  const message = `The pool goes when ${used.all.count === 1 ? "its last address is" : `${used.all.count} addresses are`} free: ${used.all}`;
+  return { type: "DeletedWithHolders", isTrue: true, reason: "HoldersRemain", message };
+}
+
+function suspectedProxy(used: PoolInUse | undefined): Finding {
+  const proxy = used === undefined ? undefined : findProxy(used);
+  if (proxy === undefined) return absent("ProxyArpSuspected", "NoProxyArp");
+  const message = `The machine ${proxy.mac} answers for ${addresses(proxy.found.count)} of the pool: ${proxy.found}; it may be a switch or router with proxy ARP`;
+  return { type: "ProxyArpSuspected", isTrue: true, reason: "SameMachineAnswers", message };
+}
+
+function findingsOfSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sharing>, supply: Supply): Finding[] {
+  const full = supply.subnets.get(subnet.name);
+  return [ready(subnet), shared("Subnets", sharing.get(subnet.name)), ...(full === undefined ? [] : [full])];
+}
+
+function findingsOfReservation(reserved: ControlledReservation, { reserved: held }: InUse): Finding[] {
+  const found = held.get(reserved.name);
+  if (found === undefined) return [ready(reserved), absent("ReservedInUse", "NoneInUse")];
+  const message = `Pods hold ${addresses(found.count)} of these: ${found}; each stays until it is released, and is not given out again`;
+  return [ready(reserved), { type: "ReservedInUse", isTrue: true, reason: "AddressesInUse", message }];
+}
+
+function ready(object: Controlled<unknown>): Finding {
+  if (object.value === undefined) return invalid(object);
+  if (object.deleting) return { ...absent("Ready", "Terminating"), isWanted: true };
+  return { type: "Ready", isTrue: true, reason: "Ready", message: "" };
+}
+
+/** Allocations whose pool is gone: legal, and nobody else says so (allocation rule 15). */
+function vanished(pools: readonly ControlledPool[], { pools: used }: InUse): string[] {
+  const names = new Set(pools.map(({ name }) => name));
+  const gone = [...used].filter(([name]) => !names.has(name)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const shown = gone.slice(0, MAX_EXAMPLES).map(([name, { all }]) => {
+    return `There is no IPPool "${name}", of which ${addresses(all.count)} ${all.count === 1 ? "is" : "are"} in use: ${all}`;
+  });
+  return gone.length > shown.length
+    ? [...shown, `There are ${gone.length - shown.length} more pools that are gone and have addresses in use`]
+    : shown;
+}

@@ -1,0 +1,80 @@
+/**
+ * One walk over all allocations: which of them are where they should not be. The price is two searches each, however many pools there are.
+ * Called by plan-findings.ts.
+ * Effects: none.
+ */
+import { PROXY_ARP_ADDRESSES } from "../../ipam/limits.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
+import type { ReservedIp } from "../../resources/reserved-ip.ts";
+import { findRange, ordinalsOf } from "../../resources/usage/ordinals.ts";
+import { SpacesIndex } from "../usage/range-map.ts";
+import { Examples } from "./examples.ts";
+
+export interface PoolInUse {
+  /** All allocations of the pool. */
+  readonly all: Examples;
+  /** Those whose addresses the pool does not hand out any more: outside its ranges, excluded, its gateway. */
+  readonly outside: Examples;
+  /** Quarantined ones by the MAC address that answered. */
+  readonly byMac: Map<string, Examples>;
+}
+
+export interface InUse {
+  /** By name, also of pools that are not there. */
+  readonly pools: ReadonlyMap<string, PoolInUse>;
+  /** Reserved addresses that pods hold, by the name of the reservation. */
+  readonly reserved: ReadonlyMap<string, Examples>;
+}
+
+export interface InUseView {
+  readonly pools: readonly IpPool[];
+  readonly reserved: readonly ReservedIp[];
+  readonly allocations: Iterable<IpAllocation>;
+}
+
+export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
+  const shapes = new Map(pools.map((pool) => [pool.name as string, { space: pool.spec.addressSpace, ...poolShape(pool, []) }])); // biome-ignore format: one thought
+  const index = new SpacesIndex(
+    reserved.map(({ name, spec }) => ({
+      ...{ space: spec.addressSpace, value: name, ranges: ordinalsOf(spec.ranges).ranges },
+    })),
+  );
+  const inPools = new Map<string, PoolInUse>();
+  const inReserved = new Map<string, Examples>();
+  for (const { spec } of allocations) {
+    const found = inPools.get(spec.pool) ?? { all: new Examples(), outside: new Examples(), byMac: new Map() };
+    inPools.set(spec.pool, found);
+    found.all.add(spec);
+    noteMac(found, spec);
+    if (spec.state === "Cooling") continue;
+    const shape = shapes.get(spec.pool);
+    if (shape !== undefined && !isHandedOut(shape, spec)) found.outside.add(spec);
+    if (spec.state === "Quarantined") continue;
+    for (const name of index.find(spec.addressSpace, spec.ip)) noteIn(inReserved, name, spec);
+  }
+  return { pools: inPools, reserved: inReserved };
+}
+
+/** The MAC address of so many quarantined addresses of the pool that it is taken for proxy ARP (allocation rule 12). */
+export function findProxy({ byMac }: PoolInUse): { readonly mac: string; readonly found: Examples } | undefined {
+  const suspects = [...byMac].filter(([, { count }]) => count >= PROXY_ARP_ADDRESSES).sort(([a], [b]) => a < b ? -1 : 1); // biome-ignore format: one thought
+  const [mac, found] = suspects[0] ?? [];
+  return mac === undefined || found === undefined ? undefined : { mac, found };
+}
+
+function isHandedOut(shape: PoolShape & { readonly space: string }, { ip, addressSpace }: IpAllocation["spec"]) {
+  return shape.space === addressSpace && findRange(shape.ranges, ip) >= 0 && findRange(shape.masked, ip) < 0;
+}
+
+function noteMac({ byMac }: PoolInUse, spec: IpAllocation["spec"]): void {
+  const mac = spec.quarantine?.reason === "Conflict" ? spec.quarantine.mac : "";
+  if (spec.state === "Quarantined" && mac !== "") noteIn(byMac, mac, spec);
+}
+
+function noteIn(groups: Map<string, Examples>, key: string, spec: IpAllocation["spec"]): void {
+  const examples = groups.get(key) ?? new Examples();
+  groups.set(key, examples);
+  examples.add(spec);
+}

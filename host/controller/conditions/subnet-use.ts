@@ -1,0 +1,129 @@
+/**
+ * What each Subnet has for pools, and who has it, as far as objects tell: by the same arithmetic as that which divides the Subnets.
+ * Made by plan-supply.ts for each plan; what only a lack asks for is reckoned when it does.
+ * Effects: none but on itself.
+ */
+import { messageOf } from "../../lib/describe.ts";
+import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../net/spans.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import type { ReservedIp } from "../../resources/reserved-ip.ts";
+import type { Assignments, Subnet } from "../../resources/subnet.ts";
+import type { ControlledSubnet } from "../objects.ts";
+import { openSupplies, type Supply } from "../subnets/plan/supplies.ts";
+
+export interface SubnetUseView {
+  readonly pools: readonly IpPool[];
+  readonly subnets: readonly ControlledSubnet[];
+  readonly reserved: readonly ReservedIp[];
+  /** Throws ConfigError. */
+  readonly assignmentsOf: (subnet: ControlledSubnet) => Assignments;
+}
+
+export interface SubnetNumbers {
+  readonly total: number;
+  readonly free: number;
+  /** Those that its status gives to pools, and how many pools. */
+  readonly assigned: number;
+  readonly pools: number;
+  /** Those that are nobody's to give: in pools made by hand, and reserved. */
+  readonly withheld: number;
+}
+
+const NOTHING: Assignments = { revision: 0, pools: [] };
+
+export class SubnetUse {
+  readonly #view: SubnetUseView;
+  readonly #objects: ReadonlyMap<string, ControlledSubnet>;
+  readonly #supplies: ReadonlyMap<string, Supply>;
+  readonly #assignments = new Map<string, Assignments>();
+  /** By the network's first Subnet. */
+  readonly #taken = new Map<Supply["network"], Spans>();
+  readonly #numbers = new Map<string, SubnetNumbers>();
+
+  constructor(view: SubnetUseView) {
+    this.#view = view;
+    this.#objects = new Map(view.subnets.map((subnet) => [subnet.name, subnet]));
+    const readable = view.subnets.flatMap((object) => {
+      return object.value === undefined ? [] : [{ object, spec: object.value.spec, assignments: NOTHING }];
+    });
+    const byHand = view.pools.filter(({ spec }) => spec.generated === undefined);
+    const others = [...byHand, ...view.reserved].map(({ spec }) => ({ ...spec, spans: spansOf(spec.ranges) }));
+    this.#supplies = openSupplies({ subnets: readable, others });
+  }
+
+  subnet(name: string): ControlledSubnet | undefined {
+    return this.#objects.get(name);
+  }
+
+  /** How many addresses the pool has that its Subnet offers today; all that it has when that is gone. */
+  sizeOf({ spec }: IpPool): number {
+    const spans = spansOf(spec.ranges);
+    const offered = this.#supplies.get(spec.generated?.subnet ?? "")?.offered;
+    return Number(sizeOf(offered === undefined ? spans : sharedSpans(spans, offered)));
+  }
+
+  /** Why the status of the Subnet cannot be read, a sentence without its end; undefined: it can. */
+  faultOf(subnet: ControlledSubnet): string | undefined {
+    try {
+      this.#read(subnet);
+      return undefined;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  /** How many addresses the Subnet's status gives to the pool; undefined: it does not name it. Throws what reading it throws. */
+  assignedTo(pool: string, subnet: ControlledSubnet): number | undefined {
+    const entries = this.#read(subnet).pools.filter(({ name }) => name === pool);
+    return entries.length === 0 ? undefined : sizeOfRanges(entries.flatMap(({ ips }) => ips));
+  }
+
+  /** Throws what reading its status throws. */
+  numbersOf(subnet: ControlledSubnet): SubnetNumbers | undefined {
+    const known = this.#numbers.get(subnet.name) ?? this.#count(subnet);
+    if (known !== undefined) this.#numbers.set(subnet.name, known);
+    return known;
+  }
+
+  #count(subnet: ControlledSubnet): SubnetNumbers | undefined {
+    const supply = this.#supplies.get(subnet.name);
+    if (supply === undefined) return undefined;
+    const { pools } = this.#read(subnet);
+    return {
+      total: Number(supply.total),
+      free: Number(sizeOf(withoutSpans(supply.offered, this.#takenIn(supply)))),
+      assigned: sizeOfRanges(pools.flatMap(({ ips }) => ips)),
+      pools: pools.length,
+      withheld: Number(supply.total - sizeOf(supply.offered)),
+    };
+  }
+
+  /** What pools have, or are promised, of all Subnets that share addresses with this one. */
+  #takenIn({ network }: Supply): Spans {
+    const known = this.#taken.get(network);
+    if (known !== undefined) return known;
+    const { addressSpace, family } = network;
+    const promised = network.supplies.flatMap(({ subnet }) => this.#promisedIn(subnet.object));
+    const held = this.#view.pools.filter(
+      ({ spec }) => spec.generated !== undefined && spec.addressSpace === addressSpace && spec.family === family,
+    );
+    const taken = joinSpans([...promised, ...held.flatMap(({ spec }) => spansOf(spec.ranges))]);
+    this.#taken.set(network, taken);
+    return taken;
+  }
+
+  #promisedIn(subnet: ControlledSubnet): Span[] {
+    if (this.faultOf(subnet) !== undefined) return [];
+    return this.#read(subnet).pools.flatMap(({ ips }) => [...spansOf(ips)]);
+  }
+
+  #read(subnet: ControlledSubnet): Assignments {
+    const known = this.#assignments.get(subnet.name) ?? this.#view.assignmentsOf(subnet);
+    this.#assignments.set(subnet.name, known);
+    return known;
+  }
+}
+
+function sizeOfRanges(ranges: Subnet["spec"]["ranges"]): number {
+  return Number(sizeOf(spansOf(ranges)));
+}

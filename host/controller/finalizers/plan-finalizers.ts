@@ -1,0 +1,44 @@
+/**
+ * Which pools get the finalizer, and which may lose it (allocation rule 15): it is there from first sight, and stays as long as an
+ * allocation names the pool.
+ * Called by start-finalizers.ts.
+ * Effects: none.
+ */
+import { POOL_LEAVING_LOOK_MS, POOL_LEAVING_MS } from "../limits.ts";
+import type { ControlledPool } from "../objects.ts";
+
+/** The finalizer of a pool: the API server keeps the object until it is taken away. */
+export const IN_USE_FINALIZER = "ipam.vendor.io/in-use";
+
+export interface FinalizerView {
+  readonly pools: Iterable<ControlledPool>;
+  /** Whether an allocation of the pool is known. */
+  readonly isHeld: (pool: string) => boolean;
+  /** How long the pool of this UID has been known to be in deletion: milliseconds. */
+  readonly leavingMs: (pool: ControlledPool) => number;
+}
+
+export interface FinalizerPlan {
+  /** They have none and are not in deletion: nobody may add one then. */
+  readonly mark: readonly ControlledPool[];
+  /** Nothing is known to be held: a consistent list has the last word. */
+  readonly ask: readonly ControlledPool[];
+  /** When to plan again if nothing changes: milliseconds. */
+  readonly nextMs: number | undefined;
+}
+
+export function planFinalizers({ pools, isHeld, leavingMs }: FinalizerView): FinalizerPlan {
+  const mark: ControlledPool[] = [];
+  const ask: ControlledPool[] = [];
+  let nextMs: number | undefined;
+  for (const pool of pools) {
+    const isMarked = pool.finalizers.includes(IN_USE_FINALIZER);
+    if (!pool.deleting && !isMarked) mark.push(pool);
+    if (!pool.deleting || !isMarked) continue;
+    const waitMs = POOL_LEAVING_MS - leavingMs(pool);
+    if (waitMs <= 0 && !isHeld(pool.name)) ask.push(pool);
+    const lookMs = waitMs > 0 ? waitMs : POOL_LEAVING_LOOK_MS;
+    nextMs = Math.min(nextMs ?? lookMs, lookMs);
+  }
+  return { mark, ask, nextMs };
+}

@@ -1,0 +1,72 @@
+/**
+ * What one source, or several of them one after the other, have to say about one kind of networks.
+ * Made by plan-pod-networks.ts and plan-service-networks.ts, read by plan-status.ts.
+ * Effects: none.
+ */
+import { MAX_CIDRS } from "../../config/limits.ts";
+import { formatPrefix, type Prefix } from "../../net/prefix.ts";
+import { MAX_NAMED_PLACES } from "../limits.ts";
+import { type Statement, uniquePrefixes } from "./statement.ts";
+
+export type Finding =
+  | { readonly kind: "found"; readonly networks: readonly Prefix[]; readonly place: string }
+  /** All of these were looked at, and none says anything. */
+  | { readonly kind: "absent"; readonly places: readonly string[] }
+  /** Malformed, or one place against another: a sentence. */
+  | { readonly kind: "wrong"; readonly reason: string }
+  /** Nobody knows yet. `problem` is undefined as long as there is hope that it is a matter of moments. */
+  | { readonly kind: "unread"; readonly place: string; readonly problem: string | undefined };
+
+/** A watched source at one moment. */
+export interface Seen<T> {
+  /** `ServiceCIDR objects` */
+  readonly place: string;
+  readonly items: readonly T[];
+  /** Whether it was complete once. */
+  readonly isRead: boolean;
+  readonly problem: string | undefined;
+}
+
+/** Of a source that has to be read before it says anything. */
+export function foundIn<T>(seen: Seen<T>, find: (items: readonly T[]) => Finding): Finding {
+  return seen.isRead ? find(seen.items) : { kind: "unread", place: seen.place, problem: seen.problem };
+}
+
+/** All that the statements say. `where` says what was looked at when there are none. */
+export function unite(where: string, statements: readonly Statement[]): Finding {
+  const [fault] = statements.flatMap(({ faults }) => faults);
+  if (fault !== undefined) return { kind: "wrong", reason: fault };
+  const networks = uniquePrefixes(statements.flatMap((statement) => statement.networks));
+  if (networks.length > MAX_CIDRS) {
+    return { kind: "wrong", reason: `${where}: ${networks.length} networks; there may be ${MAX_CIDRS} at most` };
+  }
+  if (networks.length === 0) return { kind: "absent", places: [where] };
+  return { kind: "found", networks, place: listPlaces(statements.map(({ place }) => place)) };
+}
+
+/** What each of the statements says: they speak of one thing, and two that differ are a conflict. */
+export function agree(where: string, statements: readonly Statement[]): Finding {
+  const united = unite(where, statements);
+  if (united.kind !== "found") return united;
+  const [first, ...others] = statements;
+  const other = others.find((each) => textOf(each) !== (first && textOf(first)));
+  if (first === undefined || other === undefined) return united;
+  const reason = `${first.place} says ${textOf(first)}, ${other.place} says ${textOf(other)}`;
+  return { kind: "wrong", reason };
+}
+
+/** The first source that says anything. One that cannot be read is not passed over: what it says would count. */
+export function firstOf(...findings: readonly Finding[]): Finding {
+  const told = findings.find(({ kind }) => kind !== "absent");
+  return told ?? { kind: "absent", places: findings.flatMap((each) => (each.kind === "absent" ? each.places : [])) };
+}
+
+function textOf({ networks }: Statement): string {
+  return networks.map(formatPrefix).join(", ");
+}
+
+function listPlaces(places: readonly string[]): string {
+  const shown = [...places].sort().slice(0, MAX_NAMED_PLACES);
+  const more = places.length - shown.length;
+  return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}

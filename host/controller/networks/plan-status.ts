@@ -1,0 +1,106 @@
+/**
+ * The status of the resource Coordinator, out of its specification and of all that is known about the cluster's networks.
+ * Called by keep-status.ts.
+ * Effects: none.
+ */
+import { formatPrefix, type Prefix, parsePrefixOrIp } from "../../net/prefix.ts";
+import { MAX_FINDING_LENGTH } from "../limits.ts";
+import type { ControlledCoordinator } from "../objects.ts";
+import type { Finding } from "./finding.ts";
+import { findPodNetworks } from "./plan-pod-networks.ts";
+import { findServiceNetworks } from "./plan-service-networks.ts";
+import type { Sightings } from "./sightings.ts";
+
+export interface NetworksStatus {
+  readonly phase: "Synced" | "NotReady";
+  /** Where each of the two comes from; what is wrong stands first. */
+  readonly reason: string;
+  readonly overlayPodCIDR: readonly string[];
+  readonly serviceCIDR: readonly string[];
+}
+
+type Key = "overlayPodCIDR" | "serviceCIDR";
+
+/** What becomes of one key. */
+interface Outcome {
+  readonly key: Key;
+  readonly isKnown: boolean;
+  readonly text: string;
+  readonly networks: readonly string[];
+}
+
+/**
+ * Undefined: a source has not answered yet, and may the next moment. What was found before stays while a source cannot be read, is malformed or
+ * contradicts another: agents go on with it. It goes when all sources say that there is nothing.
+ */
+export function planStatus(
+  { value, fault, status }: ControlledCoordinator,
+  sightings: Sightings,
+): NetworksStatus | undefined {
+  const before = (key: Key): readonly string[] => knownBefore(status[key]);
+  if (value === undefined) {
+    const networks = { overlayPodCIDR: before("overlayPodCIDR"), serviceCIDR: before("serviceCIDR") };
+    return {
+      phase: "NotReady",
+      reason: cut(`The specification cannot be used: ${fault ?? "nobody knows why"}`),
+      ...networks,
+    };
+  }
+  const { spec } = value;
+  const outcomes = [
+    wanted("serviceCIDR", spec.serviceCIDR) ?? outcomeOf("serviceCIDR", findServiceNetworks(sightings), before),
+    wanted("overlayPodCIDR", spec.overlayPodCIDR) ??
+      (spec.podCIDRType === "none"
+        ? { key: "overlayPodCIDR" as const, isKnown: true, text: "none, since podCIDRType is none", networks: [] }
+        : outcomeOf("overlayPodCIDR", findPodNetworks(spec.podCIDRType, sightings), before)),
+  ];
+  if (outcomes.includes(undefined)) return undefined;
+  const told = outcomes.filter((each) => each !== undefined);
+  const inOrder = [...told.filter(({ isKnown }) => !isKnown), ...told.filter(({ isKnown }) => isKnown)];
+  const networksOf = (key: Key): readonly string[] => told.find((each) => each.key === key)?.networks ?? [];
+  return {
+    phase: told.every(({ isKnown }) => isKnown) ? "Synced" : "NotReady",
+    reason: inOrder.map(({ key, text }) => `${key}: ${cut(text)}`).join("; "),
+    overlayPodCIDR: networksOf("overlayPodCIDR"),
+    serviceCIDR: networksOf("serviceCIDR"),
+  };
+}
+
+/** What the specification says wins; an empty list says nothing. */
+function wanted(key: Key, networks: readonly Prefix[] = []): Outcome | undefined {
+  if (networks.length === 0) return undefined;
+  return { key, isKnown: true, text: "as the specification says", networks: networks.map(formatPrefix) };
+}
+
+function outcomeOf(key: Key, finding: Finding, before: (key: Key) => readonly string[]): Outcome | undefined {
+  switch (finding.kind) {
+    case "found":
+      return { key, isKnown: true, text: `of ${finding.place}`, networks: finding.networks.map(formatPrefix) };
+    case "absent":
+      return { key, isKnown: false, text: `nothing in ${finding.places.join(", ")}`, networks: [] };
+    case "wrong":
+      return { key, isKnown: false, text: finding.reason, networks: before(key) };
+    case "unread": {
+      if (finding.problem === undefined) return undefined;
+      const text = `${finding.place} cannot be read: ${finding.problem}`;
+      return { key, isKnown: false, text, networks: before(key) };
+    }
+  }
+}
+
+/** Of a status that anybody may have edited: all of it, or nothing. */
+function knownBefore(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) return [];
+  return value.every((text) => typeof text === "string" && parsePrefixOrIp(text) !== undefined) ? value : [];
+}
+
+function cut(text: string): string {
+  // The API server would store another text than one with half a character.
+  const whole = text.toWellFormed();
+  return whole.length > MAX_FINDING_LENGTH ? `${whole.slice(0, MAX_FINDING_LENGTH - 1)}…`.toWellFormed() : whole;
+}
+
+/** Whether the object says it already. */
+export function isStatus({ status }: ControlledCoordinator, planned: NetworksStatus): boolean {
+  return Object.entries(planned).every(([key, value]) => JSON.stringify(status[key]) === JSON.stringify(value));
+}

@@ -1,0 +1,82 @@
+/**
+ * What one place says about networks: texts of others, in whose care they are, as canonical prefixes, or what is wrong with them.
+ * Called by the readers in sources/, and by the planners, which put statements together.
+ * Effects: none.
+ */
+import { MAX_CIDRS, MAX_PREFIX_LENGTH } from "../../config/limits.ts";
+import { describeValue } from "../../lib/describe.ts";
+import { bitsOf, compareIp, isIpv4Mapped } from "../../net/ip.ts";
+import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
+
+export interface Statement {
+  /** `ServiceCIDR kubernetes`, `Pod kube-controller-manager-n1, --cluster-cidr`. */
+  readonly place: string;
+  /** Without host bits, each once, IPv4 first. */
+  readonly networks: readonly Prefix[];
+  /** Sentences that name the place and the text. With any of them the rest is not to be trusted either. */
+  readonly faults: readonly string[];
+}
+
+/**
+ * The networks in texts that may each list several, with commas or blanks between. None: the place says nothing. Host bits are cleared, as
+ * Kubernetes does.
+ */
+export function readStatements(place: string, texts: readonly string[]): Statement[] {
+  const words = texts.flatMap((text) => text.split(/[\s,]+/)).filter((word) => word !== "");
+  if (words.length === 0) return [];
+  const known = words.slice(0, MAX_CIDRS).map((word) => ({ word, network: parseNetwork(word) }));
+  const wrong = known.filter(({ network }) => typeof network === "string");
+  const many =
+    words.length > MAX_CIDRS ? [`${place}: ${words.length} networks; there may be ${MAX_CIDRS} at most`] : [];
+  return [
+    {
+      place,
+      networks: uniquePrefixes(known.flatMap(({ network }) => (typeof network === "string" ? [] : [network]))),
+      faults: [...wrong.map(({ word, network }) => `${place}: ${describeValue(word)} ${network}`), ...many],
+    },
+  ];
+}
+
+/** A place that cannot be read. */
+export function faultyStatement(place: string, fault: string): Statement {
+  return { place, networks: [], faults: [`${place}: ${fault}`] };
+}
+
+/** What is wrong with it, as the rest of a sentence, when it is none that a pod may have a route to. */
+function parseNetwork(word: string): Prefix | string {
+  const prefix = word.length > MAX_PREFIX_LENGTH ? undefined : parsePrefix(word);
+  if (prefix === undefined || isIpv4Mapped(prefix.ip)) return "is no network in CIDR form";
+  if (prefix.length === 0) return "is every address there is, which no cluster has to itself";
+  return maskPrefix(prefix);
+}
+
+function comparePrefixes(a: Prefix, b: Prefix): number {
+  return a.ip.family - b.ip.family || compareIp(a.ip, b.ip) || a.length - b.length;
+}
+
+/** Each once, in one order whatever the order was. */
+export function uniquePrefixes(prefixes: readonly Prefix[]): Prefix[] {
+  return [...new Map(prefixes.map((prefix) => [formatPrefix(prefix), prefix])).values()].sort(comparePrefixes);
+}
+
+/** The same addresses in as few prefixes as there can be: the shares of a thousand nodes are one route. */
+export function joinPrefixes(prefixes: readonly Prefix[]): Prefix[] {
+  const joined: Prefix[] = [];
+  for (const prefix of uniquePrefixes(prefixes)) {
+    const last = joined.at(-1);
+    if (last !== undefined && last.length <= prefix.length && prefixContains(last, prefix.ip)) continue;
+    let next = prefix;
+    for (let half = joined.at(-1); half !== undefined && areHalves(half, next); half = joined.at(-1)) {
+      joined.pop();
+      next = { ip: half.ip, length: half.length - 1 };
+    }
+    joined.push(next);
+  }
+  return joined;
+}
+
+/** Of one prefix, `a` the lower one. Everything is never joined out of two halves. */
+function areHalves(a: Prefix, b: Prefix): boolean {
+  if (a.length !== b.length || a.ip.family !== b.ip.family || a.length < 2) return false;
+  return (a.ip.value ^ b.ip.value) === 1n << BigInt(bitsOf(a.ip.family) - a.length);
+}

@@ -1,0 +1,108 @@
+/**
+ * The objects whose status and finalizers the controller writes: what the specification says, or why it cannot be read, and what a write
+ * must know of the object as it is.
+ * Called by the watches, and by every part that reports.
+ * Effects: none.
+ */
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.ts";
+import type { KubeObject } from "../kubernetes/kube-api.ts";
+import { messageOf } from "../lib/describe.ts";
+import { formatMismatches } from "../lib/schema.ts";
+import { type Coordinator, decodeCoordinator } from "../resources/coordinator.ts";
+import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
+import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
+import { decodeSubnet, type Subnet } from "../resources/subnet.ts";
+
+/** A condition as the API server has it (meta/v1 Condition). */
+export interface Condition {
+  readonly type: string;
+  readonly status: "True" | "False" | "Unknown";
+  readonly observedGeneration?: number | undefined;
+  /** RFC 3339. */
+  readonly lastTransitionTime: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What every one of them has. */
+export interface ControlledMetadata {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly generation: number;
+  readonly deleting: boolean;
+  readonly finalizers: readonly string[];
+  readonly conditions: readonly Condition[];
+  /** The whole status as it is: for a comparison before a write. */
+  readonly status: Readonly<Record<string, unknown>>;
+}
+
+/** Undefined `value`: `fault` says why the specification cannot be used. */
+export interface Controlled<T> extends ControlledMetadata {
+  readonly value: T | undefined;
+  readonly fault: string | undefined;
+}
+
+export type ControlledPool = Controlled<IpPool>;
+export type ControlledSubnet = Controlled<Subnet>;
+export type ControlledReservation = Controlled<ReservedIp>;
+export type ControlledCoordinator = Controlled<Coordinator>;
+
+const condition = z.object({
+  type: z.string(),
+  status: z.enum(["True", "False", "Unknown"]),
+  observedGeneration: z.number().optional(),
+  lastTransitionTime: z.string(),
+  reason: z.string(),
+  message: z.string(),
+});
+
+const frame = z.object({
+  metadata: z.object({
+    name: z.string(),
+    uid: z.string().default(""),
+    resourceVersion: z.string().default(""),
+    generation: z.number().default(0),
+    deletionTimestamp: z.string().nullish(),
+    finalizers: z
+      .array(z.string())
+      .nullish()
+      .transform((names) => names ?? []),
+  }),
+  status: z
+    .record(z.string(), z.unknown())
+    .nullish()
+    .transform((status) => status ?? {}),
+});
+
+const conditions = z.array(condition).catch([]);
+
+function decodeControlled<T>(
+  object: KubeObject,
+  kind: string,
+  decode: (value: unknown, source: string) => T,
+): Controlled<T> {
+  const { metadata, status } = frame.parse(object);
+  const { deletionTimestamp, ...rest } = metadata;
+  const common = {
+    ...{ ...rest, status, conditions: conditions.parse(status.conditions) },
+    deleting: deletionTimestamp !== undefined && deletionTimestamp !== null,
+  };
+  try {
+    return { ...common, value: decode(object, `${kind} "${metadata.name}"`), fault: undefined };
+  } catch (error) {
+    const fault = error instanceof ConfigError ? formatMismatches(error.mismatches) : messageOf(error);
+    return { ...common, value: undefined, fault };
+  }
+}
+
+/** All four throw only for what is no object of the API server's at all. */
+export const decodeControlledPool = (object: KubeObject): ControlledPool =>
+  decodeControlled(object, "IPPool", decodeIpPool);
+export const decodeControlledSubnet = (object: KubeObject): ControlledSubnet =>
+  decodeControlled(object, "Subnet", decodeSubnet);
+export const decodeControlledReservation = (object: KubeObject): ControlledReservation =>
+  decodeControlled(object, "ReservedIP", decodeReservedIp);
+export const decodeControlledCoordinator = (object: KubeObject): ControlledCoordinator =>
+  decodeControlled(object, "Coordinator", decodeCoordinator);

@@ -1,0 +1,183 @@
+/**
+ * The controller without its command line: follows everything from the start, takes part in the election, and runs the parts while it leads.
+ * Opened by berth-controller.ts; what stands between the parts and the API server is made here.
+ * Effects: lists and watches of the API server; a Lease; those of the parts.
+ */
+import { openEvents } from "../kubernetes/events.ts";
+import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { type Election, openElection } from "../kubernetes/lease/election.ts";
+import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
+import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
+import type { Log } from "../lib/log.ts";
+import { type OpenApplications, openApplications } from "./applications/open-applications.ts";
+import { type OpenCaches, openCaches } from "./caches.ts";
+import { openLeaderApi } from "./leader-api.ts";
+import { CLOSE_PATIENCE_MS } from "./limits.ts";
+import { type Parts, startTerm, type Term } from "./term.ts";
+import type { ControllerTools } from "./tools.ts";
+import { type OpenWorkloads, openWorkloads } from "./workloads/open-workloads.ts";
+
+export interface ControllerOptions {
+  /** Closed by whoever opened it. */
+  readonly api: KubeApi;
+  /** A sentence without its end: why the connection may not last, such as credentials that cannot be read anew. */
+  readonly connectionProblem?: () => string | undefined;
+  readonly parts: Parts;
+  /** Of the ConfigMap vendor-conf. */
+  readonly configNamespace: string;
+  readonly lease: {
+    readonly namespace: string;
+    readonly name: string;
+    /** Of this process, and of no other that there was. */
+    readonly identity: string;
+    readonly timings: LeaseTimings;
+  };
+  readonly clock: ElectionClock;
+  /** Wall clock. */
+  readonly now: () => Date;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+export interface ControllerStatus {
+  readonly identity: string;
+  readonly isLeading: boolean;
+  /** Who leads as far as this process has seen; "": nobody. */
+  readonly leader: string;
+  /** Collections whose first list is not complete. */
+  readonly unread: readonly string[];
+  /** Sentences without their end. */
+  readonly problems: readonly string[];
+  /** Names of the parts that run. */
+  readonly parts: readonly string[];
+  /** Objects, lists and watches by collection. */
+  readonly caches: OpenCaches["stats"];
+}
+
+export interface Controller {
+  readonly status: ControllerStatus;
+  /**
+   * A sentence when this process can do nothing any more but start anew: a part has not ended long after leading did. An API server that is
+   * away is none of this.
+   */
+  readonly stuck: string | undefined;
+  /** Ends the parts, gives the lease back, and lets go of the API server. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Follows at once; timings with which two could lead are for the caller to refuse (plan-lease.ts). */
+export function openController(options: ControllerOptions): Controller {
+  return new ControllerProcess(options);
+}
+
+class ControllerProcess implements Controller {
+  readonly #options: ControllerOptions;
+  readonly #caches: OpenCaches;
+  readonly #workloads: OpenWorkloads;
+  readonly #applications: OpenApplications;
+  /** Undefined until everything was listed once: who cannot read must not keep the others from leading. */
+  #election: Election | undefined;
+  readonly #closing = new AbortController();
+  readonly #opening: Promise<void>;
+  #term: Term | undefined;
+  /** When the parts were told to end, by the monotonic clock; undefined while they need not. */
+  #endingSinceMs: number | undefined;
+
+  constructor(options: ControllerOptions) {
+    this.#options = options;
+    const { api, configNamespace, random, log } = options;
+    this.#caches = openCaches({ api, configNamespace, random, log });
+    this.#workloads = openWorkloads({ api, random, log });
+    this.#applications = openApplications({ api, random, log });
+    this.#opening = this.#open();
+  }
+
+  /** Never rejects. */
+  async #open(): Promise<void> {
+    const { lease, api, clock, now, random, log } = this.#options;
+    const { signal } = this.#closing;
+    try {
+      await Promise.all([this.#caches, this.#workloads, this.#applications].map((each) => each.synced(signal)));
+    } catch {
+      return;
+    }
+    log.info({ identity: lease.identity }, "Everything is known; this process takes part in the election");
+    const lead = (leading: Leading) => this.#lead(leading);
+    this.#election = openElection({ ...lease, api, clock, now, random, log, lead });
+  }
+
+  get status(): ControllerStatus {
+    const { isLeading = false, holder = "", problem } = this.#election ?? {};
+    const connectionProblem = this.#options.connectionProblem?.();
+    const partProblems = Object.entries(this.#term?.problems ?? {});
+    return {
+      identity: this.#options.lease.identity,
+      isLeading,
+      leader: holder,
+      unread: this.#caches.unread,
+      problems: [
+        ...(connectionProblem === undefined ? [] : [connectionProblem]),
+        ...(problem === undefined ? [] : [problem]),
+        ...(this.stuck === undefined ? [] : [this.stuck]),
+        ...this.#caches.problems,
+        ...this.#workloads.problems,
+        ...this.#applications.problems,
+        ...partProblems.flatMap(([, problems]) => problems),
+      ],
+      parts: partProblems.map(([name]) => name),
+      caches: this.#caches.stats,
+    };
+  }
+
+  get stuck(): string | undefined {
+    if (this.#endingSinceMs === undefined) return undefined;
+    const ms = this.#options.clock.nowMs() - this.#endingSinceMs;
+    return ms < CLOSE_PATIENCE_MS ? undefined : `The parts have not ended ${Math.floor(ms / 1000)} s after leading did`;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("The controller was closed"));
+    await this.#opening;
+    await this.#election?.close();
+    await this.#applications.close();
+    await this.#workloads.close();
+    await this.#caches.close();
+  }
+
+  async #lead(leading: Leading): Promise<void> {
+    const events = openEvents(this.#eventOptions(leading));
+    const term = startTerm(this.#options.parts, this.#tools(leading, events));
+    this.#term = term;
+    await untilEnded(leading.signal);
+    this.#endingSinceMs = this.#options.clock.nowMs();
+    // The signal has told all of them at once; here is only waited.
+    await term.close();
+    await events.close();
+    this.#term = undefined;
+    this.#endingSinceMs = undefined;
+  }
+
+  #eventOptions(leading: Leading) {
+    const { api, lease, clock, log } = this.#options;
+    const common = { component: "berth-controller", node: lease.identity, nowMs: clock.nowMs, log };
+    return { ...common, api: openLeaderApi(api, leading) };
+  }
+
+  #tools(leading: Leading, events: ControllerTools["events"]): ControllerTools {
+    const { api, clock, now, random, log } = this.#options;
+    return {
+      ...{ caches: this.#caches, workloads: this.#workloads, applications: this.#applications },
+      ...{ nowMs: clock.nowMs, now, random, events, log },
+      api: openLeaderApi(api, leading),
+      leading: leading.signal,
+    };
+  }
+}
+
+function untilEnded(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,80 @@
+/**
+ * What people and the kubelet may ask a controller, on loopback or on a unix socket: GET /v1/status and GET /healthz. Answers change nothing.
+ * Opened by berth-controller.ts.
+ * Effects: listens; takes the place of a unix socket that is there, and removes its own.
+ */
+import { chmodSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { ListenAddress } from "./listen-address.ts";
+import type { Controller } from "./open-controller.ts";
+
+export interface StatusServer {
+  /** `http://127.0.0.1:9474`, `unix:/run/berth/controller.sock`; "" when nobody listens. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export interface StatusServerOptions {
+  readonly address: ListenAddress;
+  readonly controller: Pick<Controller, "status" | "stuck">;
+  readonly version: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Rejects when the address is taken. */
+export async function listenForQuestions(options: StatusServerOptions): Promise<StatusServer> {
+  const { address } = options;
+  if (address.kind === "off") return { url: "", close: async () => {} };
+  const server = createServer((request, response) => {
+    const { status, body } = answer(options, request.method ?? "", request.url ?? "/");
+    const type = body.startsWith("{") ? "application/json" : "text/plain";
+    // One question each: a connection that is kept would be cut at the end, maybe with a question on its way.
+    response.writeHead(status, { "content-type": type, connection: "close" });
+    response.end(request.method === "HEAD" ? "" : body);
+  });
+  if (address.kind === "unix") rmSync(address.path, { force: true });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    const where = address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port };
+    server.listen(where, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  if (address.kind === "unix") chmodSync(address.path, 0o600);
+  return {
+    url: urlOf(address, server.address()),
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function urlOf(address: ListenAddress, bound: ReturnType<ReturnType<typeof createServer>["address"]>): string {
+  if (address.kind === "unix") return `unix:${address.path}`;
+  if (bound === null || typeof bound === "string") return "";
+  return `http://${bound.family === "IPv6" ? `[${bound.address}]` : bound.address}:${bound.port}`;
+}
+
+function answer({ controller, version }: StatusServerOptions, method: string, url: string): Answer {
+  const path = url.replace(/[?#].*$/, "");
+  if (method !== "GET" && method !== "HEAD") return json(405, { error: `${method} is not served; there is only GET` });
+  if (path === "/healthz") return health(controller);
+  if (path === "/v1/status") return json(200, { version, ...controller.status });
+  return json(404, { error: `${path.slice(0, 80)} is not served; there are GET /v1/status, GET /healthz` });
+}
+
+/** Whether a new start would help, and nothing else: an API server that is away is no reason. */
+function health({ stuck }: Pick<Controller, "stuck">): Answer {
+  return stuck === undefined ? { status: 200, body: "ok\n" } : { status: 503, body: `${stuck}\n` };
+}
+
+function json(status: number, value: object): Answer {
+  return { status, body: `${JSON.stringify(value)}\n` };
+}

@@ -1,0 +1,96 @@
+/**
+ * What the division of Subnets looks at, and what it decides (docs/subnets.md).
+ * Called by the planners of this folder and by start-subnets.ts.
+ * Effects: none (types only).
+ */
+import type { PoolDemand } from "../../ipam/generated/generated-pool.ts";
+import type { Family } from "../../net/ip.ts";
+import type { Spans } from "../../net/spans.ts";
+import type { AddressRoute, AddressSpec } from "../../resources/fields/address-spec.ts";
+import type { Application, Generated } from "../../resources/fields/generated.ts";
+import type { Assignments } from "../../resources/subnet.ts";
+import type { ControlledPool, ControlledSubnet } from "../objects.ts";
+
+/** A Subnet that can be read, and what its status assigns. */
+export interface SubnetNow {
+  readonly object: ControlledSubnet;
+  readonly spec: AddressSpec;
+  readonly assignments: Assignments;
+}
+
+/** A generated pool that can be read. */
+export interface PoolNow {
+  readonly object: ControlledPool;
+  readonly spec: AddressSpec;
+  readonly generated: Generated;
+}
+
+/** What became of a workload that wants nothing, as it was asked for live. */
+export type Fate = "lives" | "gone" | "unknown";
+
+export interface SubnetsView {
+  readonly demands: readonly PoolDemand[];
+  readonly subnets: readonly SubnetNow[];
+  readonly pools: readonly PoolNow[];
+  /** Addresses that generated pools must leave alone, by address space: of pools made by hand, of ReservedIPs, of pools that cannot be read. */
+  readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
+  /** Names of all pools, whatever they are. */
+  readonly poolNames: ReadonlySet<string>;
+  /** By {@link applicationKey}; absent: not known yet. */
+  readonly fates: ReadonlyMap<string, Fate>;
+  /** Whether an allocation of the address is known. */
+  readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
+  /** Since when the pool of this UID has had more than is wanted: milliseconds before now, 0 when it is new. */
+  readonly excessMs: (uid: string) => number;
+  readonly maxPoolSize: number;
+  /** 0: no limit. */
+  readonly maxPerNamespace: number;
+}
+
+/** A demand that is not met, and why. */
+export interface Lack {
+  readonly demand: PoolDemand;
+  readonly has: number;
+  /** Sentences without the end of the last one. */
+  readonly message: string;
+  readonly reason: "SubnetFull" | "PoolTooLarge" | "TooScattered" | "NamespaceLimit" | "SubnetMissing";
+}
+
+/** A pool as it is to be. */
+export interface PoolTarget {
+  readonly name: string;
+  /** Undefined: it is to be created first, without addresses. */
+  readonly now: PoolNow | undefined;
+  /** Undefined for a pool whose Subnet is not there. */
+  readonly subnet: SubnetNow | undefined;
+  readonly spans: Spans;
+  readonly generated: Generated;
+  readonly gateway: AddressSpec["gateway"];
+  readonly routes: readonly AddressRoute[];
+  /** Whether it is to be written: it is another one, or something reserved for it is to be taken back for good. */
+  readonly isChanged: boolean;
+}
+
+/** Subnets whose networks overlap: written together, so that what one gives no other one gives. */
+export interface NetworkPlan {
+  /** With how many addresses the specification of each offers. */
+  readonly subnets: readonly { readonly subnet: SubnetNow; readonly total: bigint }[];
+  readonly targets: readonly PoolTarget[];
+  /** Whether a pool gets addresses that it does not have: then they are reserved first. */
+  readonly grows: boolean;
+}
+
+export interface SubnetsPlan {
+  /** Of these it is to be asked whether they live before more can be decided. */
+  readonly ask: readonly Application[];
+  readonly networks: readonly NetworkPlan[];
+  /** Pools whose workload is gone, or that serve nobody any more. */
+  readonly remove: readonly PoolNow[];
+  readonly lacks: readonly Lack[];
+  /** Pools with more than is wanted, by UID: they give it back when that has lasted. */
+  readonly excess: ReadonlySet<string>;
+  /** Those of them for which it has not lasted yet. */
+  readonly postponed: ReadonlySet<string>;
+  /** Names of pools that wait for somebody to release an address. */
+  readonly waiting: ReadonlySet<string>;
+}

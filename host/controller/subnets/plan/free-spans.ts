@@ -1,0 +1,112 @@
+/**
+ * The addresses of a Subnet that no pool has, from which pools are filled: next to what a pool has where that can be, else at a place
+ * where it can grow.
+ * Made anew by plan-subnets.ts for each round in which something is taken.
+ * Effects: none but on itself.
+ */
+import { joinSpans, type Span, type Spans } from "../../../net/spans.ts";
+
+/** Whether somebody has the address although no pool does: it is passed over. */
+export type IsBusy = (address: bigint) => boolean;
+
+export class FreeSpans {
+  #spans: Span[];
+
+  constructor(spans: Spans) {
+    this.#spans = [...spans];
+  }
+
+  get spans(): Spans {
+    return this.#spans;
+  }
+
+  remove({ first, last }: Span): void {
+    const at = this.#spans.findIndex((span) => span.last >= first);
+    if (at < 0) return;
+    const end = this.#spans.findIndex((span, index) => index >= at && span.first > last);
+    const hit = this.#spans.slice(at, end < 0 ? undefined : end);
+    const left = hit.flatMap((span) => [
+      ...(span.first < first ? [{ first: span.first, last: first - 1n }] : []),
+      ...(span.last > last ? [{ first: last + 1n, last: span.last }] : []),
+    ]);
+    this.#spans.splice(at, hit.length, ...left);
+  }
+
+  /** Takes up to `count` addresses for a pool that has `own`: the gaps of the pool first, then after it, before it, and elsewhere. */
+  take(own: Spans, count: number, isBusy: IsBusy): Spans {
+    const taken: bigint[] = [];
+    const isFull = (): boolean => taken.length >= count;
+    const walk = (span: Span, isUpward: boolean): void => {
+      for (let step = 0n; step <= span.last - span.first && !isFull(); step++) {
+        const address = isUpward ? span.first + step : span.last - step;
+        if (!isBusy(address)) taken.push(address);
+      }
+    };
+    const [lowest, highest] = [own[0], own.at(-1)];
+    if (lowest !== undefined && highest !== undefined) {
+      for (const span of this.#spans) if (span.first > lowest.first && span.last < highest.last) walk(span, true);
+      const after = this.#spans.find(({ first }) => first === highest.last + 1n);
+      if (after !== undefined) walk(after, true);
+      const before = this.#spans.find(({ last }) => last === lowest.first - 1n);
+      if (before !== undefined) walk(before, false);
+    }
+    this.#removeAll(taken);
+    const nearby = taken.length;
+    if (!isFull()) {
+      const place = this.#placeFor(BigInt(count - nearby));
+      const later = this.#spans.flatMap((span) => (span.last < place ? [] : [from(span, place)]));
+      for (const span of [...later, ...this.#spans.filter(({ first }) => first < place)]) walk(span, true);
+      this.#removeAll(taken.slice(nearby));
+    }
+    return spansOfAddresses(taken);
+  }
+
+  #removeAll(addresses: readonly bigint[]): void {
+    for (const span of spansOfAddresses(addresses)) this.remove(span);
+  }
+
+  /** Where so many begin: at a multiple of the next power of two, all of which is free, so that a pool has room to grow; else where they lie together; else at the beginning. */
+  #placeFor(count: bigint): bigint {
+    let slot = 1n;
+    while (slot < count) slot *= 2n;
+    let together: bigint | undefined;
+    for (const { first, last } of this.#spans) {
+      const aligned = ((first + slot - 1n) / slot) * slot;
+      if (aligned + slot - 1n <= last) return aligned;
+      if (together === undefined && last - first + 1n >= count) together = first;
+    }
+    return together ?? 0n;
+  }
+}
+
+function from(span: Span, place: bigint): Span {
+  return span.first < place ? { first: place, last: span.last } : span;
+}
+
+function spansOfAddresses(addresses: readonly bigint[]): Spans {
+  return joinSpans(addresses.map((address) => ({ first: address, last: address })));
+}
+
+/** The lowest so many of the addresses. */
+export function firstOf(spans: Spans, count: number): Spans {
+  let left = BigInt(count);
+  return spans.flatMap(({ first, last }) => {
+    if (left <= 0n) return [];
+    const end = last - first + 1n > left ? first + left - 1n : last;
+    left -= end - first + 1n;
+    return [{ first, last: end }];
+  });
+}
+
+/** What a pool keeps when it gives back `count` of its addresses: the highest go, of those that nobody holds. */
+export function giveBack(own: Spans, count: number, isHeld: IsBusy): { readonly left: Spans; readonly given: number } {
+  const given: bigint[] = [];
+  for (const { first, last } of own.toReversed()) {
+    for (let address = last; address >= first && given.length < count; address--) {
+      if (!isHeld(address)) given.push(address);
+    }
+  }
+  const gone = new FreeSpans(own);
+  for (const span of spansOfAddresses(given)) gone.remove(span);
+  return { left: gone.spans, given: given.length };
+}

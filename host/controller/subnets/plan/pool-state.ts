@@ -1,0 +1,131 @@
+/**
+ * One generated pool while it is planned: what it has, what of that it may keep, and what it is to have.
+ * Made by plan-subnets.ts for each plan.
+ * Effects: none but on itself.
+ */
+import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../net/spans.ts";
+import { type Application, applicationKey, type Generated } from "../../../resources/fields/generated.ts";
+import { MAX_RANGES } from "../../../resources/limits.ts";
+import type { PoolNow } from "../model.ts";
+import type { IsBusy } from "./free-spans.ts";
+import type { Supply } from "./supplies.ts";
+
+export class PoolState {
+  readonly name: string;
+  /** Undefined: to be created. */
+  readonly now: PoolNow | undefined;
+  /** Undefined: its Subnet is not there. */
+  readonly supply: Supply | undefined;
+  /** What its specification says. */
+  readonly ranges: Spans;
+  /** What the Subnet's status reserves for it. */
+  readonly entry: Spans;
+  /** What of that no other pool has, or is promised. */
+  promised: Spans;
+  /** What it is to have. */
+  target: Spans;
+  generated: Generated;
+
+  constructor(name: string, now: PoolNow | undefined, supply: Supply | undefined, generated: Generated) {
+    this.name = name;
+    this.now = now;
+    this.supply = supply;
+    this.generated = generated;
+    this.ranges = now === undefined ? [] : spansOf(now.spec.ranges);
+    this.entry = supply?.entries.get(name) ?? [];
+    this.promised = this.entry;
+    this.target = this.ranges;
+  }
+
+  get isDeleting(): boolean {
+    return this.now?.object.deleting === true;
+  }
+
+  /** Of what it is to have, what its Subnet offers today. */
+  get usable(): Spans {
+    return this.supply === undefined ? this.target : sharedSpans(this.target, this.supply.offered);
+  }
+
+  get size(): number {
+    return Number(sizeOf(this.usable));
+  }
+
+  get key(): string {
+    const { application, interface: ifName, subnet } = this.generated;
+    return keyOf(application, ifName, this.now?.spec.family ?? this.supply?.network.family ?? 4, subnet);
+  }
+
+  /** It has addresses that its Subnet's status does not know of. */
+  get isUnknown(): boolean {
+    return this.supply !== undefined && withoutSpans(this.ranges, this.entry).length > 0;
+  }
+
+  /** False: not all of them, as a pool and its entry in the Subnet's status have so many ranges at most. */
+  add(spans: Spans): boolean {
+    const whole = joinSpans([...this.entry, ...this.ranges, ...this.target]);
+    const fits = joinSpans([...whole, ...spans]).length <= MAX_RANGES;
+    const taken = fits ? spans : spans.slice(0, Math.max(0, MAX_RANGES - whole.length));
+    this.target = joinSpans([...this.target, ...taken]);
+    return fits;
+  }
+
+  /** Only these of its addresses stay, and those that somebody holds. */
+  keepOnly(spans: Spans, isHeld: IsBusy): void {
+    const odd = withoutSpans(this.target, spans);
+    if (odd.length === 0) return;
+    this.target = joinSpans([...sharedSpans(this.target, spans), ...heldIn(odd, isHeld)]);
+  }
+}
+
+export function keyOf(
+  application: Pick<Application, "namespace" | "uid">,
+  ifName: string,
+  family: number,
+  subnet: string,
+): string {
+  return [applicationKey(application), ifName, family, subnet].join("/");
+}
+
+/** The addresses that somebody holds. Asked one by one: pools have some thousands at most. */
+function heldIn(spans: Spans, isHeld: IsBusy): Span[] {
+  const held: Span[] = [];
+  for (const { first, last } of spans) {
+    for (let address = first; address <= last; address++) {
+      if (isHeld(address)) held.push({ first: address, last: address });
+    }
+  }
+  return held;
+}
+
+/**
+ * Takes from each pool what another one has or is promised, too: nobody knows how that came about, and it ends here, or when nobody holds the address
+ * any more. Of two pools the first by name keeps it. `foreign`: what is reserved for pools that are not known: they may be there all the same.
+ */
+export function settleClaims(
+  pools: readonly PoolState[],
+  foreign: readonly Spans[],
+  isHeldFor: (pool: PoolState) => IsBusy,
+): void {
+  const owners = pools.map((pool) => ({ pool, spans: joinSpans([...pool.entry, ...pool.ranges]) }));
+  const all = [...owners.map(({ spans }) => spans), ...foreign];
+  if (!areContested(all.flatMap((spans, owner) => spans.map((span) => ({ ...span, owner }))))) return;
+  const settled: Span[] = [];
+  for (const { pool } of owners.toSorted((a, b) => (a.pool.name < b.pool.name ? -1 : 1))) {
+    const promised = joinSpans([...pools.flatMap((other) => (other === pool ? [] : other.entry)), ...foreign.flat()]);
+    const theirs = joinSpans([...settled, ...withoutSpans(promised, pool.entry)]);
+    // The Subnet may be older than the pool as they are known here: what a pod holds is never taken on the word of that.
+    const held = heldIn(sharedSpans(pool.target, theirs), isHeldFor(pool));
+    pool.target = joinSpans([...withoutSpans(pool.target, theirs), ...held]);
+    pool.promised = withoutSpans(pool.entry, joinSpans([...settled, ...promised]));
+    settled.push(...pool.target);
+  }
+}
+
+function areContested(spans: readonly (Span & { readonly owner: number })[]): boolean {
+  let reach: (Span & { readonly owner: number }) | undefined;
+  for (const span of spans.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
+    if (reach !== undefined && span.first <= reach.last && span.owner !== reach.owner) return true;
+    if (reach === undefined || span.last > reach.last) reach = span;
+  }
+  return false;
+}

@@ -1,0 +1,78 @@
+/**
+ * What the division of Subnets looks at, out of the controller's caches.
+ * Called by start-subnets.ts for each round, and by divide.ts for what it has written.
+ * Effects: none.
+ */
+
+import type { PoolDemand } from "../../ipam/generated/generated-pool.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Family } from "../../net/ip.ts";
+import { spansOf } from "../../net/spans.ts";
+import { allocationName } from "../../resources/ip-allocation.ts";
+import { decodeAssignments } from "../../resources/subnet.ts";
+import type { ControlledPool, ControlledSubnet } from "../objects.ts";
+import { settingsOf } from "../settings.ts";
+import type { Caches, DemandSettings } from "../tools.ts";
+import type { Fate, PoolNow, SubnetNow, SubnetsView } from "./model.ts";
+
+/** Name of a pod's first NIC where no Coordinator says another (specification 2.3, podDefaultCniNic). */
+const FIRST_NIC = "eth0";
+
+/** Where the Coordinator says that pods are in an overlay, their first NIC is another plugin's. */
+export function demandSettings(caches: Caches): DemandSettings {
+  const { enableIPv4, enableIPv6, allowSingleFamily } = settingsOf(caches);
+  const { mode, podDefaultCniNic = FIRST_NIC } = caches.coordinators.items.get("default")?.value?.spec ?? {};
+  return { enableIPv4, enableIPv6, allowSingleFamily, firstNic: mode === "overlay" ? undefined : podDefaultCniNic };
+}
+
+/** Undefined: it cannot be used. Who cannot read what is assigned must not assign more. */
+export function readSubnet(object: ControlledSubnet): SubnetNow | undefined {
+  if (object.value === undefined) return undefined;
+  try {
+    const assignments = decodeAssignments(object.status, `Subnet "${object.name}", status`);
+    return { object, spec: object.value.spec, assignments };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Why {@link readSubnet} gives nothing although the specification is right. */
+export function faultOfStatus(object: ControlledSubnet): string | undefined {
+  if (object.value === undefined) return undefined;
+  try {
+    decodeAssignments(object.status, `Subnet "${object.name}", status`);
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function readPool(object: ControlledPool): PoolNow[] {
+  const { spec } = object.value ?? {};
+  return spec?.generated === undefined ? [] : [{ object, spec, generated: spec.generated }];
+}
+
+export interface ViewParts {
+  readonly caches: Caches;
+  readonly demands: readonly PoolDemand[];
+  readonly pools: readonly ControlledPool[];
+  readonly subnets: readonly SubnetNow[];
+  readonly fates: ReadonlyMap<string, Fate>;
+  readonly excessMs: SubnetsView["excessMs"];
+}
+
+export function viewOf({ caches, demands, pools, subnets, fates, excessMs }: ViewParts): SubnetsView {
+  const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace } = settingsOf(caches);
+  const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
+  const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
+  return {
+    ...{ demands, subnets, fates, excessMs },
+    pools: pools.flatMap(readPool),
+    others: [...byHand, ...reserved].map(({ addressSpace, family, ranges }) => ({ addressSpace, family, spans: spansOf(ranges) })), // biome-ignore format: one thought
+    poolNames: new Set(pools.map(({ name }) => name)),
+    isHeld: (addressSpace: string, family: Family, value: bigint) =>
+      caches.allocations.items.has(allocationName({ family, value }, addressSpace)),
+    maxPoolSize: maxGeneratedPoolSize,
+    maxPerNamespace: maxGeneratedAddressesPerNamespace,
+  };
+}

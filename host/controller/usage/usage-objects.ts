@@ -1,0 +1,131 @@
+/**
+ * The usage objects in the API server as this process knows them: reads all, writes one with preconditions, and drops what belongs to no pool.
+ * Called by start-usage.ts.
+ * Effects: calls.
+ */
+import { createHash } from "node:crypto";
+import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { keyOf } from "../../kubernetes/object-key.ts";
+import { API_PATH } from "../../resources/fields/metadata.ts";
+import { decodeIpPoolUsage, encodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
+import { USAGE_PAGE } from "../limits.ts";
+import type { Counts } from "./plan-usage.ts";
+
+export const USAGES = `${API_PATH}/ippoolusages`;
+
+/** One object as it was written or read last. */
+export interface KnownUsage {
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** Of owner and content; "" when it cannot be read. */
+  readonly digest: string;
+  readonly counts: Counts | undefined;
+}
+
+export interface PoolName {
+  readonly name: string;
+  readonly uid: string;
+}
+
+export class UsageObjects {
+  readonly #api: KubeApi;
+  readonly #leading: AbortSignal;
+  #known = new Map<string, KnownUsage>();
+
+  constructor(api: KubeApi, leading: AbortSignal) {
+    this.#api = api;
+    this.#leading = leading;
+  }
+
+  get known(): ReadonlyMap<string, KnownUsage> {
+    return this.#known;
+  }
+
+  async load(): Promise<void> {
+    const found = new Map<string, KnownUsage>();
+    const call = { path: USAGES, query: { limit: USAGE_PAGE }, signal: this.#leading };
+    for await (const { items } of listPages(this.#api, call)) {
+      for (const item of items) found.set(keyOf(item), knownOf(item));
+    }
+    this.#known = found;
+  }
+
+  /** Whether the object says this already. */
+  isWritten(pool: PoolName, usage: PoolUsage): boolean {
+    return this.#known.get(pool.name)?.digest === digestOf(pool.uid, usage);
+  }
+
+  /** False when somebody else has written meanwhile: what is there is known then, and the caller compares again. */
+  async write({ name, uid }: PoolName, usage: PoolUsage): Promise<boolean> {
+    const known = this.#known.get(name);
+    const { api, signal } = { api: this.#api, signal: this.#leading };
+    try {
+      if (known === undefined) {
+        const body = encodeIpPoolUsage(usage, { name, poolUid: uid });
+        this.#known.set(name, knownOf(await api.call({ method: "POST", path: USAGES, body, signal })));
+      } else {
+        const precondition = { uid: known.uid, resourceVersion: known.resourceVersion };
+        const body = encodeIpPoolUsage(usage, { name, poolUid: uid, ...precondition });
+        this.#known.set(name, knownOf(await api.call({ method: "PUT", path: `${USAGES}/${name}`, body, signal })));
+      }
+      return true;
+    } catch (error) {
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+      await this.#read(name);
+      return false;
+    }
+  }
+
+  /** The pool is gone. */
+  async drop(name: string): Promise<void> {
+    const known = this.#known.get(name);
+    if (known === undefined) return;
+    const preconditions = { uid: known.uid, resourceVersion: known.resourceVersion };
+    const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions };
+    try {
+      await this.#api.call({ method: "DELETE", path: `${USAGES}/${name}`, body, signal: this.#leading });
+      this.#known.delete(name);
+    } catch (error) {
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+      await this.#read(name);
+    }
+  }
+
+  async #read(name: string): Promise<void> {
+    try {
+      const call = { method: "GET", path: `${USAGES}/${name}`, signal: this.#leading } as const;
+      this.#known.set(name, knownOf(await this.#api.call(call)));
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      this.#known.delete(name);
+    }
+  }
+}
+
+/** One that cannot be understood is written anew. */
+function knownOf(object: KubeObject): KnownUsage {
+  try {
+    const { uid, resourceVersion, poolUid, usage } = decodeIpPoolUsage(object, "API server");
+    return { uid, resourceVersion, digest: digestOf(poolUid, usage), counts: countsOf(usage) };
+  } catch {
+    const { uid = "", resourceVersion = "" }: { uid?: unknown; resourceVersion?: unknown } =
+      typeof object.metadata === "object" && object.metadata !== null ? { ...object.metadata } : {};
+    return { uid: String(uid), resourceVersion: String(resourceVersion), digest: "", counts: undefined };
+  }
+}
+
+function countsOf({ total, free }: PoolUsage): Counts {
+  return { total, used: total - free };
+}
+
+/** Keys in one order, whoever wrote the object. */
+function digestOf(poolUid: string, usage: PoolUsage): string {
+  const { bitmap, freePerBlock, rangesHash, total, free, bound, cooling, kept, quarantined, outside, others } = usage;
+  const counts = [poolUid, rangesHash, total, free, bound, cooling, kept, quarantined, outside, others];
+  const hash = createHash("sha256").update(JSON.stringify([...counts, freePerBlock ?? null]));
+  return hash
+    .update(bitmap === undefined ? "-" : "+")
+    .update(bitmap ?? "")
+    .digest("hex");
+}

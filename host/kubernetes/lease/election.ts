@@ -1,0 +1,294 @@
+/**
+ * One process of several leads: the one that holds a Lease (coordination.k8s.io/v1). Who may take it is decided in plan-lease.ts; this file
+ * looks, writes and tells.
+ *
+ * Why at most one leads: a holder stops `renewDeadline` after the *start* of its last renewal that succeeded. Whoever takes over has seen
+ * that renewal, or a later one, after its *end*, and has waited for the longer `duration` since. Both are spans of one clock each.
+ *
+ * Opened by the controller.
+ * Effects: calls in the background, a few per second at most; calls `lead`.
+ */
+import type { Log } from "../../lib/log.ts";
+import { describeFailure, pauseMs } from "../http/retry.ts";
+import { isConflict, isNotFound, type KubeApi, type KubeCall, type KubeObject } from "../kube-api.ts";
+import { LEASE_RELEASE_MS } from "../limits.ts";
+import { type ElectionClock, type Leading, LeadingTime } from "./leading.ts";
+import { decodeLease, encodeLease, formatTime, type LeaseObject, type LeaseWrite, recordOf } from "./lease-object.ts";
+import { findTimingFault, type LeaseTimings, pauseBetween, planLease, type Sighting, sight } from "./plan-lease.ts";
+
+export interface ElectionOptions {
+  readonly api: KubeApi;
+  readonly namespace: string;
+  readonly name: string;
+  /** Of this process, and of no other that there was: a name with something random behind it. */
+  readonly identity: string;
+  readonly timings: LeaseTimings;
+  readonly clock: ElectionClock;
+  /** Wall clock, for the times in the record, which people read. */
+  readonly now: () => Date;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /**
+   * Called when leading begins. Resolves when this process acts as the leader no more, which has to be soon after the signal: before that it
+   * does not lead again.
+   */
+  readonly lead: (leading: Leading) => Promise<void>;
+  readonly log: Log;
+}
+
+export interface ElectionState {
+  readonly isLeading: boolean;
+  /** Who holds the Lease as far as this process has seen; "": nobody. */
+  readonly holder: string;
+  /** A sentence without its end: why the Lease cannot be read or written. */
+  readonly problem: string | undefined;
+}
+
+export interface Election extends ElectionState {
+  /** Stops leading, waits for `lead`, and gives the Lease back, so that the next one need not wait. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Throws for timings with which two could lead at once. */
+export function openElection(options: ElectionOptions): Election {
+  const fault = findTimingFault(options.timings);
+  if (fault !== undefined) throw new Error(`The lease cannot be held: ${fault}`);
+  const candidate = new Candidate(options);
+  candidate.start();
+  return candidate;
+}
+
+/** Of one call. */
+interface Limit {
+  readonly limitMs: number;
+  /** Ends it, too. */
+  readonly parent?: AbortSignal;
+}
+
+/** Leading, and what is done meanwhile. */
+interface Term {
+  readonly leading: LeadingTime;
+  readonly done: Promise<void>;
+}
+
+class Candidate implements Election {
+  readonly #options: ElectionOptions;
+  readonly #closing = new AbortController();
+  readonly #path: string;
+  #running: Promise<void> | undefined;
+  #term: Term | undefined;
+  #sighting: Sighting | undefined;
+  /** The object as this process wrote it, while nobody is known to have written since. */
+  #own: LeaseObject | undefined;
+  /** What this process tried to write last: a lost answer does not tell whether it was written. */
+  #written = "";
+  #failures = 0;
+  #problem: string | undefined;
+
+  constructor(options: ElectionOptions) {
+    this.#options = options;
+    this.#path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(options.namespace)}/leases`;
+  }
+
+  get #limit(): Limit {
+    return { limitMs: this.#options.timings.renewDeadlineMs / 2, parent: this.#closing.signal };
+  }
+
+  get isLeading(): boolean {
+    return this.#term !== undefined && !this.#term.leading.hasEnded;
+  }
+
+  get holder(): string {
+    return this.#sighting?.record?.holder ?? "";
+  }
+
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("The election was closed"));
+    this.#term?.leading.end("This process stops");
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#options;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      if (this.#term?.leading.hasEnded) await this.#endTerm(this.#term);
+      const waitMs = await this.#turn().catch((error: unknown) => this.#waitAfter(error));
+      const wake = this.#term?.leading.signal ?? signal;
+      if (waitMs > 0) await clock.pause(waitMs, wake).catch(() => {});
+    }
+    if (this.#term !== undefined) await this.#endTerm(this.#term);
+    await this.#release();
+  }
+
+  async #endTerm({ leading, done }: Term): Promise<void> {
+    this.#options.log.warn({ reason: describeFailure(leading.signal.reason) }, "This process leads no more");
+    await done;
+    this.#term = undefined;
+  }
+
+  /** One look or one renewal. Gives the pause before the next, in milliseconds. */
+  async #turn(): Promise<number> {
+    const { clock, random, timings } = this.#options;
+    for (let isSecond = false; ; isSecond = true) {
+      const object = this.#own ?? (await this.#read());
+      const plan = planLease({
+        sighting: this.#see(object),
+        isOwn: object !== undefined && this.#isOwn(object),
+        isLeading: this.isLeading,
+        nowMs: clock.nowMs(),
+      });
+      if (plan.kind === "wait") {
+        this.#answered();
+        this.#written = "";
+        this.#term?.leading.end(`The lease is held by "${this.holder}"`);
+        return Math.min(pauseBetween(timings.retryMs, random()), Math.max(plan.untilMs - clock.nowMs(), 1));
+      }
+      if (await this.#hold(object)) return pauseBetween(timings.retryMs, random());
+      // Somebody has written since, or our own answer was lost: a holder must know at once.
+      if (isSecond || !this.isLeading) return pauseBetween(timings.retryMs, random());
+    }
+  }
+
+  /** False: it is no longer as it was. */
+  async #hold(object: LeaseObject | undefined): Promise<boolean> {
+    const { clock } = this.#options;
+    const startMs = clock.nowMs();
+    try {
+      const { identity: holder } = this.#options;
+      const written = await this.#write(object, { holder, isBeginning: !this.isLeading });
+      this.#own = written;
+      this.#see(written);
+      this.#answered();
+      this.#gain(startMs + this.#options.timings.renewDeadlineMs);
+      return true;
+    } catch (error) {
+      this.#own = undefined;
+      if (isConflict(error) || isNotFound(error)) return false;
+      throw error;
+    }
+  }
+
+  #gain(deadlineMs: number): void {
+    const { clock, identity, lead, log } = this.#options;
+    if (this.#term !== undefined) {
+      this.#term.leading.extend(deadlineMs);
+      return;
+    }
+    // The answer took too long to be of use, or nobody wants it any more.
+    if (this.#closing.signal.aborted || clock.nowMs() >= deadlineMs) return;
+    log.info({ identity }, "This process leads");
+    const leading = new LeadingTime(clock, deadlineMs);
+    const work = async () => lead(leading);
+    const done = work()
+      .catch((error: unknown) => log.error({ err: error }, "Leading ended with an error"))
+      .then(() => leading.end("The work of the leader has ended"));
+    this.#term = { leading, done };
+  }
+
+  #see(object: LeaseObject | undefined): Sighting {
+    const { clock, timings } = this.#options;
+    const record = object === undefined ? undefined : recordOf(object);
+    this.#sighting = sight(this.#sighting, { record, nowMs: clock.nowMs(), durationMs: timings.durationMs });
+    return this.#sighting;
+  }
+
+  /** An older record of ours, out of a restored backup, is like another's: since then somebody else may have led, and may not know yet. */
+  #isOwn({ spec }: LeaseObject): boolean {
+    return spec?.holderIdentity === this.#options.identity && (this.isLeading || spec.renewTime === this.#written);
+  }
+
+  /** Undefined: there is none. */
+  async #read(limit: Limit = this.#limit): Promise<LeaseObject | undefined> {
+    const path = `${this.#path}/${encodeURIComponent(this.#options.name)}`;
+    try {
+      return decodeLease(await this.#call({ method: "GET", path }, limit));
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** The object as it is then. Rejects with ApiError 409 when somebody was faster, and 404 when it vanished. */
+  async #write(
+    before: LeaseObject | undefined,
+    what: Pick<LeaseWrite, "holder" | "isBeginning">,
+    limit: Limit = this.#limit,
+  ): Promise<LeaseObject> {
+    const { namespace, name, timings, now } = this.#options;
+    const time = formatTime(now());
+    const body = encodeLease(before, { namespace, name, durationMs: timings.durationMs, time, ...what });
+    this.#written = time;
+    const { path, method } =
+      before === undefined
+        ? { path: this.#path, method: "POST" as const }
+        : { path: `${this.#path}/${encodeURIComponent(name)}`, method: "PUT" as const };
+    return decodeLease(await this.#call({ method, path, body }, limit));
+  }
+
+  /**
+   * One attempt, for half of the time that a holder has: one connection that leads nowhere must not cost the lease. It goes before the
+   * writes of the leader, which may wait for each other.
+   */
+  async #call(call: KubeCall, { limitMs, parent }: Limit): Promise<KubeObject> {
+    const { api, clock } = this.#options;
+    const limit = new AbortController();
+    const timer = new AbortController();
+    const giveUp = () => limit.abort(parent?.reason);
+    if (parent?.aborted) giveUp();
+    parent?.addEventListener("abort", giveUp, { once: true });
+    clock.pause(limitMs, timer.signal).then(
+      () => limit.abort(new Error(`The API server did not answer within ${limitMs} ms`)),
+      () => {},
+    );
+    try {
+      return await api.call({ ...call, lane: "pod", patienceMs: 0, signal: limit.signal });
+    } finally {
+      timer.abort();
+      parent?.removeEventListener("abort", giveUp);
+    }
+  }
+
+  /** What still says that this process holds it says so no more. Two attempts; without them the next one waits for its time. */
+  async #release(): Promise<void> {
+    const { identity, log } = this.#options;
+    const limit = { limitMs: LEASE_RELEASE_MS / 2 };
+    for (const isLast of [false, true]) {
+      try {
+        // Nothing was ever tried.
+        if (this.#written === "") return;
+        const object = this.#own ?? (await this.#read(limit));
+        if (object?.spec?.holderIdentity !== identity) return;
+        await this.#write(object, { holder: "", isBeginning: false }, limit);
+        log.info({ identity }, "The lease was given back");
+        return;
+      } catch (error) {
+        this.#own = undefined;
+        if (isLast) log.warn({ reason: describeFailure(error) }, "The lease could not be given back; it runs out");
+      }
+    }
+  }
+
+  #answered(): void {
+    this.#failures = 0;
+    this.#problem = undefined;
+  }
+
+  #waitAfter(error: unknown): number {
+    const { namespace, name, random, timings, log } = this.#options;
+    if (this.#closing.signal.aborted) return 0;
+    const reason = describeFailure(error);
+    if (this.#problem === undefined)
+      log.warn({ lease: `${namespace}/${name}`, reason }, "The lease cannot be followed");
+    this.#problem = `Cannot read or write the Lease ${namespace}/${name}: ${reason}`;
+    return Math.min(pauseMs(this.#failures++, random()), timings.retryMs);
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The object Lease (coordination.k8s.io/v1) to what it says, and back. Keys that we do not know stay as they are.
+ * Called by election.ts.
+ * Effects: none.
+ */
+import { z } from "zod";
+import type { KubeObject } from "../kube-api.ts";
+import type { LeaseRecord } from "./plan-lease.ts";
+
+const leaseSchema = z.looseObject({
+  metadata: z.looseObject({ uid: z.string().default(""), resourceVersion: z.string().default("") }),
+  spec: z
+    .looseObject({
+      holderIdentity: z.string().nullish(),
+      leaseDurationSeconds: z.number().nullish(),
+      acquireTime: z.string().nullish(),
+      renewTime: z.string().nullish(),
+      leaseTransitions: z.number().nullish(),
+    })
+    .nullish(),
+});
+
+/** As the API server has it; what is written goes back whole, with its resource version. */
+export type LeaseObject = z.output<typeof leaseSchema>;
+
+/** Throws for what is no Lease. */
+export function decodeLease(object: KubeObject): LeaseObject {
+  return leaseSchema.parse(object);
+}
+
+/** The mark holds all that a renewal changes, and no resource version: who only labels the Lease renews nothing. */
+export function recordOf({ metadata, spec }: LeaseObject): LeaseRecord {
+  const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = spec ?? {};
+  const parts = [metadata.uid, holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions];
+  return {
+    holder: holderIdentity ?? "",
+    durationMs: leaseDurationSeconds == null ? undefined : leaseDurationSeconds * 1000,
+    mark: JSON.stringify(parts),
+  };
+}
+
+/** RFC 3339 with microseconds (meta/v1 MicroTime). */
+export function formatTime(now: Date): string {
+  return now.toISOString().replace("Z", "000Z");
+}
+
+export interface LeaseWrite {
+  readonly namespace: string;
+  readonly name: string;
+  /** "": given back. */
+  readonly holder: string;
+  readonly durationMs: number;
+  /** Of the write, as {@link formatTime} has it. */
+  readonly time: string;
+  /** Whether leading begins with this. */
+  readonly isBeginning: boolean;
+}
+
+/** The object as it is to be written; `before` is what is there. */
+export function encodeLease(before: LeaseObject | undefined, write: LeaseWrite): object {
+  const { namespace, name, holder, durationMs, time, isBeginning } = write;
+  const spec = before?.spec ?? {};
+  const acquireTime = isBeginning ? time : (spec.acquireTime ?? time);
+  // Counts changes of hands, not terms.
+  const transitions =
+    (spec.leaseTransitions ?? 0) + (isBeginning && before !== undefined && spec.holderIdentity !== holder ? 1 : 0);
+  const durationS = Math.ceil(durationMs / 1000);
+  return {
+    ...before,
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: before?.metadata ?? { namespace, name },
+    spec: {
+      ...spec,
+      // The server refuses an empty text.
+      holderIdentity: holder === "" ? undefined : holder,
+      leaseDurationSeconds: holder === "" ? 1 : durationS,
+      acquireTime,
+      renewTime: time,
+      leaseTransitions: transitions,
+    },
+  };
+}

@@ -1,0 +1,21 @@
+/**
+ * What an object of the API server is called: in maps, and in sentences.
+ * Called by the watches of the agent and of the controller.
+ * Effects: none.
+ */
+import type { KubeObject } from "./kube-api.ts";
+
+/** `name`, or `namespace/name`. */
+export function keyOf({ metadata }: KubeObject): string {
+  const { namespace, name } = typeof metadata === "object" && metadata !== null ? namesOf(metadata) : {};
+  return namespace === undefined ? `${name}` : `${namespace}/${name}`;
+}
+
+function namesOf(metadata: object): { namespace?: unknown; name?: unknown } {
+  return metadata;
+}
+
+/** `IPPool "blue"` */
+export function describeObject(object: KubeObject): string {
+  return `${object.kind ?? "Object"} "${keyOf(object)}"`;
+}

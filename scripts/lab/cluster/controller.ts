@@ -1,0 +1,101 @@
+/**
+ * Single parts of the controller on a real API server, in this process, as the one that leads: caches, events, no lease.
+ *
+ *   const controller = await startParts(plane.kubeconfig, { usage: startUsage });
+ *   …                                            // controller.caches.pools.items, controller.problems("usage")
+ *   controller.resign();                          // `leading` ends, as when the lease is lost; the parts are still to be closed
+ *   await controller.close();
+ *
+ * `kubeconfig` may be a proxy's (api-proxy.ts), or one that plane.writeKubeconfig made for an account with fewer rights.
+ * Effects: connections to the API server; those of the parts.
+ */
+import { type OpenApplications, openApplications } from "../../../host/controller/applications/open-applications.ts";
+import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
+import { startTerm } from "../../../host/controller/term.ts";
+import type { ControllerTools, StartPart, Workloads } from "../../../host/controller/tools.ts";
+import { type KubeClient, openKubeClient } from "../../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import { openEvents } from "../../../host/kubernetes/events.ts";
+import { type LogLevel, openLog } from "../../../host/lib/log.ts";
+
+/** Whatever keeps an address keeps it. */
+const UNKNOWN_WORKLOADS: Workloads = { look: async () => "unknown", subscribe: () => () => {} };
+
+export interface LabControllerOptions {
+  /** Default: those of which nothing can be told. */
+  readonly workloads?: Workloads;
+  /** Of the ConfigMap vendor-conf. Default: kube-system. */
+  readonly configNamespace?: string;
+  /** Replace single tools: a clock, dice, events that are counted. */
+  readonly tools?: Partial<Pick<ControllerTools, "nowMs" | "now" | "random" | "events" | "api" | "applications">>;
+  /** How long the caches may take to be complete. Default: 60,000, for other work may load the machine. */
+  readonly readyMs?: number;
+  /** Default: silent. */
+  readonly logLevel?: LogLevel;
+}
+
+export interface LabController {
+  readonly client: KubeClient;
+  readonly tools: ControllerTools;
+  readonly caches: OpenCaches;
+  readonly applications: OpenApplications;
+  /** Throws for a name that was not started. */
+  problems(part: string): readonly string[];
+  /** Ends `leading`. */
+  resign(): void;
+  /** Ends `leading`, then the parts, then what they stood on. */
+  close(): Promise<void>;
+}
+
+/** Resolves when the caches are complete and the parts are started. Rejects with what is missing. */
+export async function startParts(
+  kubeconfig: string,
+  parts: Readonly<Record<string, StartPart>>,
+  options: LabControllerOptions = {},
+): Promise<LabController> {
+  const { workloads = UNKNOWN_WORKLOADS, configNamespace = "kube-system", readyMs = 60_000 } = options;
+  const log = openLog("lab-controller", options.logLevel ?? "silent");
+  const credentials = await loadCredentials({ kubeconfig });
+  const client = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
+  const api = options.tools?.api ?? client;
+  const caches = openCaches({ api, configNamespace, log, random: Math.random });
+  const applications = openApplications({ api, log, random: Math.random });
+  const leading = new AbortController();
+  const events = openEvents({ api, component: "berth-controller", node: "lab", log });
+  const release = async (): Promise<void> => {
+    await events.close();
+    await applications.close();
+    await caches.close();
+    await client.close();
+  };
+  try {
+    const ready = AbortSignal.timeout(readyMs);
+    await Promise.all([caches.synced(ready), applications.synced(ready)]);
+  } catch (error) {
+    const missing = [...caches.unread, ...caches.problems, ...applications.problems].join("; ");
+    await release();
+    throw new Error(`The caches are not complete after ${readyMs} ms: ${missing}`, { cause: error });
+  }
+  const tools: ControllerTools = {
+    ...{ api, caches, workloads, applications, events, log, leading: leading.signal },
+    nowMs: () => performance.now(),
+    now: () => new Date(),
+    random: Math.random,
+    ...options.tools,
+  };
+  const term = startTerm(parts, tools);
+  const resign = () => leading.abort(new Error("The lab's controller leads no more"));
+  return {
+    ...{ client, tools, caches, applications, resign },
+    problems: (name) => {
+      const found = term.problems[name];
+      if (found === undefined) throw new Error(`There is no part "${name}"`);
+      return found;
+    },
+    close: async () => {
+      resign();
+      await term.close();
+      await release();
+    },
+  };
+}

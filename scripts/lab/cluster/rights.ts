@@ -1,0 +1,150 @@
+/**
+ * Berth's accounts and policies in an API server, and tokens as a DaemonSet's agents have them: bound to a pod, so that they name its node.
+ *
+ *   await applyRights(plane.client);                              // after applyCrds
+ *   const token = await requestNodeToken(plane.client, "n1");     // for a proxy or a client
+ *   const kubeconfig = await writeAgentKubeconfig(plane, "n1");   // for an agent
+ *   const controller = await openAsController(plane);             // for pools that are generated
+ *
+ * Called by world.ts and by tests that have a control plane of their own.
+ * Effects: writes the accounts of deploy/rbac.yaml and deploy/controller.yaml and the policies, and waits until these are in force; pods in kube-system.
+ */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { root } from "../../setup/paths.mjs";
+import { applyFile, applyObject, readDocuments } from "../apply.ts";
+import type { ControlPlane } from "../control-plane.ts";
+import { type KubeClient, KubeError, type KubeObject } from "../kube-client.ts";
+import { ALLOCATIONS, NAMESPACES, POOLS } from "./pods.ts";
+
+/** Where Berth's accounts, agents and settings are. */
+export const SYSTEM = "kube-system";
+export const FORCE_DELETE = "ipam.vendor.io/force-delete";
+
+/** Of TEST-NET-1: in no pool. */
+const PROBE = "192.0.2.1";
+const IN_FORCE_MS = 20_000;
+const PAUSE_MS = 20;
+
+/** Rejects when the API server does not apply the policies within 20 seconds. */
+export async function applyRights(client: KubeClient): Promise<void> {
+  await client.apply(`${NAMESPACES}/${SYSTEM}`, { apiVersion: "v1", kind: "Namespace", metadata: { name: SYSTEM } });
+  await applyFile(client, join(root, "deploy", "rbac.yaml"));
+  // Nobody here makes pods of a Deployment.
+  const controller = await readDocuments(join(root, "deploy", "controller.yaml"));
+  for (const object of controller.filter(({ kind }) => kind !== "Deployment")) await applyObject(client, object);
+  await applyPolicies(client);
+}
+
+/** Only the policies. The last one in the file speaks for all: the API server hears of them in order. */
+export async function applyPolicies(client: KubeClient): Promise<void> {
+  await client.create(ALLOCATIONS, boundObject({ address: PROBE, node: "probe" }));
+  await applyFile(client, join(root, "deploy", "policies.yaml"));
+  const deadline = performance.now() + IN_FORCE_MS;
+  while (!(await isRefused(client.delete(`${ALLOCATIONS}/${PROBE}`, { dryRun: ["All"] })))) {
+    if (performance.now() > deadline) throw new Error(`The policies are not in force after ${IN_FORCE_MS} ms`);
+    await sleep(PAUSE_MS);
+  }
+  await forceDelete(client, PROBE);
+}
+
+async function isRefused(call: Promise<unknown>): Promise<boolean> {
+  try {
+    await call;
+    return false;
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return true;
+    throw error;
+  }
+}
+
+export interface BoundSpec {
+  readonly address: string;
+  readonly node: string;
+  readonly pod?: string;
+  readonly podUID?: string;
+  /** Over the rest of the spec. */
+  readonly [field: string]: unknown;
+}
+
+/** An IPAllocation that a pod has. */
+export function boundObject({ address, node, pod = "web-0", podUID = "u1", ...rest }: BoundSpec): KubeObject {
+  const holder = { namespace: "shop", pod, podUID, interface: "eth0", node };
+  return {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata: { name: address } },
+    spec: { address, prefixLength: 24, pool: "blue", state: "Bound", node, holders: [holder], ...rest },
+  };
+}
+
+/** As an administrator does who knows that nobody has the address. */
+export async function forceDelete(client: KubeClient, name: string): Promise<void> {
+  const path = `${ALLOCATIONS}/${name}`;
+  try {
+    await client.patch(path, { metadata: { annotations: { [FORCE_DELETE]: "true" } } });
+    await client.delete(path);
+  } catch (error) {
+    if (!(error instanceof KubeError && error.status === 404)) throw error;
+  }
+}
+
+/** All of them, by the same way. */
+export async function forceDeleteAll(client: KubeClient): Promise<void> {
+  const { items } = await client.get(ALLOCATIONS);
+  const bound = items.filter(({ spec }: KubeObject) => spec.state === "Bound");
+  await Promise.all(bound.map(({ metadata }: KubeObject) => forceDelete(client, metadata.name)));
+  await client.delete(ALLOCATIONS);
+}
+
+export interface TokenOptions {
+  /** Default: berth-agent. */
+  readonly account?: string;
+  /** False: bound to nothing. Default: to a pod of the account on the node. */
+  readonly isBound?: boolean;
+}
+
+/** A kubeconfig with such a token in the plane's folder; gives its path. */
+export async function writeAgentKubeconfig(plane: Pick<ControlPlane, "client" | "writeKubeconfig">, node: string) {
+  return plane.writeKubeconfig(`agent-${node}`, { token: await requestNodeToken(plane.client, node) });
+}
+
+/** A token as a pod of the account on that node has it, by the TokenRequest API. The pod is made when it is not there. */
+export async function requestNodeToken(client: KubeClient, node: string, options: TokenOptions = {}): Promise<string> {
+  const { account = "berth-agent", isBound = true } = options;
+  const pod = isBound ? await requirePod(client, account, node) : undefined;
+  const bound = pod === undefined ? {} : { boundObjectRef: { kind: "Pod", apiVersion: "v1", ...pod } };
+  const { status } = await client.create(`${NAMESPACES}/${SYSTEM}/serviceaccounts/${account}/token`, {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    spec: { audiences: [], expirationSeconds: 7_200, ...bound },
+  });
+  return status.token;
+}
+
+/**
+ * A client with the controller's account: nobody else, no administrator either, gives addresses to a pool with `spec.generated`. The caller closes it.
+ */
+export async function openAsController(plane: Pick<ControlPlane, "client" | "openClient">): Promise<KubeClient> {
+  const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
+  return plane.openClient({ token });
+}
+
+/** A pool with `spec.generated` as the controller makes it: first empty, then with its addresses. `controller` is of {@link openAsController}. */
+export async function placeGeneratedPool(controller: KubeClient, pool: KubeObject): Promise<KubeObject> {
+  const made = await controller.create(POOLS, { ...pool, spec: { ...pool.spec, ips: [] } });
+  const { name, resourceVersion } = made.metadata;
+  return controller.patch(`${POOLS}/${name}`, { metadata: { resourceVersion }, spec: { ips: pool.spec.ips } });
+}
+
+async function requirePod(client: KubeClient, account: string, node: string): Promise<{ name: string; uid: string }> {
+  const name = `${account}-${node}`;
+  const { metadata } = await client.apply(`${NAMESPACES}/${SYSTEM}/pods/${name}`, {
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name } },
+    spec: {
+      nodeName: node,
+      hostNetwork: true,
+      serviceAccountName: account,
+      containers: [{ name: "main", image: "local/pause:1" }],
+    },
+  });
+  return { name, uid: metadata.uid };
+}

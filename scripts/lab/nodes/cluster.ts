@@ -1,0 +1,208 @@
+/**
+ * A real cluster on one machine: a control plane with controller manager and scheduler, nodes with containerd, kubelet and Berth's agent, and
+ * Berth's controller. Agents and controller have the rights and the policies of deploy/.
+ *
+ *      node1  node2  node3       machines of their own (machine.ts); the pods' macvlan NICs are on eth0 of their node
+ *        │      │      │
+ *      ──┴──────┴──────┴── lan   10.99.0.0/16; the control plane is 10.99.0.1
+ *
+ *   await using cluster = await startRealCluster({ nodes: 3 });
+ *   await cluster.client.create("/apis/apps/v1/namespaces/shop/deployments", deployment({ name: "web", replicas: 50 }));
+ *   await cluster.nodes[0].crash();
+ *
+ * Called by test/nodes.
+ * Effects: namespaces, processes, cgroups and a folder below the system's temporary folder; all gone after `stop`, and after a start that failed.
+ */
+import { mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { referenceTool, root } from "../../setup/paths.mjs";
+import { applyObject } from "../apply.ts";
+import { applyCrds } from "../cluster/crds.ts";
+import { definitionsCrd, nodeObject, settingsObject } from "../cluster/pods.ts";
+import { applyRights } from "../cluster/rights.ts";
+import { type ControlPlane, startControlPlane } from "../control-plane.ts";
+import { type Daemon, startDaemon } from "../daemon.ts";
+import type { KubeClient, KubeObject } from "../kube-client.ts";
+import { createNetns, type Netns } from "../netns.ts";
+import { writeImages } from "./image.ts";
+import { startManagers } from "./kubelet.ts";
+import { BERTH_RANGE, LAN, multusRights, type NetworkName } from "./networks.ts";
+import { addRealNode, nodeAccount, nodeName, type RealNode, type Site } from "./node.ts";
+import { requestToken } from "./tokens.ts";
+
+export const NAMESPACE = "shop";
+
+export interface RealClusterOptions {
+  readonly nodes: number;
+  /** Default: `berth`. */
+  readonly network?: NetworkName;
+  /** Of vendor-conf; added to {@link SETTINGS}. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+}
+
+export interface RealCluster extends AsyncDisposable {
+  readonly plane: ControlPlane;
+  readonly client: KubeClient;
+  readonly nodes: readonly RealNode[];
+  readonly controller: Daemon;
+  /** Throws when there is none. */
+  node(name: string): RealNode;
+  /** For all nodes. Pods that live are detached by what they were attached by only if nothing is changed meanwhile: there should be none. */
+  setNetwork(network: NetworkName): Promise<void>;
+  /** Resolves when these nodes are Ready. Default: all. */
+  ready(...names: readonly string[]): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** IPv4 only, and everything that waits is short. */
+const SETTINGS = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "2s" } };
+const READY_MS = 60_000;
+const PAUSE_MS = 100;
+
+let clusters = 0;
+
+/** Resolves when all nodes are Ready. */
+export async function startRealCluster(options: RealClusterOptions): Promise<RealCluster> {
+  const stack = new AsyncDisposableStack();
+  try {
+    return await openCluster(options, stack);
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+async function openCluster(options: RealClusterOptions, stack: AsyncDisposableStack): Promise<RealCluster> {
+  const { nodes: count, network = "berth" } = options;
+  const numbers = Array.from({ length: count }, (_, index) => index + 1);
+  const directory = await mkdtemp(join(tmpdir(), `berth-nodes-${process.pid}-`));
+  stack.defer(() => rm(directory, { recursive: true, force: true }));
+  const wires = await buildSwitch();
+  stack.defer(() => wires.delete());
+  const accounts = numbers.map(nodeAccount);
+  const plane = await startControlPlane({ machine: wires, address: LAN.gateway, accounts, hasManagers: true });
+  stack.defer(() => plane.stop());
+  const managers = await startManagers({ kubeconfig: plane.kubeconfig, ...plane.files, machine: wires });
+  stack.defer(async () => void (await Promise.all(managers.map((manager) => manager.kill()))));
+  await furnish(plane.client, options, numbers);
+  const controller = await startController(plane, wires);
+  stack.defer(() => controller.kill());
+  const site: Site = {
+    plane,
+    directory,
+    switch: wires,
+    binDir: await gatherPlugins(directory),
+    images: await writeImages(directory),
+    multusKubeconfig: await plane.writeKubeconfig("multus", { token: await requestToken(plane.client, "multus") }),
+  };
+  const started = await Promise.allSettled(numbers.map((number) => addRealNode(site, { number, network })));
+  const nodes: RealNode[] = [];
+  for (const each of started) {
+    if (each.status === "rejected") continue;
+    nodes.push(each.value);
+  }
+  stack.defer(async () => void (await Promise.all(nodes.map((node) => node.remove()))));
+  for (const each of started) if (each.status === "rejected") throw each.reason;
+  const cluster = clusterOf({ plane, nodes, controller }, stack);
+  await cluster.ready();
+  return cluster;
+}
+
+type Parts = Pick<RealCluster, "plane" | "nodes" | "controller">;
+
+function clusterOf(parts: Parts, stack: AsyncDisposableStack): RealCluster {
+  const { nodes } = parts;
+  const { client } = parts.plane;
+  const all = nodes.map(({ name }) => name);
+  return {
+    ...parts,
+    client,
+    node: (name) => {
+      const node = nodes.find((each) => each.name === name);
+      if (node === undefined) throw new Error(`There is no node "${name}"`);
+      return node;
+    },
+    setNetwork: async (network) => void (await Promise.all(nodes.map((node) => node.setNetwork(network)))),
+    ready: (...names) => untilReady(client, names.length > 0 ? names : all),
+    stop: () => stack.disposeAsync(),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+/** The wire, with the control plane's address on it. */
+async function buildSwitch(): Promise<Netns> {
+  const wires = await createNetns(`bn${process.pid}-${++clusters}`);
+  try {
+    await wires.ip("link add lan type bridge mcast_snooping 0");
+    await wires.ip(`addr add ${LAN.gateway}/${LAN.lengthBits} dev lan`);
+    await wires.ip("link set lan up");
+    return wires;
+  } catch (error) {
+    await wires.delete();
+    throw error;
+  }
+}
+
+/** As one of its pods would run, on the host network of the control plane's machine. */
+async function startController(plane: ControlPlane, machine: Netns): Promise<Daemon> {
+  const token = await requestToken(plane.client, "berth-controller");
+  const kubeconfig = await plane.writeKubeconfig("controller", { token });
+  const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
+  return startDaemon("berth-controller", [...program, "--kubeconfig", kubeconfig, "--identity", "lab"], machine);
+}
+
+/** All plugins in one folder, as on a node. */
+async function gatherPlugins(directory: string): Promise<string> {
+  const binDir = join(directory, "bin");
+  await mkdir(binDir);
+  const folders = [join(root, "dist", "bin"), referenceTool("plugins").directory, referenceTool("multus").directory];
+  for (const folder of folders) {
+    const names = (await readdir(folder)).filter((name) => !name.startsWith("."));
+    await Promise.all(names.map((name) => symlink(join(folder, name), join(binDir, name))));
+  }
+  return binDir;
+}
+
+/** What a cluster has before its nodes come. The nodes are registered here, so that tokens can be bound to them. */
+async function furnish(
+  client: KubeClient,
+  { settings }: RealClusterOptions,
+  numbers: readonly number[],
+): Promise<void> {
+  await applyCrds(client);
+  const objects: KubeObject[] = [
+    definitionsCrd(),
+    ...["kube-system", NAMESPACE].map((name) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
+    ...multusRights(),
+    { ...settingsObject({ ...SETTINGS, ...settings }), metadata: { name: "vendor-conf", namespace: "kube-system" } },
+    pool("lan", { ips: [BERTH_RANGE], default: true }),
+    ...numbers.map((number) => nodeObject(nodeName(number))),
+  ];
+  for (const object of objects) await applyObject(client, object);
+  await applyRights(client);
+}
+
+/** A pool of the nodes' own subnet. */
+export function pool(name: string, spec: object): KubeObject {
+  const { subnet, gateway } = LAN;
+  return { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec: { subnet, gateway, ...spec } };
+}
+
+async function untilReady(client: KubeClient, names: readonly string[]): Promise<void> {
+  const deadline = performance.now() + READY_MS;
+  for (;;) {
+    const nodes: KubeObject[] = (await client.get("/api/v1/nodes")).items;
+    const waiting = nodes.filter(({ metadata, status }) => {
+      const ready = status.conditions?.find(({ type }: KubeObject) => type === "Ready");
+      return names.includes(metadata.name) && ready?.status !== "True";
+    });
+    if (waiting.length === 0) return;
+    if (performance.now() > deadline) {
+      const texts = waiting.map(({ metadata, status }) => `${metadata.name}: ${JSON.stringify(status.conditions)}`);
+      throw new Error(`Not Ready after ${READY_MS} ms: ${texts.join("\n")}`);
+    }
+    await sleep(PAUSE_MS);
+  }
+}

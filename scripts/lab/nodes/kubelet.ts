@@ -1,0 +1,108 @@
+/**
+ * A kubelet on a node's machine, and the two programs that give it work: the controller manager and the scheduler.
+ * Called by node.ts and cluster.ts.
+ * Effects: files below the machine's folder; processes.
+ */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { referenceTool } from "../../setup/paths.mjs";
+import { type Daemon, startDaemon } from "../daemon.ts";
+import type { Netns } from "../netns.ts";
+import { containerdPlace } from "./containerd.ts";
+import type { Machine, MachineProcess } from "./machine.ts";
+
+const bin = referenceTool("nodes").directory;
+
+export interface KubeletOptions {
+  readonly node: string;
+  readonly address: string;
+  /** Of the account `system:node:<node>`. */
+  readonly kubeconfig: string;
+  /** Of cgroups.ts. */
+  readonly cgroup: string;
+}
+
+/** Manifests of static pods go here. */
+export function staticPodFolder({ directory }: Pick<Machine, "directory">): string {
+  return join(directory, "manifests");
+}
+
+/** It registers its node by itself; nothing is waited for. */
+export async function startKubelet(machine: Machine, options: KubeletOptions): Promise<MachineProcess> {
+  const { directory } = machine;
+  await mkdir(staticPodFolder(machine), { recursive: true });
+  await writeFile(join(directory, "resolv.conf"), "nameserver 10.96.0.10\n");
+  const config = join(directory, "kubelet.json");
+  await writeFile(config, JSON.stringify(kubeletConfiguration(machine, options)));
+  return machine.start("kubelet", [
+    join(bin, "kubelet"),
+    `--config=${config}`,
+    `--kubeconfig=${options.kubeconfig}`,
+    `--cert-dir=${join(directory, "certificates")}`,
+    `--hostname-override=${options.node}`,
+    `--node-ip=${options.address}`,
+  ]);
+}
+
+/** kubelet.config.k8s.io/v1beta1 */
+function kubeletConfiguration(machine: Machine, { cgroup }: KubeletOptions): object {
+  return {
+    apiVersion: "kubelet.config.k8s.io/v1beta1",
+    kind: "KubeletConfiguration",
+    containerRuntimeEndpoint: `unix://${containerdPlace(machine).socket}`,
+    staticPodPath: staticPodFolder(machine),
+    fileCheckFrequency: "1s",
+    clusterDNS: ["10.96.0.10"],
+    resolvConf: join(machine.directory, "resolv.conf"),
+    cgroupDriver: "cgroupfs",
+    cgroupRoot: `/${cgroup}`,
+    failCgroupV1: false,
+    failSwapOn: false,
+    enforceNodeAllocatable: [],
+    makeIPTablesUtilChains: false,
+    oomScoreAdj: 0,
+    readOnlyPort: 0,
+    healthzPort: 0,
+    serializeImagePulls: false,
+    // What is asked of one node here is asked in seconds.
+    nodeStatusUpdateFrequency: "2s",
+    nodeLeaseDurationSeconds: 8,
+    kubeAPIQPS: 500,
+    kubeAPIBurst: 1_000,
+    maxPods: 250,
+    // The machine's disk and memory are everybody's.
+    evictionHard: { "memory.available": "50Mi" },
+    imageGCHighThresholdPercent: 100,
+    imageMinimumGCAge: "1000h",
+  };
+}
+
+/** In which time a silent node is NotReady. */
+export const NODE_GRACE_S = 12;
+
+/** Both ask as the administrator, and there is one of each. */
+export async function startManagers(place: { kubeconfig: string; accountKey: string; ca: string; machine: Netns }) {
+  const { kubeconfig, accountKey, ca, machine } = place;
+  const common = [
+    `--kubeconfig=${kubeconfig}`,
+    "--leader-elect=false",
+    "--secure-port=0",
+    "--kube-api-qps=500",
+    "--kube-api-burst=1000",
+  ];
+  const managers: Daemon[] = [];
+  const start = async (name: string, ...args: string[]): Promise<void> => {
+    managers.push(await startDaemon(name, [join(bin, name), ...common, ...args], machine));
+  };
+  await start(
+    "kube-controller-manager",
+    `--service-account-private-key-file=${accountKey}`,
+    `--root-ca-file=${ca}`,
+    `--node-monitor-grace-period=${NODE_GRACE_S}s`,
+    "--node-monitor-period=1s",
+    "--concurrent-deployment-syncs=10",
+    "--concurrent-replicaset-syncs=10",
+  );
+  await start("kube-scheduler");
+  return managers;
+}

@@ -1,0 +1,177 @@
+/**
+ * A node's machine: processes, mounts and network of its own, on this machine's kernel. Its first process is the pause program; when that ends,
+ * the kernel ends all others of the machine and takes its mounts: nothing can be left of it but cgroups (cgroups.ts) and its folder.
+ *
+ *   const machine = await bootMachine({ name: "node1", directory, netns });
+ *   const runtime = await machine.start("containerd", ["containerd", "--config", path]);
+ *   await runtime.end("SIGTERM");
+ *   await machine.powerOff();                         // as when somebody pulls the plug
+ *
+ * Below /run it is empty at each boot, /var/lib and /var/log are folders of its own that outlive it, and so is the boot ID new each time.
+ * All other files are those of this machine, by the same paths.
+ * Called by node.ts.
+ * Effects: processes; files below `directory`.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { root } from "../../setup/paths.mjs";
+import { type CommandOptions, requireCommand } from "../command.ts";
+import { type Daemon, startDaemon } from "../daemon.ts";
+import type { Netns } from "../netns.ts";
+
+export interface MachineOptions {
+  readonly name: string;
+  readonly directory: string;
+  readonly netns: Netns;
+}
+
+/** A program that runs on the machine. */
+export interface MachineProcess {
+  readonly name: string;
+  /** As this process's own namespace numbers it. */
+  readonly pid: number;
+  /** The end of what it wrote. */
+  output(): Promise<string>;
+  /** Asks until `isReady` says so; throws with its output when it ends or `limitMs` is over. */
+  until(isReady: () => Promise<boolean>, limitMs: number): Promise<void>;
+  /** Sends the signal, waits for the end, sends SIGKILL after ten seconds. Nothing happens when it has ended. */
+  end(signal: NodeJS.Signals): Promise<void>;
+}
+
+export interface Machine {
+  readonly name: string;
+  readonly directory: string;
+  readonly netns: Netns;
+  /** Puts `nsenter` in front of a command line: into all of the machine's namespaces. */
+  enter(argv: readonly string[]): string[];
+  /** Throws unless it exits with 0; gives its stdout. */
+  run(argv: readonly string[], options?: CommandOptions): Promise<string>;
+  /** Its output goes to `<directory>/<name>.log`. */
+  start(name: string, argv: readonly string[], env?: Readonly<Record<string, string>>): Promise<MachineProcess>;
+  /** All processes end at once. */
+  powerOff(): Promise<void>;
+}
+
+/** In the new mount namespace; the arguments are the folder and what becomes the first process. */
+const INIT = `set -e
+mount -t tmpfs -o mode=755 run /run
+mount --bind "$0/lib" /var/lib
+mount --bind "$0/log" /var/log
+mount --bind "$0/boot-id" /proc/sys/kernel/random/boot_id
+exec "$1"`;
+const BOOT_MS = 10_000;
+const END_MS = 10_000;
+const PAUSE_MS = 10;
+const OUTPUT_CHARACTERS = 6_000;
+
+export async function bootMachine({ name, directory, netns }: MachineOptions): Promise<Machine> {
+  for (const folder of ["lib", "log"]) await mkdir(join(directory, folder), { recursive: true });
+  await writeFile(join(directory, "boot-id"), `${randomUUID()}\n`);
+  const pause = join(root, "dist", "nodes", "pause");
+  const own = ["--pid", "--fork", "--kill-child=KILL", "--mount", "--mount-proc"];
+  const holder = await startDaemon(name, ["unshare", ...own, "sh", "-c", INIT, directory, pause], netns);
+  try {
+    const init = await findInit(holder, pause);
+    return machineOf({ name, directory, netns }, holder, init);
+  } catch (error) {
+    await holder.kill();
+    throw error;
+  }
+}
+
+/** Its number here, once it is the pause program: then the mounts are made. */
+async function findInit(holder: Daemon, pause: string): Promise<number> {
+  let init: number | undefined;
+  const isUp = async (): Promise<boolean> => {
+    init = await findChild(holder.pid);
+    return init !== undefined && (await readFile(`/proc/${init}/cmdline`, "utf8")).startsWith(`${pause}\0`);
+  };
+  await holder.until(isUp, BOOT_MS);
+  return init ?? 0;
+}
+
+async function findChild(pid: number): Promise<number | undefined> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
+  return text.trim() === "" ? undefined : Number.parseInt(text, 10);
+}
+
+function machineOf(options: MachineOptions, holder: Daemon, init: number): Machine {
+  const { directory } = options;
+  const enter = (argv: readonly string[]): string[] => [
+    ...["nsenter", `--target=${init}`, "--net", "--mount", "--pid", "--"],
+    ...argv,
+  ];
+  return {
+    ...options,
+    enter,
+    run: (argv, commandOptions) => requireCommand(enter(argv), commandOptions),
+    start: async (name, argv, env = {}) => {
+      const log = join(directory, `${name}.log`);
+      // What it starts itself may outlive it and must not hold a pipe of ours.
+      const words = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+      const logged = ["sh", "-c", 'exec "$@" >> "$0" 2>&1', log, "env", ...words, ...argv];
+      const daemon = await startDaemon(name, logged, { ...options.netns, enter });
+      const pid = await waitForChild(daemon);
+      return processOf(daemon, pid, () => readEnd(log));
+    },
+    powerOff: async () => {
+      await holder.kill();
+      await untilGone(init);
+    },
+  };
+}
+
+/** `nsenter` stays outside of the machine and waits for its child, which is the program. */
+async function waitForChild(daemon: Daemon): Promise<number> {
+  let pid: number | undefined;
+  await daemon.until(async () => {
+    pid = await findChild(daemon.pid);
+    return pid !== undefined;
+  }, BOOT_MS);
+  return pid ?? 0;
+}
+
+function processOf(daemon: Daemon, pid: number, output: () => Promise<string>): MachineProcess {
+  const { name } = daemon;
+  const until = async (isReady: () => Promise<boolean>, limitMs: number): Promise<void> => {
+    try {
+      await daemon.until(isReady, limitMs);
+    } catch (error) {
+      throw new Error(`${name} is not ready:\n${await output()}`, { cause: error });
+    }
+  };
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (!daemon.isRunning()) return;
+    sendSignal(pid, signal);
+    const lastResort = setTimeout(() => sendSignal(pid, "SIGKILL"), END_MS);
+    await untilGone(pid);
+    clearTimeout(lastResort);
+    await daemon.kill();
+  };
+  return { name, pid, output, until, end };
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+  }
+}
+
+/** Until the number is nobody's, or that of one whom only its parent still has to bury. */
+async function untilGone(pid: number): Promise<void> {
+  const deadline = performance.now() + 2 * END_MS;
+  for (;;) {
+    const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+    if (status === "" || /^State:\s+[ZX]/m.test(status)) return;
+    if (performance.now() > deadline) throw new Error(`Process ${pid} does not end: ${status.split("\n")[2]}`);
+    await sleep(PAUSE_MS);
+  }
+}
+
+async function readEnd(path: string): Promise<string> {
+  return (await readFile(path, "utf8").catch(() => "")).slice(-OUTPUT_CHARACTERS);
+}

@@ -1,0 +1,111 @@
+/**
+ * The networks of real nodes, as files of containerd's CNI folder and as NetworkAttachmentDefinitions.
+ *
+ *   berth        macvlan on the node's eth0, addresses by Berth, and the coordinator
+ *   multus       the same by way of Multus, so that pods may have more NICs
+ *   bare         macvlan with Berth and nothing else: what is compared with
+ *   host-local   macvlan with a range for each node by the reference plugin
+ *
+ * Called by node.ts and cluster.ts.
+ * Effects: none.
+ */
+import type { KubeObject } from "../kube-client.ts";
+
+export const NETWORKS = ["berth", "multus", "bare", "host-local"] as const;
+export type NetworkName = (typeof NETWORKS)[number];
+
+/** The switch that all nodes and pods are plugged into. */
+export const LAN = { subnet: "10.99.0.0/16", gateway: "10.99.0.1", lengthBits: 16 } as const;
+/** What Berth hands out, and what host-local does, by the node's number: apart, so that one can follow the other. */
+export const BERTH_RANGE = "10.99.16.1-10.99.31.254";
+const hostLocalRange = (number: number) => ({
+  rangeStart: `10.99.${100 + number}.1`,
+  rangeEnd: `10.99.${100 + number}.250`,
+});
+
+const SERVICE_CIDR = "10.96.0.0/16";
+
+export interface NetworkPlace {
+  /** 1 for the first node. */
+  readonly number: number;
+  readonly binDir: string;
+  /** What Multus may ask the API server. */
+  readonly multusKubeconfig: string;
+}
+
+/** The one configuration list of a node. */
+export function networkList(name: NetworkName, place: NetworkPlace): object {
+  if (name === "multus") return multusList(place);
+  return { cniVersion: "1.0.0", name: `lan-${name}`, plugins: pluginsOf(name, place) };
+}
+
+function pluginsOf(name: Exclude<NetworkName, "multus">, { number }: NetworkPlace): object[] {
+  if (name === "host-local") {
+    const ranges = [[{ subnet: LAN.subnet, ...hostLocalRange(number), gateway: LAN.gateway }]];
+    return [macvlan({ type: "host-local", ranges, routes: [{ dst: "0.0.0.0/0" }] })];
+  }
+  const berth = macvlan({ type: "berth" });
+  return name === "bare" ? [berth] : [berth, { type: "coordinator", serviceCIDR: [SERVICE_CIDR] }];
+}
+
+function macvlan(ipam: object): object {
+  return { type: "macvlan", master: "eth0", mode: "bridge", ipam };
+}
+
+function multusList(place: NetworkPlace): object {
+  const { binDir, multusKubeconfig } = place;
+  const delegates = [networkList("berth", place)];
+  const multus = {
+    type: "multus",
+    kubeconfig: multusKubeconfig,
+    binDir,
+    cniDir: "/var/lib/cni/multus",
+    logLevel: "error",
+  };
+  return { cniVersion: "0.4.0", name: "multus", plugins: [{ ...multus, delegates }] };
+}
+
+/** A second network: macvlan on the same wire, with addresses from that pool. */
+export function secondNetwork(namespace: string, name: string, pool: string): KubeObject {
+  const config = {
+    cniVersion: "1.0.0",
+    name,
+    plugins: [
+      macvlan({ type: "berth", default_ipv4_ippool: [pool] }),
+      { type: "coordinator", serviceCIDR: [SERVICE_CIDR] },
+    ],
+  };
+  return {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { namespace, name },
+    spec: { config: JSON.stringify(config) },
+  };
+}
+
+/** What the thin Multus asks for: pods and definitions, and to write the networks' state into the pod. */
+export function multusRights(): KubeObject[] {
+  const metadata = { name: "multus", namespace: "kube-system" };
+  const group = "rbac.authorization.k8s.io";
+  return [
+    { apiVersion: "v1", kind: "ServiceAccount", metadata },
+    {
+      apiVersion: `${group}/v1`,
+      kind: "ClusterRole",
+      metadata: { name: "multus" },
+      rules: [
+        { apiGroups: ["k8s.cni.cncf.io"], resources: ["*"], verbs: ["get", "list", "watch"] },
+        { apiGroups: [""], resources: ["pods"], verbs: ["get", "list", "watch", "update"] },
+        { apiGroups: [""], resources: ["pods/status"], verbs: ["update", "patch"] },
+        { apiGroups: ["", "events.k8s.io"], resources: ["events"], verbs: ["create", "patch", "update"] },
+      ],
+    },
+    {
+      apiVersion: `${group}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name: "multus" },
+      roleRef: { apiGroup: group, kind: "ClusterRole", name: "multus" },
+      subjects: [{ kind: "ServiceAccount", ...metadata }],
+    },
+  ];
+}

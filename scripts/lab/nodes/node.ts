@@ -1,0 +1,233 @@
+/**
+ * One real node: a machine with containerd, a kubelet and the built agent of Berth, which has a token of its own account that is bound to this node.
+ *
+ *   const node = await addRealNode(site, { number: 1, network: "berth" });
+ *   await node.restart("kubelet");
+ *   await node.crash(); await node.boot();            // as when somebody pulls the plug, and puts it back
+ *   await node.execInPod(uid, ["ping", "-c1", "10.99.16.7"]);
+ *   await node.remove();
+ *
+ * Called by cluster.ts.
+ * Effects: a network namespace, processes, cgroups, files below the site's folder; the Node object stays.
+ */
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Agent, startAgent } from "../agent.ts";
+import { type CommandOutcome, runCommand } from "../command.ts";
+import type { ControlPlane } from "../control-plane.ts";
+import { createNetns, type Netns } from "../netns.ts";
+import { findPodProcesses, makeCgroups, removeCgroups } from "./cgroups.ts";
+import { containerdPlace, startContainerd } from "./containerd.ts";
+import { startKubelet, staticPodFolder } from "./kubelet.ts";
+import { bootMachine, type Machine, type MachineProcess } from "./machine.ts";
+import { type NetworkName, networkList } from "./networks.ts";
+import { agentToken } from "./tokens.ts";
+
+/** What the nodes of one cluster have in common. */
+export interface Site {
+  readonly plane: ControlPlane;
+  readonly directory: string;
+  /** Where the bridge `lan` is. */
+  readonly switch: Netns;
+  readonly binDir: string;
+  readonly images: readonly string[];
+  readonly multusKubeconfig: string;
+}
+
+export interface RealNodeOptions {
+  /** From 1. */
+  readonly number: number;
+  readonly network: NetworkName;
+}
+
+export type NodeProgram = "containerd" | "kubelet";
+
+export interface RealNode {
+  readonly name: string;
+  readonly address: string;
+  readonly agent: Agent;
+  /** Of the machine that runs now; throws while there is none. */
+  readonly machine: Machine;
+  /** Ends the program as a service manager does. */
+  stop(program: NodeProgram, signal?: NodeJS.Signals): Promise<void>;
+  start(program: NodeProgram): Promise<void>;
+  /** Both. */
+  restart(program: NodeProgram, signal?: NodeJS.Signals): Promise<void>;
+  /** SIGKILL, and a new one. */
+  restartAgent(): Promise<void>;
+  /** All processes end at once, the agent's, too. */
+  crash(): Promise<void>;
+  /** After a crash: the same folders, another boot. */
+  boot(): Promise<void>;
+  /** Which network containerd and the agent find from now on. */
+  setNetwork(network: NetworkName): Promise<void>;
+  /** In the network namespace of the pod; throws when it has no process here. */
+  execInPod(uid: string, argv: readonly string[]): Promise<CommandOutcome>;
+  /** Where the kubelet looks for static pods. */
+  readonly manifests: string;
+  remove(): Promise<void>;
+}
+
+/** As the object's name, and its account's. */
+export const nodeName = (number: number): string => `node${number}`;
+export const nodeAccount = (number: number) => ({ name: `system:node:${nodeName(number)}`, groups: ["system:nodes"] });
+
+/** The Node object must exist, so that a token can be bound to it. When something fails, nothing is left. */
+export async function addRealNode(site: Site, options: RealNodeOptions): Promise<RealNode> {
+  const stack = new AsyncDisposableStack();
+  try {
+    return await openNode(site, options, stack);
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+async function openNode(site: Site, { number, network }: RealNodeOptions, stack: AsyncDisposableStack) {
+  const name = nodeName(number);
+  const address = `10.99.0.${10 + number}`;
+  const directory = join(site.directory, name);
+  const cgroup = `berth-${process.pid}-${name}`;
+  await mkdir(directory);
+  await makeCgroups(cgroup);
+  stack.defer(() => removeCgroups(cgroup));
+  const netns = await plugIn(site.switch, name, address);
+  stack.defer(() => netns.delete());
+  const kubeconfig = await site.plane.writeKubeconfig(`kubelet-${name}`, { account: nodeAccount(number).name });
+  const running = new RunningNode({ site, name, address, directory, cgroup, netns, kubeconfig });
+  stack.defer(() => running.crash());
+  await running.bootMachine();
+  const { confDir } = containerdPlace({ directory });
+  await mkdir(confDir);
+  const setNetwork = (wanted: NetworkName) => writeNetwork(confDir, networkList(wanted, { ...site, number }));
+  await setNetwork(network);
+  const agent = await startNodeAgent(site, running, confDir);
+  stack.defer(() => agent.delete());
+  await running.startPrograms(agent);
+  const node: RealNode = {
+    name,
+    address,
+    agent,
+    get machine() {
+      return running.machine;
+    },
+    stop: (program, signal) => running.stop(program, signal),
+    start: (program) => running.start(program, agent),
+    restart: async (program, signal) => {
+      await running.stop(program, signal);
+      await running.start(program, agent);
+    },
+    restartAgent: async () => {
+      await agent.kill("SIGKILL");
+      await agent.start();
+    },
+    crash: async () => {
+      await agent.kill("SIGKILL");
+      await running.crash();
+    },
+    boot: async () => {
+      await running.bootMachine();
+      await agent.start();
+      await running.startPrograms(agent);
+    },
+    setNetwork,
+    execInPod: async (uid, argv) => {
+      const [pid] = await findPodProcesses(cgroup, uid);
+      if (pid === undefined) throw new Error(`The pod with UID ${uid} has no process on ${name}`);
+      return runCommand(["nsenter", `--net=/proc/${pid}/ns/net`, ...argv]);
+    },
+    manifests: staticPodFolder({ directory }),
+    remove: () => stack.disposeAsync(),
+  };
+  return node;
+}
+
+/** A cable from the node's `eth0` to the switch. */
+async function plugIn(wires: Netns, name: string, address: string): Promise<Netns> {
+  const netns = await createNetns(`${wires.name}-${name}`);
+  try {
+    await netns.ip(`link add eth0 type veth peer name ${name} netns ${wires.name}`);
+    await netns.ip("link set eth0 up");
+    await netns.ip(`addr add ${address}/16 dev eth0`);
+    await netns.ip("route add default via 10.99.0.1");
+    await wires.ip(`link set ${name} master lan up`);
+    return netns;
+  } catch (error) {
+    await netns.delete();
+    throw error;
+  }
+}
+
+async function writeNetwork(confDir: string, list: object): Promise<void> {
+  const path = join(confDir, "10-lan.conflist");
+  const temporary = `${path}.tmp`;
+  await writeFile(temporary, JSON.stringify(list));
+  await rename(temporary, path);
+}
+
+/** With the rights of deploy/rbac.yaml. It ends with the process that entered the machine for it. */
+async function startNodeAgent({ plane }: Site, running: RunningNode, confDir: string): Promise<Agent> {
+  const { name, netns } = running.place;
+  const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, { token: await agentToken(plane.client, name) });
+  const enter = (argv: readonly string[]): string[] =>
+    running.machine.enter(["setpriv", "--pdeathsig", "KILL", "--", ...argv]);
+  const env = { BERTH_CNI_CONF_DIR: confDir };
+  return startAgent({ kubeconfig, node: { ...netns, enter }, args: ["--node", name], env });
+}
+
+interface NodePlace {
+  readonly site: Site;
+  readonly name: string;
+  readonly address: string;
+  readonly directory: string;
+  readonly cgroup: string;
+  readonly netns: Netns;
+  readonly kubeconfig: string;
+}
+
+/** From one boot to the next. */
+class RunningNode {
+  readonly place: NodePlace;
+  readonly #programs = new Map<NodeProgram, MachineProcess>();
+  #machine: Machine | undefined;
+
+  constructor(place: NodePlace) {
+    this.place = place;
+  }
+
+  get machine(): Machine {
+    if (this.#machine === undefined) throw new Error(`${this.place.name} is switched off`);
+    return this.#machine;
+  }
+
+  async bootMachine(): Promise<void> {
+    this.#machine = await bootMachine(this.place);
+  }
+
+  async startPrograms(agent: Agent): Promise<void> {
+    await this.start("containerd", agent);
+    await this.start("kubelet", agent);
+  }
+
+  async stop(program: NodeProgram, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    await this.#programs.get(program)?.end(signal);
+  }
+
+  async crash(): Promise<void> {
+    const machine = this.#machine;
+    this.#machine = undefined;
+    await machine?.powerOff();
+    await Promise.all([...this.#programs.values()].map((program) => program.end("SIGKILL")));
+    this.#programs.clear();
+    await rm(join(this.place.directory, "containerd.sock"), { force: true });
+  }
+
+  async start(program: NodeProgram, { env }: Agent): Promise<void> {
+    const { site, name, address, kubeconfig, cgroup } = this.place;
+    const started =
+      program === "containerd"
+        ? await startContainerd(this.machine, { ...site, env })
+        : await startKubelet(this.machine, { node: name, address, kubeconfig, cgroup });
+    this.#programs.set(program, started);
+  }
+}

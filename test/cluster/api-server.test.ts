@@ -1,0 +1,26 @@
+/**
+ * What the fake of test/fakes is held to, on a real API server.
+ */
+import { afterAll, beforeAll, describe } from "vitest";
+import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { describeApiServer } from "../unit/fakes/api-server-suite.ts";
+
+let plane: ControlPlane;
+let client: KubeClient;
+beforeAll(async () => {
+  plane = await startControlPlane();
+  await applyCrds(plane.client);
+  const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
+  client = openKubeClient({ credentials, userAgent: "berth-test", random: Math.random });
+});
+afterAll(async () => {
+  await client?.close();
+  await plane?.stop();
+});
+
+describe("a real API server", () => {
+  describeApiServer(async () => client);
+});

@@ -1,0 +1,300 @@
+/**
+ * What workloads want of Subnets, as the controller hears of it from a real API server (docs/subnets.md): all kinds, and two of other projects.
+ * No controller of Kubernetes runs: the test makes ReplicaSets, Jobs and pods, and writes what their controllers would report.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type OpenApplications, openApplications } from "../../host/controller/applications/open-applications.ts";
+import type { DemandSettings } from "../../host/controller/tools.ts";
+import { openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
+import type { Application } from "../../host/resources/fields/generated.ts";
+import { createPod, DEFINITIONS_CRD, definitionsCrd, podPath } from "../../scripts/lab/cluster/pods.ts";
+import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { recordLog } from "../unit/agent/recorded-log.ts";
+
+const APPS = "/apis/apps/v1/namespaces/shop";
+const BATCH = "/apis/batch/v1/namespaces/shop";
+const NETWORKS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+const SETTINGS: DemandSettings = { enableIPv4: true, enableIPv6: false, allowSingleFamily: false, firstNic: "eth0" };
+
+let plane: ControlPlane;
+let api: KubeApi;
+let applications: OpenApplications;
+
+beforeAll(async () => {
+  plane = await startControlPlane();
+  await plane.client.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
+  api = openKubeClient({
+    credentials: await loadCredentials({ kubeconfig: plane.kubeconfig }),
+    userAgent: "applications",
+    random: Math.random,
+  });
+  applications = openApplications({ api, log: recordLog().log, random: () => 0.5 });
+  await applications.synced(AbortSignal.timeout(20_000));
+});
+
+afterAll(async () => {
+  await applications?.close();
+  await api?.close();
+  await plane?.stop();
+});
+
+afterEach(() => expect(applications.problems).toEqual([]));
+
+/** `kind/name nic/family subnets: count (reason)`, a former version's with a tilde before. */
+function wanted(): string[] {
+  return applications.demands(SETTINGS).demands.map(({ application, ifName, family, subnets, ...rest }) => {
+    const { count, reason, isCurrent } = rest;
+    const former = isCurrent ? "" : "~";
+    return `${former}${application.kind}/${application.name} ${ifName}/${family} ${subnets.join()}: ${count} (${reason})`;
+  });
+}
+
+const of = (name: string) => wanted().filter((text) => text.includes(`/${name} `));
+
+/** Awaited by the event, not by looking. */
+async function until(name: string, expected: readonly string[]): Promise<void> {
+  const holds = () => JSON.stringify(of(name)) === JSON.stringify(expected);
+  const unsubscribe: { call?: () => void } = {};
+  try {
+    await new Promise<void>((resolve) => {
+      const look = () => holds() && resolve();
+      unsubscribe.call = applications.subscribe(look);
+      setTimeout(resolve, 20_000);
+      look();
+    });
+  } finally {
+    unsubscribe.call?.();
+  }
+  expect(of(name)).toEqual(expected);
+}
+
+interface TemplateWish {
+  readonly subnet?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly restartPolicy?: string;
+}
+
+function template(name: string, { subnet, annotations = {}, restartPolicy = "Always" }: TemplateWish) {
+  const named = subnet === undefined ? {} : { "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [subnet] }) };
+  return {
+    metadata: { labels: { app: name }, annotations: { ...named, ...annotations } },
+    spec: { restartPolicy, containers: [{ name: "main", image: "local/pause:1" }] },
+  };
+}
+
+type Owner = Pick<Application, "apiVersion" | "kind" | "name" | "uid">;
+
+async function create(path: string, apiVersion: string, kind: string, name: string, spec: object, owner?: Owner) {
+  const ownerReferences = owner === undefined ? [] : [{ ...owner, controller: true }];
+  const made = await plane.client.create(path, { apiVersion, kind, metadata: { name, ownerReferences }, spec });
+  return { apiVersion, kind, namespace: "shop", name, uid: String(made.metadata.uid) };
+}
+
+interface SetSpec extends TemplateWish {
+  readonly replicas?: number;
+  readonly owner?: Owner;
+  readonly more?: object;
+}
+
+const createSet = (kind: string, name: string, { replicas, owner, more = {}, ...wish }: SetSpec) =>
+  create(
+    `${APPS}/${kind.toLowerCase()}s`,
+    "apps/v1",
+    kind,
+    name,
+    { replicas, selector: { matchLabels: { app: name } }, template: template(name, wish), ...more },
+    owner,
+  );
+
+const report = (path: string, status: object) => plane.client.patch(`${path}/status`, { status });
+const look = (application: Application) => applications.look(application, AbortSignal.timeout(10_000));
+
+describe("a Deployment", () => {
+  it("wants its replicas, more while it is rolled out, and nothing when it is gone", async () => {
+    const path = `${APPS}/deployments/web`;
+    const application = await createSet("Deployment", "web", { subnet: "blue", replicas: 50 });
+    await until("web", ["Deployment/web eth0/4 blue: 51 (50 replicas and 1 more)"]);
+    const status = { observedGeneration: 1, replicas: 50, updatedReplicas: 50 };
+    await report(path, status);
+    await plane.client.patch(path, { spec: { template: { metadata: { labels: { version: "2" } } } } });
+    const surging = ["Deployment/web eth0/4 blue: 63 (50 replicas and 13 more while it is rolled out (maxSurge))"];
+    await until("web", surging);
+    await report(path, { observedGeneration: 2, replicas: 63, updatedReplicas: 26 });
+    await report(path, { replicas: 50, updatedReplicas: 50 });
+    await until("web", ["Deployment/web eth0/4 blue: 51 (50 replicas and 1 more)"]);
+    expect(await look(application)).toBe("lives");
+    expect(await look({ ...application, uid: "another" })).toBe("gone");
+    await plane.client.delete(path);
+    await until("web", []);
+    expect(await look(application)).toBe("gone");
+  });
+
+  it("that is scaled wants no surge for a moment in between", async () => {
+    const path = `${APPS}/deployments/scaled`;
+    await createSet("Deployment", "scaled", { subnet: "blue", replicas: 10 });
+    await report(path, { observedGeneration: 1, replicas: 10, updatedReplicas: 10 });
+    await until("scaled", ["Deployment/scaled eth0/4 blue: 11 (10 replicas and 1 more)"]);
+    await plane.client.patch(path, { spec: { replicas: 20 } });
+    const seen = new Set<string>();
+    const unsubscribe = applications.subscribe(() => seen.add(of("scaled").join()));
+    await until("scaled", ["Deployment/scaled eth0/4 blue: 21 (20 replicas and 1 more)"]);
+    unsubscribe();
+    expect([...seen].filter((text) => text.includes("maxSurge"))).toEqual([]);
+    await plane.client.delete(path);
+  });
+
+  it("whose Subnet was edited wants both while pods of the version before are there", async () => {
+    const path = `${APPS}/deployments/moved`;
+    const owner = await createSet("Deployment", "moved", { subnet: "blue", replicas: 3 });
+    await createSet("ReplicaSet", "moved-1", { subnet: "blue", replicas: 3, owner });
+    await until("moved", ["Deployment/moved eth0/4 blue: 4 (3 replicas and 1 more)"]);
+    const annotations = { "ipam.vendor.io/subnet": '{"ipv4":["green"]}' };
+    await plane.client.patch(path, { spec: { template: { metadata: { annotations } } } });
+    await createSet("ReplicaSet", "moved-2", { subnet: "green", replicas: 1, owner });
+    await until("moved", [
+      "Deployment/moved eth0/4 green: 4 (3 replicas and 1 more)",
+      "~Deployment/moved eth0/4 blue: 4 (3 replicas of a former version and 1 more)",
+    ]);
+    await plane.client.patch(`${APPS}/replicasets/moved-1`, { spec: { replicas: 0 } });
+    await until("moved", ["Deployment/moved eth0/4 green: 4 (3 replicas and 1 more)"]);
+    await plane.client.patch(path, {
+      spec: { template: { metadata: { annotations: { "ipam.vendor.io/subnet": null } } } },
+    });
+    await until("moved", ["~Deployment/moved eth0/4 green: 2 (1 replica of a former version and 1 more)"]);
+  });
+
+  it("whose annotation is wrong is told with the reason", async () => {
+    await createSet("Deployment", "wrong", { annotations: { "ipam.vendor.io/subnet": '{"ipv6":["blue"]}' } });
+    const faults = () =>
+      applications.demands(SETTINGS).faults.map(({ application: { name }, message }) => [name, message]);
+    await until("wrong", []);
+    await expect
+      .poll(faults)
+      .toEqual([["wrong", 'annotation "ipam.vendor.io/subnet": field "ipv4" is required because enableIPv4 is true']]);
+  });
+});
+
+it("a ReplicaSet without an owner, a StatefulSet and a DaemonSet want their pods", async () => {
+  const set = await createSet("ReplicaSet", "alone", { subnet: "blue", replicas: 2 });
+  const ordered = await createSet("StatefulSet", "ordered", {
+    subnet: "blue",
+    replicas: 3,
+    more: { serviceName: "x" },
+  });
+  const daemon = await createSet("DaemonSet", "daemon", { subnet: "blue" });
+  await until("alone", ["ReplicaSet/alone eth0/4 blue: 3 (2 replicas and 1 more)"]);
+  await until("ordered", ["StatefulSet/ordered eth0/4 blue: 4 (3 replicas and 1 more)"]);
+  await until("daemon", ["DaemonSet/daemon eth0/4 blue: 1 (0 nodes and 1 more)"]);
+  const status = { currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 4 };
+  await report(`${APPS}/daemonsets/daemon`, status);
+  await until("daemon", ["DaemonSet/daemon eth0/4 blue: 5 (4 nodes and 1 more)"]);
+  for (const application of [set, ordered, daemon]) expect(await look(application)).toBe("lives");
+});
+
+it("a Job and a CronJob want what may run at once, and a Job that has ended nothing", async () => {
+  const spec = {
+    parallelism: 3,
+    completions: 9,
+    template: template("once", { subnet: "blue", restartPolicy: "Never" }),
+  };
+  const job = await create(`${BATCH}/jobs`, "batch/v1", "Job", "once", spec);
+  await until("once", ["Job/once eth0/4 blue: 4 (parallelism 3 and 1 more)"]);
+  await plane.client.patch(`${BATCH}/jobs/once`, { spec: { suspend: true } });
+  await until("once", ["Job/once eth0/4 blue: 1 (0 while it is suspended and 1 more)"]);
+  await plane.client.patch(`${BATCH}/jobs/once`, { spec: { suspend: false } });
+  const at = { startTime: "2026-01-01T00:00:00Z" };
+  const ended = ["FailureTarget", "Failed"].map((type) => ({
+    ...{ type, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" },
+  }));
+  await report(`${BATCH}/jobs/once`, { ...at, conditions: ended });
+  await until("once", []);
+  expect(await look(job)).toBe("gone");
+  const jobTemplate = { spec };
+  const cron = { schedule: "0 0 1 1 *", jobTemplate };
+  const owner = await create(`${BATCH}/cronjobs`, "batch/v1", "CronJob", "nightly", cron);
+  await until("nightly", ["CronJob/nightly eth0/4 blue: 4 (parallelism 3 and 1 more)"]);
+  await create(`${BATCH}/jobs`, "batch/v1", "Job", "run-1", spec, owner);
+  await create(`${BATCH}/jobs`, "batch/v1", "Job", "by-hand", spec, owner);
+  await until("nightly", ["CronJob/nightly eth0/4 blue: 7 (parallelism 6 of 2 Jobs and 1 more)"]);
+  expect([of("run-1"), of("by-hand"), await look(owner)]).toEqual([[], [], "lives"]);
+});
+
+describe("kinds of other projects", () => {
+  beforeAll(() => applyPodMakers(plane.client));
+
+  it("a Rollout wants what its ReplicaSets do, and lives as long as it has one", async () => {
+    const owner = await create(ROLLOUTS, "argoproj.io/v1alpha1", "Rollout", "canary", {});
+    expect(await look(owner)).toBe("gone");
+    await createSet("ReplicaSet", "canary-1", { subnet: "blue", replicas: 4, owner });
+    await createSet("ReplicaSet", "canary-2", { subnet: "blue", replicas: 1, owner });
+    await until("canary", ["Rollout/canary eth0/4 blue: 6 (5 replicas and 1 more)"]);
+    expect(await look(owner)).toBe("lives");
+    for (const name of ["canary-1", "canary-2"]) await plane.client.delete(`${APPS}/replicasets/${name}`);
+    await until("canary", []);
+    expect(await look(owner)).toBe("gone");
+  });
+
+  it("a CloneSet wants what its pods do, without those that have ended or use the network of the node", async () => {
+    const owner = await create(CLONE_SETS, "apps.kruise.io/v1alpha1", "CloneSet", "clones", {});
+    const annotations = { subnet: { ipv4: ["blue"] } };
+    const pod = (name: string, hostNetwork = false) =>
+      createPod(plane.client, { name, node: "n1", owner, annotations, hostNetwork });
+    const pods = [await pod("c-1"), await pod("c-2")];
+    await pod("c-host", true);
+    await until("clones", ["CloneSet/clones eth0/4 blue: 3 (2 pods and 1 more)"]);
+    await report(podPath({ namespace: "shop", name: "c-1" }), { phase: "Succeeded" });
+    await until("clones", ["CloneSet/clones eth0/4 blue: 2 (1 pod and 1 more)"]);
+    expect(await look(owner)).toBe("lives");
+    for (const each of pods) await plane.client.delete(podPath(each), { gracePeriodSeconds: 0 });
+    await until("clones", []);
+    expect(await look(owner)).toBe("gone");
+  });
+});
+
+it("networks decide which NICs `subnet` is for, also when they come later", async () => {
+  const networks = { "k8s.v1.cni.cncf.io/networks": "ours, theirs, ours@data" };
+  await createSet("Deployment", "many", { subnet: "blue", replicas: 1, annotations: networks });
+  await until("many", ["Deployment/many eth0/4 blue: 2 (1 replica and 1 more)"]);
+  await plane.client.apply(
+    `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${DEFINITIONS_CRD}`,
+    definitionsCrd(),
+  );
+  await expect.poll(() => plane.client.get(NETWORKS).catch(() => undefined), { timeout: 20_000 }).toBeDefined();
+  const define = (name: string, ipam: string) => {
+    const spec = { config: JSON.stringify({ cniVersion: "1.0.0", type: "macvlan", ipam: { type: ipam } }) };
+    return plane.client.create(NETWORKS, {
+      ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { name }, spec },
+    });
+  };
+  await define("ours", "berth");
+  await define("theirs", "host-local");
+  // The collection was not there: it is looked for again every MISSING_LOOK_MS.
+  const own = openApplications({ api, log: recordLog().log, random: () => 0.5 });
+  await own.synced(AbortSignal.timeout(20_000));
+  const nics = own
+    .demands(SETTINGS)
+    .demands.flatMap((demand) => (demand.application.name === "many" ? demand.ifName : []));
+  await own.close();
+  expect(nics).toEqual(["eth0", "net1", "data"]);
+});
+
+it("of pods of other kinds the API server sends the metadata only, in lists and in watches", async () => {
+  await createPod(plane.client, { name: "plain", node: "n1" });
+  const list = await api.call({ method: "GET", path: "/api/v1/pods", accept: METADATA_LIST });
+  const seen: KubeObject[] = [...(list.items as KubeObject[])];
+  const listed = seen.length;
+  const done = new AbortController();
+  const onEvent = ({ object }: { object: KubeObject }) => {
+    seen.push(object);
+    done.abort();
+  };
+  const query = { resourceVersion: "0" };
+  const watch = api.watch({ path: "/api/v1/pods", query, accept: METADATA, onEvent, signal: done.signal });
+  await expect(watch).rejects.toThrow();
+  expect([listed > 0, seen.length]).toEqual([true, listed + 1]);
+  for (const object of seen)
+    expect([object.spec, object.status, typeof object.metadata]).toEqual([undefined, undefined, "object"]);
+});

@@ -1,0 +1,123 @@
+/**
+ * Deleted pools that stay until their last address is free, on a real API server.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
+import { startFinalizers } from "../../host/controller/finalizers/start-finalizers.ts";
+import { POOL_LEAVING_LOOK_MS } from "../../host/controller/limits.ts";
+import { POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
+import { until } from "./registry-world.ts";
+
+let world: PoolsWorld;
+
+beforeAll(async () => {
+  world = await PoolsWorld.start();
+});
+afterEach(() => world.depose());
+afterAll(() => world?.stop());
+
+const lead = (): Promise<WatchedController> => world.lead({ finalizers: startFinalizers });
+const finalizersOf = async (name: string): Promise<string[] | undefined> =>
+  (await world.read("ippools", name))?.metadata.finalizers;
+const isMarked = async (name: string) => (await finalizersOf(name))?.includes(IN_USE_FINALIZER) === true;
+const isGone = async (name: string) => (await world.read("ippools", name)) === undefined;
+
+describe("rule 15: a pool carries the finalizer", () => {
+  it("from first sight, beside those of others, and keeps its specification", async () => {
+    await world.pool("blue", { subnet: "10.20.0.0/24" }, { finalizers: ["other.example/one"] });
+    await lead();
+    await until("it is marked", () => isMarked("blue"));
+    expect(await finalizersOf("blue")).toEqual(["other.example/one", IN_USE_FINALIZER]);
+    expect((await world.read("ippools", "blue")).metadata.generation).toBe(1);
+  });
+
+  it("also when it comes while the controller leads, and after somebody took it away", async () => {
+    await lead();
+    await world.pool("green", { subnet: "10.21.0.0/24" });
+    await until("it is marked", () => isMarked("green"));
+    await world.plane.client.patch(`${POOLS}/green`, { metadata: { finalizers: null } });
+    await until("it is marked again", () => isMarked("green"));
+  });
+
+  it("until its last address is free, and goes by the event of that", async () => {
+    await world.pool("grey", { subnet: "10.22.0.0/24" });
+    await world.allocate("grey", "10.22.0.9");
+    await world.allocate("grey", "10.22.0.10", { state: "Cooling", holders: [] });
+    const { api } = await lead();
+    await until("it is marked", () => isMarked("grey"));
+    await world.plane.client.delete(`${POOLS}/grey`);
+    await world.release("10.22.0.9");
+    const askedFor = () => api.calls.filter((call) => call === "GET ipallocations").length;
+    const asked = askedFor();
+    // Longer than agents need to hear of the deletion.
+    const deletedMs = performance.now();
+    await until("that time is over", () => performance.now() - deletedMs > 3_000);
+    expect(await isGone("grey")).toBe(false);
+    expect(askedFor()).toBe(asked);
+    await world.release("10.22.0.10");
+    const freeMs = performance.now();
+    await until("it is gone", () => isGone("grey"));
+    // Not by the look that would be due.
+    expect(performance.now() - freeMs).toBeLessThan(POOL_LEAVING_LOOK_MS / 2);
+    expect(askedFor()).toBeGreaterThan(asked);
+  });
+
+  it("as long as a list names an allocation that the cache does not know", async () => {
+    await world.pool("pink", { subnet: "10.23.0.0/24" });
+    const { api, caches } = await lead();
+    await until("it is marked", () => isMarked("pink"));
+    // An agent that has not heard of the deletion claims while the controller makes up its mind.
+    let claims = 0;
+    api.before = async ({ path, query }) => {
+      if (path.endsWith("/ipallocations") && query?.fieldSelector === "spec.pool=pink" && claims++ === 0)
+        await world.allocate("pink", "10.23.0.9");
+    };
+    await world.plane.client.delete(`${POOLS}/pink`);
+    await until("the list was asked for", () => claims > 0);
+    await until("the claim is there", () => caches.allocations.items.has("10.23.0.9"));
+    const claimedMs = performance.now();
+    await until("the pool is gone, or a second over", async () => {
+      return (await isGone("pink")) || performance.now() - claimedMs > 1_000;
+    });
+    expect(await isGone("pink")).toBe(false);
+    await world.release("10.23.0.9");
+    await until("it is gone", () => isGone("pink"));
+  });
+
+  it("which a second controller takes away when the first one died in between", async () => {
+    await world.pool("red", { subnet: "10.24.0.0/24" });
+    const first = await lead();
+    await until("it is marked", () => isMarked("red"));
+    let isDead = false;
+    first.api.before = async ({ method }) => {
+      if (method === "PATCH") isDead = true;
+      if (isDead) throw new Error("It died here");
+    };
+    await world.plane.client.delete(`${POOLS}/red`);
+    await until("it died before the write", () => isDead);
+    await world.depose();
+    expect(await isMarked("red")).toBe(true);
+    await lead();
+    await until("it is gone", () => isGone("red"));
+  });
+
+  it("and one that is deleted before anybody has seen it is simply gone", async () => {
+    await world.pool("brief", { subnet: "10.25.0.0/24" });
+    await world.plane.client.delete(`${POOLS}/brief`);
+    expect(await isGone("brief")).toBe(true);
+  });
+});
+
+it("a controller that leads no more takes no finalizer away", async () => {
+  await world.pool("late", { subnet: "10.26.0.0/24" });
+  const controller = await lead();
+  await until("it is marked", () => isMarked("late"));
+  controller.resign();
+  await world.plane.client.delete(`${POOLS}/late`);
+  await until("it knows of the deletion", () => controller.caches.pools.items.get("late")?.deleting === true);
+  const calls = controller.api.calls.length;
+  const sinceMs = performance.now();
+  await until("the time of the agents is over", () => performance.now() - sinceMs > 2_500);
+  expect(controller.api.calls.slice(calls)).toEqual([]);
+  expect(await isMarked("late")).toBe(true);
+});

@@ -1,0 +1,295 @@
+/**
+ * What the controller collects, on a real API server: each look is the test's, and so is the clock.
+ */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { COLLECTION_PAGE, COLLECTION_RETRY_MS } from "../../host/controller/limits.ts";
+import { ApiUnavailable } from "../../host/kubernetes/kube-api.ts";
+import * as lab from "../../scripts/lab/cluster/pods.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import {
+  COOLDOWN_MS,
+  GarbageWorld,
+  GRACE_MS,
+  INTERVAL_MS,
+  NODE_LOST_MS,
+  OUT_OF_SERVICE,
+  WEB,
+} from "./garbage-world.ts";
+import { ALLOCATIONS, until } from "./registry-world.ts";
+
+const HASH = "0123456789abcdef0123456789abcdef";
+
+let plane: ControlPlane;
+let world: GarbageWorld;
+let podCount = 0;
+
+beforeAll(async () => {
+  world = await GarbageWorld.start();
+  plane = world.plane;
+});
+
+afterEach(async () => {
+  world.api.before = async () => {};
+  await world.clear();
+});
+
+afterAll(() => world?.close());
+
+function createPod(node: string, spec: Partial<lab.PodSpec> = {}): Promise<lab.LabPod> {
+  return lab.createPod(plane.client, { name: `pod-${++podCount}`, node, ...spec });
+}
+
+it("rule 2: a pod and its node are gone: quarantine after a grace, with who had it, and nothing before", async () => {
+  const pod = await createPod("n1");
+  await world.bind("10.6.0.1", pod, { workload: WEB });
+  await lab.deletePod(plane.client, pod);
+  await world.look();
+  world.advance(GRACE_MS - 1);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
+  world.advance(1);
+  await world.look();
+  expect(await world.spec("10.6.0.1")).toMatchObject({
+    ...{ state: "Quarantined", node: "n1", holders: [], workload: { uid: WEB.uid, member: WEB.member } },
+    quarantine: { reason: "NodeLost", holder: { pod: pod.name, podUID: pod.uid, interface: "eth0", node: "n1" } },
+  });
+  expect(world.events.map(({ regarding, reason }) => `${regarding.kind} ${regarding.name} ${reason}`).sort()).toEqual([
+    "IPPool blue NodeLost",
+    "Node n1 NodeLost",
+  ]);
+  await world.collector.sweep();
+  expect(world.collector.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
+});
+
+it("rule 2: a pod that the API server still has keeps its address, whatever becomes of the node", async () => {
+  const pod = await createPod("n1");
+  await world.bind("10.6.0.1", pod);
+  for (const taints of [[], [OUT_OF_SERVICE]]) {
+    await world.setNode("n1", "Unknown", taints);
+    await world.look();
+    world.advance(10 * INTERVAL_MS);
+    await world.look();
+    await world.deleteNode("n1");
+    world.advance(10 * INTERVAL_MS);
+    await world.look();
+  }
+  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
+});
+
+it("rule 2: a node that is ready is its agent's, until that has done nothing for long", async () => {
+  await world.setNode("n1", "True");
+  const pod = await createPod("n1");
+  await world.bind("10.6.0.1", pod);
+  await lab.deletePod(plane.client, pod);
+  await world.look();
+  world.advance(2 * INTERVAL_MS + NODE_LOST_MS - 1);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
+  world.advance(1);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
+});
+
+it("rule 2: a node that comes back in between begins anew", async () => {
+  await world.setNode("n1", "Unknown");
+  const pod = await createPod("n1");
+  await world.bind("10.6.0.1", pod);
+  await lab.deletePod(plane.client, pod);
+  await world.look();
+  await world.setNode("n1", "True");
+  await world.setNode("n1", "Unknown");
+  world.advance(GRACE_MS);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
+  world.advance(GRACE_MS);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
+});
+
+it("rule 2: addresses of a node that is said to be out of service are free within seconds of the end of its pods", async () => {
+  await world.setNode("n1", "Unknown");
+  const pods = [];
+  for (let last = 1; last <= 20; last++) {
+    const pod = await createPod("n1");
+    pods.push(pod);
+    await world.bind(`10.6.0.${last}`, pod, last === 20 ? { workload: WEB } : {});
+  }
+  world.workloads.set(WEB.uid, "lives");
+  await world.setNode("n1", "Unknown", [OUT_OF_SERVICE]);
+  await world.collector.look();
+  expect((await plane.client.get(ALLOCATIONS)).items).toHaveLength(20);
+  for (const pod of pods) await lab.deletePod(plane.client, pod);
+  world.advance(1_000);
+  // By its own timer: nobody asks it to look.
+  const start = performance.now();
+  await until("they are free", async () => (await plane.client.get(ALLOCATIONS)).items.length === 1);
+  console.log(`20 addresses of a node out of service: free after ${Math.round(performance.now() - start)} ms`);
+  expect(performance.now() - start).toBeLessThan(COLLECTION_RETRY_MS);
+  expect(await world.spec("10.6.0.20")).toMatchObject({
+    state: "Kept",
+    workload: { member: "web-0", interface: "eth0" },
+  });
+});
+
+it("rule 9: a static pod without a mirror pod keeps its address as long as its node is there", async () => {
+  await world.setNode("n1", "Unknown");
+  const pod = { ...(await createPod("n1")), uid: HASH };
+  await world.bind("10.6.0.1", pod);
+  await plane.client.delete(lab.podPath(pod), { gracePeriodSeconds: 0 });
+  await world.look();
+  world.advance(10 * INTERVAL_MS);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
+  await world.deleteNode("n1");
+  await world.look();
+  world.advance(GRACE_MS);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
+});
+
+it("rule 8: what is kept for a workload that is gone cools, and is free when nobody else sees to it", async () => {
+  await world.allocate("10.6.0.1", "n1", { state: "Kept", workload: WEB });
+  await world.allocate("10.6.0.2", "n1", { state: "Kept", workload: { ...WEB, uid: "lives" } });
+  await world.allocate("10.6.0.3", "n1", { state: "Kept", workload: { ...WEB, uid: "nobody knows" } });
+  world.workloads.set("lives", "lives");
+  world.workloadGone(WEB.uid);
+  await world.collector.look();
+  world.advance(GRACE_MS);
+  await world.collector.look();
+  expect(await world.spec("10.6.0.1")).toMatchObject({ state: "Cooling", node: "n1" });
+  expect((await world.spec("10.6.0.1"))?.workload).toBeUndefined();
+  await world.look();
+  world.advance(GRACE_MS);
+  await world.look();
+  expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual(["free", "Kept n1", "Kept n1"]); // biome-ignore format: one thought
+});
+
+it("rule 10: what cools on a node that is there is its agent's for its cooldown longer", async () => {
+  await world.setNode("n1", "True");
+  await world.allocate("10.6.0.1", "n1");
+  await world.allocate("10.6.0.2", "n2");
+  await world.look();
+  world.advance(GRACE_MS);
+  await world.look();
+  expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Cooling n1", "free"]);
+  world.advance(COOLDOWN_MS);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("free");
+});
+
+it("rule 15: an allocation of a pool that is gone is legal, and told of", async () => {
+  await world.setNode("n1", "True");
+  await world.bind("10.7.0.1", await createPod("n1"), { pool: "old" });
+  await world.look();
+  world.advance(10 * INTERVAL_MS);
+  await world.look();
+  expect(await world.stateOf("10.7.0.1")).toBe("Bound n1");
+  expect(world.collector.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
+});
+
+it("rule 16: who has just begun to lead observes anew", async () => {
+  await world.allocate("10.6.0.1", "n1");
+  await world.look();
+  world.advance(10 * INTERVAL_MS);
+  await world.stop();
+  await world.start();
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Cooling n1");
+  world.advance(GRACE_MS);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("free");
+});
+
+it("rule 16: whoever writes to the object, or makes its pod anew, right before it is collected, keeps it", async () => {
+  const pod = await createPod("n1", { name: "web-0" });
+  await world.bind("10.6.0.1", pod);
+  await world.allocate("10.6.0.2", "n1");
+  await lab.deletePod(plane.client, pod);
+  await world.look();
+  world.advance(GRACE_MS);
+  const path = (address: string): string => `${ALLOCATIONS}/${address}`;
+  let rewritten = 0;
+  world.api.before = async ({ method, path: called }) => {
+    if (method !== "PUT" && method !== "DELETE") return;
+    rewritten++;
+    await plane.client.patch(called, { spec: { since: new Date().toISOString() } });
+  };
+  await world.look();
+  expect(rewritten).toBeGreaterThanOrEqual(2);
+  expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Bound n1", "Cooling n1"]);
+  // And that counts as new: the time begins again.
+  world.api.before = async () => {};
+  await world.look();
+  world.advance(GRACE_MS - 1);
+  await world.look();
+  expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Bound n1", "Cooling n1"]);
+  // The pod of that UID is back in the API server, as after a restored etcd: nothing may happen.
+  await plane.client.patch(path("10.6.0.1"), { spec: { holders: [{ namespace: "shop", pod: "web-1", podUID: (await createPod("n1", { name: "web-1" })).uid, interface: "eth0", node: "n1" }] } }); // biome-ignore format: one thought
+  world.advance(10 * INTERVAL_MS);
+  await world.look();
+  world.advance(10 * INTERVAL_MS);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
+});
+
+it("rule 16: a node that comes back right before the write keeps its addresses, whatever the caches say", async () => {
+  await world.setNode("n1", "Unknown");
+  const pod = await createPod("n1");
+  await world.bind("10.6.0.1", pod);
+  await lab.deletePod(plane.client, pod);
+  await world.look();
+  world.advance(GRACE_MS);
+  let asked = 0;
+  world.api.before = async ({ method, path }) => {
+    if (method !== "GET" || path !== `${lab.NODES}/n1` || asked++ > 0) return;
+    const conditions = [{ type: "Ready", status: "True" }];
+    await plane.client.patch(`${lab.NODES}/n1/status`, { status: { conditions } });
+  };
+  await world.look();
+  expect([asked > 0, await world.stateOf("10.6.0.1")]).toEqual([true, "Bound n1"]);
+});
+
+/** More than a page of what may go. */
+async function fill(count: number): Promise<void> {
+  const work = Array.from({ length: count }, (_, index) => `10.6.${1 + Math.floor(index / 200)}.${1 + (index % 200)}`);
+  const one = async (): Promise<void> => {
+    for (let address = work.pop(); address !== undefined; address = work.pop()) await world.allocate(address, "n1");
+  };
+  await Promise.all(Array.from({ length: 16 }, one));
+}
+
+const countAll = async (): Promise<number> => (await plane.client.get(ALLOCATIONS)).items.length;
+
+it("rule 16: more than a page; the API server goes in the middle, and nothing is half done", async () => {
+  const count = COLLECTION_PAGE + 20;
+  await fill(count);
+  await world.collector.sweep();
+  world.advance(GRACE_MS);
+  let deletes = 0;
+  world.api.before = async ({ method, path }) => {
+    if (method === "DELETE" && ++deletes > 40) throw new ApiUnavailable(`DELETE ${path}`, "The API server is away");
+  };
+  await expect(world.collector.sweep()).rejects.toThrow("The API server is away");
+  expect(await countAll()).toBe(count - 40);
+  world.api.before = async () => {};
+  await world.collector.sweep();
+  expect(await countAll()).toBe(0);
+});
+
+it("rule 16: who leads no more writes no more", async () => {
+  await fill(60);
+  await world.collector.sweep();
+  world.advance(GRACE_MS);
+  let deletes = 0;
+  world.api.before = async ({ method }) => {
+    if (method === "DELETE" && ++deletes === 10) world.controller.resign();
+  };
+  await expect(world.collector.sweep()).rejects.toThrow("leads no more");
+  const left = await countAll();
+  expect(left).toBeGreaterThanOrEqual(50);
+  await expect(world.collector.sweep()).rejects.toThrow("leads no more");
+  await world.stop();
+  expect(await countAll()).toBe(left);
+  world.api.before = async () => {};
+  await world.start();
+});

@@ -1,0 +1,191 @@
+/**
+ * What the controller says about generated pools that have less than is wanted, and about the Subnet that they wait for, on a real API server. The pools
+ * and the status of the Subnet are written here, so that each moment between two writes can be looked at.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startConditions } from "../../host/controller/conditions/start-conditions.ts";
+import type { Condition } from "../../host/controller/objects.ts";
+import { startSubnets } from "../../host/controller/subnets/start-subnets.ts";
+import type { KubeEvent } from "../../host/kubernetes/events.ts";
+import { ScriptedApplications } from "../fakes/scripted-applications.ts";
+import { BERTH, POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
+import { until } from "./registry-world.ts";
+
+let world: PoolsWorld;
+let told: KubeEvent[] = [];
+const events = { emit: (event: KubeEvent) => void told.push(event), close: async () => {} };
+const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
+
+beforeAll(async () => {
+  world = await PoolsWorld.start();
+});
+afterEach(async () => {
+  await world.depose();
+  told = [];
+});
+afterAll(() => world?.stop());
+
+const lead = () => world.lead({ conditions: startConditions }, { tools: { events } });
+
+function generatedSpec(name: string, subnet: string, { ips, wanted }: { ips: string[]; wanted: number }) {
+  const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid: `uid-${name}` };
+  const reason = `${wanted - 1} replicas and 1 more`;
+  return { ips, generated: { subnet, application, interface: "eth0", reclaim: true, wanted, reason } };
+}
+
+/** As the controller does it, who alone may: without addresses first. */
+async function generate(
+  { client }: WatchedController,
+  name: string,
+  subnet: string,
+  { ips, wanted, network }: { ips: string[]; wanted: number; network: string },
+): Promise<void> {
+  const spec = { subnet: network, ...generatedSpec(name, subnet, { ips: [], wanted }) };
+  const body = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec };
+  await client.call({ method: "POST", path: POOLS, body });
+  if (ips.length > 0) await fill({ client }, name, ips);
+}
+
+async function fill({ client }: Pick<WatchedController, "client">, name: string, ips: string[]): Promise<void> {
+  await client.call({ method: "PATCH", path: `${POOLS}/${name}`, body: { spec: { ips } } });
+}
+
+/** A Subnet with the addresses 1 to 6 of 10.70.`third`.0/24, of which its status gives these away. */
+async function subnet(name: string, third: number, pools: { name: string; ips: string[] }[]): Promise<void> {
+  await world.create("Subnet", "subnets", name, { subnet: `10.70.${third}.0/24`, ips: [`10.70.${third}.1-10.70.${third}.6`] }); // biome-ignore format: one thought
+  await assign(name, pools);
+}
+
+const assign = (name: string, pools: { name: string; ips: string[] }[]) =>
+  world.plane.client.patch(`${BERTH}/subnets/${name}/status`, { status: { pools } });
+
+async function conditionOf(plural: string, name: string, type: string): Promise<Condition | undefined> {
+  const conditions: Condition[] = (await world.read(plural, name))?.status?.conditions ?? [];
+  return conditions.find((each) => each.type === type);
+}
+
+const is = (plural: string, name: string, type: string, wanted: Partial<Condition>) => async () => {
+  const found = await conditionOf(plural, name, type);
+  return found !== undefined && Object.entries(wanted).every(([key, value]) => found[key as keyof Condition] === value);
+};
+
+const eventsOf = (name: string) => told.filter(({ regarding }) => regarding.name === name).map(({ reason }) => reason);
+
+describe("a generated pool", () => {
+  it("that lacks addresses of a full Subnet says so, the Subnet says who waits, and both say when it is over", async () => {
+    const others = { name: "other", ips: ["10.70.1.3-10.70.1.6"] };
+    await subnet("full", 1, [{ name: "web", ips: ["10.70.1.1-10.70.1.2"] }, others]);
+    const controller = await lead();
+    await generate(controller, "web", "full", { network: "10.70.1.0/24", ips: ["10.70.1.1-10.70.1.2"], wanted: 4 });
+    await until("it says what it lacks", is("ippools", "web", "Supplied", { status: "False", reason: "SubnetFull" }));
+    expect((await conditionOf("ippools", "web", "Supplied"))?.message).toBe(
+      'has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "full" has 0 free of 6, 6 assigned to 2 pools',
+    );
+    await until("the Subnet says so", is("subnets", "full", "Full", { status: "True", reason: "PoolsWait" }));
+    expect((await conditionOf("subnets", "full", "Full"))?.message).toBe(
+      'has 0 free of 6, 6 assigned to 2 pools; 1 pool waits for 2 more: "web" (Deployment shop/web, 2 of 4)',
+    );
+    await until("it is ready all the same", is("ippools", "web", "Ready", { status: "True" }));
+    await assign("full", [{ name: "web", ips: ["10.70.1.1-10.70.1.4"] }]);
+    await until("nobody waits", is("subnets", "full", "Full", { status: "False" }));
+    expect(await conditionOf("ippools", "web", "Supplied")).toMatchObject({ status: "False" });
+    await fill(controller, "web", ["10.70.1.1-10.70.1.4"]);
+    await until("it has all", is("ippools", "web", "Supplied", { status: "True" }));
+    expect((await conditionOf("ippools", "web", "Supplied"))?.message).toBe("has the 4 addresses wanted (3 replicas and 1 more)"); // biome-ignore format: one thought
+    expect(eventsOf("web")).toEqual(["Supplied"]);
+    expect(eventsOf("full")).toEqual(["Full"]);
+  });
+
+  it("in its making is not written to, whatever happens between; when it has its addresses, once", async () => {
+    await subnet("room", 2, []);
+    const controller = await lead();
+    const { api } = controller;
+    await until("the Subnet is ready", is("subnets", "room", "Ready", { status: "True" }));
+    api.takeWrites();
+    await generate(controller, "fresh", "room", { network: "10.70.2.0/24", ips: [], wanted: 4 });
+    await world.pool("mark", { subnet: "10.70.3.0/24" });
+    await until("all was judged", is("ippools", "mark", "Ready", { status: "True" }));
+    await assign("room", [{ name: "fresh", ips: ["10.70.2.1-10.70.2.4"] }]);
+    await world.pool("mark2", { subnet: "10.70.4.0/24" });
+    await until("all was judged again", is("ippools", "mark2", "Ready", { status: "True" }));
+    expect((await world.read("ippools", "fresh")).status?.conditions).toBeUndefined();
+    expect(api.takeWrites()).toEqual(["PATCH", "PATCH"]);
+    await fill(controller, "fresh", ["10.70.2.1-10.70.2.4"]);
+    await until("it is ready", is("ippools", "fresh", "Ready", { status: "True" }));
+    const { status } = await world.read("ippools", "fresh");
+    expect(status.conditions.map(({ type }: Condition) => type)).toEqual(["Ready"]);
+    expect(api.takeWrites()).toEqual(["PATCH"]);
+    expect(told).toEqual([]);
+  });
+
+  it("says which limit is in the way, at once when a setting becomes one, and when it is one no more", async () => {
+    const ips = ["10.70.5.1-10.70.5.2"];
+    await subnet("wide", 5, [{ name: "big", ips }]);
+    const settings = (text: string) => ({ metadata: { name: "vendor-conf" }, data: { "conf.yml": text } });
+    await world.plane.client.create(CONFIG_MAPS, { apiVersion: "v1", kind: "ConfigMap", ...settings("maxGeneratedPoolSize: 2") }); // biome-ignore format: one thought
+    await generate(await lead(), "big", "wide", { network: "10.70.5.0/24", ips, wanted: 4 });
+    await until("it is told", is("ippools", "big", "Supplied", { reason: "PoolTooLarge" }));
+    await world.plane.client.patch(`${CONFIG_MAPS}/vendor-conf`, settings("maxGeneratedAddressesPerNamespace: 2"));
+    await until("the other is told", is("ippools", "big", "Supplied", { reason: "NamespaceLimit" }));
+    expect(eventsOf("big")).toEqual(["Supplied"]);
+    await world.plane.client.delete(`${CONFIG_MAPS}/vendor-conf`);
+    await world.plane.client.delete(`${BERTH}/subnets/wide`);
+    await until("the Subnet is missed", is("ippools", "big", "Supplied", { reason: "SubnetGone" }));
+  });
+});
+
+it("what pods wait for is told well before the next round about all else", async () => {
+  await subnet("soon", 6, [{ name: "other", ips: ["10.70.6.1-10.70.6.6"] }]);
+  const controller = await lead();
+  await until("the Subnet is ready", is("subnets", "soon", "Ready", { status: "True" }));
+  await generate(controller, "late", "soon", { network: "10.70.6.0/24", ips: [], wanted: 1 });
+  await until("it is told", is("ippools", "late", "Supplied", { reason: "SubnetFull" }));
+  const { status } = await world.read("ippools", "late");
+  // The other rounds rest for a second after they have seen the Subnet, and write Ready: they have not been there.
+  expect(status.conditions.map(({ type }: Condition) => type)).toEqual(["Supplied"]);
+});
+
+it("a second controller writes nothing when all is said", async () => {
+  await lead();
+  const hasAll = async () => {
+    const { items } = await world.plane.client.get(POOLS);
+    return items.every(({ status }: { status?: { conditions?: Condition[] } }) => status?.conditions?.some(({ type }) => type === "Ready")); // biome-ignore format: one thought
+  };
+  await until("all are judged", hasAll);
+  await world.depose();
+  told = [];
+  const { api } = await lead();
+  await world.pool("last", { subnet: "10.70.9.0/24" });
+  await until("it has judged", is("ippools", "last", "Ready", { status: "True" }));
+  expect(api.takeWrites()).toEqual(["PATCH"]);
+  expect(told).toEqual([]);
+});
+
+it("beside the part that divides the Subnets: one write for a pool that gets all, a lack while there is one, and its end", async () => {
+  await world.create("Subnet", "subnets", "shared", { subnet: "10.70.8.0/29", gateway: "10.70.8.1" });
+  const applications = new ScriptedApplications();
+  const parts = { subnets: startSubnets, conditions: startConditions };
+  await world.lead(parts, { tools: { events, applications } });
+  const poolOf = async (name: string) => {
+    const { items } = await world.plane.client.get(POOLS);
+    return items.find(({ spec }: { spec: { generated?: { application: { name: string } } } }) => spec.generated?.application.name === name); // biome-ignore format: one thought
+  };
+  const conditionsOf = async (name: string): Promise<Condition[]> => (await poolOf(name))?.status?.conditions ?? [];
+  const says = (name: string, type: string, reason: string) => async () =>
+    (await conditionsOf(name)).some((each) => each.type === type && each.reason === reason);
+  applications.want("first", "u-first", { count: 3, subnets: ["shared"] });
+  await until("it is ready", says("first", "Ready", "Ready"));
+  expect(await conditionsOf("first")).toHaveLength(1);
+  applications.want("second", "u-second", { count: 4, reason: "3 replicas and 1 more", subnets: ["shared"] });
+  await until("the other one lacks some", says("second", "Supplied", "SubnetFull"));
+  expect((await conditionsOf("second")).find(({ type }) => type === "Supplied")?.message).toBe(
+    'has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "shared" has 0 free of 5, 5 assigned to 2 pools',
+  );
+  await until("the Subnet says who waits", is("subnets", "shared", "Full", { status: "True" }));
+  applications.want("first", "u-first", { count: 1, reason: "0 replicas and 1 more", subnets: ["shared"] });
+  await until("it has all", says("second", "Supplied", "Supplied"));
+  await until("nobody waits", is("subnets", "shared", "Full", { status: "False" }));
+  const { name: first } = (await poolOf("first")).metadata;
+  expect(eventsOf(first)).toEqual([]);
+  expect(eventsOf((await poolOf("second")).metadata.name)).toEqual(["Supplied"]);
+});

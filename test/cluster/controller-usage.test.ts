@@ -1,0 +1,260 @@
+/**
+ * The usage of pools, written by the controller's part on a real API server.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startUsage } from "../../host/controller/usage/start-usage.ts";
+import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
+import { parseIp } from "../../host/net/ip.ts";
+import { USAGE_FRESH_MS } from "../../host/registry/limits.ts";
+import {
+  allocationLabels,
+  allocationName,
+  encodeIpAllocation,
+  type IpAllocationSpec,
+} from "../../host/resources/ip-allocation.ts";
+import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/usage/ip-pool-usage.ts";
+import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { applyRights, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { claim, proposal } from "../unit/registry/registry-suite.ts";
+import { ALLOCATIONS, RegistryWorld, until, WatchedApi } from "./registry-world.ts";
+
+const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const USAGES = "/apis/ipam.vendor.io/v1/ippoolusages";
+
+let plane: ControlPlane;
+/** Of the controller's account. */
+let kubeconfig: string;
+let agents: RegistryWorld;
+let running: LabController[] = [];
+
+beforeAll(async () => {
+  plane = await startControlPlane();
+  await applyCrds(plane.client);
+  await applyRights(plane.client);
+  agents = new RegistryWorld(plane);
+  const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
+  kubeconfig = await plane.writeKubeconfig("controller", { token });
+});
+
+afterEach(async () => {
+  for (const controller of running) await controller.close();
+  running = [];
+});
+
+afterAll(() => agents?.stop());
+
+/** Everything that a controller writes, beside what it asks. */
+async function start(wrap: (api: WatchedApi) => KubeApi = (api) => api): Promise<LabController & { api: WatchedApi }> {
+  const bare = await startParts(kubeconfig, {});
+  const api = new WatchedApi(bare.client);
+  const controller = await startParts(kubeconfig, { usage: startUsage }, { tools: { api: wrap(api) } });
+  running.push(controller, bare);
+  return { ...controller, api, problems: (name) => controller.problems(name) };
+}
+
+async function createPool(name: string, spec: object): Promise<string> {
+  const object = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec };
+  return (await plane.client.create(POOLS, object)).metadata.uid;
+}
+
+async function allocate(pool: string, address: string, state: "Bound" | "Cooling" = "Bound"): Promise<void> {
+  const ip = parseIp(address) ?? expect.fail(address);
+  const holder = { namespace: "shop", pod: "web-0", podUid: "u-1", ifName: "eth0", node: "n1" };
+  const spec: IpAllocationSpec = {
+    ...{ ip, addressSpace: "", prefixLength: 24, pool, state, node: "n1" },
+    holders: state === "Bound" ? [holder] : [],
+  };
+  const metadata = { name: allocationName(ip, ""), labels: allocationLabels(spec) };
+  await plane.client.create(ALLOCATIONS, encodeIpAllocation(spec, metadata));
+}
+
+async function read(pool: string): Promise<IpPoolUsage | undefined> {
+  const object = await plane.client.get(`${USAGES}/${pool}`).catch(() => undefined);
+  return object === undefined ? undefined : decodeIpPoolUsage(object, "test");
+}
+
+const counts = async (pool: string) => {
+  const { bound, cooling, free, total } = (await read(pool))?.usage ?? {};
+  return { bound, cooling, free, total };
+};
+
+describe("rule 11: a pool's usage has an object of its own", () => {
+  it("which the pool owns, and which says how much and what is in use", async () => {
+    const uid = await createPool("blue", { subnet: "10.20.0.0/24", ips: ["10.20.0.8-10.20.0.23"] });
+    await allocate("blue", "10.20.0.9");
+    await allocate("blue", "10.20.0.23", "Cooling");
+    await start();
+    await until("the object says so", async () => (await read("blue"))?.usage.bound === 1);
+    const found = await read("blue");
+    expect(found).toMatchObject({ poolUid: uid, usage: { total: 16, free: 14, bound: 1, cooling: 1, kept: 0 } });
+    expect([...(found?.usage.bitmap ?? [])]).toEqual([0b10, 0b1000_0000]);
+    const { metadata } = await plane.client.get(`${USAGES}/blue`);
+    expect(metadata.ownerReferences).toMatchObject([{ kind: "IPPool", name: "blue", uid, controller: true }]);
+  });
+
+  it("which follows at once when much changes, and IPPool itself says the counts of before", async () => {
+    await createPool("green", { subnet: "10.21.0.0/24", ips: ["10.21.0.1-10.21.0.10"] });
+    await start();
+    await until("it is counted", async () => (await read("green"))?.usage.total === 10);
+    await until("the pool, too", async () => (await plane.client.get(`${POOLS}/green`)).status?.total === 10);
+    for (let last = 1; last <= 5; last++) await allocate("green", `10.21.0.${last}`);
+    await until("the object follows", async () => (await read("green"))?.usage.bound === 5);
+    expect((await plane.client.get(`${POOLS}/green`)).status).toMatchObject({ total: 10, used: 0 });
+  });
+
+  it("rule 15: which names the ranges that it was made for, and is made anew when they change", async () => {
+    await createPool("grey", { subnet: "10.22.0.0/24", ips: ["10.22.0.1-10.22.0.8"] });
+    await allocate("grey", "10.22.0.8");
+    await start();
+    await until("it is counted", async () => (await read("grey"))?.usage.bound === 1);
+    const before = await read("grey");
+    await plane.client.patch(`${POOLS}/grey`, { spec: { ips: ["10.22.0.1-10.22.0.4"] } });
+    await until("it is counted anew", async () => (await read("grey"))?.usage.total === 4);
+    const after = await read("grey");
+    expect(after?.usage).toMatchObject({ total: 4, free: 4, bound: 1, outside: 1 });
+    expect(after?.usage.rangesHash).not.toBe(before?.usage.rangesHash);
+  });
+
+  it("which goes with its pool", async () => {
+    await createPool("brown", { subnet: "10.23.0.0/24" });
+    await start();
+    await until("it is there", async () => (await read("brown")) !== undefined);
+    await plane.client.delete(`${POOLS}/brown`);
+    await until("it is gone", async () => (await read("brown")) === undefined);
+  });
+
+  it("which is made again for another pool of the same name", async () => {
+    await createPool("white", { subnet: "10.24.0.0/24" });
+    const first = await start();
+    await until("it is there", async () => (await read("white")) !== undefined);
+    await first.close();
+    await plane.client.delete(`${POOLS}/white`);
+    const uid = await createPool("white", { subnet: "10.25.0.0/30" });
+    await start();
+    await until("it is the new pool's", async () => (await read("white"))?.poolUid === uid);
+    expect((await read("white"))?.usage.total).toBe(2);
+  });
+});
+
+describe("a second controller", () => {
+  it("that starts anew writes only what differs", async () => {
+    await createPool("pink", { subnet: "10.26.0.0/24" });
+    await createPool("red", { subnet: "10.27.0.0/24" });
+    const first = await start();
+    await until(
+      "both are counted",
+      async () => (await read("pink")) !== undefined && (await read("red")) !== undefined,
+    );
+    await until("and the pools say so", async () => {
+      const { items } = await plane.client.get(POOLS);
+      return items.every(({ status }: { status?: { total?: number } }) => status?.total !== undefined);
+    });
+    await first.close();
+    await allocate("red", "10.27.0.9");
+    const { api } = await start();
+    await until("the difference is written", async () => (await read("red"))?.usage.bound === 1);
+    await until("the pool's status, too", async () => (await plane.client.get(`${POOLS}/red`)).status?.used === 1);
+    const writes = api.calls.filter((call) => !call.startsWith("GET"));
+    expect(writes.sort()).toEqual(["PATCH ippools/red/status", "PUT ippoolusages/red"]);
+  });
+
+  it("goes on where one died between two writes", async () => {
+    await createPool("one", { subnet: "10.28.0.0/24" });
+    await createPool("two", { subnet: "10.29.0.0/24" });
+    const dead = new Error("It died here");
+    let isDead = false;
+    const first = await start((api) => {
+      api.before = async ({ method, path }: KubeCall) => {
+        if (isDead || (method === "POST" && path.endsWith("ippoolusages"))) {
+          // The first write of the two is carried out, nothing after it.
+          if (isDead) throw dead;
+          isDead = true;
+        }
+      };
+      return api;
+    });
+    await until("one of them is there", async () => ((await read("one")) ?? (await read("two"))) !== undefined);
+    await until("and the other failed", () => first.problems("usage").length > 0);
+    await first.close();
+    expect([await read("one"), await read("two")].filter((each) => each === undefined)).toHaveLength(1);
+    await start();
+    await until("both are there", async () => (await read("one"))?.usage.total === (await read("two"))?.usage.total);
+  });
+
+  it("that has lost its lead writes nothing", async () => {
+    const controller = await start();
+    await until("it has begun", () => controller.api.calls.some((call) => call.startsWith("GET ippoolusages")));
+    controller.resign();
+    const before = controller.api.calls.length;
+    await createPool("late", { subnet: "10.30.0.0/24" });
+    await until("it knows the pool", () => controller.caches.pools.items.has("late"));
+    await controller.close();
+    expect(controller.api.calls.slice(before).filter((call) => !call.startsWith("GET"))).toEqual([]);
+    expect(await read("late")).toBeUndefined();
+  });
+});
+
+describe("a usage object that somebody else has touched", () => {
+  it.each([
+    ["deleted", "10.34.0", (path: string) => plane.client.delete(path)],
+    ["edited", "10.35.0", (path: string) => plane.client.patch(path, { status: { bound: 77, free: 0 } })],
+  ])("is right again after it was %s, with the next change", async (pool, prefix, touch) => {
+    await createPool(pool, { subnet: `${prefix}.0/24`, ips: [`${prefix}.1-${prefix}.4`] });
+    await start();
+    await until("it is counted", async () => (await read(pool))?.usage.total === 4);
+    await touch(`${USAGES}/${pool}`);
+    await allocate(pool, `${prefix}.2`);
+    await until("it is right", async () => (await read(pool))?.usage.bound === 1);
+    expect(await counts(pool)).toEqual({ bound: 1, cooling: 0, free: 3, total: 4 });
+  });
+});
+
+describe("an agent", () => {
+  it("reads the object on demand, once while nothing is new, and does without one", async () => {
+    await createPool("read", { subnet: "10.32.0.0/22" });
+    await allocate("read", "10.32.0.9");
+    const agent = await agents.openNode();
+    expect(await agent.registry.glimpseUsage("read")).toBeUndefined();
+    await start();
+    await until("it is counted", async () => (await read("read"))?.usage.bound === 1);
+    agent.clockMs += USAGE_FRESH_MS;
+    const [first, second] = await Promise.all([1, 2].map(() => agent.registry.glimpseUsage("read")));
+    expect(first).toMatchObject({ total: 1_022, free: 1_021, bound: 1 });
+    expect(second).toBe(first);
+    expect(await agent.registry.glimpseUsage("read")).toBeUndefined();
+    expect(agent.api.calls).toEqual(["GET ippoolusages/read", "GET ippoolusages/read"]);
+  });
+
+  it("rule 10: that learns from it of a pool at 80 % shows what cools there", async () => {
+    await createPool("tight", { subnet: "10.33.0.0/22", ips: ["10.33.0.1-10.33.0.10"] });
+    for (let last = 1; last <= 8; last++) await allocate("tight", `10.33.0.${last}`);
+    await start();
+    await until("it is counted", async () => (await read("tight"))?.usage.bound === 8);
+    const agent = await agents.openNode();
+    const stateOf = async (name: string) => (await plane.client.get(`${ALLOCATIONS}/${name}`)).spec.state;
+    for (const [owner, address] of [
+      ["a", "10.33.0.9"],
+      ["b", "10.33.0.10"],
+    ] as const)
+      await agent.registry.claim(claim(owner, [{ ...proposal(address), pool: "tight" }]));
+    await agent.registry.release({ containerId: "c-a", ifName: "eth0" });
+    await agent.registry.idle();
+    expect(await stateOf("10.33.0.9")).toBe("Bound");
+    expect(await agent.registry.glimpseUsage("tight")).toMatchObject({ total: 10 });
+    await agent.registry.release({ containerId: "c-b", ifName: "eth0" });
+    await agent.registry.idle();
+    expect(await stateOf("10.33.0.10")).toBe("Cooling");
+  });
+});
+
+it("the status of a pool that an agent marks as wanted keeps its mark", async () => {
+  await createPool("busy", { subnet: "10.31.0.0/24" });
+  const wanted = "2026-11-20T04:00:00Z";
+  await plane.client.patch(`${POOLS}/busy/status`, { status: { wanted } });
+  await start();
+  await until("the counts are there", async () => (await plane.client.get(`${POOLS}/busy`)).status?.total === 254);
+  expect((await plane.client.get(`${POOLS}/busy`)).status).toMatchObject({ wanted, total: 254, used: 0 });
+  expect(await counts("busy")).toEqual({ bound: 0, cooling: 0, free: 254, total: 254 });
+});

@@ -1,0 +1,233 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { applyFile } from "../../scripts/lab/apply.ts";
+import { startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
+import { type ControllerProcess, startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { poolObject } from "../../scripts/lab/cluster/pods.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+const BERTH = "/apis/ipam.vendor.io/v1";
+const LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/berth-controller";
+/** A fifth of the defaults. */
+const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+const DURATION_MS = 3_000;
+/** Longest wait, on a machine that has much else to do. */
+const PATIENCE_MS = 30_000;
+
+let plane: ControlPlane;
+let kubeconfig: string;
+const running: ControllerProcess[] = [];
+beforeAll(async () => {
+  plane = await startControlPlane();
+  const { client } = plane;
+  await applyCrds(client);
+  const metadata = { name: "kube-system" };
+  await client.apply("/api/v1/namespaces/kube-system", { apiVersion: "v1", kind: "Namespace", metadata });
+  await applyFile(client, join(root, "deploy", "controller.yaml"));
+  await client.create(`${BERTH}/ippools`, poolObject({ name: "blue", subnet: "10.6.0.0/24" }));
+  const account = "/api/v1/namespaces/kube-system/serviceaccounts/berth-controller/token";
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
+  const { status } = await client.create(account, request);
+  kubeconfig = await plane.writeKubeconfig("controller.kubeconfig", { token: status.token });
+});
+afterAll(() => plane.stop());
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((controller) => controller.kill()));
+});
+
+async function start(name: string, options: { kubeconfig?: string; args?: string[] } = {}): Promise<ControllerProcess> {
+  const { args = [] } = options;
+  const each = { kubeconfig, name, ...options, args: [...QUICK, ...args] };
+  const controller = await startControllerProcess(each);
+  running.push(controller);
+  return controller;
+}
+
+async function eventually(ask: () => Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!(await ask())) {
+    if (performance.now() > deadline) {
+      const logs = running.map(({ name, output }) => `${name}:\n${output().slice(-2_000)}`).join("\n");
+      throw new Error(`After ${PATIENCE_MS} ms it is not so that ${what}\n${logs}`);
+    }
+    await sleep(20);
+  }
+}
+
+const leads = async (controller: ControllerProcess): Promise<boolean> => (await controller.status()).isLeading;
+const untilLeads = (controller: ControllerProcess) => eventually(() => leads(controller), `${controller.name} leads`);
+
+async function startTwo(): Promise<{ first: ControllerProcess; second: ControllerProcess }> {
+  const first = await start("one");
+  await untilLeads(first);
+  const second = await start("two");
+  const knows = async () => (await second.status()).leader.startsWith("one_");
+  await eventually(knows, "the second one has seen who leads");
+  return { first, second };
+}
+
+const told = (text: string, ms: number) => console.log(`controller: ${text} after ${ms.toFixed(0)} ms`);
+
+/** The exit code and what it said. */
+async function run(...args: string[]): Promise<{ code: number | null; said: string }> {
+  const node = join(root, "node_modules", ".bin", "node");
+  const child = spawn(node, [join(root, "dist", "berth-controller.mjs"), ...args], { timeout: 60_000 });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+  const [code] = await once(child, "close");
+  return { code, said };
+}
+
+describe("the command line of the controller", () => {
+  it.each([
+    [["--version"], 0, /^[0-9]+[.][0-9]+[.][0-9]+/],
+    [[], 2, /want exactly one of --kubeconfig \(BERTH_KUBECONFIG\) and --in-cluster, found none/],
+    [["--kubeconfig", "x", "--in-cluster"], 2, /found both/],
+    [["--kubeconfig", "x", "--listen", "0.0.0.0:80"], 2, /want 127.0.0.1:PORT, .* or off, found "0.0.0.0:80"/],
+    [["--kubeconfig", "x", "--lease-duration", "0"], 2, /want seconds, more than 0 and at most 3600, found "0"/],
+    [["--kubeconfig", "x", "--lease-duration", "9"], 2, /the lease cannot be held: the lease duration is 9000 ms/],
+    [["--kubeconfig", "x", "--identity", "a b"], 2, /want 1 to 200 characters without blanks, found "a b"/],
+    [["--kubeconfig", "x", "--lease-name", "A"], 2, /want a name of Kubernetes, found "A"/],
+    [["--nonsense"], 2, /unknown option '--nonsense'/],
+    [["--kubeconfig", "/nowhere"], 1, /found a file that cannot be read \(ENOENT\), want a kubeconfig/],
+    [["--in-cluster"], 1, /KUBERNETES_SERVICE_HOST/],
+  ])("%j ends with %i", async (args, code, said) => {
+    const ended = await run(...args);
+    expect(ended.said).toMatch(said);
+    expect(ended.code).toBe(code);
+  });
+
+  it("ends with 1 when somebody else listens where it is to", async () => {
+    const server = createServer();
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    try {
+      const { port } = server.address() as AddressInfo;
+      const ended = await run("--kubeconfig", kubeconfig, "--listen", `127.0.0.1:${port}`);
+      expect(ended).toMatchObject({ code: 1, said: expect.stringContaining("EADDRINUSE") });
+    } finally {
+      server.close();
+    }
+  });
+});
+
+describe("the built controller, with the rights of deploy/controller.yaml", () => {
+  it("leads, follows everything, and has no problems", async () => {
+    const startMs = performance.now();
+    const controller = await start("one");
+    await untilLeads(controller);
+    told("a first one led, the API server's first Lease included,", performance.now() - startMs);
+    await eventually(async () => (await controller.status()).parts.length > 0, "its parts run");
+    const status = await controller.status();
+    expect(status).toMatchObject({ isLeading: true, unread: [], problems: [] });
+    expect(status.leader).toBe(status.identity);
+    expect(status.caches.pools).toMatchObject({ objects: 1, lists: 1 });
+    expect(Object.keys(status.caches).sort()).toEqual(
+      ["allocations", "coordinators", "nodes", "pools", "reserved", "subnets", "vendorConf"].sort(),
+    );
+    expect(await controller.ask("/healthz")).toEqual({ status: 200, body: "ok\n" });
+    expect(await controller.ask("/v1/pools")).toMatchObject({ status: 404 });
+    expect(await controller.ask("/healthz", "POST")).toMatchObject({ status: 405 });
+    expect(await controller.stop()).toBe(0);
+    expect((await plane.client.get(LEASE)).spec.holderIdentity).toBeUndefined();
+    expect(controller.output()).not.toMatch(/"level":(?:50|60)/);
+  });
+
+  it("one of two leads; the other takes over when the leader is killed, within the lease", async () => {
+    const { first, second } = await startTwo();
+    expect(await leads(second)).toBe(false);
+    const startMs = performance.now();
+    await first.kill();
+    await untilLeads(second);
+    const tookMs = performance.now() - startMs;
+    told("kill -9 of the leader (lease of 3 s): the other led", tookMs);
+    expect(tookMs).toBeGreaterThan(DURATION_MS / 2);
+    expect(tookMs).toBeLessThan(DURATION_MS + 5_000);
+  });
+
+  it("the other takes over at once when the leader is stopped", async () => {
+    const { first, second } = await startTwo();
+    const startMs = performance.now();
+    expect(await first.stop()).toBe(0);
+    // It has given the Lease back, or the other one has it already.
+    expect((await plane.client.get(LEASE)).spec.holderIdentity ?? "").not.toMatch(/^one_/);
+    await untilLeads(second);
+    const tookMs = performance.now() - startMs;
+    told("SIGTERM of the leader: the other led", tookMs);
+    expect(tookMs).toBeLessThan(DURATION_MS);
+  });
+
+  it("goes on after the API server was away: nobody led meanwhile, one leads again", async () => {
+    const { first, second } = await startTwo();
+    const both = [first, second];
+    await plane.server.stop();
+    await eventually(async () => !(await leads(first)), "the leader has stopped");
+    expect((await first.status()).problems.join("\n")).toContain(
+      "Cannot read or write the Lease kube-system/berth-controller",
+    );
+    expect(await first.ask("/healthz")).toEqual({ status: 200, body: "ok\n" });
+    await plane.server.start();
+    const someone = async () => (await Promise.all(both.map(leads))).filter(Boolean).length === 1;
+    await eventually(someone, "one of them leads");
+    const isWell = async () =>
+      (await Promise.all(both.map((each) => each.status()))).every((each) => each.problems.length === 0);
+    await eventually(isWell, "both have no problems");
+  });
+
+  it("a leader that is cut off stops, and does not disturb the next one when it is back", async () => {
+    const proxy = await startApiProxy(plane);
+    try {
+      const first = await start("one", { kubeconfig: proxy.kubeconfig });
+      await untilLeads(first);
+      const second = await start("two");
+      await eventually(async () => (await second.status()).leader.startsWith("one_"), "the second has seen it");
+      proxy.refuse();
+      await untilLeads(second);
+      expect(await leads(first)).toBe(false);
+      await proxy.accept();
+      await eventually(async () => (await first.status()).leader.startsWith("two_"), "the first has seen it");
+      expect([await leads(first), await leads(second)]).toEqual([false, true]);
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  it("a leader that stood still for longer than its lease finds that it leads no more", async () => {
+    const { first, second } = await startTwo();
+    process.kill(first.pid, "SIGSTOP");
+    await untilLeads(second);
+    process.kill(first.pid, "SIGCONT");
+    await eventually(async () => (await first.status()).leader.startsWith("two_"), "the first has seen it");
+    expect([await leads(first), await leads(second)]).toEqual([false, true]);
+    expect(first.output()).toContain("This process leads no more");
+    expect((await first.status()).parts).toEqual([]);
+  });
+
+  it("who cannot read everything does not lead, and says why", async () => {
+    const proxy = await startApiProxy(plane);
+    proxy.rules.add({ path: /\/subnets/, fault: { kind: "answer", status: 403, reason: "Forbidden" } });
+    try {
+      const first = await start("one", { kubeconfig: proxy.kubeconfig });
+      const hasRest = async () => (await first.status()).unread.join() === "subnets";
+      await eventually(hasRest, "it has read the rest");
+      await eventually(async () => (await first.status()).problems.length > 0, "it has a problem");
+      const status = await first.status();
+      expect(status).toMatchObject({ isLeading: false, parts: [] });
+      expect(status.problems.join("\n")).toContain("Cannot follow Subnets");
+      const second = await start("two");
+      await untilLeads(second);
+      proxy.rules.clear();
+      await eventually(async () => (await first.status()).leader.startsWith("two_"), "the first takes part");
+    } finally {
+      await proxy.stop();
+    }
+  });
+});

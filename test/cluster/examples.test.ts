@@ -1,0 +1,50 @@
+/**
+ * deploy/examples on a real API server, and what Berth reads out of them.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { decodePodAnnotations } from "../../host/config/annotations.ts";
+import { checkPools } from "../../host/resources/check-pools.ts";
+import { decodeIpPool } from "../../host/resources/ip-pool.ts";
+import { decodeSubnet } from "../../host/resources/subnet.ts";
+import { applyFolder, readDocuments } from "../../scripts/lab/apply.ts";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { root } from "../unit/house/sources.ts";
+import { PoolsWorld } from "./pools-world.ts";
+
+const FOLDER = join(root, "deploy", "examples");
+const FILES = readdirSync(FOLDER).filter((name) => name.endsWith(".yaml"));
+
+let world: PoolsWorld;
+let objects: KubeObject[] = [];
+
+beforeAll(async () => {
+  world = await PoolsWorld.start();
+  objects = (await Promise.all(FILES.map((name) => readDocuments(join(FOLDER, name))))).flat();
+});
+afterAll(() => world?.stop());
+
+describe("the examples", () => {
+  it("are taken by the API server, all of them", async () => {
+    expect(await applyFolder(world.plane.client, FOLDER)).toHaveLength(objects.length);
+  });
+
+  it("are what Berth can use: pools and Subnets that fit together, annotations that can be followed", () => {
+    const pools = objects.filter(({ kind }) => kind === "IPPool").map((pool) => decodeIpPool(pool, pool.metadata.name));
+    expect(checkPools(pools).problems).toEqual([]);
+    const subnets = new Set(
+      objects.filter(({ kind }) => kind === "Subnet").map((subnet) => decodeSubnet(subnet, subnet.metadata.name).name),
+    );
+    const templates = objects.flatMap(({ spec }) => spec?.template?.metadata?.annotations ?? []);
+    const asked = templates.map((annotations) => decodePodAnnotations(annotations));
+    const named = asked.flatMap(({ subnet }) => [...(subnet?.ipv4 ?? []), ...(subnet?.ipv6 ?? [])]);
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((name) => !subnets.has(name))).toEqual([]);
+  });
+
+  it("have a line each in their README", () => {
+    const page = readFileSync(join(FOLDER, "README.md"), "utf8");
+    expect(FILES.filter((name) => !page.includes(`| [${name}](${name}) |`))).toEqual([]);
+  });
+});

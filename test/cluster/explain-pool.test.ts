@@ -1,0 +1,83 @@
+/**
+ * `berthctl explain pool` on a real API server: what an agent's own account may ask for, and what that tells of a generated pool.
+ */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { explainPool } from "../../host/agent/explain/explain-pool.ts";
+import { type LiveObjects, openLiveObjects } from "../../host/agent/explain/live-objects.ts";
+import { type FactTools, gatherPoolFacts } from "../../host/agent/explain/pool-facts.ts";
+import { startConditions } from "../../host/controller/conditions/start-conditions.ts";
+import { startUsage } from "../../host/controller/usage/start-usage.ts";
+import { openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import { EMPTY_SNAPSHOT } from "../../host/resources/snapshot.ts";
+import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import { BERTH, POOLS, PoolsWorld } from "./pools-world.ts";
+import { until } from "./registry-world.ts";
+
+let world: PoolsWorld;
+let live: LiveObjects;
+let close = async (): Promise<void> => {};
+
+beforeAll(async () => {
+  world = await PoolsWorld.start();
+  const kubeconfig = await world.plane.writeKubeconfig("n1", { token: await requestNodeToken(world.plane.client, "n1") }); // biome-ignore format: one thought
+  const credentials = await loadCredentials({ kubeconfig });
+  const client = openKubeClient({ credentials, userAgent: "berth-agent", random: Math.random });
+  live = openLiveObjects(client);
+  close = () => client.close();
+});
+afterAll(async () => {
+  await close();
+  await world?.stop();
+});
+
+/** What an agent says that knows nothing by itself. */
+async function explain(name: string): Promise<string[]> {
+  const catalogue = { settled: async () => EMPTY_SNAPSHOT, book: { counts: () => undefined } };
+  const tools = { catalogue: catalogue as unknown as FactTools["catalogue"], live };
+  return explainPool(await gatherPoolFacts(tools, name)).split("\n");
+}
+
+it("a generated pool that waits for its Subnet, with all that the agent's account may see", async () => {
+  await world.create("Subnet", "subnets", "blue", { subnet: "10.71.0.0/24", ips: ["10.71.0.1-10.71.0.6"] });
+  const pools = [
+    { name: "web", ips: ["10.71.0.1-10.71.0.2"], application: "Deployment shop/web" },
+    { name: "db", ips: ["10.71.0.3-10.71.0.6"], application: "StatefulSet shop/db" },
+  ];
+  await world.plane.client.patch(`${BERTH}/subnets/blue/status`, { status: { total: 6, assigned: 6, pools } });
+  const { client } = await world.lead({ conditions: startConditions, usage: startUsage });
+  const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
+  const generated = { subnet: "blue", application, interface: "eth0", reclaim: false, wanted: 4, reason: "3 replicas and 1 more" }; // biome-ignore format: one thought
+  const body = {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "web" } },
+    spec: { subnet: "10.71.0.0/24", ips: [], generated },
+  };
+  await client.call({ method: "POST", path: POOLS, body });
+  const ips = ["10.71.0.1-10.71.0.2"];
+  await client.call({ method: "PATCH", path: `${POOLS}/web`, body: { spec: { ips } } });
+  await world.allocate("web", "10.71.0.2");
+  await until("it is judged and counted", async () => {
+    const usage = await world.read("ippoolusages", "web");
+    const { conditions = [] } = (await world.read("ippools", "web")).status ?? {};
+    return usage?.status?.bound === 1 && usage.status.total === 2 && conditions.length > 0;
+  });
+  expect(await explain("web")).toEqual([
+    'pool "web": generated out of Subnet "blue" for Deployment shop/web, UID u-1',
+    "for: interface eth0 of its pods, and nobody else",
+    "wants: 4 addresses (3 replicas and 1 more)",
+    "has: 2 addresses of IPv4 network 10.71.0.0/24: 10.71.0.1-10.71.0.2",
+    "in use: 1 by pods, 0 cooling, 0 kept, 0 in quarantine; 1 of 2 are free, as the controller counted last",
+    'in the way: has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "blue" has 0 free of 6, 6 assigned to 2 pools',
+    'Subnet "blue": 6 of 6 addresses assigned to 2 pools, 0 not assigned; most have "db" (StatefulSet shop/db, 4), "web" (Deployment shop/web, 2)',
+    "when Deployment shop/web is gone: the pool stays for the next Deployment shop/web (ippool-reclaim is false)",
+  ]);
+});
+
+it("a pool made by hand, and none", async () => {
+  await world.pool("hand", { subnet: "10.72.0.0/24", ips: ["10.72.0.9"] });
+  expect((await explain("hand")).slice(0, 2)).toEqual([
+    'pool "hand": made by hand; it has the size that somebody gave it',
+    "has: 1 address of IPv4 network 10.72.0.0/24: 10.72.0.9",
+  ]);
+  await expect(explain("none")).rejects.toThrow('There is no IPPool "none"');
+});

@@ -1,0 +1,61 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
+import { applyFile } from "../../scripts/lab/apply.ts";
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+const AGENT = "system:serviceaccount:kube-system:berth-agent";
+const OTHER = "system:serviceaccount:kube-system:other";
+const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
+const SCHEMAS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+
+let plane: ControlPlane;
+beforeAll(async () => {
+  const groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+  plane = await startControlPlane({ accounts: [AGENT, OTHER].map((name) => ({ name, groups })) });
+  await applyCrds(plane.client);
+  await applyFile(plane.client, join(root, "deploy", "rbac.yaml"));
+  await applyFile(plane.client, join(root, "deploy", "flowschema.yaml"));
+});
+afterAll(() => plane.stop());
+
+/** The name of the FlowSchema that the API server counts the account's call to. */
+async function schemaOf(account: string, call: KubeCall): Promise<string> {
+  const kubeconfig = await plane.writeKubeconfig(account.replaceAll(":", "-"), { account });
+  const credentials = await loadCredentials({ kubeconfig });
+  const api = openKubeClient({ credentials, userAgent: "berth-test", random: Math.random });
+  let uid = "";
+  const onHeaders = (message: unknown): void => {
+    const headers: readonly Buffer[] = Object(message).response?.headers ?? [];
+    const texts = headers.map((header) => `${header}`);
+    uid = texts[texts.findIndex((text) => text.toLowerCase() === "x-kubernetes-pf-flowschema-uid") + 1] ?? "";
+  };
+  subscribe("undici:request:headers", onHeaders);
+  try {
+    // What the account may not do is sorted in before it is refused.
+    await api.call({ ...call, patienceMs: 0 }).catch(() => {});
+  } finally {
+    unsubscribe("undici:request:headers", onHeaders);
+    await api.close();
+  }
+  const { items } = await plane.client.get(SCHEMAS);
+  return String(items.find((each: { metadata: { uid: string } }) => each.metadata.uid === uid)?.metadata.name);
+}
+
+it("rule 11: the agents' claims have a priority level of their own, and nothing else has", async () => {
+  const get: KubeCall = { method: "GET", path: `${ALLOCATIONS}/10.0.0.1` };
+  // The API server takes a schema in a moment after it was written.
+  await expect.poll(() => schemaOf(AGENT, get), { timeout: 10_000 }).toBe("berth-claims");
+  expect(await schemaOf(AGENT, { method: "POST", path: ALLOCATIONS, body: {} })).toBe("berth-claims");
+  expect(await schemaOf(AGENT, { method: "GET", path: ALLOCATIONS })).toBe("berth-claims");
+  expect(await schemaOf(AGENT, { method: "GET", path: "/api/v1/namespaces/shop/pods/web-0" })).toBe("berth-claims");
+  expect(await schemaOf(AGENT, { method: "GET", path: "/apis/ipam.vendor.io/v1/ippools" })).toBe(
+    "kube-system-service-accounts",
+  );
+  expect(await schemaOf(OTHER, get)).toBe("kube-system-service-accounts");
+});

@@ -1,0 +1,105 @@
+/**
+ * Pools, other objects and allocations on a real API server, for the tests of what the controller says about them: with the account and the policies
+ * of deploy/.
+ */
+import { expect } from "vitest";
+import type { ControllerTools, StartPart } from "../../host/controller/tools.ts";
+import { parseIp } from "../../host/net/ip.ts";
+import {
+  allocationLabels,
+  allocationName,
+  encodeIpAllocation,
+  type IpAllocationSpec,
+} from "../../host/resources/ip-allocation.ts";
+import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { applyRights, forceDelete, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { ALLOCATIONS, WatchedApi } from "./registry-world.ts";
+
+export const BERTH = "/apis/ipam.vendor.io/v1";
+export const POOLS = `${BERTH}/ippools`;
+
+/** `api` tells what the parts asked and wrote, and is a place to stand between. */
+export type WatchedController = LabController & { readonly api: WatchedApi };
+
+export class PoolsWorld {
+  readonly plane: ControlPlane;
+  readonly #kubeconfig: string;
+  readonly #running: LabController[] = [];
+
+  private constructor(plane: ControlPlane, kubeconfig: string) {
+    this.plane = plane;
+    this.#kubeconfig = kubeconfig;
+  }
+
+  static async start(): Promise<PoolsWorld> {
+    const plane = await startControlPlane();
+    await applyCrds(plane.client);
+    await applyRights(plane.client);
+    const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
+    return new PoolsWorld(plane, await plane.writeKubeconfig("controller", { token }));
+  }
+
+  async lead(
+    parts: Readonly<Record<string, StartPart>>,
+    options: {
+      prepare?: (api: WatchedApi) => void;
+      tools?: Partial<Pick<ControllerTools, "events" | "applications">>;
+    } = {},
+  ): Promise<WatchedController> {
+    const bare = await startParts(this.#kubeconfig, {});
+    this.#running.push(bare);
+    const api = new WatchedApi(bare.client);
+    options.prepare?.(api);
+    const controller = await startParts(this.#kubeconfig, parts, { tools: { ...options.tools, api } });
+    this.#running.unshift(controller);
+    return { ...controller, api };
+  }
+
+  /** All that lead. */
+  async depose(): Promise<void> {
+    for (const controller of this.#running.splice(0)) await controller.close();
+  }
+
+  async create(kind: string, plural: string, name: string, spec: object, metadata: object = {}): Promise<string> {
+    const object = { apiVersion: "ipam.vendor.io/v1", kind, metadata: { ...metadata, name }, spec };
+    return (await this.plane.client.create(`${BERTH}/${plural}`, object)).metadata.uid;
+  }
+
+  pool(name: string, spec: object, metadata: object = {}): Promise<string> {
+    return this.create("IPPool", "ippools", name, spec, metadata);
+  }
+
+  /** Undefined when there is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: an object as the API server has it
+  async read(plural: string, name: string): Promise<any> {
+    return this.plane.client.get(`${BERTH}/${plural}/${name}`).catch(() => undefined);
+  }
+
+  async allocate(pool: string, address: string, more: Partial<IpAllocationSpec> = {}): Promise<void> {
+    const ip = parseIp(address) ?? expect.fail(address);
+    const holder = { namespace: "shop", pod: "web-0", podUid: "u-1", ifName: "eth0", node: "n1" };
+    const base = {
+      ip,
+      addressSpace: "",
+      prefixLength: 24,
+      pool,
+      state: "Bound",
+      node: "n1",
+      holders: [holder],
+    } as const;
+    const spec: IpAllocationSpec = { ...base, ...more };
+    const metadata = { name: allocationName(ip, spec.addressSpace), labels: allocationLabels(spec) };
+    await this.plane.client.create(ALLOCATIONS, encodeIpAllocation(spec, metadata));
+  }
+
+  async release(address: string): Promise<void> {
+    await forceDelete(this.plane.client, address);
+  }
+
+  async stop(): Promise<void> {
+    await this.depose();
+    await this.plane.stop();
+  }
+}

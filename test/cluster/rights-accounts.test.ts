@@ -1,0 +1,199 @@
+/**
+ * What each account may write under deploy/policies.yaml: agents what the life of an address needs, the controller what nobody answers for, and
+ * administrators everything but the deletion of an address in use. Pools: rights-pools.test.ts. Who steals the token of another agent: rights.test.ts.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ALLOCATIONS, POOLS } from "../../scripts/lab/cluster/pods.ts";
+import { FORCE_DELETE } from "../../scripts/lab/cluster/rights.ts";
+import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import {
+  type Address,
+  become,
+  type Change,
+  holderOn,
+  objectOf,
+  outcomeOf,
+  pathOf,
+  placeObjects,
+  type RightsWorld,
+  rewrite,
+  snapshot,
+  startRightsWorld,
+  WORKLOAD,
+} from "./rights-world.ts";
+
+let world: RightsWorld;
+let admin: KubeClient;
+let agent: KubeClient;
+let controller: KubeClient;
+
+beforeAll(async () => {
+  world = await startRightsWorld();
+  admin = world.admin;
+  agent = await world.open("b");
+  controller = await world.open("a", { account: "berth-controller" });
+});
+beforeEach(() => placeObjects(admin));
+afterAll(() => world?.stop());
+
+type Row = readonly [what: string, address: Address, change: Change | "delete"];
+
+const attempt = (client: KubeClient, address: Address, change: Change | "delete"): Promise<unknown> =>
+  change === "delete" ? client.delete(pathOf(address)) : rewrite(client, address, change);
+
+const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:07", parent: "eth0" };
+const without = { quarantine: undefined };
+
+describe("rule 6: the agent of a node", () => {
+  it.each<Row>([
+    ["lets its own cool", "10.6.0.11", become("Cooling", "b")],
+    ["keeps its own", "10.6.0.11", become("Kept", "b", { workload: WORKLOAD })],
+    ["puts its own into quarantine", "10.6.0.11", become("Quarantined", "b", { quarantine })],
+    ["binds its own to the next pod", "10.6.0.11", become("Bound", "b")],
+    ["deletes its own in use", "10.6.0.11", "delete"],
+    ["binds what cools again", "10.6.0.12", become("Bound", "b")],
+    ["deletes what cooled", "10.6.0.12", "delete"],
+    ["binds what is kept", "10.6.0.13", become("Bound", "b", { workload: WORKLOAD })],
+    ["ends a quarantine of its own", "10.6.0.14", become("Cooling", "b", without)],
+    ["deletes what was in quarantine", "10.6.0.14", "delete"],
+    ["takes over what cools elsewhere", "10.6.0.2", become("Bound", "b")],
+    ["takes over what is kept for the member", "10.6.0.3", become("Bound", "b", { workload: WORKLOAD })],
+    ["lets cool what is kept for the member", "10.6.0.3", become("Cooling", "b", { workload: WORKLOAD })],
+    ["takes over what an earlier pod of the member has", "10.6.0.6", become("Bound", "b", { workload: WORKLOAD })],
+    ["shares the address of a machine that migrates here", "10.6.0.6", (spec) => Object.assign(spec, { node: "b", holders: [...spec.holders, holderOn("b", "u9")] })], // biome-ignore format: one thought
+    ["leaves a shared address to the other", "10.6.0.7", (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]] })], // biome-ignore format: one thought
+    ["binds what it had when it was taken for lost", "10.6.0.10", become("Bound", "b", without)],
+    ["takes over what a lost node had for the member", "10.6.0.9", become("Bound", "b", { ...without, workload: WORKLOAD })], // biome-ignore format: one thought
+  ])("%s (%s)", async (_, address, change) => {
+    expect(await outcomeOf(attempt(agent, address, change))).toBe("done");
+  });
+
+  it("makes Bound and Quarantined objects of its own", async () => {
+    const made = [
+      objectOf("10.6.0.50", { node: "b" }),
+      objectOf("10.6.0.51", { node: "b", state: "Quarantined", holders: [], quarantine }),
+    ];
+    for (const object of made) expect(await outcomeOf(agent.create(ALLOCATIONS, object))).toBe("done");
+  });
+
+  it("deletes nothing that another node shares", async () => {
+    expect(await outcomeOf(agent.delete(pathOf("10.6.0.7")))).toMatch(/^403 .*may not delete it/);
+  });
+
+  it("does nothing with a token that names no node", async () => {
+    const unbound = await world.open("b", { isBound: false });
+    const wanted = /^403 .*the token of the account berth-agent names no node; it must be bound to the agent's pod/;
+    expect(await outcomeOf(unbound.create(ALLOCATIONS, objectOf("10.6.0.50", { node: "b" })))).toMatch(wanted);
+    expect(await outcomeOf(rewrite(unbound, "10.6.0.11", become("Cooling", "b")))).toMatch(wanted);
+    expect(await outcomeOf(unbound.delete(pathOf("10.6.0.11")))).toMatch(wanted);
+    expect(await outcomeOf(unbound.patch(`${POOLS}/blue/status`, { status: { wanted: "2026-11-20T04:00:00Z" } }))).toMatch(wanted); // biome-ignore format: one thought
+  });
+
+  it("works with a token that is bound to the node instead of a pod", async () => {
+    const { metadata } = await admin.get("/api/v1/nodes/b");
+    const { status } = await admin.create("/api/v1/namespaces/kube-system/serviceaccounts/berth-agent/token", {
+      ...{ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest" },
+      spec: { boundObjectRef: { apiVersion: "v1", kind: "Node", name: "b", uid: metadata.uid } },
+    });
+    const bound = await world.plane.openClient({ token: status.token });
+    expect(await outcomeOf(bound.create(ALLOCATIONS, objectOf("10.6.0.50", { node: "b" })))).toBe("done");
+    expect(await outcomeOf(bound.create(ALLOCATIONS, objectOf("10.6.0.51", { node: "a" })))).toMatch(
+      /^403 .*names node "a"/,
+    );
+    bound.close();
+  });
+});
+
+describe("the controller", () => {
+  const lost = { ...without, quarantine: { reason: "NodeLost", holder: holderOn("a") } };
+
+  it.each<Row>([
+    ["puts what a lost node has into quarantine", "10.6.0.1", become("Quarantined", "a", lost)],
+    ["keeps what a node that is off has", "10.6.0.6", become("Kept", "a", { workload: WORKLOAD })],
+    ["frees what a node that is off has", "10.6.0.1", "delete"],
+    ["lets cool what is kept for nobody", "10.6.0.3", become("Cooling", "a", { workload: undefined })],
+    ["tells another node to ask", "10.6.0.5", become("Quarantined", "b", lost)],
+    ["keeps what is in quarantine", "10.6.0.9", become("Kept", "a", { ...without, workload: WORKLOAD })],
+    ["deletes what cooled", "10.6.0.2", "delete"],
+    ["deletes what is in quarantine", "10.6.0.5", "delete"],
+  ])("%s (%s)", async (_, address, change) => {
+    expect(await outcomeOf(attempt(controller, address, change))).toBe("done");
+  });
+
+  const NO_HAND_OUT = /^403 .*the controller ends what nobody answers for and never hands an address out/;
+
+  it.each<[...Row, wanted: RegExp]>([
+    ["binds what cools", "10.6.0.2", become("Bound", "a"), NO_HAND_OUT],
+    ["binds what is in quarantine", "10.6.0.5", become("Bound", "a", without), NO_HAND_OUT],
+    ["binds what is kept", "10.6.0.3", become("Bound", "a", { workload: WORKLOAD }), NO_HAND_OUT],
+    ["gives an address another holder", "10.6.0.1", become("Bound", "a"), NO_HAND_OUT],
+    ["lets an address in use cool", "10.6.0.1", become("Cooling", "a"), NO_HAND_OUT],
+    ["deletes what is kept", "10.6.0.3", "delete", NO_HAND_OUT],
+    ["takes what cools for a conflict", "10.6.0.2", become("Quarantined", "a", { quarantine }), NO_HAND_OUT],
+    ["moves what is kept", "10.6.0.3", become("Cooling", "b", { workload: WORKLOAD }), /^403 .*from node "a" to "b"; the controller hands only what is in quarantine/], // biome-ignore format: one thought
+  ])("never %s (%s)", async (_, address, change, wanted) => {
+    const before = await snapshot(admin);
+    expect(await outcomeOf(attempt(controller, address, change))).toMatch(wanted);
+    expect(await snapshot(admin)).toEqual(before);
+  });
+
+  it("makes no allocation, and deletes them one by one", async () => {
+    const made = controller.create(ALLOCATIONS, objectOf("10.6.0.50", { node: "a" }));
+    expect(await outcomeOf(made)).toMatch(/^403 .*cannot create resource "ipallocations"/);
+    expect(await outcomeOf(controller.delete(ALLOCATIONS))).toMatch(/^403 .*cannot deletecollection resource/);
+  });
+
+  it.each<[what: string, attempt: () => Promise<unknown>, wanted: RegExp]>([
+    ["secrets", () => controller.get("/api/v1/secrets"), /^403 .*cannot list resource "secrets"/],
+    ["another ConfigMap", () => controller.get("/api/v1/namespaces/kube-system/configmaps/other"), /^403 /],
+    ["pods", () => controller.delete("/api/v1/namespaces/kube-system/pods/berth-agent-b"), /^403 /],
+    ["the size of a workload", () => controller.patch("/apis/apps/v1/namespaces/shop/deployments/x", { spec: { replicas: 9 } }), /^403 .*cannot patch resource "deployments"/], // biome-ignore format: one thought
+    ["the end of a workload", () => controller.delete("/apis/batch/v1/namespaces/shop/jobs/x"), /^403 .*cannot delete resource "jobs"/], // biome-ignore format: one thought
+    ["networks of NICs", () => controller.delete("/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions/x"), /^403 /], // biome-ignore format: one thought
+    ["all pools at once", () => controller.delete(POOLS), /^403 .*cannot deletecollection resource "ippools"/],
+    [
+      "another's Lease",
+      () => controller.delete("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x"),
+      /^403 /,
+    ],
+    ["policies", () => controller.get("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"), /^403 /],
+  ])("has no way to %s", async (_, call, wanted) => {
+    expect(await outcomeOf(call())).toMatch(wanted);
+  });
+});
+
+describe("rule 5: an administrator", () => {
+  const BOUND =
+    /^403 .*IPAllocation 10\.6\.0\.1 is Bound to pod shop\/web-0 on node "a"; delete the pod.*kubectl annotate ipallocation 10\.6\.0\.1 ipam\.vendor\.io\/force-delete=true/;
+
+  it("cannot delete an address in use, nor all addresses at once", async () => {
+    expect(await outcomeOf(admin.delete(pathOf("10.6.0.1")))).toMatch(BOUND);
+    expect(await outcomeOf(admin.delete(pathOf("10.6.0.1"), { gracePeriodSeconds: 0 }))).toMatch(BOUND);
+    expect(await outcomeOf(admin.delete(ALLOCATIONS))).toMatch(/^403 .*is Bound to pod/);
+    const { items } = await admin.get(ALLOCATIONS);
+    const bound = items.filter(({ spec }: KubeObject) => spec.state === "Bound");
+    expect(bound.map(({ metadata }: KubeObject) => metadata.name)).toEqual([
+      "10.6.0.1",
+      "10.6.0.11",
+      "10.6.0.6",
+      "10.6.0.7",
+    ]);
+  });
+
+  it("can when it was said first", async () => {
+    const say = (value: string) =>
+      admin.patch(pathOf("10.6.0.1"), { metadata: { annotations: { [FORCE_DELETE]: value } } });
+    await say("yes");
+    expect(await outcomeOf(admin.delete(pathOf("10.6.0.1")))).toMatch(BOUND);
+    await say("true");
+    expect(await outcomeOf(admin.delete(pathOf("10.6.0.1")))).toBe("done");
+    expect(await outcomeOf(admin.get(pathOf("10.6.0.1")))).toMatch(/^404 /);
+  });
+
+  it.each<Address>(["10.6.0.2", "10.6.0.3", "10.6.0.4", "10.6.0.5"])(
+    "deletes %s, which nobody uses",
+    async (address) => {
+      expect(await outcomeOf(admin.delete(pathOf(address)))).toBe("done");
+    },
+  );
+});

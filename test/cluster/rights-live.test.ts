@@ -1,0 +1,113 @@
+/**
+ * Built agents of two nodes at work, while somebody with the token of the one tries to get at the addresses of the other.
+ */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ALLOCATIONS } from "../../scripts/lab/cluster/pods.ts";
+import { inParallel } from "../../scripts/lab/cluster/runtime.ts";
+import { applyWorkloadKinds, SETS } from "../../scripts/lab/cluster/workload-kinds.ts";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import { until } from "./registry-world.ts";
+import { become, openAs, outcomeOf, pathOf, rewrite } from "./rights-world.ts";
+
+const PODS = 30;
+
+let world: World;
+/** With the token of the agent of n2. */
+let thief: KubeClient;
+
+beforeAll(async () => {
+  world = await startWorld({
+    nodes: ["n1", "n2"],
+    pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
+    settings: { enableStatefulSet: true },
+  });
+  await applyWorkloadKinds(world.client);
+  thief = await openAs(world.plane, "n2");
+});
+afterAll(async () => {
+  thief?.close();
+  await world?.stop();
+});
+
+it("rule 6: pods of both nodes come and go while somebody tries to free and to take every address of the first", async () => {
+  const done: string[] = [];
+  const counts = new Map<string, number>();
+  /** Names of objects that the thief was refused with 403. */
+  const refused = new Set<string>();
+  let isOver = false;
+  const attack = async (): Promise<void> => {
+    while (!isOver) {
+      const { items } = await thief.get(`${ALLOCATIONS}?fieldSelector=spec.node%3Dn1`);
+      for (const { metadata, spec } of items.filter((each: KubeObject) => each.spec.state === "Bound")) {
+        const { name } = metadata;
+        const free = (changed: KubeObject) => Object.assign(changed, { state: "Cooling", holders: [] });
+        const attempts = [
+          () => thief.delete(pathOf(name), { preconditions: { resourceVersion: metadata.resourceVersion } }),
+          () => thief.put(pathOf(name), { ...object(name, metadata), spec: free({ ...spec }) }),
+          () => thief.put(pathOf(name), { ...object(name, metadata), spec: taken({ ...spec }) }),
+        ];
+        for (const attempt of attempts) {
+          const outcome = (await outcomeOf(attempt())).slice(0, 4).trim();
+          counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+          if (outcome === "done") done.push(name);
+          if (outcome === "403") refused.add(name);
+        }
+      }
+    }
+  };
+  const object = (name: string, metadata: KubeObject): KubeObject => ({
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" },
+    metadata: { name, uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+  });
+  const taken = (spec: KubeObject): KubeObject => {
+    become("Bound", "n2")(spec, {});
+    return spec;
+  };
+  const attacking = attack();
+  attacking.catch(() => {});
+  const wishes = Array.from({ length: PODS }, (_, index) => ({ name: `web-${index}`, node: `n${(index % 2) + 1}` }));
+  await inParallel(wishes, 6, async (wish) => {
+    const { runtime } = world.node(wish.node);
+    const pod = await world.createPod(wish);
+    const [address = ""] = (await runtime.attach(pod)).addresses;
+    const { spec } = await world.client.get(pathOf(address));
+    expect([spec.state, spec.node, spec.holders[0].podUID]).toEqual(["Bound", wish.node, pod.uid]);
+    expect(world.ledger.breaches).toEqual([]);
+    refused.delete(address);
+    if (wish.node === "n1") await until(`somebody tries to get at ${address}`, () => refused.has(address));
+    await runtime.detach(pod);
+    await world.deletePod(pod);
+  });
+  isOver = true;
+  await attacking;
+  console.log(`attempts by answer: ${[...counts].map(([code, count]) => `${code} ${count}`).join(", ")}`);
+  expect(done).toEqual([]);
+  // Besides the policies and the kind, objects that have changed or gone meanwhile.
+  expect([...counts.keys()].filter((code) => !["403", "422", "409", "404"].includes(code))).toEqual([]);
+  await world.settle();
+});
+
+it("rule 8: what somebody takes in the name of a workload is taken back by the agent whose pod lives", async () => {
+  const template = {
+    metadata: { labels: { app: "db" } },
+    spec: { containers: [{ name: "main", image: "local/pause:1" }] },
+  };
+  const { metadata } = await world.client.create(SETS, {
+    ...{ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: "db" } },
+    spec: { replicas: 1, serviceName: "db", selector: { matchLabels: { app: "db" } }, template },
+  });
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: metadata.uid };
+  const pod = await world.createPod({ name: "db-0", node: "n1", owner });
+  const [address = ""] = (await world.node("n1").runtime.attach(pod)).addresses;
+  const { spec } = await world.client.get(pathOf(address));
+  await rewrite(thief, address, become("Bound", "n2", { workload: spec.workload }));
+  const start = performance.now();
+  await until("it is the live pod's again", async () => {
+    const now = await world.client.get(pathOf(address));
+    return now.spec.node === "n1" && now.spec.holders[0].podUID === pod.uid;
+  });
+  console.log(`taken back after ${(performance.now() - start).toFixed(1)} ms`);
+  expect(await outcomeOf(thief.delete(pathOf(address)))).toMatch(/^403 /);
+  await world.settle();
+});

@@ -1,0 +1,258 @@
+/**
+ * Who may write what of pools and Subnets under deploy/policies.yaml: the controller all of what it generates and nothing of what somebody made by
+ * hand; everybody else the opposite, so that no address of a Subnet gets into a second generated pool by hand.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { POOLS, poolObject } from "../../scripts/lab/cluster/pods.ts";
+import { openAsController, placeGeneratedPool } from "../../scripts/lab/cluster/rights.ts";
+import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import { outcomeOf, type RightsWorld, startRightsWorld } from "./rights-world.ts";
+
+const BERTH = "/apis/ipam.vendor.io/v1";
+const SUBNETS = `${BERTH}/subnets`;
+const POLICIES = "/apis/admissionregistration.k8s.io/v1";
+
+const APPLICATION = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u1" };
+const GENERATED = {
+  ...{ subnet: "green", application: APPLICATION, interface: "eth0", reclaim: true },
+  ...{ wanted: 3, reason: "2 replicas and 1 more" },
+};
+
+/** With addresses, as the controller leaves it. */
+const generatedPool = (name: string, spec: object = {}): KubeObject => ({
+  ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name } },
+  spec: { subnet: "10.8.0.0/24", ips: ["10.8.0.2-10.8.0.4"], generated: GENERATED, ...spec },
+});
+
+/** The controller manager's. */
+const COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector";
+
+let world: RightsWorld;
+let admin: KubeClient;
+let controller: KubeClient;
+
+beforeAll(async () => {
+  world = await startRightsWorld({ accounts: [{ name: COLLECTOR, groups: [] }] });
+  admin = world.admin;
+  controller = await openAsController(world.plane);
+  await admin.create(SUBNETS, { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "green" }, spec: { subnet: "10.8.0.0/24" } }); // biome-ignore format: one thought
+  await admin.create(`${BERTH}/reservedips`, { apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP", metadata: { name: "printer" }, spec: { ips: ["10.8.0.9"] } }); // biome-ignore format: one thought
+  await admin.create(`${BERTH}/coordinators`, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} }); // biome-ignore format: one thought
+});
+/** `made` was generated, `blue` made by hand. */
+beforeEach(async () => {
+  for (const { metadata } of (await admin.get(POOLS)).items) await remove(metadata.name);
+  await admin.create(POOLS, poolObject({ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.9"] }));
+  await placeGeneratedPool(controller, generatedPool("made"));
+});
+afterAll(async () => {
+  controller?.close();
+  await world?.stop();
+});
+
+async function remove(name: string): Promise<void> {
+  await admin.patch(`${POOLS}/${name}`, { metadata: { finalizers: [] } });
+  await admin.delete(`${POOLS}/${name}`);
+}
+
+const change = (client: KubeClient, name: string, body: object) => outcomeOf(client.patch(`${POOLS}/${name}`, body));
+
+const read = async (name: string): Promise<KubeObject> => (await admin.get(`${POOLS}/${name}`)).spec;
+
+describe("the controller, of a pool that it generates,", () => {
+  it.each<[what: string, spec: object]>([
+    ["ips", { ips: ["10.8.0.2", "10.8.0.7"] }],
+    ["all of its ips", { ips: [] }],
+    ["gateway", { gateway: "10.8.0.1" }],
+    ["routes", { routes: [{ dst: "10.9.0.0/16", gw: "10.8.0.1" }] }],
+    ["the size that is wanted", { generated: { wanted: 9, reason: "8 replicas and 1 more" } }],
+    ["the workload", { generated: { application: { uid: "u2" } } }],
+  ])("changes %s", async (_, spec) => {
+    expect(await change(controller, "made", { spec })).toBe("done");
+    expect(await read("made")).toMatchObject(spec);
+  });
+
+  it("changes labels, annotations, finalizers and the status, and deletes it", async () => {
+    const metadata = { labels: { x: "y" }, annotations: { x: "y" }, finalizers: ["ipam.vendor.io/in-use"] };
+    expect(await change(controller, "made", { metadata })).toBe("done");
+    expect(await change(controller, "made", { metadata: { finalizers: [] } })).toBe("done");
+    expect(await outcomeOf(controller.patch(`${POOLS}/made/status`, { status: { conditions: [] } }))).toBe("done");
+    expect(await outcomeOf(controller.delete(`${POOLS}/made`))).toBe("done");
+    expect(await outcomeOf(admin.get(`${POOLS}/made`))).toMatch(/^404 /);
+  });
+
+  it.each<[what: string, spec: object, wanted: RegExp]>([
+    ["with addresses", {}, /^403 .*IPPool other would begin with spec\.ips 10\.8\.0\.2-10\.8\.0\.4; the controller makes a pool with "ips: \[\]" and fills it when/], // biome-ignore format: one thought
+    ["with all of the subnet", { ips: undefined }, /^403 .*IPPool other would begin with no spec\.ips, which is all of 10\.8\.0\.0\/24/], // biome-ignore format: one thought
+    ["for nobody", { ips: [], generated: undefined }, /^403 .*IPPool other: the controller writes its status and its finalizers; the rest is the administrators'/], // biome-ignore format: one thought
+  ])("makes none %s", async (_, spec, wanted) => {
+    expect(await outcomeOf(controller.create(POOLS, generatedPool("other", spec)))).toMatch(wanted);
+    expect(await outcomeOf(admin.get(`${POOLS}/other`))).toMatch(/^404 /);
+  });
+
+  const FOREIGN = (field: string) =>
+    new RegExp(
+      `^403 .*IPPool made would get another spec\\.${field}; of a generated pool the controller changes "ips", "gateway", "routes" and "generated" alone`,
+    );
+
+  it.each<[what: string, spec: object, wanted: RegExp]>([
+    ["disable", { disable: true }, FOREIGN("disable")],
+    ["excludeIPs", { excludeIPs: ["10.8.0.3"] }, FOREIGN("excludeIPs")],
+    ["default", { default: true }, FOREIGN("default")],
+    ["cooldown", { cooldown: "1m" }, FOREIGN("cooldown")],
+    ["selection", { selection: "ascending" }, FOREIGN("selection")],
+    ["nodeName beside ips", { ips: [], nodeName: ["a"] }, FOREIGN("nodeName")],
+    ["podAffinity", { podAffinity: { matchLabels: { x: "y" } } }, FOREIGN("podAffinity")],
+    ["the list itself", { ips: null }, /^403 .*IPPool made would lose spec\.ips and have all of 10\.8\.0\.0\/24/],
+    ["generated, by removing it", { generated: null }, /^403 .*IPPool made is generated and stays so; the controller may not remove spec\.generated/], // biome-ignore format: one thought
+  ])("never changes %s", async (_, spec, wanted) => {
+    const before = await read("made");
+    expect(await change(controller, "made", { spec })).toMatch(wanted);
+    expect(await read("made")).toEqual(before);
+  });
+
+  it("takes no field away that somebody has set", async () => {
+    expect(await change(admin, "made", { spec: { cooldown: "1m" } })).toBe("done");
+    expect(await change(controller, "made", { spec: { cooldown: null } })).toMatch(FOREIGN("cooldown"));
+  });
+});
+
+describe("the controller, of what somebody made by hand,", () => {
+  const REST =
+    /^403 .*IPPool blue: the controller writes its status and its finalizers; the rest is the administrators'/;
+
+  it("changes finalizers and status", async () => {
+    expect(await change(controller, "blue", { metadata: { finalizers: ["ipam.vendor.io/in-use"] } })).toBe("done");
+    expect(await change(controller, "blue", { metadata: { finalizers: [] } })).toBe("done");
+    expect(await outcomeOf(controller.patch(`${POOLS}/blue/status`, { status: { conditions: [] } }))).toBe("done");
+  });
+
+  it.each<[what: string, body: object, wanted: RegExp]>([
+    ["ips", { spec: { ips: ["10.6.0.9"] } }, REST],
+    ["gateway", { spec: { gateway: "10.6.0.1" } }, REST],
+    ["disable", { spec: { disable: true } }, REST],
+    [
+      "labels",
+      { metadata: { labels: { x: "y" } } },
+      /^403 .*IPPool blue would get other labels, annotations or owners/,
+    ],
+    ["annotations", { metadata: { annotations: { x: "y" } } }, /^403 .*IPPool blue would get other labels/],
+    ["owners", { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] } }, /^403 .*IPPool blue would get other labels/], // biome-ignore format: one thought
+    ["for whom it is", { spec: { generated: GENERATED } }, /^403 .*IPPool blue was made by hand and stays so; the controller may not add spec\.generated/], // biome-ignore format: one thought
+  ])("never changes %s of a pool", async (_, body, wanted) => {
+    const before = await read("blue");
+    expect(await change(controller, "blue", body)).toMatch(wanted);
+    expect(await read("blue")).toEqual(before);
+  });
+
+  it("deletes no pool", async () => {
+    for (const options of [{}, { gracePeriodSeconds: 0 }, { dryRun: ["All"] }]) {
+      expect(await outcomeOf(controller.delete(`${POOLS}/blue`, options))).toMatch(REST);
+    }
+    expect(await outcomeOf(controller.delete(POOLS))).toMatch(/^403 .*cannot deletecollection resource "ippools"/);
+    expect((await admin.get(POOLS)).items).toHaveLength(2);
+  });
+
+  it("changes finalizers and status of a Subnet, and nothing else", async () => {
+    const green = `${SUBNETS}/green`;
+    const patch = (body: object) => outcomeOf(controller.patch(green, body));
+    expect(await patch({ metadata: { finalizers: ["ipam.vendor.io/in-use"] } })).toBe("done");
+    expect(await patch({ metadata: { finalizers: [] } })).toBe("done");
+    expect(await outcomeOf(controller.patch(`${green}/status`, { status: { pools: [] } }))).toBe("done");
+    expect(await patch({ spec: { ips: [] } })).toMatch(/^403 .*Subnet green: the controller writes its status and/);
+    expect(await patch({ metadata: { labels: { x: "y" } } })).toMatch(/^403 .*Subnet green would get other labels/);
+    expect(await outcomeOf(controller.delete(green))).toMatch(/^403 .*cannot delete resource "subnets"/);
+  });
+
+  it.each(["reservedips/printer", "coordinators/default"])("writes nothing but the status of %s", async (path) => {
+    const outcome = await outcomeOf(controller.patch(`${BERTH}/${path}`, { metadata: { labels: { x: "y" } } }));
+    expect(outcome).toMatch(/^403 .*cannot patch resource/);
+    expect(await outcomeOf(controller.patch(`${BERTH}/${path}/status`, { status: { conditions: [] } }))).toBe("done");
+  });
+});
+
+describe("everybody else, an administrator too,", () => {
+  const INSTEAD =
+    /^403 .*IPPool made is generated for Deployment shop\/web out of Subnet green; change the annotations of the workload instead/;
+
+  it.each<[what: string, spec: object]>([
+    ["more addresses", { ips: ["10.8.0.2-10.8.0.200"] }],
+    ["fewer", { ips: ["10.8.0.2"] }],
+    ["none", { ips: [] }],
+    ["all of the subnet", { ips: null }],
+    ["another size", { generated: { wanted: 100 } }],
+    ["another workload", { generated: { application: { uid: "u2" } } }],
+    ["to itself", { generated: null }],
+  ])("gives a generated pool never %s", async (_, spec) => {
+    const before = await read("made");
+    expect(await change(admin, "made", { spec })).toMatch(INSTEAD);
+    expect(await read("made")).toEqual(before);
+  });
+
+  it.each<[what: string, body: object]>([
+    ["disables", { spec: { disable: true } }],
+    ["lets addresses rest longer in", { spec: { cooldown: "1h" } }],
+    ["chooses the order of", { spec: { selection: "ascending" } }],
+    ["excludes an address of", { spec: { excludeIPs: ["10.8.0.3"] } }],
+    ["labels", { metadata: { labels: { x: "y" }, annotations: { x: "y" } } }],
+    ["gives a finalizer to", { metadata: { finalizers: ["example.com/x"] } }],
+  ])("%s a generated pool", async (_, body) => {
+    expect(await change(admin, "made", body)).toBe("done");
+    expect(await admin.get(`${POOLS}/made`)).toMatchObject(body);
+  });
+
+  it("puts a generated pool back as it was read, and deletes it", async () => {
+    expect(await outcomeOf(admin.put(`${POOLS}/made`, await admin.get(`${POOLS}/made`)))).toBe("done");
+    expect(await outcomeOf(admin.delete(POOLS))).toBe("done");
+    expect((await admin.get(POOLS)).items).toEqual([]);
+  });
+
+  it.each<[what: string, spec: object]>([
+    ["addresses", {}],
+    ["all of the subnet", { ips: undefined }],
+  ])("makes no generated pool with %s", async (_, spec) => {
+    expect(await outcomeOf(admin.create(POOLS, generatedPool("other", spec)))).toMatch(
+      /^403 .*IPPool other is generated for Deployment shop\/web out of Subnet green; make it with "ips: \[\]", and the controller fills it/,
+    );
+  });
+
+  it("makes an empty one, as a restored backup does", async () => {
+    expect(await outcomeOf(admin.create(POOLS, generatedPool("other", { ips: [] })))).toBe("done");
+  });
+
+  it("makes no generated pool of one that was made by hand", async () => {
+    expect(await change(admin, "blue", { spec: { generated: GENERATED } })).toMatch(
+      /^403 .*IPPool blue was made by hand and would get spec\.generated; only the controller makes generated pools/,
+    );
+  });
+
+  it("changes pools that were made by hand as before", async () => {
+    expect(await change(admin, "blue", { spec: { ips: ["10.6.0.5"], gateway: "10.6.0.1" } })).toBe("done");
+    expect(await outcomeOf(admin.delete(`${POOLS}/blue`))).toBe("done");
+  });
+
+  /** With the rights that each API server gives it. */
+  it("removes finalizers and owners as the garbage collector does", async () => {
+    const collector = await world.plane.openClient(COLLECTOR);
+    const ownerReferences = [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }];
+    await change(admin, "made", { metadata: { finalizers: ["foregroundDeletion"], ownerReferences } });
+    expect(await outcomeOf(collector.delete(`${POOLS}/made`))).toBe("done");
+    expect(await change(collector, "made", { metadata: { ownerReferences: null } })).toBe("done");
+    expect(await change(collector, "made", { spec: { ips: [] } })).toMatch(INSTEAD);
+    expect(await change(collector, "made", { metadata: { finalizers: null } })).toBe("done");
+    expect(await outcomeOf(admin.get(`${POOLS}/made`))).toMatch(/^404 /);
+    collector.close();
+  });
+
+  it("is free again in an emergency: without the binding", async () => {
+    const binding = `${POLICIES}/validatingadmissionpolicybindings/berth-generated-pools`;
+    const { apiVersion, kind, metadata, spec } = await admin.get(binding);
+    await admin.delete(binding);
+    let attempts = 4;
+    // Another address each time: what changes nothing is let pass.
+    const attempt = () => change(admin, "made", { spec: { ips: [`10.8.0.${++attempts % 200}`] } });
+    await expect.poll(attempt, { timeout: 20_000 }).toBe("done");
+    await admin.create(binding.slice(0, binding.lastIndexOf("/")), { apiVersion, kind, metadata: { name: metadata.name }, spec }); // biome-ignore format: one thought
+    await expect.poll(attempt, { timeout: 20_000 }).toMatch(INSTEAD);
+  });
+});

@@ -1,0 +1,87 @@
+/**
+ * One workload of each kind that Berth follows, all of one Subnet: their pods get addresses, then they go, and at last the Subnet.
+ * Called by rights-use.test.ts, which looks at the rights that this takes.
+ * Effects: writes workloads, pods and a Subnet; attaches pods.
+ */
+import { expect } from "vitest";
+import { type LabPod, POOLS } from "../../scripts/lab/cluster/pods.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+
+const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
+const NETWORK = /^10\.9\.0\./;
+
+interface Owner {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Rejects when a pod gets no address, when the Subnet that is not there is not named, or when a pool stays. */
+export async function runWorkloads(
+  world: World,
+  until: (what: string, isTrue: () => Promise<boolean>) => Promise<void>,
+): Promise<void> {
+  const { client } = world;
+  const generated = async (): Promise<KubeObject[]> =>
+    (await client.get(POOLS)).items.filter(({ spec }: KubeObject) => spec.generated !== undefined);
+  await client.create(SUBNETS, { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "lan" }, spec: { subnet: "10.9.0.0/24" } }); // biome-ignore format: one thought
+  const { owners, paths } = await makeWorkloads(world);
+  const pods: LabPod[] = [];
+  for (const [index, owner] of owners.entries()) {
+    const node = index % 2 === 0 ? "n1" : "n2";
+    const pod = await world.createPod({ name: `${owner.name}-x`, node, owner, annotations: wish("lan") });
+    pods.push(pod);
+    const { addresses, refusal } = await world.node(node).runtime.attach(pod);
+    expect(addresses, `${owner.kind} ${owner.name}: ${refusal}`).toEqual([expect.stringMatching(NETWORK)]);
+  }
+  expect(await generated()).toHaveLength(owners.length);
+  const stray = await world.createPod({ name: "stray", node: "n1", owner: owners[0] as Owner, annotations: wish("none") }); // biome-ignore format: one thought
+  const { refusal } = await world.node("n1").runtime.attach(stray, { limitMs: 0 });
+  expect(refusal).toMatch(/Subnet \\"none\\" does not exist/);
+  // They all go; the garbage collector of the API server's objects is not here.
+  for (const path of paths.reverse()) await client.delete(path, { propagationPolicy: "Background" });
+  for (const pod of pods) {
+    await world.node(pod.node).runtime.detach(pod);
+    await world.deletePod(pod);
+  }
+  await world.deletePod(stray);
+  await until("the pools are gone with their workloads", async () => (await generated()).length === 0);
+  await client.delete(`${SUBNETS}/lan`);
+  await until("the Subnet is gone", async () => (await client.get(SUBNETS)).items.length === 0);
+}
+
+const wish = (subnet: string): Readonly<Record<string, unknown>> => ({ subnet: { ipv4: [subnet] } });
+
+/** Whose the pods are to be, and where everything stands. */
+async function makeWorkloads({ client }: World): Promise<{ readonly owners: Owner[]; readonly paths: string[] }> {
+  const paths: string[] = [];
+  const make = async (group: "apps" | "batch", kind: string, name: string, spec: object, owner?: Owner) => {
+    const apiVersion = `${group}/v1`;
+    const ownerReferences = owner === undefined ? [] : [{ ...owner, controller: true }];
+    const collection = `/apis/${apiVersion}/namespaces/shop/${kind.toLowerCase()}s`;
+    const { metadata } = await client.create(collection, { apiVersion, kind, metadata: { name, ownerReferences }, spec }); // biome-ignore format: one thought
+    paths.push(`${collection}/${name}`);
+    return { apiVersion, kind, name, uid: metadata.uid };
+  };
+  const selector = (app: string) => ({ selector: { matchLabels: { app } }, template: templateOf(app) });
+  const job = { template: templateOf("job", { restartPolicy: "Never" }) };
+  const web = await make("apps", "Deployment", "web", { replicas: 1, ...selector("web") });
+  const cron = await make("batch", "CronJob", "cron", { schedule: "0 0 * * *", jobTemplate: { spec: job } });
+  const owners = [
+    await make("apps", "ReplicaSet", "web-1", { replicas: 1, ...selector("web") }, web),
+    await make("apps", "ReplicaSet", "bare", { replicas: 1, ...selector("bare") }),
+    await make("apps", "StatefulSet", "keep", { replicas: 1, serviceName: "keep", ...selector("keep") }),
+    await make("apps", "DaemonSet", "each", selector("each")),
+    await make("batch", "Job", "once", job),
+    await make("batch", "Job", "cron-1", job, cron),
+  ];
+  return { owners, paths };
+}
+
+function templateOf(app: string, spec: object = {}): object {
+  const annotations = { "ipam.vendor.io/subnet": '{"ipv4":["lan"]}' };
+  const containers = [{ name: "main", image: "local/pause:1" }];
+  return { metadata: { labels: { app }, annotations }, spec: { containers, ...spec } };
+}

@@ -1,0 +1,147 @@
+/**
+ * An API server with Berth's accounts and policies, tokens of several nodes, and objects to be attacked: for the tests of rights.
+ */
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { ALLOCATIONS, NAMESPACES, nodeObject, POOLS, poolObject } from "../../scripts/lab/cluster/pods.ts";
+import {
+  applyRights,
+  boundObject,
+  forceDeleteAll,
+  requestNodeToken,
+  type TokenOptions,
+} from "../../scripts/lab/cluster/rights.ts";
+import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { type KubeClient, KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
+
+export interface RightsWorld {
+  readonly plane: ControlPlane;
+  readonly admin: KubeClient;
+  /** A client with the token of an account on a node; closed by `stop`. */
+  open(node: string, options?: TokenOptions): Promise<KubeClient>;
+  stop(): Promise<void>;
+}
+
+/** With nodes `a` and `b`, the namespace `shop`, and the pool `blue`, 10.6.0.0/24. */
+export async function startRightsWorld(options: Pick<ControlPlaneOptions, "accounts"> = {}): Promise<RightsWorld> {
+  const plane = await startControlPlane(options);
+  const admin = plane.client;
+  await applyCrds(admin);
+  await applyRights(admin);
+  for (const node of ["a", "b"]) await admin.create("/api/v1/nodes", nodeObject(node));
+  await admin.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
+  await admin.create(POOLS, poolObject({ name: "blue", subnet: "10.6.0.0/24" }));
+  const clients: KubeClient[] = [];
+  return {
+    plane,
+    admin,
+    open: async (node, options) => {
+      const client = await openAs(plane, node, options);
+      clients.push(client);
+      return client;
+    },
+    stop: async () => {
+      for (const client of clients) client.close();
+      await plane.stop();
+    },
+  };
+}
+
+/** The workload of everything that has one. */
+export const WORKLOAD = {
+  kind: "StatefulSet",
+  namespace: "shop",
+  name: "db",
+  uid: "set",
+  member: "db-0",
+  ifName: "eth0",
+};
+export const OTHER_WORKLOAD = { ...WORKLOAD, uid: "another", member: "other-0" };
+
+export const holderOn = (node: string, podUID = "u1"): KubeObject => ({
+  ...{ namespace: "shop", pod: "db-0", podUID, interface: "eth0", node },
+});
+
+/** Changes of an object as the API server has it: of its specification, or of all. */
+export type Change = (spec: KubeObject, object: KubeObject) => void;
+
+/** The specification in another state, on a node; Bound to a pod there. */
+export function become(state: string, node: string, more: object = {}): Change {
+  return (spec) =>
+    Object.assign(spec, { state, node, holders: state === "Bound" ? [holderOn(node, "u9")] : [], ...more });
+}
+
+/** What may be there before an attempt: by the last number of its address. */
+export const OBJECTS = {
+  "10.6.0.1": { state: "Bound", node: "a" },
+  "10.6.0.2": { state: "Cooling", node: "a", holders: [] },
+  "10.6.0.3": { state: "Kept", node: "a", holders: [], workload: WORKLOAD },
+  "10.6.0.4": { state: "Quarantined", node: "a", holders: [], quarantine: { reason: "Conflict" } },
+  "10.6.0.5": { state: "Quarantined", node: "a", holders: [], quarantine: { reason: "NodeLost" } },
+  "10.6.0.6": { state: "Bound", node: "a", workload: WORKLOAD },
+  /** A machine that migrates from a to b. */
+  "10.6.0.7": { state: "Bound", node: "b", holders: [holderOn("a"), holderOn("b", "u2")], workload: WORKLOAD },
+  /** Of a lost node a; node c was told to ask for it. */
+  "10.6.0.8": {
+    state: "Quarantined",
+    node: "c",
+    holders: [],
+    quarantine: { reason: "NodeLost", holder: holderOn("a") },
+  },
+  /** The same, of a workload, and of node b. */
+  "10.6.0.9": { state: "Quarantined", node: "a", holders: [], workload: WORKLOAD, quarantine: { reason: "NodeLost" } },
+  "10.6.0.10": {
+    state: "Quarantined",
+    node: "c",
+    holders: [],
+    quarantine: { reason: "NodeLost", holder: holderOn("b") },
+  },
+  "10.6.0.11": { state: "Bound", node: "b" },
+  "10.6.0.12": { state: "Cooling", node: "b", holders: [] },
+  "10.6.0.13": { state: "Kept", node: "b", holders: [], workload: WORKLOAD },
+  "10.6.0.14": { state: "Quarantined", node: "b", holders: [], quarantine: { reason: "Conflict" } },
+} as const;
+
+export type Address = keyof typeof OBJECTS;
+
+export const pathOf = (address: string): string => `${ALLOCATIONS}/${address}`;
+
+/** All of {@link OBJECTS}, anew. */
+export async function placeObjects(client: KubeClient): Promise<void> {
+  await forceDeleteAll(client);
+  for (const [address, spec] of Object.entries(OBJECTS)) await client.create(ALLOCATIONS, objectOf(address, spec));
+}
+
+export function objectOf(
+  address: string,
+  spec: { readonly node: string; readonly [field: string]: unknown },
+): KubeObject {
+  return boundObject({ address, ...spec });
+}
+
+export async function openAs(plane: ControlPlane, node: string, options: TokenOptions = {}): Promise<KubeClient> {
+  return plane.openClient({ token: await requestNodeToken(plane.client, node, options) });
+}
+
+/** What an attempt came to: `201`, or `403 Forbidden …`. */
+export async function outcomeOf(attempt: Promise<unknown>): Promise<string> {
+  try {
+    await attempt;
+    return "done";
+  } catch (error) {
+    if (error instanceof KubeError) return `${error.status} ${error.text}`;
+    throw error;
+  }
+}
+
+/** The object as it is, changed, put back with its version. `change` gets the spec and the whole object. */
+export async function rewrite(client: KubeClient, address: string, change: Change, query = ""): Promise<KubeObject> {
+  const object = await client.get(pathOf(address));
+  change(object.spec, object);
+  return client.put(`${pathOf(address)}${query}`, object);
+}
+
+/** Everything but what the API server itself keeps: names, versions and specs of all allocations. */
+export async function snapshot(client: KubeClient): Promise<string[]> {
+  const { items } = await client.get(ALLOCATIONS);
+  return items.map(({ metadata, spec }: KubeObject) => JSON.stringify([metadata.name, metadata.resourceVersion, spec]));
+}

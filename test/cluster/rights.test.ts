@@ -1,0 +1,192 @@
+/**
+ * What somebody can do with the token of an agent, stolen from node b: to the addresses of node a, nothing but what a take-over is. Each attempt
+ * is made on a real API server with deploy/rbac.yaml and deploy/policies.yaml, and nothing is changed by one that is refused.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ALLOCATIONS, NAMESPACES, POOLS, podObject, poolObject } from "../../scripts/lab/cluster/pods.ts";
+import { FORCE_DELETE } from "../../scripts/lab/cluster/rights.ts";
+import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import {
+  type Address,
+  become,
+  type Change,
+  holderOn,
+  OTHER_WORKLOAD,
+  objectOf,
+  outcomeOf,
+  pathOf,
+  placeObjects,
+  type RightsWorld,
+  rewrite,
+  snapshot,
+  startRightsWorld,
+  WORKLOAD,
+} from "./rights-world.ts";
+
+let world: RightsWorld;
+let admin: KubeClient;
+/** With the token of the agent of node b. */
+let thief: KubeClient;
+
+beforeAll(async () => {
+  world = await startRightsWorld();
+  admin = world.admin;
+  thief = await world.open("b");
+});
+beforeEach(() => placeObjects(admin));
+afterAll(() => world?.stop());
+
+type UpdateRow = readonly [what: string, address: Address, change: Change, wanted: RegExp];
+
+/** As the policy says it. */
+const ONLY_TAKE_OVER =
+  /^403 .*belongs to node "a" .*the agent of node "b" may only take over what cools, what is of the same member of a workload, and what it had when it was taken for lost/;
+const FOREIGN_HOLDER =
+  /^403 .*would get a holder on node "a"; the agent of node "b" may only write pods of its own node/;
+const OWN_NODE = /^403 .*would name node "\w+"; the agent of node "b" must name its own/;
+/** As the kind's own rules say it, before any policy is asked. */
+const KIND = /^422 .*another one takes over only what cools/;
+
+const UPDATES: readonly UpdateRow[] = [
+  ["frees it", "10.6.0.1", (spec) => Object.assign(spec, { state: "Cooling", holders: [] }), ONLY_TAKE_OVER],
+  ["frees it and names its own node", "10.6.0.1", become("Cooling", "b"), KIND],
+  ["puts it into quarantine", "10.6.0.1", (spec) => Object.assign(spec, { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  ["keeps it for a workload", "10.6.0.1", (spec) => Object.assign(spec, { state: "Kept", holders: [], workload: WORKLOAD }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  ["changes its holder", "10.6.0.1", (spec) => Object.assign(spec.holders[0], { podUID: "u9" }), ONLY_TAKE_OVER],
+  ["makes a pod of its own the holder", "10.6.0.1", (spec) => Object.assign(spec, { holders: [holderOn("b", "u9")] }), /^422 .*the node of a holder/], // biome-ignore format: one thought
+  ["takes it over", "10.6.0.1", become("Bound", "b"), KIND],
+  ["gives it a workload", "10.6.0.1", (spec) => Object.assign(spec, { workload: WORKLOAD }), ONLY_TAKE_OVER],
+  ["moves it to another pool", "10.6.0.1", (spec) => Object.assign(spec, { pool: "red" }), ONLY_TAKE_OVER],
+  ["changes its address", "10.6.0.1", (spec) => Object.assign(spec, { address: "10.6.0.99" }), /^422 .*immutable/],
+  ["labels it", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { labels: { x: "y" } }), ONLY_TAKE_OVER],
+  ["annotates it", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { annotations: { [FORCE_DELETE]: "true" } }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  ["gives it a finalizer", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { finalizers: ["x.io/y"] }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  ["gives it an owner that is gone", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  ["ends the cooling of what cools there", "10.6.0.2", become("Cooling", "b"), ONLY_TAKE_OVER],
+  ["makes what cools younger", "10.6.0.2", (spec) => Object.assign(spec, { since: "2026-11-20T04:00:00Z" }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  ["keeps what cools", "10.6.0.2", become("Kept", "b", { workload: WORKLOAD }), ONLY_TAKE_OVER],
+  ["binds what cools to a pod of another node", "10.6.0.2", (spec) => Object.assign(spec, { state: "Bound", holders: [holderOn("a", "u9")] }), OWN_NODE], // biome-ignore format: one thought
+  [
+    "takes what is kept for a member over for another",
+    "10.6.0.3",
+    become("Bound", "b", { workload: OTHER_WORKLOAD }),
+    KIND,
+  ],
+  ["takes what is kept over for nobody", "10.6.0.3", become("Bound", "b", { workload: undefined }), KIND],
+  ["lets what is kept cool and forgets for whom", "10.6.0.3", become("Cooling", "b", { workload: undefined }), KIND],
+  ["lets what is kept cool in the name of its node", "10.6.0.3", (spec) => Object.assign(spec, { state: "Cooling" }), OWN_NODE], // biome-ignore format: one thought
+  ["ends a quarantine", "10.6.0.4", become("Cooling", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
+  ["takes what is in quarantine", "10.6.0.4", become("Bound", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
+  ["ends the quarantine of a lost node", "10.6.0.5", become("Cooling", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
+  ["takes the address of a lost node", "10.6.0.5", become("Bound", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
+  ["takes what a lost node had", "10.6.0.8", become("Bound", "b", { quarantine: undefined }), /^403 .*belongs to node "c" .*may only take over/], // biome-ignore format: one thought
+  ["frees what a lost node had", "10.6.0.10", become("Cooling", "b", { quarantine: undefined }), /^403 .*belongs to node "c" .*may only take over/], // biome-ignore format: one thought
+  ["frees what a workload has", "10.6.0.6", become("Cooling", "b", { workload: WORKLOAD }), ONLY_TAKE_OVER],
+  ["takes what a workload has for another", "10.6.0.6", become("Bound", "b", { workload: OTHER_WORKLOAD }), KIND],
+  ["writes a second pod of that node beside it", "10.6.0.6", (spec) => spec.holders.push(holderOn("a", "u9")), OWN_NODE], // biome-ignore format: one thought
+  [
+    "frees a migrating machine's address",
+    "10.6.0.7",
+    become("Cooling", "b"),
+    /^403 .*would lose its holder on node "a"/,
+  ],
+  ["adds a pod of that node to its own object", "10.6.0.11", (spec) => Object.assign(spec, { workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u9")] }), FOREIGN_HOLDER], // biome-ignore format: one thought
+  ["hands its own object to that node", "10.6.0.12", (spec) => Object.assign(spec, { node: "a" }), OWN_NODE],
+  ["adds a finalizer to its own object", "10.6.0.12", (_, { metadata }) => Object.assign(metadata, { finalizers: ["x.io/y"] }), /^403 .*would get a finalizer or an owner reference/], // biome-ignore format: one thought
+  ["gives its own object an owner", "10.6.0.12", (_, { metadata }) => Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }), /^403 .*would get a finalizer or an owner reference/], // biome-ignore format: one thought
+];
+
+describe("rule 6: with the token of another node's agent nobody", () => {
+  it.each(UPDATES)("%s (%s)", async (_, address, change, wanted) => {
+    const before = await snapshot(admin);
+    expect(await outcomeOf(rewrite(thief, address, change))).toMatch(wanted);
+    expect(await outcomeOf(rewrite(thief, address, change, "?dryRun=All"))).toMatch(wanted);
+    expect(await snapshot(admin)).toEqual(before);
+  });
+
+  it.each<[address: Address, wanted: RegExp]>([
+    ["10.6.0.1", /^403 .*IPAllocation 10\.6\.0\.1 belongs to node "a"; the agent of node "b" may not delete it/],
+    ["10.6.0.2", /^403 .*belongs to node "a"/],
+    ["10.6.0.3", /^403 .*belongs to node "a"/],
+    ["10.6.0.4", /^403 .*belongs to node "a"/],
+    ["10.6.0.5", /^403 .*belongs to node "a"/],
+    ["10.6.0.6", /^403 .*belongs to node "a"/],
+    ["10.6.0.7", /^403 .*the agent of node "b" may not delete it/],
+    ["10.6.0.13", /^403 .*is Kept for a member of a workload/],
+  ])("deletes %s", async (address, wanted) => {
+    const before = await snapshot(admin);
+    for (const options of [{}, { gracePeriodSeconds: 0 }, { dryRun: ["All"] }, { propagationPolicy: "Orphan" }]) {
+      expect(await outcomeOf(thief.delete(pathOf(address), options))).toMatch(wanted);
+    }
+    expect(await snapshot(admin)).toEqual(before);
+  });
+
+  it.each<[what: string, object: () => KubeObject, wanted: RegExp]>([
+    ["in the name of that node", () => objectOf("10.6.0.50", { node: "a" }), /^403 .*names node "a"; the agent of node "b" makes objects of its own node alone/], // biome-ignore format: one thought
+    ["with a pod of that node", () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u2")] }), FOREIGN_HOLDER], // biome-ignore format: one thought
+    ["that cools", () => objectOf("10.6.0.50", { node: "b", state: "Cooling", holders: [] }), /^403 .*would begin as Cooling/], // biome-ignore format: one thought
+    ["that is kept", () => objectOf("10.6.0.50", { node: "b", state: "Kept", holders: [], workload: WORKLOAD }), /^403 .*would begin as Kept/], // biome-ignore format: one thought
+    ["with a finalizer", () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.50", finalizers: ["x.io/y"] } }), /^403 .*would get a finalizer/], // biome-ignore format: one thought
+    ["under another name", () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.51" } }), /^422 .*the address/], // biome-ignore format: one thought
+    ["under a generated name", () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { generateName: "10.6.0.5" } }), /^422 .*the address/], // biome-ignore format: one thought
+    ["where there is one", () => objectOf("10.6.0.1", { node: "b" }), /^409 /],
+  ])("makes an object %s", async (_, object, wanted) => {
+    const before = await snapshot(admin);
+    for (const query of ["", "?dryRun=All"]) {
+      expect(await outcomeOf(thief.create(`${ALLOCATIONS}${query}`, object()))).toMatch(wanted);
+    }
+    expect(await snapshot(admin)).toEqual(before);
+  });
+
+  const forbidden = (verb: string, resource: string): RegExp =>
+    new RegExp(`^403 .*cannot ${verb} resource "${resource}"`);
+  const patch = (type: string, body: object) => (client: KubeClient) => client.send("PATCH", `${pathOf("10.6.0.1")}?fieldManager=x&force=true`, body, type); // biome-ignore format: one thought
+  const system = `${NAMESPACES}/kube-system`;
+  const roles = "/apis/rbac.authorization.k8s.io/v1";
+  const policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+
+  it.each<[what: string, attempt: (client: KubeClient) => Promise<unknown>, wanted: RegExp]>([
+    ["patches an object with a merge patch", patch("application/merge-patch+json", { spec: { state: "Cooling", holders: [] } }), forbidden("patch", "ipallocations")], // biome-ignore format: one thought
+    ["with a JSON patch", patch("application/json-patch+json", [{ op: "remove", path: "/spec/holders" }]), forbidden("patch", "ipallocations")], // biome-ignore format: one thought
+    ["with a strategic patch", patch("application/strategic-merge-patch+json", { spec: {} }), forbidden("patch", "ipallocations")], // biome-ignore format: one thought
+    ["with an apply patch", patch("application/apply-patch+yaml", objectOf("10.6.0.1", { node: "b" })), forbidden("patch", "ipallocations")], // biome-ignore format: one thought
+    ["writes a status", (client) => client.put(`${pathOf("10.6.0.1")}/status`, objectOf("10.6.0.1", { node: "b" })), forbidden("update", "ipallocations/status")], // biome-ignore format: one thought
+    ["deletes all objects at once", (client) => client.delete(ALLOCATIONS), forbidden("deletecollection", "ipallocations")], // biome-ignore format: one thought
+    ["deletes a pool", (client) => client.delete(`${POOLS}/blue`), forbidden("delete", "ippools")],
+    ["changes a pool", (client) => client.patch(`${POOLS}/blue`, { spec: { ips: [] } }), forbidden("patch", "ippools")],
+    ["makes a pool", (client) => client.create(POOLS, poolObject({ name: "red", subnet: "10.7.0.0/24" })), forbidden("create", "ippools")], // biome-ignore format: one thought
+    ["changes a Subnet", (client) => client.patch("/apis/ipam.vendor.io/v1/subnets/x", { spec: { ips: [] } }), forbidden("patch", "subnets")], // biome-ignore format: one thought
+    ["gives addresses of a Subnet away", (client) => client.patch("/apis/ipam.vendor.io/v1/subnets/x/status", { status: { pools: [] } }), forbidden("patch", "subnets/status")], // biome-ignore format: one thought
+    ["changes what a workload wants", (client) => client.patch("/apis/apps/v1/namespaces/shop/replicasets/x", { spec: { replicas: 99 } }), forbidden("patch", "replicasets")], // biome-ignore format: one thought
+    ["lists what workloads there are", (client) => client.get("/apis/batch/v1/jobs"), forbidden("list", "jobs")],
+    ["changes the settings of all", (client) => client.patch(`${system}/configmaps/vendor-conf`, { data: {} }), forbidden("patch", "configmaps")], // biome-ignore format: one thought
+    ["reads another ConfigMap", (client) => client.get(`${system}/configmaps/other`), forbidden("get", "configmaps")],
+    ["reads secrets", (client) => client.get("/api/v1/secrets"), forbidden("list", "secrets")],
+    ["makes a token", (client) => client.create(`${system}/serviceaccounts/berth-controller/token`, { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} }), forbidden("create", "serviceaccounts/token")], // biome-ignore format: one thought
+    ["deletes a pod", (client) => client.delete(`${system}/pods/berth-agent-b`), forbidden("delete", "pods")],
+    ["makes a pod", (client) => client.create(`${NAMESPACES}/shop/pods`, podObject({ name: "x", node: "a" })), forbidden("create", "pods")], // biome-ignore format: one thought
+    ["reports for a pod", (client) => client.patch(`${system}/pods/berth-agent-b/status`, { status: { phase: "Failed" } }), forbidden("patch", "pods/status")], // biome-ignore format: one thought
+    ["deletes a node", (client) => client.delete("/api/v1/nodes/a"), forbidden("delete", "nodes")],
+    ["deletes a policy", (client) => client.delete(`${policies}/berth-agent-changes`), forbidden("delete", "validatingadmissionpolicies")], // biome-ignore format: one thought
+    ["gives itself a role", (client) => client.patch(`${roles}/clusterroles/berth-agent`, { rules: [] }), forbidden("patch", "clusterroles")], // biome-ignore format: one thought
+    ["leads the controllers", (client) => client.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"), forbidden("list", "leases")], // biome-ignore format: one thought
+    ["deletes the kind", (client) => client.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipallocations.ipam.vendor.io"), forbidden("delete", "customresourcedefinitions")], // biome-ignore format: one thought
+    ["deletes another's event", (client) => client.delete("/apis/events.k8s.io/v1/namespaces/shop/events"), forbidden("deletecollection", "events")], // biome-ignore format: one thought
+  ])("%s", async (_, attempt, wanted) => {
+    const before = await snapshot(admin);
+    expect(await outcomeOf(attempt(thief))).toMatch(wanted);
+    expect(await snapshot(admin)).toEqual(before);
+  });
+
+  it("says anything of a pool but that it is wanted", async () => {
+    await admin.patch(`${POOLS}/blue/status`, { status: { wanted: null, conditions: [{ type: "Ready", status: "True", reason: "R", message: "", lastTransitionTime: "2026-11-20T04:00:00Z" }] } }); // biome-ignore format: one thought
+    const say = (status: object) => outcomeOf(thief.patch(`${POOLS}/blue/status`, { status }));
+    const refused = /^403 .*IPPool blue: the agent of node "b" may change status\.wanted and nothing else/;
+    expect(await say({ conditions: [] })).toMatch(refused);
+    expect(await say({ conditions: null })).toMatch(refused);
+    expect(await say({ wanted: "2026-11-20T04:00:00Z", conditions: [] })).toMatch(refused);
+    expect(await say({ wanted: "2026-11-20T04:00:00Z" })).toBe("done");
+    const { status } = await admin.get(`${POOLS}/blue`);
+    expect([status.wanted, status.conditions.length]).toEqual(["2026-11-20T04:00:00Z", 1]);
+  });
+});

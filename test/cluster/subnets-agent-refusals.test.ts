@@ -1,0 +1,164 @@
+/** What a pod that names Subnets is told when it gets no address, word for word, and what `berthctl explain` says of it. On a real API server. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { GENERATED_WAIT_MS } from "../../host/agent/limits.ts";
+import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
+import type { TestNode } from "./prefetch-world.ts";
+import { beginWaiting, explain, known, SubnetsWorld, type Workload } from "./subnets-agent-world.ts";
+
+let world: SubnetsWorld;
+let node: TestNode;
+
+beforeAll(async () => {
+  world = await SubnetsWorld.start();
+  node = await world.base.openNode("n1", {});
+});
+afterAll(async () => {
+  await node?.close();
+  await world?.stop();
+});
+
+const BY = 'IPv4 of interface "eth0" (annotation "ipam.vendor.io/subnet")';
+const names = (...ipv4: string[]) => ({ annotations: { subnet: { ipv4 } } });
+
+interface Refusal {
+  readonly code: number;
+  readonly message: string;
+}
+
+const refusalOf = async (pod: LabPod): Promise<Refusal> => {
+  const error: unknown = await node.add(pod).then(() => expect.fail("served"), (reason: unknown) => reason); // biome-ignore format: one thought
+  const { code, message } = error as Refusal;
+  return { code, message };
+};
+
+async function eventOf({ uid }: LabPod): Promise<object[]> {
+  const { items } = await world.base.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
+  const own = items.filter(({ regarding }: { regarding: { uid: string } }) => regarding.uid === uid);
+  return own.map(({ reason, note }: { reason: string; note: string }) => ({ reason, note }));
+}
+
+describe("a pod that waited in vain is told", () => {
+  const lack = 'has 1 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools'; // biome-ignore format: one thought
+  let web: Record<"none" | "empty" | "grow" | "full" | "lack", Workload>;
+
+  beforeAll(async () => {
+    const made = async (name: string) => world.deployment(name);
+    web = { none: await made("none"), empty: await made("empty"), grow: await made("grow"), full: await made("full"), lack: await made("lack") }; // biome-ignore format: one thought
+    await world.pool("empty", web.empty, { wanted: 10, reason: "9 replicas and 1 more" });
+    await world.pool("grow", web.grow, { ips: ["10.6.0.11"], wanted: 10, reason: "9 replicas and 1 more" });
+    await world.pool("full", web.full, { ips: ["10.6.0.21"], wanted: 1, reason: "1 fixed" });
+    await world.pool("lack", web.lack, { ips: ["10.6.0.31"] });
+    await world.lacks("lack", lack);
+    for (const name of ["grow", "full", "lack"] as const) {
+      await known(node, name, 1);
+      await node.add(await world.pod(node, `${name}-a`, { of: web[name] }));
+    }
+  });
+
+  it("what is there, what is wanted, and what is in the way; and so is its event", async () => {
+    const pods: Record<string, LabPod> = {
+      nowhere: await world.pod(node, "none-a", { of: web.none, ...names("nowhere") }),
+      unmade: await world.pod(node, "none-b", { of: web.none }),
+      family: await world.pod(node, "none-c", { of: web.none, ...names("six", "blue") }),
+      empty: await world.pod(node, "empty-a", { of: web.empty }),
+      grow: await world.pod(node, "grow-b", { of: web.grow }),
+      full: await world.pod(node, "full-b", { of: web.full }),
+      lack: await world.pod(node, "lack-b", { of: web.lack }),
+    };
+    const told = Object.entries(pods).map(async ([what, pod]) => [what, await refusalOf(pod)] as const);
+    const absent = (name: string) =>
+      `No pool may serve ${BY}: no pool has been generated for Deployment shop/none out of Subnet ${name} yet`;
+    const short = (name: string) => `No address is free for ${BY}: pool "${name}" has no`;
+    const inUse = "free address (1 of 1 in use)";
+    const wanted = "of 10 addresses wanted (9 replicas and 1 more): no more have come within 5 s";
+    expect(Object.fromEntries(await Promise.all(told))).toEqual({
+      nowhere: { code: 11, message: `${absent('"nowhere"')}: Subnet "nowhere" does not exist` },
+      unmade: { code: 11, message: `${absent('"blue"')}: Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs` }, // biome-ignore format: one thought
+      family: { code: 11, message: `${absent('"six" or "blue"')}: Subnet "six" is an IPv6 Subnet, not IPv4` },
+      empty: { code: 11, message: `${short("empty")} address that may be handed out, has 0 ${wanted}` },
+      grow: { code: 11, message: `${short("grow")} ${inUse}, has 1 ${wanted}` },
+      full: { code: 101, message: `${short("full")} ${inUse}, has 1 of 1 address wanted (1 fixed)` },
+      lack: { code: 101, message: `${short("lack")} ${inUse}, ${lack}` },
+    });
+    const note = `${short("lack")} ${inUse}, ${lack}`;
+    await expect.poll(() => eventOf(pods.lack ?? expect.fail()), { timeout: 10_000 }).toEqual([{ reason: "PoolExhausted", note }]); // biome-ignore format: one thought
+  });
+
+  it("after the wait, in which it asked nothing; then one look at the Subnet", async () => {
+    const pod = await world.pod(node, "none-d", { of: web.none, ...names("nowhere") });
+    const beganMs = performance.now();
+    const { answer, calls } = await beginWaiting(node, pod);
+    await expect(answer).rejects.toMatchObject({ code: 11 });
+    const tookMs = performance.now() - beganMs;
+    console.log(
+      `refused after ${Math.round(tookMs)} ms, ${calls().length} calls since it waited: ${calls().join(", ")}`,
+    );
+    expect(tookMs).toBeGreaterThan(GENERATED_WAIT_MS - 100);
+    expect(calls().filter((call) => !call.includes("events"))).toEqual([
+      "LIST /apis/ipam.vendor.io/v1/subnets/nowhere",
+    ]);
+  });
+
+  it("the next time of what was found then: a ReplicaSet is asked for anew", async () => {
+    const before = node.calls.length;
+    const pod = await world.pod(node, "none-e", { of: web.none });
+    const { answer } = await beginWaiting(node, pod);
+    expect(node.calls.slice(before)).toContain("LIST /apis/apps/v1/namespaces/shop/replicasets/none-5d");
+    await world.pool("none", web.none, { ips: ["10.6.0.41"] });
+    expect((await answer).addresses).toBe("10.6.0.41");
+  });
+
+  it("the same by berthctl explain", async () => {
+    const pod = await world.pod(node, "lack-c", { of: web.lack });
+    const uid = web.lack.application.uid;
+    expect(await explain(node, pod)).toEqual([
+      'eth0: by annotation "ipam.vendor.io/subnet"',
+      `eth0 IPv4 pool "lack": fits, 0 of 1 addresses are free, ${lack}`,
+      `eth0 IPv4: out of Subnet "blue", for Deployment shop/lack, UID ${uid}`,
+    ]);
+    const lost = await world.pod(node, "empty-c", { of: web.empty, ...names("nowhere") });
+    expect(await explain(node, lost)).toEqual([
+      'eth0: by annotation "ipam.vendor.io/subnet"',
+      'eth0 IPv4: no pool has been generated for Deployment shop/empty out of Subnet "nowhere" yet',
+      `eth0 IPv4: out of Subnet "nowhere", for Deployment shop/empty, UID ${web.empty.application.uid}`,
+      'eth0 IPv4: Subnet "nowhere" does not exist',
+    ]);
+  });
+});
+
+describe("a pod is told at once", () => {
+  const none = (why: string) => ({
+    code: 102,
+    message: `Annotation "ipam.vendor.io/subnet" cannot be followed: generated pools belong to workloads, and ${why}; name pools with "ipam.vendor.io/ippool"`,
+  });
+
+  it("that it has no controller", async () => {
+    expect(await refusalOf(await world.pod(node, "alone"))).toEqual(none('pod "shop/alone" has no controller'));
+  });
+
+  it("that its controller is a Node", async () => {
+    const { metadata } = await world.base.plane.client.get("/api/v1/nodes/n1");
+    const owner = { apiVersion: "v1", kind: "Node", name: "n1", uid: metadata.uid };
+    const pod = await world.pod(node, "static-n1", { owner });
+    expect(await refusalOf(pod)).toEqual(none('the controller of pod "shop/static-n1" is Node "n1"'));
+  });
+
+  it("that its ReplicaSet is gone", async () => {
+    const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "gone-5d", uid: "u-gone" };
+    const pod = await world.pod(node, "orphan", { owner });
+    expect(await refusalOf(pod)).toEqual({
+      code: 11,
+      message: 'To which workload ReplicaSet "shop/gone-5d" and its pods belong is unknown: it does not exist any more',
+    });
+  });
+
+  it("that the pool that it names is generated for somebody", async () => {
+    const annotations = { ippool: { ipv4: ["grow"] } };
+    const pod = await world.pod(node, "thief", { annotations });
+    expect(await refusalOf(pod)).toEqual({
+      code: 100,
+      message:
+        'No pool may serve IPv4 of interface "eth0" (annotation "ipam.vendor.io/ippool"): pool "grow" is generated for Deployment shop/grow',
+    });
+  });
+});

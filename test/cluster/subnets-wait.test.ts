@@ -1,0 +1,105 @@
+/**
+ * A pod of a workload of which nobody knew waits inside its ADD for its pool, by an event: how long, and what the agent asks meanwhile.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { percentile } from "../../benchmarks/harness/statistics.ts";
+import { PARTS } from "../../host/controller/parts.ts";
+import type { Part } from "../../host/controller/tools.ts";
+import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
+import { followPools, type PoolHistory } from "../../scripts/lab/history/follow-pools.ts";
+import { sumUse, useSince } from "../../scripts/lab/scale/counted-api.ts";
+import { type BoundPod, bindPods, createDeployment, deleteDeployment } from "../../scripts/lab/scale/deployments.ts";
+import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
+import { type AttachedPod, attachPod, detachPod } from "../../scripts/lab/scale/pods.ts";
+import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
+
+const WORKLOADS = 20;
+/** Outcome of the issue, on a machine that does nothing else. */
+const MOST_MEDIAN_MS = 300;
+/** Well within what an ADD waits, and several times what anything else takes: a poll would show. */
+const AWAY_MS = 2_000;
+const annotations = { "ipam.vendor.io/subnet": '{"ipv4":["lan"]}' };
+
+let world: World;
+let pools: PoolHistory;
+let controller: LabController;
+let maker: Part | undefined;
+
+const { subnets: startSubnets, ...OTHERS } = PARTS;
+
+/** The controller without the part that makes pools. */
+beforeAll(async () => {
+  const subnets = { lan: { subnet: "10.64.0.0/16" } };
+  world = await openWorld({ nodes: 1, hasNetwork: false, pools: {}, subnets });
+  pools = await followPools(world.plane.etcdUrl);
+  controller = await startParts(world.plane.kubeconfig, OTHERS);
+});
+
+afterAll(async () => {
+  controller?.resign();
+  await maker?.close();
+  await controller?.close();
+  pools?.close();
+  await world?.[Symbol.asyncDispose]();
+});
+
+afterEach(async () => {
+  await Promise.all([pools.settled(), world.history.settled()]);
+  expect([...pools.judge.breaches, ...world.history.judge.breaches]).toEqual([]);
+});
+
+interface Started {
+  readonly pod: AttachedPod;
+  /** From the answer to the pod's creation to that of its ADD. */
+  readonly waitMs: number;
+}
+
+/** A new Deployment, its one pod bound at once, the ADD at once. */
+async function start(name: string): Promise<Started> {
+  const deployment = await createDeployment(world, { name, replicas: 1, annotations });
+  const attaching: Promise<Started>[] = [];
+  const attach = async (pod: BoundPod): Promise<Started> => {
+    const attached = await attachPod(pod, world.history);
+    return { pod: attached, waitMs: performance.now() - pod.boundMs };
+  };
+  await bindPods(world, deployment, { first: 0, last: 1, onBound: (pod) => attaching.push(attach(pod)) });
+  const [started] = await Promise.all(attaching);
+  if (started === undefined) throw new Error("One pod was bound");
+  await detachPod(started.pod, world.history);
+  await deleteDeployment(world, deployment, [started.pod]);
+  return started;
+}
+
+it("while nobody makes the pool the agent asks nobody, and goes on when the pool is there", async () => {
+  const before = sumUse([world.use()]);
+  const starting = start("early");
+  starting.catch(() => {}); // Awaited below.
+  await sleep(AWAY_MS);
+  const meanwhile = useSince(world.use(), before);
+  maker = startSubnets?.(controller.tools);
+  const { waitMs } = await starting;
+  printTable("A pod whose pool comes late", [
+    ["bound until attached", `${waitMs.toFixed(0)} ms`],
+    ["the agent's calls before anybody made it", callsPer(meanwhile, 1)],
+  ]);
+  // It was bound a moment after all that began.
+  expect(waitMs).toBeGreaterThan(AWAY_MS / 2);
+  // Each thing that an ADD looks at, once.
+  for (const [call, count] of meanwhile.calls) expect(count, call).toBe(1);
+  expect([...meanwhile.calls.keys()].filter((call) => /ippools|subnets|\(list\)/.test(call))).toEqual([]);
+});
+
+it(`${WORKLOADS} new workloads one after the other: their pods wait some milliseconds`, async () => {
+  const before = sumUse([world.use()]);
+  const waits: number[] = [];
+  for (let number = 0; number < WORKLOADS; number++) waits.push((await start(`web-${number}`)).waitMs);
+  const use = useSince(world.use(), before);
+  printTable(`A pod of each of ${WORKLOADS} new workloads, bound before its pool was there`, [
+    ["bound until attached", timesOf(waits)],
+    ["slowest", `${Math.max(...waits).toFixed(0)} ms`],
+    ["the agent's calls per pod", callsPer(use, WORKLOADS)],
+  ]);
+  expect(percentile(waits, 0.5)).toBeLessThanOrEqual(MOST_MEDIAN_MS);
+  expect([...use.calls.keys()].filter((call) => /ippools|subnets|\(list\)/.test(call))).toEqual([]);
+});

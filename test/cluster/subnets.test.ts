@@ -1,0 +1,191 @@
+/**
+ * Pools that are generated out of Subnets, on a real API server with the controller's account and the policies of deploy/: created, filled, grown,
+ * shrunk, reclaimed, taken over (docs/subnets.md).
+ */
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { startFinalizers } from "../../host/controller/finalizers/start-finalizers.ts";
+import { startSubnets } from "../../host/controller/subnets/start-subnets.ts";
+import { ScriptedApplications } from "../fakes/scripted-applications.ts";
+import { BERTH, POOLS, PoolsWorld } from "./pools-world.ts";
+
+let world: PoolsWorld;
+let applications: ScriptedApplications;
+
+beforeAll(async () => {
+  world = await PoolsWorld.start();
+  const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } };
+  await world.plane.client.create("/api/v1/namespaces", namespace);
+}, 120_000);
+afterAll(() => world.stop());
+
+afterEach(async () => {
+  await world.depose();
+  for (const plural of ["ippools", "subnets"]) {
+    // biome-ignore lint/suspicious/noExplicitAny: an object as the API server has it
+    const { items } = (await world.plane.client.get(`${BERTH}/${plural}`)) as any;
+    for (const { metadata } of items) {
+      const path = `${BERTH}/${plural}/${metadata.name}`;
+      await world.plane.client.patch(path, { metadata: { finalizers: null } });
+      await world.plane.client.delete(path).catch(() => {});
+    }
+  }
+});
+
+async function lead() {
+  applications = new ScriptedApplications();
+  return await world.lead({ subnets: startSubnets, finalizers: startFinalizers }, { tools: { applications } });
+}
+
+const eventually = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 60_000, interval: 20 });
+
+const subnet = (name: string, spec: object): Promise<string> => world.create("Subnet", "subnets", name, spec);
+
+// biome-ignore lint/suspicious/noExplicitAny: objects as the API server has them
+async function pools(): Promise<any[]> {
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  return ((await world.plane.client.get(POOLS)) as any).items;
+}
+
+/** What each pool has, by the workload's name. */
+async function division(): Promise<Record<string, readonly string[]>> {
+  const all = (await pools()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  return Object.fromEntries(all.map(({ spec }) => [spec.generated.application.name, spec.ips]));
+}
+
+async function untilDivided(wanted: Record<string, readonly string[]>): Promise<void> {
+  await eventually(async () => expect(await division()).toEqual(wanted));
+}
+
+test("a pool is created for a workload, filled, grown, shrunk and deleted with it; the Subnet says what each has", async () => {
+  await subnet("blue", {
+    subnet: "10.9.0.0/24",
+    gateway: "10.9.0.1",
+    routes: [{ dst: "10.10.0.0/16", gw: "10.9.0.2" }],
+  });
+  const controller = await lead();
+  applications.want("web", "u-web", { count: 3 });
+  await untilDivided({ web: ["10.9.0.4-10.9.0.6"] });
+  const [pool] = await pools();
+  expect(pool.metadata.name).toMatch(/^shop-web-eth0-v4-[0-9a-f]{10}$/);
+  expect(pool.metadata.labels).toMatchObject({
+    "ipam.vendor.io/subnet": "blue",
+    "ipam.vendor.io/application-name": "web",
+  });
+  expect(pool.spec).toMatchObject({ gateway: "10.9.0.1", routes: [{ dst: "10.10.0.0/16", gw: "10.9.0.2" }] });
+  expect(pool.spec.generated).toMatchObject({ wanted: 3, reason: "2 replicas and 1 more" });
+  applications.want("web", "u-web", { count: 6, reason: "5 replicas and 1 more" });
+  await untilDivided({ web: ["10.9.0.4-10.9.0.9"] });
+  await eventually(async () =>
+    expect((await world.read("subnets", "blue")).status).toMatchObject({
+      total: 253,
+      assigned: 6,
+      pools: [{ name: pool.metadata.name, ips: ["10.9.0.4-10.9.0.9"], application: "Deployment shop/web" }],
+    }),
+  );
+  await world.allocate(pool.metadata.name, "10.9.0.8");
+  applications.want("web", "u-web", { count: 2, reason: "1 replicas and 1 more" });
+  // What somebody holds stays with the pool.
+  await untilDivided({ web: ["10.9.0.4", "10.9.0.8"] });
+  applications.end("u-web");
+  await eventually(async () =>
+    expect((await world.read("ippools", pool.metadata.name)).metadata.deletionTimestamp).toBeDefined(),
+  );
+  await world.release("10.9.0.8");
+  await eventually(async () => expect(await pools()).toEqual([]));
+  await eventually(async () =>
+    expect((await world.read("subnets", "blue")).status).toMatchObject({ assigned: 0, pools: [] }),
+  );
+  expect(controller.problems("subnets")).toEqual([]);
+}, 120_000);
+
+test("a full Subnet: an event on the workload in numbers, and the addresses as soon as another one gives them back", async () => {
+  await subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1" });
+  await lead();
+  applications.want("a", "u-a", { count: 3 });
+  await untilDivided({ a: ["10.9.0.2-10.9.0.4"] });
+  applications.want("b", "u-b", { count: 4, reason: "3 replicas and 1 more" });
+  await untilDivided({ a: ["10.9.0.2-10.9.0.4"], b: ["10.9.0.5-10.9.0.6"] });
+  const told =
+    'Wants 4 addresses (3 replicas and 1 more) for eth0, IPv4, and has 2: Subnet "blue" has 0 free of 5 addresses, and 2 pools';
+  await eventually(async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: an object as the API server has it
+    const { items } = (await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events")) as any;
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    const about = items.filter((event: any) => event.regarding.uid === "u-b");
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    expect(about.map((event: any) => [event.regarding.kind, event.reason, event.note])).toContainEqual([
+      ...["Deployment", "SubnetFull", told],
+    ]);
+  });
+  applications.end("u-a");
+  await untilDivided({ b: ["10.9.0.3-10.9.0.6"] });
+}, 120_000);
+
+test("Subnets in the order written, edited and deleted; what a pool by hand takes is made up for", async () => {
+  await subnet("blue", { subnet: "10.9.0.0/24", ips: ["10.9.0.8-10.9.0.9"] });
+  const green = await subnet("green", { subnet: "10.8.0.0/24" });
+  await lead();
+  applications.want("a", "u-a", { count: 4, subnets: ["blue", "green"] });
+  await eventually(async () =>
+    expect((await pools()).map(({ spec }) => spec.ips).sort()).toEqual([["10.8.0.2-10.8.0.3"], ["10.9.0.8-10.9.0.9"]]),
+  );
+  const forHand = { subnet: "10.8.0.0/24", ips: ["10.8.0.0-10.8.0.127"] };
+  await world.pool("by-hand", forHand);
+  await eventually(async () =>
+    expect((await pools()).map(({ spec }) => spec.ips).sort()).toEqual([
+      ...[forHand.ips, ["10.8.0.128-10.8.0.129"], ["10.9.0.8-10.9.0.9"]],
+    ]),
+  );
+  await world.plane.client.patch(`${BERTH}/subnets/blue`, { spec: { ips: ["10.9.0.8-10.9.0.20"], excludeIPs: ["10.9.0.9"] } }); // biome-ignore format: one thought
+  await eventually(async () => expect((await pools()).flatMap(({ spec }) => spec.ips)).toContain("10.9.0.10"));
+  await world.plane.client.delete(`${BERTH}/subnets/green`);
+  expect((await world.read("subnets", "green")).metadata).toMatchObject({ uid: green });
+  applications.want("a", "u-a", { count: 3, subnets: ["blue"] });
+  await eventually(async () => expect(await world.read("subnets", "green")).toBeUndefined());
+}, 120_000);
+
+test("two that lead at once, both families, 20 workloads: each has its own addresses, and neither stands in the other's way for long", async () => {
+  await subnet("blue", { subnet: "10.9.0.0/16" });
+  await subnet("six", { subnet: "fd00:9::/64" });
+  const one = await lead();
+  const first = applications;
+  const two = await lead();
+  const second = applications;
+  for (let at = 0; at < 20; at++) {
+    const wishes = [{ count: 5 }, { count: 5, family: 6, subnets: ["six"] }] as const;
+    for (const each of [first, second]) each.want(`w${at}`, `u-${at}`, ...wishes);
+  }
+  await eventually(async () => {
+    const all = (await pools()).map(({ spec }) => spec.ips.join());
+    expect(new Set(all.filter((ips) => ips !== "")).size).toBe(40);
+  });
+  await eventually(async () => {
+    const status = (await world.read("subnets", "blue")).status;
+    expect([status.assigned, status.pools.length]).toEqual([100, 20]);
+  });
+  for (const controller of [one, two]) expect(controller.problems("subnets")).toEqual([]);
+}, 150_000);
+
+test("with enableSubnet false pools stay as they are, and a deleted Subnet goes when it has none", async () => {
+  await subnet("blue", { subnet: "10.9.0.0/24" });
+  await subnet("green", { subnet: "10.8.0.0/24" });
+  await lead();
+  applications.want("a", "u-a", { count: 2 });
+  applications.want("b", "u-b", { count: 2, subnets: ["green"] });
+  await untilDivided({ a: ["10.9.0.2-10.9.0.3"], b: ["10.8.0.2-10.8.0.3"] });
+  const path = "/api/v1/namespaces/kube-system/configmaps";
+  const metadata = { name: "vendor-conf" };
+  const data = { "conf.yml": "enableSubnet: false" };
+  await world.plane.client.create(path, { apiVersion: "v1", kind: "ConfigMap", metadata, data });
+  try {
+    await eventually(async () => expect((await world.read("subnets", "green")).metadata.finalizers).toHaveLength(1));
+    const green = (await pools()).find(({ spec }) => spec.generated.subnet === "green");
+    applications.end("u-a");
+    await world.plane.client.delete(`${BERTH}/subnets/green`);
+    await world.plane.client.delete(`${POOLS}/${green.metadata.name}`);
+    await eventually(async () => expect(await world.read("subnets", "green")).toBeUndefined());
+    expect(await division()).toEqual({ a: ["10.9.0.2-10.9.0.3"] });
+  } finally {
+    await world.plane.client.delete(`${path}/vendor-conf`);
+  }
+}, 120_000);

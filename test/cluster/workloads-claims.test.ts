@@ -1,0 +1,142 @@
+/**
+ * IPAMClaims: addresses of one NIC that outlive its pods (docs/workloads.md).
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type * as lab from "../../scripts/lab/cluster/pods.ts";
+import { CLAIMS, type ClaimSpec, INSTANCES, instance, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
+import { WorkloadsWorld } from "./workloads-world.ts";
+
+const NET1 = { ifName: "net1", network: "lan" };
+let world: WorkloadsWorld;
+
+beforeAll(async () => {
+  world = await WorkloadsWorld.start(["n1", "n2"]);
+  await world.startController();
+});
+
+afterEach(async () => {
+  for (const { metadata } of (await world.client.get(CLAIMS)).items)
+    await world.client.delete(`${CLAIMS}/${metadata.name}`);
+  await world.clear();
+});
+
+afterAll(() => world?.stop());
+
+async function claim(name: string, spec: Partial<ClaimSpec> = {}): Promise<string> {
+  const object = ipamClaim(name, { network: "lan", interface: "net1", ...spec });
+  return (await world.client.create(CLAIMS, object)).metadata.uid;
+}
+
+/** A pod whose second NIC refers to the claim. */
+function podOf(name: string, node: string, reference: string, spec: Partial<lab.PodSpec> = {}): Promise<lab.LabPod> {
+  const networks = [{ name: "lan", interface: "net1", "ipam-claim-reference": reference }];
+  const annotations = { "k8s.v1.cni.cncf.io/networks": networks, ...spec.annotations };
+  return world.pod({ name, node, ...spec, annotations });
+}
+
+describe("an IPAMClaim", () => {
+  it("keeps the address of the NIC that refers to it, of no other, until it goes", async () => {
+    const uid = await claim("web.net1");
+    const first = await podOf("a", "n1", "web.net1");
+    await world.add(first);
+    const [ip] = await world.add(first, NET1);
+    await world.end(first);
+    await world.see(`${ip} Kept n1`);
+    const [kept] = await world.allocations();
+    expect(kept?.spec.workload).toEqual({
+      ...{ kind: "IPAMClaim", namespace: "shop", name: "web.net1", uid, member: "web.net1", interface: "net1" },
+    });
+    const second = await podOf("b", "n2", "web.net1");
+    const [eth0] = await world.add(second);
+    expect([eth0 === ip, await world.add(second, NET1)]).toEqual([false, [ip]]);
+    await world.client.delete(`${CLAIMS}/web.net1`);
+    await world.end(second);
+    await world.see();
+  });
+
+  it("says in its status which addresses it has been given, and which pod has them", async () => {
+    await claim("web.net1");
+    const statusOf = async () => (await world.client.get(`${CLAIMS}/web.net1`)).status;
+    const pod = await podOf("a", "n1", "web.net1");
+    const [ip] = await world.add(pod, NET1);
+    const wanted = { ips: [`${ip}/24`], ownerPod: "a" };
+    await expect.poll(statusOf, { timeout: 10_000 }).toEqual(wanted);
+    await world.end(pod);
+    await world.see(`${ip} Kept n1`);
+    const next = await podOf("b", "n2", "web.net1");
+    expect(await world.add(next, NET1)).toEqual([ip]);
+    await expect.poll(statusOf, { timeout: 10_000 }).toEqual({ ...wanted, ownerPod: "b" });
+  });
+
+  it("of a pod of a StatefulSet stands before the set", async () => {
+    await claim("web.net1");
+    const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "none", uid: "set-1" };
+    const pod = await podOf("none-0", "n1", "web.net1", { owner });
+    await world.add(pod);
+    const [ip] = await world.add(pod, NET1);
+    await world.end(pod);
+    await world.see(`${ip} Kept n1`);
+  });
+
+  it("asks for the addresses of its spec, and once it has been given some for exactly these", async () => {
+    await claim("asks", { ipRequests: ["10.6.0.77/24"] });
+    const pod = await podOf("a", "n1", "asks");
+    expect(await world.add(pod, NET1)).toEqual(["10.6.0.77"]);
+    await claim("given");
+    await world.client.patch(`${CLAIMS}/given/status`, { status: { ips: ["10.6.0.78/24"], ownerPod: "gone" } });
+    const other = await podOf("b", "n1", "given");
+    expect(await world.add(other, NET1)).toEqual(["10.6.0.78"]);
+    await world.end(other);
+    await world.see("10.6.0.77 Bound n1 a@n1", "10.6.0.78 Kept n1");
+    expect(await world.add(await podOf("b", "n2", "given"), NET1)).toEqual(["10.6.0.78"]);
+  });
+
+  it("that cannot be followed is refused with the reason, and leaves nothing", async () => {
+    await claim("elsewhere", { network: "wan" });
+    await claim("other-nic", { interface: "net2" });
+    await claim("outside", { ipRequests: ["10.9.0.1/24"] });
+    await claim("length", { ipRequests: ["10.6.0.9/16"] });
+    await claim("taken", { ipRequests: ["10.6.0.80"] });
+    await claim("used", { ipRequests: ["10.6.0.80"] });
+    const holder = await podOf("holder", "n2", "taken");
+    expect(await world.add(holder, NET1)).toEqual(["10.6.0.80"]);
+    const rows: [reference: string, refusal: string][] = [
+      ["absent", 'IPAMClaim "shop/absent" of interface "net1" does not exist'],
+      ["elsewhere", 'cannot serve it: it is for network "wan", and interface "net1" is of network "lan"'],
+      ["other-nic", 'cannot serve it: it is for interface "net2", not for "net1"'],
+      ["outside", 'asked for by IPAMClaim "shop/outside", spec.ipRequests is refused: 10.9.0.1'],
+      ["length", '10.6.0.9/16: the subnet of pool "blue" has length 24'],
+      ["used", "10.6.0.80: it is Bound to pod shop/holder"],
+      ["taken", 'Address 10.6.0.80 is kept for IPAMClaim "shop/taken", and pod shop/holder of it still has it'],
+    ];
+    for (const [reference, refusal] of rows) {
+      const pod = await podOf(`of-${reference}`, "n1", reference);
+      await expect(world.add(pod, NET1)).rejects.toThrow(refusal);
+    }
+    await world.see("10.6.0.80 Bound n2 holder@n2");
+  });
+
+  it("against an address that the network selection asks for is refused", async () => {
+    await claim("asks", { ipRequests: ["10.6.0.77"] });
+    const pod = await podOf("a", "n1", "asks");
+    await expect(world.add(pod, { ...NET1, asked: "10.6.0.99" })).rejects.toThrow(
+      "10.6.0.99 and 10.6.0.77: a NIC gets one IPv4 address",
+    );
+  });
+
+  it("rule 8: of a machine that migrates is shared", async () => {
+    await claim("db.net1");
+    const uid = (await world.client.create(INSTANCES, instance("db"))).metadata.uid;
+    const labels = { "kubevirt.io": "virt-launcher" };
+    const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "db", uid };
+    const source = await podOf("launcher-a", "n1", "db.net1", { labels, owner });
+    const target = await podOf("launcher-b", "n2", "db.net1", { labels, owner });
+    const [ip] = await world.add(source, NET1);
+    expect(await world.add(target, NET1)).toEqual([ip]);
+    await world.see(`${ip} Bound n2 launcher-a@n1 launcher-b@n2`);
+    await world.end(source);
+    await world.see(`${ip} Bound n2 launcher-b@n2`);
+    await world.end(target);
+    await world.see(`${ip} Kept n2`);
+  });
+});

@@ -1,0 +1,108 @@
+/**
+ * Workloads whose node dies (allocation rules 2 and 8, docs/workloads.md): the address comes along, and a node that is back takes nothing.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import * as lab from "../../scripts/lab/cluster/pods.ts";
+import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
+import { WorkloadsWorld } from "./workloads-world.ts";
+
+const OUT_OF_SERVICE = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
+
+let world: WorkloadsWorld;
+let machineUid = "";
+
+beforeAll(async () => {
+  world = await WorkloadsWorld.start(["n1", "n2", "n3"]);
+  await world.startController();
+  machineUid = (await world.client.create(MACHINES, machine("db"))).metadata.uid;
+});
+
+afterEach(async () => {
+  await world.client.delete(`${SETS}/web`).catch(() => {});
+  await world.clear();
+});
+
+afterAll(() => world?.stop());
+
+describe("a StatefulSet pod", () => {
+  it("rule 2: that moved off a dead node has its address at once, and the node, when it is back, lets go", async () => {
+    const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
+    const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
+    const before = await world.pod({ name: "web-0", node: "n1", owner });
+    const [ip] = await world.add(before);
+    await world.kill("n1");
+    await lab.deletePod(world.client, before);
+    const after = await world.pod({ name: "web-0", node: "n2", owner });
+    expect(await world.add(after)).toEqual([ip]);
+    await world.revive("n1");
+    await world.node("n1").collector.sweep();
+    await world.until("the node that is back has no row", async () => {
+      await world.node("n1").registry.expire();
+      return (await world.node("n1").registry.list(undefined, 9)).length === 0;
+    });
+    await world.see(`${ip} Bound n2 web-0@n2`);
+  });
+
+  it("rule 2: of a node that is out of service is away: its address is Kept for it, by the controller", async () => {
+    const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
+    const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
+    const pod = await world.pod({ name: "web-0", node: "n1", owner });
+    const [ip] = await world.add(pod);
+    await world.kill("n1");
+    await lab.deletePod(world.client, pod);
+    await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [OUT_OF_SERVICE] } });
+    await world.see(`${ip} Kept n1`);
+    expect(await world.add(await world.pod({ name: "web-0", node: "n2", owner }))).toEqual([ip]);
+    await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [] } });
+    await world.revive("n1");
+    await world.see(`${ip} Bound n2 web-0@n2`);
+  });
+});
+
+describe("a migration whose node dies", () => {
+  async function migrate(): Promise<{ source: lab.LabPod; target: lab.LabPod; ip: string }> {
+    await world.client.delete(`${INSTANCES}/db`).catch(() => {});
+    const { uid } = (await world.client.create(INSTANCES, instance("db", machineUid))).metadata;
+    const [source, target] = [await launcher("launcher-a", "n1", uid), await launcher("launcher-b", "n2", uid)];
+    const [ip = ""] = await world.add(source);
+    expect(await world.add(target)).toEqual([ip]);
+    return { source, target, ip };
+  }
+
+  function launcher(name: string, node: string, uid: string): Promise<lab.LabPod> {
+    const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "db", uid };
+    return world.pod({ name, node, owner, labels: { "kubevirt.io": "virt-launcher" } });
+  }
+
+  /** The machine is started elsewhere. */
+  async function startOn(node: string): Promise<string[]> {
+    await world.client.delete(`${INSTANCES}/db`);
+    const { uid } = (await world.client.create(INSTANCES, instance("db", machineUid))).metadata;
+    return world.add(await launcher("launcher-c", node, uid));
+  }
+
+  it("rule 8: the source's: the target goes on, and the machine has its address when it starts again", async () => {
+    const { source, target, ip } = await migrate();
+    await world.kill("n1");
+    await lab.deletePod(world.client, source);
+    await world.see(`${ip} Bound n2 launcher-a@n1 launcher-b@n2`);
+    await world.end(target);
+    expect(await startOn("n3")).toEqual([ip]);
+    await world.see(`${ip} Bound n3 launcher-c@n3`);
+    await world.revive("n1");
+    await world.node("n1").collector.sweep();
+    await world.see(`${ip} Bound n3 launcher-c@n3`);
+  });
+
+  it("rule 8: the target's: the source goes on, and the machine has its address when it starts again", async () => {
+    const { source, target, ip } = await migrate();
+    await world.kill("n2");
+    await lab.deletePod(world.client, target);
+    await world.end(source);
+    expect(await startOn("n3")).toEqual([ip]);
+    await world.see(`${ip} Bound n3 launcher-c@n3`);
+    await world.revive("n2");
+    await world.node("n2").collector.sweep();
+    await world.see(`${ip} Bound n3 launcher-c@n3`);
+  });
+});

@@ -1,0 +1,122 @@
+/**
+ * Whether what keeps an address is still there, asked of a real API server (docs/workloads.md): the controller's port Workloads.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type OpenWorkloads, openWorkloads } from "../../host/controller/workloads/open-workloads.ts";
+import { openKubeClient } from "../../host/kubernetes/client.ts";
+import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
+import type { Workload } from "../../host/resources/ip-allocation.ts";
+import {
+  applyWorkloadKinds,
+  CLAIMS,
+  INSTANCES,
+  instance,
+  ipamClaim,
+  MACHINES,
+  machine,
+  SETS,
+  statefulSet,
+} from "../../scripts/lab/cluster/workload-kinds.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { recordLog } from "../unit/agent/recorded-log.ts";
+import { until } from "./registry-world.ts";
+
+const PATIENCE_MS = 30_000;
+
+let plane: ControlPlane;
+let api: KubeApi;
+const opened: OpenWorkloads[] = [];
+
+beforeAll(async () => {
+  plane = await startControlPlane();
+  api = openKubeClient({
+    credentials: await loadCredentials({ kubeconfig: plane.kubeconfig }),
+    userAgent: "workloads",
+    random: Math.random,
+  });
+  await plane.client.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
+});
+
+afterEach(async () => {
+  for (const workloads of opened.splice(0)) await workloads.close();
+});
+
+afterAll(async () => {
+  await api?.close();
+  await plane?.stop();
+});
+
+interface Told {
+  readonly workloads: OpenWorkloads;
+  readonly uids: string[];
+}
+
+async function follow(): Promise<Told> {
+  const workloads = openWorkloads({ api, log: recordLog().log, random: () => 0.5 });
+  opened.push(workloads);
+  await workloads.synced(AbortSignal.timeout(PATIENCE_MS));
+  const uids: string[] = [];
+  workloads.subscribe((uid) => uids.push(uid));
+  return { workloads, uids };
+}
+
+const look = (workloads: OpenWorkloads, workload: Workload) =>
+  workloads.look(workload, AbortSignal.timeout(PATIENCE_MS));
+
+describe("before the kinds of other projects are there", () => {
+  it("nobody is told to be gone by a server that does not know the kind", async () => {
+    const { workloads } = await follow();
+    const of = (kind: string): Workload => ({ kind, namespace: "shop", name: "x", uid: "u", member: "x" });
+    for (const kind of ["VirtualMachine", "VirtualMachineInstance", "IPAMClaim", "Deployment"])
+      expect(await look(workloads, of(kind))).toBe("unknown");
+    expect([await look(workloads, of("StatefulSet")), workloads.problems]).toEqual(["gone", []]);
+  });
+});
+
+describe("a StatefulSet", () => {
+  it("keeps for the ordinals that it wants: scaling down, another start and its end are told", async () => {
+    const { workloads, uids } = await follow();
+    const { uid } = (await plane.client.create(SETS, statefulSet("web", 3, 5))).metadata;
+    const of = (member: string): Workload => ({ kind: "StatefulSet", namespace: "shop", name: "web", uid, member });
+    const see = (...members: string[]) => Promise.all(members.map((member) => look(workloads, of(member))));
+    expect(await see("web-4", "web-5", "web-7", "web-8")).toEqual(["gone", "lives", "lives", "gone"]);
+    expect(await see("web", "web-x", "webs-5", "web-05", "web-5-5")).toEqual(Array(5).fill("gone"));
+    expect(await look(workloads, { ...of("web-5"), namespace: undefined })).toBe("unknown");
+    await plane.client.patch(`${SETS}/web`, { metadata: { labels: { of: "none" } } });
+    await plane.client.patch(`${SETS}/web`, { spec: { replicas: 1 } });
+    await until("the scaling down is told", () => uids.length > 0);
+    expect([uids, await see("web-5", "web-6")]).toEqual([[uid], ["lives", "gone"]]);
+    await plane.client.delete(`${SETS}/web`);
+    await until("the deletion is told", () => uids.length > 1);
+    expect([uids, await see("web-5")]).toEqual([[uid, uid], ["gone"]]);
+    const again = (await plane.client.create(SETS, statefulSet("web", 3, 5))).metadata;
+    expect([again.uid === uid, await see("web-5")]).toEqual([false, ["gone"]]);
+  });
+});
+
+describe("the kinds of other projects", () => {
+  it("keep as long as they are there; a run without a machine until it has ended", async () => {
+    await applyWorkloadKinds(plane.client);
+    const { workloads, uids } = await follow();
+    const vm = (await plane.client.create(MACHINES, machine("db"))).metadata.uid;
+    const vmi = (await plane.client.create(INSTANCES, instance("job"))).metadata.uid;
+    const claim = (await plane.client.create(CLAIMS, ipamClaim("db.net1", { network: "lab", interface: "net1" })))
+      .metadata;
+    const all: Workload[] = [
+      { kind: "VirtualMachine", namespace: "shop", name: "db", uid: vm, member: "db" },
+      { kind: "VirtualMachineInstance", namespace: "shop", name: "job", uid: vmi, member: "job" },
+      { kind: "IPAMClaim", namespace: "shop", name: "db.net1", uid: claim.uid, member: "db.net1" },
+    ];
+    const see = () => Promise.all(all.map((workload) => look(workloads, workload)));
+    expect(await see()).toEqual(["lives", "lives", "lives"]);
+    await plane.client.patch(`${MACHINES}/db`, { spec: { runStrategy: "Halted" } });
+    await plane.client.patch(`${INSTANCES}/job/status`, { status: { phase: "Succeeded" } });
+    await until("the end of the run is told", () => uids.includes(vmi));
+    expect(await see()).toEqual(["lives", "gone", "lives"]);
+    await plane.client.delete(`${MACHINES}/db`);
+    await plane.client.delete(`${CLAIMS}/db.net1`);
+    await until("both ends are told", () => uids.includes(vm) && uids.includes(claim.uid));
+    expect(await see()).toEqual(["gone", "gone", "gone"]);
+  });
+});

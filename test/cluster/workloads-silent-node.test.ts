@@ -1,0 +1,141 @@
+/**
+ * A StatefulSet pod that moved off a node that nobody hears of: the earlier pod may run on. So it has its address at once when the segment is
+ * silent, and not otherwise (allocation rule 2). The segment is a table; the NICs are, too.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { ClusterNode } from "../../host/agent/cluster/open-cluster.ts";
+import { inheritLost } from "../../host/agent/ipam/kept-addresses.ts";
+import { AddressBook } from "../../host/ipam/address-book.ts";
+import { formatIp } from "../../host/net/ip.ts";
+import * as lab from "../../scripts/lab/cluster/pods.ts";
+import { SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
+import { ip, openCore } from "../unit/ipam/subjects.ts";
+import { requireMac } from "./keeping-node.ts";
+import { WorkloadsWorld } from "./workloads-world.ts";
+
+const [OWN, RIVAL] = [requireMac("0a:00:00:00:00:01"), requireMac("02:00:00:00:00:07")];
+const UNREACHABLE = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
+
+let world: WorkloadsWorld;
+let asked: string[] = [];
+let isCut = false;
+
+beforeAll(async () => {
+  world = await WorkloadsWorld.start(["n1", "n2"]);
+});
+
+afterEach(async () => {
+  asked = [];
+  await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [] } });
+  await world.client.delete(`${SETS}/web`).catch(() => {});
+  if (isCut) await world.revive("n1");
+  isCut = false;
+  // Addresses of earlier tests may stay: each has a workload of its own.
+  await world.client.delete(`${lab.NAMESPACES}/shop/pods`, { gracePeriodSeconds: 0 });
+});
+
+afterAll(() => world?.stop());
+
+/** What a pod's NIC would be and hear; detection is switched off in the settings of these tests. */
+function segment(answering: readonly string[]): Partial<ClusterNode["tools"]> {
+  const nic = { index: 1, mac: OWN, flags: 0, up: false, addresses: [] };
+  return {
+    links: {
+      observe: () => nic,
+      withdraw: () => undefined,
+      findParentName: () => "uplink",
+      findAskingLink: (link) => link,
+    },
+    withQuietLink: ({ netnsPath, ifName }, work) => work({ netnsPath, index: 1, name: ifName, mac: OWN }),
+    detect: async ({ addresses }) => {
+      asked.push(...addresses.map(formatIp));
+      const found = addresses.find((address) => answering.includes(formatIp(address)));
+      return found === undefined ? undefined : { ip: found, mac: RIVAL };
+    },
+  };
+}
+
+/** Beside what a node that is back writes down again of earlier tests. */
+async function see(wanted: string): Promise<void> {
+  await world.until(wanted, async () => (await world.lines()).includes(wanted));
+}
+
+interface Moved {
+  readonly address: string;
+  readonly pod: lab.LabPod;
+}
+
+/** web-0 ran on n1, which is cut off; its next pod is on n2. */
+async function move(how: "taken for lost" | "unreachable"): Promise<Moved> {
+  const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
+  const before = await world.pod({ name: "web-0", node: "n1", owner });
+  const [address = ""] = await world.add(before);
+  await world.kill("n1");
+  isCut = true;
+  await lab.deletePod(world.client, before);
+  const { client } = world;
+  if (how === "unreachable") await client.patch(`${lab.NODES}/n1`, { spec: { taints: [UNREACHABLE] } });
+  else {
+    const path = `${lab.ALLOCATIONS}/${address}`;
+    const [holder] = (await client.get(path)).spec.holders;
+    await client.patch(path, {
+      spec: { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", holder } },
+    });
+  }
+  return { address, pod: await world.pod({ name: "web-0", node: "n2", owner }) };
+}
+
+describe.each(["taken for lost", "unreachable"] as const)("an address of a node that is %s", (how) => {
+  it("rule 2: is the moved pod's at once when nobody answers for it, whatever the settings say of detection", async () => {
+    const { address, pod } = await move(how);
+    expect(await world.add(pod, { tools: segment([]) })).toEqual([address]);
+    expect(asked).toEqual([address]);
+    await see(`${address} Bound n2 web-0@n2`);
+    const [row] = await world.node("n2").registry.findOwner(pod.uid);
+    expect(row?.quarantine).toBeUndefined();
+    // And again: now it is known.
+    expect(await world.add(pod, { tools: segment([]) })).toEqual([address]);
+    expect(asked).toEqual([address]);
+  });
+
+  it("rule 2: is not when somebody does", async () => {
+    const { address, pod } = await move(how);
+    await expect(world.add(pod, { tools: segment([address]) })).rejects.toMatchObject({ code: 104 });
+    await see(`${address} Quarantined n2`);
+    const [next] = await world.add(pod, { tools: segment([address]) });
+    expect(next).not.toBe(address);
+  });
+
+  it("rule 2: is not where nobody can ask: the pod gets another one", async () => {
+    const { address, pod } = await move(how);
+    const unasked = segment([]);
+    const links = unasked.links && { ...unasked.links, observe: () => undefined };
+    const [next] = await world.add(pod, { tools: { ...unasked, ...(links === undefined ? {} : { links }) } });
+    expect(next).not.toBe(address);
+    expect(asked).toEqual([]);
+    const { spec } = await world.client.get(`${lab.ALLOCATIONS}/${address}`);
+    expect(spec.node).toBe("n1");
+  });
+});
+
+it("rule 2: it is not claimed ahead of the NIC that could ask for it, and nothing in its place", () => {
+  const workload = { kind: "StatefulSet", name: "web", uid: "w", member: "web-0", ifName: "eth0" };
+  const quarantine = { reason: "Conflict" as const, mac: undefined, parent: "", nextProbeAtMs: 0 };
+  const holder = {
+    ...{ space: "", ip: ip("10.6.0.1"), prefixLength: 24, pool: "blue", state: "Quarantined" as const, owner: "" },
+    ...{ ifName: "eth0", containerId: "", network: "", namespace: "shop", pod: "", workload, quarantine },
+    ...{ sinceMs: 0, version: -7 },
+  };
+  const claimant = {
+    owner: "u",
+    namespace: "shop",
+    pod: "web-0",
+    ifName: "eth0",
+    containerId: "",
+    network: "",
+    workload,
+  };
+  const demand = { nics: [], claimant, signal: AbortSignal.timeout(1_000) };
+  expect(() => inheritLost(new AddressBook(openCore()), demand, holder)).toThrow("its ADD will");
+});

@@ -1,0 +1,65 @@
+/**
+ * Workloads that a test makes up: the port Applications of the controller, whose real implementation is host/controller/applications.
+ * Effects: none.
+ */
+import type { Applications, Demands, WorkloadSighting } from "../../host/controller/tools.ts";
+import type { PoolDemand } from "../../host/ipam/generated/generated-pool.ts";
+import type { Application } from "../../host/resources/fields/generated.ts";
+
+export type DemandOptions = Partial<Omit<PoolDemand, "application">>;
+
+export class ScriptedApplications implements Applications {
+  readonly #listeners = new Set<() => void>();
+  readonly #wishes = new Map<
+    string,
+    { readonly application: Application; readonly demands: readonly DemandOptions[] }
+  >();
+  readonly #gone = new Set<string>();
+  faults: Demands["faults"] = [];
+
+  /** A Deployment of namespace shop wants this, and nothing that it wanted before. */
+  want(name: string, uid: string, ...demands: readonly DemandOptions[]): Application {
+    const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid };
+    this.#wishes.set(uid, { application, demands });
+    this.#tell();
+    return application;
+  }
+
+  /** It is deleted. */
+  end(uid: string): void {
+    this.#wishes.delete(uid);
+    this.#gone.add(uid);
+    this.#tell();
+  }
+
+  demands(): Demands {
+    const demands = [...this.#wishes.values()].flatMap(({ application, demands }) =>
+      demands.map((options) => ({ ...DEFAULTS, ...options, application })),
+    );
+    return { demands, faults: this.faults };
+  }
+
+  subscribe(listener: () => void): () => void {
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  async look({ uid }: Application): Promise<WorkloadSighting> {
+    return this.#gone.has(uid) ? "gone" : this.#wishes.has(uid) ? "lives" : "unknown";
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+const DEFAULTS = {
+  ifName: "eth0",
+  family: 4,
+  subnets: ["blue"],
+  count: 3,
+  reason: "2 replicas and 1 more",
+  reclaim: true,
+  isCurrent: true,
+} as const;

@@ -1,0 +1,72 @@
+/**
+ * What of real nodes takes longer than the gate has time for.
+ */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
+import { measureReady, printTimes } from "../../scripts/lab/nodes/measure.ts";
+import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
+import { deploymentOf, paths, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
+
+const deployments = paths.deployments(NAMESPACE);
+const WITH_PODS = { propagationPolicy: "Background" };
+/** With wide room: other things may work on the machine. */
+const MOST_TIMES_HOST_LOCAL = 2;
+
+let cluster: RealCluster;
+let seen: Observer;
+beforeAll(async () => {
+  cluster = await startRealCluster({ nodes: 3 });
+  seen = observe(cluster);
+});
+afterAll(() => cluster?.stop());
+
+async function remove(collection: string, name: string): Promise<void> {
+  await cluster.client.delete(`${collection}/${name}`, WITH_PODS);
+  await seen.untilGone(name);
+}
+
+it("three rounds of 50 pods with Berth and with host-local", async () => {
+  const times = await measureReady(cluster, { networks: ["berth", "bare", "host-local"], pods: 50, rounds: 3 });
+  printTimes(times);
+  const [, bare, hostLocal] = times.map(({ totalsMs }) => Math.max(...totalsMs));
+  expect(bare).toBeLessThan(MOST_TIMES_HOST_LOCAL * (hostLocal ?? 0));
+  await cluster.setNetwork("berth");
+});
+
+it("pods that end while the agent is away give their addresses back when it is there again", async () => {
+  const node = cluster.node("node2");
+  await cluster.client.create(deployments, deploymentOf({ name: "brief", replicas: 3, pod: { nodeName: node.name } }));
+  await seen.untilReady("brief", 3);
+  await node.agent.kill("SIGKILL");
+  await remove(deployments, "brief");
+  expect(await seen.allocations()).toHaveLength(3);
+  await node.agent.start();
+  // It carries the DELs out before it knows the settings, so the addresses rest for the default time.
+  await seen.untilReturned();
+});
+
+it("nodes are killed one after the other, and all pods come back with addresses that fit", async () => {
+  await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 12 }));
+  await cluster.client.create(paths.statefulSets(NAMESPACE), statefulSetOf({ name: "db", replicas: 6 }));
+  await seen.untilReady("web", 12);
+  const kept = (await seen.untilReady("db", 6)).map(({ metadata, status }) => `${metadata.name} ${status.podIP}`);
+  for (const node of cluster.nodes) {
+    await node.crash();
+    await node.boot();
+    const isDone = async () => {
+      const pods = await seen.pods();
+      const isAgain = pods
+        .filter(({ spec }) => spec.nodeName === node.name)
+        .every(({ status }) => status.containerStatuses?.[0].restartCount > 0);
+      return (isAgain && (await seen.audit()).length === 0) || undefined;
+    };
+    await until(isDone, () => seen.audit().then(JSON.stringify), 120_000);
+    await seen.untilReady("web", 12);
+    const again = await seen.untilReady("db", 6);
+    expect(again.map(({ metadata, status }) => `${metadata.name} ${status.podIP}`)).toEqual(kept);
+    const [first] = again;
+    await seen.reach(first, await seen.pods());
+  }
+  await remove(deployments, "web");
+  await remove(paths.statefulSets(NAMESPACE), "db");
+});

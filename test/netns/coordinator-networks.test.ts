@@ -1,0 +1,144 @@
+/** The cluster's networks as they were collected: ADD makes the ways there, a change holds without a restart, CHECK holds no change against a pod. */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ErrorCode } from "../../host/cni/error.ts";
+import { decodeServedCoordinator } from "../../host/resources/coordinator.ts";
+import { EMPTY_SNAPSHOT, type Snapshot } from "../../host/resources/snapshot.ts";
+import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import { ipIn, ipJson } from "./kernel-scene.ts";
+
+const eth0: Nic = { name: "eth0", net: 6, families: [4], gateway: true, kind: "macvlan" };
+
+let names: Names;
+let world: World;
+let snapshot: Snapshot;
+
+beforeEach(async () => {
+  names = makeNamespaces("bcn");
+  snapshot = EMPTY_SNAPSHOT;
+  world = await openWorld(names, () => snapshot);
+  makeNic(names, eth0);
+});
+
+afterEach(async () => {
+  await world[Symbol.asyncDispose]();
+  deleteNamespaces(names);
+});
+
+/** As the watch would bring it. */
+function collect(status: object | undefined, spec: object = {}): void {
+  const object = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec, status };
+  snapshot = { ...EMPTY_SNAPSHOT, coordinator: decodeServedCoordinator(object, "test") };
+}
+
+const synced = (serviceCIDR: string[], overlayPodCIDR: string[] = []) => ({
+  ...{ phase: "Synced", reason: "serviceCIDR: of ServiceCIDR kubernetes", serviceCIDR, overlayPodCIDR },
+});
+
+/** Networks to which the pod goes over the node. */
+function networksOfPod(): string[] {
+  const routes: { dst: string; dev: string }[] = ipJson(names.pod, "-4 route show table main");
+  return routes.filter(({ dev, dst }) => dev === "veth0" && dst.includes("/")).map(({ dst }) => dst);
+}
+
+const hasPair = (): boolean =>
+  ipJson(names.pod, "link show").some(({ ifname }: { ifname: string }) => ifname === "veth0");
+
+it("an ADD makes the ways to what was collected, and explain says where that is from", async () => {
+  collect(synced(["10.96.0.0/12"], ["10.244.0.0/16"]));
+  await world.add(eth0, {});
+  expect(networksOfPod()).toEqual(["10.96.0.0/12", "10.244.0.0/16"]);
+  const status = 'as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)';
+  expect(world.explain("shop", "web-0")).toEqual([
+    expect.stringContaining("eth0 is underlay for the coordinator"),
+    `eth0: serviceCIDR is 10.96.0.0/12, ${status}`,
+    `eth0: overlayPodCIDR is 10.244.0.0/16, ${status}`,
+  ]);
+});
+
+it("what the definition says wins, key by key", async () => {
+  collect(synced(["10.96.0.0/12"], ["10.244.0.0/16"]));
+  await world.add(eth0, { serviceCIDR: ["10.97.0.0/16"] });
+  expect(networksOfPod()).toEqual(["10.97.0.0/16", "10.244.0.0/16"]);
+});
+
+describe("a change after the ADD", () => {
+  beforeEach(async () => {
+    collect(synced(["10.96.0.0/12"], ["10.244.0.0/16"]));
+    await world.add(eth0, {});
+  });
+
+  const changes: [what: string, status: object, networks: string[]][] = [
+    [
+      "a network more",
+      synced(["10.96.0.0/12", "10.200.0.0/16"], ["10.244.0.0/16"]),
+      ["10.96.0.0/12", "10.200.0.0/16", "10.244.0.0/16"],
+    ],
+    [
+      "another network",
+      synced(["10.200.0.0/16"], ["10.244.0.0/16"]),
+      ["10.200.0.0/16", "10.244.0.0/16", "10.96.0.0/12"],
+    ],
+    ["no pod network any more", synced(["10.96.0.0/12"]), ["10.96.0.0/12", "10.244.0.0/16"]],
+    [
+      "nothing known any more",
+      { phase: "NotReady", reason: "x", serviceCIDR: [], overlayPodCIDR: [] },
+      ["10.96.0.0/12", "10.244.0.0/16"],
+    ],
+  ];
+  it.each(changes)("%s: CHECK does not hold it against the pod", async (_, status) => {
+    collect(status);
+    await world.check(eth0, {});
+  });
+  // Ways that a pod has stay as long as it lives.
+  it.each(changes.slice(0, 3))("%s: the next ADD adds what is new", async (_, status, networks) => {
+    collect(status);
+    await world.add(eth0, {});
+    expect(networksOfPod().sort()).toEqual([...networks].sort());
+    await world.check(eth0, {});
+  });
+
+  it("of what somebody wrote is held against it, as ever", async () => {
+    collect(synced(["10.96.0.0/12"]), { serviceCIDR: ["10.98.0.0/16"] });
+    await expect(world.check(eth0, {})).rejects.toThrow("it lacks");
+  });
+
+  it("of the ways to the node is held against it, as ever", async () => {
+    ipIn(names.pod, "route del 10.6.0.2/32 dev veth0");
+    await expect(world.check(eth0, {})).rejects.toThrow("it lacks");
+  });
+});
+
+describe("a Coordinator that is not ready", () => {
+  const notReady = { phase: "NotReady", reason: "serviceCIDR: nothing in ServiceCIDR objects" };
+
+  it("refuses the ADD before anything is made, and lets it pass as soon as it is", async () => {
+    collect(notReady);
+    await expect(world.add(eth0, {})).rejects.toMatchObject({
+      code: ErrorCode.TryAgainLater,
+      message: expect.stringContaining(
+        'Coordinator "default" is not ready: serviceCIDR: nothing in ServiceCIDR objects',
+      ),
+    });
+    expect(hasPair()).toBe(false);
+    collect(synced(["10.96.0.0/12"]));
+    await world.add(eth0, {});
+    expect(networksOfPod()).toEqual(["10.96.0.0/12"]);
+  });
+
+  it("keeps nobody waiting whose definition names the services, or who wants no coordinator", async () => {
+    collect(notReady);
+    await world.add(eth0, { mode: "disable" });
+    expect(hasPair()).toBe(false);
+    await world.add(eth0, { serviceCIDR: ["10.97.0.0/16"] });
+    expect(networksOfPod()).toEqual(["10.97.0.0/16"]);
+  });
+
+  it("keeps no DEL and no CHECK from going on", async () => {
+    collect(synced(["10.96.0.0/12"]));
+    await world.add(eth0, {});
+    collect(notReady);
+    await world.check(eth0, {});
+    await world.del(eth0, {});
+    expect(hasPair()).toBe(false);
+  });
+});

@@ -1,0 +1,79 @@
+/** An address that two pods have while a machine migrates: the target's coordinator leaves it to the source (docs/workloads.md). */
+import { execFileSync } from "node:child_process";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { decodeArp } from "../../host/kernel/packet/arp.ts";
+import { ETH_P_ARP, ETH_P_IPV6 } from "../../host/kernel/packet/ethernet.ts";
+import { arpFilter, ndpFilter } from "../../host/kernel/packet/filter.ts";
+import { decodeNdp } from "../../host/kernel/packet/ndp.ts";
+import { openPacketSocket, type PacketSocket } from "../../host/kernel/packet/socket.ts";
+import { formatIp, type Ip } from "../../host/net/ip.ts";
+import { ip } from "../unit/kernel/values.ts";
+import {
+  addressOf,
+  deleteNamespaces,
+  makeNamespaces,
+  makeNic,
+  type Names,
+  type Nic,
+  openWorld,
+} from "./coordinator-world.ts";
+
+const nic: Nic = { name: "eth0", net: 6, families: [4, 6], gateway: true, kind: "macvlan" };
+const [FOUR, SIX] = [addressOf(nic, 4), addressOf(nic, 6)];
+
+let names: Names;
+
+beforeEach(() => {
+  names = makeNamespaces("bcs");
+});
+
+afterEach(() => deleteNamespaces(names));
+
+/** Addresses that the NIC's segment was told of, in order. */
+async function tellingsOf(isShared: (ip: Ip) => boolean, until: string): Promise<string[]> {
+  const told: string[] = [];
+  const netnsPath = `/run/netns/${names.node}`;
+  const [{ ifindex: link }] = JSON.parse(
+    execFileSync("ip", ["-n", names.node, "-j", "link", "show", "far0"]).toString(),
+  );
+  const listen = (socket: PacketSocket, read: (frame: Uint8Array) => Ip | undefined): PacketSocket => {
+    socket.listen({
+      frame: (frame) => {
+        const address = read(frame);
+        if (address !== undefined) told.push(formatIp(address));
+      },
+      failure: (error) => expect.unreachable(String(error)),
+    });
+    return socket;
+  };
+  using _arp = listen(
+    openPacketSocket({ netnsPath, link, etherType: ETH_P_ARP, filter: arpFilter([ip(FOUR)]) }),
+    (frame) => {
+      const packet = decodeArp(frame);
+      return packet !== undefined && formatIp(packet.senderIp) === formatIp(packet.targetIp)
+        ? packet.senderIp
+        : undefined;
+    },
+  );
+  using _ndp = listen(
+    openPacketSocket({ netnsPath, link, etherType: ETH_P_IPV6, filter: ndpFilter([ip(SIX)]) }),
+    (frame) => {
+      const message = decodeNdp(frame);
+      return message?.kind === "advertisement" ? message.target : undefined;
+    },
+  );
+  makeNic(names, nic);
+  await using world = await openWorld(names, undefined, isShared);
+  await world.add(nic, {});
+  await expect.poll(() => told, { timeout: 5_000 }).toContain(until);
+  await world.del(nic, {});
+  return told;
+}
+
+it("is not announced, and the NIC's other one is", async () => {
+  expect(await tellingsOf((address) => address.family === 4, SIX)).toEqual([SIX]);
+});
+
+it("is announced when it is the pod's alone", async () => {
+  expect(await tellingsOf(() => false, SIX)).toEqual([FOUR, SIX]);
+});

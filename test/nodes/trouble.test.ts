@@ -1,0 +1,142 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
+import type { RealNode } from "../../scripts/lab/nodes/node.ts";
+import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
+import { deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
+
+const deployments = paths.deployments(NAMESPACE);
+const NOTICED_MS = 60_000;
+/** Several times the grace, the cooldown and the pause between two sweeps of the lab. */
+const WATCHED_MS = 12_000;
+
+let cluster: RealCluster;
+let seen: Observer;
+let node: RealNode;
+beforeAll(async () => {
+  cluster = await startRealCluster({ nodes: 3 });
+  seen = observe(cluster);
+  node = cluster.node("node2");
+});
+afterAll(() => cluster?.stop());
+
+/** Everything of a pod that must not change while it lives. */
+const lifeOf = ({ metadata, spec, status }: KubeObject): unknown => ({
+  name: metadata.name,
+  uid: metadata.uid,
+  node: spec.nodeName,
+  address: status.podIP,
+  containers: status.containerStatuses.map(({ containerID, restartCount }: KubeObject) => [containerID, restartCount]),
+});
+const livesOf = (pods: readonly KubeObject[]): unknown[] => pods.map(lifeOf);
+
+async function deploy(name: string, replicas: number, pod: object = {}): Promise<KubeObject[]> {
+  await cluster.client.create(deployments, deploymentOf({ name, replicas, pod }));
+  return seen.untilReady(name, replicas);
+}
+
+async function remove(name: string): Promise<void> {
+  await cluster.client.delete(`${deployments}/${name}`, { propagationPolicy: "Background" });
+  await seen.untilGone(name);
+}
+
+async function untilNode(status: "True" | "Unknown"): Promise<void> {
+  const ask = async (): Promise<KubeObject> => {
+    const { status } = await cluster.client.get(`/api/v1/nodes/${node.name}`);
+    return status.conditions.find(({ type }: KubeObject) => type === "Ready");
+  };
+  await until(
+    async () => (await ask()).status === status || undefined,
+    () => ask().then(JSON.stringify),
+    NOTICED_MS,
+  );
+}
+
+const onNode = { nodeName: "node2" };
+
+describe("pods live on with their addresses, and new ones get theirs, over the restart of", () => {
+  let before: KubeObject[];
+  beforeAll(async () => {
+    before = await deploy("steady", 3, onNode);
+  });
+  afterAll(async () => {
+    await remove("steady");
+    await seen.untilReturned();
+  });
+
+  test.each([
+    { what: "a kubelet", restart: () => node.restart("kubelet") },
+    { what: "a killed kubelet", restart: () => node.restart("kubelet", "SIGKILL") },
+    { what: "a containerd", restart: () => node.restart("containerd") },
+    { what: "a killed containerd", restart: () => node.restart("containerd", "SIGKILL") },
+    { what: "a killed agent", restart: () => node.restartAgent() },
+  ])("$what", async ({ what, restart }) => {
+    await restart();
+    const name = what.replaceAll(" ", "-");
+    const [later, ...others] = await deploy(name, 2, onNode);
+    expect(livesOf(await seen.untilReady("steady", 3))).toEqual(livesOf(before));
+    await seen.settled();
+    await seen.reach(later, [...others, ...before]);
+    await remove(name);
+  });
+});
+
+test("rule 2: a killed node's addresses stay its pods', or its own when a pod is forced away, until it is back", async () => {
+  const before = await deploy("there", 4, onNode);
+  const taken = before.map(addressOf);
+  await node.crash();
+  await untilNode("Unknown");
+  const meanwhile = await deploy("meanwhile", 8, { nodeSelector: { "kubernetes.io/hostname": "node1" } });
+  expect(meanwhile.map(addressOf).filter((address) => taken.includes(address))).toEqual([]);
+  expect(await statesOf(taken)).toEqual(taken.map(() => "Bound"));
+
+  const [forced, ...others] = before;
+  await cluster.client.delete(`${paths.pods(NAMESPACE)}/${forced.metadata.name}`, { gracePeriodSeconds: 0 });
+  const isLost = async () => (await statesOf([addressOf(forced)])).includes("Quarantined NodeLost") || undefined;
+  await until(isLost, () => statesOf(taken), NOTICED_MS);
+  expect(await statesOf(others.map(addressOf))).toEqual(others.map(() => "Bound"));
+
+  await node.boot();
+  await untilNode("True");
+  const uids = others.map(({ metadata }) => metadata.uid);
+  const isAgain = ({ metadata, status }: KubeObject): boolean =>
+    !uids.includes(metadata.uid) || status.containerStatuses[0].restartCount > 0;
+  const after = await seen.untilReady("there", 4, isAgain);
+  await seen.settled();
+  await seen.reach(meanwhile[0], after);
+  await remove("there");
+  await remove("meanwhile");
+  await seen.untilReturned();
+});
+
+test("rule 2: a pod that was deleted by force while its kubelet is down keeps its address as long as it has it on its NIC", async () => {
+  const pods = paths.pods(NAMESPACE);
+  await cluster.client.create(pods, podOf({ name: "left", pod: onNode }));
+  const [pod] = await seen.untilReady("left", 1);
+  const address = addressOf(pod);
+  await node.stop("kubelet");
+  await cluster.client.delete(`${pods}/left`, { gracePeriodSeconds: 0 });
+  await untilNode("Unknown");
+  const endMs = performance.now() + WATCHED_MS;
+  while (performance.now() < endMs) {
+    const { stdout } = await node.execInPod(pod.metadata.uid, ["ip", "-4", "-o", "addr", "show", "eth0"]);
+    expect(stdout, "the pod lives").toContain(`inet ${address}/`);
+    expect((await statesOf([address]))[0]).toMatch(/^(?:Bound|Quarantined NodeLost)$/);
+    await sleep(200);
+  }
+  await node.start("kubelet");
+  await untilNode("True");
+  await seen.untilReturned();
+});
+
+const addressOf = (pod: KubeObject): string => pod.status.podIP;
+
+/** `Bound`, `Quarantined NodeLost`, or `free`. */
+async function statesOf(addresses: readonly string[]): Promise<string[]> {
+  const objects = await seen.allocations();
+  return addresses.map((address) => {
+    const spec = objects.find((each) => each.spec.address === address)?.spec;
+    return spec === undefined ? "free" : [spec.state, spec.quarantine?.reason ?? ""].join(" ").trim();
+  });
+}

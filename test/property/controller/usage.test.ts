@@ -1,0 +1,162 @@
+/**
+ * The usage of pools kept along with thousands of changes, against a recount of everything after each few, and against the core's own bitmaps.
+ */
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { UsageBook } from "../../../host/controller/usage/usage-book.ts";
+import { PoolSpace } from "../../../host/core/pool-space.ts";
+import { formatIp, type Ip } from "../../../host/net/ip.ts";
+import { prefixContains } from "../../../host/net/prefix.ts";
+import { allocationName, type IpAllocation } from "../../../host/resources/ip-allocation.ts";
+import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
+import { poolShape } from "../../../host/resources/ip-pool-shape.ts";
+import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
+import type { PoolUsage } from "../../../host/resources/usage/ip-pool-usage.ts";
+import { formatHash } from "../../../host/resources/usage/ordinals.ts";
+import { Seeded } from "../core/seeded.ts";
+
+const SEED = Number(process.env.SEED ?? 20_261_120);
+const STATES = ["Bound", "Cooling", "Kept", "Quarantined"] as const;
+const core = PoolSpace.open(readFileSync("dist/core/berth-core.wasm"));
+
+const apiVersion = "ipam.vendor.io/v1";
+
+function ranges(chance: Seeded, base: string, size: number): string[] {
+  return Array.from({ length: 1 + chance.below(4) }, (_, index) => {
+    const from = index * (size / 4) + chance.below(size / 8);
+    const to = from + chance.below(size / 8);
+    const text = (at: number): string => (size > 256 ? `${base}${at >> 8}.${at & 255}` : `${base}${at.toString(16)}`);
+    return `${text(from)}-${text(to)}`;
+  });
+}
+
+function pool(chance: Seeded, name: string): IpPool {
+  const isV6 = chance.chance(0.2);
+  const [subnet, base, size] = isV6 ? ["fd00::/120", "fd00::", 256] : ["10.6.0.0/20", "10.6.", 4_096];
+  const ips = chance.chance(0.2) ? undefined : ranges(chance, base, size);
+  const gateway = !isV6 && chance.chance(0.5) ? `10.6.0.${chance.below(256)}` : undefined;
+  const excludeIPs = chance.chance(0.5) ? ranges(chance, base, size) : [];
+  const addressSpace = chance.chance(0.2) ? "lab" : "";
+  const spec = { subnet, ips, gateway, excludeIPs, addressSpace };
+  return decodeIpPool({ apiVersion, kind: "IPPool", metadata: { name }, spec }, "test");
+}
+
+function reservation(chance: Seeded): ReservedIp {
+  const spec = { ips: ranges(chance, "10.6.", 4_096) };
+  return decodeReservedIp({ apiVersion, kind: "ReservedIP", metadata: { name: "kept" }, spec }, "test");
+}
+
+function allocation(chance: Seeded): IpAllocation {
+  const isV6 = chance.chance(0.2);
+  const ip: Ip = isV6
+    ? { family: 6, value: (0xfd00n << 112n) + BigInt(chance.below(256)) }
+    : { family: 4, value: (10n << 24n) + (6n << 16n) + BigInt(chance.below(4_200)) };
+  const addressSpace = chance.chance(0.2) ? "lab" : "";
+  const state = STATES[chance.below(4)] ?? "Bound";
+  const spec = { ip, addressSpace, prefixLength: 20, pool: `p${chance.below(8)}`, state, node: "n1", holders: [] };
+  const name = allocationName(ip, addressSpace);
+  return { kind: "IPAllocation", name, uid: "u", resourceVersion: "1", deleting: false, spec };
+}
+
+/** Slow, and from nothing but the definition. */
+function recount(one: IpPool, reserved: readonly ReservedIp[], allocations: readonly IpAllocation[]): PoolUsage {
+  const shape = poolShape(one, reserved);
+  using bits = core.createPool(shape);
+  const own = allocations.filter(({ spec }) => spec.pool === one.name);
+  const here = allocations.filter(({ spec }) => spec.addressSpace === one.spec.addressSpace);
+  const inside = here.filter(({ spec: { ip } }) => prefixContains(one.spec.subnet, ip) && bits.claim(ip) === "claimed");
+  const { total, free, digest } = bits.counts();
+  const count = (state: string): number => own.filter(({ spec }) => spec.state === state).length;
+  const marked = new Set(inside.map(({ spec }) => formatIp(spec.ip)));
+  const bitmap = new Uint8Array(Math.ceil(Number(bits.counts().window) / 8));
+  using set = core.rangeSet(one.spec.family, shape.ranges);
+  let ordinal = 0;
+  for (const { first, last } of set.ranges()) {
+    for (let value = first.value; value <= last.value; value++, ordinal++) {
+      if (!marked.has(formatIp({ family: first.family, value }))) continue;
+      bitmap[ordinal >> 3] = (bitmap[ordinal >> 3] ?? 0) | (1 << (ordinal & 7));
+    }
+  }
+  return {
+    rangesHash: formatHash(digest),
+    ...{ total: Number(total), free: Number(free) },
+    ...{ bound: count("Bound"), cooling: count("Cooling"), kept: count("Kept"), quarantined: count("Quarantined") },
+    outside: own.filter((each) => !inside.includes(each)).length,
+    others: inside.filter(({ spec }) => spec.pool !== one.name).length,
+    bitmap,
+    freePerBlock: undefined,
+  };
+}
+
+it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
+  const chance = new Seeded(SEED);
+  for (let walk = 0; walk < 12; walk++) {
+    const book = new UsageBook();
+    const pools = new Map<string, IpPool>();
+    let reserved: ReservedIp[] = [];
+    const allocations = new Map<string, IpAllocation>();
+    for (let step = 0; step < 60; step++) {
+      if (step === 0 || chance.chance(0.2)) {
+        const name = `p${chance.below(6)}`;
+        if (chance.chance(0.2)) pools.delete(name);
+        else pools.set(name, pool(chance, name));
+        if (chance.chance(0.3)) reserved = chance.chance(0.5) ? [] : [reservation(chance)];
+        book.follow([...pools.values()], reserved, allocations.values());
+      }
+      for (let change = chance.below(60); change > 0; change--) {
+        const value = allocation(chance);
+        const { name: key } = value;
+        const before = allocations.get(key);
+        if (before !== undefined && chance.chance(0.5)) {
+          allocations.delete(key);
+          book.apply({ kind: "gone", key, before });
+        } else {
+          allocations.set(key, value);
+          book.apply({ kind: "set", key, value, before });
+        }
+      }
+      for (const one of pools.values()) {
+        const usage = book.usageOf(one.name);
+        expect(usage).toEqual(recount(one, reserved, [...allocations.values()]));
+        expect(book.countsOf(one.name)?.used).toBe((usage?.total ?? 0) - (usage?.free ?? 0));
+      }
+    }
+  }
+});
+
+it("a pool that is too large for a bitmap has what is free in each block of 4,096, as the core counts it", () => {
+  const chance = new Seeded(SEED);
+  const spec = { subnet: "10.0.0.0/10", ips: ["10.0.0.0-10.9.0.77"], excludeIPs: ["10.2.0.100-10.3.1.5"] };
+  const large = decodeIpPool({ apiVersion, kind: "IPPool", metadata: { name: "p0" }, spec }, "test");
+  const book = new UsageBook();
+  book.follow([large], [], []);
+  using twin = core.createPool(poolShape(large, []));
+  for (let count = 0; count < 5_000; count++) {
+    const ip: Ip = { family: 4, value: (10n << 24n) + BigInt(chance.below(2 ** 22)) };
+    const value = { ...allocation(chance), spec: { ...allocation(chance).spec, ip, addressSpace: "" } };
+    if (twin.test(ip)) continue;
+    twin.claim(ip);
+    book.apply({ kind: "set", key: `${count}`, value, before: undefined });
+  }
+  const usage = book.usageOf("p0");
+  expect(usage?.bitmap).toBeUndefined();
+  expect(usage?.freePerBlock).toEqual([...twin.freePerBlock()]);
+  expect(usage?.free).toBe(Number(twin.counts().free));
+});
+
+it("100,000 allocations cost a microsecond or a few each", () => {
+  const spec = { subnet: "10.6.0.0/15" };
+  const one = decodeIpPool({ apiVersion, kind: "IPPool", metadata: { name: "p0" }, spec }, "test");
+  const template = allocation(new Seeded(1));
+  const all = Array.from({ length: 100_000 }, (_, index): IpAllocation => {
+    const ip: Ip = { family: 4, value: (10n << 24n) + (6n << 16n) + BigInt(index) };
+    return { ...template, spec: { ...template.spec, ip, addressSpace: "", pool: "p0", state: "Bound" } };
+  });
+  const book = new UsageBook();
+  book.follow([one], [], []);
+  const began = performance.now();
+  for (const value of all) book.apply({ kind: "set", key: "", value, before: undefined });
+  const tookMs = performance.now() - began;
+  expect(book.usageOf("p0")?.bound).toBe(100_000);
+  expect(tookMs).toBeLessThan(2_000);
+});

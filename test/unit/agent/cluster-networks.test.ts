@@ -1,0 +1,173 @@
+import { describe, expect, it } from "vitest";
+import { describeNetworks, requireServiceNetworks } from "../../../host/agent/coordinator/cluster-networks.ts";
+import { CniError, ErrorCode } from "../../../host/cni/error.ts";
+import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
+import { resolveCoordinatorConf } from "../../../host/config/coordinator-settings.ts";
+import { formatPrefix } from "../../../host/net/prefix.ts";
+import { coordinatorLayers, decodeCoordinator, decodeServedCoordinator } from "../../../host/resources/coordinator.ts";
+
+const object = (spec: object, status?: unknown) => ({
+  ...{ apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec },
+  metadata: { name: "default", resourceVersion: "1" },
+  ...(status === undefined ? {} : { status }),
+});
+
+const SYNCED = {
+  ...{ phase: "Synced", reason: "serviceCIDR: of ServiceCIDR kubernetes" },
+  ...{ serviceCIDR: ["10.96.0.0/12"], overlayPodCIDR: ["10.244.0.0/16"] },
+};
+const NOT_READY = { phase: "NotReady", reason: "serviceCIDR: nothing in ServiceCIDR objects" };
+
+/** What an ADD goes by: the networks, and where they come from. */
+function look(entry: object, spec: object | undefined, status?: unknown) {
+  const said = decodeCoordinatorConf(entry, "x");
+  const coordinator = spec && decodeServedCoordinator(object(spec, status), "x");
+  const conf = resolveCoordinatorConf(said, ...coordinatorLayers(coordinator));
+  const { origins, warnings, missing, collected } = describeNetworks(said, coordinator);
+  const networks = [...conf.serviceCIDR, ...conf.overlayPodCIDR].map(formatPrefix);
+  return { networks, origins, warnings, missing, collected };
+}
+
+describe("networks of an ADD", () => {
+  type Row = [
+    what: string,
+    entry: object,
+    spec: object | undefined,
+    status: unknown,
+    networks: string[],
+    origins: string[],
+    collected: string[],
+  ];
+  const rows: Row[] = [
+    [
+      "the definition's",
+      { serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] },
+      { serviceCIDR: ["10.3.0.0/16"], overlayPodCIDR: ["10.4.0.0/16"] },
+      SYNCED,
+      ["10.1.0.0/16", "10.2.0.0/16"],
+      [
+        "serviceCIDR is 10.1.0.0/16, as the network's definition says",
+        "overlayPodCIDR is 10.2.0.0/16, as the network's definition says",
+      ],
+      [],
+    ],
+    [
+      "the specification's, also when the definition has an empty list",
+      { serviceCIDR: [] },
+      { serviceCIDR: ["10.3.0.0/16"], overlayPodCIDR: ["10.4.0.0/16"] },
+      SYNCED,
+      ["10.3.0.0/16", "10.4.0.0/16"],
+      [
+        'serviceCIDR is 10.3.0.0/16, as Coordinator "default" says',
+        'overlayPodCIDR is 10.4.0.0/16, as Coordinator "default" says',
+      ],
+      [],
+    ],
+    [
+      "what was collected, key by key",
+      { overlayPodCIDR: ["10.2.0.0/16"] },
+      {},
+      SYNCED,
+      ["10.96.0.0/12", "10.2.0.0/16"],
+      [
+        'serviceCIDR is 10.96.0.0/12, as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
+        "overlayPodCIDR is 10.2.0.0/16, as the network's definition says",
+      ],
+      ["serviceCIDR"],
+    ],
+    [
+      "no pod networks with podCIDRType none, whatever an old status says",
+      {},
+      { podCIDRType: "none" },
+      SYNCED,
+      ["10.96.0.0/12"],
+      [
+        'serviceCIDR is 10.96.0.0/12, as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
+        'overlayPodCIDR is empty, since podCIDRType of Coordinator "default" is none',
+      ],
+      ["serviceCIDR"],
+    ],
+    [
+      "none without a status",
+      {},
+      {},
+      undefined,
+      [],
+      [
+        'serviceCIDR is empty: nobody names any, and Coordinator "default" has no status',
+        'overlayPodCIDR is empty: nobody names any, and Coordinator "default" has no status',
+      ],
+      [],
+    ],
+    [
+      "none without a Coordinator",
+      {},
+      undefined,
+      undefined,
+      [],
+      ["serviceCIDR", "overlayPodCIDR"].map(
+        (key) => `${key} is empty: the definition names none, and there is no Coordinator "default"`,
+      ),
+      [],
+    ],
+  ];
+  it.each(rows)("%s", (_, entry, spec, status, networks, origins, collected) => {
+    expect(look(entry, spec, status)).toEqual({ networks, origins, warnings: [], missing: undefined, collected });
+  });
+});
+
+describe("a Coordinator that is not ready", () => {
+  const text = 'Coordinator "default" is not ready: serviceCIDR: nothing in ServiceCIDR objects';
+
+  it("refuses an ADD that nobody tells a service network, with code 11, the reason and what to do", () => {
+    const found = look({}, {}, { ...NOT_READY, overlayPodCIDR: ["10.244.0.0/16"] });
+    expect(found).toMatchObject({ networks: ["10.244.0.0/16"], warnings: [text], missing: text });
+    const refusal = () => requireServiceNetworks(found);
+    expect(refusal).toThrow(CniError);
+    expect(refusal).toThrow(expect.objectContaining({ code: ErrorCode.TryAgainLater }));
+    expect(refusal).toThrow(
+      `The cluster's service networks are not known. ${text}. Name them in "serviceCIDR" there or in the network's definition`,
+    );
+  });
+
+  const served: [what: string, entry: object, spec: object, warnings: string[]][] = [
+    ["by its definition", { serviceCIDR: ["10.1.0.0/16"] }, {}, [text]],
+    ["by the specification", {}, { serviceCIDR: ["10.1.0.0/16"] }, [text]],
+    ["by the specification, without pod networks", {}, { serviceCIDR: ["10.1.0.0/16"], podCIDRType: "none" }, []],
+    ["by the definition, both of them", { serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] }, {}, []],
+  ];
+  it.each(served)("keeps no pod waiting that is told %s", (_, entry, spec, warnings) => {
+    const found = look(entry, spec, NOT_READY);
+    expect(found).toMatchObject({ warnings, missing: undefined });
+    expect(() => requireServiceNetworks(found)).not.toThrow();
+  });
+
+  it("keeps no pod waiting for what was known before, nor for pod networks", () => {
+    expect(look({}, {}, { ...NOT_READY, serviceCIDR: ["10.96.0.0/12"] })).toMatchObject({
+      ...{ networks: ["10.96.0.0/12"], warnings: [text], missing: undefined },
+    });
+  });
+});
+
+describe("a status", () => {
+  const collected = (status: unknown) => decodeServedCoordinator(object({}, status), "x").collected;
+  it("that somebody has spoilt spoils nothing but itself", () => {
+    const empty = { overlayPodCIDR: [], serviceCIDR: [] };
+    expect(collected({})).toBeUndefined();
+    expect(collected(null)).toBeUndefined();
+    expect(collected({ phase: "Maybe" })).toBeUndefined();
+    expect(collected({ phase: "Synced" })).toEqual({ phase: "Synced", reason: "", ...empty });
+    expect(collected({ phase: "Synced", reason: 3, serviceCIDR: ["10.96.0.0/12", "x"] })).toEqual({
+      ...{ phase: "Synced", reason: "", ...empty },
+    });
+  });
+
+  it("in a manifest is nobody's word: there is no cluster", () => {
+    expect(decodeCoordinator(object({}, SYNCED), "x").collected).toBeUndefined();
+  });
+});
+
+it("more networks than a line has room for are counted", () => {
+  const serviceCIDR = Array.from({ length: 11 }, (_, index) => `10.${index}.0.0/16`);
+  expect(look({ serviceCIDR }, undefined).origins[0]).toContain("10.7.0.0/16 and 3 more, as the network's");
+});

@@ -1,0 +1,200 @@
+/** To which workload a pod belongs, by a scripted API server. */
+import { describe, expect, it } from "vitest";
+import { Applications } from "../../../../host/agent/cluster/generated/applications.ts";
+import { MAX_KNOWN_OWNERS } from "../../../../host/agent/limits.ts";
+import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
+import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
+
+interface Owner {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid?: string;
+  readonly controller?: boolean;
+}
+
+const NAMES = { ipv4: ["blue"] };
+
+function owned(by: readonly Owner[], more: object = {}): KubeObject {
+  const ownerReferences = by.map((owner) => ({ uid: `u-${owner.name}`, controller: true, ...owner }));
+  return { metadata: { name: "x", namespace: "shop", resourceVersion: "1", ownerReferences, ...more } };
+}
+
+function podOf(...by: Owner[]): Pod {
+  return decodePod({ apiVersion: "v1", kind: "Pod", ...owned(by, { name: "web-0", uid: "u-web-0" }) }, "pod");
+}
+
+/** Objects by path; a path without one is answered with 404. */
+class Server {
+  readonly objects = new Map<string, KubeObject | Error>();
+  readonly asked: string[] = [];
+  enableSubnet = true;
+  readonly api: KubeApi = {
+    call: async ({ method, path, accept, lane }) => {
+      this.asked.push(`${method} ${path}`);
+      expect([lane, accept]).toEqual(["pod", expect.stringContaining("PartialObjectMetadata")]);
+      const found = this.objects.get(path.slice(path.indexOf("/namespaces/shop/") + 17));
+      if (found instanceof Error) throw found;
+      if (found !== undefined) return found;
+      throw new ApiError({ status: 404, reason: "NotFound", operation: path, message: "not found" });
+    },
+    watch: () => new Promise(() => {}),
+    close: async () => {},
+  };
+  readonly applications = new Applications({
+    api: this.api,
+    snapshot: () => ({ vendorConf: { ...DEFAULT_VENDOR_CONF, enableSubnet: this.enableSubnet } }),
+  });
+
+  /** `Deployment shop/web u-web`, or why there is none. */
+  async of(pod: Pod, signal = new AbortController().signal): Promise<string> {
+    const found = await this.applications.find(pod, { subnet: NAMES }, signal);
+    if (found?.kind !== "application") return found?.reason ?? "not asked for";
+    const { apiVersion, kind, namespace, name, uid } = found.application;
+    return `${apiVersion} ${kind} ${namespace}/${name} ${uid}`;
+  }
+}
+
+const set = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-5d" };
+const job = { apiVersion: "batch/v1", kind: "Job", name: "mail-1" };
+const deployment = { apiVersion: "apps/v1", kind: "Deployment", name: "web" };
+const rollout = { apiVersion: "argoproj.io/v1alpha1", kind: "Rollout", name: "canary" };
+const cron = { apiVersion: "batch/v1", kind: "CronJob", name: "mail" };
+const jobs = { apiVersion: "jobset.x-k8s.io/v1alpha2", kind: "JobSet", name: "train" };
+const stateful = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db" };
+const node = { apiVersion: "v1", kind: "Node", name: "n1" };
+const foreign = { apiVersion: "example.com/v1", kind: "ReplicaSet", name: "odd" };
+const uid = (name: string) => ({ uid: `u-${name}` });
+
+describe("a pod belongs to", () => {
+  const rows: [what: string, pod: Pod, above: Owner[], wanted: string, asks: number][] = [
+    ["its StatefulSet", podOf(stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
+    ["its ReplicaSet's Deployment", podOf(set), [deployment], "apps/v1 Deployment shop/web u-web", 1],
+    ["its ReplicaSet's Rollout", podOf(set), [rollout], "argoproj.io/v1alpha1 Rollout shop/canary u-canary", 1],
+    ["its ReplicaSet alone", podOf(set), [], "apps/v1 ReplicaSet shop/web-5d u-web-5d", 1],
+    ["its ReplicaSet, whose owner does not control it", podOf(set), [{ ...deployment, controller: false }], "apps/v1 ReplicaSet shop/web-5d u-web-5d", 1], // biome-ignore format: one row
+    ["its Job's CronJob", podOf(job), [cron], "batch/v1 CronJob shop/mail u-mail", 1],
+    ["its Job, which something else controls", podOf(job), [jobs], "batch/v1 Job shop/mail-1 u-mail-1", 1],
+    ["a ReplicaSet of somebody else's", podOf(foreign), [], "example.com/v1 ReplicaSet shop/odd u-odd", 0],
+    ["its controller, not its first owner", podOf({ ...deployment, controller: false }, stateful), [], "apps/v1 StatefulSet shop/db u-db", 0], // biome-ignore format: one row
+    ["nobody without a controller", podOf({ ...stateful, controller: false }), [], 'pod "shop/web-0" has no controller', 0], // biome-ignore format: one row
+    ["nobody as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
+  ];
+  it.each(rows)("%s", async (_what, pod, above, wanted, asks) => {
+    const server = new Server();
+    server.objects.set("replicasets/web-5d", owned(above, uid("web-5d")));
+    server.objects.set("jobs/mail-1", owned(above, uid("mail-1")));
+    expect(await server.of(pod)).toBe(wanted);
+    expect(server.asked).toHaveLength(asks);
+  });
+
+  it("the workload by its group's own path", async () => {
+    const server = new Server();
+    server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
+    server.objects.set("jobs/mail-1", owned([cron], uid("mail-1")));
+    await server.of(podOf(set));
+    await server.of(podOf(job));
+    expect(server.asked).toEqual([
+      "GET /apis/apps/v1/namespaces/shop/replicasets/web-5d",
+      "GET /apis/batch/v1/namespaces/shop/jobs/mail-1",
+    ]);
+  });
+});
+
+describe("nothing is asked", () => {
+  it("for a pod that names no Subnets", async () => {
+    const server = new Server();
+    expect(await server.applications.find(podOf(set), { ippool: NAMES }, AbortSignal.timeout(1_000))).toBeUndefined();
+    expect(server.asked).toEqual([]);
+  });
+
+  it("where enableSubnet is false", async () => {
+    const server = new Server();
+    server.enableSubnet = false;
+    expect(await server.of(podOf(set))).toContain("enableSubnet was false");
+    expect(server.asked).toEqual([]);
+  });
+});
+
+describe("an answer", () => {
+  it("is remembered, and one question serves all who ask at once", async () => {
+    const server = new Server();
+    server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
+    await Promise.all([server.of(podOf(set)), server.of(podOf(set))]);
+    await server.of(podOf(set));
+    expect(server.asked).toHaveLength(1);
+  });
+
+  it("is forgotten when the workload led nowhere: the ReplicaSet was adopted since", async () => {
+    const server = new Server();
+    server.objects.set("replicasets/web-5d", owned([], uid("web-5d")));
+    expect(await server.of(podOf(set))).toContain("ReplicaSet shop/web-5d");
+    server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
+    server.applications.forget({ uid: "u-web" });
+    expect(await server.of(podOf(set))).toContain("ReplicaSet shop/web-5d");
+    server.applications.forget({ uid: "u-web-5d" });
+    expect(await server.of(podOf(set))).toContain("Deployment shop/web");
+  });
+
+  it("that is none is asked for again", async () => {
+    const server = new Server();
+    server.objects.set("replicasets/web-5d", new ApiUnavailable("GET", "no connection"));
+    await expect(server.of(podOf(set))).rejects.toMatchObject({
+      code: 11,
+      message:
+        'To which workload ReplicaSet "shop/web-5d" and its pods belong is unknown: it cannot be asked for: no connection',
+    });
+    server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
+    expect(await server.of(podOf(set))).toContain("Deployment shop/web");
+  });
+
+  it.each([
+    ["it does not exist any more", undefined],
+    ["there is another one of its name, with UID u-other", owned([deployment], { uid: "u-other" })],
+    ["it cannot be asked for: forbidden", new ApiError({ status: 403, reason: "Forbidden", operation: "", message: "forbidden" })], // biome-ignore format: one row
+  ])("is none when %s", async (why, object) => {
+    const server = new Server();
+    if (object !== undefined) server.objects.set("replicasets/web-5d", object);
+    await expect(server.of(podOf(set))).rejects.toMatchObject({ code: 11, message: expect.stringContaining(why) });
+  });
+
+  it("is not waited for by an ADD that is given up, and is there for the next", async () => {
+    const server = new Server();
+    const answer = Promise.withResolvers<KubeObject>();
+    let calls = 0;
+    server.api.call = () => {
+      calls++;
+      return answer.promise;
+    };
+    const giveUp = new AbortController();
+    const first = server.of(podOf(set), giveUp.signal);
+    giveUp.abort(new Error("the caller hung up"));
+    await expect(first).rejects.toThrow("the caller hung up");
+    const second = server.of(podOf(set));
+    answer.resolve(owned([deployment], uid("web-5d")));
+    expect(await second).toContain("Deployment shop/web");
+    expect(calls).toBe(1);
+  });
+
+  it("of the oldest question goes when there are too many", async () => {
+    const server = new Server();
+    const nameOf = (index: number) => `web-${index}`;
+    for (let index = 0; index <= MAX_KNOWN_OWNERS; index++) {
+      server.objects.set(`replicasets/${nameOf(index)}`, owned([deployment], uid(nameOf(index))));
+      await server.of(podOf({ ...set, name: nameOf(index) }));
+    }
+    await server.of(podOf({ ...set, name: nameOf(1) }));
+    expect(server.asked).toHaveLength(MAX_KNOWN_OWNERS + 1);
+    await server.of(podOf({ ...set, name: nameOf(0) }));
+    expect(server.asked).toHaveLength(MAX_KNOWN_OWNERS + 2);
+  });
+});
+
+it("what is known of a ReplicaSet says nothing to a pod of another namespace that names its UID", async () => {
+  const server = new Server();
+  server.objects.set("replicasets/web-5d", owned([{ apiVersion: "apps/v1", kind: "Deployment", name: "web" }], { uid: "u-web-5d" })); // biome-ignore format: one thought
+  expect(await server.of(podOf(set))).toBe("apps/v1 Deployment shop/web u-web");
+  await expect(server.of({ ...podOf(set), namespace: "attack" })).rejects.toThrow("does not exist any more");
+  expect(server.asked).toHaveLength(2);
+});

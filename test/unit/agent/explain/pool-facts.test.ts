@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObjects, Told } from "../../../../host/agent/explain/live-objects.ts";
+import { type FactTools, gatherPoolFacts } from "../../../../host/agent/explain/pool-facts.ts";
+import { EMPTY_SNAPSHOT, type Snapshot } from "../../../../host/resources/snapshot.ts";
+import { pool, poolsByName } from "../../ipam/subjects.ts";
+
+const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
+const generated = { subnet: "blue", application, interface: "eth0", reclaim: true, wanted: 5, reason: "4 replicas" };
+const metadata = (name: string) => ({ name });
+const API = { apiVersion: "ipam.vendor.io/v1" };
+const conditions = [
+  { type: "Ready", status: "True", message: "" },
+  { type: "Supplied", status: "False", message: "has 0 of 5" },
+  { type: "Overlap", status: "False", message: "" },
+  { type: "OutsideSubnet", status: "True", message: "outside" },
+];
+const spec = { subnet: "10.6.0.0/24", ips: ["10.6.0.1"], generated };
+const WEB = { ...API, kind: "IPPool", metadata: metadata("web"), spec, status: { conditions } };
+const BLUE = {
+  ...{ ...API, kind: "Subnet", metadata: metadata("blue"), spec: { subnet: "10.6.0.0/24" } },
+  status: { total: 20, assigned: 3, pools: [{ name: "web", ips: ["10.6.0.1"], application: "Deployment shop/web" }] },
+};
+
+/** `objects` by `plural/name`; `asked` is what was asked for. */
+function live(objects: Record<string, Told<unknown>>) {
+  const asked: string[] = [];
+  const read: LiveObjects["read"] = async (plural, name) => {
+    asked.push(`${plural}/${name}`);
+    return objects[`${plural}/${name}`] ?? { kind: "absent" };
+  };
+  return { asked, read };
+}
+
+const there = (value: unknown): Told<unknown> => ({ kind: "there", value });
+
+function tools(snapshot: Partial<Snapshot>, objects?: LiveObjects): FactTools {
+  const book = { counts: () => ({ total: 1n, free: 1n }) };
+  const catalogue = { settled: async () => ({ ...EMPTY_SNAPSHOT, ...snapshot }), book };
+  return { catalogue: catalogue as unknown as FactTools["catalogue"], live: objects };
+}
+
+const WATCHED = { pools: poolsByName(pool("web", "10.6.0.0/24", {})) };
+
+describe("facts of a pool", () => {
+  it("are what the API server says now, not what the watch has", async () => {
+    const objects = live({ "ippools/web": there(WEB), "subnets/blue": there(BLUE) });
+    const facts = await gatherPoolFacts(tools(WATCHED, objects), "web");
+    expect(facts.pool?.spec.generated).toEqual(generated);
+    expect(facts.live?.subnet).toMatchObject({ kind: "there", value: { total: 20, assigned: 3, deleting: false } });
+    expect(facts.live?.usage).toEqual({ kind: "absent" });
+    expect(objects.asked.sort()).toEqual(["ippools/web", "ippoolusages/web", "subnets/blue"]);
+  });
+  it("have the conditions that are trouble: Ready and Supplied when false, others when true", async () => {
+    const facts = await gatherPoolFacts(tools(WATCHED, live({ "ippools/web": there(WEB) })), "web");
+    const told = facts.live?.troubles;
+    expect(told?.kind === "there" ? told.value.map(({ type }) => type) : told).toEqual(["Supplied", "OutsideSubnet"]);
+  });
+  it("are of the watch when the API server does not answer, and of it alone in the embedded mode", async () => {
+    const silent: Told<unknown> = { kind: "unseen", why: "no answer" };
+    const facts = await gatherPoolFacts(tools(WATCHED, live({ "ippools/web": silent })), "web");
+    expect(facts.pool).toBe(WATCHED.pools.get("web"));
+    expect(facts.live?.troubles).toEqual(silent);
+    expect(await gatherPoolFacts(tools(WATCHED), "web")).toMatchObject({ live: undefined, counts: { total: 1n } });
+  });
+  it("of a pool that cannot be used have the reason", async () => {
+    const refused = new Map([["bad", "is refused: its subnet"]]);
+    const facts = await gatherPoolFacts(tools({ refused }), "bad");
+    expect(facts).toMatchObject({ pool: undefined, refusal: "is refused: its subnet" });
+  });
+  it("of an answer that is none say so", async () => {
+    const objects = live({
+      "ippools/web": there(WEB),
+      "subnets/blue": there({ ...BLUE, status: { pools: [{ name: 7 }] } }),
+      "ippoolusages/web": there({}),
+    });
+    const facts = await gatherPoolFacts(tools(WATCHED, objects), "web");
+    expect(facts.live?.subnet).toMatchObject({ kind: "unseen", why: expect.stringContaining("pools[0].name") });
+    expect(facts.live?.usage).toMatchObject({ kind: "unseen" });
+  });
+  it.each([
+    ["that is not there", {}, live({}), "web"],
+    ["that the API server does not have any more", WATCHED, live({}), "web"],
+    ["of the embedded mode that is not there", {}, undefined, "web"],
+    ["of a name that no object has, which is not asked for", {}, live({ "ippools/a,b": there(WEB) }), "a,b"],
+  ] as const)("there are none of a pool %s", async (_, snapshot, objects, name) => {
+    await expect(gatherPoolFacts(tools(snapshot, objects), name)).rejects.toMatchObject({
+      ...{ code: 100, message: `There is no IPPool "${name}"` },
+    });
+  });
+});

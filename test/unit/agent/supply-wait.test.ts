@@ -1,0 +1,254 @@
+/** The wait of an ADD for a generated pool: what wakes it, what it asks, and what it says when it gives up. */
+import { describe, expect, it } from "vitest";
+import { Catalogue } from "../../../host/agent/ipam/catalogue.ts";
+import type { PoolNews } from "../../../host/agent/ipam/demand.ts";
+import { type IsLeft, untilSupplied } from "../../../host/agent/ipam/generated/supply-wait.ts";
+import { GENERATED_WAIT_MS } from "../../../host/agent/limits.ts";
+import { CniError } from "../../../host/cni/error.ts";
+import { AddressBook } from "../../../host/ipam/address-book.ts";
+import { isGrowing, type SubnetSight } from "../../../host/ipam/generated/supply.ts";
+import type { NicDemand } from "../../../host/ipam/model.ts";
+import { findUnservable, noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
+import { selectPools } from "../../../host/ipam/selection.ts";
+import type { Registry } from "../../../host/registry/registry.ts";
+import type { Application } from "../../../host/resources/fields/generated.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { EMPTY_SNAPSHOT } from "../../../host/resources/snapshot.ts";
+import { ip, openCore, pool, poolsByName, subject } from "../ipam/subjects.ts";
+
+const WEB: Application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
+const GENERATED = { subnet: "blue", application: WEB, interface: "eth0", reclaim: true, wanted: 2, reason: "1 replica and 1 more" }; // biome-ignore format: one thought
+const RULE = 'IPv4 of interface "eth0" (annotation "ipam.vendor.io/subnet")';
+const OTHER = { ...WEB, uid: "u-other" };
+
+const made = (ips: readonly string[], more: Partial<IpPool> = {}, application = WEB): IpPool => ({
+  ...pool(`p-${application.uid}`, "10.1.0.0/24", { ips, generated: { ...GENERATED, application } }),
+  ...more,
+});
+
+/** Attempts take an address out of the book, as a claim would; time passes only when nothing happens. */
+class World {
+  nowMs = 1_000;
+  readonly book = new AddressBook(openCore());
+  readonly attempts: string[] = [];
+  readonly looks: string[] = [];
+  forgotten = 0;
+  sight: SubnetSight = { kind: "there", family: 4, isDeleting: false };
+  /** What happens while the ADD waits, one for each wait. */
+  readonly script: (() => void)[] = [];
+  /** What happens at the begin of an attempt, and at the end of one that fails. */
+  before: () => void = () => {};
+  after: () => void = () => {};
+  #count = 0;
+  readonly #catalogue: Catalogue;
+
+  constructor(...pools: readonly IpPool[]) {
+    const registry = { setCooldowns: () => {}, readUsed: async () => new Uint8Array() } as Partial<Registry>;
+    this.#catalogue = new Catalogue(this.book, registry as Registry, EMPTY_SNAPSHOT);
+    this.follow(...pools);
+  }
+
+  follow(...pools: readonly IpPool[]): void {
+    this.#catalogue.follow({ ...EMPTY_SNAPSHOT, pools: poolsByName(...pools) });
+    this.#count++;
+  }
+
+  freed(address: string): void {
+    this.book.unmark("", ip(address));
+    this.#count++;
+  }
+
+  readonly #news: PoolNews = (() => {
+    const world = this;
+    return {
+      get count() {
+        return world.#count;
+      },
+      changed: async (signal, { since, withinMs }) => {
+        signal.throwIfAborted();
+        if (world.#count !== since) return true;
+        world.script.shift()?.();
+        if (world.#count !== since) return true;
+        world.nowMs += withinMs;
+        return false;
+      },
+    };
+  })();
+
+  add(signal = new AbortController().signal): Promise<string> {
+    const tools = {
+      catalogue: this.#catalogue,
+      nowMs: () => this.nowMs,
+      poolNews: this.#news,
+      supply: {
+        lookAtSubnet: async (name: string) => {
+          this.looks.push(name);
+          return this.sight;
+        },
+        forget: () => void this.forgotten++,
+      },
+    };
+    return untilSupplied(tools, (isLeft) => this.#attempt(isLeft), signal);
+  }
+
+  async #attempt(isLeft: IsLeft): Promise<string> {
+    const snapshot = await this.#catalogue.settled();
+    const pod = { namespace: "shop", name: "w", labels: {}, annotations: { subnet: { ipv4: ["blue"] } }, application: { kind: "application", application: WEB } as const }; // biome-ignore format: one thought
+    const { nics } = selectPools(subject({ pod }), snapshot.pools);
+    const nic = nics[0] as NicDemand;
+    const demand = nic.families[0] ?? expect.fail("no family");
+    this.before();
+    if (findUnservable(nics) !== undefined) {
+      this.attempts.push("none");
+      throw noPoolMatches(nics, nic, demand);
+    }
+    for (const { pool } of demand.candidates) {
+      const taken = pool && this.book.take(pool, 0);
+      if (taken !== undefined) {
+        this.attempts.push("taken");
+        return "an address";
+      }
+    }
+    this.attempts.push(isLeft(demand) ? "left" : "searched");
+    this.after();
+    throw poolsExhausted(nics, nic, demand, new Map([["p-u-web", "has no free address"]]));
+  }
+}
+
+const refusalOf = (world: World): Promise<CniError> =>
+  world.add().then(
+    () => expect.fail("served"),
+    (error) => error,
+  );
+
+describe("an ADD is served", () => {
+  it("at once when its pool is there", async () => {
+    const world = new World(made(["10.1.0.1"]));
+    await world.add();
+    expect([world.attempts, world.nowMs, world.looks]).toEqual([["taken"], 1_000, []]);
+  });
+
+  it("when its pool comes, and when that gets addresses; the pools of others do not make it try", async () => {
+    const world = new World();
+    const others = made(["10.1.0.9"], {}, OTHER);
+    world.script.push(() => world.follow(others), () => world.follow(others, made([])), () => world.follow(others, made(["10.1.0.1"]))); // biome-ignore format: one thought
+    await world.add();
+    expect([world.attempts, world.nowMs]).toEqual([["none", "taken"], 1_000]);
+  });
+
+  it("when an address of its full pool becomes free; another one's does not make it try", async () => {
+    const world = new World(made(["10.1.0.1-10.1.0.2"]));
+    for (const address of ["10.1.0.1", "10.1.0.2"]) world.book.mark("", ip(address));
+    world.script.push(
+      () => world.freed("10.1.0.9"),
+      () => world.freed("10.1.0.2"),
+    );
+    await world.add();
+    expect(world.attempts).toEqual(["searched", "taken"]);
+  });
+
+  it("by what came while it tried", async () => {
+    const world = new World(made([]));
+    world.after = () => {
+      world.after = () => {};
+      world.follow(made(["10.1.0.1"]));
+    };
+    await world.add();
+    expect([world.attempts, world.nowMs]).toEqual([["left", "taken"], 1_000]);
+  });
+
+  it("by the last look, when an address has become free elsewhere and nobody told of it", async () => {
+    const world = new World(made(["10.1.0.1-10.1.0.2"]));
+    for (const address of ["10.1.0.1", "10.1.0.2"]) world.book.mark("", ip(address));
+    world.before = () => {
+      if (world.nowMs > 1_000) world.book.unmark("", ip("10.1.0.2"));
+    };
+    expect(await world.add()).toBe("an address");
+    expect([world.attempts, world.nowMs]).toEqual([["searched", "taken"], 1_000 + GENERATED_WAIT_MS]);
+  });
+});
+
+describe("an ADD that waited in vain", () => {
+  it("has waited for so long, has tried twice, and says how many addresses are there", async () => {
+    const world = new World(made(["10.1.0.1"]));
+    world.book.mark("", ip("10.1.0.1"));
+    expect(await refusalOf(world)).toMatchObject({
+      code: 11,
+      message: `No address is free for ${RULE}: pool "p-u-web" has no free address, has 1 of 2 addresses wanted (1 replica and 1 more): no more have come within 5 s`,
+    });
+    expect([world.attempts, world.nowMs]).toEqual([["left", "searched"], 1_000 + GENERATED_WAIT_MS]);
+    expect([world.looks, world.forgotten]).toEqual([[], 0]);
+  });
+
+  it("is told what is in the way of its pool: code 101", async () => {
+    const lack = 'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools'; // biome-ignore format: one thought
+    const world = new World(made([], { lack }));
+    expect(await refusalOf(world)).toMatchObject({
+      code: 101,
+      message: `No address is free for ${RULE}: pool "p-u-web" has no free address, ${lack}`,
+    });
+    expect(world.attempts).toEqual(["searched", "searched"]);
+  });
+
+  it("of a pool that has all it is to have: code 101", async () => {
+    const world = new World(made(["10.1.0.1-10.1.0.2"]));
+    for (const address of ["10.1.0.1", "10.1.0.2"]) world.book.mark("", ip(address));
+    expect(await refusalOf(world)).toMatchObject({
+      code: 101,
+      message: `No address is free for ${RULE}: pool "p-u-web" has no free address, has 2 of 2 addresses wanted (1 replica and 1 more)`,
+    });
+  });
+
+  const absent = `No pool may serve ${RULE}: no pool has been generated for Deployment shop/web out of Subnet "blue" yet`;
+  it.each<[sight: SubnetSight, why: string]>([
+    [{ kind: "absent" }, 'Subnet "blue" does not exist'],
+    [{ kind: "there", family: 4, isDeleting: true }, 'Subnet "blue" is being deleted'],
+    [{ kind: "there", family: 6, isDeleting: false }, 'Subnet "blue" is an IPv6 Subnet, not IPv4'],
+    [{ kind: "there", family: 4, isDeleting: false }, 'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs'], // biome-ignore format: one row
+    [{ kind: "unseen", why: 'Subnet "blue" cannot be looked at: no connection' }, 'Subnet "blue" cannot be looked at: no connection'], // biome-ignore format: one row
+  ])("for no pool at all: %j", async (sight, why) => {
+    const world = new World();
+    world.sight = sight;
+    expect(await refusalOf(world)).toMatchObject({ code: 11, message: `${absent}: ${why}` });
+    expect([world.attempts, world.looks, world.forgotten]).toEqual([["none", "none"], ["blue"], 1]);
+  });
+
+  it("for a pool that is going away keeps the first words", async () => {
+    const world = new World(made(["10.1.0.1"], { deleting: true }));
+    expect(await refusalOf(world)).toMatchObject({
+      code: 100,
+      message: `No pool may serve ${RULE}: pool "p-u-web" is being deleted`,
+    });
+  });
+});
+
+describe("nobody waits", () => {
+  it("when something else was wrong", async () => {
+    const world = new World(made(["10.1.0.1"]));
+    world.before = () => {
+      throw new CniError(107, "no registry");
+    };
+    await expect(world.add()).rejects.toMatchObject({ code: 107 });
+    expect(world.nowMs).toBe(1_000);
+  });
+
+  it("when the caller hung up", async () => {
+    const world = new World();
+    const giveUp = new AbortController();
+    world.script.push(() => {
+      giveUp.abort(new Error("the caller hung up"));
+      world.follow();
+    });
+    await expect(world.add(giveUp.signal)).rejects.toThrow("the caller hung up");
+  });
+});
+
+describe("addresses are on their way", () => {
+  it.each<[what: string, pool: IpPool, wanted: boolean]>([
+    ["to a pool that has fewer than it is to have", made(["10.1.0.1"]), true],
+    ["not to one that has all", made(["10.1.0.1-10.1.0.2"]), false],
+    ["not to one of which it is known why it has fewer", made([], { lack: "the Subnet is full" }), false],
+  ])("%s", (_what, given, wanted) => {
+    expect(isGrowing({ family: 4, candidates: [{ name: given.name, pool: given }] })).toBe(wanted);
+  });
+});

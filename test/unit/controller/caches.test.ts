@@ -1,0 +1,145 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
+import { openLeanDecoder } from "../../../host/controller/lean-allocation.ts";
+import { openLog } from "../../../host/lib/log.ts";
+import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
+import { until } from "../kubernetes/stub-server.ts";
+import { FakeCluster } from "./fake-cluster.ts";
+
+const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const pool = (subnet: string) => ({
+  ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { generation: 3, finalizers: ["a/b"] } },
+  spec: { subnet, ips: [subnet.replace("0/24", "10")] },
+});
+
+const opened: OpenCaches[] = [];
+afterEach(async () => {
+  for (const caches of opened.splice(0)) await caches.close();
+});
+
+function open(cluster: FakeCluster): OpenCaches {
+  const log = openLog("test", "silent");
+  const caches = openCaches({ api: cluster.api(), configNamespace: "net", log, random: () => 0.5 });
+  opened.push(caches);
+  return caches;
+}
+
+describe("the controller's caches", () => {
+  it("are complete when every list is", async () => {
+    const cluster = new FakeCluster();
+    cluster.held.add("/api/v1/nodes").add(POOLS);
+    const caches = open(cluster);
+    let isSynced = false;
+    const synced = caches.synced().then(() => {
+      isSynced = true;
+    });
+    await until(() => caches.unread.length === 2, "all but two are read");
+    expect([caches.unread, isSynced]).toEqual([["pools", "nodes"], false]);
+    cluster.release();
+    await synced;
+    expect(caches.unread).toEqual([]);
+  });
+
+  it("reject whoever waits when they are closed, and with the waiter's own reason", async () => {
+    const cluster = new FakeCluster();
+    cluster.held.add(POOLS);
+    const caches = open(cluster);
+    const waiting = caches.synced();
+    const impatient = caches.synced(AbortSignal.abort(new Error("Too late")));
+    await expect(impatient).rejects.toThrow("Too late");
+    const expected = expect(waiting).rejects.toThrow("The reflector of IPPools was closed");
+    await caches.close();
+    await expected;
+  });
+
+  it("tell each listener in order, whatever another one throws, and nobody who has left", async () => {
+    const cluster = new FakeCluster();
+    const caches = open(cluster);
+    await caches.synced();
+    await until(() => cluster.watches === 7, "all is watched");
+    const told: string[] = [];
+    const leave = caches.pools.subscribe(({ kind, key }) => told.push(`1 ${kind} ${key}`));
+    caches.pools.subscribe(() => {
+      throw new Error("a bug");
+    });
+    caches.pools.subscribe(({ key }) => {
+      told.push(`3 ${key} ${caches.pools.items.has(key)}`);
+      if (key === "b") leave();
+    });
+    cluster.set(POOLS, "a", pool("10.0.0.0/24"));
+    cluster.set(POOLS, "b", pool("10.0.1.0/24"));
+    cluster.delete(POOLS, "a");
+    expect(told).toEqual(["1 set a", "3 a true", "1 set b", "3 b true", "3 a false"]);
+  });
+
+  it("know one listener twice, and forget it once at a time", async () => {
+    const cluster = new FakeCluster();
+    const caches = open(cluster);
+    await caches.synced();
+    await until(() => cluster.watches === 7, "all is watched");
+    let times = 0;
+    const listener = () => {
+      times += 1;
+    };
+    const leave = caches.pools.subscribe(listener);
+    caches.pools.subscribe(listener);
+    cluster.set(POOLS, "a", pool("10.0.0.0/24"));
+    leave();
+    leave();
+    cluster.delete(POOLS, "a");
+    expect(times).toBe(3);
+  });
+
+  it("have a pool that cannot be used, with its fault", async () => {
+    const cluster = new FakeCluster();
+    cluster.set(POOLS, "bad", { ...pool("10.0.0.0/24"), spec: { subnet: "nonsense" } });
+    const caches = open(cluster);
+    await caches.synced();
+    expect(caches.pools.items.get("bad")).toMatchObject({
+      ...{ name: "bad", generation: 3, finalizers: ["a/b"], value: undefined },
+      fault: expect.stringContaining("nonsense"),
+    });
+    expect(caches.problems).toEqual([]);
+  });
+
+  it("say what cannot be decoded, and follow the settings of their namespace", async () => {
+    const cluster = new FakeCluster();
+    const MAPS = "/api/v1/namespaces/net/configmaps";
+    cluster.set(MAPS, "vendor-conf", {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      data: { "conf.yml": "enableIPv6: false\n" },
+    });
+    cluster.set("/apis/ipam.vendor.io/v1/ipallocations", "10.0.0.1", { kind: "IPAllocation", spec: {} });
+    const caches = open(cluster);
+    await caches.synced();
+    expect([...caches.vendorConf.items.values()][0]?.conf.enableIPv6).toBe(false);
+    expect(caches.problems.join()).toContain("Of IPAllocations, 10.0.0.1 cannot be used");
+    expect(caches.allocations.problems).toEqual(caches.problems);
+    expect(caches.stats.pools).toMatchObject({ lists: 1, objects: 0 });
+  });
+});
+
+describe("an allocation as the controller keeps it", () => {
+  const object = (index: number) => ({
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" },
+    metadata: { name: `10.6.0.${index}`, uid: `u${index}`, resourceVersion: `${index}` },
+    spec: {
+      ...{
+        address: `10.6.0.${index}`,
+        prefixLength: 24,
+        pool: "pool-of-a-name",
+        state: "Bound",
+        node: "node-of-a-name",
+      },
+      holders: [{ namespace: "shop", pod: "web-0", podUID: "p", interface: "eth0", node: "node-of-a-name" }],
+      workload: { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" },
+      since: "2026-11-20T04:00:00Z",
+    },
+  });
+
+  it("is the same as any other", () => {
+    const lean = openLeanDecoder()(object(7));
+    expect(lean).toEqual(decodeIpAllocation(object(7), "API server"));
+  });
+});

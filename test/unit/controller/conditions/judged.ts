@@ -1,0 +1,76 @@
+/**
+ * Objects as the controller has them, for the tests of what it says about them.
+ */
+import { expect } from "vitest";
+import {
+  type ControlledPool,
+  type ControlledReservation,
+  type ControlledSubnet,
+  decodeControlledPool,
+  decodeControlledReservation,
+  decodeControlledSubnet,
+} from "../../../../host/controller/objects.ts";
+import { parseIp } from "../../../../host/net/ip.ts";
+import {
+  type AllocationState,
+  allocationName,
+  type IpAllocation,
+  type IpAllocationSpec,
+} from "../../../../host/resources/ip-allocation.ts";
+
+interface Extra {
+  readonly metadata?: object;
+  readonly status?: object;
+}
+
+function served(kind: string, name: string, spec: object, { metadata, status }: Extra) {
+  const own = { name, uid: `uid-${name}`, resourceVersion: "1", generation: 1, ...metadata };
+  return { apiVersion: "ipam.vendor.io/v1", kind, metadata: own, spec, status };
+}
+
+export function pool(name: string, spec: object, extra: Extra = {}): ControlledPool {
+  return decodeControlledPool(served("IPPool", name, spec, extra));
+}
+
+interface Making {
+  readonly ips: readonly string[];
+  readonly wanted: number;
+  /** Default: blue. */
+  readonly from?: string;
+  /** Name of the Deployment; default: the pool's. */
+  readonly of?: string;
+  readonly namespace?: string;
+}
+
+/** A pool of 10.6.0.0/24 for a Deployment. */
+export function generatedPool(name: string, making: Making, extra: Extra = {}): ControlledPool {
+  const { ips, wanted, from = "blue", of = name, namespace = "shop" } = making;
+  const application = { apiVersion: "apps/v1", kind: "Deployment", namespace, name: of, uid: `uid-${of}` };
+  const reason = `${wanted - 1} replicas and 1 more`;
+  const generated = { subnet: from, application, interface: "eth0", reclaim: true, wanted, reason };
+  return pool(name, { subnet: "10.6.0.0/24", ips, generated }, extra);
+}
+
+export function subnet(name: string, spec: object, extra: Extra = {}): ControlledSubnet {
+  return decodeControlledSubnet(served("Subnet", name, spec, extra));
+}
+
+export function reserved(name: string, spec: object, extra: Extra = {}): ControlledReservation {
+  return decodeControlledReservation(served("ReservedIP", name, spec, extra));
+}
+
+export const DELETED = { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } };
+
+export function allocation(
+  address: string,
+  poolName: string,
+  state: AllocationState = "Bound",
+  more: Partial<IpAllocationSpec> = {},
+): IpAllocation {
+  const ip = parseIp(address) ?? expect.fail(`${address} is no address`);
+  const holder = { namespace: "shop", pod: `web-${ip.value & 255n}`, podUid: "u", ifName: "eth0", node: "n1" };
+  const holders = state === "Bound" ? [holder] : [];
+  const spec = { ip, addressSpace: "", prefixLength: 24, pool: poolName, state, node: "n1", holders, ...more };
+  const name = allocationName(ip, spec.addressSpace);
+  return { kind: "IPAllocation", name, uid: "u", resourceVersion: "1", deleting: false, spec };
+}

@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import {
+  absent,
+  type Finding,
+  isOtherThan,
+  planConditions,
+} from "../../../../host/controller/conditions/plan-conditions.ts";
+import type { Condition } from "../../../../host/controller/objects.ts";
+
+const NOW = "2026-11-20T05:00:00Z";
+const BEFORE = "2026-11-20T04:00:00Z";
+const bad: Finding = { type: "Overlap", isTrue: true, reason: "SharedAddresses", message: "2 addresses" };
+const ready: Finding = { type: "Ready", isTrue: true, reason: "Ready", message: "" };
+
+function had(finding: Finding, change: Partial<Condition> = {}): Condition {
+  const { type, reason, message, isTrue } = finding;
+  const status = isTrue ? "True" : "False";
+  return { type, status, observedGeneration: 3, lastTransitionTime: BEFORE, reason, message, ...change };
+}
+
+function plan(conditions: readonly Condition[], findings: readonly Finding[], sinceMs = Number.POSITIVE_INFINITY) {
+  return planConditions({ object: { conditions, generation: 3 }, findings, now: NOW, sinceMs });
+}
+
+describe("conditions", () => {
+  it("that never held are not written, but for Ready", () => {
+    const { conditions, turnedBad } = plan([], [ready, absent("Overlap", "NoOverlap")]);
+    expect(conditions).toEqual([had(ready, { lastTransitionTime: NOW })]);
+    expect(turnedBad).toEqual([]);
+  });
+  it("that turn bad are written and told once", () => {
+    const { conditions, turnedBad } = plan([had(ready)], [ready, bad]);
+    expect(conditions).toEqual([had(ready), had(bad, { lastTransitionTime: NOW })]);
+    expect(turnedBad).toEqual([bad]);
+    expect(plan([had(ready), had(bad)], [ready, bad])).toEqual({
+      conditions: undefined,
+      turnedBad: [],
+      dueMs: undefined,
+    });
+  });
+  it("that hold no more stay, and say so since now", () => {
+    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, absent("Overlap", "NoOverlap")]);
+    expect(conditions?.[1]).toEqual(had(absent("Overlap", "NoOverlap"), { lastTransitionTime: NOW }));
+    expect(turnedBad).toEqual([]);
+  });
+  it("keep the time of their transition while only the reason or the message is another one", () => {
+    const other = { ...bad, reason: "SubnetsOverlap", message: "other" };
+    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, other]);
+    expect(conditions?.[1]).toEqual(had(other));
+    expect(turnedBad).toEqual([]);
+  });
+  it("follow a new generation of the specification", () => {
+    const { conditions } = plan([had(ready, { observedGeneration: 2 })], [ready]);
+    expect(conditions).toEqual([had(ready)]);
+  });
+  it("of which only the message is another one are written at most once a minute", () => {
+    const more = { ...bad, message: "3 addresses" };
+    expect(plan([had(ready), had(bad)], [ready, more], 20_000)).toEqual({
+      conditions: undefined,
+      turnedBad: [],
+      dueMs: 40_000,
+    });
+    expect(plan([had(ready), had(bad)], [ready, more], 60_000).conditions?.[1]?.message).toBe("3 addresses");
+  });
+  it("of others stay as they are", () => {
+    const foreign = { ...had(bad), type: "vendor.example/Checked" };
+    expect(plan([foreign], [ready]).conditions).toEqual([had(ready, { lastTransitionTime: NOW }), foreign]);
+  });
+  it("Ready that turns false is told, unless a person wanted it", () => {
+    const refused: Finding = { type: "Ready", isTrue: false, reason: "Refused", message: "is refused" };
+    expect(plan([had(ready)], [refused]).turnedBad).toEqual([refused]);
+    expect(plan([], [refused]).turnedBad).toEqual([refused]);
+    expect(plan([had(ready)], [{ ...refused, isWanted: true }]).turnedBad).toEqual([]);
+  });
+});
+
+describe("Supplied, which is good when it holds", () => {
+  const yes: Finding = { type: "Supplied", isTrue: true, reason: "Supplied", message: "has the 3 addresses wanted" };
+  const no: Finding = { type: "Supplied", isTrue: false, reason: "SubnetFull", message: "has 1 of 3 addresses wanted" };
+  it("is not written while it never was bad", () => {
+    expect(plan([had(ready)], [ready, yes]).conditions).toBeUndefined();
+    expect(isOtherThan(yes, [had(ready)])).toBe(false);
+  });
+  it("that turns false is written and told, once", () => {
+    const { conditions, turnedBad } = plan([had(ready)], [ready, no]);
+    expect(conditions).toEqual([had(ready), had(no, { lastTransitionTime: NOW })]);
+    expect(turnedBad).toEqual([no]);
+    expect(isOtherThan(no, [had(ready)])).toBe(true);
+    expect(plan([had(ready), had(no)], [ready, no]).conditions).toBeUndefined();
+    expect(isOtherThan(no, [had(no)])).toBe(false);
+  });
+  it("is written for another reason at once, for another message once a minute", () => {
+    const gone = { ...no, reason: "SubnetGone" };
+    expect(isOtherThan(gone, [had(no)])).toBe(true);
+    expect(plan([had(ready), had(no)], [ready, gone], 1).turnedBad).toEqual([]);
+    expect(plan([had(ready), had(no)], [ready, gone], 1).conditions?.[1]?.reason).toBe("SubnetGone");
+    const more = { ...no, message: "has 2 of 3 addresses wanted" };
+    expect(isOtherThan(more, [had(no)])).toBe(false);
+    expect(plan([had(ready), had(no)], [ready, more], 20_000).dueMs).toBe(40_000);
+  });
+  it("says so when it holds again, and stays as it is when nothing is found out about it", () => {
+    const { conditions, turnedBad } = plan([had(ready), had(no)], [ready, yes]);
+    expect(conditions?.[1]).toEqual(had(yes, { lastTransitionTime: NOW }));
+    expect(turnedBad).toEqual([]);
+    expect(isOtherThan(yes, [had(no)])).toBe(true);
+    expect(plan([had(ready), had(no)], [ready]).conditions).toBeUndefined();
+    expect(plan([had(ready, { observedGeneration: 2 }), had(no)], [ready]).conditions).toContainEqual(had(no));
+  });
+});

@@ -1,0 +1,279 @@
+import { describe, expect, it } from "vitest";
+import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
+import type { ConditionType, Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
+import { planFindings, type World } from "../../../../host/controller/conditions/plan-findings.ts";
+import { allocation, DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
+
+function look(world: Partial<World>): ReturnType<typeof planFindings> {
+  const settings = DEFAULT_VENDOR_CONF;
+  return planFindings({ pools: [], subnets: [], reserved: [], allocations: [], settings, ...world });
+}
+
+function of(findings: readonly Finding[] | undefined, type: ConditionType) {
+  const found = findings?.find((each) => each.type === type) ?? expect.fail(`Nothing is said about ${type}`);
+  return { isTrue: found.isTrue, reason: found.reason, message: found.message };
+}
+
+const NOTHING = { isTrue: false, message: "" };
+const blue = pool("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.19"] });
+
+describe("Ready of a pool", () => {
+  const readyOf = (one: typeof blue) => of(look({ pools: [one] }).pools.get(one.name), "Ready");
+  it("is true when the pool gives out addresses", () => {
+    expect(readyOf(blue)).toEqual({ isTrue: true, reason: "Ready", message: "" });
+  });
+  it("is false with the fault of a specification that cannot be used", () => {
+    const bad = pool("bad", { subnet: "10.6.0.0/24", ips: ["10.6.0.9-10.6.0.1"] });
+    expect(readyOf(bad)).toEqual({
+      isTrue: false,
+      reason: "InvalidSpecification",
+      message: expect.stringMatching(
+        /^The specification cannot be used: field "spec.ips\[0\]": found "10.6.0.9-10.6.0.1"/,
+      ),
+    });
+  });
+  it.each([
+    ["Terminating", pool("p", { subnet: "10.6.0.0/24" }, DELETED)],
+    ["Disabled", pool("p", { subnet: "10.6.0.0/24", disable: true })],
+    ["Empty", pool("p", { subnet: "10.6.0.0/24", ips: [] })],
+  ])("is false: %s", (reason, one) => {
+    expect(readyOf(one)).toMatchObject({ isTrue: false, reason });
+  });
+});
+
+describe("Overlap of pools", () => {
+  const other = pool("other", { subnet: "10.6.0.0/24", ips: ["10.6.0.18-10.6.0.30"] });
+  it("is false when ranges do not meet", () => {
+    const far = pool("far", { subnet: "10.6.0.0/24", ips: ["10.6.0.20"] });
+    expect(of(look({ pools: [blue, far] }).pools.get("blue"), "Overlap")).toEqual({ ...NOTHING, reason: "NoOverlap" });
+  });
+  it("is false for the same ranges in another address space", () => {
+    const lab = pool("lab", { subnet: "10.6.0.0/24", addressSpace: "lab" });
+    expect(of(look({ pools: [blue, lab] }).pools.get("blue"), "Overlap")).toMatchObject({ isTrue: false });
+  });
+  it("says how many addresses are shared, from where on, and with whom; the pools stay ready", () => {
+    const { pools } = look({ pools: [blue, other] });
+    expect(of(pools.get("blue"), "Overlap")).toEqual({
+      ...{ isTrue: true, reason: "SharedAddresses" },
+      message: '2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once',
+    });
+    expect(of(pools.get("other"), "Overlap").message).toMatch(
+      /^2 addresses, from 10.6.0.18 on, are also in IPPools "blue"/,
+    );
+    expect(of(pools.get("blue"), "Ready").isTrue).toBe(true);
+  });
+  it("names a few of many", () => {
+    const many = Array.from({ length: 9 }, (_, index) => pool(`p${index}`, { subnet: "10.6.0.0/24" }));
+    const { pools } = look({ pools: many });
+    expect(of(pools.get("p0"), "Overlap").message).toContain(
+      '256 addresses, from 10.6.0.0 on, are also in IPPools "p1", "p2", "p3" and others',
+    );
+  });
+  it("of subnets in part refuses the later pool in the words of the agents", () => {
+    const wide = pool("wide", { subnet: "10.6.0.0/16" });
+    const { pools } = look({ pools: [wide, blue] });
+    const message =
+      'IPPool "wide" is refused: its subnet 10.6.0.0/16 partly overlaps 10.6.0.0/24 of IPPool "blue"; make them equal or disjoint';
+    expect(of(pools.get("wide"), "Overlap")).toEqual({ isTrue: true, reason: "SubnetsOverlap", message });
+    expect(of(pools.get("wide"), "Ready")).toEqual({ isTrue: false, reason: "Refused", message });
+    expect(of(pools.get("blue"), "Overlap").isTrue).toBe(false);
+    expect(of(pools.get("blue"), "Ready").isTrue).toBe(true);
+  });
+  it("of 1,000 pools that all overlap is found within two seconds", () => {
+    const many = Array.from({ length: 1_000 }, (_, index) => {
+      const ips = [`10.6.${index % 200}.0-10.6.255.254`];
+      return pool(`p${index}`, { subnet: "10.6.0.0/16", ips });
+    });
+    const began = performance.now();
+    const { pools } = look({ pools: many });
+    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(of(pools.get("p199"), "Overlap").isTrue).toBe(true);
+  });
+});
+
+describe("Overlap of Subnets", () => {
+  const wide = subnet("wide", { subnet: "10.7.0.0/16" });
+  it("says what they share", () => {
+    const { subnets } = look({ subnets: [wide, subnet("part", { subnet: "10.7.3.0/24" })] });
+    expect(of(subnets.get("part"), "Overlap")).toEqual({
+      ...{ isTrue: true, reason: "SharedAddresses" },
+      message: '256 addresses, from 10.7.3.0 on, are also in Subnets "wide"',
+    });
+  });
+  it("is false for those that share nothing", () => {
+    const { subnets } = look({ subnets: [wide, subnet("part", { subnet: "10.8.3.0/24" })] });
+    expect(of(subnets.get("wide"), "Overlap").isTrue).toBe(false);
+    expect(of(subnets.get("wide"), "Ready").isTrue).toBe(true);
+  });
+  it("of one that cannot be used is not looked for, and the fault is told", () => {
+    const bad = subnet("bad", { subnet: "10.7.0.0/16", ips: ["10.7.0.9-10.7.0.1"] });
+    expect(of(look({ subnets: [bad] }).subnets.get("bad"), "Ready").reason).toBe("InvalidSpecification");
+  });
+});
+
+describe("OutsideSubnet", () => {
+  const cover = (spec: object) => look({ pools: [blue], subnets: [subnet("s", spec)] }).pools.get("blue");
+  it("is false where no Subnet covers the pool's network, and where the pool lies inside", () => {
+    expect(of(cover({ subnet: "10.9.0.0/16" }), "OutsideSubnet").reason).toBe("NoSubnet");
+    expect(of(cover({ subnet: "10.6.0.0/24", addressSpace: "lab" }), "OutsideSubnet").reason).toBe("NoSubnet");
+    expect(of(cover({ subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.99"] }), "OutsideSubnet").reason).toBe("Inside");
+  });
+  it("says how many addresses lie outside", () => {
+    const found = cover({ subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.16"], excludeIPs: ["10.6.0.12"] });
+    expect(of(found, "OutsideSubnet")).toEqual({
+      ...{ isTrue: true, reason: "PartlyInside" },
+      message: `4 of 10 addresses, from 10.6.0.12 on, are not in Subnet "s", whose network the pool's overlaps`,
+    });
+  });
+  it("tells a pool that is not inside at all from one that is in part", () => {
+    expect(of(cover({ subnet: "10.6.0.0/24", ips: ["10.6.0.1"] }), "OutsideSubnet").reason).toBe("NotInside");
+  });
+});
+
+describe("OutsideSubnet of a generated pool", () => {
+  const made = generatedPool("web", { ips: ["10.6.0.10-10.6.0.19"], wanted: 10 });
+  const outside = (...subnets: ReturnType<typeof subnet>[]) =>
+    of(look({ pools: [made], subnets }).pools.get("web"), "OutsideSubnet");
+  const other = subnet("other", { subnet: "10.6.0.0/24" });
+  it("is about its own Subnet, whatever others of the network have", () => {
+    const edited = subnet("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.16"] });
+    expect(outside(edited, other)).toEqual({
+      ...{ isTrue: true, reason: "PartlyInside" },
+      message: `3 of 10 addresses, from 10.6.0.17 on, are not in Subnet "blue", whose network the pool's overlaps`,
+    });
+    expect(outside(subnet("blue", { subnet: "10.6.0.0/24" })).reason).toBe("Inside");
+  });
+  it("is nothing when its Subnet is gone", () => {
+    expect(outside(other).reason).toBe("NoSubnet");
+  });
+});
+
+describe("a generated pool in the making", () => {
+  const room = subnet("blue", { subnet: "10.6.0.0/24" });
+  const findings = (one: typeof blue, at = room) => look({ pools: [one], subnets: [at] }).pools.get("web") ?? [];
+  it("is not judged before it has addresses", () => {
+    expect(findings(generatedPool("web", { ips: [], wanted: 10 }))).toEqual([]);
+    expect(of(findings(generatedPool("web", { ips: ["10.6.0.1"], wanted: 10 })), "Ready").isTrue).toBe(true);
+  });
+  it("is judged when something is in the way, when nothing is wanted of it, and when it is deleted", () => {
+    const gone = subnet("blue", { subnet: "10.6.0.0/24" }, DELETED);
+    const lacking = findings(generatedPool("web", { ips: [], wanted: 10 }), gone);
+    expect(of(lacking, "Ready").reason).toBe("Empty");
+    expect(of(lacking, "Supplied").reason).toBe("SubnetTerminating");
+    expect(of(findings(generatedPool("web", { ips: [], wanted: 0 })), "Ready").reason).toBe("Empty");
+    expect(of(findings(generatedPool("web", { ips: [], wanted: 10 }, DELETED)), "Ready").reason).toBe("Terminating");
+  });
+  it("that is made by hand is judged at once", () => {
+    expect(of(findings(pool("web", { subnet: "10.6.0.0/24", ips: [] })), "Ready").reason).toBe("Empty");
+  });
+});
+
+describe("rule 15: InUseOutsideRange", () => {
+  const outside = (...allocations: ReturnType<typeof allocation>[]) =>
+    of(look({ pools: [blue], allocations }).pools.get("blue"), "InUseOutsideRange");
+  it("is false while all is inside, and for what is about to be free", () => {
+    expect(outside(allocation("10.6.0.10", "blue"), allocation("10.6.0.99", "blue", "Cooling")).isTrue).toBe(false);
+  });
+  it("names addresses and their pods, the lowest first", () => {
+    const found = outside(
+      ...[99, 98, 97, 96, 10].map((last) => allocation(`10.6.0.${last}`, "blue")),
+      allocation("10.6.0.30", "blue", "Quarantined"),
+    );
+    expect(found).toEqual({
+      ...{ isTrue: true, reason: "AddressesOutside" },
+      message:
+        "5 addresses of the pool are in use and not among those that it gives out now: 10.6.0.30 (in quarantine), 10.6.0.96 (pod shop/web-96), 10.6.0.97 (pod shop/web-97) and 2 more; each goes when it is released",
+    });
+  });
+  it("counts excluded addresses and the gateway", () => {
+    const gated = pool("blue", { subnet: "10.6.0.0/24", gateway: "10.6.0.1", excludeIPs: ["10.6.0.5"] });
+    const allocations = [
+      allocation("10.6.0.1", "blue"),
+      allocation("10.6.0.5", "blue"),
+      allocation("10.6.0.6", "blue"),
+    ];
+    expect(of(look({ pools: [gated], allocations }).pools.get("blue"), "InUseOutsideRange").message).toMatch(
+      /^2 addresses/,
+    );
+  });
+});
+
+describe("rule 15: DeletedWithHolders", () => {
+  const gone = pool("blue", { subnet: "10.6.0.0/24" }, DELETED);
+  const workload = { kind: "StatefulSet", name: "db", uid: "w", member: "db-0" };
+  it("is false for a pool that nobody deletes, and for one without holders", () => {
+    const allocations = [allocation("10.6.0.10", "blue")];
+    expect(of(look({ pools: [blue], allocations }).pools.get("blue"), "DeletedWithHolders").reason).toBe("NotDeleted");
+    expect(of(look({ pools: [gone] }).pools.get("blue"), "DeletedWithHolders").reason).toBe("NoHolders");
+  });
+  it("names who holds the pool, in every state", () => {
+    const allocations = [
+      allocation("10.6.0.10", "blue"),
+      allocation("10.6.0.9", "blue", "Cooling"),
+      allocation("10.6.0.11", "blue", "Kept", { workload }),
+    ];
+    expect(of(look({ pools: [gone], allocations }).pools.get("blue"), "DeletedWithHolders")).toEqual({
+      ...{ isTrue: true, reason: "HoldersRemain" },
+      message:
+        "The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet db, db-0)",
+    });
+  });
+  it("an allocation of a pool that has vanished is reported", () => {
+    const { problems } = look({ pools: [], allocations: [allocation("10.6.0.10", "blue")] });
+    expect(problems).toEqual(['There is no IPPool "blue", of which 1 address is in use: 10.6.0.10 (pod shop/web-10)']);
+  });
+  it("of many vanished pools a few are named", () => {
+    const allocations = [1, 2, 3, 4, 5].map((last) => allocation(`10.6.0.${last}`, `p${last}`));
+    expect(look({ allocations }).problems).toHaveLength(4);
+    expect(look({ allocations }).problems[3]).toBe("There are 2 more pools that are gone and have addresses in use");
+  });
+});
+
+describe("rule 12: ProxyArpSuspected", () => {
+  const quarantined = (last: number, mac: string, reason: "Conflict" | "NodeLost" = "Conflict") =>
+    allocation(`10.6.0.${last}`, "blue", "Quarantined", { quarantine: { reason, mac, parent: "eth0" } });
+  const suspected = (...allocations: ReturnType<typeof allocation>[]) =>
+    of(look({ pools: [blue], allocations }).pools.get("blue"), "ProxyArpSuspected");
+  it("is false for two addresses of one machine, for three machines, and for lost nodes", () => {
+    const some = [
+      quarantined(10, "02:00:00:00:00:01"),
+      quarantined(11, "02:00:00:00:00:01"),
+      quarantined(12, "02:00:00:00:00:02"),
+    ];
+    expect(suspected(...some).isTrue).toBe(false);
+    expect(suspected(...[13, 14, 15].map((last) => quarantined(last, ""))).isTrue).toBe(false);
+    expect(suspected(...[13, 14, 15].map((last) => quarantined(last, "02:00:00:00:00:01", "NodeLost"))).isTrue).toBe(
+      false,
+    );
+  });
+  it("is true when one machine answers for three", () => {
+    const found = suspected(...[12, 11, 10].map((last) => quarantined(last, "02:00:00:00:00:01")));
+    expect(found).toEqual({
+      ...{ isTrue: true, reason: "SameMachineAnswers" },
+      message:
+        "The machine 02:00:00:00:00:01 answers for 3 addresses of the pool: 10.6.0.10 (in quarantine), 10.6.0.11 (in quarantine), 10.6.0.12 (in quarantine); it may be a switch or router with proxy ARP",
+    });
+  });
+});
+
+describe("ReservedInUse", () => {
+  const held = (one: ReturnType<typeof reserved>, ...allocations: ReturnType<typeof allocation>[]) =>
+    of(look({ pools: [blue], reserved: [one], allocations }).reserved.get(one.name), "ReservedInUse");
+  const ten = reserved("ten", { ips: ["10.6.0.10-10.6.0.12"] });
+  it("is false when nobody has the addresses, in another space, and for what is about to be free", () => {
+    expect(held(ten, allocation("10.6.0.13", "blue")).reason).toBe("NoneInUse");
+    expect(held(ten, allocation("10.6.0.10", "blue", "Bound", { addressSpace: "lab" })).isTrue).toBe(false);
+    expect(held(ten, allocation("10.6.0.10", "blue", "Cooling")).isTrue).toBe(false);
+  });
+  it("says how many are in use, and names pods", () => {
+    expect(held(ten, allocation("10.6.0.12", "blue"), allocation("10.6.0.10", "blue"))).toEqual({
+      ...{ isTrue: true, reason: "AddressesInUse" },
+      message:
+        "Pods hold 2 addresses of these: 10.6.0.10 (pod shop/web-10), 10.6.0.12 (pod shop/web-12); each stays until it is released, and is not given out again",
+    });
+  });
+  it("of a reservation that cannot be used is not told; the fault is", () => {
+    const bad = reserved("bad", { ips: ["10.6.0.9-10.6.0.1"] });
+    expect(of(look({ reserved: [bad] }).reserved.get("bad"), "Ready").reason).toBe("InvalidSpecification");
+  });
+});

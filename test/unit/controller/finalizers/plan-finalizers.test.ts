@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { IN_USE_FINALIZER, planFinalizers } from "../../../../host/controller/finalizers/plan-finalizers.ts";
+import { POOL_LEAVING_LOOK_MS, POOL_LEAVING_MS } from "../../../../host/controller/limits.ts";
+import { DELETED, pool } from "../conditions/judged.ts";
+
+const SPEC = { subnet: "10.6.0.0/24" };
+const finalizers = ["other.example/one", IN_USE_FINALIZER];
+const fresh = pool("blue", SPEC);
+const marked = pool("blue", SPEC, { metadata: { finalizers } });
+const leaving = pool("blue", SPEC, { metadata: { ...DELETED.metadata, finalizers } });
+
+function plan(one: typeof fresh, leavingMs = POOL_LEAVING_MS, isHeld = false) {
+  const { mark, ask, nextMs } = planFinalizers({ pools: [one], isHeld: () => isHeld, leavingMs: () => leavingMs });
+  return { mark: mark.length, ask: ask.length, nextMs };
+}
+
+describe("rule 15: the finalizer of a pool", () => {
+  it("is set at first sight, also when the specification cannot be used", () => {
+    expect(plan(fresh)).toEqual({ mark: 1, ask: 0, nextMs: undefined });
+    const bad = pool("bad", { ...SPEC, ips: ["10.6.0.9-10.6.0.1"] });
+    expect(plan(bad).mark).toBe(1);
+  });
+  it("is left alone while nobody deletes the pool", () => {
+    expect(plan(marked)).toEqual({ mark: 0, ask: 0, nextMs: undefined });
+  });
+  it("is not added to a pool in deletion, which the API server refuses", () => {
+    expect(plan(pool("blue", SPEC, DELETED))).toEqual({ mark: 0, ask: 0, nextMs: undefined });
+  });
+  it("stays while an allocation of the pool is known", () => {
+    expect(plan(leaving, POOL_LEAVING_MS, true)).toEqual({ mark: 0, ask: 0, nextMs: POOL_LEAVING_LOOK_MS });
+  });
+  it("stays until agents have heard of the deletion", () => {
+    expect(plan(leaving, POOL_LEAVING_MS - 300)).toEqual({ mark: 0, ask: 0, nextMs: 300 });
+  });
+  it("may go after that, when a list says that nothing is left", () => {
+    expect(plan(leaving)).toEqual({ mark: 0, ask: 1, nextMs: POOL_LEAVING_LOOK_MS });
+  });
+});

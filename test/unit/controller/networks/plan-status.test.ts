@@ -1,0 +1,287 @@
+import { describe, expect, it } from "vitest";
+import { MAX_CIDRS } from "../../../../host/config/limits.ts";
+import { MAX_FINDING_LENGTH } from "../../../../host/controller/limits.ts";
+import type { Seen } from "../../../../host/controller/networks/finding.ts";
+import { isStatus, planStatus } from "../../../../host/controller/networks/plan-status.ts";
+import type { ControlPlanePod, Sightings } from "../../../../host/controller/networks/sightings.ts";
+import { readStatements } from "../../../../host/controller/networks/statement.ts";
+import { decodeControlledCoordinator } from "../../../../host/controller/objects.ts";
+
+const seen = <T>(place: string, ...items: readonly T[]): Seen<T> => ({
+  place,
+  items,
+  isRead: true,
+  problem: undefined,
+});
+const unread = <T>(place: string, problem?: string): Seen<T> => ({ place, items: [], isRead: false, problem });
+
+const service = (name: string, ...texts: string[]) => readStatements(`ServiceCIDR ${name}`, texts);
+const pool = (name: string, cidr: string) => readStatements(`Calico's IPPool ${name}`, [cidr]);
+const kubeadm = (podSubnet: string, serviceSubnet: string) => ({
+  podSubnet: readStatements("kubeadm's podSubnet", [podSubnet]),
+  serviceSubnet: readStatements("kubeadm's serviceSubnet", [serviceSubnet]),
+});
+const controlPlane = (component: string, name: string, clusterCidr: string, serviceRange: string): ControlPlanePod => ({
+  component,
+  clusterCidr: readStatements(`Pod ${name}, --cluster-cidr`, [clusterCidr]),
+  serviceRange: readStatements(`Pod ${name}, --service-cluster-ip-range`, [serviceRange]),
+});
+const KCM = "kube-controller-manager";
+const cilium = (ipam: string, cidr = "") => ({
+  ...{ ipam, families: [4 as const], faults: [] },
+  pools: readStatements("cilium-config", [cidr]),
+});
+
+/** Nothing is there, and all have been asked. */
+const NOTHING: Sightings = {
+  serviceCidrs: seen("ServiceCIDR objects"),
+  kubeadm: seen("ConfigMap kube-system/kubeadm-config"),
+  controlPlane: seen("the control plane's pods"),
+  calico: seen("Calico's IPPools"),
+  calicoNative: seen("Calico's IPPools (projectcalico.org/v3)"),
+  cilium: seen("ConfigMap kube-system/cilium-config"),
+  ciliumPools: seen("CiliumPodIPPools"),
+  nodes: [],
+};
+
+/** What every cluster of today has. */
+const SERVICES: Sightings = {
+  ...NOTHING,
+  serviceCidrs: seen("ServiceCIDR objects", service("kubernetes", "10.96.0.0/12")),
+};
+
+const coordinator = (spec: object = {}, status: object = {}) =>
+  decodeControlledCoordinator({
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec, status },
+    metadata: { name: "default", uid: "u", resourceVersion: "7", generation: 1 },
+  });
+
+/** A source without a place has its own one. */
+function world(base: Sightings, changes: Partial<Sightings>): Sightings {
+  const entries = Object.entries(changes).map(([key, source]) => {
+    const own = Object.entries(NOTHING).find(([name]) => name === key)?.[1];
+    return [key, "place" in source && source.place === "" ? { ...source, place: own.place } : source];
+  });
+  return { ...base, ...Object.fromEntries(entries) };
+}
+
+const plan = (sightings: Partial<Sightings>, spec: object = {}, status: object = {}) =>
+  planStatus(coordinator(spec, status), world(SERVICES, sightings));
+
+describe("service networks", () => {
+  const services = (sightings: Partial<Sightings>) =>
+    planStatus(coordinator({ podCIDRType: "none" }), world(NOTHING, sightings));
+  const rows: [what: string, sightings: Partial<Sightings>, networks: string[], reason: string][] = [
+    [
+      "of all ServiceCIDRs, in one order",
+      {
+        serviceCidrs: seen("", service("second", "10.200.0.0/16"), service("kubernetes", "fd00::/108", "10.96.0.0/12")),
+        kubeadm: seen("", kubeadm("", "10.1.0.0/16")),
+      },
+      ["10.96.0.0/12", "10.200.0.0/16", "fd00::/108"],
+      "serviceCIDR: of ServiceCIDR kubernetes, ServiceCIDR second",
+    ],
+    [
+      "of kubeadm where that kind is unknown",
+      {
+        kubeadm: seen("", kubeadm("", "10.96.0.0/12,fd00::/108")),
+        controlPlane: seen("", controlPlane("kube-apiserver", "api", "", "10.1.0.0/16")),
+      },
+      ["10.96.0.0/12", "fd00::/108"],
+      "serviceCIDR: of kubeadm's serviceSubnet",
+    ],
+    [
+      "of the API server's arguments",
+      {
+        controlPlane: seen(
+          "",
+          controlPlane(KCM, "kcm", "", "10.2.0.0/16"),
+          controlPlane("kube-apiserver", "api-1", "", "10.1.0.0/16,fd00::/108"),
+          controlPlane("kube-apiserver", "api-2", "", "fd00::/108,10.1.0.0/16"),
+        ),
+      },
+      ["10.1.0.0/16", "fd00::/108"],
+      "serviceCIDR: of Pod api-1, --service-cluster-ip-range, Pod api-2, --service-cluster-ip-range",
+    ],
+    [
+      "of the controller manager's arguments",
+      {
+        controlPlane: seen(
+          "",
+          controlPlane("kube-apiserver", "api", "", ""),
+          controlPlane(KCM, "kcm", "", "10.2.0.0/16"),
+        ),
+      },
+      ["10.2.0.0/16"],
+      "serviceCIDR: of Pod kcm, --service-cluster-ip-range",
+    ],
+  ];
+  it.each(rows)("%s", (_, sightings, networks, reason) => {
+    expect(services(sightings)).toEqual({
+      ...{ phase: "Synced", serviceCIDR: networks, overlayPodCIDR: [] },
+      reason: `${reason}; overlayPodCIDR: none, since podCIDRType is none`,
+    });
+  });
+
+  it("that nobody tells: the reason names all that was looked at", () => {
+    expect(services({})).toMatchObject({
+      ...{ phase: "NotReady", serviceCIDR: [] },
+      reason:
+        "serviceCIDR: nothing in ServiceCIDR objects, ConfigMap kube-system/kubeadm-config (networking.serviceSubnet), " +
+        "pods of kube-apiserver (--service-cluster-ip-range), pods of kube-controller-manager (--service-cluster-ip-range); " +
+        "overlayPodCIDR: none, since podCIDRType is none",
+    });
+  });
+
+  it("of two API servers that differ are a conflict, which names both", () => {
+    const pods = ["10.1.0.0/16", "10.2.0.0/16"].map((range, index) =>
+      controlPlane("kube-apiserver", `api-${index}`, "", range),
+    );
+    expect(services({ controlPlane: seen("", ...pods) })).toMatchObject({
+      phase: "NotReady",
+      reason: expect.stringContaining(
+        "serviceCIDR: Pod api-0, --service-cluster-ip-range says 10.1.0.0/16, Pod api-1, --service-cluster-ip-range says 10.2.0.0/16",
+      ),
+    });
+  });
+
+  it("that are malformed are named, and not passed over for another source", () => {
+    const status = services({
+      serviceCidrs: seen("", service("kubernetes", "10.96.0.0/12", "10.96.0.0/33")),
+      kubeadm: seen("", kubeadm("", "10.1.0.0/16")),
+    });
+    expect(status).toMatchObject({ phase: "NotReady", serviceCIDR: [] });
+    expect(status?.reason).toContain('serviceCIDR: ServiceCIDR kubernetes: "10.96.0.0/33" is no network in CIDR form');
+  });
+});
+
+describe("pod networks", () => {
+  const rows: [type: string, what: string, sightings: Partial<Sightings>, networks: string[], reason: string][] = [
+    ["auto", "of Calico", { calico: seen("", pool("b", "10.8.0.0/16"), pool("a", "10.7.0.0/16")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.7.0.0/16", "10.8.0.0/16"], "of Calico's IPPool a, Calico's IPPool b"], // biome-ignore format: one row
+    ["auto", "of Calico in its other group", { calicoNative: seen("", pool("a", "10.7.0.0/16")) }, ["10.7.0.0/16"], "of Calico's IPPool a"], // biome-ignore format: one row
+    ["auto", "of Cilium", { cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.0.0.0/8"], "of cilium-config"], // biome-ignore format: one row
+    ["auto", "of kubeadm without either", { kubeadm: seen("", kubeadm("10.244.0.0/16,fd00::/48", "")) }, ["10.244.0.0/16", "fd00::/48"], "of kubeadm's podSubnet"], // biome-ignore format: one row
+    ["cluster", "of kubeadm although Calico is there", { calico: seen("", pool("a", "10.7.0.0/16")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
+    ["cluster", "of the controller manager", { controlPlane: seen("", controlPlane(KCM, "kcm", "10.244.0.0/16", "")), nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24"] }] }, ["10.244.0.0/16"], "of Pod kcm, --cluster-cidr"], // biome-ignore format: one row
+    ["cluster", "of the nodes, if nothing else", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24", "fd00::/64"] }, { name: "n2", podCidrs: ["10.9.1.0/24"] }, { name: "n3", podCidrs: [] }] }, ["10.9.0.0/23", "fd00::/64"], "of the Nodes' own shares (spec.podCIDRs), since nothing tells the whole"], // biome-ignore format: one row
+    ["calico", "of Calico although Cilium is there", { calico: seen("", pool("a", "10.7.0.0/16")), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }, ["10.7.0.0/16"], "of Calico's IPPool a"], // biome-ignore format: one row
+    ["cilium", "of the cluster, which Cilium goes by", { cilium: seen("", cilium("kubernetes", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
+    ["cilium", "of Cilium's pools in the families that are on", { cilium: seen("", cilium("multi-pool")), ciliumPools: seen("", [...readStatements("p", ["10.5.0.0/16"]).map((each) => ({ ...each, family: 4 as const })), ...readStatements("p", ["fd00::/64"]).map((each) => ({ ...each, family: 6 as const }))]) }, ["10.5.0.0/16"], "of p"], // biome-ignore format: one row
+  ];
+  it.each(rows)("%s: %s", (podCIDRType, _, sightings, networks, reason) => {
+    expect(plan(sightings, { podCIDRType })).toEqual({
+      ...{ phase: "Synced", overlayPodCIDR: networks, serviceCIDR: ["10.96.0.0/12"] },
+      reason: `serviceCIDR: of ServiceCIDR kubernetes; overlayPodCIDR: ${reason}`,
+    });
+  });
+
+  const missing: [type: string, what: string, sightings: Partial<Sightings>, reason: string][] = [
+    ["auto", "nothing at all", {}, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3), ConfigMap kube-system/cilium-config, ConfigMap kube-system/kubeadm-config (networking.podSubnet), pods of kube-controller-manager (--cluster-cidr), Nodes (spec.podCIDRs)"], // biome-ignore format: one row
+    ["calico", "no Calico", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3)"], // biome-ignore format: one row
+    ["cilium", "no Cilium", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in ConfigMap kube-system/cilium-config"], // biome-ignore format: one row
+    ["auto", "Calico and Cilium", { calico: seen("", pool("a", "10.7.0.0/16")), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }, "overlayPodCIDR: Calico's IPPools and ConfigMap kube-system/cilium-config are both there; podCIDRType can say which one counts"], // biome-ignore format: one row
+    ["auto", "Cilium without networks, which is not the cluster's", { cilium: seen("", cilium("cluster-pool")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, 'overlayPodCIDR: Cilium with ipam "cluster-pool" names no network: nothing in ConfigMap kube-system/cilium-config (cluster-pool-ipv4-cidr, cluster-pool-ipv6-cidr)'], // biome-ignore format: one row
+    ["auto", "Cilium in a cloud", { cilium: seen("", cilium("eni")) }, 'overlayPodCIDR: ConfigMap kube-system/cilium-config: with ipam "eni" pods have no networks of their own; podCIDRType none collects nothing'], // biome-ignore format: one row
+    ["auto", "Cilium's settings of another form", { cilium: seen("", { ...cilium(""), faults: ["cilium-config: bad"] }) }, "overlayPodCIDR: cilium-config: bad"], // biome-ignore format: one row
+    ["cluster", "controller managers that differ", { controlPlane: seen("", controlPlane(KCM, "a", "10.1.0.0/16", ""), controlPlane(KCM, "b", "10.2.0.0/16", "")) }, "overlayPodCIDR: Pod a, --cluster-cidr says 10.1.0.0/16, Pod b, --cluster-cidr says 10.2.0.0/16"], // biome-ignore format: one row
+    ["cluster", "a node's share that is none", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24"] }, { name: "n2", podCidrs: ["x"] }] }, 'overlayPodCIDR: Node n2, spec.podCIDRs: "x" is no network in CIDR form'], // biome-ignore format: one row
+    ["cluster", "more nodes than a pod may have routes", { nodes: Array.from({ length: MAX_CIDRS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${index >> 7}.${(index & 127) * 2}.0/24`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_CIDRS + 1} networks; there may be ${MAX_CIDRS} at most`], // biome-ignore format: one row
+  ];
+  it.each(missing)("%s: %s", (podCIDRType, _, sightings, reason) => {
+    expect(plan(sightings, { podCIDRType })).toEqual({
+      ...{ phase: "NotReady", overlayPodCIDR: [], serviceCIDR: ["10.96.0.0/12"] },
+      reason: `${reason}; serviceCIDR: of ServiceCIDR kubernetes`,
+    });
+  });
+});
+
+describe("what the specification says", () => {
+  it("wins, key by key", () => {
+    expect(plan({}, { overlayPodCIDR: ["10.5.0.0/16", "10.6.0.7"] })).toEqual({
+      ...{ phase: "Synced", overlayPodCIDR: ["10.5.0.0/16", "10.6.0.7/32"], serviceCIDR: ["10.96.0.0/12"] },
+      reason: "serviceCIDR: of ServiceCIDR kubernetes; overlayPodCIDR: as the specification says",
+    });
+    expect(
+      plan({ serviceCidrs: unread("ServiceCIDR objects") }, { serviceCIDR: ["10.1.0.0/16"], podCIDRType: "none" }),
+    ).toMatchObject({
+      ...{ phase: "Synced", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: [] },
+    });
+  });
+
+  it("is nothing when the list is empty", () => {
+    expect(plan({}, { serviceCIDR: [], podCIDRType: "none" })).toMatchObject({ serviceCIDR: ["10.96.0.0/12"] });
+  });
+
+  it("and cannot be read is the reason, and what was known stays", () => {
+    expect(plan({}, { mode: "sideways" }, { serviceCIDR: ["10.1.0.0/16"] })).toEqual({
+      ...{ phase: "NotReady", overlayPodCIDR: [], serviceCIDR: ["10.1.0.0/16"] },
+      reason: expect.stringContaining('The specification cannot be used: field "spec.mode": found "sideways"'),
+    });
+  });
+});
+
+describe("a source that has not answered", () => {
+  it("is waited for, also when one after it has", () => {
+    const seenKubeadm = seen("", kubeadm("10.244.0.0/16", "10.1.0.0/16"));
+    expect(plan({ serviceCidrs: unread("ServiceCIDR objects"), kubeadm: seenKubeadm })).toBeUndefined();
+    expect(plan({ calico: unread("Calico's IPPools"), kubeadm: seenKubeadm })).toBeUndefined();
+    expect(plan({ cilium: unread("cilium-config"), calico: seen("", pool("a", "10.7.0.0/16")) })).toBeUndefined();
+  });
+
+  it("is not waited for when nobody asks it", () => {
+    expect(
+      plan(
+        { calico: unread("Calico's IPPools"), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) },
+        { podCIDRType: "cluster" },
+      ),
+    ).toMatchObject({ phase: "Synced" });
+    expect(
+      plan({ ciliumPools: unread("CiliumPodIPPools"), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }),
+    ).toMatchObject({ phase: "Synced" });
+  });
+
+  it("and will not, is named with its problem; what was found before stays", () => {
+    const before = { phase: "Synced", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"], reason: "" };
+    const sightings = {
+      serviceCidrs: unread<never>("ServiceCIDR objects", "Forbidden"),
+      calico: seen("", pool("a", "nonsense")),
+    };
+    expect(plan(sightings, {}, before)).toEqual({
+      ...{ phase: "NotReady", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] },
+      reason:
+        "serviceCIDR: ServiceCIDR objects cannot be read: Forbidden; " +
+        'overlayPodCIDR: Calico\'s IPPool a: "nonsense" is no network in CIDR form',
+    });
+  });
+
+  it("leaves nothing of a status that somebody has spoilt", () => {
+    const sightings = { serviceCidrs: unread<never>("ServiceCIDR objects", "Forbidden") };
+    expect(plan(sightings, {}, { serviceCIDR: ["10.1.0.0/16", "x"], overlayPodCIDR: 3 })).toMatchObject({
+      serviceCIDR: [],
+    });
+  });
+});
+
+it("what was found goes when all say that there is nothing", () => {
+  const before = { phase: "Synced", serviceCIDR: ["10.96.0.0/12"], overlayPodCIDR: ["10.2.0.0/16"], reason: "" };
+  expect(plan({}, {}, before)).toMatchObject({ phase: "NotReady", overlayPodCIDR: [] });
+});
+
+it("the reason fits into the status whatever it is about", () => {
+  const status = plan({
+    serviceCidrs: unread("ServiceCIDR objects", "\ud83d\ude00".repeat(2_000)),
+    calico: unread("Calico's IPPools", "y".repeat(2_000)),
+  });
+  expect([...(status?.reason ?? "")].length).toBeLessThanOrEqual(1_024);
+  expect(status?.reason.isWellFormed()).toBe(true);
+  expect(status?.reason).toContain(`${"y".repeat(MAX_FINDING_LENGTH - 100)}`);
+});
+
+it("a status that says it already is not written again", () => {
+  const planned = plan({ kubeadm: seen("", kubeadm("10.244.0.0/16", "")) });
+  if (planned === undefined) return expect.unreachable();
+  expect(isStatus(coordinator({}, planned), planned)).toBe(true);
+  expect(isStatus(coordinator({}, { ...planned, reason: "" }), planned)).toBe(false);
+  expect(isStatus(coordinator({}, { ...planned, serviceCIDR: [] }), planned)).toBe(false);
+  expect(isStatus(coordinator(), planned)).toBe(false);
+});

@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import type { ListenAddress } from "../../../host/controller/listen-address.ts";
+import type { Controller } from "../../../host/controller/open-controller.ts";
+import { listenForQuestions, type StatusServer } from "../../../host/controller/status-server.ts";
+
+const status: Controller["status"] = {
+  ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], problems: [], parts: ["usage"], caches: {} },
+};
+const closing: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function listen(address: ListenAddress, stuck?: string): Promise<StatusServer> {
+  const server = await listenForQuestions({ address, controller: { status, stuck }, version: "1.2.3" });
+  closing.push(() => server.close());
+  return server;
+}
+
+const LOOPBACK: ListenAddress = { kind: "loopback", host: "127.0.0.1", port: 0 };
+
+async function ask(address: ListenAddress, path: string, options: { method?: string; stuck?: string } = {}) {
+  const { url } = await listen(address, options.stuck);
+  const answer = await fetch(`${url}${path}`, { method: options.method ?? "GET" });
+  return { status: answer.status, type: answer.headers.get("content-type"), body: await answer.text() };
+}
+
+describe("questions to a controller", () => {
+  it("tells its status", async () => {
+    const { body, type } = await ask(LOOPBACK, "/v1/status?pretty");
+    expect([JSON.parse(body), type]).toEqual([{ version: "1.2.3", ...status }, "application/json"]);
+  });
+
+  it.each([
+    ["/healthz", {}, 200, "ok\n"],
+    ["/healthz", { stuck: "The parts have not ended" }, 503, "The parts have not ended\n"],
+    ["/healthz", { method: "HEAD" }, 200, ""],
+    ["/healthz", { method: "POST" }, 405, '{"error":"POST is not served; there is only GET"}\n'],
+    ["/v1/pools", {}, 404, '{"error":"/v1/pools is not served; there are GET /v1/status, GET /healthz"}\n'],
+  ])("%s %j: %i", async (path, options, expected, body) =>
+    expect(await ask(LOOPBACK, path, options)).toMatchObject({ status: expected, body }),
+  );
+
+  it("answers on a unix socket that only its user may open, in the place of one that was left", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "berth-status-"));
+    closing.push(() => rmSync(directory, { recursive: true }));
+    const path = join(directory, "c.sock");
+    writeFileSync(path, "left");
+    const { url } = await listen({ kind: "unix", path });
+    expect([url, statSync(path).mode & 0o777]).toEqual([`unix:${path}`, 0o600]);
+    const body = await new Promise<string>((resolve, reject) => {
+      const sent = request({ socketPath: path, path: "/healthz" }, (answer) => {
+        answer.setEncoding("utf8").on("data", resolve);
+      });
+      sent.on("error", reject).end();
+    });
+    expect(body).toBe("ok\n");
+  });
+
+  it("listens nowhere when told so", async () => expect((await listen({ kind: "off" })).url).toBe(""));
+
+  it("says that an address is taken", async () => {
+    const { url } = await listen(LOOPBACK);
+    const taken = listen({ kind: "loopback", host: "127.0.0.1", port: Number(new URL(url).port) });
+    await expect(taken).rejects.toThrow("EADDRINUSE");
+  });
+});

@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { OwnWrites } from "../../../../host/controller/subnets/own-writes.ts";
+
+const pool = (version: number, uid = "u1") => ({ name: "web", uid, resourceVersion: `${version}` });
+const cache = (...pools: ReturnType<typeof pool>[]) => new Map(pools.map((each) => [each.name, each]));
+const versions = (objects: readonly { uid: string; resourceVersion: string }[]) =>
+  objects.map(({ uid, resourceVersion }) => `${uid} ${resourceVersion}`);
+
+describe("what was written", () => {
+  it("counts until the watch brings it, or what came after", () => {
+    const writes = new OwnWrites<ReturnType<typeof pool>>();
+    writes.wrote(pool(1), pool(2));
+    writes.wrote(pool(2), pool(3));
+    expect(versions(writes.over(cache(pool(1))))).toEqual(["u1 3"]);
+    expect(versions(writes.over(cache(pool(2))))).toEqual(["u1 3"]);
+    expect(versions(writes.over(cache(pool(4))))).toEqual(["u1 4"]);
+    expect(versions(writes.over(cache(pool(3))))).toEqual(["u1 3"]);
+  });
+
+  it("is there before the watch knows of its creation", () => {
+    const writes = new OwnWrites<ReturnType<typeof pool>>();
+    writes.wrote(undefined, pool(1));
+    writes.wrote(pool(1), pool(2));
+    expect(versions(writes.over(cache()))).toEqual(["u1 2"]);
+    expect(versions(writes.over(cache(pool(1))))).toEqual(["u1 2"]);
+  });
+
+  it("is no more when the watch says that it is gone, also when the answer comes later", () => {
+    const writes = new OwnWrites<ReturnType<typeof pool>>();
+    writes.wrote(pool(1), pool(2));
+    writes.gone(pool(2));
+    expect(writes.over(cache())).toEqual([]);
+    writes.gone(pool(2));
+    writes.wrote(pool(2), pool(3));
+    expect(writes.over(cache())).toEqual([]);
+    writes.wrote(undefined, pool(4, "u2"));
+    expect(versions(writes.over(cache()))).toEqual(["u2 4"]);
+  });
+
+  it("does not count when a write upon it was refused", () => {
+    const writes = new OwnWrites<ReturnType<typeof pool>>();
+    writes.wrote(pool(1), pool(2));
+    writes.forget("web");
+    expect(versions(writes.over(cache(pool(1))))).toEqual(["u1 1"]);
+  });
+});

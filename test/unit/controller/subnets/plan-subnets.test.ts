@@ -1,0 +1,222 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { PlanWorld } from "./plan-world.ts";
+
+let world: PlanWorld;
+
+beforeEach(() => {
+  world = new PlanWorld();
+  world.subnet("blue", { subnet: "10.9.0.0/24" });
+});
+
+test("a workload gets a pool of its own, and nothing is planned twice", () => {
+  world.applications.want("web", "u1", { count: 3 });
+  world.step();
+  expect(world.division()).toEqual({ "web eth0 blue": "10.9.0.4-10.9.0.6" });
+  expect(world.generated("web")).toMatchObject({ wanted: 3, reason: "2 replicas and 1 more", reclaim: true });
+  const quiet = world.step();
+  expect(quiet.networks.flatMap(({ targets }) => targets).filter(({ isChanged }) => isChanged)).toEqual([]);
+  expect(quiet.networks[0]?.grows).toBe(false);
+});
+
+test("two workloads, NICs and families have pools of their own", () => {
+  world.subnet("six", { subnet: "fd00:9::/64" });
+  world.applications.want(
+    "web",
+    "u1",
+    { count: 2 },
+    { count: 2, ifName: "net1" },
+    { count: 2, family: 6, subnets: ["six"] },
+  );
+  world.applications.want("db", "u2", { count: 2 });
+  world.step();
+  expect(world.division()).toEqual({
+    "db eth0 blue": "10.9.0.2-10.9.0.3",
+    "web eth0 blue": "10.9.0.4-10.9.0.5",
+    "web eth0 six": "fd00:9::-fd00:9::1",
+    "web net1 blue": "10.9.0.6-10.9.0.7",
+  });
+});
+
+describe("growing and shrinking", () => {
+  beforeEach(() => {
+    world.applications.want("web", "u1", { count: 3 });
+    world.step();
+  });
+
+  test("grows next to what it has", () => {
+    world.applications.want("web", "u1", { count: 5, reason: "4 replicas and 1 more" });
+    world.step();
+    expect(world.division()).toEqual({ "web eth0 blue": "10.9.0.4-10.9.0.8" });
+    expect(world.generated("web")).toMatchObject({ wanted: 5, reason: "4 replicas and 1 more" });
+  });
+
+  test("gives back from the same end, not what somebody holds, and what is left later", () => {
+    world.held.add("10.9.0.6").add("10.9.0.5");
+    world.applications.want("web", "u1", { count: 1 });
+    const plan = world.step();
+    expect(world.division()).toEqual({ "web eth0 blue": "10.9.0.5-10.9.0.6" });
+    expect([...plan.waiting]).toHaveLength(1);
+    world.held.delete("10.9.0.6");
+    world.step();
+    expect(world.division()).toEqual({ "web eth0 blue": "10.9.0.5" });
+  });
+
+  test("keeps for a while what it has too many", () => {
+    world.excessMs = 4_999;
+    world.applications.want("web", "u1", { count: 1 });
+    const { excess, postponed } = world.step();
+    expect([...excess]).toEqual([...postponed]);
+    expect(world.division()).toEqual({ "web eth0 blue": "10.9.0.4-10.9.0.6" });
+    expect(world.generated("web")).toMatchObject({ wanted: 3 });
+  });
+
+  test("gives it back at once when another workload lacks addresses", () => {
+    world.excessMs = 0;
+    world.subnet("blue", { subnet: "10.9.0.0/24", ips: ["10.9.0.4-10.9.0.6"] });
+    world.applications.want("web", "u1", { count: 1 });
+    world.applications.want("db", "u2", { count: 2 });
+    world.step();
+    world.step();
+    expect(world.division()).toEqual({ "db eth0 blue": "10.9.0.5-10.9.0.6", "web eth0 blue": "10.9.0.4" });
+  });
+});
+
+describe("a Subnet that is full", () => {
+  beforeEach(() => world.subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1" }));
+
+  test("gives what it has, says what is lacking, and the rest when addresses come back", () => {
+    world.applications.want("a", "u1", { count: 3 });
+    world.applications.want("b", "u2", { count: 4, reason: "3 replicas and 1 more" });
+    const { lacks } = world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.4", "b eth0 blue": "10.9.0.5-10.9.0.6" });
+    expect(lacks.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([
+      'SubnetFull: Wants 4 addresses (3 replicas and 1 more) for eth0, IPv4, and has 2: Subnet "blue" has 0 free of 5 addresses, and 2 pools',
+    ]);
+    expect(world.generated("b")).toMatchObject({ wanted: 4 });
+    world.fates.set("shop/u1", "gone");
+    world.applications.end("u1");
+    world.step();
+    world.finish();
+    // What the pool had is free when the Subnet says so.
+    world.step();
+    expect(world.step().lacks).toEqual([]);
+    expect(world.division()).toEqual({ "b eth0 blue": "10.9.0.3-10.9.0.6" });
+  });
+
+  test("the next Subnet of the list gives the rest, and loses it first", () => {
+    world.subnet("green", { subnet: "10.8.0.0/24" });
+    world.applications.want("a", "u1", { count: 7, subnets: ["blue", "green"] });
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.6", "a eth0 green": "10.8.0.2-10.8.0.3" });
+    world.applications.want("a", "u1", { count: 4, subnets: ["blue", "green"] });
+    world.step();
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.5" });
+  });
+
+  test("the pool is there all the same: it says what is lacking", () => {
+    world.subnet("blue", { subnet: "10.9.0.0/29", ips: [] });
+    world.applications.want("a", "u1", { count: 2 });
+    expect(world.step().lacks[0]?.reason).toBe("SubnetFull");
+    expect(world.division()).toEqual({ "a eth0 blue": "" });
+  });
+});
+
+describe("what is in the way", () => {
+  test.each([
+    {
+      why: "no such Subnet",
+      subnets: ["red"],
+      lack: 'SubnetMissing: Wants 3 addresses (2 replicas and 1 more) for eth0, IPv4, and has 0: Subnet "red" does not exist or cannot be used',
+    },
+    {
+      why: "a Subnet of the other family",
+      subnets: ["six"],
+      lack: 'SubnetMissing: Wants 3 addresses (2 replicas and 1 more) for eth0, IPv4, and has 0: Subnet "six" is not IPv4',
+    },
+  ])("$why", ({ subnets, lack }) => {
+    world.subnet("six", { subnet: "fd00:9::/64" });
+    world.applications.want("a", "u1", { subnets });
+    const { lacks } = world.step();
+    expect(lacks.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([lack]);
+    expect(world.division()).toEqual({});
+  });
+
+  test("the largest size of a pool", () => {
+    world.maxPoolSize = 2;
+    world.applications.want("a", "u1", { count: 3 });
+    const { lacks } = world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
+    expect(lacks[0]?.message).toMatch(/and has 2: a generated pool has at most 2 \(maxGeneratedPoolSize\)$/);
+  });
+
+  test("the most of a namespace, over all its pools", () => {
+    world.maxPerNamespace = 4;
+    world.applications.want("a", "u1", { count: 3 });
+    world.applications.want("b", "u2", { count: 3 });
+    const { lacks } = world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.4-10.9.0.6", "b eth0 blue": "10.9.0.1" });
+    expect(lacks[0]?.message).toMatch(/has 1: namespace "shop" may have 4 \(maxGeneratedAddressesPerNamespace\)$/);
+  });
+
+  test("a Subnet that is being deleted gives nothing, and takes nothing away", () => {
+    world.applications.want("a", "u1", { count: 2 });
+    world.step();
+    const blue = world.subnets.get("blue");
+    if (blue !== undefined) blue.metadata.deletionTimestamp = "2026-11-20T04:00:00Z";
+    world.applications.want("a", "u1", { count: 4 });
+    expect(world.step().lacks[0]?.message).toContain('Subnet "blue" is being deleted');
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
+  });
+});
+
+describe("what no pool gets", () => {
+  test("gateway, edges, what is excluded, reserved, or in a pool made by hand", () => {
+    world.subnet("blue", { subnet: "10.9.0.0/28", gateway: "10.9.0.1", excludeIPs: ["10.9.0.2-10.9.0.5"] });
+    world.byHand = ["10.9.0.6-10.9.0.7", "10.9.0.9"];
+    world.applications.want("a", "u1", { count: 20 });
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.8 10.9.0.10-10.9.0.14" });
+  });
+
+  test("what somebody holds through another pool", () => {
+    world.subnet("blue", { subnet: "10.9.0.0/29" });
+    world.held.add("10.9.0.4");
+    world.applications.want("a", "u1", { count: 6 });
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.1-10.9.0.3 10.9.0.5-10.9.0.6" });
+  });
+
+  test("what an edited Subnet has no more goes when nobody holds it, and is made up for", () => {
+    world.applications.want("a", "u1", { count: 3 });
+    world.step();
+    world.held.add("10.9.0.4");
+    world.subnet("blue", { subnet: "10.9.0.0/24", excludeIPs: ["10.9.0.0-10.9.0.15"] });
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.4 10.9.0.16-10.9.0.18" });
+    world.held.clear();
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.16-10.9.0.18" });
+  });
+
+  test("what somebody makes a pool of by hand", () => {
+    world.applications.want("a", "u1", { count: 3 });
+    world.step();
+    world.byHand = ["10.9.0.5-10.9.0.40"];
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.4" });
+  });
+});
+
+test("200 workloads are planned in a moment, and a /8 costs what a /20 does", () => {
+  const took = ["10.0.0.0/20", "11.0.0.0/8"].map((subnet) => {
+    const many = new PlanWorld();
+    many.subnet("blue", { subnet });
+    for (let at = 0; at < 200; at++) many.applications.want(`w${at}`, `u${at}`, { count: 11 });
+    const beganMs = performance.now();
+    many.step();
+    expect(Object.keys(many.division())).toHaveLength(200);
+    return performance.now() - beganMs;
+  });
+  expect(Math.max(...took)).toBeLessThan(5_000);
+});

@@ -1,0 +1,129 @@
+/**
+ * Subnets, pools and demands as plain values, and plans carried out on them as by an API server that nobody else writes to.
+ */
+import { decodeControlledPool, decodeControlledSubnet } from "../../../../host/controller/objects.ts";
+import type { Fate, PoolNow, SubnetsPlan, SubnetsView } from "../../../../host/controller/subnets/model.ts";
+import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
+import { emptyPool, entryOf, poolChange, subnetStatus } from "../../../../host/controller/subnets/pool-object.ts";
+import { readSubnet } from "../../../../host/controller/subnets/view.ts";
+import type { PoolDemand } from "../../../../host/ipam/generated/generated-pool.ts";
+import { type Ip, parseIp } from "../../../../host/net/ip.ts";
+import { parseRange } from "../../../../host/net/range.ts";
+import { spansOf } from "../../../../host/net/spans.ts";
+import { ScriptedApplications } from "../../../fakes/scripted-applications.ts";
+
+interface Stored {
+  readonly metadata: Record<string, unknown>;
+  readonly spec: Record<string, unknown>;
+  status?: object;
+}
+
+export class PlanWorld {
+  readonly applications = new ScriptedApplications();
+  readonly subnets = new Map<string, Stored>();
+  readonly pools = new Map<string, Stored>();
+  readonly held = new Set<string>();
+  readonly fates = new Map<string, Fate>();
+  /** Pools made by hand, and reserved addresses: ranges of the default space. */
+  byHand: readonly string[] = [];
+  maxPoolSize = 1_024;
+  maxPerNamespace = 0;
+  /** For how long every excess has lasted. */
+  excessMs = 60_000;
+
+  subnet(name: string, spec: Record<string, unknown>): void {
+    const status = this.subnets.get(name)?.status;
+    this.subnets.set(name, { metadata: { name, uid: `uid-${name}` }, spec, ...(status && { status }) });
+  }
+
+  pool(name: string, spec: Record<string, unknown>, metadata: object = {}): void {
+    this.pools.set(name, { metadata: { name, uid: `uid-${name}`, ...metadata }, spec });
+  }
+
+  view(): SubnetsView {
+    const pools = [...this.pools.values()].map((stored) =>
+      decodeControlledPool({ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", ...stored }),
+    );
+    return {
+      demands: this.applications.demands().demands as readonly PoolDemand[],
+      subnets: [...this.subnets.values()].flatMap(
+        (stored) =>
+          readSubnet(decodeControlledSubnet({ apiVersion: "ipam.vendor.io/v1", kind: "Subnet", ...stored })) ?? [],
+      ),
+      pools: pools.flatMap((object): PoolNow[] => {
+        const { spec } = object.value ?? {};
+        if (spec?.generated === undefined) throw new Error(`Pool "${object.name}": ${object.fault}`);
+        return [{ object, spec, generated: spec.generated }];
+      }),
+      others: this.byHand.map((text) => {
+        const range = parseRange(text);
+        if (range === undefined) throw new Error(text);
+        return { addressSpace: "", family: range.first.family, spans: spansOf([range]) };
+      }),
+      poolNames: new Set(this.pools.keys()),
+      fates: this.fates,
+      isHeld: (_space, family, value) => [...this.held].some((text) => isSame(parseIp(text), { family, value })),
+      excessMs: () => this.excessMs,
+      maxPoolSize: this.maxPoolSize,
+      maxPerNamespace: this.maxPerNamespace,
+    };
+  }
+
+  /** Plans once, and carries it out. */
+  step(): SubnetsPlan {
+    const plan = planSubnets(this.view());
+    for (const { object } of plan.remove) {
+      const stored = this.pools.get(object.name);
+      if (stored !== undefined) stored.metadata.deletionTimestamp = "2026-11-20T04:00:00Z";
+    }
+    for (const { targets, subnets } of plan.networks) {
+      for (const target of targets) {
+        if (target.now === undefined && target.subnet !== undefined) {
+          const { metadata, spec } = emptyPool(target, target.subnet) as Stored;
+          this.pool(target.name, spec, metadata);
+        }
+        const stored = this.pools.get(target.name);
+        if (stored === undefined || !target.isChanged) continue;
+        const { spec } = poolChange(target, { family: target.subnet?.spec.family ?? 4, version: "1" });
+        const merged = Object.entries({ ...stored.spec, ...spec }).filter(([, value]) => value !== null);
+        this.pools.set(target.name, { ...stored, spec: Object.fromEntries(merged) });
+      }
+      for (const { subnet, total } of subnets) {
+        const own = targets.filter((target) => target.subnet === subnet);
+        const entries = own.map((target) => entryOf(target, target.spans)).filter(({ spans }) => spans.length > 0);
+        const stored = this.subnets.get(subnet.object.name);
+        if (stored !== undefined) stored.status = subnetStatus(subnet, total, entries, 0);
+      }
+    }
+    return plan;
+  }
+
+  /** The finalizers of pools in deletion go. */
+  finish(): void {
+    for (const [name, { metadata }] of this.pools)
+      if (metadata.deletionTimestamp !== undefined) this.pools.delete(name);
+  }
+
+  /** `web eth0 blue`: its addresses; of pools that are not being deleted. */
+  division(): Record<string, string> {
+    const live = [...this.pools.values()].filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    return Object.fromEntries(
+      live.map(({ spec }) => {
+        const { application, interface: ifName, subnet } = spec.generated as Record<string, { name: string }>;
+        return [`${application?.name} ${ifName} ${subnet}`, (spec.ips as string[]).join(" ")];
+      }),
+    );
+  }
+
+  /** `spec.generated` of the one pool of the workload. */
+  generated(name: string): Record<string, unknown> {
+    const found = [...this.pools.values()].map(({ spec }) => spec.generated as Record<string, unknown>);
+    const own = found.filter((each) => (each.application as { name: string }).name === name);
+    if (own[0] === undefined || own.length > 1) throw new Error(`${own.length} pools of ${name}`);
+    return own[0];
+  }
+}
+
+function isSame(a: Ip | undefined, b: Ip): boolean {
+  return a?.family === b.family && a.value === b.value;
+}

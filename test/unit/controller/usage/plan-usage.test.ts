@@ -1,0 +1,39 @@
+import { describe, expect, it } from "vitest";
+import { countsDueMs, usageDueMs } from "../../../../host/controller/usage/plan-usage.ts";
+
+const written = { total: 1_000, used: 500 };
+
+describe("rule 11: a usage object is written", () => {
+  it.each([
+    ["at once by a process that never wrote it", { total: 1_000, used: 501 }, Number.POSITIVE_INFINITY, 0],
+    ["10 s after the last time", { total: 1_000, used: 501 }, 4_000, 6_000],
+    ["when 10 s are over", { total: 1_000, used: 501 }, 10_000, 0],
+    ["not sooner for a change of a little less than 5 %", { total: 1_000, used: 549 }, 2_000, 8_000],
+    ["sooner for a change of 5 %", { total: 1_000, used: 550 }, 2_000, 0],
+    ["sooner for as many that became free", { total: 1_000, used: 450 }, 2_000, 0],
+    ["never within a second, whatever changes", { total: 1_000, used: 1_000 }, 300, 700],
+    ["sooner when the pool is another one", { total: 2_000, used: 500 }, 2_000, 0],
+  ])("%s", (_title, now, sinceMs, wanted) => {
+    expect(usageDueMs({ now, written, sinceMs })).toBe(wanted);
+  });
+  it("sooner for a single address of a small pool", () => {
+    expect(usageDueMs({ now: { total: 4, used: 1 }, written: { total: 4, used: 0 }, sinceMs: 1_000 })).toBe(0);
+  });
+  it("within a second when there is none", () => {
+    expect(usageDueMs({ now: written, written: undefined, sinceMs: 1_000 })).toBe(0);
+  });
+});
+
+describe("the counts in the pool's own status follow", () => {
+  it.each([
+    ["not at all when they are right", written, 0, undefined],
+    ["after ten minutes when they are off by little", { total: 1_000, used: 501 }, 60_000, 540_000],
+    ["after a minute when they are off by 5 %", { total: 1_000, used: 550 }, 20_000, 40_000],
+    ["at once when the pool has another size", { total: 999, used: 500 }, 1_000, 0],
+  ])("%s", (_title, now, sinceMs, wanted) => {
+    expect(countsDueMs({ now, written, sinceMs })).toBe(wanted);
+  });
+  it("at once when there are none", () => {
+    expect(countsDueMs({ now: written, written: undefined, sinceMs: Number.POSITIVE_INFINITY })).toBe(0);
+  });
+});

@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import {
+  findTimingFault,
+  type LeaseRecord,
+  pauseBetween,
+  planLease,
+  type Sighting,
+  sight,
+} from "../../../../host/kubernetes/lease/plan-lease.ts";
+
+const record = (fields: Partial<LeaseRecord> = {}): LeaseRecord => ({
+  ...{ holder: "a", durationMs: 15_000, mark: "1" },
+  ...fields,
+});
+const seen = (fields: Partial<Sighting> = {}): Sighting => ({
+  ...{ record: record(), sinceMs: 100_000, lastDurationMs: 15_000 },
+  ...fields,
+});
+const ask = (sighting: Sighting, nowMs: number, rest: { isOwn?: boolean; isLeading?: boolean } = {}) =>
+  planLease({ sighting, nowMs, isOwn: false, isLeading: false, ...rest });
+
+describe("who may take a Lease", () => {
+  it.each<[string, Sighting, number, { isOwn?: boolean; isLeading?: boolean }, ReturnType<typeof planLease>]>([
+    [
+      "another's is left to it until it was silent for its duration",
+      seen(),
+      114_999,
+      {},
+      { kind: "wait", untilMs: 115_000 },
+    ],
+    ["another's is taken when it was silent for its duration", seen(), 115_000, {}, { kind: "hold" }],
+    [
+      "the holder's own duration counts",
+      seen({ lastDurationMs: 60_000 }),
+      115_000,
+      {},
+      { kind: "wait", untilMs: 160_000 },
+    ],
+    ["nobody's is taken at once", seen({ record: record({ holder: "" }) }), 100_000, {}, { kind: "hold" }],
+    ["one's own is renewed", seen(), 100_000, { isOwn: true, isLeading: true }, { kind: "hold" }],
+    [
+      "none that ever was is made at once",
+      seen({ record: undefined, lastDurationMs: undefined }),
+      100_000,
+      {},
+      { kind: "create" },
+    ],
+    ["one that vanished counts as held", seen({ record: undefined }), 114_999, {}, { kind: "wait", untilMs: 115_000 }],
+    ["one that vanished is made anew after its duration", seen({ record: undefined }), 115_000, {}, { kind: "create" }],
+    [
+      "the holder of one that vanished makes it anew at once",
+      seen({ record: undefined }),
+      100_000,
+      { isLeading: true },
+      { kind: "create" },
+    ],
+  ])("%s", (_, sighting, nowMs, rest, expected) => expect(ask(sighting, nowMs, rest)).toEqual(expected));
+});
+
+describe("what an observer has seen", () => {
+  const look = (now: LeaseRecord | undefined, nowMs: number) => ({ record: now, nowMs, durationMs: 7_000 });
+
+  it("keeps its time while the record is the same, whatever its times of day say", () => {
+    const first = sight(undefined, look(record(), 5));
+    expect(sight(first, look(record(), 900))).toEqual({ record: record(), sinceMs: 5, lastDurationMs: 15_000 });
+  });
+
+  it("begins anew with each renewal", () =>
+    expect(sight(seen(), look(record({ mark: "2" }), 200_000)).sinceMs).toBe(200_000));
+
+  it("begins anew when the Lease vanishes, and knows for how long it was held", () =>
+    expect(sight(seen(), look(undefined, 200_000))).toEqual({
+      record: undefined,
+      sinceMs: 200_000,
+      lastDurationMs: 15_000,
+    }));
+
+  it("takes the observer's own duration for a record without one", () =>
+    expect(sight(undefined, look(record({ durationMs: undefined }), 5)).lastDurationMs).toBe(7_000));
+});
+
+describe("timings", () => {
+  const timings = { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 };
+
+  it.each([
+    [{}, undefined],
+    [{ retryMs: 0 }, "the time between two renewals is 0 ms, want more than 0"],
+    [{ durationMs: 15_500 }, "the lease duration is 15500 ms, want whole seconds"],
+    [{ renewDeadlineMs: 15_000 }, "the lease duration is 15000 ms, want more than the renew deadline of 15000 ms"],
+    [{ retryMs: 8_000 }, "the renew deadline is 10000 ms, want more than 1.25 times the 8000 ms between two renewals"],
+    [{ durationMs: Number.NaN }, "the lease duration is NaN ms, want whole seconds"],
+  ])("%j: %s", (change, fault) => expect(findTimingFault({ ...timings, ...change })).toBe(fault));
+
+  it("pauses are spread by a quarter", () => {
+    expect([0, 0.5, 0.999].map((random) => Math.round(pauseBetween(2_000, random)))).toEqual([1_500, 2_000, 2_499]);
+  });
+});

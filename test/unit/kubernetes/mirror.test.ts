@@ -1,0 +1,64 @@
+import { expect, it } from "vitest";
+import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { Mirror } from "../../../host/kubernetes/mirror.ts";
+import { keyOf } from "../../../host/kubernetes/object-key.ts";
+import { openLog } from "../../../host/lib/log.ts";
+
+interface Scene {
+  readonly mirror: Mirror<string>;
+  /** `+a=x` for set, `-a` for gone. */
+  readonly told: string[];
+  /** What `decode` was told to have been there before. */
+  readonly before: (string | undefined)[];
+}
+
+/** `spec.say` is what an object decodes to; without one it is not wanted, and "!" is refused. */
+function open(): Scene {
+  const [told, before]: [string[], (string | undefined)[]] = [[], []];
+  const mirror = new Mirror<string>({
+    ...{ name: "things", keyOf, log: openLog("test", "silent") },
+    decode: ({ say }, former) => {
+      before.push(former);
+      if (say === "!") throw new Error("refused");
+      return typeof say === "string" ? say : undefined;
+    },
+    onChange: (change) => told.push(change.kind === "set" ? `+${change.key}=${change.value}` : `-${change.key}`),
+  });
+  return { mirror, told, before };
+}
+
+const object = (name: string, resourceVersion: string, say?: string): KubeObject => ({
+  metadata: { name, resourceVersion },
+  say,
+});
+
+it("an object that is not wanted counts as not there, and nothing of it is kept", () => {
+  const { mirror, told } = open();
+  expect([mirror.set(object("a", "1")), mirror.set(object("b", "2", "x"))]).toEqual([undefined, "b"]);
+  expect([told, [...mirror.items.keys()], mirror.newest()]).toEqual([["+b=x"], ["b"], { key: "b", version: "2" }]);
+  mirror.delete(object("a", "3"));
+  expect(told).toEqual(["+b=x"]);
+});
+
+it("an object that is wanted no more is gone, and comes again when it is", () => {
+  const { mirror, told } = open();
+  mirror.set(object("a", "1", "x"));
+  mirror.set(object("a", "2"));
+  mirror.set(object("a", "3", "y"));
+  expect(told).toEqual(["+a=x", "-a", "+a=y"]);
+});
+
+it("an object that could not be used and is wanted no more is no problem any more", () => {
+  const { mirror } = open();
+  mirror.set(object("a", "1", "!"));
+  expect([mirror.problems, [...mirror.undecodable]]).toEqual([["Of things, a cannot be used: refused"], ["a"]]);
+  expect(mirror.set(object("a", "2"))).toBeUndefined();
+  expect([mirror.problems, [...mirror.undecodable]]).toEqual([[], []]);
+});
+
+it("who decodes is told what the object was before, as long as it was there", () => {
+  const { mirror, before } = open();
+  for (const [index, say] of ["x", "y", "!", "z", undefined, "x"].entries())
+    mirror.set(object("a", `${index + 1}`, say));
+  expect(before).toEqual([undefined, "x", "y", "y", "z", undefined]);
+});

@@ -1,0 +1,192 @@
+/** Rule 8: an address that two pods of one machine have while it migrates. */
+import { describe, expect, it } from "vitest";
+import { judge } from "../../../../host/registry/kubernetes/judge.ts";
+import {
+  DOUBT,
+  foreignOf,
+  type KnownObject,
+  knownOf,
+  specOf,
+} from "../../../../host/registry/kubernetes/known-object.ts";
+import { contest, specWithout } from "../../../../host/registry/kubernetes/sharing/contest.ts";
+import type { Allocation } from "../../../../host/registry/registry.ts";
+import type { Holder, IpAllocation } from "../../../../host/resources/ip-allocation.ts";
+import { proposal } from "../registry-suite.ts";
+
+const MACHINE = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v", member: "db" };
+const PLACE = { node: "here", since: "2026-11-20T04:00:00Z" };
+const holderOn = (node: string, podUid: string): Holder => ({ namespace: "shop", pod: `launcher-${podUid}`, podUid, ifName: "eth0", node }); // biome-ignore format: one thought
+const OURS = holderOn("here", "a");
+const THEIRS = holderOn("there", "b");
+
+const bound: Allocation = {
+  ...proposal("10.0.0.1"),
+  ...{ owner: "a", containerId: "c", network: "net", namespace: "shop", pod: "launcher-a", sinceMs: 0, version: 7 },
+  ...{ state: "Bound", isConfirmed: true, workload: MACHINE },
+};
+const cooling: Allocation = { ...bound, state: "Cooling" };
+
+function objectOf(holders: readonly Holder[], node: string): IpAllocation {
+  const spec = { ...specOf(bound, "Bound", { ...PLACE, node }), holders };
+  return { kind: "IPAllocation", name: "10.0.0.1", uid: "u", resourceVersion: "5", deleting: false, spec };
+}
+
+const known = (holders: readonly Holder[], node: string): KnownObject => knownOf(objectOf(holders, node));
+const WITH_THEM = known([THEIRS, OURS], "there");
+const WITHOUT_US = known([THEIRS], "there");
+
+describe("what follows for the row of a pod", () => {
+  const plain = { node: "here", isDue: false, isPublic: false, isDiscarded: false, isAsked: false, isUnanswered: false, former: new Set<string>(), replaces: undefined }; // biome-ignore format: one thought
+  const rows: [
+    what: string,
+    row: Allocation,
+    object: KnownObject | "absent" | undefined,
+    options: object,
+    verdict: object,
+  ][] = [
+    ["shared: nothing, whichever node the object names", bound, WITH_THEM, {}, { kind: "equal" }],
+    [
+      "shared, and a write may yet be carried out: again, beside the other",
+      bound,
+      WITH_THEM,
+      { isUnanswered: true },
+      { kind: "replace", state: "Bound", beside: [THEIRS] },
+    ],
+    [
+      "of which nothing is known: it is not made anew, it may be the other's node's",
+      bound,
+      undefined,
+      {},
+      { kind: "look" },
+    ],
+    ["released: leaves it to the other", cooling, WITH_THEM, {}, { kind: "leave", others: [THEIRS] }],
+    [
+      "released, never attached: the same",
+      cooling,
+      WITH_THEM,
+      { isDue: true, isDiscarded: true },
+      { kind: "leave", others: [THEIRS] },
+    ],
+    [
+      "released, of no workload by now: the same",
+      { ...cooling, workload: undefined },
+      WITH_THEM,
+      { isDue: true },
+      { kind: "leave", others: [THEIRS] },
+    ],
+    ["released, the other has left: kept", cooling, known([OURS], "here"), {}, { kind: "replace", state: "Kept" }],
+    ["released, and left already: done", cooling, WITHOUT_US, {}, { kind: "forget" }],
+    [
+      "released, and somebody deletes the object: the other makes it anew",
+      cooling,
+      { ...WITH_THEM, node: "here", deleting: true },
+      {},
+      { kind: "forget" },
+    ],
+    [
+      "another NIC of the pod has it: not this row's to leave",
+      { ...cooling, ifName: "net1" },
+      WITH_THEM,
+      {},
+      { kind: "forget" },
+    ],
+  ];
+  it.each(rows)("%s", (_what, row, object, options, wanted) => {
+    expect(judge({ ...plain, row, object, ...options })).toEqual(wanted);
+  });
+});
+
+describe("who has the address of a member", () => {
+  type Sighting = "gone" | "twin" | "alive";
+  const decide = (holders: readonly Holder[], sightings: Readonly<Record<string, Sighting>>, isLive = true) => {
+    const seen = objectOf(holders, "there");
+    const task = { name: seen.name, terms: { lane: "pod" as const }, object: knownOf(seen), seen, isNew: false };
+    const seeHolder = async (_row: Allocation, { podUid }: Holder): Promise<Sighting> => sightings[podUid] ?? "alive";
+    return contest({ node: "n2", isLivePod: async () => isLive, seeHolder }, bound, task);
+  };
+  const third = holderOn("third", "x");
+
+  it.each([
+    [
+      "the one before is gone: the live one alone",
+      [THEIRS],
+      { b: "gone" },
+      { kind: "replace", state: "Bound", beside: [] },
+    ],
+    [
+      "the other runs the same machine: both",
+      [THEIRS],
+      { b: "twin" },
+      { kind: "replace", state: "Bound", beside: [THEIRS] },
+    ],
+    ["the other lives: that one", [THEIRS], { b: "alive" }, { kind: "taken" }],
+    [
+      "of two one is gone: the other and ours",
+      [THEIRS, third],
+      { b: "gone", x: "twin" },
+      { kind: "replace", state: "Bound", beside: [third] },
+    ],
+    ["two live: no third", [THEIRS, third], { b: "twin", x: "twin" }, { kind: "taken" }],
+  ] as const)("%s", async (_what, holders, sightings, wanted) => {
+    expect(await decide(holders, sightings)).toEqual(wanted);
+  });
+  it.each([
+    ["rule 2: nobody sees it end: whoever asks", "gone", {}, { kind: "taken", isDoubtful: true }],
+    [
+      "rule 2: who has bound it in doubt has it, and asks",
+      "gone",
+      { quarantine: DOUBT },
+      { kind: "replace", state: "Bound", beside: [] },
+    ],
+    [
+      "rule 2: whose NIC has it already need not ask",
+      "gone",
+      { isConfirmed: true },
+      { kind: "replace", state: "Bound", beside: [] },
+    ],
+    [
+      "it runs the same machine, which answers as it should: both, in no doubt",
+      "twin",
+      {},
+      { kind: "replace", state: "Bound", beside: [THEIRS] },
+    ],
+    ["it lives: that one", "alive", {}, { kind: "taken" }],
+  ] as const)("the other's node is lost, %s", async (_what, sighting, changes, wanted) => {
+    const seen = objectOf([THEIRS], "there");
+    const task = { name: seen.name, terms: { lane: "pod" as const }, object: knownOf(seen), seen, isNew: false };
+    const looks = { isLivePod: async () => true, seeHolder: async () => sighting, isNodeLost: async (node: string) => node === "there", node: "here" }; // biome-ignore format: one thought
+    expect(await contest(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+  });
+  it("not ours, when ours is not the live pod of its name", async () => {
+    expect(await decide([THEIRS], { b: "gone" }, false)).toEqual({ kind: "taken" });
+  });
+  it("is asked of the object as it is now", async () => {
+    const seeHolder = async (): Promise<Sighting> => "twin";
+    const task = {
+      name: "10.0.0.1",
+      terms: { lane: "pod" as const },
+      object: WITHOUT_US,
+      seen: undefined,
+      isNew: false,
+    };
+    expect(await contest({ node: "n2", isLivePod: async () => true, seeHolder }, bound, task)).toEqual({
+      kind: "look",
+    });
+  });
+});
+
+describe("the object that is left", () => {
+  it("stays its node's, and becomes the other's when that one leaves", () => {
+    const own = specOf(bound, "Bound", PLACE);
+    expect(specWithout(own, WITH_THEM, [THEIRS])).toMatchObject({ node: "there", holders: [THEIRS], state: "Bound" });
+    const ofOurs = known([OURS, THEIRS], "here");
+    expect(specWithout(own, ofOurs, [THEIRS])).toMatchObject({ node: "there", holders: [THEIRS], workload: { member: "db", ifName: "eth0" } }); // biome-ignore format: one thought
+  });
+  it("is foreign to a node by its first holder", () => {
+    expect(foreignOf(objectOf([THEIRS, OURS], "there"), 0)).toMatchObject({
+      owner: "b",
+      pod: "launcher-b",
+      state: "Bound",
+    });
+  });
+});
