@@ -18,6 +18,7 @@ const kinds: Kind[] = [
   { name: "cluster", testTimeout: 120_000, fileParallelism: true, maxWorkers: 3 },
   { name: "nodes", testTimeout: 120_000, fileParallelism: false },
   { name: "e2e", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },
+  { name: "embeddings", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },
   { name: "uml", testTimeout: 60_000, fileParallelism: false, setupFiles: ["test/uml/in-machine.ts"] },
   { name: "long", testTimeout: 3_600_000, fileParallelism: false },
 ];

@@ -1,7 +1,7 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [cluster] [nodes] [bench]   default: all of them
+ *   node scripts/setup.mjs [product] [reference] [test] [cluster] [nodes] [embeddings] [bench]   default: all of them
  *
  * Called by the scripts of package.json (npm's pre-scripts would not run: .npmrc forbids install scripts, and with them those).
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
@@ -17,6 +17,7 @@ import { benchSteps } from "./setup/bench.mjs";
 import { clusterSteps } from "./setup/cluster.mjs";
 import { SetupError } from "./setup/command.mjs";
 import { debianStep } from "./setup/debian.mjs";
+import { embeddingsSteps } from "./setup/embeddings.mjs";
 import { nodesSteps } from "./setup/nodes.mjs";
 import { root } from "./setup/paths.mjs";
 import { productSteps } from "./setup/product.mjs";
@@ -32,6 +33,7 @@ const targets = {
   test: () => [debianStep("test")],
   cluster: clusterSteps,
   nodes: nodesSteps,
+  embeddings: embeddingsSteps,
   bench: benchSteps,
 };
 

@@ -36,6 +36,14 @@ const requirements = {
     { package: "runc", command: "runc", why: "containerd calls it" },
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what pods run" },
   ],
+  embeddings: [
+    { package: "wabt", command: "wasm2c", why: "turns the core into C" },
+    { package: "default-jdk-headless", command: "javac", why: "compiles the Java embedding" },
+    { package: "maven", command: "mvn", why: "builds and tests it" },
+    { package: "python3", command: "python3", why: "runs the Python embedding" },
+    { package: "python3-venv", file: "/usr/lib/python3/dist-packages", why: "keeps what it needs apart" },
+    { package: "chromium", command: "chromium", why: "the browser of the browser embedding" },
+  ],
 };
 
 /** Some packages are there for one processor only. */

@@ -2,7 +2,7 @@
  * What is written from assembly/abi.json: the raw declarations of the host's door, and the page for embedders.
  * Effects: none.
  */
-import type { AbiDescription, AbiExport } from "./abi-description.ts";
+import type { AbiDescription, AbiExport } from "../../../scripts/embeddings/abi-description.ts";
 
 /** host/core/core-exports.ts */
 export function renderDeclarations(abi: AbiDescription): string {

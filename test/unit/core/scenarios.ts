@@ -3,12 +3,13 @@
  * core (UPDATE_VECTORS=1) and then hold every embedding to them.
  * Effects: none.
  */
+import { walk } from "./walk-scenario.ts";
 
-/** Records one call: its input, its arguments, how many bytes of output to keep (or how many per item of the result). */
+/** Records one call: its input, its arguments, how many bytes of output to keep (or how many per item of the result; of these `atMost`). */
 export type Tell = (
   call: string,
   args: number[],
-  options?: { input?: string; keep?: number; keepEach?: number },
+  options?: { input?: string; keep?: number; keepEach?: number; atMost?: number },
 ) => number;
 
 export interface Scenario {
@@ -206,4 +207,4 @@ const snapshots: Scenario = {
   },
 };
 
-export const SCENARIOS: readonly Scenario[] = [prefixes, sets, marks, policies, snapshots];
+export const SCENARIOS: readonly Scenario[] = [prefixes, sets, marks, policies, snapshots, walk];

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { ABI } from "../../../scripts/embeddings/abi-description.ts";
 import { expectCommitted } from "../house/committed-page.ts";
-import { ABI } from "./abi-description.ts";
 import { CORE_BUILDS } from "./core-build.ts";
 import { SCENARIOS, type Scenario } from "./scenarios.ts";
 
@@ -57,9 +57,9 @@ class Player {
 function record(scenario: Scenario, wasm: Uint8Array): Vector {
   const player = new Player(wasm);
   const steps: Step[] = [];
-  scenario.tell((call, args, { input, keep = 0, keepEach = 0 } = {}) => {
+  scenario.tell((call, args, { input, keep = 0, keepEach = 0, atMost = Number.POSITIVE_INFINITY } = {}) => {
     const result = player.call(call, args, input);
-    const length = result < 0 ? 0 : keep + keepEach * result;
+    const length = result < 0 ? 0 : Math.min(keep + keepEach * result, atMost);
     const output = length > 0 ? { output: player.output(length) } : {};
     steps.push({ call, args, ...(input === undefined || input === "" ? {} : { input }), result, ...output });
     return result;
