@@ -1,8 +1,9 @@
 /**
  * The gate: linter, compiler, then the tests kind by kind; `--long` adds the long ones.
  *
- *   npm test            everything that must hold before a commit
- *   npm run test:long   the same and test/long
+ *   npm test                  everything that must hold before a commit
+ *   npm run test:long         the same and test/long
+ *   npm run test:embeddings   the embeddings alone (`--only KIND`)
  *
  * Everything runs even when something before it has failed. The last line is `N passed, N failed`: the tests, and one each
  * for the linter and the compiler. A kind without a test, a skipped test and an error outside of the tests are failures.
@@ -23,7 +24,7 @@ interface Stage {
 }
 
 /** `uml` tests boot a kernel of their own; where there is none for the processor, the gate says so. */
-const KINDS = ["unit", "property", "netns", "cluster", "nodes", "e2e", ...(hasMachine ? ["uml"] : [])];
+const KINDS = ["unit", "property", "netns", "cluster", "nodes", "e2e", "embeddings", ...(hasMachine ? ["uml"] : [])];
 
 /** Runs one of the npm tools with this terminal; gives the exit code, 1 when a signal ended it. */
 function runTool(name: string, args: readonly string[]): Promise<number> {
@@ -87,15 +88,14 @@ async function runStages(stages: readonly Stage[]): Promise<boolean> {
   return failed === 0;
 }
 
-const { values } = parseArgs({ options: { long: { type: "boolean", default: false } } });
+const { values } = parseArgs({ options: { long: { type: "boolean", default: false }, only: { type: "string" } } });
 const directory = await mkdtemp(join(tmpdir(), "berth-test-"));
 try {
   if (!hasMachine) console.log(`No uml tests: there is no User-Mode Linux for ${process.arch}`);
-  const ok = await runStages([
-    toolStage("linter", "biome", ["check", "."]),
-    toolStage("compiler", "tsc", ["--noEmit"]),
-    ...(values.long ? [...KINDS, "long"] : KINDS).map((kind) => testStage(kind, directory)),
-  ]);
+  const tools = [toolStage("linter", "biome", ["check", "."]), toolStage("compiler", "tsc", ["--noEmit"])];
+  const kinds = values.only !== undefined ? [values.only] : values.long ? [...KINDS, "long"] : KINDS;
+  const tests = kinds.map((kind) => testStage(kind, directory));
+  const ok = await runStages(values.only === undefined ? [...tools, ...tests] : tests);
   process.exitCode = ok ? 0 : 1;
 } finally {
   await rm(directory, { recursive: true, force: true });

@@ -3,7 +3,8 @@
  * Each part is built from the files named beside it when one of them has changed.
  * Effects: node_modules and dist.
  */
-import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { chmodSync, copyFileSync, cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
@@ -28,7 +29,7 @@ export function productSteps() {
   const steps = [debianStep("product"), npmStep()];
   steps.push(nativeStep("shim", ["bin/berth", "bin/coordinator", "bin/ifacer"]));
   steps.push(nativeStep("addon", ["native/berth.node"]));
-  return [...steps, coreStep(), bundleStep(bundles.map((name) => inRoot("host", name)))];
+  return [...steps, coreStep(), corePackageStep(), bundleStep(bundles.map((name) => inRoot("host", name)))];
 }
 
 function nativeStep(part, outputs) {
@@ -43,19 +44,54 @@ function nativeStep(part, outputs) {
 /** The release and the debug core, as asconfig.json describes them, each renamed into place. */
 function coreStep() {
   const config = JSON.parse(readFileSync(inRoot("asconfig.json"), "utf8"));
-  const targets = Object.entries(config.targets).map(([name, { outFile }]) => ({ name, outFile: inRoot(outFile) }));
+  const targets = Object.entries(config.targets);
   return buildStep({
     name: "Wasm core",
     inputs: [inRoot("assembly"), inRoot("asconfig.json"), packageLock],
-    outputs: targets.map(({ outFile }) => outFile),
+    outputs: targets.flatMap(([, target]) => outputsOf(target)),
     build: () => {
-      for (const { name, outFile } of targets) {
-        const temporary = outFile.replace(/[^/]+$/, ".$&");
-        run(inRoot("node_modules", ".bin", "asc"), ["--target", name, "--outFile", temporary]);
-        renameSync(temporary, outFile);
+      for (const [name, { outFile, textFile }] of targets) {
+        const files = textFile === undefined ? { outFile } : { outFile, textFile };
+        const flags = Object.entries(files).flatMap(([flag, path]) => [`--${flag}`, temporaryOf(path)]);
+        run(inRoot("node_modules", ".bin", "asc"), ["--target", name, ...flags]);
+        for (const path of Object.values(files)) renameSync(inRoot(temporaryOf(path)), inRoot(path));
       }
     },
   });
+}
+
+function outputsOf({ outFile, textFile }) {
+  return [outFile, textFile].filter((path) => path !== undefined).map((path) => inRoot(path));
+}
+
+/** A hidden file beside it. */
+function temporaryOf(path) {
+  return path.replace(/[^/]+$/, ".$&");
+}
+
+/** What another program needs to take the core along: beside the module its text, its description, the vectors, and the sums of all of these. */
+function corePackageStep() {
+  const directory = inRoot("dist", "core");
+  const vectors = inRoot("test", "vectors", "core");
+  const description = inRoot("assembly", "abi.json");
+  const module = ["berth-core.wasm", "berth-core.wat"];
+  return buildStep({
+    name: "core to take away",
+    inputs: [...module.map((name) => join(directory, name)), description, vectors],
+    outputs: [join(directory, "abi.json"), join(directory, "vectors"), join(directory, "SHA256SUMS")],
+    build: () => {
+      copyFileSync(description, join(directory, "abi.json"));
+      rmSync(join(directory, "vectors"), { recursive: true, force: true });
+      cpSync(vectors, join(directory, "vectors"), { recursive: true });
+      const files = [...module, "abi.json", ...readdirSync(vectors).map((name) => `vectors/${name}`)].sort();
+      const sums = files.map((name) => `${sha256Of(join(directory, name))}  ${name}\n`);
+      writeFileSync(join(directory, "SHA256SUMS"), sums.join(""));
+    },
+  });
+}
+
+function sha256Of(path) {
+  return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
 /** What entries share, and what is loaded only when it is needed. */

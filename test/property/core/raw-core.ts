@@ -6,10 +6,10 @@ import { readFileSync } from "node:fs";
 
 export type Build = "release" | "debug";
 
-const FILES: Record<Build, string> = { release: "berth-core.wasm", debug: "berth-core.debug.wasm" };
+const FOLDERS: Record<Build, string> = { release: "core", debug: "core-debug" };
 
 export function readCore(build: Build): Uint8Array {
-  return readFileSync(new URL(`../../../dist/core/${FILES[build]}`, import.meta.url));
+  return readFileSync(new URL(`../../../dist/${FOLDERS[build]}/berth-core.wasm`, import.meta.url));
 }
 
 const modules = (["release", "debug"] as const).map(

@@ -5,10 +5,10 @@
 import { readFileSync } from "node:fs";
 
 function read(name: string): Uint8Array {
-  return readFileSync(new URL(`../../../dist/core/${name}`, import.meta.url));
+  return readFileSync(new URL(`../../../dist/${name}`, import.meta.url));
 }
 
 export const CORE_BUILDS = [
-  { build: "release", wasm: read("berth-core.wasm") },
-  { build: "debug", wasm: read("berth-core.debug.wasm") },
+  { build: "release", wasm: read("core/berth-core.wasm") },
+  { build: "debug", wasm: read("core-debug/berth-core.wasm") },
 ];

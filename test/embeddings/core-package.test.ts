@@ -1,0 +1,53 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { root } from "../../scripts/setup/paths.mjs";
+import { replay, VECTOR_NAMES } from "./conformance.ts";
+
+const directory = join(root, "dist", "core");
+
+/** What the text assembles to, by an assembler that did not write it. */
+function assemble(text: string): Uint8Array {
+  const folder = mkdtempSync(join(tmpdir(), "berth-wat-"));
+  try {
+    const output = join(folder, "core.wasm");
+    execFileSync("wat2wasm", [text, "-o", output]);
+    return readFileSync(output);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+describe("dist/core", () => {
+  it("has the module, its text, its description and the vectors, each with its sum", () => {
+    const listed = readFileSync(join(directory, "SHA256SUMS"), "utf8").trimEnd().split("\n");
+    const files = readdirSync(directory, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name !== "SHA256SUMS")
+      .map(({ parentPath, name }) => join(parentPath, name).slice(directory.length + 1));
+    expect(listed.map((line) => line.split("  ")[1])).toEqual(files.sort());
+    expect(files).toEqual(
+      expect.arrayContaining(["abi.json", "berth-core.wasm", "berth-core.wat", "vectors/sets.json"]),
+    );
+    const checked = execFileSync("sha256sum", ["--check", "--strict", "SHA256SUMS"], {
+      cwd: directory,
+      encoding: "utf8",
+    });
+    expect(checked.trimEnd().split("\n")).toEqual(files.map((name) => `${name}: OK`));
+  });
+
+  it("has the repository's description and vectors", () => {
+    expect(readFileSync(join(directory, "abi.json"))).toEqual(readFileSync(join(root, "assembly", "abi.json")));
+    for (const name of VECTOR_NAMES) {
+      const file = `${name}.json`;
+      const taken = readFileSync(join(directory, "vectors", file), "utf8");
+      expect(taken, file).toBe(readFileSync(join(root, "test", "vectors", "core", file), "utf8"));
+    }
+  });
+
+  it("has a text that another assembler turns into a module with the same memory after every vector", () => {
+    const wasm = assemble(join(directory, "berth-core.wat"));
+    expect(VECTOR_NAMES.map((name) => replay(name, wasm))).toEqual(VECTOR_NAMES.map((name) => replay(name)));
+  });
+});
