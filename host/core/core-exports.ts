@@ -1,10 +1,10 @@
 /**
  * The raw exports of the core. Written from assembly/abi.json by the unit tests (UPDATE_VECTORS=1), never by hand.
- * Used by host/core only; docs/wasm-abi.md has inputs, outputs and statuses.
+ * Used by host/core, and through the package berth-core by whoever wants ordinals; docs/wasm-abi.md has inputs, outputs and statuses.
  * Effects: none.
  */
 
-/** All parameters and results are i32; a result below 0 is a status. */
+/** All parameters and results are i32, or u32 where all 32 bits count; a result below 0 is a status. */
 export interface CoreExports {
   readonly memory: WebAssembly.Memory;
   /** The version of this ABI. */
@@ -166,4 +166,28 @@ export const Policy = {
   HASHED: 2,
   /** Ordinals never freed since pool_track_freed, ascending; then those freed longest ago. */
   LEAST_RECENTLY_FREED: 3,
+} as const;
+
+/** Where each number stands in the output of pool_counts, in bytes from its start; little-endian unless stated. */
+export const CountOffset = {
+  /** 17 bytes, big-endian: addresses in the ranges */
+  size: 0,
+  /** 17 bytes, big-endian: of them, masked */
+  masked: 17,
+  /** u32: ordinals in the bitmap */
+  window: 36,
+  /** u32: used addresses, masked or not, in the window or beyond */
+  used: 40,
+  /** u32: of them, masked */
+  usedMasked: 44,
+  /** u32: used addresses beyond the window */
+  beyond: 48,
+  /** u32: ordinals of the window that are neither used nor masked */
+  free: 52,
+  /** u32: bitmap chunks present, 1,032 bytes each */
+  chunks: 56,
+  /** u32: entries in the order of release */
+  ring: 60,
+  /** u64: digest of the ranges, as snapshots bear it */
+  digest: 64,
 } as const;

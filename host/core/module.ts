@@ -3,11 +3,21 @@
  * Used by pool-space.ts and range-set.ts; nothing else sees handles or memory.
  * Effects: none outside the instance.
  */
+import type { Family } from "../net/ip.ts";
 import { CoreError } from "./core-error.ts";
 import { ABI_VERSION, type CoreExports, Status } from "./core-exports.ts";
+import { widthOf } from "./ip-codec.ts";
 
 const FIRST_EXCHANGE_BYTES = 4096;
 const PAGE_BYTES = 65536;
+
+/** The exports of a fresh instance, untouched. Throws when the module is of another ABI. */
+export function openExports(module: WebAssembly.Module): CoreExports {
+  const exports = new WebAssembly.Instance(module, {}).exports as unknown as CoreExports;
+  const major = exports.abi_version() >>> 16;
+  if (major === ABI_VERSION.major) return exports;
+  throw new CoreError("abi_version", Status.BAD_ARGUMENT, `major ${major}, wanted ${ABI_VERSION.major}`);
+}
 
 export class CoreModule {
   readonly exports: CoreExports;
@@ -17,17 +27,13 @@ export class CoreModule {
 
   private constructor(module: WebAssembly.Module) {
     this.#module = module;
-    this.exports = new WebAssembly.Instance(module, {}).exports as unknown as CoreExports;
+    this.exports = openExports(module);
   }
 
-  /** Compiles and instantiates the module, synchronously. Throws when the bytes are no core of this ABI. */
-  static open(wasm: Uint8Array | ArrayBuffer): CoreModule {
+  /** Instantiates the module, synchronously; compiles it first when given bytes. Throws when it is no core of this ABI. */
+  static open(wasm: Uint8Array | ArrayBuffer | WebAssembly.Module): CoreModule {
     const bytes = wasm instanceof Uint8Array ? new Uint8Array(wasm) : wasm;
-    const core = new CoreModule(new WebAssembly.Module(bytes));
-    const major = core.exports.abi_version() >>> 16;
-    if (major !== ABI_VERSION.major) {
-      throw new CoreError("abi_version", Status.BAD_ARGUMENT, `major ${major}, wanted ${ABI_VERSION.major}`);
-    }
+    const core = new CoreModule(bytes instanceof WebAssembly.Module ? bytes : new WebAssembly.Module(bytes));
     core.reserve(FIRST_EXCHANGE_BYTES);
     return core;
   }
@@ -44,7 +50,7 @@ export class CoreModule {
 
   /** The exchange buffer for input of `lengthBytes`. The view holds until the next call into the core. */
   reserve(lengthBytes: number): DataView {
-    // A view of memory that has grown is detached, and then its length is 0.
+    this.#derive();
     if (lengthBytes > this.#octets.length) {
       this.check("exchange", this.exports.exchange(lengthBytes), `${lengthBytes} bytes`);
       this.#derive();
@@ -61,8 +67,17 @@ export class CoreModule {
   /** Copies input to the start of the exchange buffer. */
   write(input: Uint8Array): void {
     this.reserve(input.length);
-    // Nothing needs no room, so the view may still be that of memory that has grown, which takes not even nothing.
-    if (input.length > 0) this.#octets.set(input);
+    this.#octets.set(input);
+  }
+
+  /** Copies addresses, 4 or 16 big-endian bytes each, to the exchange buffer; their number. */
+  writeAddresses(operation: string, family: Family, packed: Uint8Array): number {
+    const width = widthOf(family);
+    if (packed.length % width !== 0) {
+      throw new CoreError(operation, Status.BAD_ARGUMENT, `${packed.length} bytes, wanted a multiple of ${width}`);
+    }
+    this.write(packed);
+    return packed.length / width;
   }
 
   /** A copy of the output's first bytes. */

@@ -5,6 +5,7 @@
  */
 import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
+import { CountOffset } from "./core-exports.ts";
 import { readSize } from "./ip-codec.ts";
 import type { CoreModule } from "./module.ts";
 import { createSetHandle } from "./range-set.ts";
@@ -25,6 +26,8 @@ export interface PoolCounts {
   readonly used: number;
   /** Of those, masked. */
   readonly usedMasked: number;
+  /** Of the used ones, those beyond the window. */
+  readonly beyond: number;
   /** Allocatable addresses that are not used. */
   readonly free: bigint;
   /** Ordinals in the bitmap, at most 2^24; addresses beyond can be claimed but are found in wide order only. */
@@ -59,15 +62,16 @@ export function withSets<T>(
 
 /** Reads what `pool_counts` wrote (docs/wasm-abi.md, Counts). */
 export function readCounts(view: DataView): PoolCounts {
-  const total = readSize(view, 0) - readSize(view, 17);
-  const used = view.getUint32(40, true);
-  const usedMasked = view.getUint32(44, true);
+  const total = readSize(view, CountOffset.size) - readSize(view, CountOffset.masked);
+  const used = view.getUint32(CountOffset.used, true);
+  const usedMasked = view.getUint32(CountOffset.usedMasked, true);
   return {
     total,
     used,
     usedMasked,
+    beyond: view.getUint32(CountOffset.beyond, true),
     free: total - BigInt(used - usedMasked),
-    window: view.getUint32(36, true),
-    digest: view.getBigUint64(64, true),
+    window: view.getUint32(CountOffset.window, true),
+    digest: view.getBigUint64(CountOffset.digest, true),
   };
 }

@@ -4,7 +4,7 @@
  * Effects: the core instance's memory.
  */
 import type { Family, Ip } from "../net/ip.ts";
-import type { Range } from "../net/range.ts";
+import { formatRange, type Range } from "../net/range.ts";
 import { CoreError } from "./core-error.ts";
 import { Policy, Status } from "./core-exports.ts";
 import { readIp, widthOf, writeIp } from "./ip-codec.ts";
@@ -31,6 +31,16 @@ export class Pool implements Disposable {
     const family = familyOfShape(shape, 4);
     const handle = withSets(core, shape, family, (ranges, masks) => core.exports.pool_create(ranges, masks));
     return new Pool(core, family, core.check("pool_create", handle));
+  }
+
+  /** Of an empty pool too, which {@link edit} may give another. */
+  get family(): Family {
+    return this.#family;
+  }
+
+  /** What the raw exports call this pool. */
+  get handle(): number {
+    return this.#handle;
   }
 
   /** Whether the address is allocatable: in a range and not masked. */
@@ -120,6 +130,32 @@ export class Pool implements Disposable {
     return this.#many("pool_release_many", this.#core.exports.pool_release_many, packed);
   }
 
+  /** {@link contains} of addresses given as 4 or 16 big-endian bytes each: 1 or 0 for each. */
+  containsMany(packed: Uint8Array): Uint8Array {
+    return this.#whichOf("pool_contains_many", this.#core.exports.pool_contains_many, packed);
+  }
+
+  /** {@link test} of addresses given as 4 or 16 big-endian bytes each: 1 or 0 for each. */
+  testMany(packed: Uint8Array): Uint8Array {
+    return this.#whichOf("pool_test_many", this.#core.exports.pool_test_many, packed);
+  }
+
+  /** Marks a range of the window used, all of it or nothing: "taken" when one address is used or masked. */
+  claimRun(range: Range): "claimed" | "taken" | "outside" {
+    const run = this.#runOf(range);
+    if (run === undefined) return "outside";
+    const result = this.#core.exports.pool_claim_run(this.#handle, run.start, run.count);
+    return this.#core.check("pool_claim_run", result, formatRange(range)) === 1 ? "claimed" : "taken";
+  }
+
+  /** Marks a range of the window not used. How many of its addresses were used. */
+  releaseRun(range: Range): number | "outside" {
+    const run = this.#runOf(range);
+    if (run === undefined) return "outside";
+    const result = this.#core.exports.pool_release_run(this.#handle, run.start, run.count);
+    return this.#core.check("pool_release_run", result, formatRange(range));
+  }
+
   counts(): PoolCounts {
     this.#core.check("pool_counts", this.#core.exports.pool_counts(this.#handle));
     return readCounts(this.#core.output());
@@ -135,6 +171,16 @@ export class Pool implements Disposable {
   /** The used addresses, masked or not, as a set that the caller drops. Throws CoreError above 2^20 runs. */
   used(): RangeSet {
     return RangeSet.adopt(this.#core, this.#family, "pool_used", this.#core.exports.pool_used(this.#handle));
+  }
+
+  /** A copy of the ranges, as a set that the caller drops. */
+  ranges(): RangeSet {
+    return RangeSet.adopt(this.#core, this.#family, "pool_ranges", this.#core.exports.pool_ranges(this.#handle));
+  }
+
+  /** A copy of the masks, as far as they lie in the ranges, as a set that the caller drops. */
+  masks(): RangeSet {
+    return RangeSet.adopt(this.#core, this.#family, "pool_masks", this.#core.exports.pool_masks(this.#handle));
   }
 
   /** The used addresses that {@link edit} to this shape would forget, as the fewest ranges. */
@@ -207,12 +253,30 @@ export class Pool implements Disposable {
   }
 
   #many(operation: string, many: (pool: number, count: number) => number, packed: Uint8Array): number {
-    const width = widthOf(this.#family);
-    if (packed.length % width !== 0) {
-      throw new CoreError(operation, Status.BAD_ARGUMENT, `${packed.length} bytes, wanted a multiple of ${width}`);
-    }
-    this.#core.write(packed);
-    return this.#core.check(operation, many(this.#handle, packed.length / width));
+    const count = this.#core.writeAddresses(operation, this.#family, packed);
+    return this.#core.check(operation, many(this.#handle, count));
+  }
+
+  /** 1 or 0 for each address; one outside is 0. */
+  #whichOf(operation: string, many: (pool: number, count: number) => number, packed: Uint8Array): Uint8Array {
+    this.#many(operation, many, packed);
+    return this.#core.read(packed.length / widthOf(this.#family)).map((result) => (result === 1 ? 1 : 0));
+  }
+
+  #ordinalOf(ip: Ip): number | undefined {
+    if (!this.#pass(ip)) return undefined;
+    const result = this.#mark("pool_ordinal", this.#core.exports.pool_ordinal(this.#handle));
+    return result === Status.OUTSIDE ? undefined : result;
+  }
+
+  /** The ordinals of a range; undefined unless all of it lies in the window. */
+  #runOf({ first, last }: Range): { readonly start: number; readonly count: number } | undefined {
+    const start = this.#ordinalOf(first);
+    const end = this.#ordinalOf(last);
+    if (start === undefined || end === undefined) return undefined;
+    const count = end - start + 1;
+    // Ordinals go on where addresses leave a gap.
+    return BigInt(count) === last.value - first.value + 1n ? { start, count } : undefined;
   }
 
   /** Writes the address where the core reads it; false when its family is not the pool's. */

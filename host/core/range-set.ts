@@ -78,6 +78,18 @@ export class RangeSet implements Disposable {
     return this.#core.check("set_contains", this.#core.exports.set_contains(this.#handle)) === 1;
   }
 
+  /** Which addresses, 4 or 16 big-endian bytes each, are in the set: 1 or 0 for each. */
+  containsMany(packed: Uint8Array): Uint8Array {
+    const count = this.#core.writeAddresses("set_contains_many", this.family, packed);
+    this.#core.check("set_contains_many", this.#core.exports.set_contains_many(this.#handle, count));
+    return this.#core.read(count);
+  }
+
+  /** The number of {@link ranges}. */
+  count(): number {
+    return this.#core.check("set_count", this.#core.exports.set_count(this.#handle));
+  }
+
   /** The number of addresses. */
   size(): bigint {
     this.#core.check("set_size", this.#core.exports.set_size(this.#handle));
@@ -103,6 +115,16 @@ export class RangeSet implements Disposable {
 
   [Symbol.dispose](): void {
     this.drop();
+  }
+
+  /** What the raw exports call this set. */
+  get handle(): number {
+    return this.#handle;
+  }
+
+  /** The same set in a clone of the instance. */
+  inClone(core: CoreModule): RangeSet {
+    return new RangeSet(core, this.family, this.#handle);
   }
 
   /** The other set's handle. A handle means nothing in another instance. */

@@ -1,41 +1,8 @@
 /**
- * What is written from assembly/abi.json: the raw declarations of the host's door, and the page for embedders.
+ * The page for embedders, written from assembly/abi.json.
  * Effects: none.
  */
 import type { AbiDescription, AbiExport } from "../../../scripts/embeddings/abi-description.ts";
-
-/** host/core/core-exports.ts */
-export function renderDeclarations(abi: AbiDescription): string {
-  const methods = abi.exports.map(({ name, doc, params }) => {
-    const list = params.map((param) => `${param.name}: number`).join(", ");
-    return `  /** ${doc} */\n  ${name}(${list}): number;`;
-  });
-  const statuses = abi.statuses.map(({ name, code, doc }) => `  /** ${doc} */\n  ${name}: ${code},`);
-  const policies = abi.policies.map(({ name, value, doc }) => `  /** ${doc} */\n  ${name}: ${value},`);
-  return `/**
- * The raw exports of the core. Written from assembly/abi.json by the unit tests (UPDATE_VECTORS=1), never by hand.
- * Used by host/core only; docs/wasm-abi.md has inputs, outputs and statuses.
- * Effects: none.
- */
-
-/** All parameters and results are i32; a result below 0 is a status. */
-export interface CoreExports {
-  readonly memory: WebAssembly.Memory;
-${methods.join("\n")}
-}
-
-/** Major and minor version of the ABI that this file describes. */
-export const ABI_VERSION = { major: ${abi.version.major}, minor: ${abi.version.minor} };
-
-export const Status = {
-${statuses.join("\n")}
-} as const;
-
-export const Policy = {
-${policies.join("\n")}
-} as const;
-`;
-}
 
 const MEMORY_PICTURE = `\`\`\`
        0 ┌───────────────────────────────────────────────┐
