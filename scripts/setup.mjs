@@ -1,7 +1,7 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [cluster] [nodes] [embeddings] [bench]   default: all of them
+ *   node scripts/setup.mjs [product] [reference] [test] [cluster] [nodes] [embeddings] [bench] [allocators]   default: all of them
  *
  * Called by the scripts of package.json (npm's pre-scripts would not run: .npmrc forbids install scripts, and with them those).
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
@@ -13,6 +13,7 @@ import { mkdirSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { allocatorsSteps } from "./setup/allocators.mjs";
 import { benchSteps } from "./setup/bench.mjs";
 import { clusterSteps } from "./setup/cluster.mjs";
 import { SetupError } from "./setup/command.mjs";
@@ -35,6 +36,7 @@ const targets = {
   nodes: nodesSteps,
   embeddings: embeddingsSteps,
   bench: benchSteps,
+  allocators: allocatorsSteps,
 };
 
 function readArguments() {

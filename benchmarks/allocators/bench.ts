@@ -1,0 +1,99 @@
+/**
+ * The benchmark of allocators: `npm run bench:allocators [-- --only NAME]... [-- --shapes NAME]...`.
+ *
+ * The same pools for everybody: the allocation code of other projects, alone, and the core in every runtime. One program
+ * at a time. A full run writes README.md beside this file and the raw figures in benchmarks/results; any other only prints.
+ * Effects: child processes; a temporary folder; the page and the results.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { parseArgs } from "node:util";
+import { type BenchReport, formatReport, readMachine, writeResults } from "../harness/report.ts";
+import { type Contest, decodeLine, type Figure, isFigure, type Word } from "./contest.ts";
+import { CONTESTANTS, type Contestant } from "./contestants.ts";
+import { renderPage, reportOf } from "./page.ts";
+import { SHAPES, writeShapes } from "./shapes.ts";
+import { formatNs } from "./tabulate.ts";
+
+/** The slowest peer needs minutes for its largest pool. */
+const MOST_MS = 1_800_000;
+
+/** Of what the user named, those there are; all of none. Throws on a name that is not there. */
+function choose<T extends { readonly name: string }>(all: readonly T[], names: readonly string[] = []): readonly T[] {
+  const unknown = names.find((name) => !all.some((one) => one.name === name));
+  if (unknown !== undefined)
+    throw new Error(`There is no "${unknown}", only ${all.map(({ name }) => name).join(", ")}`);
+  return names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
+}
+
+function describeSaid(said: Figure | Word): string {
+  return [said.shape, said.form, isFigure(said) ? formatNs(said.ns) : said.text]
+    .filter((part) => part !== "")
+    .join(": ");
+}
+
+/** What a contestant's program says. When it fails, a word without a pool tells so. */
+async function play({ name, command }: Contestant, folder: string): Promise<(Figure | Word)[]> {
+  const failed = (text: string): Word => ({ runtime: name, shape: "", form: "refusal", text });
+  const [file = "", ...args] = command;
+  const missing = command.find((word) => word.startsWith("/") && !existsSync(word));
+  if (missing !== undefined) return [failed(`${missing} is not built`)];
+  const child = spawn(file, [...args, folder], { stdio: ["ignore", "pipe", "pipe"], timeout: MOST_MS });
+  let errors = "";
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    errors = (errors + text).slice(-2000);
+  });
+  const ended = new Promise<string>((resolve) => {
+    child.on("error", (error) => resolve(error.message));
+    child.on("close", (code, signal) => resolve(code === 0 ? "" : `ended with ${code ?? signal}: ${errors.trim()}`));
+  });
+  const all: (Figure | Word)[] = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    const said = decodeLine(line);
+    console.log(`  ${describeSaid(said)}`);
+    all.push(said);
+  }
+  const failure = await ended;
+  return failure === "" ? all : [...all, failed(failure)];
+}
+
+async function runContest(
+  contestants: readonly Contestant[],
+  shapeNames: readonly string[] | undefined,
+): Promise<Contest> {
+  const shapes = choose(SHAPES, shapeNames);
+  const folder = mkdtempSync(join(tmpdir(), "berth-allocators-"));
+  try {
+    writeShapes(folder, shapes);
+    const all: (Figure | Word)[] = [];
+    for (const contestant of contestants) {
+      console.log(contestant.label);
+      all.push(...(await play(contestant, folder)));
+    }
+    return {
+      shapes: shapes.map(({ name }) => name),
+      contestants,
+      figures: all.filter(isFigure),
+      words: all.filter((said) => !isFigure(said)),
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const { values } = parseArgs({
+  options: { only: { type: "string", multiple: true }, shapes: { type: "string", multiple: true } },
+});
+const isWhole = values.only === undefined && values.shapes === undefined;
+const machine = readMachine();
+const contest = await runContest(choose(CONTESTANTS, values.only), values.shapes);
+const report: BenchReport = reportOf(contest);
+const text = formatReport(report, machine, !isWhole);
+console.log(`\n${text}`);
+if (isWhole) {
+  writeFileSync(join(import.meta.dirname, "README.md"), renderPage(text));
+  console.log(`Raw figures: ${await writeResults("allocators", machine, report)}`);
+}

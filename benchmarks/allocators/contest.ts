@@ -1,0 +1,66 @@
+/**
+ * What the programs of the contestants print: a JSON line for each figure, and for each thing to know.
+ * Called by bench.ts, which reads them, and by whoever asks for a figure.
+ * Effects: none.
+ */
+import type { Contestant } from "./contestants.ts";
+
+/**
+ * `call`: a call that does nothing. `one`, `raw`, `ordinal`: an address taken and given back, by the language's own
+ * types, by the bytes in the exchange buffer, by ordinals. `batch`: the same for many at once, per address.
+ */
+export const FORMS = ["call", "one", "raw", "ordinal", "batch"] as const;
+
+export type Form = (typeof FORMS)[number];
+
+const WORDS = ["version", "refusal", "remark"] as const;
+
+export interface Figure {
+  readonly runtime: string;
+  /** Empty for `call`. */
+  readonly shape: string;
+  readonly form: Form;
+  /** The median of the samples: nanoseconds. */
+  readonly ns: number;
+  /** How many samples, when the program says so. */
+  readonly samples?: number;
+}
+
+/** Versions, what a contestant refuses to do, and what a reader must know beside a figure. */
+export interface Word {
+  readonly runtime: string;
+  readonly shape: string;
+  readonly form: (typeof WORDS)[number];
+  readonly text: string;
+}
+
+export interface Contest {
+  /** In the order of their columns. */
+  readonly shapes: readonly string[];
+  readonly contestants: readonly Contestant[];
+  readonly figures: readonly Figure[];
+  readonly words: readonly Word[];
+}
+
+/** Throws on a line that is neither. */
+export function decodeLine(line: string): Figure | Word {
+  const { runtime, shape, form, ns, samples, text } = JSON.parse(line) as Record<string, unknown>;
+  if (typeof runtime === "string" && typeof shape === "string") {
+    const isFigure = FORMS.some((name) => name === form) && typeof ns === "number" && ns > 0;
+    if (isFigure)
+      return { runtime, shape, form: form as Form, ns, ...(typeof samples === "number" ? { samples } : {}) };
+    const isWord = WORDS.some((name) => name === form) && typeof text === "string";
+    if (isWord) return { runtime, shape, form: form as Word["form"], text };
+  }
+  throw new Error(`Neither a figure nor a word: ${line}`);
+}
+
+export function isFigure(said: Figure | Word): said is Figure {
+  return "ns" in said;
+}
+
+/** Nanoseconds; undefined when there is no such figure. */
+export function findNs(contest: Contest, runtime: string, form: Form, shape: string): number | undefined {
+  return contest.figures.find((figure) => figure.runtime === runtime && figure.form === form && figure.shape === shape)
+    ?.ns;
+}

@@ -1,0 +1,54 @@
+/**
+ * A contest as a report, and the report as a page.
+ * Called by bench.ts.
+ * Effects: none.
+ */
+import type { BenchReport } from "../harness/report.ts";
+import type { Contest, Word } from "./contest.ts";
+import { tabulateCalls, tabulatePools } from "./tabulate.ts";
+import { judge } from "./verdicts.ts";
+
+/** Fewer samples than this are told of. */
+const USUAL_SAMPLES = 9;
+
+export function reportOf(contest: Contest): BenchReport {
+  const { contestants, figures, words } = contest;
+  const labelOf = (runtime: string): string => contestants.find(({ name }) => name === runtime)?.label ?? runtime;
+  const tell = ({ runtime, shape, text }: Word): string =>
+    `${[labelOf(runtime), shape].filter((part) => part !== "").join(", ")}: ${text}.`;
+  const versions = words.filter(({ form }) => form === "version");
+  return {
+    tables: [tabulatePools(contest), tabulateCalls(contest)],
+    targets: judge(contest),
+    notes: [
+      ...words.filter(({ form }) => form === "refusal").map(tell),
+      ...words.filter(({ form }) => form === "remark").map(tell),
+      ...figures
+        .filter(({ samples = USUAL_SAMPLES }) => samples < USUAL_SAMPLES)
+        .map(({ runtime, shape, samples }) => `${labelOf(runtime)}, ${shape}: the median of ${samples} samples.`),
+    ],
+    versions: Object.fromEntries(versions.map(({ runtime, text }) => [runtime, `(${text})`])),
+    raw: { shapes: contest.shapes, figures, words },
+  };
+}
+
+/** The page around the tables that {@link reportOf} leads to. */
+export function renderPage(tables: string): string {
+  return `# Beside other allocators
+
+Written by \`npm run bench:allocators\` from the figures of one run. Each contestant has the same pools, in which the same addresses are used;
+the network address, and of IPv4 the broadcast address, are always used. Timed is one pair: take the next free address, in the order that the
+allocator has, and give it back. A program warms up for 0.2 s; the figure is the median of nine samples of at least 30 ms. One program runs at
+a time.
+
+* **The peers** are the allocation code of other projects, called from a small Go program (\`peers/\`) without what is around it: no API
+  server, no files, no lease, no plugin process. What exactly is timed stands at the top of each program; in doubt it favours the peer.
+  Cilium and Kubernetes begin at a random address, host-local after the last one taken, the others at the lowest.
+* **Berth** is the built core in each runtime, in the order ROUND_ROBIN: by an address of the language's own type, as a user would; by bytes
+  in the exchange buffer; by ordinals; and in batches of 256 addresses.
+
+A cell in the first table is the time of a pair. \`packed\`: the used addresses are the first ones; \`random\`: chance scatters them.
+
+${tables}
+`;
+}

@@ -1,0 +1,89 @@
+/**
+ * What the core promises beside other allocators, and what a contest says of it.
+ * Called by bench.ts.
+ * Effects: none.
+ */
+import type { Target } from "../harness/report.ts";
+import { formatFigure } from "../harness/statistics.ts";
+import { type Contest, type Form, findNs } from "./contest.ts";
+import { formatNs } from "./tabulate.ts";
+
+/** By which forms a language competes: the first that meets the promise counts, else the best. */
+const CLAIMS: readonly { readonly runtime: string; readonly label: string; readonly forms: readonly Form[] }[] = [
+  { runtime: "javascript", label: "JavaScript (Node.js)", forms: ["one", "raw"] },
+  { runtime: "rust", label: "Rust", forms: ["one", "raw"] },
+  { runtime: "c", label: "C", forms: ["one", "raw"] },
+  { runtime: "go", label: "Go", forms: ["batch"] },
+];
+
+const BITMAPS = ["cilium", "kubernetes"];
+const BITMAP_FACTOR = 1000;
+
+export function judge(contest: Contest): Target[] {
+  const packed = contest.shapes.filter((shape) => shape.endsWith(" packed"));
+  return [
+    ...CLAIMS.map(({ runtime, label, forms }) => ({
+      what: `from ${label}: faster than the fastest peer, every pool`,
+      wanted: "> 1 ×",
+      ...best(
+        forms.map((form) => ratiosOf(contest, runtime, form, peersOf(contest), contest.shapes)),
+        (r) => r > 1,
+      ),
+    })),
+    ...CLAIMS.map(({ runtime, label, forms }) => ({
+      what: `from ${label}: against the bitmaps of Cilium and Kubernetes, packed pools`,
+      wanted: `≥ ${BITMAP_FACTOR.toLocaleString("en-US")} ×`,
+      ...best(
+        forms.map((form) => ratiosOf(contest, runtime, form, BITMAPS, packed)),
+        (r) => r >= BITMAP_FACTOR,
+      ),
+    })),
+  ];
+}
+
+function peersOf({ contestants }: Contest): string[] {
+  return contestants.filter(({ kind }) => kind === "peer").map(({ name }) => name);
+}
+
+/** How many times as long the fastest of `rivals` takes, for each pool. */
+interface Ratio {
+  readonly shape: string;
+  readonly form: Form;
+  readonly ratio: number;
+  readonly figures: string;
+}
+
+function ratiosOf(contest: Contest, runtime: string, form: Form, rivals: readonly string[], shapes: readonly string[]) {
+  return shapes.map((shape): Ratio => {
+    const own = findNs(contest, runtime, form, shape);
+    const [fastest] = rivals
+      .flatMap((name) => ({ name, ns: findNs(contest, name, "one", shape) ?? Number.NaN }))
+      .filter(({ ns }) => Number.isFinite(ns))
+      .sort((a, b) => a.ns - b.ns);
+    if (own === undefined || fastest === undefined) return { shape, form, ratio: Number.NaN, figures: "no figure" };
+    const figures = `${formatNs(own)} against ${formatNs(fastest.ns)} of ${fastest.name}`;
+    return { shape, form, ratio: fastest.ns / own, figures };
+  });
+}
+
+/** The first form in which every pool holds, else that in which most do; a pool without figures does not. */
+function best(
+  forms: readonly (readonly Ratio[])[],
+  holds: (ratio: number) => boolean,
+): Pick<Target, "measured" | "isMet"> {
+  const missesOf = (ratios: readonly Ratio[]): readonly Ratio[] => ratios.filter(({ ratio }) => !holds(ratio));
+  const [ratios = []] = [...forms].sort((a, b) => missesOf(a).length - missesOf(b).length);
+  const misses = missesOf(ratios);
+  const text = ({ shape, ratio, figures }: Ratio): string =>
+    Number.isNaN(ratio) ? `${shape}: ${figures}` : `${shape}: ${formatFigure(ratio)} × (${figures})`;
+  const lowest = [...ratios].sort((a, b) => a.ratio - b.ratio)[0];
+  const form = ratios[0]?.form ?? "none";
+  if (lowest === undefined || ratios.every(({ ratio }) => Number.isNaN(ratio))) {
+    return { measured: "not measured", isMet: false };
+  }
+  if (misses.length === 0) return { measured: `${form}: at least ${text(lowest)}`, isMet: true };
+  return {
+    measured: `${form}: ${ratios.length - misses.length} of ${ratios.length} pools; ${misses.map(text).join(", ")}`,
+    isMet: false,
+  };
+}

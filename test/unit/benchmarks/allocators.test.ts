@@ -1,0 +1,174 @@
+import { describe, expect, it, test } from "vitest";
+import { type Contest, decodeLine, type Figure, type Form } from "../../../benchmarks/allocators/contest.ts";
+import { CONTESTANTS } from "../../../benchmarks/allocators/contestants.ts";
+import { reportOf } from "../../../benchmarks/allocators/page.ts";
+import { packAddresses, SHAPES, type Shape, usedOrdinals } from "../../../benchmarks/allocators/shapes.ts";
+import { formatNs, tabulateCalls, tabulatePools } from "../../../benchmarks/allocators/tabulate.ts";
+import { judge } from "../../../benchmarks/allocators/verdicts.ts";
+
+const POOLS = ["/16 empty", "/16 99 % packed"];
+
+/** Nanoseconds of each pool. */
+function figures(runtime: string, form: Form, ...ns: number[]): Figure[] {
+  return ns.map((value, index) => ({ runtime, form, shape: POOLS[index] ?? "", ns: value }));
+}
+
+/** Cilium and Kube-OVN against four of ours, which meet everything unless `more` replaces their figures. */
+function contestOf(...more: Figure[]): Contest {
+  const replaced = (one: Figure) =>
+    more.some(({ runtime, form, shape }) => runtime === one.runtime && form === one.form && shape === one.shape);
+  const usual = [
+    ...figures("cilium", "one", 300, 70_000),
+    ...figures("kube-ovn", "one", 200, 700),
+    ...["javascript", "rust", "c"].flatMap((runtime) => figures(runtime, "one", 50, 60)),
+    ...figures("go", "one", 500, 500),
+    ...figures("go", "batch", 10, 10),
+    { runtime: "go", form: "call", shape: "", ns: 100 } as const,
+  ];
+  return {
+    shapes: POOLS,
+    contestants: CONTESTANTS,
+    figures: [...usual.filter((one) => !replaced(one)), ...more],
+    words: [],
+  };
+}
+
+describe("a line of a program", () => {
+  test.each([
+    { runtime: "go", shape: "/16 empty", form: "one", ns: 85.2 },
+    { runtime: "whereabouts", shape: "/16 empty", form: "one", ns: 1.5e9, samples: 3 },
+    { runtime: "go", shape: "", form: "version", text: "go1.26.8" },
+    { runtime: "cilium", shape: "/10", form: "refusal", text: "range is full" },
+  ])("$form of $runtime", (said) => expect(decodeLine(JSON.stringify(said))).toEqual(said));
+
+  test.each([
+    '{"runtime":"go","shape":"","form":"two","ns":1}',
+    '{"runtime":"go","shape":"","form":"one","ns":0}',
+    '{"runtime":"go","shape":"","form":"one","ns":null}',
+    '{"runtime":"go","shape":"","form":"version"}',
+    '{"shape":"","form":"one","ns":1}',
+  ])("refuses %s", (line) => expect(() => decodeLine(line)).toThrow("Neither a figure nor a word"));
+});
+
+describe("the used addresses", () => {
+  const shape = (first: string, bits: number, fill: number, pattern: Shape["pattern"]): Shape => {
+    return { name: "", first, bits, fill, pattern };
+  };
+
+  it("of an empty pool are the network and the broadcast address", () =>
+    expect(usedOrdinals(shape("10.0.0.0", 8, 0, "packed"))).toEqual([0n, 255n]));
+
+  it("are the first ones of a packed pool, and the broadcast address", () =>
+    expect(usedOrdinals(shape("10.0.0.0", 4, 0.5, "packed"))).toEqual([0n, 1n, 2n, 3n, 4n, 5n, 6n, 15n]));
+
+  it("of IPv6 are so many, without a broadcast address", () =>
+    expect(usedOrdinals(shape("2001:db8::", 64, 3, "packed"))).toEqual([0n, 1n, 2n]));
+
+  it("of a random pool are the wished share, distinct, ascending, and the same every time", () => {
+    const random = shape("10.0.0.0", 12, 0.5, "random");
+    const used = usedOrdinals(random);
+    expect(used).toHaveLength(2048);
+    expect(new Set(used).size).toBe(2048);
+    expect(used).toEqual([...used].sort((a, b) => Number(a - b)));
+    expect(used).toEqual(usedOrdinals(random));
+    expect(used.filter((ordinal) => ordinal < 2048n).length).toBeCloseTo(1024, -2);
+  });
+
+  it("are written big-endian", () => {
+    expect([...packAddresses({ family: 4, value: 0x0a000000n }, [1n, 256n])]).toEqual([10, 0, 0, 1, 10, 0, 1, 0]);
+    expect([...packAddresses({ family: 6, value: 0x20010db8n << 96n }, [258n])]).toEqual([
+      0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2,
+    ]);
+  });
+
+  it("every pool has a name of its own", () =>
+    expect(new Set(SHAPES.map(({ name }) => name)).size).toBe(SHAPES.length));
+});
+
+test.each([
+  [55.12, "55.1 ns"],
+  [0.5, "0.500 ns"],
+  [70_200, "70.2 µs"],
+  [14_800_000, "14.8 ms"],
+  [1.5e9, "1.50 s"],
+  [undefined, "-"],
+])("%f is written %s", (ns, expected) => expect(formatNs(ns)).toBe(expected));
+
+describe("tables", () => {
+  it("has the peers first, then ours by form, and only rows with a figure", () =>
+    expect(tabulatePools(contestOf()).rows).toEqual([
+      ["Cilium, bitmap", "300 ns", "70.0 µs"],
+      ["Kube-OVN, list of ranges", "200 ns", "700 ns"],
+      ["Berth, Node.js: an address of the language", "50.0 ns", "60.0 ns"],
+      ["Berth, Rust: an address of the language", "50.0 ns", "60.0 ns"],
+      ["Berth, C: an address of the language", "50.0 ns", "60.0 ns"],
+      ["Berth, Go: an address of the language", "500 ns", "500 ns"],
+      ["Berth, Go: batch, per address", "10.0 ns", "10.0 ns"],
+    ]));
+
+  it("says what a peer refuses", () => {
+    const words = [
+      { runtime: "kubernetes", shape: "/16 99 % packed", form: "refusal", text: "range is full" },
+    ] as const;
+    const contest = { ...contestOf(), words };
+    expect(tabulatePools(contest).rows).toContainEqual(["Kubernetes, bitmap", "-", "refused"]);
+    expect(reportOf(contest).notes).toContain("Kubernetes, bitmap, /16 99 % packed: range is full.");
+  });
+
+  it("has what the border costs", () =>
+    expect(tabulateCalls(contestOf(...figures("go", "raw", 400, 400))).rows).toEqual([
+      ["Go", "100 ns", "500 ns", "40 %", "400 ns", "50 %", "10.0 ns", "50.0 ×"],
+    ]));
+
+  it("tells of few samples", () => {
+    const [slow] = figures("whereabouts", "one", 1.5e9);
+    expect(reportOf(contestOf({ ...slow, samples: 3 } as Figure)).notes).toEqual([
+      "whereabouts, /16 empty: the median of 3 samples.",
+    ]);
+  });
+});
+
+describe("verdicts", () => {
+  const met = (contest: Contest) => judge(contest).map(({ isMet }) => isMet);
+  const measured = (contest: Contest) => judge(contest).map((target) => target.measured);
+
+  it("all met", () => {
+    expect(met(contestOf())).toEqual(Array(8).fill(true));
+    expect(measured(contestOf())[0]).toBe("one: at least /16 empty: 4.00 × (50.0 ns against 200 ns of kube-ovn)");
+  });
+
+  it("one pool that is as slow as the fastest peer is a miss, and is told", () => {
+    const contest = contestOf(...figures("rust", "one", 200, 60));
+    expect(met(contest)).toEqual([true, false, true, true, true, true, true, true]);
+    expect(measured(contest)[1]).toBe("one: 1 of 2 pools; /16 empty: 1.00 × (200 ns against 200 ns of kube-ovn)");
+  });
+
+  it("bytes count where the address of the language is too slow", () => {
+    const contest = contestOf(...figures("rust", "one", 300, 60), ...figures("rust", "raw", 40, 40));
+    expect(met(contest)[1]).toBe(true);
+    expect(measured(contest)[1]).toMatch(/^raw: at least/);
+  });
+
+  it("only packed pools count against the bitmaps, and only bitmaps", () => {
+    const contest = contestOf(...figures("c", "one", 199, 71));
+    expect(met(contest)).toEqual([true, true, true, true, true, true, false, true]);
+    expect(measured(contest)[6]).toBe("one: 0 of 1 pools; /16 99 % packed: 986 × (71.0 ns against 70.0 µs of cilium)");
+  });
+
+  it("the faster of the two bitmaps counts", () => {
+    expect(met(contestOf(...figures("kubernetes", "one", 400, 50_000)))[4]).toBe(false);
+  });
+
+  it("what is not measured is not met", () => {
+    const contest = { ...contestOf(), figures: contestOf().figures.filter(({ runtime }) => runtime !== "rust") };
+    expect(met(contest)[1]).toBe(false);
+    expect(measured(contest)[1]).toBe("not measured");
+  });
+
+  it("a pool without a figure is a miss", () => {
+    const contest = contestOf();
+    const missing = ({ runtime, shape }: Figure) => runtime === "c" && shape === "/16 empty";
+    const without = { ...contest, figures: contest.figures.filter((figure) => !missing(figure)) };
+    expect(measured(without)[2]).toBe("one: 1 of 2 pools; /16 empty: no figure");
+  });
+});
