@@ -89,9 +89,12 @@ class End {
     const pools = this.#poolsOf(demand);
     for (const subnet of subnets) {
       const same = pools.filter(({ generated }) => generated?.subnet === subnet);
-      // One that took over what a former workload left, while another one with an old cache made a new one: both serve it.
-      const made = same.filter(({ generated }) => generated?.reclaim === true);
-      if (made.length > 1) this.#problem(`${name} has ${made.map((pool) => pool.name).join(" and ")}`);
+      // Two controllers may have made one each: what pods hold of the other one stays until they go.
+      const spare = same.filter(({ addresses, addressSpace }) =>
+        [...addresses].every((address) => this.#held.has(`${addressSpace} ${address}`)) ? addresses.size === 0 : true,
+      );
+      if (same.length > 1 && spare.length > 1)
+        this.#problem(`${name} has ${same.map((pool) => pool.name).join(" and ")}`);
     }
     const usable = pools.flatMap((pool) => this.#usable(pool));
     if (usable.length < count && !this.#isLimited(demand, pools)) {

@@ -120,10 +120,23 @@ class Planner {
       return supply?.network.family === family ? [supply] : [];
     });
     // Those of a former Subnet of the name, which was another network, serve its pods no more.
-    const pools = demand.subnets
-      .flatMap((subnet) => this.#byKey.get(keyOf(application, ifName, family, subnet)) ?? [])
-      .filter(({ supply, generated }) => supply !== undefined || !this.#supplies.has(generated.subnet));
+    const pools = demand.subnets.flatMap((subnet) => {
+      const all = this.#byKey.get(keyOf(application, ifName, family, subnet)) ?? [];
+      return this.#chooseTwin(all.filter(({ supply }) => supply !== undefined || !this.#supplies.has(subnet)));
+    });
     return { demand, supplies, pools };
+  }
+
+  /** Two controllers may have made a pool each for the same: the larger one goes on, first in the list, and the others keep what pods hold. */
+  #chooseTwin(twins: readonly PoolState[]): readonly PoolState[] {
+    const [first, ...others] = twins.toSorted((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
+    for (const twin of others) {
+      const { size } = twin;
+      const { namespace } = twin.generated.application;
+      twin.keepOnly([], this.#isHeldFor(twin));
+      this.#spaceLeft.set(namespace, this.#leftIn(namespace) + size - twin.size);
+    }
+    return first === undefined ? [] : [first, ...others];
   }
 
   /** First the Subnets that have pools of it or come before, each as far as it goes. */

@@ -176,3 +176,46 @@ describe("what should not be", () => {
     expect(world.division()).toMatchObject({ "a eth0 blue": "10.9.0.2-10.9.0.3", "b eth0 new": "10.9.0.1 10.9.0.4" });
   });
 });
+
+describe("two pools for the same, as two controllers may have made them", () => {
+  /** A copy of the workload's pool under a name that comes before or after its own. */
+  const copy = (name: string, ips: string[]) => {
+    const [pool] = [...world.pools.values()];
+    world.pool(name, { ...pool?.spec, ips });
+  };
+  const pools = () => Object.fromEntries([...world.pools].map(([name, { spec }]) => [name, spec.ips]));
+
+  beforeEach(() => {
+    world.applications.want("a", "u1", { count: 2 });
+    world.step();
+  });
+
+  test.each(["a-first", "z-last"])("the empty one goes, %s by name", (name) => {
+    const before = pools();
+    copy(name, []);
+    world.step();
+    world.finish();
+    expect(pools()).toEqual(before);
+    expect(world.step().remove).toEqual([]);
+  });
+
+  test.each(["a-first", "z-last"])(
+    "the larger one goes on, %s by name, and the other one keeps what pods hold until they go",
+    (name) => {
+      copy(name, ["10.9.0.20-10.9.0.22"]);
+      const [own = ""] = world.pools.keys();
+      world.held.add("10.9.0.3");
+      world.step();
+      world.finish();
+      expect(pools()).toEqual({ [own]: ["10.9.0.3"], [name]: ["10.9.0.20"] });
+      world.held.clear();
+      world.step();
+      world.finish();
+      world.step();
+      const [left, ...others] = Object.values(world.division());
+      expect(left).toMatch(/^10\.9\.0\.\d+-10\.9\.0\.\d+$/);
+      expect(others).toEqual([]);
+      expect(world.pools.size).toBe(1);
+    },
+  );
+});
