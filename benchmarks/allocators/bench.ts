@@ -8,9 +8,10 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
+import { root } from "../../scripts/setup/paths.mjs";
 import { type BenchReport, formatReport, readMachine, writeResults } from "../harness/report.ts";
 import { type Contest, decodeLine, type Figure, isFigure, type Word } from "./contest.ts";
 import { CONTESTANTS, type Contestant } from "./contestants.ts";
@@ -40,7 +41,7 @@ async function play({ name, command }: Contestant, folder: string): Promise<(Fig
   const failed = (text: string): Word => ({ runtime: name, shape: "", form: "refusal", text });
   const [file = "", ...args] = command;
   const missing = command.find((word) => word.startsWith("/") && !existsSync(word));
-  if (missing !== undefined) return [failed(`${missing} is not built`)];
+  if (missing !== undefined) return [failed(`${relative(root, missing)} is not built`)];
   const child = spawn(file, [...args, folder], { stdio: ["ignore", "pipe", "pipe"], timeout: MOST_MS });
   let errors = "";
   child.stderr.setEncoding("utf8").on("data", (text) => {
@@ -51,10 +52,16 @@ async function play({ name, command }: Contestant, folder: string): Promise<(Fig
     child.on("close", (code, signal) => resolve(code === 0 ? "" : `ended with ${code ?? signal}: ${errors.trim()}`));
   });
   const all: (Figure | Word)[] = [];
-  for await (const line of createInterface({ input: child.stdout })) {
-    const said = decodeLine(line);
-    console.log(`  ${describeSaid(said)}`);
-    all.push(said);
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      const said = decodeLine(line);
+      console.log(`  ${describeSaid(said)}`);
+      all.push(said);
+    }
+  } catch (error) {
+    child.kill();
+    await ended;
+    return [...all, failed((error as Error).message)];
   }
   const failure = await ended;
   return failure === "" ? all : [...all, failed(failure)];

@@ -6,10 +6,11 @@
 import type { Contestant } from "./contestants.ts";
 
 /**
- * `call`: a call that does nothing. `one`, `raw`, `ordinal`: an address taken and given back, by the language's own
- * types, by the bytes in the exchange buffer, by ordinals. `batch`: the same for many at once, per address.
+ * `call`: a call that does nothing. `one`, `one-value`, `raw`, `ordinal`: an address taken and given back, by the
+ * language's own type (in JavaScript: text), by family and number, by the bytes in the exchange buffer, by ordinals.
+ * `batch`: the same for many at once, per address.
  */
-export const FORMS = ["call", "one", "raw", "ordinal", "batch"] as const;
+export const FORMS = ["call", "one", "one-value", "raw", "ordinal", "batch"] as const;
 
 export type Form = (typeof FORMS)[number];
 

@@ -40,5 +40,5 @@ export const CONTESTANTS: readonly Contestant[] = [
   berth("c", "C", built("c", "bench")),
   berth("go", "Go", built("go", "bench")),
   berth("java", "Java", "java", "-jar", built("java", "bench.jar")),
-  berth("python", "Python", built("python", "bin", "python"), "-m", "berth_core.bench"),
+  berth("python", "Python", built("python", "venv", "bin", "python"), join(root, "embeddings", "python", "bench.py")),
 ];

@@ -5,6 +5,7 @@
  */
 import type { BenchReport } from "../harness/report.ts";
 import type { Contest, Word } from "./contest.ts";
+import type { Contestant } from "./contestants.ts";
 import { tabulateCalls, tabulatePools } from "./tabulate.ts";
 import { judge } from "./verdicts.ts";
 
@@ -13,23 +14,43 @@ const USUAL_SAMPLES = 9;
 
 export function reportOf(contest: Contest): BenchReport {
   const { contestants, figures, words } = contest;
-  const labelOf = (runtime: string): string => contestants.find(({ name }) => name === runtime)?.label ?? runtime;
-  const tell = ({ runtime, shape, text }: Word): string =>
-    `${[labelOf(runtime), shape].filter((part) => part !== "").join(", ")}: ${text}.`;
   const versions = words.filter(({ form }) => form === "version");
+  const few = figures.flatMap(({ runtime, shape, samples = USUAL_SAMPLES }) =>
+    samples < USUAL_SAMPLES ? { runtime, shape, text: `the median of ${samples} samples` } : [],
+  );
   return {
     tables: [tabulatePools(contest), tabulateCalls(contest)],
     targets: judge(contest),
     notes: [
-      ...words.filter(({ form }) => form === "refusal").map(tell),
-      ...words.filter(({ form }) => form === "remark").map(tell),
-      ...figures
-        .filter(({ samples = USUAL_SAMPLES }) => samples < USUAL_SAMPLES)
-        .map(({ runtime, shape, samples }) => `${labelOf(runtime)}, ${shape}: the median of ${samples} samples.`),
+      ...tell(
+        contestants,
+        words.filter(({ form }) => form === "refusal"),
+      ),
+      ...tell(
+        contestants,
+        words.filter(({ form }) => form === "remark"),
+      ),
+      ...tell(contestants, few),
     ],
     versions: Object.fromEntries(versions.map(({ runtime, text }) => [runtime, `(${text})`])),
     raw: { shapes: contest.shapes, figures, words },
   };
+}
+
+/** A sentence for each thing that a contestant says, with the pools of which it says it. */
+function tell(
+  contestants: readonly Contestant[],
+  sayings: readonly Pick<Word, "runtime" | "shape" | "text">[],
+): string[] {
+  const pools = new Map<string, string[]>();
+  for (const { runtime, shape, text } of sayings) {
+    const label = contestants.find(({ name }) => name === runtime)?.label ?? runtime;
+    const sentence = `${label}: ${text}`;
+    pools.set(sentence, [...(pools.get(sentence) ?? []), ...(shape === "" ? [] : [shape])]);
+  }
+  return [...pools].map(([sentence, shapes]) =>
+    shapes.length === 0 ? `${sentence}.` : `${sentence} (${shapes.join("; ")}).`,
+  );
 }
 
 /** The page around the tables that {@link reportOf} leads to. */
@@ -44,8 +65,8 @@ a time.
 * **The peers** are the allocation code of other projects, called from a small Go program (\`peers/\`) without what is around it: no API
   server, no files, no lease, no plugin process. What exactly is timed stands at the top of each program; in doubt it favours the peer.
   Cilium and Kubernetes begin at a random address, host-local after the last one taken, the others at the lowest.
-* **Berth** is the built core in each runtime, in the order ROUND_ROBIN: by an address of the language's own type, as a user would; by bytes
-  in the exchange buffer; by ordinals; and in batches of 256 addresses.
+* **Berth** is the built core in each runtime, in the order ROUND_ROBIN: by an address of the language's own type, as a user would (in
+  JavaScript, which has none, by text, and by family and number); by bytes in the exchange buffer; by ordinals; and in batches of 256 addresses.
 
 A cell in the first table is the time of a pair. \`packed\`: the used addresses are the first ones; \`random\`: chance scatters them.
 

@@ -24,6 +24,7 @@ export function formatNs(ns: number | undefined): string {
 
 const FORM_NAMES: Readonly<Record<Exclude<Form, "call">, string>> = {
   one: "an address of the language",
+  "one-value": "family and number",
   raw: "bytes",
   ordinal: "ordinals",
   batch: "batch, per address",

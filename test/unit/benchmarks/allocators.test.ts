@@ -112,7 +112,7 @@ describe("tables", () => {
     ] as const;
     const contest = { ...contestOf(), words };
     expect(tabulatePools(contest).rows).toContainEqual(["Kubernetes, bitmap", "-", "refused"]);
-    expect(reportOf(contest).notes).toContain("Kubernetes, bitmap, /16 99 % packed: range is full.");
+    expect(reportOf(contest).notes).toContain("Kubernetes, bitmap: range is full (/16 99 % packed).");
   });
 
   it("has what the border costs", () =>
@@ -120,10 +120,10 @@ describe("tables", () => {
       ["Go", "100 ns", "500 ns", "40 %", "400 ns", "50 %", "10.0 ns", "50.0 ×"],
     ]));
 
-  it("tells of few samples", () => {
-    const [slow] = figures("whereabouts", "one", 1.5e9);
-    expect(reportOf(contestOf({ ...slow, samples: 3 } as Figure)).notes).toEqual([
-      "whereabouts, /16 empty: the median of 3 samples.",
+  it("tells of few samples, once for all pools", () => {
+    const few = figures("whereabouts", "one", 1.5e9, 2e9).map((figure) => ({ ...figure, samples: 3 }));
+    expect(reportOf(contestOf(...few)).notes).toEqual([
+      "whereabouts: the median of 3 samples (/16 empty; /16 99 % packed).",
     ]);
   });
 });

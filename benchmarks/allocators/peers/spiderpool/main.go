@@ -38,7 +38,8 @@ func open(pool contest.Pool) (contest.Pair, error) {
 	return openWith(pool, ippoolmanager.IPPoolManagerConfig{MaxAllocatedIPs: &most})
 }
 
-// remark tells what the allocation says with the ceiling as it is by default.
+// remark tells what the allocation says with the ceiling as it is by default, up to the number,
+// in whose place Spiderpool prints the address of a pointer.
 func remark(pool contest.Pool) string {
 	pair, err := openWith(pool, ippoolmanager.IPPoolManagerConfig{})
 	if err == nil {
@@ -47,7 +48,8 @@ func remark(pool contest.Pool) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("the ceiling on records is lifted here; where it is as by default: %s", err)
+	text, _, _ := strings.Cut(err.Error(), "(<=")
+	return fmt.Sprintf("the ceiling on records is lifted here; as it is by default: %q", text)
 }
 
 func openWith(pool contest.Pool, configuration ippoolmanager.IPPoolManagerConfig) (contest.Pair, error) {
