@@ -1,3 +1,140 @@
+/**
+ * The Python embedding: the core copied into its package, the wheel, and an environment of this checkout in which the wheel is installed.
+ * What the wheel needs is installed once per requirements.txt and Python, in the user's cache; with that there, nothing is downloaded.
+ * Effects: embeddings/python/src/berth_core/berth-core.wasm, dist/embeddings/python, the user's cache.
+ */
+import { spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { findCommand, run, SetupError } from "../command.mjs";
+import { cacheDir, root } from "../paths.mjs";
+import { buildStep, hashInputs } from "../stamp.mjs";
+
+const source = join(root, "embeddings", "python");
+const output = join(root, "dist", "embeddings", "python");
+const requirements = join(source, "requirements.txt");
+
+const core = join(root, "dist", "core", "berth-core.wasm");
+const packaged = join(source, "src", "berth_core", "berth-core.wasm");
+const wheel = "berth_core-0.1.0-py3-none-any.whl";
+
+/** Prints what tells one Python from another; fails when it is too old or lacks venv. */
+const PROBE =
+  "import sys, venv, ensurepip; assert sys.version_info >= (3, 10); print(sys.executable, sys.version, sys.maxsize)";
+
 export function pythonSteps() {
-  return [];
+  return [copyStep(), wheelStep()];
+}
+
+function copyStep() {
+  return buildStep({
+    name: "core for Python",
+    inputs: [core],
+    outputs: [packaged],
+    build: () => copyFileSync(core, packaged),
+  });
+}
+
+function wheelStep() {
+  const files = readdirSync(join(source, "src", "berth_core")).filter((name) => /\.(py|typed)$/.test(name));
+  const python = findPython();
+  return buildStep({
+    name: "Python embedding",
+    inputs: [
+      ...files.map((name) => join(source, "src", "berth_core", name)),
+      ...["pyproject.toml", "README.md", "requirements.txt"].map((name) => join(source, name)),
+      core,
+    ],
+    outputs: [join(output, wheel), join(output, "venv", "bin", "python")],
+    texts: [python?.identity ?? ""],
+    build: () => {
+      const tools = requireTools(python);
+      rmSync(output, { recursive: true, force: true });
+      mkdirSync(output, { recursive: true });
+      buildWheel(tools);
+      installWheel(tools);
+    },
+  });
+}
+
+/** The first Python that will do; an executable may be there and yet not run, or lack venv. */
+function findPython() {
+  for (const command of [findCommand("python3"), "/usr/bin/python3"]) {
+    if (command === undefined) continue;
+    const { status, stdout } = spawnSync(command, ["-c", PROBE], { encoding: "utf8" });
+    if (status === 0) return { command, identity: stdout };
+  }
+  return undefined;
+}
+
+/** The environment with what builds and runs the package, made when it is not there: its `python`, and its packages. */
+function requireTools(python) {
+  if (python === undefined) {
+    throw new SetupError(
+      "The Python embedding cannot be built",
+      "there is no python3 of version 3.10 or newer with venv",
+      "apt-get install python3 python3-venv",
+    );
+  }
+  const hash = hashInputs([requirements], [python.identity]).slice(0, 16);
+  const directory = join(cacheDir(), "embeddings", `python-${hash}`);
+  if (!existsSync(directory)) makeTools(python.command, directory);
+  return { python: join(directory, "bin", "python"), packages: packagesOf(directory) };
+}
+
+function makeTools(command, directory) {
+  mkdirSync(join(directory, ".."), { recursive: true });
+  const temporary = mkdtempSync(`${directory}.`);
+  try {
+    run(command, ["-m", "venv", temporary]);
+    pip(join(temporary, "bin", "python"), "install", "--require-hashes", "--only-binary", ":all:", "-r", requirements);
+    renameSync(temporary, directory);
+  } catch (error) {
+    // Another checkout's set-up may have been quicker.
+    if (!existsSync(directory)) throw error;
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+/** Builds a copy: setuptools leaves its own files in the tree, and takes old ones from there. */
+function buildWheel({ python }) {
+  const copy = join(output, "source");
+  for (const name of ["pyproject.toml", "README.md", "src"]) {
+    cpSync(join(source, name), join(copy, name), {
+      recursive: true,
+      filter: (path) => !/__pycache__|\.egg-info/.test(path),
+    });
+  }
+  pip(python, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", output, copy);
+  rmSync(copy, { recursive: true });
+}
+
+/** An environment of this checkout: the wheel, and by a path file the packages of the cache. */
+function installWheel({ python, packages }) {
+  const environment = join(output, "venv");
+  run(python, ["-m", "venv", "--without-pip", environment]);
+  writeFileSync(join(packagesOf(environment), "berth-requirements.pth"), `${packages}\n`);
+  const target = ["--target", packagesOf(environment)];
+  pip(python, "install", "--no-deps", "--no-index", ...target, join(output, wheel));
+}
+
+function packagesOf(environment) {
+  const [version] = readdirSync(join(environment, "lib")).filter((name) => name.startsWith("python3"));
+  return join(environment, "lib", version, "site-packages");
+}
+
+function pip(python, command, ...args) {
+  const options = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-cache-dir"];
+  return run(python, ["-m", "pip", command, ...options, ...args]);
 }
