@@ -49,7 +49,7 @@ export interface Visit<T> {
   readonly use: (page: Page, version: string) => Promise<T>;
 }
 
-/** Opens a page; an error in its console, or one that it does not catch, is an error here. */
+/** Opens a page; an error in its console, or one that it does not catch, ends the visit as an error here. */
 export async function visit<T>({ site, given, page: path, use }: Visit<T>): Promise<T> {
   // What needs no browser does not wait for its driver.
   const { chromium } = await import("playwright-core");
@@ -59,13 +59,15 @@ export async function visit<T>({ site, given, page: path, use }: Visit<T>): Prom
     const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS });
     try {
       const page = await browser.newPage();
-      const errors: string[] = [];
-      page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
-      page.on("pageerror", (error) => errors.push(String(error)));
-      await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/${path}`);
-      const result = await use(page, browser.version());
-      if (errors.length > 0) throw new Error(`Errors in the page's console: ${errors.join("; ")}`);
-      return result;
+      const failure = new Promise<never>((_, reject) => {
+        page.on("pageerror", reject);
+        page.on("console", (message) => {
+          if (message.type() === "error") reject(new Error(`In the page's console: ${message.text()}`));
+        });
+      });
+      const { port } = server.address() as AddressInfo;
+      const visited = page.goto(`http://127.0.0.1:${port}/${path}`).then(() => use(page, browser.version()));
+      return await Promise.race([failure, visited]);
     } finally {
       await browser.close();
     }

@@ -40,7 +40,7 @@ export class Core {
 
   /** The raw exports, for ordinals: with the `handle` of a pool or set. docs/wasm-abi.md describes them. */
   get raw(): CoreExports {
-    return this.#module.exports;
+    return this.#module.share();
   }
 
   /**

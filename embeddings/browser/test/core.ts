@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
 import { Core, CoreError, MAX_OBJECTS, openRaw, Policy, pack, Status } from "berth-core";
 
@@ -33,6 +35,23 @@ describe("an instance of the core", () => {
     assert.throws(() => Core.openSync(moduleOfMajor(0)), CoreError);
     await assert.rejects(Core.open(new Uint8Array(8)), WebAssembly.CompileError);
     await assert.rejects(Core.open(new URL("file:///nowhere.wasm")), { code: "ENOENT" });
+  });
+
+  it("opens what a server sends, whatever type it gives the core, and says what is not there", async () => {
+    const server = createServer(({ url }, response) => {
+      response.writeHead(url === "/absent" ? 404 : 200, url === "/named" ? { "content-type": "application/wasm" } : {});
+      response.end(wasm);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    try {
+      for (const path of ["/named", "/unnamed"]) {
+        assert.equal((await Core.open(new URL(path, site))).liveObjects(), 0);
+      }
+      await assert.rejects(Core.open(new URL("/absent", site)), new Error(`Cannot load ${site}/absent: status 404`));
+    } finally {
+      server.close();
+    }
   });
 
   it("has a copy that goes its own way, and pools and sets in it", () => {
