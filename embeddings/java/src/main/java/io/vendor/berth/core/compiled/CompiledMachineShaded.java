@@ -16,9 +16,13 @@ final class CompiledMachineShaded {
   /** Chicory asks here, before every call and loop, whether to give up. No call takes long. */
   public static void checkInterruption() {}
 
+  /**
+   * A memory that fails in the middle of growing keeps the pages it has got, and the heap stays
+   * full: so first all of them are asked for and let go again.
+   */
   public static int memoryGrow(int pages, Memory memory) {
     try {
-      return memory.grow(pages);
+      return memory.grow(new byte[pages][Memory.PAGE_SIZE].length);
     } catch (OutOfMemoryError error) {
       return -1;
     }
