@@ -2,6 +2,7 @@
 
 import unittest
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from threading import Thread
 
 from berth_core import Core, CoreStateError, CoreValueError, Policy, embedded
 from berth_core.abi import MAX_EXCHANGE, MAX_SPARSE, Status
@@ -53,6 +54,8 @@ class Cores(unittest.TestCase):
             self.assertEqual(taken[-4:], (IPv4Address("10.0.0.0") + 1_000_000).packed)
             self.assertEqual(sum(pool.release_packed(taken)), 1_000_000)
             self.assertEqual(len(core.raw.buffer()), core.raw.exchange_size())
+            self.assertEqual(core.raw.read(core.raw.exchange(0), 4), b"\1\1\1\1")
+            self.assertEqual(core.raw.buffer()[:4], b"\1\1\1\1")
 
     def test_memory_that_grows_while_a_batch_is_claimed(self) -> None:
         with Core() as core, core.pool([ip_network("2001:db8::/32")]) as pool:
@@ -81,6 +84,20 @@ class Cores(unittest.TestCase):
             with self.assertRaisesRegex(CoreStateError, "OVER_CEILING"):
                 pool.load(bytes(MAX_EXCHANGE + 1))
             self.assertEqual(pool.allocate(), IPv4Address("10.0.0.0"))
+
+    def test_threads_that_share_a_core_do_not_tear_its_memory(self) -> None:
+        with Core() as core, core.pool([ip_network("10.0.0.0/16")]) as pool:
+
+            def take() -> None:
+                for _ in range(2_000):
+                    core.raw.pool_allocate(pool.handle, Policy.ASCENDING, 0)
+
+            threads = [Thread(target=take) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertGreater(pool.counts().used, 0)
 
     def test_100_000_pools_one_after_another(self) -> None:
         with Core() as core, core.range_set([NETWORK]) as ranges:

@@ -45,9 +45,14 @@ function copyStep() {
   });
 }
 
+/** Python is looked for when the step's turn comes: an earlier step may install it. */
 function wheelStep() {
+  const step = () => buildWith(findPython());
+  return { name: "Python embedding", isCurrent: () => step().isCurrent(), run: () => step().run() };
+}
+
+function buildWith(python) {
   const files = readdirSync(join(source, "src", "berth_core")).filter((name) => /\.(py|typed)$/.test(name));
-  const python = findPython();
   return buildStep({
     name: "Python embedding",
     inputs: [

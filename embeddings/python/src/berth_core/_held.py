@@ -1,6 +1,8 @@
 """What sets and pools have in common: a handle in the core, and an end."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,7 +20,7 @@ _Held = TypeVar("_Held", bound="Held")
 _NO_HANDLE = 0
 
 
-class Held:
+class Held(ABC):
     """An object in the core: lives until drop(), or to the end of a `with` block.
 
     Nothing is dropped when Python forgets the object: that would come at any time and
@@ -49,6 +51,15 @@ class Held:
     def in_copy(self: _Held, core: "Core") -> _Held:
         """The same object in a copy of the core that was made while it lived."""
         return type(self)(core.raw, self._family, self._handle)
+
+    @abstractmethod
+    def contains(self, address: Address) -> bool:
+        """Whether the address is in the object; one of the other family is not."""
+
+    def __contains__(self, address: object) -> bool:
+        if not isinstance(address, (IPv4Address, IPv6Address)):
+            return False
+        return self.contains(address)
 
     def drop(self) -> None:
         """Gives the memory back; every later use but drop() is a CoreStateError."""

@@ -3,7 +3,6 @@
 import struct
 from array import array
 from collections.abc import Callable, Iterable
-from ipaddress import IPv4Address, IPv6Address
 
 from ._codec import Address, Range, address_of, unpack, width_of
 from ._errors import refusal
@@ -148,11 +147,6 @@ class Pool(Held):
             return False
         result = self._raw.pool_contains(self._handle)
         return self._raw.check("pool_contains", result) == 1
-
-    def __contains__(self, address: object) -> bool:
-        return isinstance(address, (IPv4Address, IPv6Address)) and self.contains(
-            address
-        )
 
     def test(self, address: Address) -> bool:
         """Whether the address is marked used."""

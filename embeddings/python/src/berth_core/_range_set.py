@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias, Union
 
 from ._codec import (
@@ -90,11 +89,6 @@ class RangeSet(Held):
         if not self._pass(address):
             return False
         return self._raw.check("set_contains", self._raw.set_contains(self._handle)) > 0
-
-    def __contains__(self, address: object) -> bool:
-        return isinstance(address, (IPv4Address, IPv6Address)) and self.contains(
-            address
-        )
 
     def contains_many(self, addresses: Iterable[Address]) -> list[bool]:
         """contains() for each address."""

@@ -51,11 +51,15 @@ _FUNCTIONS = {
 
 
 @cache
-def library() -> ctypes.CDLL:
-    """The shared library that the wasmtime package brings."""
+def library() -> ctypes.PyDLL:
+    """The shared library that the wasmtime package brings.
+
+    Calls are short, so they keep the interpreter's lock: it costs less than to give it
+    away, and two threads at one instance cannot tear its memory.
+    """
     files = metadata.files("wasmtime") or []
     file = next(file for file in files if file.suffix in (".so", ".dylib", ".dll"))
-    opened = ctypes.CDLL(str(file.locate()))
+    opened = ctypes.PyDLL(str(file.locate()))
     for name, (result, parameters) in _FUNCTIONS.items():
         function = getattr(opened, name)
         function.restype = result
