@@ -24,6 +24,7 @@ export class CoreModule {
   readonly #module: WebAssembly.Module;
   #octets = new Uint8Array(0);
   #view = new DataView(new ArrayBuffer(0));
+  #isShared = false;
 
   private constructor(module: WebAssembly.Module) {
     this.#module = module;
@@ -48,9 +49,16 @@ export class CoreModule {
     return clone;
   }
 
+  /** The exports for somebody beside this door. From now on the place of the buffer is asked for before each call: their calls may move it. */
+  share(): CoreExports {
+    this.#isShared = true;
+    return this.exports;
+  }
+
   /** The exchange buffer for input of `lengthBytes`. The view holds until the next call into the core. */
   reserve(lengthBytes: number): DataView {
-    this.#derive();
+    if (this.#isShared) this.#derive();
+    // A view of memory that has grown is detached, and then its length is 0.
     if (lengthBytes > this.#octets.length) {
       this.check("exchange", this.exports.exchange(lengthBytes), `${lengthBytes} bytes`);
       this.#derive();
@@ -67,7 +75,8 @@ export class CoreModule {
   /** Copies input to the start of the exchange buffer. */
   write(input: Uint8Array): void {
     this.reserve(input.length);
-    this.#octets.set(input);
+    // Nothing needs no room, so the view may still be that of memory that has grown, which takes not even nothing.
+    if (input.length > 0) this.#octets.set(input);
   }
 
   /** Copies addresses, 4 or 16 big-endian bytes each, to the exchange buffer; their number. */
