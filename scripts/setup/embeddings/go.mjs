@@ -1,3 +1,73 @@
+/**
+ * The Go embedding: the core where `go:embed` finds it, and the programs for tests and benchmarks.
+ * Called by embeddings.mjs.
+ * Effects: embeddings/go/berth-core.wasm, dist/embeddings/go, Go's caches below the user's cache.
+ */
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { findCommand, run, SetupError } from "../command.mjs";
+import { cacheDir, root } from "../paths.mjs";
+import { buildStep } from "../stamp.mjs";
+
+const source = join(root, "embeddings", "go");
+const output = join(root, "dist", "embeddings", "go");
+const programs = ["conformance", "bench"];
+const flags = ["-trimpath", "-ldflags", "-s -w"];
+
+/** Go's caches stand with the others of set-up: the user's home may be empty. */
+export function goEnvironment() {
+  const caches = join(cacheDir(), "embeddings", "go");
+  return {
+    CGO_ENABLED: "0",
+    GOFLAGS: "-mod=readonly -modcacherw -buildvcs=false",
+    GOWORK: "off",
+    GOCACHE: join(caches, "build"),
+    GOMODCACHE: join(caches, "modules"),
+  };
+}
+
+export function requireGo() {
+  const go = findCommand("go", ["/usr/local/go/bin"]);
+  if (go !== undefined) return go;
+  throw new SetupError(
+    "The Go embedding cannot be built",
+    'there is no "go" in PATH; Go 1.25 or newer is needed',
+    "apt-get install golang-go (Debian 13 or newer; before that from go.dev), then npm run setup",
+  );
+}
+
 export function goSteps() {
-  return [];
+  return [copyStep(), buildProgramsStep()];
+}
+
+/** The copy is committed, since `go get` takes the tree as it is. */
+function copyStep() {
+  const core = join(root, "dist", "core", "berth-core.wasm");
+  const copy = join(source, "berth-core.wasm");
+  return {
+    name: "core for Go",
+    isCurrent: () => existsSync(core) && existsSync(copy) && readFileSync(core).equals(readFileSync(copy)),
+    run: () => {
+      if (!existsSync(core)) throw new SetupError("The Go embedding lacks the core", `no ${core}`, "npm run build");
+      copyFileSync(core, `${copy}.tmp`);
+      renameSync(`${copy}.tmp`, copy);
+    },
+  };
+}
+
+function buildProgramsStep() {
+  const outputs = programs.map((name) => join(output, name));
+  return buildStep({
+    name: "Go embedding",
+    inputs: [source],
+    outputs,
+    texts: [...flags, process.arch],
+    build: () => {
+      mkdirSync(output, { recursive: true });
+      const go = requireGo();
+      const options = { cwd: source, env: goEnvironment() };
+      run(go, ["build", ...flags, "-o", `${output}/`, ...programs.map((name) => `./cmd/${name}`)], options);
+      run(go, ["vet", "./..."], options); // and so what the tests import is compiled, too
+    },
+  });
 }
