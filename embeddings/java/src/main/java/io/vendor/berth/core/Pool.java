@@ -4,9 +4,6 @@ import io.vendor.berth.core.Abi.Policy;
 import io.vendor.berth.core.Abi.Status;
 import java.math.BigInteger;
 import java.net.InetAddress;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Optional;
@@ -66,11 +63,7 @@ public final class Pool implements AutoCloseable {
     return allocate(policy, 0);
   }
 
-  /**
-   * The same.
-   *
-   * @param seed where {@link Policy#HASHED} starts, else unused; all 32 bits count
-   */
+  /** The same. {@link Policy#HASHED} starts at the seed, of which all 32 bits count. */
   public Optional<InetAddress> allocate(Policy policy, int seed) {
     return addressOf("pool_allocate", exchange.abi.poolAllocate(handle, policy.number(), seed));
   }
@@ -86,11 +79,7 @@ public final class Pool implements AutoCloseable {
     return exchange.read(exchange.check("pool_allocate_many", result) * family.widthBytes());
   }
 
-  /**
-   * The first free address of the window. Takes nothing.
-   *
-   * @param seed the ordinal, modulo the window, to start from; all 32 bits count
-   */
+  /** The first free address from ordinal {@code seed} modulo the window on. Takes nothing. */
   public Optional<InetAddress> findFree(int seed) {
     return addressOf("pool_find", exchange.abi.poolFind(handle, seed));
   }
@@ -116,8 +105,8 @@ public final class Pool implements AutoCloseable {
   public Optional<InetAddress> findFreeWide(BigInteger seed) {
     exchange.writeSeed(seed);
     int result = exchange.abi.poolFindWide(handle);
-    boolean isFound = exchange.check("pool_find_wide", result, Status.NONE) == 0;
-    return isFound ? Optional.of(exchange.readAddress(family)) : Optional.empty();
+    if (exchange.check("pool_find_wide", result, Status.NONE) < 0) return Optional.empty();
+    return Optional.of(exchange.readAddress(family));
   }
 
   /** Marks an address used. A masked one too: ask {@link #contains} where that matters. */
@@ -191,17 +180,17 @@ public final class Pool implements AutoCloseable {
 
   /** Marks a range of the window used, all or nothing: TAKEN when one is used or masked. */
   public ClaimResult claimRun(AddressRange range) {
-    OptionalInt first = ordinalOfRun(range);
-    if (first.isEmpty()) return ClaimResult.OUTSIDE;
-    int result = exchange.abi.poolClaimRun(handle, first.getAsInt(), range.size().intValue());
+    int first = ordinalOfRun(range);
+    if (first < 0) return ClaimResult.OUTSIDE;
+    int result = exchange.abi.poolClaimRun(handle, first, range.size().intValue());
     return ClaimResult.of(exchange.check("pool_claim_run", result));
   }
 
   /** Marks a range not used: how many were; none unless all of it is in the window. */
   public OptionalInt releaseRun(AddressRange range) {
-    OptionalInt first = ordinalOfRun(range);
-    if (first.isEmpty()) return first;
-    int result = exchange.abi.poolReleaseRun(handle, first.getAsInt(), range.size().intValue());
+    int first = ordinalOfRun(range);
+    if (first < 0) return OptionalInt.empty();
+    int result = exchange.abi.poolReleaseRun(handle, first, range.size().intValue());
     return OptionalInt.of(exchange.check("pool_release_run", result));
   }
 
@@ -213,10 +202,7 @@ public final class Pool implements AutoCloseable {
   /** Free addresses in each block of 4,096 ordinals of the window; the last may be shorter. */
   public int[] freePerBlock() {
     int blocks = exchange.check("pool_blocks", exchange.abi.poolBlocks(handle));
-    ByteBuffer view = ByteBuffer.wrap(exchange.read(2 * blocks)).order(ByteOrder.LITTLE_ENDIAN);
-    int[] free = new int[blocks];
-    Arrays.setAll(free, block -> Short.toUnsignedInt(view.getShort(2 * block)));
-    return free;
+    return PoolCounts.readBlocks(exchange.read(2 * blocks));
   }
 
   /** What is used, masked or not, as a set that the caller closes. */
@@ -243,11 +229,8 @@ public final class Pool implements AutoCloseable {
   public LoadResult load(byte[] snapshot) {
     exchange.write(snapshot);
     int status = exchange.abi.poolLoad(handle, snapshot.length);
-    if (status == Status.BAD_SNAPSHOT.code()) return LoadResult.DAMAGED;
-    if (status == Status.OTHER_VERSION.code()) return LoadResult.OTHER_VERSION;
-    if (status == Status.OTHER_POOL.code()) return LoadResult.OTHER_POOL;
-    exchange.check("pool_load", status);
-    return LoadResult.LOADED;
+    return LoadResult.of(Status.of(status))
+        .orElseThrow(() -> new CoreException("pool_load", Status.of(status)));
   }
 
   /** From now on remembers the order of releases, for {@link Policy#LEAST_RECENTLY_FREED}. */
@@ -296,19 +279,19 @@ public final class Pool implements AutoCloseable {
     return exchange.readAddress(family);
   }
 
-  private OptionalInt ordinalOf(InetAddress address) {
-    if (!give(address)) return OptionalInt.empty();
-    int ordinal = mark("pool_ordinal", exchange.abi.poolOrdinal(handle));
-    return ordinal < 0 ? OptionalInt.empty() : OptionalInt.of(ordinal);
+  /** The ordinal of an address of the window; below 0 for one that is not in it. */
+  private int ordinalOf(InetAddress address) {
+    if (!give(address)) return Status.OUTSIDE.code();
+    return mark("pool_ordinal", exchange.abi.poolOrdinal(handle));
   }
 
-  /** The first ordinal of a range; none unless all of it is in the window. */
-  private OptionalInt ordinalOfRun(AddressRange range) {
-    OptionalInt first = ordinalOf(range.first());
-    OptionalInt last = ordinalOf(range.last());
-    if (first.isEmpty() || last.isEmpty()) return OptionalInt.empty();
-    long length = (long) last.getAsInt() - first.getAsInt() + 1;
+  /** The first ordinal of a range; below 0 unless all of it is in the window. */
+  private int ordinalOfRun(AddressRange range) {
+    int first = ordinalOf(range.first());
+    int last = ordinalOf(range.last());
+    if (first < 0 || last < 0) return Status.OUTSIDE.code();
     // Ordinals go on where addresses leave a gap.
-    return BigInteger.valueOf(length).equals(range.size()) ? first : OptionalInt.empty();
+    boolean isWhole = BigInteger.valueOf(last - first + 1).equals(range.size());
+    return isWhole ? first : Status.OUTSIDE.code();
   }
 }

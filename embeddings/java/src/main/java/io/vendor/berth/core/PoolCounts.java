@@ -42,6 +42,14 @@ public record PoolCounts(
         view.getLong(CountOffset.DIGEST));
   }
 
+  /** The output of pool_blocks. */
+  static int[] readBlocks(byte[] output) {
+    ByteBuffer view = ByteBuffer.wrap(output).order(ByteOrder.LITTLE_ENDIAN);
+    int[] free = new int[output.length / 2];
+    Arrays.setAll(free, block -> Short.toUnsignedInt(view.getShort(2 * block)));
+    return free;
+  }
+
   private static BigInteger readSize(byte[] output, int place) {
     return new BigInteger(1, Arrays.copyOfRange(output, place, place + RangeSet.SIZE_BYTES));
   }

@@ -16,7 +16,8 @@ import org.junit.jupiter.api.Test;
 
 class HostileTest {
   private static final List<AddressRange> NONE = List.of();
-  private static final List<AddressRange> SIXTEEN = List.of(AddressRange.parse("10.0.0.0-10.0.255.255"));
+  private static final List<AddressRange> SIXTEEN =
+      List.of(AddressRange.parse("10.0.0.0-10.0.255.255"));
 
   private final Core core = Core.open();
 
@@ -59,14 +60,15 @@ class HostileTest {
     assertEquals(-4, core.abi().exchange(-1));
   }
 
-  /** The exchange buffer moves while the batch's output grows it: what is read must be the new one. */
+  /** The buffer moves while the output of the batch grows it: what is read must be the new one. */
   @Test
   void readsABatchThatMovedTheBuffer() {
     Pool pool = core.createPool(SIXTEEN, NONE);
     int before = core.abi().exchange(0);
     byte[] packed = pool.allocatePacked(65_536, Policy.ASCENDING, 0);
     assertTrue(before != core.abi().exchange(0));
-    assertArrayEquals(new byte[] {10, 0, (byte) 255, (byte) 255}, Arrays.copyOfRange(packed, 262_140, 262_144));
+    byte[] last = Arrays.copyOfRange(packed, packed.length - 4, packed.length);
+    assertArrayEquals(new byte[] {10, 0, (byte) 255, (byte) 255}, last);
     assertEquals(65_536, pool.releasePacked(packed));
   }
 
@@ -112,7 +114,8 @@ class HostileTest {
   @Test
   void refusesBytesThatAreNoCore() {
     assertThrows(IllegalArgumentException.class, () -> Core.open(new byte[0]));
-    assertThrows(IllegalArgumentException.class, () -> Core.open(new byte[] {0, 97, 115, 109, 1, 0, 0, 0}));
+    byte[] empty = {0, 'a', 's', 'm', 1, 0, 0, 0};
+    assertThrows(IllegalArgumentException.class, () -> Core.open(empty));
     byte[] cut = Arrays.copyOf(Core.wasm(), 5000);
     assertThrows(IllegalArgumentException.class, () -> Core.open(cut));
   }
@@ -127,7 +130,7 @@ class HostileTest {
     Random random = new Random(7);
     Pool pool = core.createPool(SIXTEEN, NONE);
     pool.trackFreed();
-    for (int step = 0; step < 300; step++) {
+    for (int step = 0; step < 100; step++) {
       Policy policy = Policy.values()[random.nextInt(4)];
       byte[] packed = pool.allocatePacked(random.nextInt(50), policy, random.nextInt());
       pool.releasePacked(Arrays.copyOf(packed, packed.length / 8 * 4));
