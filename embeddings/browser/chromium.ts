@@ -1,11 +1,12 @@
 /**
  * Headless Chromium with a page of the build's folder, served from loopback.
  * Called by the conformance runner, the benchmark and the test of the demo.
- * Effects: a server and a Chromium with a fresh profile, while `use` runs.
+ * Effects: a server, and a Chromium with a fresh home and profile, while `use` runs.
  */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import type { Page } from "playwright-core";
 
@@ -53,10 +54,12 @@ export interface Visit<T> {
 export async function visit<T>({ site, given, page: path, use }: Visit<T>): Promise<T> {
   // What needs no browser does not wait for its driver.
   const { chromium } = await import("playwright-core");
+  const home = mkdtempSync(join(tmpdir(), "berth-chromium-"));
   const server = serve(site, given);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
-    const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS });
+    const env = { ...process.env, HOME: home };
+    const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS, env });
     try {
       const page = await browser.newPage();
       const failure = new Promise<never>((_, reject) => {
@@ -73,12 +76,13 @@ export async function visit<T>({ site, given, page: path, use }: Visit<T>): Prom
     }
   } finally {
     server.close();
+    rmSync(home, { recursive: true, force: true });
   }
 }
 
 /** What a page of page.ts found: its lines go to `say`, its complaint is the result. */
 export async function readReport(page: Page, say: (line: string) => void): Promise<string | undefined> {
-  await page.waitForSelector("body[data-state=done]", { state: "attached", timeout: 60_000 });
+  await page.waitForSelector("body[data-state=done]", { state: "attached", timeout: 100_000 });
   const lines = (await page.textContent("#lines")) ?? "";
   for (const line of lines.split("\n").filter(Boolean)) say(line);
   return (await page.textContent("#complaint")) || undefined;
