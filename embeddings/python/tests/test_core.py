@@ -5,7 +5,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from threading import Thread
 
 from berth_core import Core, CoreStateError, CoreValueError, Policy, embedded
-from berth_core.abi import MAX_EXCHANGE, MAX_SPARSE, Status
+from berth_core.abi import MAX_EXCHANGE, MAX_SPARSE, SIGNATURES, Status
 from wasmtime import wat2wasm
 
 NETWORK = ip_network("10.0.0.0/24")
@@ -161,12 +161,37 @@ class Cores(unittest.TestCase):
             with self.subTest(len(module)), self.assertRaises(ValueError):
                 Core(module)
 
+    def test_a_module_that_only_looks_like_the_core(self) -> None:
+        for extra, body, complaint in (
+            ("", "unreachable", "abi_version failed: .*"),
+            ('(import "" "" (func))', "unreachable", "instantiation failed: .*import"),
+            ("(start 0)", "unreachable", "Not a WebAssembly module"),
+        ):
+            with self.subTest(extra), self.assertRaisesRegex(Exception, complaint):
+                Core(lookalike(extra, body))
+
+    def test_an_exchange_buffer_outside_the_memory(self) -> None:
+        data = r'(data (i32.const 16) "\00\00\ff\7f\ff\00\00\00")'
+        with Core(lookalike(data, "i32.const 65536")) as core:
+            with self.assertRaises(IndexError):
+                core.raw.buffer()
+
     def test_a_core_of_another_abi(self) -> None:
         one_point_nothing = b"\x41\x80\x80\x04\x0b"  # i32.const 65536, end
         self.assertEqual(embedded().count(one_point_nothing), 1)
         other = embedded().replace(one_point_nothing, b"\x41\x80\x80\x08\x0b")
         with self.assertRaisesRegex(CoreValueError, "major version 2, wanted 1"):
             Core(other)
+
+
+def lookalike(extra: str, body: str) -> bytes:
+    """A module with the exports of the core, each of which has the same body."""
+    functions = [
+        f'(func (export "{name}") (param {"i32 " * len(signature)}) (result i32) {body})'
+        for name, signature in SIGNATURES.items()
+    ]
+    memory = '(memory (export "memory") 1)'
+    return bytes(wat2wasm(f"(module {extra} {memory} {' '.join(functions)})"))
 
 
 def image(core: Core) -> bytes:

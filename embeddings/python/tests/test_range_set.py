@@ -73,7 +73,7 @@ class RangeSets(unittest.TestCase):
         with self.assertRaisesRegex(CoreValueError, "BAD_FAMILY"):
             self.core.range_set([span("10.0.0.2", "::1")])
         with self.assertRaisesRegex(CoreValueError, "BAD_FAMILY"):
-            self.core.range_set([], family=5)
+            self.core.range_set([], family=0)
         for wrong in ("10.0.0.0/8", ("10.0.0.1", "10.0.0.2"), (ip_address("::"),), 7):
             with self.subTest(wrong), self.assertRaises(TypeError):
                 self.core.range_set([wrong])  # type: ignore[list-item]

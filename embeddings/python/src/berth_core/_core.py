@@ -1,6 +1,6 @@
 """The door: one instance of the core, in which many pools and sets live."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from types import TracebackType
 
@@ -75,14 +75,14 @@ class Core:
     ) -> RangeSet:
         """A set of networks and pairs of addresses, which may overlap."""
         items = list(ranges)
-        return RangeSet.of_ranges(self._raw, family or family_of(items), items)
+        return RangeSet.of_ranges(self._raw, _family(items, family), items)
 
     def range_set_of_prefixes(
         self, networks: Iterable[Network], family: int | None = None
     ) -> RangeSet:
         """A set of networks, which may overlap."""
         items = list(networks)
-        return RangeSet.of_prefixes(self._raw, family or family_of(items), items)
+        return RangeSet.of_prefixes(self._raw, _family(items, family), items)
 
     def prefix_first(self, address: Address, length: int) -> Address:
         """The lowest address of the prefix that holds the address."""
@@ -166,4 +166,8 @@ def _known(ranges: Ranges, family: int | None) -> tuple[Ranges, int]:
     if isinstance(ranges, RangeSet):
         return ranges, ranges.family
     items = list(ranges)
-    return items, family or family_of(items)
+    return items, _family(items, family)
+
+
+def _family(items: Sequence[RangeLike], family: int | None) -> int:
+    return family_of(items) if family is None else family
