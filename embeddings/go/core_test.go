@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -112,15 +113,32 @@ func TestOpenModuleRefusesWhatIsNoCore(t *testing.T) {
 	}
 }
 
+// versionModule is a module of nothing but a memory and abi_version, with this body.
+func versionModule(body string) []byte {
+	code := append([]byte{1, byte(len(body) + 1), 0}, body...)
+	return append([]byte("\x00asm\x01\x00\x00\x00"+
+		"\x01\x05\x01\x60\x00\x01\x7f"+ // the type () -> i32
+		"\x03\x02\x01\x00"+ // one function of it
+		"\x05\x03\x01\x00\x01"+ // a memory of one page
+		"\x07\x18\x02\x06memory\x02\x00\x0babi_version\x00\x00"+ // both exported
+		"\x0a"+string(rune(len(code)))), code...)
+}
+
 func TestOpenModuleRefusesAnotherMajorVersion(t *testing.T) {
-	wasm := "\x00asm\x01\x00\x00\x00" +
-		"\x01\x05\x01\x60\x00\x01\x7f" + // the type () -> i32
-		"\x03\x02\x01\x00" + // one function of it
-		"\x05\x03\x01\x00\x01" + // a memory of one page
-		"\x07\x18\x02\x06memory\x02\x00\x0babi_version\x00\x00" + // both exported
-		"\x0a\x08\x01\x06\x00\x41\x80\x80\x08\x0b" // i32.const 131072
-	_, err := OpenModule([]byte(wasm))
+	_, err := OpenModule(versionModule("\x41\x80\x80\x08\x0b")) // i32.const 131072
 	checkText(t, "error", err, "core: the module has ABI 2.0, wanted 1")
+}
+
+func TestOpenModuleRefusesAnIncompleteModule(t *testing.T) {
+	_, err := OpenModule(versionModule("\x41\x80\x80\x04\x0b")) // i32.const 65536
+	checkText(t, "error", err, `core: exchange: the module has no export "exchange"`)
+}
+
+func TestATrapIsAnError(t *testing.T) {
+	_, err := OpenModule(versionModule("\x00\x0b")) // unreachable
+	if err == nil || !strings.HasPrefix(err.Error(), "core: abi_version: wasm error: unreachable") {
+		t.Errorf("error %v, wanted the trap", err)
+	}
 }
 
 func TestOpenModuleOpensTheSameModule(t *testing.T) {

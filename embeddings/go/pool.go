@@ -2,7 +2,6 @@ package core
 
 import (
 	"net/netip"
-	"slices"
 )
 
 // Pool is which addresses of some ranges are used, and which is free next. It lives in the core until it is dropped.
@@ -39,7 +38,7 @@ func (o Outcome) String() string {
 // masks outside the ranges do not matter. It refuses what [Core.NewRangeSet] does. The caller drops the pool.
 func (c *Core) NewPool(ranges, masks []Range) (*Pool, error) {
 	family := IPv4
-	if all := slices.Concat(ranges, masks); len(all) > 0 && !all[0].First.Is4() {
+	if isIPv6(ranges) || isIPv6(masks) {
 		family = IPv6
 	}
 	handle, err := c.withSets("pool_create", family, ranges, masks, c.raw.PoolCreate)
@@ -47,6 +46,11 @@ func (c *Core) NewPool(ranges, masks []Range) (*Pool, error) {
 		return nil, err
 	}
 	return &Pool{c, family, handle}, nil
+}
+
+// isIPv6 looks at the first range only: it is for the core's sets to refuse two families.
+func isIPv6(ranges []Range) bool {
+	return len(ranges) > 0 && !ranges[0].First.Is4()
 }
 
 // withSets calls an operation with the handles of two sets, which end with it.
@@ -93,7 +97,14 @@ func (p *Pool) Drop() error {
 // Allocate claims the next free address of the window by the policy: the zero Addr when none is free. The seed is for
 // [Hashed]. [LeastRecentlyFreed] wants [Pool.TrackFreed] first, else it is [ErrBadArgument].
 func (p *Pool) Allocate(policy Policy, seed uint32) (netip.Addr, error) {
-	return p.addressOf("pool_allocate", p.core.raw.PoolAllocate(p.handle, int32(policy), seed))
+	taken, err := p.allocateMany(1, policy, seed)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if len(taken) == 0 { // none is free, or memory is out: which, a batch does not tell
+		return p.addressOf("pool_allocate", p.core.raw.PoolAllocate(p.handle, int32(policy), seed))
+	}
+	return p.family.get(taken), nil
 }
 
 // TrackFreed remembers from now on in which order addresses of the window become free.

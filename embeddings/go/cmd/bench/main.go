@@ -150,11 +150,13 @@ func takeBatch(pool *core.Pool, n, batch int) (sum uint64) {
 
 // measure is the median of several samples, each of many runs: nanoseconds of one.
 func measure(run func(n int) uint64) float64 {
-	n, spent := 1<<10, time.Duration(0)
-	for start := time.Now(); time.Since(start) < warmUp; {
-		spent = timed(run, n)
+	const atOnce = 1 << 10
+	n, start := 0, time.Now()
+	for time.Since(start) < warmUp {
+		n += atOnce
+		sink += run(atOnce)
 	}
-	n *= int(sample/spent) + 2
+	n = int(int64(n)*int64(sample)/int64(time.Since(start))) + atOnce
 	figures := make([]float64, samples)
 	for i := range figures {
 		figures[i] = float64(timed(run, n).Nanoseconds()) / float64(n)
@@ -163,6 +165,7 @@ func measure(run func(n int) uint64) float64 {
 	return figures[samples/2]
 }
 
+// sink keeps what is measured from being optimised away.
 var sink uint64
 
 func timed(run func(n int) uint64, n int) time.Duration {
