@@ -39,6 +39,6 @@ export const CONTESTANTS: readonly Contestant[] = [
   berth("rust", "Rust", built("rust", "bench")),
   berth("c", "C", built("c", "bench")),
   berth("go", "Go", built("go", "bench")),
-  berth("java", "Java", "java", "-jar", built("java", "bench.jar")),
+  berth("java", "Java", "java", "-cp", built("java", "*"), "io.vendor.berth.core.tools.Bench"),
   berth("python", "Python", built("python", "venv", "bin", "python"), join(root, "embeddings", "python", "bench.py")),
 ];
