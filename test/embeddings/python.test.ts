@@ -11,7 +11,8 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { CORE, describeConformance } from "./conformance.ts";
 
 const source = join(root, "embeddings", "python");
-const PYTHON = join(root, "dist", "embeddings", "python", "venv", "bin", "python");
+const output = join(root, "dist", "embeddings", "python");
+const PYTHON = join(output, "venv", "bin", "python");
 
 /** -I keeps the source tree and the user's packages out, -B leaves no compiled files behind. */
 function python(...args: string[]) {
@@ -19,7 +20,7 @@ function python(...args: string[]) {
   return { status, stdout, stderr };
 }
 
-describeConformance("Python", [PYTHON, "-I", "-B", join(source, "conformance.py")]);
+describeConformance("Python", [join(output, "conformance")]);
 
 describe("the Python embedding", () => {
   it("passes its own tests, from the wheel", () => {
@@ -46,7 +47,7 @@ describe("the Python embedding", () => {
     const { stdout } = python("-c", program);
     const [file, digest] = stdout.trim().split(" ");
     expect(digest).toBe(createHash("sha256").update(CORE).digest("hex"));
-    expect(file).toContain(join("dist", "embeddings", "python", "venv"));
+    expect(file).toContain(join(output, "venv"));
   });
 
   it("is typed: every module says so to a type checker", () => {

@@ -28,6 +28,9 @@ const core = join(root, "dist", "core", "berth-core.wasm");
 const packaged = join(source, "src", "berth_core", "berth-core.wasm");
 const wheel = "berth_core-0.1.0-py3-none-any.whl";
 
+/** Beside the wheel: what replays the vectors, and what measures. */
+const programs = ["conformance", "bench"];
+
 /** Prints what tells one Python from another; fails when it is too old or lacks venv. */
 const PROBE =
   "import sys, venv, ensurepip; assert sys.version_info >= (3, 10); print(sys.executable, sys.version, sys.maxsize)";
@@ -60,7 +63,7 @@ function buildWith(python) {
       ...["pyproject.toml", "README.md", "requirements.txt"].map((name) => join(source, name)),
       core,
     ],
-    outputs: [join(output, wheel), join(output, "venv", "bin", "python")],
+    outputs: [wheel, join("venv", "bin", "python"), ...programs].map((name) => join(output, name)),
     texts: [python?.identity ?? ""],
     build: () => {
       const tools = requireTools(python);
@@ -68,6 +71,7 @@ function buildWith(python) {
       mkdirSync(output, { recursive: true });
       buildWheel(tools);
       installWheel(tools);
+      for (const program of programs) writeLauncher(program);
     },
   });
 }
@@ -132,6 +136,13 @@ function installWheel({ python, packages }) {
   writeFileSync(join(packagesOf(environment), "berth-requirements.pth"), `${packages}\n`);
   const target = ["--target", packagesOf(environment)];
   pip(python, "install", "--no-deps", "--no-index", ...target, join(output, wheel));
+}
+
+/** Python as the wheel's user has it: -I keeps the source tree out, -B leaves no compiled files in it. */
+function writeLauncher(program) {
+  const here = '"$(dirname "$0")"';
+  const line = `exec ${here}/venv/bin/python -I -B ${here}/../../../embeddings/python/${program}.py "$@"`;
+  writeFileSync(join(output, program), `#!/bin/sh\n${line}\n`, { mode: 0o755 });
 }
 
 function packagesOf(environment) {
