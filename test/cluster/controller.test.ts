@@ -144,12 +144,15 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
   it("one of two leads; the other takes over when the leader is killed, within the lease", async () => {
     const { first, second } = await startTwo();
     expect(await leads(second)).toBe(false);
+    const { renewTime } = (await plane.client.get(LEASE)).spec;
     const startMs = performance.now();
     await first.kill();
     await untilLeads(second);
     const tookMs = performance.now() - startMs;
     told("kill -9 of the leader (lease of 3 s): the other led", tookMs);
-    expect(tookMs).toBeGreaterThan(DURATION_MS / 2);
+    // All processes of this machine have one clock.
+    const { acquireTime } = (await plane.client.get(LEASE)).spec;
+    expect(Date.parse(acquireTime) - Date.parse(renewTime)).toBeGreaterThanOrEqual(DURATION_MS);
     expect(tookMs).toBeLessThan(DURATION_MS + 5_000);
   });
 
@@ -157,12 +160,14 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
     const { first, second } = await startTwo();
     const startMs = performance.now();
     expect(await first.stop()).toBe(0);
+    const stoppedAt = Date.now();
     // It has given the Lease back, or the other one has it already.
     expect((await plane.client.get(LEASE)).spec.holderIdentity ?? "").not.toMatch(/^one_/);
     await untilLeads(second);
     const tookMs = performance.now() - startMs;
     told("SIGTERM of the leader: the other led", tookMs);
-    expect(tookMs).toBeLessThan(DURATION_MS);
+    const { acquireTime } = (await plane.client.get(LEASE)).spec;
+    expect(Date.parse(acquireTime) - stoppedAt).toBeLessThan(DURATION_MS / 2);
   });
 
   it("goes on after the API server was away: nobody led meanwhile, one leads again", async () => {
