@@ -70,6 +70,13 @@ async function killAt(world: World, node: LabNode, number: number): Promise<bool
   const isKilledLate = isStarted && !isKilled && (await Promise.race([died(node), ending.then(() => died(node, 300))]));
   if (isKilledLate) await restart(node);
   await ending;
-  await world.settle();
-  return !isStarted || isKilled || isKilledLate;
+  // What a DEL leaves for later has effects, too, and nothing settles while the agent is dead.
+  const settling = world.settle().then(() => false);
+  const isKilledLast = isStarted && !isKilled && !isKilledLate && (await Promise.race([died(node), settling]));
+  if (isKilledLast) {
+    settling.catch(() => {});
+    await restart(node);
+    await world.settle();
+  } else await settling;
+  return !isStarted || isKilled || isKilledLate || isKilledLast;
 }

@@ -88,7 +88,12 @@ it("an agent is killed when its create was carried out and before it hears of it
   await expectOwned(world, pod);
 });
 
-it("an agent is killed at every third effect of ADD and DEL, by number: nothing is lost, nothing is left", async () => {
+// Some dozens of starts of an agent, one after the other.
+const WALK_MS = 400_000;
+
+it("an agent is killed at every third effect of ADD and DEL, by number: nothing is lost, nothing is left", {
+  timeout: WALK_MS,
+}, async () => {
   expect(await killAtEffects(world, "n1", 3)).toBeGreaterThan(2);
 });
 

@@ -77,7 +77,7 @@ it("history is compacted in a storm: watches are answered with 410 and begin ane
   const lists = () => world.nodes().map(({ proxy }) => proxy.count({ verb: "list", resource: "ipallocations" }));
   const before = lists();
   await storm(world, { name: "compacted", pods: 8, durationMs: 3_000, disturb: () => world.plane.compact() });
-  expect(lists().every((count, index) => count > (before[index] ?? 0))).toBe(true);
+  await until("both have listed anew", () => lists().every((count, index) => count > (before[index] ?? 0)));
   // The watch that began anew shows what comes.
   const pod = await world.createPod({ name: "later", node: "n1" });
   await until("the pod's address is claimed ahead", async () => (await objectsOf(world, pod)).length === 1);
