@@ -44,15 +44,16 @@ describe("an agent of a cluster", () => {
     const pod = await world.createPod({ name: "page-0", node: "n2" });
     const { addresses } = await runtime.attach(pod);
     expect(await agent.get("/v1/health")).toMatchObject({ status: "ready", mode: "cluster", node: "n2", problems: [] });
-    // Two pods: this one and the agent's own.
-    expect(await agent.get("/v1/stats")).toMatchObject({
+    // Two pods: this one and the agent's own. Watches may tell of them a moment after the answer.
+    const stats = () => agent.get("/v1/stats");
+    await expect.poll(stats, { timeout: 10_000 }).toMatchObject({
       api: { calls: expect.any(Number), connections: expect.any(Number) },
       caches: { pools: { objects: 1, bytes: expect.any(Number) }, pods: { objects: 2 }, allocations: { objects: 1 } },
       prefetch: expect.any(Object),
       registry: { backlog: 0 },
     });
     expect(await agent.get("/v1/allocations")).toMatchObject([{ address: addresses[0], pod: "page-0" }]);
-    expect(await world.node("n1").agent.get("/v1/allocations")).toEqual([]);
+    await expect.poll(() => world.node("n1").agent.get("/v1/allocations"), { timeout: 10_000 }).toEqual([]);
     const { explanation } = await agent.get("/v1/explain?namespace=shop&pod=page-0");
     expect(explanation).toContain('eth0 IPv4 pool "blue": fits');
     expect(explanation).toContain(`eth0 has ${addresses[0]} of pool "blue" (Bound)`);

@@ -55,11 +55,12 @@ interface Started {
   readonly waitMs: number;
 }
 
-/** A new Deployment, its one pod bound at once, the ADD at once. */
-async function start(name: string): Promise<Started> {
+/** A new Deployment, its one pod bound at once, the ADD at once. `onAdd` is told when that begins. */
+async function start(name: string, onAdd = () => {}): Promise<Started> {
   const deployment = await createDeployment(world, { name, replicas: 1, annotations });
   const attaching: Promise<Started>[] = [];
   const attach = async (pod: BoundPod): Promise<Started> => {
+    onAdd();
     const attached = await attachPod(pod, world.history);
     return { pod: attached, waitMs: performance.now() - pod.boundMs };
   };
@@ -73,8 +74,10 @@ async function start(name: string): Promise<Started> {
 
 it("while nobody makes the pool the agent asks nobody, and goes on when the pool is there", async () => {
   const before = sumUse([world.use()]);
-  const starting = start("early");
-  starting.catch(() => {}); // Awaited below.
+  const begun = Promise.withResolvers<void>();
+  const starting = start("early", begun.resolve);
+  starting.catch(begun.reject);
+  await begun.promise;
   await sleep(AWAY_MS);
   const meanwhile = useSince(world.use(), before);
   maker = startSubnets?.(controller.tools);
@@ -83,7 +86,6 @@ it("while nobody makes the pool the agent asks nobody, and goes on when the pool
     ["bound until attached", `${waitMs.toFixed(0)} ms`],
     ["the agent's calls before anybody made it", callsPer(meanwhile, 1)],
   ]);
-  // It was bound a moment after all that began.
   expect(waitMs).toBeGreaterThan(AWAY_MS / 2);
   // Each thing that an ADD looks at, once.
   for (const [call, count] of meanwhile.calls) expect(count, call).toBe(1);
