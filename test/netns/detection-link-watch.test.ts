@@ -36,7 +36,7 @@ it("each change is told, with what a fresh look finds; other links are not", asy
   for (const [state, change] of changes) {
     told.length = 0;
     change();
-    await expect.poll(() => told.at(-1), { interval: 5 }).toBe(state);
+    await expect.poll(() => told.at(-1), { interval: 5, timeout: 10_000 }).toBe(state);
     expect(watch.look()).toBe(state);
   }
 });
@@ -51,7 +51,7 @@ it("news that was lost is made up for by a look", async () => {
   using _watch = watchLink(pod.link.netnsPath, pod.link.index, listener, { ...native, recv });
   results.push(-constants.errno.ENOBUFS);
   pod.ip("link set eth0 mtu 1400");
-  await expect.poll(() => told.length, { interval: 5 }).toBeGreaterThan(0);
+  await expect.poll(() => told.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
   expect(new Set(told)).toEqual(new Set(["ready"]));
 });
 
@@ -66,7 +66,7 @@ it("a kernel that does not tell is a failure, not a state", async () => {
   refuses = true;
   expect(() => watch.look()).toThrow(/EPERM/);
   pod.ip("link set eth0 mtu 1400");
-  await expect.poll(() => failures.length, { interval: 5 }).toBeGreaterThan(0);
+  await expect.poll(() => failures.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
   expect(failures[0]).toMatchObject({ name: "NetlinkError", errno: constants.errno.EPERM });
 });
 

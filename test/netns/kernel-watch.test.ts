@@ -28,7 +28,7 @@ function requireWatch(watch: Watch | number): Watch {
   return watch;
 }
 
-/** A UDP socket on loopback, and its address. */
+/** A UDP socket on loopback, and its address. The ports are below those that the kernel gives to others. */
 function openReceiver(port: number): { fd: number; address: Uint8Array } {
   const fd = native.socket(AF_INET, SOCK_DGRAM, 0);
   const address = Uint8Array.of(AF_INET, 0, port >> 8, port & 255, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -38,8 +38,8 @@ function openReceiver(port: number): { fd: number; address: Uint8Array } {
 
 describe("sendto and recvfrom", () => {
   it("carry addresses", () => {
-    const receiver = openReceiver(40_211);
-    const sender = openReceiver(40_212);
+    const receiver = openReceiver(20_211);
+    const sender = openReceiver(20_212);
     expect(native.sendto(sender.fd, Uint8Array.of(1, 2, 3), 0, receiver.address)).toBe(3);
     const into = new Uint8Array(8);
     const from = new Uint8Array(16);
@@ -60,14 +60,14 @@ describe("sendto and recvfrom", () => {
 
 describe("setsockopt and attachFilter", () => {
   it("take bytes as well as a number", () => {
-    const { fd } = openReceiver(40_213);
+    const { fd } = openReceiver(20_213);
     expect(native.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, Uint8Array.of(0, 32, 0, 0))).toBe(0);
     expect(native.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, Uint8Array.of(0, 32))).toBe(-errno.EINVAL);
     native.close(fd);
   });
 
   it("a filter lets through what it returns non-zero for; half an instruction, none, or too many are refused", () => {
-    const { fd, address } = openReceiver(40_214);
+    const { fd, address } = openReceiver(20_214);
     const returning = (length: number) => Uint8Array.of(6, 0, 0, 0, length, 0, 0, 0);
     const accepts = () => {
       native.sendto(fd, Uint8Array.of(1), 0, address);
@@ -89,7 +89,7 @@ describe("setsockopt and attachFilter", () => {
 
 describe("watch", () => {
   it("calls once per readable event, and never after unwatch", async () => {
-    const { fd, address } = openReceiver(40_215);
+    const { fd, address } = openReceiver(20_215);
     const seen: number[] = [];
     const watch = requireWatch(
       native.watch(fd, (result) => {
@@ -111,7 +111,7 @@ describe("watch", () => {
   });
 
   it("may be ended from its own callback, and begun again", async () => {
-    const { fd, address } = openReceiver(40_216);
+    const { fd, address } = openReceiver(20_216);
     for (let round = 0; round < 50; round++) {
       native.sendto(fd, Uint8Array.of(1), 0, address);
       await new Promise<void>((resolve) => {
@@ -132,7 +132,7 @@ describe("watch", () => {
     const file = native.open("/etc/passwd", 0, 0);
     expect(native.watch(file, () => {})).toBe(-errno.EPERM);
     native.close(file);
-    const { fd } = openReceiver(40_217);
+    const { fd } = openReceiver(20_217);
     const watch = requireWatch(native.watch(fd, () => {}));
     expect(native.watch(fd, () => {})).toBe(-errno.EEXIST);
     native.unwatch(watch);
@@ -187,10 +187,10 @@ describe("a watch that is left open", () => {
     expect(run("process.exit(7)")).toMatchObject({ status: 7, stderr: "" });
     const thrower = `
       const fd = native.socket(2, 2, 0);
-      native.bind(fd, Uint8Array.of(2, 0, 157, 30, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0));
+      native.bind(fd, Uint8Array.of(2, 0, 78, 254, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0));
       process.on("uncaughtException", (error) => { console.log("caught", error.message); process.exit(3); });
       native.watch(fd, () => { throw new Error("from the callback"); });
-      native.sendto(fd, Uint8Array.of(1), 0, Uint8Array.of(2, 0, 157, 30, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0));`;
+      native.sendto(fd, Uint8Array.of(1), 0, Uint8Array.of(2, 0, 78, 254, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0));`;
     expect(run(thrower)).toMatchObject({ status: 3, stdout: "caught from the callback\n" });
   });
 });
