@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ManifestDirectory } from "../../../host/agent/embedded/manifest-directory.ts";
-import { MAX_MANIFEST_BYTES, RECHECK_MS } from "../../../host/agent/limits.ts";
+import { MAX_MANIFEST_BYTES } from "../../../host/agent/limits.ts";
 import { recordLog, until } from "./recorded-log.ts";
 
 function poolText(...names: string[]): string {
@@ -161,7 +161,7 @@ describe("the manifest directory", () => {
       expect([pools(), directory.state.complete]).toEqual([["a"], true]);
       mkdirSync(path);
       put("b.yaml", poolText("b"));
-      await new Promise((resolve) => setTimeout(resolve, RECHECK_MS + 200));
+      await until(() => pools().join() === "b");
       expect([pools(), directory.state.problems]).toEqual([["b"], []]);
       put("b.yaml", poolText("b", "c"));
       expect(await until(() => pools().length === 2)).toBe(true);
@@ -177,7 +177,7 @@ describe("the manifest directory", () => {
         rmSync(path, { recursive: true });
         mkdirSync(path);
         put("b.yaml", poolText("b"));
-        await new Promise((resolve) => setTimeout(resolve, RECHECK_MS + 200));
+        expect(await until(() => pools().join() === "b")).toBe(true);
         put("c.yaml", poolText("-", "c").split("---\n")[1] ?? "");
         expect(await until(() => pools().join() === "b,c")).toBe(true);
       }),

@@ -243,9 +243,9 @@ export async function withWorld(options: WithWorld): Promise<void> {
   }
 }
 
-/** Until it holds; rejects after two seconds. */
+/** Until it holds; rejects after ten seconds. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 2_000;
+  const endMs = performance.now() + 10_000;
   while (!(await holds())) {
     if (performance.now() > endMs) throw new Error(`It never came to this: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 1));

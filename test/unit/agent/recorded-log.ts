@@ -11,8 +11,12 @@ export function recordLog(): { readonly log: Log; readonly lines: string[] } {
   return { log: pino({ level: "debug" }, { write }), lines };
 }
 
-/** Asks until the answer is true, for at most a second. */
+/** Longest wait, on a machine that has much else to do. */
+const PATIENCE_MS = 10_000;
+
+/** Asks until the answer is true; false when it does not become so in time. */
 export async function until(fits: () => boolean): Promise<boolean> {
-  for (let tries = 0; tries < 200 && !fits(); tries++) await new Promise((resolve) => setTimeout(resolve, 5));
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!fits() && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5));
   return fits();
 }

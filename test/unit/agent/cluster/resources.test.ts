@@ -72,8 +72,8 @@ async function withResources(
   });
   try {
     resources.start();
-    await resources.known(AbortSignal.timeout(2_000));
-    await expect.poll(() => script.watches.size).toBe(8);
+    await resources.known(AbortSignal.timeout(10_000));
+    await expect.poll(() => script.watches.size, { timeout: 10_000 }).toBe(8);
     resources.settle();
     await test({ ...world, resources });
   } finally {
@@ -81,7 +81,7 @@ async function withResources(
   }
 }
 
-const signal = () => AbortSignal.timeout(2_000);
+const signal = () => AbortSignal.timeout(10_000);
 const soon = ({ news }: ClusterResources) => ({ since: news, withinMs: 300 });
 
 describe("the resources of a cluster", () => {
@@ -103,7 +103,7 @@ describe("the resources of a cluster", () => {
       for (let net = 0; net < 50; net++) script.tell(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
       expect(await resources.changed(signal(), soon(resources))).toBe(true);
       expect([snapshots.length - before, resources.state.snapshot.pools.size]).toEqual([1, 50]);
-      await expect.poll(() => resources.changed(signal(), soon(resources))).toBe(false);
+      await expect.poll(() => resources.changed(signal(), soon(resources)), { timeout: 10_000 }).toBe(false);
       expect(snapshots.length - before).toBe(1);
     }));
 
@@ -117,7 +117,7 @@ describe("the resources of a cluster", () => {
 
   it("a wait for a change that never comes leaves nothing behind", () =>
     withResources({}, async ({ resources }) => {
-      await expect.poll(() => resources.changed(signal(), soon(resources))).toBe(false);
+      await expect.poll(() => resources.changed(signal(), soon(resources)), { timeout: 10_000 }).toBe(false);
       expect(await bytesLeftPerWait((given) => resources.changed(given, soon(resources)))).toBe(0);
     }));
 
