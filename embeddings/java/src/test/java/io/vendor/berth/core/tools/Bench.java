@@ -10,6 +10,8 @@ import io.vendor.berth.core.LoadResult;
 import io.vendor.berth.core.Pool;
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.management.CompilationMXBean;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,6 +25,8 @@ import java.util.Properties;
  */
 public final class Bench {
   private static final long WARM_UP_NS = 200_000_000;
+  private static final long WARM_UP_MAX_NS = 2_000_000_000;
+  private static final long REST_NS = 100_000_000;
   private static final long SAMPLE_NS = 30_000_000;
   private static final int SAMPLES = 9;
 
@@ -44,7 +48,9 @@ public final class Bench {
     print("", "version", null, "Java " + Runtime.version() + ", Chicory " + chicoryVersion());
     try (Core core = Core.open()) {
       Abi abi = core.abi();
-      print("", "call", time(times -> call(abi, times)), null);
+      Form call = times -> call(abi, times);
+      warmUp(call);
+      print("", "call", time(call), null);
     }
     String shapes = Files.readString(folder.resolve("shapes.json"));
     for (Shape shape : new Gson().fromJson(shapes, Shape[].class)) {
@@ -131,25 +137,32 @@ public final class Bench {
 
   /** Median of the samples: nanoseconds for one time. */
   private static double time(Form form) {
-    int times = warmUp(form);
+    int times = 1;
     double[] samples = new double[SAMPLES];
     for (int index = 0; index < SAMPLES; ) {
       long took = run(form, times);
       if (took >= SAMPLE_NS) samples[index++] = (double) took / times;
-      else times *= 2;
+      else times += took < SAMPLE_NS / 2 ? times : times / 8 + 1;
     }
     Arrays.sort(samples);
     return samples[SAMPLES / 2];
   }
 
-  /** Runs the form until it is compiled; about how many times make a sample. */
-  private static int warmUp(Form form) {
+  /** Runs the form until the compiler of the virtual machine has come to rest. */
+  private static void warmUp(Form form) {
+    CompilationMXBean compiler = ManagementFactory.getCompilationMXBean();
+    long start = System.nanoTime();
+    long restingSince = start;
+    long compiledMs = compiler.getTotalCompilationTime();
     int times = 1;
-    long until = System.nanoTime() + WARM_UP_NS;
-    while (System.nanoTime() < until) {
-      if (run(form, times) < SAMPLE_NS / 2) times *= 2;
+    for (long now = start;
+        now - start < WARM_UP_NS || now - restingSince < REST_NS && now - start < WARM_UP_MAX_NS;
+        now = System.nanoTime()) {
+      if (run(form, times) < REST_NS / 10) times *= 2;
+      if (compiler.getTotalCompilationTime() == compiledMs) continue;
+      compiledMs = compiler.getTotalCompilationTime();
+      restingSince = System.nanoTime();
     }
-    return times;
   }
 
   private static long run(Form form, int times) {
