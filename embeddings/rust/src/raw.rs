@@ -1,0 +1,123 @@
+//! The core as it is: handles, ordinals, and bytes in one buffer.
+//!
+//! For whoever wants ordinals, or fewer calls than the types of the crate make. The methods of
+//! [`Raw`] are the calls of the ABI, one each.
+
+mod abi;
+mod macros;
+
+pub use abi::*;
+
+use crate::Error;
+use std::sync::LazyLock;
+use wasmtime::{Config, Engine, Instance, Module, Store};
+
+/// The core's bytes, as every language's embedding has them.
+pub const WASM: &[u8] = include_bytes!("berth-core.wasm");
+
+/// Where the header of the core's memory says where the exchange buffer is, and how long: u32
+/// each. Reading it takes no call, and is right after every call.
+const EXCHANGE: usize = 16;
+const EXCHANGE_LENGTH: usize = 20;
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+    let mut config = Config::new();
+    // Memory that never moves needs no bounds checks, and what the core does not need costs calls.
+    config.memory_may_move(false);
+    config.concurrency_support(false);
+    config.wasm_backtrace_max_frames(None);
+    Engine::new(&config).expect("the configuration is fixed, and valid on every platform")
+});
+
+/// Compiling takes longer than all else, so it is done once.
+static EMBEDDED: LazyLock<Result<Module, Error>> = LazyLock::new(|| compile(WASM));
+
+fn compile(wasm: &[u8]) -> Result<Module, Error> {
+    Module::new(&ENGINE, wasm).map_err(|error| Error::module(&error))
+}
+
+impl Raw {
+    /// A fresh instance of the core that the crate brings along.
+    pub fn new() -> Result<Raw, Error> {
+        Raw::instantiate(EMBEDDED.clone()?)
+    }
+
+    /// A fresh instance of other bytes. [`Error::Module`] when they are no core of this ABI.
+    pub fn from_wasm(wasm: &[u8]) -> Result<Raw, Error> {
+        Raw::instantiate(compile(wasm)?)
+    }
+
+    fn instantiate(module: Module) -> Result<Raw, Error> {
+        let mut store = Store::new(&ENGINE, ());
+        let instance = Instance::new(&mut store, &module, &[]);
+        let bound = instance.and_then(|instance| Raw::bind(module, store, instance));
+        let mut raw = bound.map_err(|error| Error::module(&error))?;
+        let version = raw.abi_version()?;
+        if version >> 16 != i32::from(ABI_VERSION.0) {
+            let (major, minor) = (version >> 16, version & 0xffff);
+            let wanted = ABI_VERSION.0;
+            let reason = format!("its ABI is {major}.{minor}, wanted {wanted}.x");
+            return Err(Error::Module { reason });
+        }
+        Ok(raw)
+    }
+
+    /// An equal instance, in which every handle means what it means here. All state is in the
+    /// memory, so a copy of that is a copy of everything.
+    pub fn copy(&mut self) -> Result<Raw, Error> {
+        let mut copy = Raw::instantiate(self.module.clone())?;
+        let length = self.state_bytes()? as usize;
+        let missing = self.memory.size(&self.store) - copy.memory.size(&copy.store);
+        let grown = copy.memory.grow(&mut copy.store, missing);
+        grown.map_err(|_| Error::refused("copy", Status::NoMemory))?;
+        copy.memory.data_mut(&mut copy.store)[..length].copy_from_slice(&self.memory()[..length]);
+        Ok(copy)
+    }
+
+    /// The instance's memory.
+    pub fn memory(&self) -> &[u8] {
+        self.memory.data(&self.store)
+    }
+
+    /// The exchange buffer: where a call has left its output.
+    #[inline]
+    pub fn buffer(&self) -> &[u8] {
+        let memory = self.memory.data(&self.store);
+        &memory[word(memory, EXCHANGE)..][..word(memory, EXCHANGE_LENGTH)]
+    }
+
+    /// The exchange buffer, to write input at its start. Empty before the first
+    /// [`exchange`](Raw::exchange).
+    #[inline]
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        let memory = self.memory.data_mut(&mut self.store);
+        let (start, length) = (word(memory, EXCHANGE), word(memory, EXCHANGE_LENGTH));
+        &mut memory[start..][..length]
+    }
+
+    /// The first `length` bytes of the exchange buffer, which grows if it has to.
+    #[inline]
+    pub fn reserve(&mut self, length: usize) -> Result<&mut [u8], Error> {
+        if length > self.buffer().len() {
+            self.exchange(clamped(length))?;
+        }
+        Ok(&mut self.buffer_mut()[..length])
+    }
+
+    /// Copies input to the start of the exchange buffer, which grows if it has to.
+    pub fn write(&mut self, input: &[u8]) -> Result<(), Error> {
+        self.reserve(input.len())?.copy_from_slice(input);
+        Ok(())
+    }
+}
+
+/// A length or a count as the core takes it. What does not fit is above every ceiling, as is the
+/// number that it becomes, and the core refuses it.
+pub(crate) fn clamped(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+fn word(memory: &[u8], at: usize) -> usize {
+    let bytes = [memory[at], memory[at + 1], memory[at + 2], memory[at + 3]];
+    u32::from_le_bytes(bytes) as usize
+}

@@ -1,0 +1,110 @@
+//! What the list of calls, statuses and policies in `abi.rs` becomes.
+
+/// The struct [`Raw`](super::Raw) with a method for each export of the module.
+macro_rules! exports {
+    ($($(#[$doc:meta])* fn $name:ident($($parameter:ident: $type:ty),*);)*) => {
+        /// One instance of the core: every export as a method, and its memory.
+        ///
+        /// A method gives what the export gives, or [`Error::Refused`](crate::Error::Refused) when
+        /// that is a status below 0. Input and output stand in the exchange buffer:
+        /// [`write`](Raw::write), [`buffer`](Raw::buffer).
+        pub struct Raw {
+            pub(super) module: Module,
+            pub(super) store: Store<()>,
+            pub(super) memory: Memory,
+            $($name: TypedFunc<($($type,)*), i32>,)*
+        }
+
+        impl Raw {
+            pub(super) fn bind(
+                module: Module,
+                mut store: Store<()>,
+                instance: Instance,
+            ) -> wasmtime::Result<Raw> {
+                let memory = instance.get_memory(&mut store, "memory");
+                Ok(Raw {
+                    module,
+                    memory: memory.ok_or_else(|| wasmtime::format_err!("it exports no memory"))?,
+                    $($name: instance.get_typed_func(&mut store, stringify!($name))?,)*
+                    store,
+                })
+            }
+
+            $(
+                $(#[$doc])*
+                #[inline]
+                #[allow(clippy::too_many_arguments)]
+                pub fn $name(&mut self, $($parameter: $type),*) -> Result<i32, Error> {
+                    match self.$name.call(&mut self.store, ($($parameter,)*)) {
+                        Ok(result) if result >= 0 => Ok(result),
+                        Ok(code) => Err(Error::Refused { operation: stringify!($name), code }),
+                        Err(trap) => Err(Error::trapped(stringify!($name), &trap)),
+                    }
+                }
+            )*
+
+            /// Calls an export by its name, for tools that read calls from a file; each argument
+            /// has the 32 bits of the parameter.
+            pub fn call(&mut self, name: &str, arguments: &[i32]) -> Result<i32, Error> {
+                match (name, arguments) {
+                    $((stringify!($name), &[$($parameter),*]) => {
+                        self.$name($($parameter as $type),*)
+                    })*
+                    _ => Err(Error::Module {
+                        reason: format!("it exports no {name} with {} arguments", arguments.len()),
+                    }),
+                }
+            }
+        }
+    };
+}
+
+/// The enum [`Status`](super::Status).
+macro_rules! statuses {
+    ($($name:ident = $code:literal, $constant:literal, $doc:literal;)*) => {
+        /// What the core says when it does not do what it was asked for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(i32)]
+        pub enum Status {
+            $(#[doc = $doc] $name = $code,)*
+        }
+
+        impl Status {
+            /// The status with this code, if this version of the ABI has one.
+            pub const fn from_code(code: i32) -> Option<Status> {
+                match code {
+                    $($code => Some(Status::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name in the ABI, such as `BAD_HANDLE`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Status::$name => $constant,)*
+                }
+            }
+
+            /// What it means.
+            pub const fn text(self) -> &'static str {
+                match self {
+                    $(Status::$name => $doc,)*
+                }
+            }
+        }
+    };
+}
+
+/// The enum [`Policy`](super::Policy).
+macro_rules! policies {
+    ($($name:ident = $number:literal, $doc:literal;)*) => {
+        /// The policies of `pool_allocate`, as numbers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(i32)]
+        pub enum Policy {
+            $(#[doc = $doc] $name = $number,)*
+        }
+    };
+}
+
+pub(super) use {exports, policies, statuses};
