@@ -1,4 +1,5 @@
 /** What observing costs: a pod with three NICs, and a node with a hundred pods. */
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
 import { type NamespaceQuestion, observeNamespace } from "../../host/kernel/observe-namespace.ts";
@@ -8,6 +9,7 @@ import { ip } from "../unit/kernel/values.ts";
 import { ipIn, makeScene, type Scene } from "./kernel-scene.ts";
 
 const PODS = 110;
+const MOST_ROUNDS = 12;
 let scene: Scene;
 
 beforeAll(() => {
@@ -27,15 +29,29 @@ afterAll(() => {
   scene[Symbol.dispose]();
 });
 
-/** Of the second half, when the compiler has seen enough: an agent runs for weeks. */
-function medianUs(source: NamespaceSource, question: NamespaceQuestion): number {
-  const times = Array.from({ length: 600 }, () => {
-    const start = performance.now();
-    observeNamespace(source, question);
-    return performance.now() - start;
-  });
-  const settled = times.slice(300).sort((a, b) => a - b);
-  return (settled[150] ?? Number.NaN) * 1_000;
+/** What the kernel takes for a page of text about this process: some 17 µs where nothing else runs. */
+const PAGE_US = 20;
+
+/** How many times slower this machine is than that. */
+const slowness = (): number => Math.max(1, settledUs(() => readFileSync("/proc/self/status")) / PAGE_US);
+
+const medianUs = (source: NamespaceSource, question: NamespaceQuestion): number =>
+  settledUs(() => observeNamespace(source, question));
+
+/** The median when the compiler, which has threads of its own, brings nothing more: an agent runs for weeks. */
+function settledUs(work: () => unknown): number {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0, isSettled = false; round < MOST_ROUNDS && !isSettled; round++) {
+    const times = Array.from({ length: 300 }, () => {
+      const start = performance.now();
+      work();
+      return performance.now() - start;
+    });
+    const median = (times.sort((a, b) => a - b)[150] ?? Number.NaN) * 1_000;
+    isSettled = round > 1 && median > 0.95 * best;
+    best = Math.min(best, median);
+  }
+  return best;
 }
 
 it("a pod with three NICs, its tables, rules, settings and its nft table", () => {
@@ -65,7 +81,7 @@ it("a pod with three NICs, its tables, rules, settings and its nft table", () =>
   ];
   const figures = parts.map(([name, question]) => ({ name, us: medianUs(scene.pod, question) }));
   console.log(`observe a pod, p50: ${figures.map(({ name, us }) => `${name} ${us.toFixed(0)} µs`).join(", ")}`);
-  expect(figures[0]?.us).toBeLessThan(1_000);
+  expect(figures[0]?.us).toBeLessThan(1_000 * slowness());
 });
 
 it(`a node with ${PODS} pods`, () => {
@@ -87,5 +103,5 @@ it(`a node with ${PODS} pods`, () => {
     ] as const
   ).map(([name, question]) => ({ name, us: medianUs(scene.host, question) }));
   console.log(`observe a node, p50: ${figures.map(({ name, us }) => `${name} ${us.toFixed(0)} µs`).join(", ")}`);
-  expect(figures[0]?.us).toBeLessThan(20_000);
+  expect(figures[0]?.us).toBeLessThan(20_000 * slowness());
 });
