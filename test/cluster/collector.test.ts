@@ -54,6 +54,7 @@ const isWatched = ({ uid }: lab.LabPod): boolean =>
   [...node.parts.pods.items.values()].some((each) => each.uid === uid);
 
 async function deletePod(pod: lab.LabPod): Promise<void> {
+  await until("the watch has seen it", () => isWatched(pod));
   await lab.deletePod(world.plane.client, pod);
   await until("the watch shows it", () => !isWatched(pod));
 }

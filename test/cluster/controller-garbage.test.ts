@@ -285,11 +285,12 @@ it("rule 16: who leads no more writes no more", async () => {
     if (method === "DELETE" && ++deletes === 10) world.controller.resign();
   };
   await expect(world.collector.sweep()).rejects.toThrow("leads no more");
-  const left = await countAll();
-  expect(left).toBeGreaterThanOrEqual(50);
+  const begun = deletes;
   await expect(world.collector.sweep()).rejects.toThrow("leads no more");
   await world.stop();
-  expect(await countAll()).toBe(left);
+  expect(deletes).toBe(begun);
+  // Some that were under way have been carried out, or none.
+  expect(await countAll()).toBeGreaterThanOrEqual(50);
   world.api.before = async () => {};
   await world.start();
 });

@@ -7,6 +7,7 @@ import { startConditions } from "../../host/controller/conditions/start-conditio
 import type { Condition } from "../../host/controller/objects.ts";
 import { startSubnets } from "../../host/controller/subnets/start-subnets.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
+import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { ScriptedApplications } from "../fakes/scripted-applications.ts";
 import { BERTH, POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
 import { until } from "./registry-world.ts";
@@ -101,6 +102,8 @@ describe("a generated pool", () => {
     const controller = await lead();
     const { api } = controller;
     await until("the Subnet is ready", is("subnets", "room", "Ready", { status: "True" }));
+    await world.pool("mark0", { subnet: "10.70.12.0/24" });
+    await until("all else is written", is("ippools", "mark0", "Ready", { status: "True" }));
     api.takeWrites();
     await generate(controller, "fresh", "room", { network: "10.70.2.0/24", ips: [], wanted: 4 });
     await world.pool("mark", { subnet: "10.70.3.0/24" });
@@ -136,22 +139,37 @@ describe("a generated pool", () => {
 
 it("what pods wait for is told well before the next round about all else", async () => {
   await subnet("soon", 6, [{ name: "other", ips: ["10.70.6.1-10.70.6.6"] }]);
-  const controller = await lead();
-  await until("the Subnet is ready", is("subnets", "soon", "Ready", { status: "True" }));
-  await generate(controller, "late", "soon", { network: "10.70.6.0/24", ips: [], wanted: 1 });
-  await until("it is told", is("ippools", "late", "Supplied", { reason: "SubnetFull" }));
-  const { status } = await world.read("ippools", "late");
-  // The other rounds rest for a second after they have seen the Subnet, and write Ready: they have not been there.
-  expect(status.conditions.map(({ type }: Condition) => type)).toEqual(["Supplied"]);
+  /** What was written of each pool first. */
+  const firsts = new Map<string, string>();
+  const note = async ({ method, path, body }: KubeCall): Promise<void> => {
+    if (method !== "PATCH" || firsts.has(path)) return;
+    const { conditions } = (body as { status: { conditions: Condition[] } }).status;
+    firsts.set(path, conditions.map(({ type }) => type).join());
+  };
+  const prepare = (api: WatchedController["api"]): void => {
+    api.after = note;
+  };
+  const controller = await world.lead({ conditions: startConditions }, { tools: { events }, prepare });
+  const names = ["late-1", "late-2", "late-3"];
+  for (const [index, name] of names.entries()) {
+    // The other rounds, which write Ready, rest for a second after this.
+    await world.pool(`rest-${index}`, { subnet: `10.70.${20 + index}.0/24` });
+    await until("all else is judged", is("ippools", `rest-${index}`, "Ready", { status: "True" }));
+    await generate(controller, name, "soon", { network: "10.70.6.0/24", ips: [], wanted: 1 });
+    await until("it is told", is("ippools", name, "Supplied", { reason: "SubnetFull" }));
+  }
+  // A busy machine may be late once.
+  const sooner = names.filter((name) => firsts.get(`${POOLS}/${name}/status`) === "Supplied");
+  expect(sooner.length, [...firsts].join("\n")).toBeGreaterThanOrEqual(2);
 });
 
 it("a second controller writes nothing when all is said", async () => {
   await lead();
-  const hasAll = async () => {
-    const { items } = await world.plane.client.get(POOLS);
-    return items.every(({ status }: { status?: { conditions?: Condition[] } }) => status?.conditions?.some(({ type }) => type === "Ready")); // biome-ignore format: one thought
-  };
-  await until("all are judged", hasAll);
+  // The round that judges the second of them begins when all of the first one's is written.
+  for (const [name, subnet] of Object.entries({ "second-last": "10.70.10.0/24", "third-last": "10.70.11.0/24" })) {
+    await world.pool(name, { subnet });
+    await until(`${name} is judged`, is("ippools", name, "Ready", { status: "True" }));
+  }
   await world.depose();
   told = [];
   const { api } = await lead();
