@@ -134,25 +134,27 @@ describe("verdicts", () => {
 
   it("all met", () => {
     expect(met(contestOf())).toEqual(Array(8).fill(true));
-    expect(measured(contestOf())[0]).toBe("one: at least /16 empty: 4.00 × (50.0 ns against 200 ns of kube-ovn)");
+    expect(measured(contestOf())[0]).toBe(
+      "one 2 of 2 pools: at least /16 empty: 4.00 × (50.0 ns against 200 ns of kube-ovn)",
+    );
   });
 
   it("one pool that is as slow as the fastest peer is a miss, and is told", () => {
     const contest = contestOf(...figures("rust", "one", 200, 60));
     expect(met(contest)).toEqual([true, false, true, true, true, true, true, true]);
-    expect(measured(contest)[1]).toBe("one: 1 of 2 pools; /16 empty: 1.00 × (200 ns against 200 ns of kube-ovn)");
+    expect(measured(contest)[1]).toBe("one 1 of 2 pools: /16 empty: 1.00 × (200 ns against 200 ns of kube-ovn)");
   });
 
   it("bytes count where the address of the language is too slow", () => {
     const contest = contestOf(...figures("rust", "one", 300, 60), ...figures("rust", "raw", 40, 40));
     expect(met(contest)[1]).toBe(true);
-    expect(measured(contest)[1]).toMatch(/^raw: at least/);
+    expect(measured(contest)[1]).toMatch(/^raw 2 of 2 pools: at least .*; one 1 of 2 pools$/);
   });
 
   it("only packed pools count against the bitmaps, and only bitmaps", () => {
     const contest = contestOf(...figures("c", "one", 199, 71));
     expect(met(contest)).toEqual([true, true, true, true, true, true, false, true]);
-    expect(measured(contest)[6]).toBe("one: 0 of 1 pools; /16 99 % packed: 986 × (71.0 ns against 70.0 µs of cilium)");
+    expect(measured(contest)[6]).toBe("one 0 of 1 pools: /16 99 % packed: 986 × (71.0 ns against 70.0 µs of cilium)");
   });
 
   it("the faster of the two bitmaps counts", () => {
@@ -169,6 +171,6 @@ describe("verdicts", () => {
     const contest = contestOf();
     const missing = ({ runtime, shape }: Figure) => runtime === "c" && shape === "/16 empty";
     const without = { ...contest, figures: contest.figures.filter((figure) => !missing(figure)) };
-    expect(measured(without)[2]).toBe("one: 1 of 2 pools; /16 empty: no figure");
+    expect(measured(without)[2]).toBe("one 1 of 2 pools: /16 empty: no figure");
   });
 });
