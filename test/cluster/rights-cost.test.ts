@@ -12,7 +12,7 @@ import { applyPolicies, boundObject, writeAgentKubeconfig } from "../../scripts/
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 
-const ROUNDS = 4;
+const ROUNDS = 2;
 const EACH = 30;
 const AT_ONCE = 8;
 /** One after the other, by each of those at once. */

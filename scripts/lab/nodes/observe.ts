@@ -22,6 +22,8 @@ const SETTLED_MS = 20_000;
 const PAUSE_MS = 100;
 /** How many of the last warnings a failure shows. */
 const EVENTS = 8;
+/** How long somebody may take to answer. */
+const PING_S = 8;
 /** Pings side by side. */
 const PINGS = 8;
 
@@ -112,7 +114,8 @@ export function observe({ client, node }: Pick<RealCluster, "client" | "node">):
       const silent: string[] = [];
       const work = async (): Promise<void> => {
         for (let address = queue.shift(); address !== undefined; address = queue.shift()) {
-          const argv = ["ping", "-c", "3", "-i", "0.2", "-W", "2", "-w", "5", address];
+          // Asks five times in a second, until one is answered.
+          const argv = ["ping", "-c", "1", "-i", "0.2", "-w", String(PING_S), address];
           const { exitCode, stdout } = await source.execInPod(ownerOf(from), argv);
           if (exitCode !== 0) silent.push(`${from.metadata.name} cannot reach ${address}: ${stdout}`);
         }
