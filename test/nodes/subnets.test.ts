@@ -21,9 +21,9 @@ const GROUP = "/apis/ipam.vendor.io/v1";
 const deployments = paths.deployments(NAMESPACE);
 const WITH_PODS = { propagationPolicy: "Background" };
 /** Pools follow their workloads at once; addresses of pods that have gone rest for a second. */
-const FOLLOWED_MS = 20_000;
+const FOLLOWED_MS = 60_000;
 /** A kubelet tries a pod again some ten seconds after it failed. */
-const REFUSED_MS = 40_000;
+const REFUSED_MS = 60_000;
 
 /** All in the nodes' own network. */
 const SUBNETS = {
@@ -49,8 +49,11 @@ afterAll(() => cluster?.stop());
 afterEach(async () => {
   await seePools();
   await seen.untilReturned();
-  const { items } = await cluster.client.get(`${GROUP}/subnets`);
-  expect(items.map(({ status }: KubeObject) => status.assigned)).toEqual([0, 0, 0]);
+  const assigned = async (): Promise<string> => {
+    const { items } = await cluster.client.get(`${GROUP}/subnets`);
+    return items.map(({ status }: KubeObject) => status?.assigned).join();
+  };
+  await until(async () => (await assigned()) === "0,0,0" || undefined, assigned, FOLLOWED_MS);
 });
 
 const from = (name: keyof typeof SUBNETS) => ({ "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [name] }) });
