@@ -216,7 +216,9 @@ describe("the kernel's own duplicate detection", () => {
   ])("%s", (_, always) =>
     withSegment(six, async (segment) => {
       const pod = await segment.pod();
-      await requireCommand(pod.enter(["sysctl", "-qw", `net.ipv6.conf.all.accept_dad=${always}`]));
+      // Three questions, a second each: there is time to see it ask.
+      const settings = [`net.ipv6.conf.all.accept_dad=${always}`, "net.ipv6.conf.default.dad_transmits=3"];
+      await requireCommand(pod.enter(["sysctl", "-qw", ...settings]));
       const [address = ""] = await segment.add(pod);
       const lineOf = async (): Promise<string> =>
         (await segment.addressesOf(pod)).split("\n").find((line) => line.includes(`${address}/`)) ?? "gone";

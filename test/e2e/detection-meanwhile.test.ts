@@ -7,6 +7,8 @@ import { type Segment, withSegment } from "./detection-world.ts";
 import { eventually, ipPool } from "./world.ts";
 
 const WINDOW_MS = 2_000;
+/** That nobody waits out. */
+const LONG_WINDOW_MS = 5_000;
 /** More effects than an ADD that is refused has. */
 const MOST_EFFECTS = 20;
 
@@ -82,7 +84,7 @@ describe("while the NIC is asking", () => {
       const [fresh, pod] = [await podWithNic(segment), await podWithNic(segment)];
       const found = await settingsOf(pod);
       expect(found).toEqual(await settingsOf(fresh));
-      await setWindow(segment, `${WINDOW_MS / 1_000}s`);
+      await setWindow(segment, `${LONG_WINDOW_MS / 1_000}s`);
       const call = add(segment, pod);
       await eventually(
         () => isUp(pod),
@@ -95,7 +97,7 @@ describe("while the NIC is asking", () => {
         () => isUp(pod),
         (up) => !up,
       );
-      expect(performance.now() - start).toBeLessThan(WINDOW_MS - 500);
+      expect(performance.now() - start).toBeLessThan(LONG_WINDOW_MS - 1_000);
       expect(await settingsOf(pod)).toEqual(found);
     }));
 

@@ -11,6 +11,8 @@ import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scri
 beforeAll(buildShim);
 
 const LIMIT_S = 0.3;
+/** For an agent that is not slow itself: a busy machine must not make it so. */
+const PATIENT_S = 5;
 /** What a busy machine may add to the limit. */
 const SLACK_MS = 1_500;
 
@@ -37,11 +39,12 @@ const codes = [
 describe("an agent that", () => {
   it.each(hostileAnswers)("$name", async ({ script, hint }) => {
     await using agent = await openScriptedAgent(script);
-    const env: Record<string, string> = { ...agent.env, BERTH_REQUEST_LIMIT: String(LIMIT_S) };
+    const limitS = hint === "time limit" ? LIMIT_S : PATIENT_S;
+    const env: Record<string, string> = { ...agent.env, BERTH_REQUEST_LIMIT: String(limitS) };
     await Promise.all(
       codes.map(async ([command, code]) => {
         const outcome = await runShim({ command, env });
-        expect(outcome.elapsedMs, command).toBeLessThan(LIMIT_S * 1_000 + SLACK_MS);
+        expect(outcome.elapsedMs, command).toBeLessThan(limitS * 1_000 + SLACK_MS);
         expect(requireCniError(outcome), command).toMatchObject({
           cniVersion: "1.0.0",
           code,
@@ -52,7 +55,7 @@ describe("an agent that", () => {
     );
     expect(agent.connections, "nothing is sent twice").toBe(codes.length);
     const outcome = await runShim({ command: "DEL", env });
-    expect(outcome.elapsedMs).toBeLessThan(LIMIT_S * 1_000 + SLACK_MS);
+    expect(outcome.elapsedMs).toBeLessThan(limitS * 1_000 + SLACK_MS);
     checkDel(outcome, env.BERTH_SPOOL, hint);
   });
 
