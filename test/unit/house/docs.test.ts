@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import manifest from "../../../package.json" with { type: "json" };
 import { readSources, root } from "./sources.ts";
 
-const NOT_OURS = new Set(["node_modules", "dist", ".git", ".scratch"]);
+/** Folders that git ignores, those of the embeddings' tools too. */
+const NOT_OURS = new Set(["node_modules", "dist", ".git", ".scratch", "target", "build", "__pycache__"]);
 const MAX_ARCHITECTURE_LINES = 400;
 
 /** All files of the project, relative to its root. */
