@@ -5,12 +5,23 @@
 
 #define PAGE_BYTES ((size_t)65536)
 
-/* Reserves address space up to the ceiling, so that growing never moves the memory. `data` is NULL when there is no room. */
+/* Address space of an instance: see runtime.h. */
+static size_t reserved_bytes(const wasm_rt_memory_t *memory)
+{
+#if WASM_RT_MEMCHECK_SIGNAL_HANDLER
+    (void)memory;
+    return (size_t)1 << 33;
+#else
+    return memory->max_pages * PAGE_BYTES;
+#endif
+}
+
+/* Reserves address space once, so that growing never moves the memory. `data` is NULL when there is no room. */
 void wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint32_t initial_pages, uint32_t max_pages)
 {
     *memory = (wasm_rt_memory_t){.max_pages = max_pages};
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *data = mmap(NULL, max_pages * PAGE_BYTES, PROT_NONE, flags, -1, 0);
+    void *data = mmap(NULL, reserved_bytes(memory), PROT_NONE, flags, -1, 0);
     if (data == MAP_FAILED)
         return;
     memory->data = data;
@@ -33,7 +44,7 @@ uint32_t wasm_rt_grow_memory(wasm_rt_memory_t *memory, uint32_t delta)
 void wasm_rt_free_memory(wasm_rt_memory_t *memory)
 {
     if (memory->data != NULL)
-        munmap(memory->data, memory->max_pages * PAGE_BYTES);
+        munmap(memory->data, reserved_bytes(memory));
     memory->data = NULL;
 }
 
