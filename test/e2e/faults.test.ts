@@ -52,7 +52,7 @@ async function expectOnly(world: World, addresses: readonly string[]): Promise<v
 }
 
 describe.each(["kill", "fail"])("%s at every effect of ADD and DEL, by number", (action) => {
-  it("loses nothing that was answered, keeps nothing that was not", () =>
+  it("loses nothing that was answered, keeps nothing that was not", { timeout: 400_000 }, () =>
     withWorld(CONFIG, async (world) => {
       let reached = 0;
       for (let number = 1; ; number++) {
@@ -82,7 +82,8 @@ describe.each(["kill", "fail"])("%s at every effect of ADD and DEL, by number", 
         if (action === "kill" ? survived : number === FAILURES) break;
       }
       expect(reached).toBeGreaterThan(10);
-    }));
+    }),
+  );
 });
 
 describe("kill -9 after the answer", () => {

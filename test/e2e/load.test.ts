@@ -64,7 +64,7 @@ describe("many at once", () => {
 });
 
 describe("1,000 ADDs and DELs", () => {
-  it("leak no address, no descriptor, no memory", () =>
+  it("leak no address, no descriptor, no memory", { timeout: 400_000 }, () =>
     withWorld(CONFIG, async (world) => {
       const cycle = async (first: number, count: number): Promise<void> => {
         for (let index = first; index < first + count; index += 10) {
@@ -93,5 +93,6 @@ describe("1,000 ADDs and DELs", () => {
       expect(pool).toMatchObject({ used: "0", total: "65534" });
       expect(openDescriptors(world)).toBeLessThanOrEqual(before.descriptors + 1);
       expect(mib).toBeLessThan(beforeMib + MOST_GROWTH_MIB);
-    }));
+    }),
+  );
 });

@@ -97,6 +97,7 @@ async function fuzz(count: number, seed: number, executable: string): Promise<Re
     }
   });
   await Promise.all(lanes);
+  console.log(`of ${count} cases:`, totals);
   return totals;
 }
 

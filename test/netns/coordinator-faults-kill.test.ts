@@ -34,6 +34,8 @@ const cases: Case[] = [
   },
 ];
 
+/** All operations, one after the other, on a machine that has much else to do. */
+const WALK_MS = 200_000;
 /** Processes take their time: every so many operations one is killed. */
 const STEP = 12;
 
@@ -108,7 +110,7 @@ describe.each(cases)("$name", ({ prefix, nics, confs }) => {
     deleteNamespaces(names);
   });
 
-  it("an ADD cut off anywhere is finished by the next ADD, or taken away by a DEL", async () => {
+  it("an ADD cut off anywhere is finished by the next ADD, or taken away by a DEL", { timeout: WALK_MS }, async () => {
     let number = 1;
     const cut = async (): Promise<boolean> => {
       const isCut = await cutOff(world, number, () => world.add(last, conf));
@@ -119,7 +121,7 @@ describe.each(cases)("$name", ({ prefix, nics, confs }) => {
     expect(number).toBeGreaterThan(15);
   });
 
-  it("a DEL cut off anywhere is finished by the next one", async () => {
+  it("a DEL cut off anywhere is finished by the next one", { timeout: WALK_MS }, async () => {
     let number = 1;
     const cut = async (): Promise<boolean> => {
       await attachAndCheck();
@@ -129,7 +131,9 @@ describe.each(cases)("$name", ({ prefix, nics, confs }) => {
     expect(number).toBeGreaterThan(2);
   });
 
-  it("a process that is killed leaves nothing that another one could not finish or take away", async () => {
+  it("a process that is killed leaves nothing that another one could not finish or take away", {
+    timeout: WALK_MS,
+  }, async () => {
     for (let number = 1, killed = true; killed; number += STEP) {
       killed = await live(async () => {
         const isKilled = await killAt(names, number, "ADD", last, conf);

@@ -84,7 +84,7 @@ it("a pod with three NICs, its tables, rules, settings and its nft table", () =>
   expect(figures[0]?.us).toBeLessThan(1_000 * slowness());
 });
 
-it(`a node with ${PODS} pods`, () => {
+it(`a node with ${PODS} pods`, { timeout: 200_000 }, () => {
   const lines = Array.from({ length: PODS }, (_, pod) => [
     `link add veth${pod} type veth peer name p${pod} netns ${scene.names.pod}`,
     `link set veth${pod} up`,
