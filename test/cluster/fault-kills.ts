@@ -6,8 +6,11 @@ import { expect } from "vitest";
 import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
 import { endPod, expectOwned, pause, report } from "./fault-questions.ts";
 
-/** More effects than an ADD and a DEL have: the walk must end before. */
-const MOST_EFFECTS = 40;
+/**
+ * More effects than an ADD and a DEL have, and what an agent does by itself meanwhile, which is more where they take longer: the walk must end
+ * before.
+ */
+const MOST_EFFECTS = 100;
 
 /** Starts the agent again with a fault plan, or none. False: the plan killed it before it answered. */
 export async function restart({ agent }: LabNode, fault?: string): Promise<boolean> {
