@@ -19,8 +19,8 @@ const CONFIG = {
   }),
 };
 const POD = { pod: "shop/web-0/uid-1" };
-/** More effects than two ADDs and two DELs have: the walk of kills must end before. */
-const MOST_EFFECTS = 40;
+/** More effects than two ADDs and two DELs have, and what an agent does by itself meanwhile: the walk of kills must end before. */
+const MOST_EFFECTS = 100;
 /** A failure leaves no sign of itself when the agent mended it: that walk has a fixed length. */
 const FAILURES = 24;
 
