@@ -89,6 +89,22 @@ describe("the C embedding", () => {
     });
   });
 
+  it("opens no core of another ABI", () => {
+    const version = Buffer.from("418080040b", "hex"); // i32.const 1 << 16, end
+    const other = Buffer.from(CORE);
+    expect(other.lastIndexOf(version)).toBe(other.indexOf(version));
+    Buffer.from("41808008", "hex").copy(other, other.indexOf(version)); // 2 << 16
+    const asked = `#include <berth_core.h>\n#include <errno.h>\nint main(void) { return berth_core_open() || errno != ENOTSUP; }\n`;
+    withFolder((folder) => {
+      writeFileSync(join(folder, "other.wasm"), other);
+      writeFileSync(join(folder, "open.c"), asked);
+      const library = join(folder, "libberth_core.a");
+      run("make", [`BUILD=${folder}`, `WASM=${folder}/other.wasm`, "CFLAGS=-O0", "INLINE=-O1", library]);
+      run("cc", [`-I${FOLDER}/include`, join(folder, "open.c"), library, "-o", join(folder, "open")]);
+      run(join(folder, "open"), []);
+    });
+  });
+
   it("refuses a wasm2c whose code it does not know", () => {
     withFolder((folder) => {
       writeFileSync(join(folder, "wasm2c"), "#!/bin/sh\necho 9.9.9\n", { mode: 0o755 });

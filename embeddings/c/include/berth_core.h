@@ -29,7 +29,7 @@ extern "C" {
 /* A fresh instance. NULL with errno ENOMEM, or ENOTSUP when the core in the library is of another ABI than its headers. */
 struct berth_core *berth_core_open(void);
 
-/* An equal instance; berth_pool_in and berth_set_in give its objects. From here the two go separate ways. NULL with errno ENOMEM. */
+/* An equal instance, which goes its own way; berth_pool_in and berth_set_in give its objects. NULL with errno ENOMEM. */
 struct berth_core *berth_core_copy(const struct berth_core *core);
 
 /* Ends the instance and all that is in it. NULL is allowed. */
@@ -84,8 +84,8 @@ int berth_set_size(const struct berth_set *set, struct berth_size *size);
 int berth_set_count(const struct berth_set *set);
 
 /*
- * The fewest ranges, ascending; no two touch. Writes as many as `capacity` allows and gives how many there are: with a capacity of
- * 0 it only counts, and `ranges` may be NULL.
+ * The fewest ranges, ascending; no two touch. Writes as many as `capacity` allows and gives how many there are: with a capacity
+ * of 0 it only counts, and `ranges` may be NULL.
  */
 int berth_set_ranges(const struct berth_set *set, struct berth_range *ranges, size_t capacity);
 
@@ -142,7 +142,7 @@ int berth_pool_edit(struct berth_pool *pool, const struct berth_shape *shape);
 
 int berth_pool_counts(const struct berth_pool *pool, struct berth_counts *counts);
 
-/* Free addresses in each block of 4,096 ordinals of the window, the last block perhaps shorter; `capacity` as in berth_set_ranges. */
+/* Free addresses in each block of 4,096 ordinals of the window, the last perhaps shorter; `capacity` as in berth_set_ranges. */
 int berth_pool_free_per_block(const struct berth_pool *pool, uint16_t *blocks, size_t capacity);
 
 /* New sets: what is used, masked or not; the ranges; the masks as far as they lie in the ranges. */
@@ -183,7 +183,7 @@ int berth_pool_allocate(const struct berth_pool *pool, enum berth_policy policy,
 int berth_pool_allocate_many(const struct berth_pool *pool, enum berth_policy policy, uint32_t seed, void *packed,
                              size_t count);
 
-/* The first free address at or after ordinal `seed` modulo the window, wrapping once: 1, or 0 when none is free. Marks nothing. */
+/* The first free address at or after ordinal `seed` modulo the window, wrapping once: 1, or 0 when none is. Marks nothing. */
 int berth_pool_find_free(const struct berth_pool *pool, uint32_t seed, struct berth_ip *ip);
 
 /* The same in hashed order over all addresses, those beyond the window too. `seed` is a number of 128 bits, big-endian. */

@@ -9,7 +9,7 @@ struct berth_core *berth_core_open(void)
     struct berth_core *core = calloc(1, sizeof *core);
     if (core == NULL)
         return NULL;
-    Z_berth_core_init_module();
+    /* Z_berth_core_init_module would fill statics for tables, and the core has none: instances share nothing. */
     Z_berth_core_instantiate(&core->wasm);
     if (core->wasm.w2c_memory.data == NULL) {
         free(core);

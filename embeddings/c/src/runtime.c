@@ -55,12 +55,7 @@ void wasm_rt_trap(wasm_rt_trap_t trap)
     abort();
 }
 
-bool wasm_rt_is_initialized(void)
-{
-    return true;
-}
-
-/* Types of functions matter for tables only. */
+/* Types of functions matter for tables only; nothing calls this. */
 uint32_t wasm_rt_register_func_type(uint32_t params, uint32_t results, ...)
 {
     (void)params;

@@ -26,7 +26,6 @@
 #define wasm_rt_allocate_memory berth_rt_allocate_memory
 #define wasm_rt_free_memory berth_rt_free_memory
 #define wasm_rt_grow_memory berth_rt_grow_memory
-#define wasm_rt_is_initialized berth_rt_is_initialized
 #define wasm_rt_register_func_type berth_rt_register_func_type
 #define wasm_rt_trap berth_rt_trap
 

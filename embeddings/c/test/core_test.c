@@ -2,6 +2,8 @@
 #include "check.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <sys/resource.h>
 
 static void test_status(void)
 {
@@ -108,7 +110,7 @@ static void test_copy(struct berth_core *core)
 
 static void test_many_instances(void)
 {
-    enum { COUNT = 64 };
+    enum { COUNT = 8 }; /* valgrind has room for 15 */
     struct berth_core *cores[COUNT];
     for (size_t i = 0; i < COUNT; i++) {
         cores[i] = open_core();
@@ -120,6 +122,19 @@ static void test_many_instances(void)
         berth_core_close(cores[i]);
     }
     berth_core_close(NULL);
+}
+
+static void test_no_room(void)
+{
+    struct rlimit before, now;
+    CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+    now = before;
+    now.rlim_cur = 1 << 20;
+    CHECK(setrlimit(RLIMIT_AS, &now) == 0);
+    errno = 0;
+    struct berth_core *core = berth_core_open();
+    CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+    CHECK(core == NULL && errno == ENOMEM);
 }
 
 int main(void)
@@ -134,6 +149,7 @@ int main(void)
     test_prefixes(core);
     test_copy(core);
     test_many_instances();
+    test_no_room();
     puts("core: passed");
     return 0;
 }
