@@ -4,6 +4,7 @@
  * Usage: bench FOLDER
  */
 #include <jansson.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,14 +120,15 @@ static int compare(const void *a, const void *b)
 static void measure(const char *shape, const char *name, form_fn *form, const struct subject *subject)
 {
     size_t times = subject->batch;
-    double spent_ns = 0;
-    double last_ns = 0;
-    while (spent_ns < WARM_UP_NS || last_ns < SAMPLE_NS) {
-        last_ns = time_ns(form, subject, times);
+    double best_ns = INFINITY; /* of one time, while warming up: says how many make a sample */
+    for (double spent_ns = 0; spent_ns < WARM_UP_NS;) {
+        double last_ns = time_ns(form, subject, times);
         spent_ns += last_ns;
-        if (last_ns < SAMPLE_NS)
+        best_ns = fmin(best_ns, last_ns / (double)times);
+        if (last_ns < SAMPLE_NS / 4)
             times *= 2;
     }
+    times = subject->batch * (size_t)ceil(1.1 * SAMPLE_NS / best_ns / (double)subject->batch);
     double samples[SAMPLES];
     for (int i = 0; i < SAMPLES; i++)
         samples[i] = time_ns(form, subject, times) / (double)times;
