@@ -106,8 +106,11 @@ export function describeConformance(
   env: NodeJS.ProcessEnv = {},
 ): void {
   const [file, ...args] = command;
-  const run = (folder: string) =>
-    spawnSync(file, [...args, folder], { encoding: "utf8", env: { ...process.env, ...env }, cwd: root });
+  const run = (folder: string) => {
+    const result = spawnSync(file, [...args, folder], { encoding: "utf8", env: { ...process.env, ...env }, cwd: root });
+    if (result.error !== undefined) throw result.error;
+    return result;
+  };
 
   describe(`the conformance runner of ${runtime}`, () => {
     it("replays every vector to the same results and the same memory, byte for byte", () => {
