@@ -10,6 +10,8 @@
 //! their methods take first. A core works on one thread at a time: to share it, put it behind a
 //! mutex.
 
+#![deny(missing_docs)]
+
 mod address;
 mod error;
 mod instance;
