@@ -38,10 +38,13 @@ const requirements = {
   ],
   embeddings: [
     { package: "wabt", command: "wasm2c", why: "turns the core into C" },
+    { package: "make", command: "make", why: "builds the C embedding" },
+    { package: "pkg-config", command: "pkg-config", why: "finds its libraries" },
+    { package: "libjansson-dev", file: "/usr/include/jansson.h", why: "its runner reads the vectors" },
     { package: "default-jdk-headless", command: "javac", why: "compiles the Java embedding" },
     { package: "maven", command: "mvn", why: "builds and tests it" },
     { package: "python3", command: "python3", why: "runs the Python embedding" },
-    { package: "python3-venv", file: "/usr/lib/python3/dist-packages", why: "keeps what it needs apart" },
+    { package: "python3-venv", file: "/usr/share/doc/python3-venv", why: "keeps what it needs apart" },
     { package: "chromium", command: "chromium", why: "the browser of the browser embedding" },
   ],
 };
