@@ -23,8 +23,8 @@ pub struct Core {
 static LINES: AtomicU64 = AtomicU64::new(0);
 
 impl Core {
-    /// An empty instance. The first takes some milliseconds, for compiling; later ones
-    /// microseconds.
+    /// An empty instance. The first of a program takes some tenths of a second, for compiling;
+    /// later ones take microseconds.
     pub fn new() -> Result<Core, Error> {
         Core::open(Raw::new()?)
     }
@@ -77,9 +77,8 @@ impl Core {
     }
 
     #[inline]
-    pub(crate) fn write_address(&mut self, address: IpAddr) -> Result<(), Error> {
-        address::write(address, self.raw.reserve(16)?);
-        Ok(())
+    pub(crate) fn write_address(&mut self, address: IpAddr) {
+        address::write(address, self.raw.buffer_mut());
     }
 
     #[inline]

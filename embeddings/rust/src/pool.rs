@@ -182,7 +182,7 @@ impl Pool {
     #[inline]
     pub fn claim(self, core: &mut Core, address: IpAddr) -> Result<Claim, Error> {
         let pool = self.number_in(core, "pool_claim")?;
-        if !self.pass(core, address)? {
+        if !self.pass(core, address) {
             return Ok(Claim::Outside);
         }
         Ok(match unless(Status::Outside, core.raw.pool_claim(pool))? {
@@ -196,7 +196,7 @@ impl Pool {
     #[inline]
     pub fn release(self, core: &mut Core, address: IpAddr) -> Result<Release, Error> {
         let pool = self.number_in(core, "pool_release")?;
-        if !self.pass(core, address)? {
+        if !self.pass(core, address) {
             return Ok(Release::Outside);
         }
         Ok(match unless(Status::Outside, core.raw.pool_release(pool))? {
@@ -210,7 +210,7 @@ impl Pool {
     #[inline]
     pub fn test(self, core: &mut Core, address: IpAddr) -> Result<bool, Error> {
         let pool = self.number_in(core, "pool_test")?;
-        if !self.pass(core, address)? {
+        if !self.pass(core, address) {
             return Ok(false);
         }
         Ok(unless(Status::Outside, core.raw.pool_test(pool))? == Some(1))
@@ -220,7 +220,7 @@ impl Pool {
     #[inline]
     pub fn contains(self, core: &mut Core, address: IpAddr) -> Result<bool, Error> {
         let pool = self.number_in(core, "pool_contains")?;
-        Ok(self.pass(core, address)? && core.raw.pool_contains(pool)? == 1)
+        Ok(self.pass(core, address) && core.raw.pool_contains(pool)? == 1)
     }
 
     /// From now on remembers the order in which addresses of the window become free, for
@@ -245,12 +245,12 @@ impl Pool {
 
     /// Writes the address where the core reads it; false when its family is not the pool's.
     #[inline]
-    fn pass(self, core: &mut Core, address: IpAddr) -> Result<bool, Error> {
-        if Family::of(address) != self.family() {
-            return Ok(false);
+    fn pass(self, core: &mut Core, address: IpAddr) -> bool {
+        let is_of_family = Family::of(address) == self.family();
+        if is_of_family {
+            core.write_address(address);
         }
-        core.write_address(address)?;
-        Ok(true)
+        is_of_family
     }
 
     fn address_of(self, core: &mut Core, ordinal: Option<i32>) -> Result<Option<IpAddr>, Error> {
@@ -263,7 +263,7 @@ impl Pool {
 
     /// The ordinal of an address of the window.
     fn ordinal_of(self, core: &mut Core, address: IpAddr) -> Result<Option<u32>, Error> {
-        if !self.pass(core, address)? {
+        if !self.pass(core, address) {
             return Ok(None);
         }
         let found = unless(Status::Outside, core.raw.pool_ordinal(self.0.number()))?;

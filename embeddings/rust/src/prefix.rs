@@ -66,14 +66,14 @@ impl Prefix {
 
     /// The lowest address.
     pub fn first(self, core: &mut Core) -> Result<IpAddr, Error> {
-        core.write_address(self.address)?;
+        core.write_address(self.address);
         core.raw.prefix_first(self.family().number(), self.bits())?;
         Ok(core.read_address(self.family()))
     }
 
     /// The highest address.
     pub fn last(self, core: &mut Core) -> Result<IpAddr, Error> {
-        core.write_address(self.address)?;
+        core.write_address(self.address);
         core.raw.prefix_last(self.family().number(), self.bits())?;
         Ok(core.read_address(self.family()))
     }
@@ -86,7 +86,7 @@ impl Prefix {
 
     /// The prefix of the same length right after this one; none after the last.
     pub fn next(self, core: &mut Core) -> Result<Option<Prefix>, Error> {
-        core.write_address(self.address)?;
+        core.write_address(self.address);
         let result = core.raw.prefix_next(self.family().number(), self.bits());
         let found = unless(Status::None, result)?;
         Ok(found.map(|_| Prefix { address: core.read_address(self.family()), ..self }))
@@ -95,7 +95,7 @@ impl Prefix {
     /// Part `index` when the prefix is split into prefixes of a greater length; none when it has
     /// fewer parts.
     pub fn part(self, core: &mut Core, length: u8, index: u32) -> Result<Option<Prefix>, Error> {
-        core.write_address(self.address)?;
+        core.write_address(self.address);
         let family = self.family();
         let result = core.raw.prefix_part(family.number(), self.bits(), length.into(), index);
         let found = unless(Status::Outside, result)?;

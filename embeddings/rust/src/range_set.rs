@@ -107,7 +107,7 @@ impl RangeSet {
         if Family::of(address) != self.family() {
             return Ok(false);
         }
-        core.write_address(address)?;
+        core.write_address(address);
         Ok(core.raw.set_contains(set)? == 1)
     }
 

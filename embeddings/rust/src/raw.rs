@@ -9,8 +9,9 @@ mod macros;
 pub use abi::*;
 
 use crate::Error;
+use std::ops::Range;
 use std::sync::LazyLock;
-use wasmtime::{Config, Engine, Instance, Module, Store};
+use wasmtime::{Config, Engine, Inlining, Instance, Module, Store};
 
 /// The core's bytes, as every language's embedding has them.
 pub const WASM: &[u8] = include_bytes!("berth-core.wasm");
@@ -19,13 +20,12 @@ pub const WASM: &[u8] = include_bytes!("berth-core.wasm");
 /// each. Reading it takes no call, and is right after every call.
 const EXCHANGE: usize = 16;
 const EXCHANGE_LENGTH: usize = 20;
+const HEADER_BYTES: usize = 64;
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     let mut config = Config::new();
-    // Memory that never moves needs no bounds checks, and what the core does not need costs calls.
-    config.memory_may_move(false);
-    config.concurrency_support(false);
-    config.wasm_backtrace_max_frames(None);
+    // Most of the core is small functions: inlined, they take half the time.
+    config.compiler_inlining(Inlining::Yes);
     Engine::new(&config).expect("the configuration is fixed, and valid on every platform")
 });
 
@@ -83,7 +83,7 @@ impl Raw {
     #[inline]
     pub fn buffer(&self) -> &[u8] {
         let memory = self.memory.data(&self.store);
-        &memory[word(memory, EXCHANGE)..][..word(memory, EXCHANGE_LENGTH)]
+        &memory[exchange(memory)]
     }
 
     /// The exchange buffer, to write input at its start. Empty before the first
@@ -91,8 +91,8 @@ impl Raw {
     #[inline]
     pub fn buffer_mut(&mut self) -> &mut [u8] {
         let memory = self.memory.data_mut(&mut self.store);
-        let (start, length) = (word(memory, EXCHANGE), word(memory, EXCHANGE_LENGTH));
-        &mut memory[start..][..length]
+        let place = exchange(memory);
+        &mut memory[place]
     }
 
     /// The first `length` bytes of the exchange buffer, which grows if it has to.
@@ -117,7 +117,16 @@ pub(crate) fn clamped(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-fn word(memory: &[u8], at: usize) -> usize {
-    let bytes = [memory[at], memory[at + 1], memory[at + 2], memory[at + 3]];
+/// Where the exchange buffer is.
+#[inline]
+fn exchange(memory: &[u8]) -> Range<usize> {
+    let header = memory.first_chunk::<HEADER_BYTES>().expect("the core has a page at least");
+    let start = word(header, EXCHANGE);
+    start..start + word(header, EXCHANGE_LENGTH)
+}
+
+#[inline]
+fn word(header: &[u8; HEADER_BYTES], at: usize) -> usize {
+    let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
     u32::from_le_bytes(bytes) as usize
 }
