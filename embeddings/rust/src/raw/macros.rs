@@ -33,7 +33,6 @@ macro_rules! exports {
             $(
                 $(#[$doc])*
                 #[inline]
-                #[allow(clippy::too_many_arguments)]
                 pub fn $name(&mut self, $($parameter: $type),*) -> Result<i32, Error> {
                     match self.$name.call(&mut self.store, ($($parameter,)*)) {
                         Ok(result) if result >= 0 => Ok(result),
