@@ -98,12 +98,12 @@ function writeBits(pool: usize, base: u32, bits: u64, index: u32): void {
   }
 }
 
-/** Takes up to `count` ordinals word by word from `start` on, and writes their addresses: how many. */
+/** Takes up to `count` ordinals, one at least, word by word from `start` on, and writes their addresses: how many. */
 function takeWords(pool: usize, policy: i32, start: u32, count: u32): u32 {
   const bitmap = bitmapOf(pool);
   let ordinal = start;
   let taken: u32 = 0;
-  let found = count == 0 ? NONE : findFrom(pool, start);
+  let found = findFrom(pool, start);
   while (found >= 0) {
     const word = <u32>found & ~63;
     const bits = lowest(freeWord(bitmap, <u32>found) & (ALL << (found & 63)), count - taken);
@@ -114,16 +114,16 @@ function takeWords(pool: usize, policy: i32, start: u32, count: u32): u32 {
     found = taken < count ? findFrom(pool, ordinal) : NONE; // before the writing, whose end is hard to foretell
     writeBits(pool, word, bits, index);
   }
-  if (taken > 0 && policy == ROUND_ROBIN) setCursor(pool, ordinal);
+  if (policy == ROUND_ROBIN) setCursor(pool, ordinal);
   return taken;
 }
 
 /** Takes up to `count` ordinals one by one, and writes their addresses: how many. */
-function takeSingly(pool: usize, policy: i32, count: u32): u32 {
+function takeSingly(pool: usize, policy: i32, argument: u32, count: u32): u32 {
   const family = poolFamily(pool);
   let taken: u32 = 0;
   while (taken < count) {
-    const ordinal = take(pool, policy, 0);
+    const ordinal = take(pool, policy, argument);
     if (ordinal < 0) break;
     addressOf(pool, 0, <u32>ordinal);
     writeAddress(family, exchangeAt() + taken * widthOf(family), load<u64>(WIDE_HI), load<u64>(WIDE_LO));
@@ -140,6 +140,7 @@ export function takeMany(pool: usize, policy: i32, argument: u32, count: u32): i
   const most = min<u32>(count, windowOf(bitmapOf(pool)));
   const status = reserveExchange(most * widthOf(poolFamily(pool)));
   if (status < 0) return status;
-  if (policy == LEAST_RECENTLY_FREED) return <i32>takeSingly(pool, policy, most);
+  // One word is more work than one ordinal.
+  if (policy == LEAST_RECENTLY_FREED || most <= 1) return <i32>takeSingly(pool, policy, argument, most);
   return <i32>takeWords(pool, policy, startOf(pool, policy, argument), most);
 }
