@@ -13,7 +13,11 @@ function compile(target: string): Uint8Array {
   try {
     const outFile = join(directory, "out.wasm");
     // The compiler as a program: its types, once imported, would change what `console` is in the whole project.
-    execFileSync(join(root, "node_modules/.bin/asc"), ["--target", target, "--outFile", outFile, "--textFile", `${outFile}.wat`], { cwd: root });
+    execFileSync(
+      join(root, "node_modules/.bin/asc"),
+      ["--target", target, "--outFile", outFile, "--textFile", `${outFile}.wat`],
+      { cwd: root },
+    );
     return readFileSync(outFile);
   } finally {
     rmSync(directory, { recursive: true, force: true });
