@@ -7,9 +7,14 @@
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
+  /** Tests that failed, and passed when they were looked at a second time. */
+  readonly unsteady: number;
   /** What failed and why: the tests, then what no test reports by itself. */
   readonly complaints: readonly string[];
 }
+
+/** In one run of the gate. More failures than these are no accident. */
+export const MAX_UNSTEADY = 3;
 
 /** Of what a failed test says, as much as tells it from others: a log is often all that is left of a run. */
 const FAILURE_LINES = 12;
@@ -45,7 +50,8 @@ function failedTests({ testResults }: Report): string[] {
 
 /** Counts a report, and as one failure whatever is wrong although no test failed. */
 export function tallyReport(kind: string, exitCode: number, report: Report | undefined): Tally {
-  if (report === undefined) return { passed: 0, failed: 1, complaints: [`${kind}: vitest left no report`] };
+  if (report === undefined)
+    return { passed: 0, failed: 1, unsteady: 0, complaints: [`${kind}: vitest left no report`] };
   const { numPassedTests: passed, numFailedTests, numPendingTests, numTodoTests, success } = report;
   const skipped = numPendingTests + numTodoTests;
   const complaints: string[] = [];
@@ -53,5 +59,24 @@ export function tallyReport(kind: string, exitCode: number, report: Report | und
   if (passed + numFailedTests === 0) complaints.push(`${kind}: no test ran`);
   else if ((exitCode !== 0 || !success) && numFailedTests === 0)
     complaints.push(`${kind}: vitest failed outside of the tests`);
-  return { passed, failed: numFailedTests + complaints.length, complaints: [...failedTests(report), ...complaints] };
+  const failed = numFailedTests + complaints.length;
+  return { passed, failed, unsteady: 0, complaints: [...failedTests(report), ...complaints] };
+}
+
+/** The files of failed tests that are worth a second look: a few failed, and nothing else was wrong. */
+export function filesToLookAtAgain(report: Report | undefined, { failed }: Tally): string[] {
+  if (report === undefined || failed !== report.numFailedTests || failed > MAX_UNSTEADY) return [];
+  const hasFailed = ({ status }: { readonly status: string }): boolean => status === "failed";
+  return report.testResults.flatMap(({ name, assertionResults }) => (assertionResults.some(hasFailed) ? [name] : []));
+}
+
+/** What two looks come to. Only when all of those files pass the second time, by themselves, was it an accident; it stays in the complaints. */
+export function tallyTwoLooks(first: Tally, second: Tally): Tally {
+  if (second.failed > 0) return { ...first, complaints: [...first.complaints, ...second.complaints.map(again)] };
+  const complaints = first.complaints.map((complaint) => `UNSTEADY, passed the second time: ${complaint}`);
+  return { passed: first.passed + first.failed, failed: 0, unsteady: first.failed, complaints };
+}
+
+function again(complaint: string): string {
+  return `the second time: ${complaint}`;
 }

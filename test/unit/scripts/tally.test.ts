@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Report, tallyReport } from "../../../scripts/tally.ts";
+import { filesToLookAtAgain, type Report, tallyReport, tallyTwoLooks } from "../../../scripts/tally.ts";
 
 const good: Report = {
   success: true,
@@ -88,4 +88,47 @@ test("a failed test is told with its file, its name and the first lines of what 
   expect(complaints).toHaveLength(1);
   expect(complaints[0]).toMatch(/^\/b\/pool\.test\.ts: a pool is full\n {4}Error: no\n/);
   expect(complaints[0]?.split("\n")).toHaveLength(13);
+});
+
+/** A report in which the first so many of five tests, each in a file of its own, failed. */
+function withFailures(count: number): Report {
+  const testResults = Array.from({ length: 5 }, (_, index) => ({
+    name: `/b/${index}.test.ts`,
+    assertionResults: [
+      { status: index < count ? "failed" : "passed", fullName: `test ${index}`, failureMessages: ["Error: no"] },
+    ],
+  }));
+  const counts = { numPassedTests: 5 - count, numFailedTests: count };
+  return { ...good, ...counts, success: count === 0, testResults };
+}
+
+test.each([
+  { when: "all passed", report: withFailures(0), files: [] },
+  { when: "one failed", report: withFailures(1), files: ["/b/0.test.ts"] },
+  { when: "three failed", report: withFailures(3), files: ["/b/0.test.ts", "/b/1.test.ts", "/b/2.test.ts"] },
+  { when: "four failed", report: withFailures(4), files: [] },
+  { when: "one failed and one was skipped", report: { ...withFailures(1), numPendingTests: 1 }, files: [] },
+  { when: "there is no report", report: undefined, files: [] },
+])("files of failed tests run again when $when: $files", ({ report, files }) => {
+  expect(filesToLookAtAgain(report, tallyReport("unit", 1, report))).toEqual(files);
+});
+
+test("what passes the second time is unsteady, and stays in the complaints", () => {
+  const first = tallyReport("unit", 1, withFailures(2));
+  const both = tallyTwoLooks(first, tallyReport("unit", 0, { ...good, numPassedTests: 2 }));
+  expect(both).toMatchObject({ passed: 5, failed: 0, unsteady: 2 });
+  expect(both.complaints.join()).toMatch(
+    /^UNSTEADY, passed the second time: \/b\/0\.test\.ts: test 0\n {4}Error: no,UNSTEADY/,
+  );
+});
+
+test.each([
+  { what: "a test fails again", report: withFailures(1) },
+  { what: "no test ran", report: { ...good, numPassedTests: 0 } },
+  { what: "there is no report", report: undefined },
+])("the first look counts when $what the second time", ({ report }) => {
+  const first = tallyReport("unit", 1, withFailures(2));
+  const both = tallyTwoLooks(first, tallyReport("unit", 1, report));
+  expect(both).toMatchObject({ passed: 3, failed: 2, unsteady: 0 });
+  expect(both.complaints.length).toBeGreaterThan(first.complaints.length);
 });
