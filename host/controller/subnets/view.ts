@@ -9,7 +9,7 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Family } from "../../net/ip.ts";
 import { spansOf } from "../../net/spans.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
-import { decodeAssignments } from "../../resources/subnet.ts";
+import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import { settingsOf } from "../settings.ts";
 import type { Caches, DemandSettings } from "../tools.ts";
@@ -27,23 +27,21 @@ export function demandSettings(caches: Caches): DemandSettings {
 
 /** Undefined: it cannot be used. Who cannot read what is assigned must not assign more. */
 export function readSubnet(object: ControlledSubnet): SubnetNow | undefined {
-  if (object.value === undefined) return undefined;
-  try {
-    const assignments = decodeAssignments(object.status, `Subnet "${object.name}", status`);
-    return { object, spec: object.value.spec, assignments };
-  } catch {
-    return undefined;
-  }
+  const { value } = object;
+  const { assignments } = readStatus(object);
+  return value === undefined || assignments === undefined ? undefined : { object, spec: value.spec, assignments };
 }
 
 /** Why {@link readSubnet} gives nothing although the specification is right. */
 export function faultOfStatus(object: ControlledSubnet): string | undefined {
-  if (object.value === undefined) return undefined;
+  return object.value === undefined ? undefined : readStatus(object).fault;
+}
+
+function readStatus({ name, status }: ControlledSubnet): { assignments?: Assignments; fault?: string } {
   try {
-    decodeAssignments(object.status, `Subnet "${object.name}", status`);
-    return undefined;
+    return { assignments: decodeAssignments(status, `Subnet "${name}", status`) };
   } catch (error) {
-    return messageOf(error);
+    return { fault: messageOf(error) };
   }
 }
 

@@ -99,13 +99,18 @@ class Planner {
       if (state.supply !== undefined && state.isUnknown) state.supply.network.isClosed = true;
       if (!state.isDeleting && state.supply !== undefined) state.keepOnly(state.supply.offered, this.#isHeldFor(state));
       const { namespace } = state.generated.application;
-      this.#spaceLeft.set(namespace, this.#leftIn(namespace) - state.size);
+      this.#spend(namespace, state.size);
     }
   }
 
   #leftIn(namespace: string): number {
     const { maxPerNamespace } = this.#view;
     return this.#spaceLeft.get(namespace) ?? (maxPerNamespace === 0 ? Number.POSITIVE_INFINITY : maxPerNamespace);
+  }
+
+  /** So many addresses more of the namespace's share; fewer when below 0. */
+  #spend(namespace: string, count: number): void {
+    this.#spaceLeft.set(namespace, this.#leftIn(namespace) - count);
   }
 
   #isHeldFor({ now, supply }: PoolState): IsBusy {
@@ -134,7 +139,7 @@ class Planner {
       const { size } = twin;
       const { namespace } = twin.generated.application;
       twin.keepOnly([], this.#isHeldFor(twin));
-      this.#spaceLeft.set(namespace, this.#leftIn(namespace) + size - twin.size);
+      this.#spend(namespace, twin.size - size);
     }
     return first === undefined ? [] : [first, ...others];
   }
@@ -160,7 +165,7 @@ class Planner {
       const rest = most - (state.size - before);
       const taken = rest > 0 ? supply.take(state.target, rest, this.#isHeldFor(state)) : [];
       if (!state.add(taken)) reasons.add("TooScattered");
-      this.#spaceLeft.set(namespace, this.#leftIn(namespace) - (state.size - before));
+      this.#spend(namespace, state.size - before);
     }
     if (missing() > 0 && !supplies.some(({ network }) => network.isClosed)) {
       this.#lacks.push(explainLack(this.#view, { demand, supplies, has: sizeOfAll(pools), reasons }));
