@@ -1,9 +1,11 @@
 import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
-import { NAMESPACE, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { observe } from "../../scripts/lab/nodes/observe.ts";
+import { startCensus } from "../../scripts/lab/nodes/census.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
+import { observe, ownerOf, until } from "../../scripts/lab/nodes/observe.ts";
 import { paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
 
 /** Everything that a cluster of this process leaves anywhere, by name. */
@@ -22,11 +24,29 @@ async function leftovers(): Promise<string[]> {
   ];
 }
 
+/** The census sees both pods' addresses, and a duplicate as soon as there is one. */
+async function expectCensus(cluster: RealCluster, one: KubeObject, other: KubeObject): Promise<void> {
+  const [node] = cluster.nodes;
+  await using census = startCensus(cluster);
+  const addresses = census.latest().map(({ address }) => address);
+  expect(addresses).toEqual(expect.arrayContaining([one.status.podIP, other.status.podIP]));
+  const seen = census.samples;
+  const isSampled = async () => census.samples > seen + 1 || undefined;
+  await until(isSampled, () => census.samples, 10_000);
+  expect(census.duplicates()).toEqual([]);
+  await node?.execInPod(ownerOf(other), ["ip", "addr", "add", `${one.status.podIP}/16`, "dev", "eth0"]);
+  const isFound = async () => census.duplicates().length > 0 || undefined;
+  await until(isFound, () => JSON.stringify(census.latest()), 10_000);
+  expect(census.duplicates().join()).toContain(`${one.status.podIP} is on node1`);
+}
+
 test("a cluster that has run pods leaves no process, mount, cgroup, namespace and file", async () => {
   const cluster = await startRealCluster({ nodes: 1 });
   try {
-    await cluster.client.create(paths.pods(NAMESPACE), podOf({ name: "one" }));
-    await observe(cluster).untilReady("one", 1);
+    for (const name of ["one", "other"]) await cluster.client.create(paths.pods(NAMESPACE), podOf({ name }));
+    const [one] = await observe(cluster).untilReady("one", 1);
+    const [other] = await observe(cluster).untilReady("other", 1);
+    await expectCensus(cluster, one, other);
     expect(await leftovers()).not.toEqual([]);
   } finally {
     await cluster.stop();

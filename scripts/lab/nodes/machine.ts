@@ -44,6 +44,8 @@ export interface Machine {
   readonly name: string;
   readonly directory: string;
   readonly netns: Netns;
+  /** Its files, as this process sees them: a path of the machine goes behind it. */
+  readonly root: string;
   /** Puts `nsenter` in front of a command line: into all of the machine's namespaces. */
   enter(argv: readonly string[]): string[];
   /** Throws unless it exits with 0; gives its stdout. */
@@ -105,6 +107,7 @@ function machineOf(options: MachineOptions, holder: Daemon, init: number): Machi
   ];
   return {
     ...options,
+    root: `/proc/${init}/root`,
     enter,
     run: (argv, commandOptions) => requireCommand(enter(argv), commandOptions),
     start: async (name, argv, env = {}) => {
