@@ -11,8 +11,10 @@ const MAX_ARCHITECTURE_LINES = 400;
 /** All files of the project, relative to its root. */
 function listFiles(folder = ""): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    // Of a working tree beside the clone, .git is a file.
+    if (NOT_OURS.has(entry.name)) return [];
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : listFiles(path);
+    if (entry.isDirectory()) return listFiles(path);
     return entry.isFile() ? [path] : [];
   });
 }
