@@ -40,13 +40,16 @@ export interface RealClusterOptions {
   readonly network?: NetworkName;
   /** Of vendor-conf; added to {@link SETTINGS}. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** How many of Berth's controllers run, of which one leads. Default: 1. */
+  readonly controllers?: number;
 }
 
 export interface RealCluster extends AsyncDisposable {
   readonly plane: ControlPlane;
   readonly client: KubeClient;
   readonly nodes: readonly RealNode[];
-  readonly controller: Daemon;
+  /** SIGKILL, and a new one. From 0; the first one is the leader as long as it lives. */
+  restartController(index: number): Promise<void>;
   /** Throws when there is none. */
   node(name: string): RealNode;
   /** For all nodes. Pods that live are detached by what they were attached by only if nothing is changed meanwhile: there should be none. */
@@ -60,6 +63,9 @@ export interface RealCluster extends AsyncDisposable {
 const SETTINGS = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "2s" } };
 const READY_MS = 60_000;
 const PAUSE_MS = 100;
+
+/** Where the first controller tells its health. */
+const FIRST_PORT = 9474;
 
 let clusters = 0;
 
@@ -75,7 +81,7 @@ export async function startRealCluster(options: RealClusterOptions): Promise<Rea
 }
 
 async function openCluster(options: RealClusterOptions, stack: AsyncDisposableStack): Promise<RealCluster> {
-  const { nodes: count, network = "berth" } = options;
+  const { nodes: count, network = "berth", controllers: controllerCount = 1 } = options;
   const numbers = Array.from({ length: count }, (_, index) => index + 1);
   const directory = await mkdtemp(join(tmpdir(), `berth-nodes-${process.pid}-`));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
@@ -87,8 +93,16 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
   const managers = await startManagers({ kubeconfig: plane.kubeconfig, ...plane.files, machine: wires });
   stack.defer(async () => void (await Promise.all(managers.map((manager) => manager.kill()))));
   await furnish(plane.client, options, numbers);
-  const controller = await startController(plane, wires);
-  stack.defer(() => controller.kill());
+  const controllers: Daemon[] = [];
+  stack.defer(async () => void (await Promise.all(controllers.map((controller) => controller.kill()))));
+  const openController = async (index: number): Promise<void> => {
+    controllers[index] = await startController(plane, wires, index);
+  };
+  for (let index = 0; index < controllerCount; index++) await openController(index);
+  const restartController = async (index: number): Promise<void> => {
+    await controllers[index]?.kill();
+    await openController(index);
+  };
   const site: Site = {
     plane,
     directory,
@@ -105,12 +119,12 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
   }
   stack.defer(async () => void (await Promise.all(nodes.map((node) => node.remove()))));
   for (const each of started) if (each.status === "rejected") throw each.reason;
-  const cluster = clusterOf({ plane, nodes, controller }, stack);
+  const cluster = clusterOf({ plane, nodes, restartController }, stack);
   await cluster.ready();
   return cluster;
 }
 
-type Parts = Pick<RealCluster, "plane" | "nodes" | "controller">;
+type Parts = Pick<RealCluster, "plane" | "nodes" | "restartController">;
 
 function clusterOf(parts: Parts, stack: AsyncDisposableStack): RealCluster {
   const { nodes } = parts;
@@ -146,11 +160,19 @@ async function buildSwitch(): Promise<Netns> {
 }
 
 /** As one of its pods would run, on the host network of the control plane's machine. */
-async function startController(plane: ControlPlane, machine: Netns): Promise<Daemon> {
+async function startController(plane: ControlPlane, machine: Netns, index: number): Promise<Daemon> {
   const token = await requestToken(plane.client, "berth-controller");
-  const kubeconfig = await plane.writeKubeconfig("controller", { token });
+  const kubeconfig = await plane.writeKubeconfig(`controller-${index}`, { token });
   const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
-  return startDaemon("berth-controller", [...program, "--kubeconfig", kubeconfig, "--identity", "lab"], machine);
+  const args = [
+    "--kubeconfig",
+    kubeconfig,
+    "--identity",
+    `lab-${index}`,
+    "--listen",
+    `127.0.0.1:${FIRST_PORT + index}`,
+  ];
+  return startDaemon("berth-controller", [...program, ...args], machine);
 }
 
 /** All plugins in one folder, as on a node. */

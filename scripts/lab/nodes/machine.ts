@@ -36,6 +36,8 @@ export interface MachineProcess {
   output(): Promise<string>;
   /** Asks until `isReady` says so; throws with its output when it ends or `limitMs` is over. */
   until(isReady: () => Promise<boolean>, limitMs: number): Promise<void>;
+  /** Sends it and does not wait: SIGSTOP makes a program hang, SIGCONT lets it go on. */
+  signal(signal: NodeJS.Signals): void;
   /** Sends the signal, waits for the end, sends SIGKILL after ten seconds. Nothing happens when it has ended. */
   end(signal: NodeJS.Signals): Promise<void>;
 }
@@ -65,6 +67,8 @@ mount --bind "$0/boot-id" /proc/sys/kernel/random/boot_id
 exec "$1"`;
 const BOOT_MS = 10_000;
 const END_MS = 10_000;
+/** The kernel ends every process of the machine and takes its namespaces down before the first process is gone. */
+const GONE_MS = 60_000;
 const PAUSE_MS = 10;
 const OUTPUT_CHARACTERS = 6_000;
 
@@ -153,7 +157,7 @@ function processOf(daemon: Daemon, pid: number, output: () => Promise<string>): 
     clearTimeout(lastResort);
     await daemon.kill();
   };
-  return { name, pid, output, until, end };
+  return { name, pid, output, until, signal: (signal) => sendSignal(pid, signal), end };
 }
 
 function sendSignal(pid: number, signal: NodeJS.Signals): void {
@@ -166,7 +170,7 @@ function sendSignal(pid: number, signal: NodeJS.Signals): void {
 
 /** Until the number is nobody's, or that of one whom only its parent still has to bury. */
 async function untilGone(pid: number): Promise<void> {
-  const deadline = performance.now() + 2 * END_MS;
+  const deadline = performance.now() + GONE_MS;
   for (;;) {
     const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
     if (status === "" || /^State:\s+[ZX]/m.test(status)) return;

@@ -53,6 +53,8 @@ export interface RealNode {
   start(program: NodeProgram): Promise<void>;
   /** Both. */
   restart(program: NodeProgram, signal?: NodeJS.Signals): Promise<void>;
+  /** Sends it and does not wait: a program hangs from SIGSTOP to SIGCONT. */
+  signal(program: NodeProgram, signal: NodeJS.Signals): void;
   /** SIGKILL, and a new one. */
   restartAgent(): Promise<void>;
   /** All processes end at once, the agent's, too. */
@@ -117,6 +119,7 @@ async function openNode(site: Site, { number, network }: RealNodeOptions, stack:
       await running.stop(program, signal);
       await running.start(program, agent);
     },
+    signal: (program, signal) => running.signal(program, signal),
     restartAgent: async () => {
       await agent.kill("SIGKILL");
       await agent.start();
@@ -211,6 +214,10 @@ class RunningNode {
 
   async stop(program: NodeProgram, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
     await this.#programs.get(program)?.end(signal);
+  }
+
+  signal(program: NodeProgram, signal: NodeJS.Signals): void {
+    this.#programs.get(program)?.signal(signal);
   }
 
   async crash(): Promise<void> {

@@ -1,0 +1,224 @@
+/**
+ * Ten minutes of churn on three real nodes, with faults of everything that Berth stands on. A census of the kernel finds no address on two
+ * NICs at any moment, the members of the set keep theirs, and in the end nothing is left anywhere.
+ *
+ *   BERTH_CHURN_S=60 BERTH_SEED=7 vitest run --project long test/long/churn-nodes.test.ts
+ */
+import { readdir } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { seededRandom } from "../../scripts/lab/cluster/api-faults.ts";
+import { requireCommand } from "../../scripts/lab/command.ts";
+import { type Census, startCensus } from "../../scripts/lab/nodes/census.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
+import type { RealNode } from "../../scripts/lab/nodes/node.ts";
+import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
+import { deploymentOf, paths, podOf, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
+
+const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 600) * 1_000;
+const SEED = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);
+const MEMBERS = 4;
+const MAX_BARE_PODS = 6;
+const MAX_REPLICAS = 10;
+/** After the last fault, until all pods are Ready and every address fits. */
+const RECOVERY_MS = 180_000;
+const deployments = paths.deployments(NAMESPACE);
+const sets = paths.statefulSets(NAMESPACE);
+const pods = paths.pods(NAMESPACE);
+const WITH_PODS = { propagationPolicy: "Background" };
+
+let cluster: RealCluster;
+let seen: Observer;
+beforeAll(async () => {
+  cluster = await startRealCluster({ nodes: 3, controllers: 2 });
+  seen = observe(cluster);
+}, 300_000);
+afterAll(() => cluster?.stop());
+
+/** A call of the API server may be lost while that is paused: what asks again later need not succeed now. */
+async function attempt(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Until it has succeeded once. */
+async function insist(work: () => Promise<unknown>): Promise<void> {
+  await until(
+    async () => (await attempt(work)) || undefined,
+    () => String(work),
+    RECOVERY_MS,
+  );
+}
+
+type Random = () => number;
+type Step = (random: Random) => Promise<unknown>;
+const pick = <T>(random: Random, items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
+const below = (random: Random, most: number): number => Math.floor(random() * most);
+
+let barePods = 0;
+const WORKLOAD_STEPS: Readonly<Record<string, Step>> = {
+  "starts a pod": async () => {
+    const running = (await seen.pods()).filter(({ metadata }) => metadata.name.startsWith("bare-"));
+    if (running.length < MAX_BARE_PODS) await cluster.client.create(pods, podOf({ name: `bare-${++barePods}` }));
+  },
+  "ends a pod": async (random) => {
+    const running = (await seen.pods()).filter(({ metadata }) => metadata.name.startsWith("bare-"));
+    if (running.length > 0) await cluster.client.delete(`${pods}/${pick(random, running).metadata.name}`);
+  },
+  "scales the Deployment": (random) =>
+    cluster.client.patch(`${deployments}/web`, { spec: { replicas: below(random, MAX_REPLICAS + 1) } }),
+  "rolls the Deployment": () => cluster.client.patch(`${deployments}/web`, newTemplate()),
+  "ends a member": (random) => cluster.client.delete(`${pods}/db-${below(random, MEMBERS)}`),
+  "ends a member by force": (random) =>
+    cluster.client.delete(`${pods}/db-${below(random, MEMBERS)}`, { gracePeriodSeconds: 0 }),
+  "rolls the StatefulSet": () => cluster.client.patch(`${sets}/db`, newTemplate()),
+};
+
+let versions = 1;
+const newTemplate = (): object => ({ spec: { template: { metadata: { labels: { version: String(++versions) } } } } });
+
+const node = (random: Random): RealNode => pick(random, cluster.nodes);
+/** Each takes back what it did. */
+const FAULTS: Readonly<Record<string, Step>> = {
+  "kills an agent": (random) => node(random).restartAgent(),
+  "kills a controller": (random) => cluster.restartController(below(random, 2)),
+  "pauses the API server": async (random) => {
+    const { pid } = cluster.plane.server;
+    process.kill(pid, "SIGSTOP");
+    try {
+      await sleep(1_000 + 5_000 * random());
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+  },
+  "kills a kubelet": (random) => node(random).restart("kubelet", "SIGKILL"),
+  "hangs a kubelet, and forces a member away": async (random) => {
+    const hung = node(random);
+    hung.signal("kubelet", "SIGSTOP");
+    try {
+      for (const { metadata, spec } of await seen.pods("db").catch(() => []))
+        if (spec.nodeName === hung.name)
+          await attempt(() => cluster.client.delete(`${pods}/${metadata.name}`, { gracePeriodSeconds: 0 }));
+      await sleep(10_000);
+    } finally {
+      hung.signal("kubelet", "SIGCONT");
+    }
+  },
+  "kills a containerd": (random) => node(random).restart("containerd", "SIGKILL"),
+};
+
+/** Carries out steps at random until `isOver`, and counts them by name; those that failed are counted as such. */
+async function churn(
+  steps: Readonly<Record<string, Step>>,
+  options: {
+    readonly random: Random;
+    readonly pauseMs: number;
+    readonly isOver: () => boolean;
+    readonly insists: boolean;
+  },
+): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  while (!options.isOver()) {
+    const [name, step] = pick(options.random, Object.entries(steps));
+    // A fault that cannot be taken back is a fault of the lab.
+    const isDone = options.insists
+      ? await step(options.random).then(() => true)
+      : await attempt(() => step(options.random));
+    const key = isDone ? name : `${name}, unanswered`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    await sleep(options.pauseMs * (0.5 + options.random()));
+  }
+  return counts;
+}
+
+const textOf = (counts: ReadonlyMap<string, number>): string =>
+  [...counts].map(([name, count]) => `${name} ${count}`).join(", ");
+
+async function memberAddresses(): Promise<string[]> {
+  const members = await seen.pods("db");
+  return members.map(({ metadata, status }) => `${metadata.name} ${status.podIP}`).sort();
+}
+
+/** Links, rules, routes and namespaces of pods that are left on the node. */
+async function leftOnNode({ name, machine }: RealNode): Promise<string[]> {
+  const run = (argv: readonly string[]) => requireCommand(machine.enter(argv));
+  const links = (await run(["ip", "-o", "link"])).split("\n").filter((line) => !/^\d+: (?:lo|eth0)[:@]|^$/.test(line));
+  const rules = (await run(["ip", "rule"])).split("\n").filter((line) => /^900:/.test(line));
+  const routes = await run(["sh", "-c", "ip route show table 500 2>/dev/null || true"]);
+  const namespaces = await readdir(`${machine.root}/run/netns`).catch(() => []);
+  return [...links, ...rules, ...routes.split("\n").filter((line) => line !== ""), ...namespaces].map(
+    (text) => `${name}: ${text}`,
+  );
+}
+
+async function leftInAgent({ name, agent }: RealNode): Promise<string[]> {
+  const { spool, problems } = await agent.get("/v1/health");
+  const rows = (await agent.get("/v1/allocations")).map((row: unknown) => `${name}: ${JSON.stringify(row)}`);
+  return [...rows, ...(spool > 0 ? [`${name}: ${spool} spooled`] : []), ...problems];
+}
+
+function expectNoDuplicate(census: Census): void {
+  expect(census.duplicates(), `seed ${SEED}`).toEqual([]);
+}
+
+it(
+  `${DURATION_MS / 1_000} s of churn with faults: no address twice, members keep theirs, nothing is left`,
+  async () => {
+    await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 5 }));
+    await cluster.client.create(sets, statefulSetOf({ name: "db", replicas: MEMBERS }));
+    await seen.untilReady("web", 5);
+    await seen.untilReady("db", MEMBERS);
+    const before = await memberAddresses();
+    await using census = startCensus(cluster);
+
+    const endMs = performance.now() + DURATION_MS;
+    const isOver = (): boolean => performance.now() > endMs || census.duplicates().length > 0;
+    const [works, faults] = await Promise.all([
+      churn(WORKLOAD_STEPS, { random: seededRandom(SEED), pauseMs: 1_000, isOver, insists: false }),
+      churn(FAULTS, { random: seededRandom(SEED + 1), pauseMs: 8_000, isOver, insists: true }),
+    ]);
+    console.log(`seed ${SEED}: ${textOf(works)}; faults: ${textOf(faults)}`);
+    expectNoDuplicate(census);
+
+    await insist(() => cluster.client.patch(`${deployments}/web`, { spec: { replicas: 5 } }));
+    const calmMs = performance.now();
+    const isWell = async (): Promise<true | undefined> => {
+      const all = await seen.pods();
+      const isUp = all.every(
+        ({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === "Running",
+      );
+      const counts = [
+        all.filter(({ metadata }) => metadata.labels.app === "web").length,
+        (await seen.pods("db")).length,
+      ];
+      return (isUp && counts.join() === `5,${MEMBERS}` && (await seen.audit()).length === 0) || undefined;
+    };
+    await until(isWell, async () => `seed ${SEED}: ${(await seen.audit()).join("\n")}`, RECOVERY_MS);
+    console.log(`well again ${Math.round(performance.now() - calmMs)} ms after the last fault`);
+    expect(await memberAddresses(), `seed ${SEED}`).toEqual(before);
+
+    for (const path of [`${deployments}/web`, `${sets}/db`]) await cluster.client.delete(path, WITH_PODS);
+    for (const { metadata } of await seen.pods())
+      if (metadata.name.startsWith("bare-")) await attempt(() => cluster.client.delete(`${pods}/${metadata.name}`));
+    const noPods = async () => (await seen.pods()).length === 0 || undefined;
+    await until(noPods, async () => (await seen.pods()).map(({ metadata }) => metadata.name).join(), RECOVERY_MS);
+    const returnedMs = await seen.untilReturned();
+    const left = async (): Promise<string[]> => {
+      const lists = await Promise.all(cluster.nodes.flatMap((each) => [leftOnNode(each), leftInAgent(each)]));
+      return lists.flat();
+    };
+    const nothing = async () => (await left()).length === 0 || undefined;
+    await until(nothing, async () => (await left()).join("\n"), RECOVERY_MS);
+    expectNoDuplicate(census);
+    const { samples, longestPauseMs } = census;
+    console.log(
+      `${samples} samples, the longest pause ${Math.round(longestPauseMs)} ms; all addresses back after ${Math.round(returnedMs)} ms`,
+    );
+    expect(samples).toBeGreaterThan((DURATION_MS / 1_000) * 2);
+  },
+  DURATION_MS + 1_200_000,
+);
