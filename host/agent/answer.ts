@@ -13,7 +13,8 @@ import { NetlinkError } from "../kernel/netlink/error.ts";
 import { NetnsError } from "../kernel/netns.ts";
 import { PacketError } from "../kernel/packet/error.ts";
 import { SysctlError } from "../kernel/sysctl.ts";
-import { messageOf } from "../lib/describe.ts";
+import { cutText, messageOf } from "../lib/describe.ts";
+import { MAX_ERROR_DETAILS, MAX_ERROR_MESSAGE } from "../lib/limits.ts";
 import { RegistryError } from "../registry/registry.ts";
 
 /** `notice` is a line for people, shown on the plugin's stderr. */
@@ -44,8 +45,24 @@ function isTransient({ code }: CniError): boolean {
   return code === ErrorCode.TryAgainLater || code === ErrorCode.PluginNotAvailable;
 }
 
-/** Every failure as the one error that a runtime sees. */
+/** Every failure as the one error that a runtime sees, of bounded length. */
 export function toCniError(error: unknown): CniError {
+  return cut(classify(error));
+}
+
+function cut(error: CniError): CniError {
+  const { code, message, details, forLog } = error;
+  const isShort =
+    message.length <= MAX_ERROR_MESSAGE && [details, forLog].every((text) => (text?.length ?? 0) <= MAX_ERROR_DETAILS);
+  if (isShort) return error;
+  return new CniError(code, cutText(message, MAX_ERROR_MESSAGE), {
+    details: details && cutText(details, MAX_ERROR_DETAILS),
+    forLog: forLog && cutText(forLog, MAX_ERROR_DETAILS),
+    cause: error.cause,
+  });
+}
+
+function classify(error: unknown): CniError {
   if (error instanceof CniError) return error;
   const cause = { cause: error };
   if (error instanceof ConfigError) {

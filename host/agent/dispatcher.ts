@@ -8,7 +8,7 @@ import { type AttachRequest, type CniRequest, decodeRequest, type PluginName } f
 import { formatResult } from "../cni/result-versions.ts";
 import { isOwnNetns } from "../kernel/netns.ts";
 import type { Log } from "../lib/log.ts";
-import { type Answer, answerError, answerJson, isBug } from "./answer.ts";
+import { type Answer, answerError, answerJson, isBug, toCniError } from "./answer.ts";
 import type { Plugin } from "./plugin.ts";
 
 export interface RawRequest {
@@ -41,7 +41,7 @@ export function createDispatcher(plugins: Readonly<Record<PluginName, Plugin>>, 
         containerId: raw.headers["cni-containerid"],
       };
       if (isBug(error) && !signal.aborted) log.error({ ...about, err: error }, "Bug");
-      else log.warn({ ...about, refusal: answer.body.trim() }, "Request refused");
+      else log.warn({ ...about, refusal: answer.body.trim(), names: toCniError(error).forLog }, "Request refused");
       return answer;
     }
   };

@@ -30,16 +30,28 @@ export const ErrorCode = {
 
 export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
 
-/** A refusal. `message` says what failed on which object, why, and what to do; `details` is free text or absent. */
+export interface CniErrorOptions {
+  readonly details?: string | undefined;
+  /** The same with the names of other namespaces' objects, for the node's log. Absent: the message has no such names to leave out. */
+  readonly forLog?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/**
+ * A refusal. `message` says what failed on which object, why, and what to do; `details` is free text or absent. The pod's owner reads both, in the
+ * pod's events: neither names objects of other namespaces.
+ */
 export class CniError extends Error {
   override readonly name = "CniError";
   readonly code: ErrorCode;
   readonly details: string | undefined;
+  readonly forLog: string | undefined;
 
-  constructor(code: ErrorCode, message: string, options: { details?: string; cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: ErrorCode, message: string, { details, forLog, cause }: CniErrorOptions = {}) {
+    super(message, cause === undefined ? undefined : { cause });
     this.code = code;
-    this.details = options.details;
+    this.details = details;
+    this.forLog = forLog;
   }
 }
 

@@ -6,17 +6,19 @@
 import { z } from "zod";
 import { parsedText } from "../lib/schema.ts";
 import { formatPrefix } from "../net/prefix.ts";
-import { nonEmptyList, refuseRepeated } from "./fields/lists.ts";
+import { boundedList, refuseRepeated } from "./fields/lists.ts";
 import { nameOrPattern, objectName } from "./fields/names.ts";
 import { ifName, route } from "./fields/network.ts";
+import { MAX_LISTED_NAMES, MAX_PATTERNS, MAX_POD_NICS, MAX_POD_ROUTES } from "./limits.ts";
+import { isPattern } from "./pattern.ts";
 import { POOL_NUMBER_FORM, parsePoolNumber } from "./pool-number.ts";
 
 function families(entry: typeof objectName | typeof nameOrPattern, what: string) {
   return {
-    ipv4: nonEmptyList(entry)
+    ipv4: boundedList(entry, MAX_LISTED_NAMES, "names")
       .optional()
       .meta({ description: `${what} for IPv4; required when \`enableIPv4\` is true.` }),
-    ipv6: nonEmptyList(entry)
+    ipv6: boundedList(entry, MAX_LISTED_NAMES, "names")
       .optional()
       .meta({ description: `${what} for IPv6; required when \`enableIPv6\` is true.` }),
   };
@@ -25,11 +27,13 @@ function families(entry: typeof objectName | typeof nameOrPattern, what: string)
 const subnetFamilies = families(objectName, "Subnets");
 const poolFamilies = families(nameOrPattern, "Pools, or patterns of their names, tried in this order,");
 
-const nicSubnets = nonEmptyList(
+const nicSubnets = boundedList(
   z.strictObject({ interface: ifName.meta({ description: "NIC to which the entry applies." }), ...subnetFamilies }),
+  MAX_POD_NICS,
+  "NICs",
 ).check(refuseRepeated((entry) => entry.interface, "interface"));
 
-const nicPools = nonEmptyList(
+const nicPools = boundedList(
   z.strictObject({
     interface: ifName.optional().meta({
       description: "NIC to which the entry applies. All entries have it or none: then the order is that of the NICs.",
@@ -37,6 +41,8 @@ const nicPools = nonEmptyList(
     ...poolFamilies,
     cleangateway: z.boolean().default(false).meta({ description: "The NIC gets no route through a pool's gateway." }),
   }),
+  MAX_POD_NICS,
+  "NICs",
 )
   .check(refuseRepeated((entry) => entry.interface, "interface"))
   .check(({ value, issues }) => {
@@ -45,9 +51,17 @@ const nicPools = nonEmptyList(
     if (withNic < 0 || without < 0) return;
     const message = `an interface in every entry, as entry [${withNic}] has one, or in none`;
     issues.push({ code: "custom", path: [without, "interface"], message, input: value });
+  })
+  .check(({ value, issues }) => {
+    const patterns = new Set(value.flatMap(({ ipv4 = [], ipv6 = [] }) => [...ipv4, ...ipv6]).filter(isPattern));
+    if (patterns.size <= MAX_PATTERNS) return;
+    const [message, params] = [`at most ${MAX_PATTERNS}`, { got: `${patterns.size} different patterns` }];
+    issues.push({ code: "custom", path: [], message, params, input: value });
   });
 
-const routes = nonEmptyList(route).check(refuseRepeated((entry) => formatPrefix(entry.dst), "dst"));
+const routes = boundedList(route, MAX_POD_ROUTES, "routes").check(
+  refuseRepeated((entry) => formatPrefix(entry.dst), "dst"),
+);
 
 /** `JSON` is JSON text inside the annotation, `text` the text itself. */
 export interface AnnotationSchema {
@@ -84,7 +98,7 @@ export const POD_ANNOTATIONS = {
   },
 } as const satisfies Record<string, AnnotationSchema>;
 
-const poolNames = nonEmptyList(nameOrPattern);
+const poolNames = boundedList(nameOrPattern, MAX_LISTED_NAMES, "names");
 
 /** On namespaces. */
 export const NAMESPACE_ANNOTATIONS = {

@@ -30,6 +30,18 @@ export const MAX_DURATION_MS = 2_147_483_647;
 /** Longest annotation that Berth reads: UTF-16 units. A tenant writes it, the whole node's agent reads it. */
 export const MAX_ANNOTATION_LENGTH = 16_384;
 
+/** Most NICs for which one pod's annotations choose pools or Subnets, the first one included. */
+export const MAX_POD_NICS = 32;
+
+/** Most names in one list of an annotation: of pools, of Subnets, or patterns. */
+export const MAX_LISTED_NAMES = 64;
+
+/** Most different patterns in all lists of one annotation. Each is compared with every pool of the cluster, by the agent of the pod's node. */
+export const MAX_PATTERNS = 64;
+
+/** Most routes that one annotation adds to a pod. */
+export const MAX_POD_ROUTES = 128;
+
 /** First of the routing tables that Berth uses inside pods: the reply path's; each NIC's follow. */
 export const POD_TABLES_FIRST = 100;
 

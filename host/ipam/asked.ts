@@ -9,23 +9,27 @@ import { formatIp, type Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { AddressBook } from "./address-book.ts";
 import { familyName, type NicDemand } from "./model.ts";
+import { describePassedOver, type Reader } from "./passed-over.ts";
 import { type Picked, poolsOf } from "./pick.ts";
 import { noPoolMatches } from "./refusal.ts";
 
 export type AskedPool =
   | { readonly kind: "pool"; readonly pool: IpPool }
-  | { readonly kind: "none"; readonly reason: string };
+  | { readonly kind: "none"; readonly reason: string; readonly forLog: string };
 
 /** The candidate that may hand out an address that somebody asked for by name. */
 export function findPoolOfAsked(book: AddressBook, nic: NicDemand, ip: Ip): AskedPool {
   const demand = nic.families.find(({ family }) => family === ip.family);
-  if (demand === undefined) return { kind: "none", reason: `${nic.rule} names no ${familyName(ip.family)} pool` };
+  if (demand === undefined) {
+    const reason = `${nic.rule} names no ${familyName(ip.family)} pool`;
+    return { kind: "none", reason, forLog: reason };
+  }
   const pool = poolsOf(demand).find(({ name }) => book.contains(name, ip));
   if (pool !== undefined) return { kind: "pool", pool };
-  const names = demand.candidates.map(
-    ({ name, refusal }) => `pool "${name}" ${refusal ?? `may not hand out ${formatIp(ip)}`}`,
-  );
-  return { kind: "none", reason: names.join("; ") };
+  const reasonOf = (): string => `may not hand out ${formatIp(ip)}`;
+  const textFor = (reader: Reader): string =>
+    describePassedOver(demand.candidates, reader, { reasonOf, shortReasonOf: reasonOf, separator: " " }).join("; ");
+  return { kind: "none", reason: textFor("owner"), forLog: textFor("administrator") };
 }
 
 /** The pools of all addresses asked for. Throws CniError 100 or 7 when one cannot be had, whoever holds it; PoolShortage when its pool has yet to be generated. */
@@ -40,7 +44,10 @@ export function settleAsked(book: AddressBook, nic: NicDemand, asked: readonly R
     const demand = nic.families.find(({ family }) => family === ip.family);
     if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
     const found = findPoolOfAsked(book, nic, ip);
-    if (found.kind === "none") throw refuseAsked(ErrorCode.NoPoolMatches, source, `${formatIp(ip)}: ${found.reason}`);
+    if (found.kind === "none") {
+      const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);
+      throw refuseAsked(ErrorCode.NoPoolMatches, source, text ?? "", forLog);
+    }
     const { subnet } = found.pool.spec;
     if (length !== undefined && length !== subnet.length) {
       const text = `${formatIp(ip)}/${length}: the subnet of pool "${found.pool.name}" has length ${subnet.length}`;
@@ -50,7 +57,8 @@ export function settleAsked(book: AddressBook, nic: NicDemand, asked: readonly R
   });
 }
 
-/** `text` says which address, and why not. */
-export function refuseAsked(code: ErrorCode, source: string, text: string): CniError {
-  return new CniError(code, `The address asked for by ${source} is refused: ${text}`);
+/** `text` says which address, and why not; `forLog` the same with all names. */
+export function refuseAsked(code: ErrorCode, source: string, text: string, forLog?: string): CniError {
+  const head = `The address asked for by ${source} is refused`;
+  return new CniError(code, `${head}: ${text}`, { forLog: forLog && `${head}: ${forLog}` });
 }

@@ -7,16 +7,22 @@ import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
 import type { Family } from "../net/ip.ts";
 import { describeApplication } from "../resources/fields/generated.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import { MAX_SHOWN_NAMES } from "./limits.ts";
 import { familyName, type Labels, type Subject } from "./model.ts";
 
-type Filter = (pool: IpPool, subject: Subject, family: Family) => string | undefined;
+/** Why a pool may not serve a NIC. `brief`, where it differs, leaves out the names of nodes, networks, and other namespaces and their objects. */
+export interface Objection {
+  readonly refusal: string;
+  readonly brief?: string;
+}
+
+type Filter = (pool: IpPool, subject: Subject, family: Family) => Objection | undefined;
 
 /** In this order a refusal is reported. Name lists win over the matching affinity. */
 const FILTERS: readonly Filter[] = [
-  (pool) => (pool.deleting ? "is being deleted" : undefined),
-  (pool) => (pool.spec.disable ? "is disabled (spec.disable)" : undefined),
-  (pool, _subject, family) =>
-    pool.spec.family === family ? undefined : `is an ${familyName(pool.spec.family)} pool, not ${familyName(family)}`,
+  (pool) => (pool.deleting ? { refusal: "is being deleted" } : undefined),
+  (pool) => (pool.spec.disable ? { refusal: "is disabled (spec.disable)" } : undefined),
+  refuseFamily,
   refuseNode,
   refuseNamespace,
   refusePod,
@@ -24,14 +30,16 @@ const FILTERS: readonly Filter[] = [
 ];
 
 /** The reason why a pool that some rule names may not serve the NIC, or undefined when it may. Pools of Subnets are nobody's to name. */
-export function refusePool(pool: IpPool, subject: Subject, family: Family): string | undefined {
+export function refusePool(pool: IpPool, subject: Subject, family: Family): Objection | undefined {
   const { generated } = pool.spec;
-  if (generated !== undefined) return `is generated for ${describeApplication(generated.application)}`;
-  return refuseOwnPool(pool, subject, family);
+  if (generated === undefined) return refuseOwnPool(pool, subject, family);
+  const refusal = `is generated for ${describeApplication(generated.application)}`;
+  const isForeign = generated.application.namespace !== subject.pod?.namespace;
+  return isForeign ? { refusal, brief: "is generated for a workload of another namespace" } : { refusal };
 }
 
 /** The same for a pool that was generated for the pod's own workload. */
-export function refuseOwnPool(pool: IpPool, subject: Subject, family: Family): string | undefined {
+export function refuseOwnPool(pool: IpPool, subject: Subject, family: Family): Objection | undefined {
   for (const filter of FILTERS) {
     const reason = filter(pool, subject, family);
     if (reason !== undefined) return reason;
@@ -39,33 +47,41 @@ export function refuseOwnPool(pool: IpPool, subject: Subject, family: Family): s
   return undefined;
 }
 
-function refuseNode({ spec }: IpPool, { node }: Subject): string | undefined {
+function refuseFamily({ spec }: IpPool, _subject: Subject, family: Family): Objection | undefined {
+  if (spec.family === family) return undefined;
+  return { refusal: `is an ${familyName(spec.family)} pool, not ${familyName(family)}` };
+}
+
+function refuseNode({ spec }: IpPool, { node }: Subject): Objection | undefined {
   if (spec.nodeName.length > 0) {
     if (spec.nodeName.includes(node.name)) return undefined;
-    return `nodeName is ${list(spec.nodeName)}, this node is "${node.name}"`;
+    const refusal = `nodeName is ${list(spec.nodeName)}, this node is "${node.name}"`;
+    return { refusal, brief: "is for other nodes (spec.nodeName)" };
   }
   return refuseLabels("nodeAffinity", spec.nodeAffinity, node.labels, `node "${node.name}"`);
 }
 
-function refuseNamespace({ spec }: IpPool, { pod, namespace }: Subject): string | undefined {
+function refuseNamespace({ spec }: IpPool, { pod, namespace }: Subject): Objection | undefined {
   const name = pod?.namespace;
   if (spec.namespaceName.length > 0) {
     if (name !== undefined && spec.namespaceName.includes(name)) return undefined;
-    return `namespaceName is ${list(spec.namespaceName)}, the pod's namespace is ${quoteOrUnknown(name)}`;
+    const refusal = `namespaceName is ${list(spec.namespaceName)}, the pod's namespace is ${quoteOrUnknown(name)}`;
+    return { refusal, brief: "is for other namespaces (spec.namespaceName)" };
   }
   const labels = namespace?.labels ?? {};
   return refuseLabels("namespaceAffinity", spec.namespaceAffinity, labels, `namespace ${quoteOrUnknown(name)}`);
 }
 
-function refusePod({ spec }: IpPool, { pod }: Subject): string | undefined {
+function refusePod({ spec }: IpPool, { pod }: Subject): Objection | undefined {
   return refuseLabels("podAffinity", spec.podAffinity, pod?.labels ?? {}, "pod");
 }
 
-function refuseNetwork({ spec }: IpPool, { network, networkNames, pod }: Subject): string | undefined {
+function refuseNetwork({ spec }: IpPool, { network, networkNames, pod }: Subject): Objection | undefined {
   if (spec.multusName.length === 0) return undefined;
   const names = networkNames ?? [network, ...networkNamesOf(pod, network)];
   if (spec.multusName.some((name) => names.includes(name))) return undefined;
-  return `multusName is ${list(spec.multusName)}, the NIC's network is "${network}"`;
+  const refusal = `multusName is ${list(spec.multusName)}, the NIC's network is "${network}"`;
+  return { refusal, brief: "is for other networks (spec.multusName)" };
 }
 
 /** A network-attachment definition may be named with its namespace; the CNI configuration carries only its name. */
@@ -83,13 +99,14 @@ function refuseLabels(
   selector: LabelSelector | undefined,
   labels: Labels,
   whose: string,
-): string | undefined {
+): Objection | undefined {
   if (selector === undefined || matchLabels(selector, labels)) return undefined;
-  return `${field} does not match the labels of the ${whose}`;
+  return { refusal: `${field} does not match the labels of the ${whose}` };
 }
 
 function list(names: readonly string[]): string {
-  return names.map((name) => `"${name}"`).join(", ");
+  const shown = names.slice(0, MAX_SHOWN_NAMES).map((name) => `"${name}"`);
+  return [...shown, ...(names.length > shown.length ? [`and ${names.length - shown.length} more`] : [])].join(", ");
 }
 
 function quoteOrUnknown(name: string | undefined): string {

@@ -56,3 +56,18 @@ export const WANTED_LOOK_MS = 400;
 
 /** Most NICs of one pod for which addresses are claimed ahead; a pod that announces more is left to its ADDs. */
 export const MAX_PREFETCHED_NICS = 32;
+
+/** Most candidate pools that a refusal names one by one to the pod; of the others it counts the reasons. */
+export const MAX_NAMED_POOLS = 8;
+
+/** Most candidate pools that the node's log names one by one for a refusal. `berthctl explain` names all. */
+export const MAX_LOGGED_POOLS = 32;
+
+/** Most different reasons that a refusal counts; pools with others are counted together. */
+export const MAX_COUNTED_REASONS = 8;
+
+/** Most lines of a refusal's `details`; with the number of those left out. */
+export const MAX_DETAIL_LINES = 40;
+
+/** Most nodes, namespaces or networks of a pool that the reason of a refusal lists. */
+export const MAX_SHOWN_NAMES = 8;

@@ -50,9 +50,19 @@ export interface Subject {
 }
 
 /** A pool that some rule named. With a `refusal` it was passed over, for that reason. */
-export type Candidate =
-  | { readonly name: string; readonly pool: IpPool; readonly refusal?: undefined }
-  | { readonly name: string; readonly pool?: IpPool | undefined; readonly refusal: string };
+export type Candidate = {
+  readonly name: string;
+  /** Found by a pattern, so that whoever wrote the rule need not know of the pool. Absent: named. */
+  readonly isMatched?: boolean | undefined;
+} & (
+  | { readonly pool: IpPool; readonly refusal?: undefined }
+  | {
+      readonly pool?: IpPool | undefined;
+      readonly refusal: string;
+      /** The refusal without the names of nodes, networks, and other namespaces and their objects. Absent: it has none. */
+      readonly brief?: string | undefined;
+    }
+);
 
 /** One address is wanted from the first candidate that has one. */
 export interface FamilyDemand {

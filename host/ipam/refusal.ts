@@ -1,12 +1,14 @@
 /**
- * The text of a refusal: every candidate pool with the reason why it was passed over. The same text is the error of
- * ADD and the answer of `berthctl explain`.
+ * The text of a refusal: the candidate pools with the reasons why they were passed over. The pod's owner reads counts and reasons, the node's log
+ * some more with all names, `berthctl explain` shows every candidate (passed-over.ts).
  * Called by the agent.
  * Effects: none.
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { describeAbsence, describeSupply } from "./generated/supply.ts";
+import { MAX_DETAIL_LINES } from "./limits.ts";
 import { type Candidate, type FamilyDemand, familyName, type NicDemand } from "./model.ts";
+import { describePassedOver, type Reader } from "./passed-over.ts";
 
 /** Reasons that only the search for an address could find, by pool name. */
 export type Shortages = ReadonlyMap<string, string>;
@@ -16,14 +18,21 @@ export class PoolShortage extends CniError {
   readonly ifName: string;
   readonly demand: FamilyDemand;
 
-  constructor(code: ErrorCode, message: string, of: { ifName: string; demand: FamilyDemand; details: string }) {
-    super(code, message, { details: of.details });
+  constructor(code: ErrorCode, message: string, of: ShortageFacts) {
+    super(code, message, { details: of.details, forLog: of.forLog });
     this.ifName = of.ifName;
     this.demand = of.demand;
   }
 }
 
-/** One line per NIC, family and candidate, in the order in which they were considered. */
+interface ShortageFacts {
+  readonly ifName: string;
+  readonly demand: FamilyDemand;
+  readonly details: string;
+  readonly forLog: string;
+}
+
+/** For the node's administrator: one line per NIC, family and candidate, in the order in which they were considered. */
 export function describeDemand(nic: NicDemand, shortages: Shortages): string {
   const lines = nic.families.flatMap(({ family, candidates, generated }) => {
     const what = `${nic.ifName} ${familyName(family)}`;
@@ -74,13 +83,38 @@ function refuse(
   demand: FamilyDemand,
   shortages: Shortages,
 ): PoolShortage {
-  const { family, candidates, generated } = demand;
-  const reasons = candidates.map((candidate) => {
-    const { name, refusal } = candidate;
-    return `pool "${name}" ${refusal ?? shortages.get(name) ?? "was not needed"}${supplyOf(candidate)}`;
+  const head = `${what} ${familyName(demand.family)} of interface "${nic.ifName}" (${nic.rule})`;
+  const textFor = (reader: Reader): string =>
+    `${head}: ${describeReasons(demand, { shortages, reader, separator: " " }).join("; ")}`;
+  const details = nics.flatMap((each) => detailsOf(each, shortages));
+  const leftOut = details.length - MAX_DETAIL_LINES;
+  const shown = leftOut > 0 ? [...details.slice(0, MAX_DETAIL_LINES), `and ${leftOut} more lines`] : details;
+  const facts = { ifName: nic.ifName, demand, details: shown.join("\n"), forLog: textFor("administrator") };
+  return new PoolShortage(code, textFor("owner"), facts);
+}
+
+interface Wording {
+  readonly shortages: Shortages;
+  readonly reader: Reader;
+  readonly separator: string;
+}
+
+function describeReasons({ candidates, generated }: FamilyDemand, wording: Wording): string[] {
+  const { shortages, reader, separator } = wording;
+  if (generated !== undefined && candidates.length === 0) return [describeAbsence(generated)];
+  return describePassedOver(candidates, reader, {
+    reasonOf: ({ name }) => shortages.get(name) ?? "was not needed",
+    shortReasonOf: ({ name }) => (shortages.has(name) ? "has no free address" : "was not needed"),
+    separator,
+    more: supplyOf,
   });
-  if (generated !== undefined && candidates.length === 0) reasons.push(describeAbsence(generated));
-  const message = `${what} ${familyName(family)} of interface "${nic.ifName}" (${nic.rule}): ${reasons.join("; ")}`;
-  const details = nics.map((each) => describeDemand(each, shortages)).join("\n");
-  return new PoolShortage(code, message, { ifName: nic.ifName, demand, details });
+}
+
+/** The lines of one NIC, for the pod's owner. */
+function detailsOf(nic: NicDemand, shortages: Shortages): string[] {
+  const lines = nic.families.flatMap((demand) => {
+    const reasons = describeReasons(demand, { shortages, reader: "owner", separator: ": " });
+    return reasons.map((reason) => `${nic.ifName} ${familyName(demand.family)} ${reason}`);
+  });
+  return [`${nic.ifName}: by ${nic.rule}`, ...lines];
 }

@@ -6,7 +6,7 @@
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { ANNOTATION_PREFIX, requireFamilies } from "../config/annotations.ts";
-import { isPattern, matchPattern } from "../config/pattern.ts";
+import { compilePattern, isPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
 import type { Application } from "../resources/fields/generated.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
@@ -38,11 +38,22 @@ interface NamedPools {
 interface Offer {
   readonly pools: PoolsByName;
   readonly refused: ReadonlyMap<string, string>;
+  /** What is settled in this selection: a tenant may write one pattern for many NICs, and each compares itself with all pools. */
+  readonly known: Known;
+}
+
+interface Known {
+  /** By family: the names of its pools, sorted. */
+  readonly names: Map<Family, readonly string[]>;
+  /** By family and pattern. */
+  readonly matches: Map<string, readonly Candidate[]>;
+  /** By family and list of names. */
+  readonly lists: Map<string, readonly Candidate[]>;
 }
 
 /** Chooses the candidates; `refused` has the reasons of pools that exist and may not be used. Throws CniError 100 when no rule names a pool, 102 when an annotation cannot be followed. */
 export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer["refused"] = new Map()): Selection {
-  const offer = { pools, refused };
+  const offer: Offer = { pools, refused, known: { names: new Map(), matches: new Map(), lists: new Map() } };
   const warnings: string[] = [];
   const nics =
     selectGenerated(subject, offer, warnings) ??
@@ -82,8 +93,8 @@ function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): Ni
 
 function candidatesOf(wish: GeneratedWish, subject: Subject, pools: PoolsByName): Candidate[] {
   return findGenerated(pools.values(), wish).map((pool): Candidate => {
-    const refusal = refuseOwnPool(pool, subject, wish.family);
-    return refusal === undefined ? { name: pool.name, pool } : { name: pool.name, pool, refusal };
+    const objection = refuseOwnPool(pool, subject, wish.family);
+    return { name: pool.name, pool, ...objection };
   });
 }
 
@@ -207,8 +218,10 @@ function demandNamed(
   warnings: string[],
 ): FamilyDemand[] {
   const demand = (family: Family, names: readonly string[]): FamilyDemand => {
-    const expanded = expandNames(rule, names, family, offer.pools);
-    return { family, candidates: expanded.map((name) => judge(name, family, subject, offer)) };
+    const key = `${family} ${names.join(" ")}`;
+    const candidates = offer.known.lists.get(key) ?? expandNames({ rule, names, family }, subject, offer);
+    offer.known.lists.set(key, candidates);
+    return { family, candidates };
   };
   return demandFamilies({ rule, what: "pools", named, demand }, subject, warnings);
 }
@@ -247,26 +260,50 @@ function demandFamilies({ rule, what, named, demand }: Naming, subject: Subject,
   return families;
 }
 
-/** Patterns become the names they match, in name order; each name counts once, where it stands first. */
-function expandNames(rule: string, names: readonly string[], family: Family, pools: PoolsByName): string[] {
-  const expanded = names.flatMap((name) => {
-    if (!isPattern(name)) return [name];
-    const matching = [...pools.values()]
-      .filter((pool) => pool.spec.family === family && matchPattern(name, pool.name))
-      .map((pool) => pool.name)
-      .sort();
-    if (matching.length === 0) {
-      const why = `pattern "${name}" in ${rule} matches no ${familyName(family)} pool`;
-      throw new CniError(ErrorCode.InvalidAnnotation, why.charAt(0).toUpperCase() + why.slice(1));
+/** One list of names as a rule has it. */
+interface NameList {
+  readonly rule: string;
+  readonly names: readonly string[];
+  readonly family: Family;
+}
+
+/** Patterns become the pools they match, in name order; each pool counts once, where it stands first. */
+function expandNames({ rule, names, family }: NameList, subject: Subject, offer: Offer): readonly Candidate[] {
+  const expanded = new Map<string, Candidate>();
+  for (const name of names) {
+    const found = isPattern(name) ? matchPools(name, family, subject, offer) : [judge(name, family, subject, offer)];
+    if (found.length === 0) {
+      const text = `Pattern "${name}" in ${rule} matches no ${familyName(family)} pool`;
+      throw new CniError(ErrorCode.InvalidAnnotation, text);
     }
-    return matching;
-  });
-  return [...new Set(expanded)];
+    for (const candidate of found) if (!expanded.has(candidate.name)) expanded.set(candidate.name, candidate);
+  }
+  return [...expanded.values()];
+}
+
+function matchPools(pattern: string, family: Family, subject: Subject, offer: Offer): readonly Candidate[] {
+  const { matches } = offer.known;
+  const key = `${family} ${pattern}`;
+  const known = matches.get(key);
+  if (known !== undefined) return known;
+  const names = sortedNames(family, offer).filter(compilePattern(pattern));
+  const found = names.map((name): Candidate => ({ ...judge(name, family, subject, offer), isMatched: true }));
+  matches.set(key, found);
+  return found;
+}
+
+function sortedNames(family: Family, { pools, known }: Offer): readonly string[] {
+  const before = known.names.get(family);
+  if (before !== undefined) return before;
+  const names = [...pools.values()].filter(({ spec }) => spec.family === family).map(({ name }) => name);
+  known.names.set(family, names.sort());
+  return names;
 }
 
 function judge(name: string, family: Family, subject: Subject, { pools, refused }: Offer): Candidate {
   const pool = pools.get(name);
-  if (pool === undefined) return { name, refusal: refused.get(name) ?? "does not exist" };
-  const refusal = refusePool(pool, subject, family);
-  return refusal === undefined ? { name, pool } : { name, pool, refusal };
+  if (pool !== undefined) return { name, pool, ...refusePool(pool, subject, family) };
+  const refusal = refused.get(name);
+  // The reason may name another pool.
+  return refusal === undefined ? { name, refusal: "does not exist" } : { name, refusal, brief: "cannot be used" };
 }

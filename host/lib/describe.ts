@@ -26,3 +26,10 @@ export function messageOf(error: unknown): string {
 export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
+
+/** A text that is longer than `most` is cut, and says by how much. */
+export function cutText(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const kept = text.slice(0, most).toWellFormed();
+  return `${kept}… (${text.length - kept.length} more characters)`;
+}

@@ -11,3 +11,9 @@ export const MAX_SHOWN_MISMATCHES = 8;
 
 /** Longest piece of malformed JSON that an error shows: UTF-16 units. */
 export const MAX_SHOWN_JSON = 12;
+
+/** Longest message of an error that leaves the agent, to a runtime, an event or the log: UTF-16 units. A tenant may be its cause as often as it likes. */
+export const MAX_ERROR_MESSAGE = 2_048;
+
+/** Longest details of such an error, and longest message with all names in the log: UTF-16 units. */
+export const MAX_ERROR_DETAILS = 4_096;

@@ -39,6 +39,9 @@ const CONFIG = {
   ].join("---\n"),
 };
 
+/** Annotations that only the runtime tells of. */
+const told = (names: string[]) => ({ "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: names }) } }); // biome-ignore format: one thought
+
 /** The pool out of which the pod's address came. */
 async function poolOf(world: World, pod: string, options: object = {}): Promise<string> {
   const [address = ""] = await world.add(pod.replace("/", "-"), { pod: `${pod}/${pod.replace("/", "-")}`, ...options });
@@ -53,7 +56,7 @@ describe("a pod's pool", () => {
     ["is the pod's own, over the namespace's", "bank/own", {}, "1"],
     ["is the first of a list that has an address", "shop/list", {}, "3"],
     ["is of the runtime's annotations when there is no manifest", "shop/none", {
-      conf: { runtimeConfig: { "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": '{"ipv4":["blue"]}' } } },
+      conf: { runtimeConfig: told(["blue"]) },
     }, "1"],
   ]; // biome-ignore format: a table
   it.each(rows)("%s", (_what, pod, options, network) =>
@@ -81,23 +84,41 @@ describe("never handed out", () => {
 });
 
 describe("a refusal", () => {
-  it("lists every candidate with its reason, and says the same through berthctl", () =>
+  it("counts what a pattern found, and berthctl and the log name it", () =>
     withWorld(CONFIG, async (world) => {
       await world.add("c0", { ipam: { default_ipv4_ippool: ["red-1"] } });
-      const { code, details } = await world.refused("ADD", "c1", { pod: "shop/red/1" });
+      const { code, msg, details } = await world.refused("ADD", "c1", { pod: "shop/red/1" });
       expect(code).toBe(101);
+      expect(details?.split("\n")).toEqual([
+        'eth0: by annotation "ipam.vendor.io/ippool"',
+        "eth0 IPv4 1 pool: has no free address",
+        "eth0 IPv4 1 pool: is for other nodes (spec.nodeName)",
+      ]);
+      expect(`${msg}${details}`).not.toMatch(/red-\d|elsewhere/);
       const lines = [
         'eth0: by annotation "ipam.vendor.io/ippool"',
-        'eth0 IPv4 pool "red-1": has no free address (1 of 1 in use)',
+        'eth0 IPv4 pool "red-1": fits, 0 of 1 addresses are free',
         `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
       ];
-      expect(details?.split("\n")).toEqual(lines);
-      const explained = await requireCommand(
-        [process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"],
-        { env: world.agent.env },
-      );
-      expect(explained.trim().split("\n")).toEqual([lines[0], lines[1]?.replace("has no free address (1 of 1 in use)", "fits, 0 of 1 addresses are free"), lines[2]]);
+      const explained = await requireCommand([process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"], { env: world.agent.env }); // biome-ignore format: one thought
+      expect(explained.trim().split("\n")).toEqual(lines);
+      const logged = world.agent.stderr().split("\n").find((line) => line.includes("Request refused")) ?? "";
+      expect(JSON.parse(logged).names).toMatch(/pool "red-1" has no free address \(1 of 1 in use\); pool "red-2" nodeName is "elsewhere", this node is "n1"$/); // biome-ignore format: one thought
     }, { env: { BERTH_NODE: "n1" } })); // biome-ignore format: a table
+
+  it("of an address that another namespace's pod has names no pod but its own namespace's", () =>
+    withWorld(CONFIG, async (world) => {
+      const conf = { args: { cni: { ips: ["10.9.0.7"] } }, runtimeConfig: told(["fallback"]) };
+      await world.add("c1", { pod: "bank/vault/u1", conf });
+      const foreign = await world.refused("ADD", "c2", { pod: "shop/plain/u2", conf });
+      const own = await world.refused("ADD", "c3", { pod: "bank/other/u3", conf });
+      const head = "The address asked for by args.cni.ips is refused: 10.9.0.7: it is Bound to";
+      expect([foreign.msg, own.msg]).toEqual([
+        `${head} a pod of another namespace`,
+        `${head} pod bank/vault, interface eth0`,
+      ]);
+      expect(world.agent.stderr()).toContain(`"names":"${head} pod bank/vault, interface eth0"`);
+    }));
 
   const rows: [what: string, pod: string, text: RegExp][] = [
     ["an unknown key", "shop/typing", /annotation "ipam\.vendor\.io\/ippool".*ipv5/i],

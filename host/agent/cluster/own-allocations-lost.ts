@@ -16,7 +16,10 @@ export interface LostAddressesTools {
 
 interface Lost {
   readonly row: Allocation;
+  /** For the node's log. */
   readonly text: string;
+  /** For the pod's owner. */
+  readonly brief: string;
 }
 
 export class LostAddresses {
@@ -41,21 +44,22 @@ export class LostAddresses {
   /** The registry's `onLost`: told again of the same it says nothing. */
   note(row: Allocation, by: Allocation): void {
     const key = keyOf(row);
-    const text = describeLoss(row, by);
+    const text = describeLoss(row, whoHas(by));
+    const brief = describeLoss(row, whoHasBriefly(row, by));
     if (this.#lost.get(key)?.text === text) return;
-    this.#lost.set(key, { row, text });
+    this.#lost.set(key, { row, text, brief });
     this.#count++;
     const { namespace, pod, owner, ifName, pool } = row;
     this.#tools.log.error({ address: formatIp(row.ip), pool, namespace, pod, owner, ifName, by: whoHas(by) }, text);
     this.#tools.events.emit({
       regarding: { kind: "Pod", apiVersion: "v1", namespace, name: pod, uid: owner },
-      ...{ type: "Warning", reason: "AddressLost", action: "Allocate", note: text },
+      ...{ type: "Warning", reason: "AddressLost", action: "Allocate", note: brief },
     });
   }
 
   /** Why CHECK of the attachment must fail; undefined when it has lost nothing. */
   find({ containerId, ifName }: Attachment): string | undefined {
-    return [...this.#lost.values()].find(({ row }) => row.containerId === containerId && row.ifName === ifName)?.text;
+    return [...this.#lost.values()].find(({ row }) => row.containerId === containerId && row.ifName === ifName)?.brief;
   }
 
   /** Forgets those whose pods have let go of them, and those that are theirs again. */
@@ -74,12 +78,18 @@ function keyOf({ space, ip }: Allocation): string {
   return `${formatIp(ip)}/${space}`;
 }
 
-function describeLoss(row: Allocation, by: Allocation): string {
+function describeLoss(row: Allocation, holder: string): string {
   const { ip, pool, namespace, pod, ifName } = row;
   const what = `Address ${formatIp(ip)} of pool "${pool}", which pod ${namespace}/${pod} has on interface "${ifName}"`;
-  return `${what}, is recorded for ${whoHas(by)} in the API server; delete one of the two`;
+  return `${what}, is recorded for ${holder} in the API server; delete one of the two`;
 }
 
 function whoHas({ state, namespace, pod, owner }: Allocation): string {
   return pod === "" ? `nobody (${state})` : `pod ${namespace}/${pod} (UID ${owner})`;
+}
+
+/** Neither a UID, which is all that a forged owner reference needs, nor the name of another namespace's pod. */
+function whoHasBriefly(row: Allocation, by: Allocation): string {
+  if (by.pod === "") return whoHas(by);
+  return by.namespace === row.namespace ? `pod ${by.namespace}/${by.pod}` : "a pod of another namespace";
 }

@@ -239,14 +239,19 @@ class AddressSearch {
         this.#settled = this.#settled.filter((each) => each !== settled);
         continue;
       }
-      if (holder.state !== "Cooling")
-        throw refuseAsked(ErrorCode.PoolExhausted, request.source, `${formatIp(holder.ip)}: ${describeHolder(holder)}`);
+      if (holder.state !== "Cooling") throw this.#refuseHeld(request, holder);
       await this.#takeOvers.waitFor(holder);
       if (this.#takeOvers.ageOf(holder) < MIN_COOLING_MS) {
         throw refuseAsked(ErrorCode.TryAgainLater, request.source, `${formatIp(holder.ip)} was released only just now`);
       }
       this.#settle([{ ...settled, replaces: holder.version }]);
     }
+  }
+
+  #refuseHeld({ source }: RequestedIp, holder: Allocation): CniError {
+    const { text, forLog } = describeHolder(holder, this.#demand.claimant.namespace);
+    const address = formatIp(holder.ip);
+    return refuseAsked(ErrorCode.PoolExhausted, source, `${address}: ${text}`, `${address}: ${forLog}`);
   }
 
   /** Allocation rule 8: an earlier pod of the same member has it on this node, or had it until just now; or on one that is lost (rule 2). */

@@ -47,10 +47,18 @@ export function isAt({ pool, ip }: Picked, place: Pick<Allocation, "space" | "ip
   return pool.spec.addressSpace === place.space && equalIp(ip, place.ip);
 }
 
-/** Who has an address that somebody asks for. */
-export function describeHolder({ state, namespace, pod, containerId, ifName, quarantine }: Allocation): string {
-  if (state === "Quarantined")
-    return `it is quarantined, because ${quarantine?.mac ?? "another machine"} answers for it`;
-  const who = pod === "" ? `container ${containerId}` : `pod ${namespace}/${pod}`;
-  return `it is ${state} to ${who}, interface ${ifName}`;
+/** Who has an address that a pod of `namespace` asks for; a holder in another namespace has no name for its owner. */
+export function describeHolder(
+  holder: Allocation,
+  namespace: string,
+): { readonly text: string; readonly forLog: string } {
+  const { state, pod, containerId, ifName, quarantine } = holder;
+  if (state === "Quarantined") {
+    const text = `it is quarantined, because ${quarantine?.mac ?? "another machine"} answers for it`;
+    return { text, forLog: text };
+  }
+  const whose = pod === "" ? `container ${containerId}` : `pod ${holder.namespace}/${pod}`;
+  const forLog = `it is ${state} to ${whose}, interface ${ifName}`;
+  const isForeign = pod !== "" && holder.namespace !== namespace;
+  return { text: isForeign ? `it is ${state} to a pod of another namespace` : forLog, forLog };
 }

@@ -1,5 +1,5 @@
 /**
- * Rules of lists: at least one entry, no two entries with one key.
+ * Rules of lists: at least one entry, no more than so many, no two entries with one key.
  * Called by the other files of host/config and by the resources.
  * Effects: none.
  */
@@ -8,6 +8,15 @@ import { z } from "zod";
 /** A list that, where it is written, says something. */
 export function nonEmptyList<S extends z.ZodType>(entry: S) {
   return z.array(entry).min(1, { error: "a list of at least one entry" });
+}
+
+/** The same of at most `most` entries; a longer list is refused with its length. */
+export function boundedList<S extends z.ZodType>(entry: S, most: number, what: string) {
+  return nonEmptyList(entry).check(({ value, issues }) => {
+    if (value.length <= most) return;
+    const [message, params] = [`at most ${most}`, { got: `${value.length} ${what}` }];
+    issues.push({ code: "custom", path: [], message, params, input: value });
+  });
 }
 
 /**

@@ -41,9 +41,9 @@ export function findGenerated(
     const { generated } = spec;
     return (
       generated !== undefined &&
-      applicationKey(generated.application) === key &&
       generated.interface === ifName &&
       spec.family === family &&
+      applicationKey(generated.application) === key &&
       subnets.includes(generated.subnet)
     );
   });

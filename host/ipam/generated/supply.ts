@@ -45,12 +45,12 @@ export type SubnetSight =
  * stands against all pools that are there stays code 100.
  */
 export function refuseUnsupplied(shortage: PoolShortage, waitedMs: number, sight: SubnetSight | undefined): CniError {
-  const { demand, details, message } = shortage;
+  const { demand, details, forLog, message } = shortage;
   const isAbsent = demand.candidates.length === 0;
   if (!isAbsent && !isGrowing(demand)) return shortage;
   const why = isAbsent ? describeObstacle(demand, sight) : `no more have come within ${waitedMs / 1000} s`;
   const text = `${message}: ${why}`;
-  return new CniError(ErrorCode.TryAgainLater, text, details === undefined ? {} : { details });
+  return new CniError(ErrorCode.TryAgainLater, text, { details, forLog: forLog && `${forLog}: ${why}` });
 }
 
 /** Why there may be no pool for the demand, by a look at the first of its Subnets. */

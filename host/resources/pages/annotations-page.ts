@@ -5,6 +5,7 @@
  */
 import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "../../config/annotation-schemas.ts";
 import { ANNOTATION_PREFIX } from "../../config/annotations.ts";
+import { MAX_LISTED_NAMES, MAX_PATTERNS, MAX_POD_NICS, MAX_POD_ROUTES } from "../../config/limits.ts";
 import { referenceTable } from "./reference-table.ts";
 
 const INTRODUCTION = `# Annotations
@@ -19,6 +20,8 @@ pools with \`default: true\`. The first that is present replaces the later ones 
 A pool name may be a pattern: \`*\` any text, \`?\` one character, \`[a-c]\` one of them, \`[!a-c]\` any other. Patterns are matched with the pools of their family,
 sorted by name; one that matches nothing is an error. \`ipv4\` and \`ipv6\` are required while \`enableIPv4\` and \`enableIPv6\` are true, unless
 \`allowSingleFamily\` lets a pod take one of two.
+
+An annotation has at most ${MAX_POD_NICS} NICs, ${MAX_LISTED_NAMES} names in each list, ${MAX_PATTERNS} different patterns in all, and ${MAX_POD_ROUTES} routes.
 
 Beside its own, Berth reads \`k8s.v1.cni.cncf.io/networks\` and \`v1.multus-cni.io/default-network\`.`;
 

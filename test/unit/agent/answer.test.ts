@@ -43,6 +43,17 @@ describe("every failure as CNI error", () => {
     expect(JSON.parse(answer.body)).toEqual({ cniVersion: version, code: 4, msg: "No", details: "why" });
   });
 
+  it("is cut to a few thousand characters, and says how many are left out", () => {
+    const long = "x".repeat(1_000_000);
+    const error = new CniError(ErrorCode.NoPoolMatches, long, { details: long, forLog: long });
+    const { message, details, forLog } = toCniError(error);
+    for (const text of [message, details, forLog]) {
+      expect(text).toMatch(/^x+… \(99\d{4} more characters\)$/);
+      expect(text?.length).toBeLessThan(5_000);
+    }
+    expect(answerError(error, "").body.length).toBeLessThan(10_000);
+  });
+
   it("what may be possible later has status 503", () => {
     for (const code of [ErrorCode.TryAgainLater, ErrorCode.PluginNotAvailable]) {
       expect(answerError(new CniError(code, "Later"), "").status).toBe(503);

@@ -21,6 +21,9 @@ const RIVAL = row({ owner: "u2", pod: "db-0", containerId: "", version: -9 });
 const TEXT =
   'Address 10.6.0.21 of pool "blue", which pod shop/web-0 has on interface "eth0", is recorded for pod shop/db-0 (UID u2) in the API server; delete one of the two';
 
+/** What the pod's owner reads: no UID, with which another tenant could name the rival as its own. */
+const BRIEF = TEXT.replace(" (UID u2)", "");
+
 function open() {
   const events: KubeEvent[] = [];
   const { log, lines } = recordLog();
@@ -42,10 +45,20 @@ describe("rule 5: an address that is somebody else's", () => {
     expect(events).toEqual([
       {
         regarding: { kind: "Pod", apiVersion: "v1", namespace: "shop", name: "web-0", uid: "u1" },
-        ...{ type: "Warning", reason: "AddressLost", action: "Allocate", note: TEXT },
+        ...{ type: "Warning", reason: "AddressLost", action: "Allocate", note: BRIEF },
       },
     ]);
-    expect([lost.find(ATTACHMENT), lost.find({ ...ATTACHMENT, ifName: "net1" })]).toEqual([TEXT, undefined]);
+    expect([lost.find(ATTACHMENT), lost.find({ ...ATTACHMENT, ifName: "net1" })]).toEqual([BRIEF, undefined]);
+  });
+
+  it("has no name for the pod's owner when the other pod is another namespace's", () => {
+    const { lost, events, lines } = open();
+    lost.note(row(), row({ owner: "u2", namespace: "bank", pod: "vault-0", version: -9 }));
+    const brief = TEXT.replace("pod shop/db-0 (UID u2)", "a pod of another namespace");
+    expect([events[0]?.note, lost.find(ATTACHMENT)]).toEqual([brief, brief]);
+    expect([lost.problems[0], lines[0]]).toEqual(
+      [1, 2].map(() => expect.stringContaining("pod bank/vault-0 (UID u2)")),
+    );
   });
 
   it("is told again when yet another has it, and says when that is nobody", () => {
@@ -74,7 +87,7 @@ describe("rule 5: an address that is somebody else's", () => {
     const { lost } = open();
     lost.note(row(), RIVAL);
     await lost.prune(registryOf(row({ containerId: "c2" })), () => false);
-    expect([lost.find(ATTACHMENT), lost.find({ ...ATTACHMENT, containerId: "c2" })]).toEqual([undefined, TEXT]);
+    expect([lost.find(ATTACHMENT), lost.find({ ...ATTACHMENT, containerId: "c2" })]).toEqual([undefined, BRIEF]);
   });
 
   it("fails CHECK of the attachment", async () => {
@@ -83,6 +96,6 @@ describe("rule 5: an address that is somebody else's", () => {
     const registry = registryOf(row()) as Registry;
     const request = { ...ATTACHMENT, netConf: {} } as AttachRequest;
     const check = checkAddresses({ registry, findLoss: (attachment) => lost.find(attachment) }, request);
-    await expect(check).rejects.toMatchObject({ code: 104, message: TEXT });
+    await expect(check).rejects.toMatchObject({ code: 104, message: BRIEF });
   });
 });

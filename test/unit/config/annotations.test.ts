@@ -195,6 +195,41 @@ describe("decodePodAnnotations refuses", () => {
     expect(() => decodePodAnnotations({ "k8s.v1.cni.cncf.io/networks": text })).toThrow("want at most 16384");
   });
 
+  const names = (count: number, form: (index: number) => string) =>
+    JSON.stringify(Array.from({ length: count }, (_, index) => form(index)));
+  const nics = (count: number, names: (index: number) => string) =>
+    `[${Array.from({ length: count }, (_, at) => `{"interface":"n${at}","ipv4":${names(at)}}`).join(",")}]`;
+  const eight = (at: number) => names(9, (index) => `p${at}-${index}*`);
+  const tooMany: [what: string, key: string, value: string, message: string][] = [
+    ["NICs of pools", "ippools", nics(33, () => '["*"]'), "found 33 NICs, want at most 32"],
+    ["NICs of Subnets", "subnets", nics(33, () => '["a"]'), "found 33 NICs, want at most 32"],
+    ["pools", "ippool", `{"ipv4":${names(65, () => "*")}}`, 'field "ipv4": found 65 names, want at most 64'],
+    ["pools of a NIC", "ippools", nics(1, () => names(65, () => "a")), 'field "[0].ipv4": found 65 names, want'],
+    ["Subnets", "subnet", `{"ipv6":${names(65, () => "a")}}`, 'field "ipv6": found 65 names, want at most 64'],
+    ["patterns", "ippools", nics(8, eight), "found 72 different patterns, want at most 64"],
+    [
+      "routes",
+      "routes",
+      `[${Array.from({ length: 129 }, (_, at) => `{"dst":"10.0.${at}.0/24","gw":"10.9.0.1"}`).join(",")}]`,
+      "found 129 routes, want at most 128",
+    ],
+  ];
+  it.each(tooMany)("too many %s", (_what, key, value, message) => {
+    expect(() => decodePod(key, value)).toThrow(`annotation "ipam.vendor.io/${key}": ${message}`);
+  });
+
+  it("nothing of what is just as much as there may be", () => {
+    const same = names(64, () => "*");
+    expect(
+      decodePod(
+        "ippools",
+        nics(32, () => '["*","b?"]'),
+      ).ippools,
+    ).toHaveLength(32);
+    expect(decodePod("ippool", `{"ipv4":${same},"ipv6":${same}}`).ippool?.ipv6).toHaveLength(64);
+    expect(decodePod("ippools", nics(7, eight)).ippools).toHaveLength(7);
+  });
+
   it("two default networks", () => {
     expect(() => decodePodAnnotations({ "v1.multus-cni.io/default-network": "a,b" })).toThrow(
       'annotation "v1.multus-cni.io/default-network": found 2 networks, want at most 1',
@@ -230,6 +265,11 @@ describe("decodeNamespaceAnnotations", () => {
   ])("refuses %s %s", (key, value, message) => {
     expect(() => decodeNamespaceAnnotations({ [P + key]: value })).toThrow(`annotation "${P}${key}": `);
     expect(() => decodeNamespaceAnnotations({ [P + key]: value })).toThrow(message);
+  });
+
+  it("refuses more than 64 names", () => {
+    const list = JSON.stringify(Array(65).fill("*"));
+    expect(() => decodeNamespaceAnnotations({ [`${P}default-ipv4-ippool`]: list })).toThrow("found 65 names, want at most 64"); // biome-ignore format: one thought
   });
 });
 

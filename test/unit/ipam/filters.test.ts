@@ -11,7 +11,7 @@ function labels(matchLabels: Record<string, string>): LabelSelector {
 }
 
 function check(options: PoolOptions, wanted: string | undefined, given: Subject = subject()) {
-  expect(refusePool(pool("p", "10.0.0.0/24", options), given, 4)).toBe(wanted);
+  expect(refusePool(pool("p", "10.0.0.0/24", options), given, 4)?.refusal).toBe(wanted);
 }
 
 describe("a pool is refused", () => {
@@ -40,7 +40,7 @@ describe("a pool is refused", () => {
   it.each(rows)("%s", (_what, options, reason) => check(options, reason));
 
   it("of the other family", () => {
-    expect(refusePool(pool("p", "fd00::/64"), subject(), 4)).toBe("is an IPv6 pool, not IPv4");
+    expect(refusePool(pool("p", "fd00::/64"), subject(), 4)?.refusal).toBe("is an IPv6 pool, not IPv4");
   });
 
   it("for the first reason in the order of the filters", () =>
@@ -52,6 +52,35 @@ describe("a pool is refused", () => {
       'namespaceName is "shop", the pod\'s namespace is unknown',
       subject({ pod: undefined }),
     ));
+});
+
+describe("what the pod's owner is told names no", () => {
+  const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "bank", name: "vault", uid: "u1" };
+  const generated = {
+    subnet: "s",
+    application,
+    interface: "eth0" as IfName,
+    wanted: 1,
+    reason: "1 fixed",
+    reclaim: true,
+  };
+  const rows: [what: string, options: PoolOptions, brief: string | undefined][] = [
+    ["node", { nodeName: ["n2", "n3"] }, "is for other nodes (spec.nodeName)"],
+    ["namespace", { namespaceName: ["bank"] }, "is for other namespaces (spec.namespaceName)"],
+    ["network", { multusName: ["bank/vlan7"] }, "is for other networks (spec.multusName)"],
+    ["workload of another namespace", { generated }, "is generated for a workload of another namespace"],
+    ["more than there is to leave out", { generated: { ...generated, application: { ...application, namespace: "shop" } } }, undefined],
+    ["more of labels", { namespaceAffinity: labels({ team: "x" }) }, undefined],
+  ]; // biome-ignore format: a table
+  it.each(rows)("%s", (_what, options, brief) => {
+    expect(refusePool(pool("p", "10.0.0.0/24", options), subject(), 4)?.brief).toBe(brief);
+  });
+
+  it("more than eight of them, not even to the administrator", () => {
+    const nodeName = Array.from({ length: 1_024 }, (_, index) => `n-${index}`);
+    const refusal = refusePool(pool("p", "10.0.0.0/24", { nodeName }), subject(), 4)?.refusal;
+    expect(refusal).toMatch(/"n-7", and 1016 more, this node is "n1"$/);
+  });
 });
 
 describe("a pool is accepted", () => {

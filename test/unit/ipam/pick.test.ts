@@ -1,9 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { AddressBook } from "../../../host/ipam/address-book.ts";
 import { findPoolOfAsked } from "../../../host/ipam/asked.ts";
-import type { NicDemand } from "../../../host/ipam/model.ts";
+import { MAX_DETAIL_LINES } from "../../../host/ipam/limits.ts";
+import type { Candidate, NicDemand } from "../../../host/ipam/model.ts";
 import { hashText, type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
-import { describeDemand, findUnservable, noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
+import {
+  describeDemand,
+  findUnservable,
+  noPoolMatches,
+  type PoolShortage,
+  poolsExhausted,
+} from "../../../host/ipam/refusal.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { ip, openCore, pool } from "./subjects.ts";
@@ -102,7 +109,7 @@ describe("an address that was asked for", () => {
   });
 
   it("of a family that is not served", () => {
-    expect(findPoolOfAsked(book, nic("eth0", [four]), ip("fd00::3"))).toEqual({
+    expect(findPoolOfAsked(book, nic("eth0", [four]), ip("fd00::3"))).toMatchObject({
       kind: "none",
       reason: "a test names no IPv6 pool",
     });
@@ -253,6 +260,48 @@ describe("a refusal", () => {
     expect(error.details).toBe(
       'eth0: by a test\neth0 IPv4 pool "ghost": does not exist\neth0 IPv4 pool "four": is disabled (spec.disable)',
     );
+  });
+
+  const matched = (count: number, brief: string): Candidate[] =>
+    Array.from({ length: count }, (_, at) => ({
+      name: `x-${brief[0]}${at}`,
+      refusal: `for "bank/${at}"`,
+      brief,
+      isMatched: true,
+    }));
+  const attack = (nics: number): PoolShortage => {
+    const candidates: Candidate[] = [
+      ...matched(600, "other nodes"),
+      ...Array.from({ length: 12 }, (_, at): Candidate => ({ name: `p${at}`, refusal: 'namespaceName is "bank"', brief: "other namespaces" })),
+      ...matched(400, "a workload"),
+    ]; // biome-ignore format: one thought
+    const families = [{ family: 4 as const, candidates }];
+    const all = Array.from({ length: nics }, (_, at) => ({
+      ...refused,
+      ifName: at === 0 ? "eth0" : `n${at}`,
+      families,
+    }));
+    const [first] = all;
+    if (first?.families[0] === undefined) throw new Error("no demand");
+    return noPoolMatches(all, first, first.families[0]);
+  };
+
+  it("of many pools counts the reasons, and leaves out the names of others' objects", () => {
+    const { message, details = "", forLog = "" } = attack(1);
+    const named = Array.from({ length: 8 }, (_, at) => `pool "p${at}" other namespaces`).join("; ");
+    expect(message).toBe(
+      `No pool may serve IPv4 of interface "eth0" (a test): ${named}; 600 more pools: other nodes; 400 more pools: a workload; 4 more pools: other namespaces`,
+    );
+    expect(`${message}${details}`).not.toContain("bank");
+    expect(forLog).toContain('pool "x-o0" for "bank/0"; pool "x-o1" for "bank/1"');
+    expect(forLog).toMatch(/pool "x-o31" for "bank\/31"; 568 more pools: other nodes; 400 more pools: a workload; 12 more pools: other namespaces$/); // biome-ignore format: one thought
+  });
+
+  it("of many NICs does not grow with them", () => {
+    const { message, details = "", forLog = "" } = attack(32);
+    expect(details.split("\n")).toHaveLength(MAX_DETAIL_LINES + 1);
+    expect(details).toMatch(/\nand 344 more lines$/);
+    expect(message.length + details.length + forLog.length).toBeLessThan(8_000);
   });
 
   it("of full pools says how full they are", () => {

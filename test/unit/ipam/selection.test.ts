@@ -155,6 +155,29 @@ describe("selection of names and patterns", () => {
     );
   });
 
+  it("compares a pattern with the pools once, for however many NICs and lists", () => {
+    let compared = 0;
+    const counting = new Proxy(pool("blue", "10.1.0.0/24"), {
+      get: (target, key) => {
+        compared++;
+        return Reflect.get(target, key);
+      },
+    });
+    const once = (nics: number, ipv4: string[]) => {
+      compared = 0;
+      const entry = (at: number) => ({
+        interface: (at === 0 ? "eth0" : `n${at}`) as IfName,
+        ipv4,
+        cleangateway: false,
+      });
+      const ippools = Array.from({ length: nics }, (_, at) => entry(at));
+      const { nics: found } = selectPools(withPod({ ippools }), new Map([["blue", counting]]));
+      expect(new Set(found.map(({ families }) => families[0]?.candidates)).size).toBe(1);
+      return compared;
+    };
+    expect(once(32, Array<string>(64).fill("b*"))).toBe(once(1, ["b*"]));
+  });
+
   it("a pattern sees pools of its family only", () => {
     expect(() => selectPools(withPod({ ippool: { ipv4: ["six*"] } }), POOLS)).toThrow("matches no IPv4 pool");
   });

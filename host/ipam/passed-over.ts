@@ -1,0 +1,51 @@
+/**
+ * Candidate pools and why they were passed over, as phrases whose number does not grow with the number of pools. Whoever made the pod reads which of the pools that
+ * the rule names object, and how many of those that a pattern found; names of other namespaces' objects are for the node's administrator.
+ * Called by refusal.ts and asked.ts.
+ * Effects: none.
+ */
+import { MAX_COUNTED_REASONS, MAX_LOGGED_POOLS, MAX_NAMED_POOLS } from "./limits.ts";
+import type { Candidate } from "./model.ts";
+
+/** The pod's owner, or the administrator of its node. */
+export type Reader = "owner" | "administrator";
+
+/** What is said of candidates that the filters let pass. */
+export interface PassedOverTexts {
+  readonly reasonOf: (candidate: Candidate) => string;
+  /** Without what only one pool has, so that equal reasons can be counted. */
+  readonly shortReasonOf: (candidate: Candidate) => string;
+  /** Between a pool's name and its reason. */
+  readonly separator: string;
+  /** What follows the reason of a pool that is named. */
+  readonly more?: (candidate: Candidate) => string;
+}
+
+/** `pool "blue" is disabled (spec.disable)`; of those that are not named `600 pools: has no free address`. */
+export function describePassedOver(candidates: readonly Candidate[], reader: Reader, texts: PassedOverTexts): string[] {
+  const isOwner = reader === "owner";
+  const nameable = isOwner ? candidates.filter(({ isMatched }) => isMatched !== true) : candidates;
+  const named = nameable.slice(0, isOwner ? MAX_NAMED_POOLS : MAX_LOGGED_POOLS);
+  const told = named.map((candidate) => {
+    const { name, refusal = texts.reasonOf(candidate) } = candidate;
+    return `pool "${name}"${texts.separator}${isOwner ? (briefOf(candidate) ?? refusal) : refusal}${texts.more?.(candidate) ?? ""}`;
+  });
+  const others = candidates.length === named.length ? [] : candidates.filter((each) => !named.includes(each));
+  return [...told, ...countReasons(others, texts.shortReasonOf, told.length > 0 ? "more " : "")];
+}
+
+function countReasons(candidates: readonly Candidate[], reasonOf: PassedOverTexts["reasonOf"], more: string): string[] {
+  const groups = Map.groupBy(candidates, (candidate) => briefOf(candidate) ?? reasonOf(candidate));
+  const counts = [...groups].map(([reason, { length }]) => ({ reason, length })).sort((a, b) => b.length - a.length);
+  const shown = counts.slice(0, MAX_COUNTED_REASONS).map(({ reason, length }) => `${pools(length, more)}: ${reason}`);
+  const rest = counts.slice(MAX_COUNTED_REASONS).reduce((sum, { length }) => sum + length, 0);
+  return rest === 0 ? shown : [...shown, `${pools(rest, more)}: other reasons`];
+}
+
+function briefOf({ refusal, ...candidate }: Candidate): string | undefined {
+  return "brief" in candidate ? candidate.brief : refusal;
+}
+
+function pools(count: number, more: string): string {
+  return `${count} ${more}${count === 1 ? "pool" : "pools"}`;
+}
