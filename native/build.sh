@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 SHIM_SOURCES="native/shim.c native/request.c native/reply.c native/http.c native/spool.c native/json.c native/text.c native/io.c"
-SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h native/json.h native/text.h native/io.h native/limits.h"
+SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h native/json.h native/text.h native/io.h native/limits.h native/version.h"
 ADDON_SOURCES="native/addon/addon.c native/addon/arguments.c native/addon/watch.c"
 ADDON_HEADERS="native/addon/arguments.h native/addon/watch.h"
 WARNINGS="-Wall -Wextra -Werror"

@@ -8,6 +8,7 @@
 #include "io.h"
 #include "json.h"
 #include "text.h"
+#include "version.h"
 
 /* Three values at TEXT_QUOTE_LIMIT, every byte of them escaped, and the words around. */
 #define REPLY_LIMIT (64 * 1024)
@@ -86,6 +87,6 @@ void print_line(const char *piece, ...) {
 }
 
 void print_about(void) {
-    print_line("Berth: pod network addresses and interfaces, CNI plugins berth, coordinator and ifacer", NULL);
+    print_line("Berth " BERTH_VERSION ": pod network addresses and interfaces, CNI plugins berth, coordinator and ifacer", NULL);
     print_line("CNI protocol versions supported: 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0", NULL);
 }

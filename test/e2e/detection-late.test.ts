@@ -1,6 +1,8 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
+import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { RIVAL_MAC, type Segment, withSegment } from "./detection-world.ts";
@@ -162,6 +164,48 @@ describe("a conflict that only the coordinator can find", () => {
       const stdin = { cniVersion: "1.1.0", name: segment.network, type: "berth", ipam: { type: "berth" } };
       const status = await runPlugin({ plugin: "berth", command: "STATUS", stdin, env: segment.agent.env });
       expect([status.exitCode, status.stderr]).toEqual([0, expect.stringContaining(`ProxyArpSuspected: ${RIVAL_MAC}`)]);
+    }));
+});
+
+/** The chain of another IPAM: macvlan with fixed addresses and the coordinator. */
+async function attachStatic(segment: Segment, pod: Netns, ifName: string, address: string): Promise<PluginOutcome> {
+  const network = `${segment.network}-${ifName}`;
+  const main = {
+    type: "macvlan",
+    master: "uplink",
+    mode: "bridge",
+    ipam: { type: "static", addresses: [{ address }] },
+  };
+  const list = { cniVersion: "1.0.0", name: network, plugins: [main, { type: "coordinator", detectIPConflict: true }] };
+  await writeFile(join(segment.agent.cniConfDir, `${network}.conflist`), JSON.stringify(list));
+  const { agent, node } = segment;
+  const options = { confDir: agent.cniConfDir, env: agent.env, node, ifName };
+  const outcome = await cnitool("add", network, pod.path, options);
+  if (outcome.exitCode !== 0) await cnitool("del", network, pod.path, options);
+  await forgetNetwork(network);
+  return outcome;
+}
+
+describe("two NICs of one pod on one segment, with another IPAM", () => {
+  it("do not take each other for another machine: Linux answers for an address by every NIC", () =>
+    withSegment({}, async (segment) => {
+      const pod = await segment.pod();
+      for (const [ifName, address] of Object.entries({ eth0: "10.66.0.1/29", net1: "10.66.0.2/29" })) {
+        const outcome = await attachStatic(segment, pod, ifName, address);
+        expect(outcome.exitCode, outcome.stderr).toBe(0);
+      }
+      expect(await pod.ip("-4 -o addr show dev net1")).toContain("10.66.0.2/29");
+    }));
+
+  it("still find a machine that has the second NIC's address", () =>
+    withSegment({}, async (segment) => {
+      await segment.rival.ip("addr add 10.66.0.2/29 dev wire");
+      const pod = await segment.pod();
+      expect((await attachStatic(segment, pod, "eth0", "10.66.0.1/29")).exitCode).toBe(0);
+      const outcome = await attachStatic(segment, pod, "net1", "10.66.0.2/29");
+      expect(outcome.stderr).toContain(
+        `Address 10.66.0.2 is in use by ${RIVAL_MAC} on the segment of interface "net1"`,
+      );
     }));
 });
 

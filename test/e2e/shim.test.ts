@@ -4,6 +4,8 @@ import { copyFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { runCommand } from "../../scripts/lab/command.ts";
 import { buildShim, decodeObject, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
 
@@ -50,7 +52,13 @@ describe("invocation", () => {
     const outcome = await runShim({ env });
     expect(outcome.exitCode).toBe(0);
     expect(outcome.stdout.length).toBe(0);
+    expect(outcome.stderr).toMatch(`Berth ${manifest.version}: `);
     for (const version of SUPPORTED_VERSIONS) expect(outcome.stderr).toContain(version);
+  });
+
+  it.each(["berth-agent", "berth-controller", "berthctl"])("%s --version prints the release", async (program) => {
+    const { stdout } = await runCommand([process.execPath, `dist/${program}.mjs`, "--version"]);
+    expect(stdout).toBe(`${manifest.version}\n`);
   });
 
   it("refuses an unknown command in the version of its input", async () => {

@@ -15,10 +15,11 @@ import { IFA_F_DADFAILED } from "../../kernel/netlink/address/constants.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
 import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
-import { findLink } from "../../kernel/netlink/link/requests.ts";
+import { findLink, listLinks } from "../../kernel/netlink/link/requests.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
 import { findAskingLink } from "../detection/node-link.ts";
 import { addressesOf } from "./gather.ts";
 
@@ -45,6 +46,15 @@ export function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | u
   if (link?.mac === undefined) return undefined;
   const { index, name, mac, kind } = link;
   return { netnsPath: pod.entrance, index, name, mac, kind: kind && kindName(kind) };
+}
+
+/**
+ * MAC addresses of all links in the pod. Linux answers ARP for any address of a namespace on each of its links (`arp_ignore` 0,
+ * networking/ip-sysctl.rst), so another NIC of the pod on the same segment answers, too.
+ */
+function macsInPod(pod: OpenNamespace): ReadonlySet<Mac> {
+  const macs = listLinks(pod.route).map((message) => linkOf(message)?.mac);
+  return new Set(macs.filter((mac) => mac !== undefined));
 }
 
 /** Of the link, those among `ips`. */
@@ -108,7 +118,8 @@ export async function detectOnNic(
   const both = AbortSignal.any([signal, stop.signal]);
   const asking = doubtful.length === 0 ? link : findAskingLink(link);
   const kernelKnows = () => (conf.detectIPConflict ? findDadFailure(pod, link, addresses) : undefined);
-  const question = { link: asking, addresses: doubtful, windowMs, random: Math.random, signal: both };
+  const ownMacs = doubtful.length === 0 ? undefined : macsInPod(pod);
+  const question = { link: asking, addresses: doubtful, ownMacs, windowMs, random: Math.random, signal: both };
   const conflict = askForConflict(kernelKnows(), question);
   const askGateways = (): Promise<GatewayAnswers> =>
     detectGateways({

@@ -1,0 +1,7 @@
+#ifndef BERTH_VERSION_H
+#define BERTH_VERSION_H
+
+/* The release, as in package.json; a test compares the two, and both with CHANGELOG.md. */
+#define BERTH_VERSION "0.2.0"
+
+#endif
