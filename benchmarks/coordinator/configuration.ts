@@ -27,14 +27,20 @@ export function podAddress(number: number): { readonly v4: string; readonly v6: 
   return { v4: `10.6.${16 + (number >> 8)}.${number & 255}`, v6: `fd00:6::1:${number.toString(16)}` };
 }
 
-export function poolManifests(): string {
+/** Pools, and the leave to route the addresses of {@link podAddress}. */
+export function manifests(): string {
   const pool = (name: string, ips: string, isDefault: boolean): string => `apiVersion: ipam.vendor.io/v1
 kind: IPPool
 metadata: {name: ${name}}
 spec: {subnet: 10.6.0.0/16, gateway: 10.6.0.1, ips: [${ips}], default: ${isDefault}}
 `;
   const taken = `${rivalAddress(0)}-${rivalAddress(MOST_RIVALS - 1)}`;
-  return `${pool("bench", POOL_RANGE, true)}---\n${pool(TAKEN, taken, false)}`;
+  const settings = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: vendor-conf}
+data: {conf.yml: 'hostRouteCIDR: ["10.6.0.0/16", "fd00:6::/64"]'}
+`;
+  return [settings, pool("bench", POOL_RANGE, true), pool(TAKEN, taken, false)].join("---\n");
 }
 
 /** The network definitions of the node, by file name: `berth` reads in them whether it has to ask. */

@@ -11,7 +11,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
-import { definitions, poolManifests } from "./configuration.ts";
+import { definitions, manifests } from "./configuration.ts";
 import { attachOthers, Pods } from "./pods.ts";
 
 export const UPLINK = "uplink";
@@ -42,7 +42,7 @@ export async function openNode(id: string, directory: string, others: number): P
     const netns = await createNetns(`${id}-node`);
     closers.push(() => netns.delete());
     await connect(netns, segment);
-    const agent = await startAgent({ node: netns, config: { "pools.yaml": poolManifests() } });
+    const agent = await startAgent({ node: netns, config: { "pools.yaml": manifests() } });
     closers.push(() => agent.delete());
     for (const [name, text] of Object.entries(definitions())) writeFileSync(join(agent.cniConfDir, name), text);
     const pods = new Pods(id, netns, UPLINK);

@@ -54,7 +54,7 @@ export const MAX_ROUTE_TABLE = 4_294_967_295;
 /** Most requests of one gateway detection (`detectOptions.retry`). */
 export const MAX_DETECT_RETRY = 100;
 
-/** Most networks in each of `overlayPodCIDR`, `serviceCIDR` and `hijackCIDR`: each is a route in every pod, and others wait meanwhile. */
+/** Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`: each is a route in every pod, and others wait meanwhile. */
 export const MAX_CIDRS = 1_024;
 
 /** Longest `logOptions.logFile` of the resource Coordinator: characters. */

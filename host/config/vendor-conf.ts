@@ -7,6 +7,8 @@ import { z } from "zod";
 import { wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { duration, positiveDuration } from "./fields/duration.ts";
+import { prefixOrIp } from "./fields/network.ts";
+import { MAX_CIDRS } from "./limits.ts";
 
 const garbageCollection = z
   .strictObject({
@@ -38,6 +40,9 @@ export const vendorConfSchema = z
     maxGeneratedAddressesPerNamespace: wholeNumber(0)
       .default(0)
       .meta({ description: "Addresses of all generated pools of one namespace; 0 is no limit." }),
+    hostRouteCIDR: z.array(prefixOrIp).max(MAX_CIDRS).default([]).meta({
+      description: "Networks in which other IPAM plugins may give pods of the coordinator an address. Default none.",
+    }),
   })
   .check(({ value, issues }) => {
     if (value.enableIPv4 || value.enableIPv6) return;

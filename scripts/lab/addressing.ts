@@ -15,6 +15,9 @@ export const NODE_HOSTS = [11, 12] as const;
 /** 10.244.<node>.0/24 and fd00:244:<node>::/64 together. */
 export const POD_NETWORK = { 4: "10.244.0.0/16", 6: "fd00:244::/32" } as const;
 
+/** All of these networks and others like them: for agents whose pods are given addresses by the test itself. */
+export const LAB_NETWORKS = ["10.0.0.0/8", "fd00::/16"] as const;
+
 /** Numbers of hosts are written in IPv6 as they are in IPv4: 50 is `::50`. */
 export function formatAddress(network: number, host: number, family: Family): string {
   return family === 4 ? `10.${network}.0.${host}` : `fd00:${network}::${host}`;

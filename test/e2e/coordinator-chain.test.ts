@@ -149,6 +149,70 @@ describe("two address spaces with the same address on one node", () => {
   });
 });
 
+describe("a definition with an IPAM of its own", () => {
+  const STATIC = `${NETWORK}-static`;
+  const defineStatic = (address: string, cniVersion?: string) => {
+    const addresses = [{ address: `${address}/${address.includes(":") ? 64 : 24}` }];
+    return node.define(STATIC, [{ ...MACVLAN, ipam: { type: "static", addresses } }, ENTRY], cniVersion);
+  };
+  /** How the node reaches it. */
+  const wayTo = (address: string) => node.netns.ip(`route get ${address}`);
+  const victims: [what: string, address: string][] = [
+    ["another node", "10.6.0.3"],
+    ["another node, IPv6", "fd00:6::3"],
+    ["the API server's service", "10.96.0.1"],
+    ["the cloud's metadata", "169.254.169.254"],
+    ["an address of a pool that the pod has not been given", "10.6.1.9"],
+  ];
+  it.each(victims)("does not get the node's traffic to %s", (_, address) =>
+    node.withPod("thief", async (pod) => {
+      await defineStatic(address);
+      const before = await wayTo(address);
+      const refused = await pod.call("add", STATIC);
+      expect(`${refused.exitCode} ${refused.text}${refused.stderr}`).toContain(
+        `Interface "eth0" has address ${address}, which Berth has not allocated to it`,
+      );
+      expect(refused.text + refused.stderr).toContain('add its network to "hostRouteCIDR" of vendor-conf');
+      expect(await wayTo(address)).toBe(before);
+      await pod.detach(STATIC);
+      expect(await node.dump()).toEqual(start);
+    }),
+  );
+
+  it("is served in the networks that the administrator allows, and checked after these are taken away", () =>
+    node.withPod("allowed", async (pod) => {
+      await defineStatic("10.6.77.9");
+      await node.configure({ hostRouteCIDR: ["10.6.77.0/24", "fd00:77::/64"] });
+      await pod.attach(STATIC);
+      expect(await wayTo("10.6.77.9")).toMatch(/ dev veth[0-9a-f]{11} table 500 /);
+      await node.configure({});
+      await pod.check(STATIC);
+      await pod.detach(STATIC);
+      expect(await node.dump()).toEqual(start);
+    }));
+
+  it("does not bring further addresses with one of Berth's", () =>
+    node.withPod("more", async (pod) => {
+      await node.define(STATIC, [MACVLAN]);
+      await pod.attach(STATIC);
+      const own = pod.address(4);
+      const prefix = pod.address(6).replace(/::.*/, "");
+      await pod.netns.ip("addr add 10.6.0.3/16 dev eth0");
+      await pod.netns.ip(`addr add ${prefix}::3/64 dev eth0 nodad`);
+      // As a router's advertisement makes them: of the subnet of an address that the pod was given, and of another.
+      await pod.netns.ip(`addr add ${prefix}::aa/64 dev eth0 nodad valid_lft 1000 preferred_lft 500`);
+      await pod.netns.ip("addr add fd00:99::aa/64 dev eth0 nodad valid_lft 1000 preferred_lft 500");
+      await coordinate(pod, "ADD", STATIC, { entry: ENTRY });
+      for (const address of [own, pod.address(6), `${prefix}::aa`]) expect(await wayTo(address)).toContain("table 500");
+      for (const address of ["10.6.0.3", `${prefix}::3`, "fd00:99::aa"])
+        expect(await wayTo(address)).not.toContain("table 500");
+      await coordinate(pod, "CHECK", STATIC, { entry: ENTRY });
+      await coordinate(pod, "DEL", STATIC, { entry: ENTRY });
+      await pod.detach(STATIC);
+      expect(await node.dump()).toEqual(start);
+    }));
+});
+
 describe("the pod's namespace is gone", () => {
   it("deleted before DEL", () =>
     node.withPod("gone", async (pod) => {

@@ -17,8 +17,9 @@ import { eventually, ipPool, vendorConf } from "./world.ts";
 export const ENTRY = { type: "coordinator", serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 export const MACVLAN = { type: "macvlan", master: "uplink", mode: "bridge", ipam: { type: "berth" } };
 
+const SETTINGS = { enableIPv6: true, allocationCooldown: "1s" };
 const CONFIG = {
-  "conf.yaml": vendorConf({ enableIPv6: true, allocationCooldown: "1s" }),
+  "conf.yaml": vendorConf(SETTINGS),
   "four.yaml": ipPool("four", "10.6.0.0/16", { gateway: "10.6.0.1", default: true, ips: ["10.6.1.0-10.6.1.255"] }),
   "six.yaml": ipPool("six", "fd00:6::/64", { gateway: "fd00:6::1", default: true, ips: ["fd00:6::100-fd00:6::1ff"] }),
   "same4.yaml": ipPool("same4", "10.7.0.0/24", { ips: ["10.7.0.7"], addressSpace: "other" }),
@@ -45,6 +46,8 @@ export interface ChainNode extends LabNode {
   define(network: string, plugins: readonly object[], cniVersion?: string): Promise<void>;
   /** `uid`: of the pod "web-0", of which this is one of several sandboxes. */
   addPod(name: string, uid?: string): Promise<LabPod>;
+  /** Further settings of vendor-conf, in place of those that were set so before. */
+  configure(settings: Record<string, unknown>): Promise<void>;
   /** Runs `test` with a pod that is removed afterwards. */
   withPod<T>(name: string, test: (pod: LabPod) => Promise<T>): Promise<T>;
   /** All network state of the node. */
@@ -115,6 +118,7 @@ export async function makeNode(prefix: string): Promise<ChainNode> {
     return {
       ...node,
       addPod,
+      configure: (settings) => agent.write("conf.yaml", vendorConf({ ...SETTINGS, ...settings })),
       define: async (network, plugins, cniVersion = "1.0.0") => {
         networks.add(network);
         const text = JSON.stringify({ cniVersion, name: network, plugins });

@@ -2,7 +2,7 @@
  * The built shim and agent on a node of the lab's network, with pods whose NICs are there already: only the coordinator is called.
  */
 import { expect } from "vitest";
-import { segmentAddress } from "../../scripts/lab/addressing.ts";
+import { LAB_NETWORKS, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { type PluginCall, type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
@@ -99,7 +99,10 @@ export async function makeCoordinatorWorld(prefix: string, host = 50): Promise<C
     const pod = await fabric.addMacvlanPod(fabric.node1, "pod", [{ segment: 0, host }]);
     const { node1, node2, router, outside, switch: wires } = fabric;
     await Promise.all([node1, node2, router, outside, wires, pod].map(silence));
-    const agent = await startAgent({ config: { "conf.yaml": vendorConf({}) }, node: fabric.node1 });
+    const agent = await startAgent({
+      config: { "conf.yaml": vendorConf({ hostRouteCIDR: LAB_NETWORKS }) },
+      node: fabric.node1,
+    });
     return new CoordinatorWorld(fabric, agent, pod, host);
   } catch (error) {
     await fabric.delete();

@@ -134,7 +134,7 @@ describe("a conflict that only the coordinator can find", () => {
     }));
 
   it("of another IPAM's address says that Berth cannot keep it back", () =>
-    withSegment({}, async (segment) => {
+    withSegment({ vendor: { enableIPv6: false, hostRouteCIDR: ["10.99.0.0/24"] } }, async (segment) => {
       await segment.rival.ip("addr add 10.99.0.1/24 dev wire");
       const pod = await latePod(segment);
       await pod.makeNic(["10.99.0.1/24"]);

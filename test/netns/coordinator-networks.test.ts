@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { decodeServedCoordinator } from "../../host/resources/coordinator.ts";
-import { EMPTY_SNAPSHOT, type Snapshot } from "../../host/resources/snapshot.ts";
-import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import type { Snapshot } from "../../host/resources/snapshot.ts";
+import { deleteNamespaces, LAB_SNAPSHOT, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
 import { ipIn, ipJson } from "./kernel-scene.ts";
 
 const eth0: Nic = { name: "eth0", net: 6, families: [4], gateway: true, kind: "macvlan" };
@@ -14,7 +14,7 @@ let snapshot: Snapshot;
 
 beforeEach(async () => {
   names = makeNamespaces("bcn");
-  snapshot = EMPTY_SNAPSHOT;
+  snapshot = LAB_SNAPSHOT;
   world = await openWorld(names, () => snapshot);
   makeNic(names, eth0);
 });
@@ -27,7 +27,7 @@ afterEach(async () => {
 /** As the watch would bring it. */
 function collect(status: object | undefined, spec: object = {}): void {
   const object = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec, status };
-  snapshot = { ...EMPTY_SNAPSHOT, coordinator: decodeServedCoordinator(object, "test") };
+  snapshot = { ...LAB_SNAPSHOT, coordinator: decodeServedCoordinator(object, "test") };
 }
 
 const synced = (serviceCIDR: string[], overlayPodCIDR: string[] = []) => ({

@@ -7,6 +7,7 @@ import { CoordinatedAttachments } from "../../host/agent/coordinator/attachments
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
 import { CniError, ErrorCode } from "../../host/cni/error.ts";
 import { type AttachRequest, type CniRequest, type DetachRequest, decodeRequest } from "../../host/cni/request.ts";
+import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
 import { openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
 import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.ts";
@@ -14,6 +15,7 @@ import { openLog } from "../../host/lib/log.ts";
 import type { Ip } from "../../host/net/ip.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite-registry.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../host/resources/snapshot.ts";
+import { LAB_NETWORKS } from "../../scripts/lab/addressing.ts";
 import { ipIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
 
 export interface Nic {
@@ -146,6 +148,12 @@ function isDetach(request: CniRequest): request is DetachRequest {
   return request.command === "DEL";
 }
 
+/** Without resources; the NICs' addresses, which no registry knows, are the administrator's. */
+export const LAB_SNAPSHOT: Snapshot = {
+  ...EMPTY_SNAPSHOT,
+  vendorConf: decodeVendorConf({ hostRouteCIDR: LAB_NETWORKS }, "test"),
+};
+
 export interface World extends AsyncDisposable {
   add(nic: Nic, conf: object): Promise<void>;
   /** Returns what takes it back when nobody heard the answer. */
@@ -161,7 +169,7 @@ export interface World extends AsyncDisposable {
 /** The plugin with a registry of its own; an agent that has just started. */
 export async function openWorld(
   names: Names,
-  snapshot: () => Snapshot = () => EMPTY_SNAPSHOT,
+  snapshot: () => Snapshot = () => LAB_SNAPSHOT,
   isShared: (ip: Ip) => boolean = () => false,
 ): Promise<World> {
   const directory = mkdtempSync(join(tmpdir(), "berth-coordinator-"));

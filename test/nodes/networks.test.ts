@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { percentile } from "../../benchmarks/harness/statistics.ts";
 import { applyObject } from "../../scripts/lab/apply.ts";
 import { applyWorkloadKinds, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
+import { runCommand } from "../../scripts/lab/command.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { NAMESPACE, pool, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
 import { measureReady, printTimes, type ReadyTimes } from "../../scripts/lab/nodes/measure.ts";
@@ -70,6 +71,36 @@ test("rule 8: an IPAMClaim keeps the address of a second NIC from pod to pod, wh
     .toMatchObject({ state: "Kept", workload: { kind: "IPAMClaim", name: "seat" } });
   await cluster.client.delete(`${claims}/seat`);
 });
+
+test("a tenant's definition with an IPAM of its own does not get the node's traffic to another node", async () => {
+  const tenant = "evil";
+  const [node, victim] = [cluster.node("node1"), cluster.node("node2").address];
+  await cluster.client.create("/api/v1/namespaces", {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: tenant },
+  });
+  const definition = secondNetwork(tenant, "thief", "none");
+  const { plugins, ...list } = JSON.parse(definition.spec.config);
+  const ipam = { type: "static", addresses: [{ address: `${victim}/16` }] };
+  definition.spec.config = JSON.stringify({ ...list, plugins: [{ ...plugins[0], ipam }, plugins[1]] });
+  await cluster.client.create(paths.definitions(tenant), definition);
+  const annotations = { "k8s.v1.cni.cncf.io/networks": "thief" };
+  const pod = podOf({ name: "thief", annotations, pod: { nodeName: node.name } });
+  await expect
+    .poll(() => cluster.client.create(paths.pods(tenant), pod).then(() => "made", String), { timeout: 20_000 })
+    .toBe("made"); // once the namespace has its service account
+  const messages = async (): Promise<string> => {
+    const { items } = await cluster.client.get(`/api/v1/namespaces/${tenant}/events?limit=500`);
+    return items.map(({ message }: KubeObject) => message).join("\n");
+  };
+  await expect
+    .poll(messages, { timeout: 60_000 })
+    .toContain(`Interface "net1" has address ${victim}, which Berth has not allocated to it`);
+  const way = await runCommand(node.machine.enter(["ip", "route", "get", victim]));
+  expect(way.stdout).toContain("dev eth0");
+  await cluster.client.delete(`${paths.pods(tenant)}/thief`, { gracePeriodSeconds: 0 });
+}, 120_000);
 
 /** With wide room: this is a gate, and no benchmark. */
 const MOST_TIMES_HOST_LOCAL = 2;

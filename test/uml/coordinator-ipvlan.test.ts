@@ -50,7 +50,7 @@ function operationsOfAdd(): Operation[] {
   };
   const alias = formatAlias({ owner: containerId, containerId, network: "lab", pod: "" });
   const nic = { mode: "underlay", ifName: "eth0", defaultNic: "", addresses, pair, alias, owner: containerId } as const;
-  const { plan, warnings } = planAttachment({ conf: settings, ...nic, observed });
+  const { plan, warnings } = planAttachment({ conf: settings, ...nic, routable: undefined, observed });
   expect(warnings).toEqual([]);
   return diffPlan(observed, plan);
 }

@@ -7,7 +7,7 @@
  */
 import { expect } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { NODE_HOSTS, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { LAB_NETWORKS, NODE_HOSTS, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
@@ -111,6 +111,10 @@ export async function makeIpvlanWorld(prefix: string): Promise<IpvlanWorld> {
   await setAddresses(other, "other");
   await setAddresses(pod, "pod");
   for (const family of FAMILIES) await pod.ip(`route add default via ${addressOf.other(family)}`);
-  const agent = await startAgent({ config: { "conf.yaml": vendorConf({}) }, node, readyMs: 60_000 });
+  const agent = await startAgent({
+    config: { "conf.yaml": vendorConf({ hostRouteCIDR: LAB_NETWORKS }) },
+    node,
+    readyMs: 60_000,
+  });
   return new IpvlanWorld(places, agent);
 }

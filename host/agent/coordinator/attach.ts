@@ -12,6 +12,7 @@ import { formatAlias } from "../../coordinator/plan/alias.ts";
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
+import type { RoutableAddresses } from "../../coordinator/plan/plan-guards.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import { isNicTable, withoutStrangers } from "../../coordinator/plan/plan-nics.ts";
 import type { Situation } from "../../coordinator/plan/situation.ts";
@@ -61,6 +62,12 @@ interface Decision {
   readonly identity: { readonly namespace: string; readonly pod: string };
 }
 
+/** What the registry says of a pod's NICs before anything is decided. */
+interface Recorded {
+  readonly firstIsOurs: boolean;
+  readonly routable: RoutableAddresses | undefined;
+}
+
 /** Whether Berth has given the pod's first NIC its address. Of that NIC itself nobody wants to know: see plan/mode.ts. */
 async function isFirstOurs({ tools: { registry }, conf }: Attaching, request: AttachRequest): Promise<boolean> {
   const first = conf.podDefaultCniNic;
@@ -69,13 +76,31 @@ async function isFirstOurs({ tools: { registry }, conf }: Attaching, request: At
   return found.some(({ state }) => state === "Bound");
 }
 
+/** Of the NIC: what Berth has allocated to it, and what the administrator allows besides. */
+async function findRoutable(
+  { tools: { registry, snapshot } }: Attaching,
+  { containerId, ifName }: AttachRequest,
+): Promise<RoutableAddresses> {
+  const found = await registry.findAttachment({ containerId, ifName });
+  const bound = found.filter(({ state }) => state === "Bound");
+  return {
+    allocated: bound.map(({ ip, prefixLength }) => ({ ip, length: prefixLength })),
+    allowed: snapshot().vendorConf.hostRouteCIDR,
+  };
+}
+
+async function findRecorded(attaching: Attaching, request: AttachRequest): Promise<Recorded> {
+  const firstIsOurs = await isFirstOurs(attaching, request);
+  return { firstIsOurs, routable: request.command === "ADD" ? await findRoutable(attaching, request) : undefined };
+}
+
 /** What is to be done for the request; undefined when the mode is `disable`. Synchronous but for the registry's answer before it. */
 function decide(
   { tools, conf, networks }: Attaching,
   request: AttachRequest,
   pod: OpenNamespace,
   prevResult: CniResult,
-  firstIsOurs: boolean,
+  { firstIsOurs, routable }: Recorded,
 ): Decision | undefined {
   const { containerId, ifName, netConf } = request;
   const { owner, namespace, name, subject } = identifyRequest(request, tools.snapshot());
@@ -97,6 +122,7 @@ function decide(
     owner,
     clusterTable: tools.snapshot().coordinator?.spec.hostRuleTable,
     gateways: observeGateways(tools.host),
+    routable,
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed: {
       pod: observed,
@@ -220,16 +246,16 @@ export async function attach(attaching: Attaching, request: AttachRequest, signa
   const nothing = { result: prevResult, undo: async () => {} };
   if (conf.mode === "disable") return nothing;
   requireServiceNetworks(attaching.networks);
-  const firstIsOurs = await isFirstOurs(attaching, request);
+  const recorded = await findRecorded(attaching, request);
   using pod = openPodNamespace(request.netns);
-  const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
+  const decision = decide(attaching, request, pod, prevResult, recorded);
   if (decision === undefined) return nothing;
   const { host, remover, faults } = tools;
   const doing: ApplyOptions = { remover, faults };
   const isAsked = conf.detectIPConflict || conf.detectGateway;
   const before = isAsked ? await ask(attaching, request, { decision, prevResult, pod, signal, doing }) : [];
   // Others have run meanwhile: what was decided before the question may not hold any more.
-  const done = isAsked ? decide(attaching, request, pod, prevResult, firstIsOurs) : decision;
+  const done = isAsked ? decide(attaching, request, pod, prevResult, recorded) : decision;
   if (done === undefined) return nothing;
   try {
     await applyOperations(done.operations, { pod, host }, doing);
@@ -267,9 +293,9 @@ export async function checkAttachment(attaching: Attaching, request: AttachReque
   const { conf } = attaching;
   const prevResult = requirePrevResult(request);
   if (conf.mode === "disable") return;
-  const firstIsOurs = await isFirstOurs(attaching, request);
+  const recorded = await findRecorded(attaching, request);
   using pod = openPodNamespace(request.netns);
-  const decision = decide(attaching, request, pod, prevResult, firstIsOurs);
+  const decision = decide(attaching, request, pod, prevResult, recorded);
   const { collected } = attaching.networks;
   const isFault = (each: Operation): boolean =>
     !isRemnant(each) && !isOfRouter(each) && !isOfCollection(each, collected);

@@ -11,9 +11,9 @@ import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
-import { requireFreeName, requireHarmless } from "./plan-guards.ts";
+import { requireFreeName, requireHarmless, selectRoutable } from "./plan-guards.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
-import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes, uniqueIps } from "./plan-parts.ts";
+import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes } from "./plan-parts.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
 import { decideSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
 import {
@@ -165,7 +165,7 @@ export function planAttachment(situation: Situation): Planned {
   requireOwnPair(situation);
   const nics = findNics(pod, conf.podDefaultCniNic, ifName, []);
   const nic = nics.find(({ name }) => name === ifName);
-  const ips = uniqueIps([...situation.addresses, ...(nic?.addresses ?? [])]);
+  const { ips, warnings: leftOut } = selectRoutable(situation, nic?.addresses ?? []);
   requireHarmless(situation, ips);
   if (mode === "underlay") requireFreeName(situation);
   const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
@@ -222,6 +222,6 @@ export function planAttachment(situation: Situation): Planned {
         host: host?.owned ?? NOTHING_OWNED,
       },
     },
-    warnings: [...warnings, ...(routes?.warnings ?? []), ...warnOfHost(situation, families, path)],
+    warnings: [...leftOut, ...warnings, ...(routes?.warnings ?? []), ...warnOfHost(situation, families, path)],
   };
 }

@@ -21,7 +21,9 @@ import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
 import type { Planned, Situation } from "./situation.ts";
 
 /** What has to be there once the NIC is detached; the pod may be gone already, then it was observed as empty. */
-export function planDetachment(situation: Omit<Situation, "mode" | "defaultNic" | "alias" | "owner">): Planned {
+export function planDetachment(
+  situation: Omit<Situation, "mode" | "defaultNic" | "alias" | "owner" | "routable">,
+): Planned {
   const { conf, ifName, observed, pair } = situation;
   const { pod, host } = observed;
   const isFirst = ifName === conf.podDefaultCniNic;

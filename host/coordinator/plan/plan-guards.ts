@@ -5,11 +5,13 @@
  * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { IFA_F_PERMANENT } from "../../kernel/netlink/address/constants.ts";
 import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
+import type { AddressState } from "../../plan/state.ts";
 import { MAX_POD_ADDRESSES } from "../limits.ts";
-import { isOneOf } from "./plan-parts.ts";
+import { isOneOf, uniqueIps } from "./plan-parts.ts";
 import type { Situation } from "./situation.ts";
 
 /** No machine's: this host, loopback, multicast, reserved, link-local of IPv6, IPv4 in IPv6's clothes. */
@@ -64,4 +66,53 @@ export function requireHarmless(situation: Situation, ips: readonly Ip[]): void 
       `Interface "${ifName}" has address ${formatIp(ip)}, which the node would look for in the pod: ${reason}; give the pod another one`,
     );
   }
+}
+
+/** Addresses for which the node may route its own traffic to the pod. */
+export interface RoutableAddresses {
+  /** Allocated to the NIC by Berth, with the length of the pool's subnet. */
+  readonly allocated: readonly Prefix[];
+  /** `hostRouteCIDR` of vendor-conf: where the administrator lets other IPAM plugins choose. */
+  readonly allowed: readonly Prefix[];
+}
+
+/** A router's advertisement made it, in a subnet of which Berth has given the NIC an address. */
+function isLearnedBeside({ prefix, flags }: AddressState, { allocated }: RoutableAddresses): boolean {
+  return (flags & IFA_F_PERMANENT) === 0 && allocated.some((own) => prefixContains(own, prefix.ip));
+}
+
+/**
+ * The NIC's addresses that get a route of the node, and warnings about the others on the NIC. Throws CniError 106 for an address that the main
+ * plugin reports and the node must not route: the pod would start, and neither its node nor a service could answer it.
+ */
+export function selectRoutable(
+  { addresses, ifName, observed, routable }: Situation,
+  own: readonly Ip[],
+): { ips: readonly Ip[]; warnings: readonly string[] } {
+  const all = uniqueIps([...addresses, ...own]);
+  if (routable === undefined) return { ips: all, warnings: [] };
+  const isRoutable = (ip: Ip): boolean =>
+    routable.allocated.some((each) => equalIp(each.ip, ip)) ||
+    routable.allowed.some((network) => prefixContains(network, ip));
+  const forbidden = addresses.find((ip) => !isRoutable(ip));
+  if (forbidden !== undefined) {
+    throw new CniError(
+      ErrorCode.InterfaceRefused,
+      `Interface "${ifName}" has address ${formatIp(forbidden)}, which Berth has not allocated to it, and the node would send its own ` +
+        'traffic for that address to the pod; use the IPAM plugin "berth", or add its network to "hostRouteCIDR" of vendor-conf',
+    );
+  }
+  const learned = observed.pod.addresses.filter(
+    (address) => address.link === ifName && isLearnedBeside(address, routable),
+  );
+  const isServed = (ip: Ip): boolean => isRoutable(ip) || learned.some(({ prefix }) => equalIp(prefix.ip, ip));
+  const left = all.filter((ip) => !isServed(ip));
+  return {
+    ips: all.filter(isServed),
+    warnings: left.map(
+      (ip) =>
+        `Interface "${ifName}" has address ${formatIp(ip)}, which Berth has not allocated to it: the node gets no route to it ` +
+        'unless "hostRouteCIDR" of vendor-conf has its network',
+    ),
+  };
 }

@@ -9,6 +9,7 @@ import type { Mac } from "../../net/mac.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Observed } from "../../plan/state.ts";
+import type { RoutableAddresses } from "./plan-guards.ts";
 
 /** One NIC of one pod, and what is around it. */
 export interface Situation {
@@ -31,6 +32,8 @@ export interface Situation {
   readonly clusterTable?: number | undefined;
   /** By which the node reaches other networks; no pod may have one of these addresses. */
   readonly gateways?: readonly Ip[] | undefined;
+  /** Which of the NIC's addresses the node may route to the pod. Undefined where nothing new is routed: for CHECK. */
+  readonly routable: RoutableAddresses | undefined;
 }
 
 export interface Planned {

@@ -3,8 +3,8 @@ import type { AloneRow } from "../../../benchmarks/coordinator/alone.ts";
 import type { ChainRow } from "../../../benchmarks/coordinator/chain.ts";
 import {
   coordinatorConf,
+  manifests,
   podAddress,
-  poolManifests,
   preparedResult,
 } from "../../../benchmarks/coordinator/configuration.ts";
 import type { DetectionRow } from "../../../benchmarks/coordinator/detection.ts";
@@ -87,7 +87,7 @@ describe("configuration", () => {
     const all = Array.from({ length: 5_000 }, (_, index) => podAddress(index + 1));
     expect(new Set(all.flatMap(({ v4, v6 }) => [v4, v6])).size).toBe(10_000);
     expect(all.every(({ v4 }) => Number(v4.split(".")[2]) < 200)).toBe(true);
-    expect(poolManifests()).toContain("10.6.200.1-");
+    expect(manifests()).toContain("10.6.200.1-");
   });
 
   test("stdin of a chain keeps the runner's mark as it is", () => {

@@ -13,6 +13,7 @@ const DEFAULTS = {
   garbageCollection: { intervalMs: 300_000, graceMs: 60_000, nodeLostMs: 600_000 },
   maxGeneratedPoolSize: 1_024,
   maxGeneratedAddressesPerNamespace: 0,
+  hostRouteCIDR: [],
 };
 
 it.each([[undefined], [null], [{}]])("%j is the defaults of the specification, Resolved C", (value) => {

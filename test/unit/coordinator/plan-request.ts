@@ -94,6 +94,7 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     pair,
     alias: formatAlias({ owner, containerId: container, network, pod: request.pod }),
     owner,
+    routable: undefined,
     gateways: all.host.routes.flatMap(({ table, gateway }) => (table === RT_TABLE_MAIN && gateway ? [gateway] : [])),
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed,
