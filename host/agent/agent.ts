@@ -1,5 +1,5 @@
 /**
- * One agent, from its start to its end: what its mode rests on, plugins, spool, socket, in this order; and back.
+ * One agent, from its start to its end: the socket's lock, what its mode rests on, plugins, spool, socket, in this order; and back.
  * Called by bin/berth-agent.ts, and by tests, which may run several in one process.
  * Effects: those of its parts.
  */
@@ -17,7 +17,9 @@ import { openIfacer } from "./ifacer/open.ts";
 import { createInspector } from "./inspector.ts";
 import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
 import { startJanitor } from "./janitor.ts";
+import { lockSocket } from "./socket-lock.ts";
 import { listenOnSocket } from "./socket-server.ts";
+import { type SocketWatch, watchSocket } from "./socket-watch.ts";
 import { Spool } from "./spool.ts";
 
 export interface AgentOptions {
@@ -40,7 +42,7 @@ export interface AgentOptions {
   readonly version: string;
   readonly faultPlan?: FaultPlan | undefined;
   readonly log: Log;
-  /** The agent cannot go on: its registry's thread died. */
+  /** The agent cannot go on: its registry's thread died, or another agent serves its socket. */
   readonly onDeath: (error: Error) => void;
 }
 
@@ -84,7 +86,12 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const faults = openFaults(options.faultPlan, faultCounter);
   const bootId = readBootId();
   const node = options.nodeName ?? hostname();
-  const base = { ...options, node, bootId, nowMs: monotonicMs, faultCounter };
+  const { socketPath, stateDirectory, lockWaitMs } = options;
+  const onWaiting = (holder: string): void =>
+    log.warn({ state: stateDirectory, holder, waitMs: lockWaitMs }, "Waiting for the other agent to end");
+  const base = { ...options, node, bootId, nowMs: monotonicMs, faultCounter, onWaiting };
+  const lock = await lockSocket({ path: socketPath, lockWaitMs, log });
+  closers.push(() => lock.release());
   const foundation = await openFoundation(options, base);
   closers.push(() => foundation.close());
   const { resources, tools } = foundation;
@@ -109,8 +116,9 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   await spool.drain();
   const janitor = startJanitor({ ...tools, spool });
   closers.push(() => janitor.close());
+  let watch: SocketWatch | undefined;
   const server = await listenOnSocket({
-    path: options.socketPath,
+    path: socketPath,
     dispatch,
     inspect: createInspector({
       ...tools,
@@ -120,6 +128,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
       readiness,
       spool,
       version: options.version,
+      socketRestored: () => watch?.restored ?? 0,
       explainCoordinator: (namespace, pod) => coordinator.attachments.describe(namespace, pod),
     }),
     beforeAdd: async () => {
@@ -130,6 +139,9 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log,
   });
   closers.push(() => server.close());
+  const seen = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
+  watch = seen;
+  closers.push(() => seen.close());
 }
 
 async function openFoundation(

@@ -26,6 +26,8 @@ export interface FoundationOptions {
   readonly nowMs: () => number;
   /** How long to wait for another agent that has the state directory. */
   readonly lockWaitMs: number;
+  /** Called once, before that wait, with its holder. */
+  readonly onWaiting?: ((holder: string) => void) | undefined;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
   readonly log: Log;

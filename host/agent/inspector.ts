@@ -27,6 +27,8 @@ export interface InspectorOptions extends IpamTools {
   readonly spool: Spool;
   readonly readiness: () => Readiness;
   readonly version: string;
+  /** How often the agent brought its socket back. */
+  readonly socketRestored: () => number;
   /** What the coordinator has to say about a pod. */
   readonly explainCoordinator: (namespace: string, pod: string) => readonly string[];
 }
@@ -76,10 +78,11 @@ function questionOf(query: URLSearchParams): Question {
   };
 }
 
-function describeHealth({ readiness, spool, version, mode, node }: InspectorOptions): Answer {
+function describeHealth({ readiness, spool, version, mode, node, socketRestored }: InspectorOptions): Answer {
   const { ready, problems } = readiness();
   const status = ready ? "ready" : "not-ready";
-  const answer = answerJson({ status, version, mode, node: node.name, problems, spool: spool.count() });
+  const about = { status, version, mode, node: node.name, problems };
+  const answer = answerJson({ ...about, spool: spool.count(), socketRestored: socketRestored() });
   return ready ? answer : { ...answer, status: 503 };
 }
 

@@ -36,6 +36,15 @@ export const LOCK_WAIT_MS = 30_000;
 /** How long a stopping agent lets requests finish: milliseconds. */
 export const STOP_GRACE_MS = 5_000;
 
+/** How often a starting agent looks whether another one still serves its socket: milliseconds. */
+export const SOCKET_RETRY_MS = 100;
+
+/** How long connecting to a socket may take before its process counts as one that serves: milliseconds. */
+export const SOCKET_ANSWER_MS = 1_000;
+
+/** How often the agent looks whether its socket and its lock are still under their names: milliseconds. */
+export const SOCKET_RECHECK_MS = 1_000;
+
 /** Most allocations on one page of GET /v1/allocations. */
 export const MAX_PAGE = 1_000;
 

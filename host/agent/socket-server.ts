@@ -2,17 +2,17 @@
  * The agent's unix socket: mode 0600, bound under a temporary name and renamed into place, so that an old process's
  * late close cannot take the new one's socket away (allocation rule 14).
  * Called by agent.ts. What the requests mean is the dispatcher's and the inspector's.
- * Effects: listens; removes its socket when it closes.
+ * Effects: listens; removes its socket when it closes; asks itself then.
  */
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { dirname } from "node:path";
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { Log } from "../lib/log.ts";
 import { answerError } from "./answer.ts";
 import type { Dispatched, Dispatcher } from "./dispatcher.ts";
 import type { Inspector } from "./inspector.ts";
-import { MAX_BODY_BYTES, MAX_HEAD_BYTES, STOP_GRACE_MS } from "./limits.ts";
+import { MAX_BODY_BYTES, MAX_HEAD_BYTES, SOCKET_RECHECK_MS, STOP_GRACE_MS } from "./limits.ts";
 
 export interface SocketServerOptions {
   readonly path: string;
@@ -26,13 +26,48 @@ export interface SocketServerOptions {
 }
 
 export interface SocketServer {
+  /** What became of the socket when its path leads elsewhere; undefined while callers reach this agent. */
+  findLoss(): "removed" | "replaced" | undefined;
+  /** Binds a socket anew, in place of what the path leads to now. */
+  restore(): Promise<void>;
   /** Takes no more requests, lets those under way finish for a bounded time, removes the socket. */
   close(): Promise<void>;
+}
+
+/** A server and the socket that it is bound to. */
+interface Listener {
+  readonly server: Server;
+  readonly dev: number;
+  readonly ino: number;
+  /** The name under which it was bound, and under which it ends. */
+  readonly temporary: string;
+  /** How many connections it has accepted. */
+  readonly accepted: () => number;
 }
 
 const CNI_PATH = /^\/v1\/cni\/([a-z]+)$/;
 
 export async function listenOnSocket(options: SocketServerOptions): Promise<SocketServer> {
+  const { path } = options;
+  let listener = await bind(options);
+  return {
+    findLoss: () => {
+      const there = statSync(path, { throwIfNoEntry: false });
+      if (there === undefined) return "removed";
+      return leadsTo(path, listener) ? undefined : "replaced";
+    },
+    restore: async () => {
+      const lost = listener;
+      listener = await bind(options);
+      // What had connected before the loss is accepted within this time.
+      setTimeout(() => lost.server.close(), SOCKET_RECHECK_MS / 2).unref();
+    },
+    close: () => closeListener(path, listener),
+  };
+}
+
+async function bind(options: SocketServerOptions): Promise<Listener> {
+  let accepted = 0;
   const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: 1 }, (request, response) => {
     serve(options, request, response).catch((error: unknown) => {
       if (request.complete) options.log.error({ err: error }, "Bug");
@@ -40,7 +75,10 @@ export async function listenOnSocket(options: SocketServerOptions): Promise<Sock
       response.destroy();
     });
   });
-  // Nobody would take back what a second request on one connection was given: its answer has no socket of its own.
+  server.on("connection", () => {
+    accepted += 1;
+  });
+  // The answer to a second request on one connection could not be taken back: it has no socket of its own.
   server.maxRequestsPerSocket = 1;
   const { path } = options;
   const temporary = `${path}.${process.pid}`;
@@ -54,18 +92,47 @@ export async function listenOnSocket(options: SocketServerOptions): Promise<Sock
     });
   });
   chmodSync(temporary, 0o600);
-  const { ino } = statSync(temporary);
+  const { dev, ino } = statSync(temporary);
   renameSync(temporary, path);
-  return { close: () => closeServer(server, path, ino) };
+  return { server, dev, ino, temporary, accepted: () => accepted };
 }
 
-async function closeServer(server: Server, path: string, ino: number): Promise<void> {
-  if (statSync(path, { throwIfNoEntry: false })?.ino === ino) rmSync(path, { force: true });
+function leadsTo(path: string, { dev, ino }: Listener): boolean {
+  const there = statSync(path, { throwIfNoEntry: false });
+  return there !== undefined && there.dev === dev && there.ino === ino;
+}
+
+/**
+ * The name goes first, so that callers try again until the next agent is there. What has connected by then waits in the kernel, which
+ * would break these connections when the listener closes: they are accepted before.
+ */
+async function closeListener(path: string, listener: Listener): Promise<void> {
+  const { server, temporary } = listener;
+  const limit = AbortSignal.timeout(STOP_GRACE_MS);
+  if (leadsTo(path, listener)) {
+    renameSync(path, temporary);
+    await acceptAll(listener, limit);
+  }
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  const patience = setTimeout(() => server.closeAllConnections(), STOP_GRACE_MS);
+  limit.addEventListener("abort", () => server.closeAllConnections());
+  if (limit.aborted) server.closeAllConnections();
   server.closeIdleConnections();
   await closed;
-  clearTimeout(patience);
+  rmSync(temporary, { force: true });
+}
+
+/** Connections are accepted in their order: when the last of them, this process's own, is answered, none waits any more. */
+async function acceptAll({ temporary, accepted }: Listener, limit: AbortSignal): Promise<void> {
+  let before: number;
+  do {
+    before = accepted();
+    await new Promise<void>((resolve) => {
+      const question = get({ socketPath: temporary, path: "/", agent: false, signal: limit }, (answer) => {
+        answer.resume().once("close", resolve);
+      });
+      question.once("error", () => resolve());
+    });
+  } while (accepted() > before + 1 && !limit.aborted);
 }
 
 async function serve(options: SocketServerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {

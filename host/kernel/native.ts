@@ -39,6 +39,8 @@ export interface Native {
   unwatch(watch: Watch): number;
   close(fd: number): number;
   open(path: string, flags: number, mode: number): number;
+  /** Locks the open file (LOCK_*). Blocks the thread unless LOCK_NB is in `operation`. */
+  flock(fd: number, operation: number): number;
   /** Moves the calling thread into the namespace, which must be of `kind` (CLONE_NEW*, 0 for any). */
   setns(fd: number, kind: number): number;
   /** Returns the namespace's kind (CLONE_NEW*) with `into` = [device, inode]; -ENOTTY when `fd` is no namespace. */
@@ -59,6 +61,7 @@ const FUNCTIONS = [
   "unwatch",
   "close",
   "open",
+  "flock",
   "setns",
   "identify",
 ] as const satisfies readonly (keyof Native)[];

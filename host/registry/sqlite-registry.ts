@@ -37,6 +37,8 @@ export interface SqliteRegistryOptions {
   readonly nowMs: () => number;
   /** How long to wait for another agent that has the directory. */
   readonly lockWaitMs: number;
+  /** Called once, before that wait, with the holder. */
+  readonly onWaiting?: ((holder: string) => void) | undefined;
   readonly cooldowns: Cooldowns;
   readonly onFreed: FreedObserver;
   /** The thread died: nothing can be recorded any more. */
@@ -77,9 +79,13 @@ async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): P
   };
   const worker = new Worker(workerUrl(), { workerData, name: "registry", resourceLimits: WORKER_HEAP });
   const opened = await new Promise<OpenMessage>((resolve, reject) => {
-    worker.once("message", resolve);
+    worker.on("message", (message: OpenMessage) => {
+      if (message.kind === "waiting") options.onWaiting?.(message.holder);
+      else resolve(message);
+    });
     worker.once("error", reject);
   });
+  worker.removeAllListeners("message");
   if (opened.kind === "failed") {
     await worker.terminate();
     throw new RegistryError(opened.message);

@@ -32,8 +32,11 @@ export interface WorkerOptions {
   readonly faultCounter: SharedArrayBuffer;
 }
 
-/** The first message of the worker; after `opened` it sends a `Reply` for each call. */
-export type OpenMessage = { readonly kind: "opened" } | { readonly kind: "failed"; readonly message: string };
+/** The first messages of the worker; after `opened` it sends a `Reply` for each call. `waiting` comes once, before another agent ends. */
+export type OpenMessage =
+  | { readonly kind: "waiting"; readonly holder: string }
+  | { readonly kind: "opened" }
+  | { readonly kind: "failed"; readonly message: string };
 
 /** SQLITE_BUSY, sqlite3.h */
 const SQLITE_BUSY = 5;
@@ -66,7 +69,7 @@ function signHolder(holderFile: string): void {
 }
 
 /** Waits until the other agent is gone; says who it is when it does not go. */
-function lockDatabase(options: WorkerOptions): DatabaseSync {
+function lockDatabase(options: WorkerOptions, onWaiting: (holder: string) => void): DatabaseSync {
   const file = join(options.directory, "registry.sqlite");
   const holderFile = join(options.directory, "holder");
   const sleep = new Int32Array(new SharedArrayBuffer(4));
@@ -77,8 +80,9 @@ function lockDatabase(options: WorkerOptions): DatabaseSync {
       return database;
     } catch (error) {
       if (!isBusy(error)) throw new RegistryError(`Registry ${file} cannot be opened: ${messageOf(error)}`);
+      const holder = existsSync(holderFile) ? readFileSync(holderFile, "utf8").trim() : "unknown process";
+      if (waitedMs === 0) onWaiting(holder);
       if (waitedMs >= options.lockWaitMs) {
-        const holder = existsSync(holderFile) ? readFileSync(holderFile, "utf8").trim() : "unknown process";
         throw new RegistryError(
           `State directory ${options.directory} is in use by another agent (${holder}): waited ${options.lockWaitMs} ms`,
         );
@@ -129,7 +133,9 @@ function serve(port: MessagePort, database: DatabaseSync, batch: SqliteBatch, re
 function main(port: MessagePort, options: WorkerOptions): void {
   try {
     const faults = openFaults(options.faultPlan, options.faultCounter);
-    const database = lockDatabase(options);
+    const database = lockDatabase(options, (holder) =>
+      port.postMessage({ kind: "waiting", holder } satisfies OpenMessage),
+    );
     const reserve = new ReserveFile(join(options.directory, "reserve"));
     prepareWithReserve(database, reserve);
     const Store = options.isJournal ? SqliteJournal : SqliteStore;

@@ -14,6 +14,7 @@
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -148,6 +149,14 @@ static napi_value addon_open(napi_env env, napi_callback_info info) {
     return outcome_of(env, open(path, numbers[0], (mode_t)numbers[1]));
 }
 
+/* flock(fd, operation: LOCK_*): 0; blocks the thread unless LOCK_NB is in it */
+static napi_value addon_flock(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int numbers[2];
+    if (!read_arguments(env, info, arguments, 2) || !read_ints(env, arguments, numbers, 2)) return NULL;
+    return outcome_of(env, flock(numbers[0], numbers[1]));
+}
+
 /* setns(fd, kind: CLONE_NEW*): 0; of the calling thread only */
 static napi_value addon_setns(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
@@ -190,6 +199,7 @@ NAPI_MODULE_INIT() {
         {"unwatch", addon_unwatch},
         {"close", addon_close},
         {"open", addon_open},
+        {"flock", addon_flock},
         {"setns", addon_setns},
         {"identify", addon_identify},
     };

@@ -35,6 +35,10 @@ export interface AgentOptions {
   readonly node?: Netns;
   /** Where the state lies; default: in the agent's temporary folder. Not removed by `delete` when given. */
   readonly stateDir?: string;
+  /** Its name in the agent's temporary folder. Default: agent.sock. */
+  readonly socketName?: string;
+  /** Where its socket is. Default: in the agent's temporary folder. */
+  readonly socket?: string;
   /** How long `start` waits for an answer. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
 }
@@ -53,6 +57,7 @@ export interface Agent {
   readonly env: Readonly<Record<string, string>>;
   /** Of the running child; throws while there is none. */
   readonly pid: number;
+  isRunning(): boolean;
   /** What all children so far wrote to stderr and stdout. */
   stderr(): string;
   /** Starts again after `stop` or `kill`. */
@@ -94,7 +99,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 function agentIn(directory: string, options: AgentOptions): Agent {
   const state = options.stateDir ?? join(directory, "state");
   const [socket, spool, configDir, cniConfDir, logDir] = [
-    join(directory, "agent.sock"),
+    options.socket ?? join(directory, options.socketName ?? "agent.sock"),
     join(directory, "spool"),
     join(directory, "config"),
     join(directory, "net.d"),
@@ -125,6 +130,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
       if (child?.pid === undefined) throw new Error("The agent is not running");
       return child.pid;
     },
+    isRunning: () => child !== undefined && isRunning(child),
     stderr: () => Buffer.concat(output).toString(),
     start: async () => {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");

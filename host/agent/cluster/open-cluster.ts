@@ -177,9 +177,9 @@ interface RegistryParts {
 }
 
 function openRegistry(options: ClusterOptions, { resources, book, lost, isPodGone }: RegistryParts) {
-  const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onDeath } = options;
+  const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onWaiting, onDeath } = options;
   return openKubernetesRegistry({
-    ...{ api, node, log, nowMs, random, directory, bootId, lockWaitMs, onDeath, isPodGone },
+    ...{ api, node, log, nowMs, random, directory, bootId, lockWaitMs, onWaiting, onDeath, isPodGone },
     ...{ faultPlan: options.faultPlan, faultCounter: options.faultCounter },
     cooldowns: cooldownsOf(resources.state.snapshot),
     onFreed: (space, ip) => {

@@ -28,7 +28,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Foundation
   try {
     const book = new AddressBook(PoolSpace.open(options.coreWasm));
     const registry = await openSqliteRegistry({
-      ...{ bootId: options.bootId, nowMs, lockWaitMs: options.lockWaitMs, onDeath: options.onDeath },
+      ...{ bootId: options.bootId, nowMs, lockWaitMs: options.lockWaitMs },
+      ...{ onWaiting: options.onWaiting, onDeath: options.onDeath },
       directory: options.stateDirectory,
       cooldowns: cooldownsOf(directory.state.snapshot),
       onFreed: (space, ip) => book.unmark(space, ip),

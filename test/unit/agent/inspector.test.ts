@@ -54,6 +54,7 @@ async function withInspector(test: (world: World) => Promise<void>): Promise<voi
     spool: new Spool(join(directory, "spool"), async () => ({ status: 200, body: "" }), noFaults, log),
     explainCoordinator: () => [],
     version: "1.2.3",
+    socketRestored: () => 2,
   });
   const bind: World["bind"] = async (first, count, { pool: name = "blue", space = "" } = {}) => {
     const proposals = Array.from({ length: count }, (_, index) => {
@@ -99,6 +100,7 @@ describe("the inspector", () => {
           node: "n1",
           problems: ["a hint"],
           spool: { waiting: 0, rejected: 0 },
+          socketRestored: 2,
         },
       }),
     ));

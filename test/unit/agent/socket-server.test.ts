@@ -159,6 +159,40 @@ describe("the socket server", () => {
       expect(existsSync(path)).toBe(true);
     }));
 
+  it("answers all that had connected when it closes, though it had accepted none of them", () =>
+    withServer(async ({ path, server, asked, answer }) => {
+      const callers = Array.from({ length: 50 }, (_, index) => call(path, post(`c${index}`)));
+      // connect(2) has put them into the kernel's queue; the loop has had no turn to take them out.
+      const closed = server.close();
+      expect(existsSync(path)).toBe(false);
+      expect(await until(() => asked.length === callers.length)).toBe(true);
+      for (const containerId of asked) answer(containerId);
+      const heard = await Promise.all(callers.map((caller) => caller.heard));
+      expect(heard.filter((text) => !text.startsWith("HTTP/1.1 200 OK"))).toEqual([]);
+      await closed;
+      expect(readdirSync(join(path, ".."))).toEqual([]);
+    }));
+
+  it("says what became of its socket, and binds it anew beside calls that go on", () =>
+    withServer(async ({ path, server, asked, answer }) => {
+      expect(server.findLoss()).toBeUndefined();
+      const { heard } = call(path, post("c1"));
+      await until(() => asked.length === 1);
+      rmSync(join(path, ".."), { recursive: true });
+      expect(server.findLoss()).toBe("removed");
+      await server.restore();
+      expect(server.findLoss()).toBeUndefined();
+      rmSync(path);
+      writeFileSync(path, "");
+      expect(server.findLoss()).toBe("replaced");
+      await server.restore();
+      const second = call(path, post("c2"));
+      await until(() => asked.length === 2);
+      for (const containerId of asked) answer(containerId);
+      for (const text of [await heard, await second.heard]) expect(text).toContain("200 OK");
+      expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
+    }));
+
   it("cannot be made where a file is in the way", async () => {
     const place = mkdtempSync(join(tmpdir(), "berth-socket-"));
     writeFileSync(join(place, "run"), "");

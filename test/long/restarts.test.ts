@@ -1,0 +1,22 @@
+/** Thirty graceful restarts of the agent, ten thousand ADDs meanwhile: each is answered with an address of its own. */
+import { expect, it } from "vitest";
+import { printTable } from "../../scripts/lab/scale/figures.ts";
+import { restartUnderLoad } from "../e2e/restart-storm.ts";
+import { CONF, ipPool, withWorld } from "../e2e/world.ts";
+
+const RESTARTS = 30;
+const ADDS = 10_000;
+
+it("restarts under load lose no ADD", () =>
+  withWorld({ "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.6.0.0/15", { default: true }) }, async (world) => {
+    const storm = { restarts: RESTARTS, atOnce: 24, addsBetween: Math.ceil(ADDS / RESTARTS) };
+    const { adds, addresses, lost } = await restartUnderLoad(world, storm);
+    printTable(`${RESTARTS} graceful restarts under load`, [
+      ["ADDs", String(adds)],
+      ["lost", String(lost.length)],
+      ["addresses given", String(addresses)],
+    ]);
+    expect(lost).toEqual([]);
+    expect(adds).toBeGreaterThanOrEqual(ADDS);
+    expect(addresses).toBe(adds);
+  }));
