@@ -24,6 +24,9 @@ export const STAMP_GRAIN_MS = 100;
 /** Changes of the directory within this time are read together: milliseconds. */
 export const RELOAD_DELAY_MS = 20;
 
+/** How long a manifest file that has become empty keeps its resources: milliseconds. Editors that rewrite a file in place empty it first. */
+export const EMPTY_FILE_MS = 1_000;
+
 /** How often the agent looks whether the watched directory was replaced, and into the spool: milliseconds. */
 export const RECHECK_MS = 2_000;
 

@@ -4,13 +4,15 @@
  * Called by agent.ts at the start and by a timer, and before every ADD.
  * Effects: removes what it has carried out; renames what it cannot read, so that nothing is lost.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ErrorCode } from "../cni/error.ts";
 import { messageOf } from "../lib/describe.ts";
 import type { Faults } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Dispatcher, RawRequest } from "./dispatcher.ts";
+import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./limits.ts";
+import { readRegular, UnreadableFile } from "./regular-file.ts";
 
 const SPOOLED = /\.del$/;
 const REJECTED = ".rejected";
@@ -97,13 +99,25 @@ export class Spool {
   }
 }
 
-/** The request, or why the file is none. */
+/** The request, or why the file is none. Throws when a later attempt may read it. */
 function readSpooled(path: string): RawRequest | string {
-  const bytes = readFileSync(path);
+  const bytes = readShimFile(path);
+  if (typeof bytes === "string") return bytes;
   try {
     return parseSpooled(bytes);
   } catch (error) {
     return messageOf(error);
+  }
+}
+
+/** The shim writes regular files: a link, a pipe or a device is not its own, whatever it leads to. */
+function readShimFile(path: string): Buffer | string {
+  if (!lstatSync(path).isFile()) return "it is no regular file";
+  try {
+    return readRegular(path, MAX_HEAD_BYTES + MAX_BODY_BYTES).bytes;
+  } catch (error) {
+    if (error instanceof UnreadableFile) return error.message;
+    throw error;
   }
 }
 

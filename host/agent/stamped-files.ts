@@ -3,9 +3,10 @@
  * Called by definitions.ts. Nothing is watched: who asks sees every change that was made before.
  * Effects: reads files.
  */
-import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from "node:fs";
+import { type BigIntStats, lstatSync, statSync } from "node:fs";
 import { messageOf } from "../lib/describe.ts";
 import { STAMP_GRAIN_MS } from "./limits.ts";
+import { readRegular } from "./regular-file.ts";
 
 export interface StampedFile<T> {
   /** What the file last said rightly; undefined when it never did. */
@@ -59,11 +60,11 @@ export class StampedFiles<T> {
   }
 
   #read(path: string, known: Known<T> | undefined): Known<T> {
-    const { text, stats } = readRegular(path, this.#maxBytes);
+    const { bytes, stats } = readRegular(path, this.#maxBytes);
     const age = Date.now() - Number(stats.ctimeMs);
     const stamp = age > STAMP_GRAIN_MS ? stats : undefined;
     try {
-      return { value: this.#decode(text, path), problem: undefined, stamp };
+      return { value: this.#decode(bytes.toString("utf8"), path), problem: undefined, stamp };
     } catch (error) {
       return { value: known?.value, problem: messageOf(error), stamp };
     }
@@ -72,24 +73,4 @@ export class StampedFiles<T> {
 
 function isSame(a: BigIntStats, b: BigIntStats): boolean {
   return a.ctimeNs === b.ctimeNs && a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs && a.dev === b.dev;
-}
-
-/** `stats` are from before the reading. Waits for nobody: a pipe is refused, not opened for long. */
-function readRegular(path: string, maxBytes: number): { text: string; stats: BigIntStats } {
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-  try {
-    const stats = fstatSync(fd, { bigint: true });
-    if (!stats.isFile()) throw new Error("it is no regular file");
-    if (stats.size > maxBytes) throw new Error(`it has ${stats.size} bytes, at most ${maxBytes} are read`);
-    const bytes = Buffer.alloc(Number(stats.size));
-    let length = 0;
-    while (length < bytes.length) {
-      const count = readSync(fd, bytes, length, bytes.length - length, null);
-      if (count === 0) break;
-      length += count;
-    }
-    return { text: bytes.toString("utf8", 0, length), stats };
-  } finally {
-    closeSync(fd);
-  }
 }

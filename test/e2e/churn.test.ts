@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { eventually, ipPool, vendorConf, withWorld } from "./world.ts";
@@ -67,3 +69,27 @@ it("ADDs and DELs while the pool is edited, and the agent killed, lose and leak 
       }
     },
   ));
+
+it("ADDs while the pool's file is rewritten in place are not refused", () =>
+  withWorld({ "conf.yaml": vendorConf({ enableIPv6: false }), "pool.yaml": SHAPES[0] ?? "" }, async (world) => {
+    let isOver = false;
+    const rewrite = async (): Promise<void> => {
+      const path = join(world.agent.configDir, "pool.yaml");
+      while (!isOver) {
+        await writeFile(path, "");
+        await sleep(10);
+        await writeFile(path, SHAPES[0] ?? "");
+        await sleep(10);
+      }
+    };
+    const attach = async (): Promise<void> => {
+      for (let round = 0; round < 150; round++) {
+        await world.add(`c${round % 3}`);
+        await world.del(`c${round % 3}`);
+      }
+    };
+    const attached = attach().finally(() => {
+      isOver = true;
+    });
+    await Promise.all([rewrite(), attached]);
+  }));

@@ -1,16 +1,17 @@
 /**
  * The embedded mode's resources: YAML manifests in a directory that is watched. A bad file keeps what it last said
- * rightly; a problem is reported until it is mended.
+ * rightly, and an empty one for a moment what it had; a problem is reported until it is fixed.
  * Called by the agent, which is told of each new snapshot.
  * Effects: reads the directory, watches it.
  */
-import { type FSWatcher, readdirSync, readFileSync, statSync, watch } from "node:fs";
+import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { decodeManifests, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
-import { MAX_MANIFEST_BYTES, RECHECK_MS, RELOAD_DELAY_MS } from "../limits.ts";
+import { EMPTY_FILE_MS, MAX_MANIFEST_BYTES, RECHECK_MS, RELOAD_DELAY_MS } from "../limits.ts";
+import { readRegular } from "../regular-file.ts";
 import type { Resources, ResourcesState } from "../resources.ts";
 
 interface ManifestFile {
@@ -19,6 +20,8 @@ interface ManifestFile {
   /** What the file last said rightly; undefined when it never did. */
   readonly resources: readonly Resource[] | undefined;
   readonly problem: string | undefined;
+  /** Since when the file has been empty while its resources are kept, as `performance.now()`. */
+  readonly emptySinceMs?: number;
 }
 
 const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/;
@@ -32,6 +35,7 @@ export class ManifestDirectory implements Resources {
   #watcher: FSWatcher | undefined;
   #watched: string | undefined;
   #pending: NodeJS.Timeout | undefined;
+  #emptyLook: NodeJS.Timeout | undefined;
   readonly #recheck: NodeJS.Timeout;
 
   /** Reads the directory once, then follows it; `onChange` is called for every later state. */
@@ -58,6 +62,7 @@ export class ManifestDirectory implements Resources {
   close(): void {
     clearInterval(this.#recheck);
     clearTimeout(this.#pending);
+    clearTimeout(this.#emptyLook);
     this.#watcher?.close();
   }
 
@@ -114,17 +119,27 @@ export class ManifestDirectory implements Resources {
   #readFile(name: string): ManifestFile {
     const known = this.#files.get(name);
     try {
-      const path = join(this.#path, name);
-      const stats = statSync(path);
-      if (!stats.isFile()) throw new Error("it is no regular file");
-      const { size } = stats;
-      if (size > MAX_MANIFEST_BYTES) throw new Error(`it has ${size} bytes, at most ${MAX_MANIFEST_BYTES} are read`);
-      const text = readFileSync(path, "utf8");
+      const text = readRegular(join(this.#path, name), MAX_MANIFEST_BYTES).bytes.toString("utf8");
+      const kept = this.#keepEmptied(text, known);
+      if (kept !== undefined) return kept;
       if (known?.text === text) return known;
       return this.#decode(name, text, known);
     } catch (error) {
       return { text: undefined, resources: known?.resources, problem: `File "${name}": ${messageOf(error)}` };
     }
+  }
+
+  /** Rewriting a file in place empties it first. For a moment that is no change; undefined when the text counts. */
+  #keepEmptied(text: string, known: ManifestFile | undefined): ManifestFile | undefined {
+    if (text !== "" || known?.resources === undefined || known.resources.length === 0) return undefined;
+    const { resources, emptySinceMs = performance.now() } = known;
+    const restMs = emptySinceMs + EMPTY_FILE_MS - performance.now();
+    if (restMs <= 0) return undefined;
+    this.#emptyLook ??= setTimeout(() => {
+      this.#emptyLook = undefined;
+      this.#schedule();
+    }, restMs).unref();
+    return { text: undefined, resources, problem: undefined, emptySinceMs };
   }
 
   #decode(name: string, text: string, known: ManifestFile | undefined): ManifestFile {

@@ -98,6 +98,23 @@ describe("the manifest directory", () => {
       expect(lines).toEqual(["warn A manifest is refused; what it said before still holds"]);
     }));
 
+  it("a file that is rewritten in place keeps its pools while it is empty, and ends them when it stays so", () =>
+    withDirectory({ "a.yaml": poolText("a"), "b.yaml": poolText("-", "b").split("---\n")[1] ?? "" }, async (world) => {
+      const { path, directory, pools, changes, becomes } = world;
+      const empty = async (): Promise<void> => {
+        const before = changes();
+        writeFileSync(join(path, "a.yaml"), "");
+        await until(() => changes() > before);
+      };
+      await empty();
+      expect([pools(), directory.state.problems]).toEqual([["a", "b"], []]);
+      writeFileSync(join(path, "a.yaml"), poolText("a", "-", "c").replace("name: -", "name: z"));
+      await becomes("a", "b", "c", "z");
+      await empty();
+      expect(pools()).toEqual(["a", "b", "c", "z"]);
+      await becomes("b");
+    }));
+
   it("a file that never was right makes it incomplete, until it is mended", () =>
     withDirectory({ "a.yaml": poolText("a"), "b.yaml": "kind: IPPool\n" }, async ({ directory, put, becomes }) => {
       expect(directory.state.complete).toBe(false);

@@ -1,8 +1,10 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Dispatched, Dispatcher } from "../../../host/agent/dispatcher.ts";
+import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "../../../host/agent/limits.ts";
 import { parseSpooled, Spool } from "../../../host/agent/spool.ts";
 import { noFaults } from "../../../host/lib/fault.ts";
 import { recordLog } from "./recorded-log.ts";
@@ -148,17 +150,47 @@ describe("the spool", () => {
       },
     ));
 
-  it("survives a file that cannot be read at all, and one that goes away", () =>
+  it("survives a file that goes away before its turn", () =>
     withSpool(
-      () => done,
-      async ({ directory, spool, asked, lines }) => {
-        mkdirSync(join(directory, "0.0-1.del"));
-        put(directory, "a");
+      () => {
+        rmSync(join(place, "1.1-1.del"), { force: true });
+        return done;
+      },
+      async ({ directory, spool, asked, files, lines }) => {
+        place = directory;
+        put(directory, "a", "b", "c");
         await spool.drain();
-        expect(asked).toEqual(["a"]);
+        expect([asked, files()]).toEqual([["a", "c"], []]);
         expect(lines).toEqual(["warn A spooled DEL could not be carried out and stays in the spool"]);
       },
     ));
+  let place = "";
+
+  const foreign: [what: string, make: (path: string) => void][] = [
+    ["a directory", (path) => mkdirSync(path)],
+    ["a pipe that nobody writes to", (path) => execFileSync("mkfifo", [path])],
+    ["a link to an endless file", (path) => symlinkSync("/dev/zero", path)],
+    ["a link to nothing", (path) => symlinkSync("nothing", path)],
+    [
+      "a file larger than any request",
+      (path) => {
+        writeFileSync(path, "");
+        truncateSync(path, MAX_HEAD_BYTES + MAX_BODY_BYTES + 1);
+      },
+    ],
+  ];
+  it.each(foreign)("sets %s aside, and goes on", (_what, make) =>
+    withSpool(
+      () => done,
+      async ({ directory, spool, asked, files, lines }) => {
+        make(join(directory, "0.0-1.del"));
+        put(directory, "a");
+        await spool.drain();
+        expect([asked, files()]).toEqual([["a"], ["0.0-1.del.rejected"]]);
+        expect(lines).toEqual(["error A spooled request cannot be read and is set aside"]);
+      },
+    ),
+  );
 
   it("has nothing while its directory is gone", () =>
     withSpool(

@@ -1,0 +1,31 @@
+/**
+ * Reading a file that somebody else may have put there: a pipe, a device or an endless file must not hold the agent.
+ * Called by manifest-directory.ts, stamped-files.ts and spool.ts.
+ * Effects: reads files.
+ */
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+
+/** What kind of file it is, or how large, forbids reading it: a later attempt finds the same. */
+export class UnreadableFile extends Error {
+  override readonly name = "UnreadableFile";
+}
+
+/** The file's bytes, and its stamp from before they were read. Throws UnreadableFile, or the error of the system call. */
+export function readRegular(path: string, maxBytes: number): { bytes: Buffer; stats: BigIntStats } {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  try {
+    const stats = fstatSync(fd, { bigint: true });
+    if (!stats.isFile()) throw new UnreadableFile("it is no regular file");
+    if (stats.size > maxBytes) throw new UnreadableFile(`it has ${stats.size} bytes, at most ${maxBytes} are read`);
+    const bytes = Buffer.alloc(Number(stats.size));
+    let length = 0;
+    while (length < bytes.length) {
+      const count = readSync(fd, bytes, length, bytes.length - length, null);
+      if (count === 0) break;
+      length += count;
+    }
+    return { bytes: bytes.subarray(0, length), stats };
+  } finally {
+    closeSync(fd);
+  }
+}
