@@ -91,8 +91,8 @@ export interface Claim {
   /** What keeps the pod's addresses when it goes; undefined when nothing does. */
   readonly workload?: Workload | undefined;
   /**
-   * The same ADD again: its NIC has some families and lacks others. What it has is not written to; `taken` when another sandbox has it
-   * by now. Else a NIC that has any address gets no other.
+   * The same ADD again, which has lost an address of one family. What its NIC has is not written to; `taken` when another sandbox has it
+   * by now. Any claim gives a NIC only the families that it lacks.
    */
   readonly completes?: boolean;
   /** Do not offer the owner's own cooling addresses again: they lie outside what is selected now. */

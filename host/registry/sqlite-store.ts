@@ -78,7 +78,8 @@ export class SqliteStore extends SqliteQuarantine {
     const held = bound.filter(({ ifName }) => ifName === claim.ifName);
     const cooling = own.filter(({ state, ifName }) => state === "Cooling" && ifName === claim.ifName);
     const offered = new Set(claim.proposals.map(({ replaces }) => replaces));
-    if (held.length === 0 && !claim.forsakeCooling && cooling.some(({ version }) => !offered.has(version))) {
+    const isLacked = ({ ip }: Allocation): boolean => !held.some((other) => other.ip.family === ip.family);
+    if (!claim.forsakeCooling && cooling.some((each) => !offered.has(each.version) && isLacked(each))) {
       return { kind: "cooling", own: cooling };
     }
     const others = claim.completes ? held.filter(({ containerId }) => containerId !== claim.containerId) : [];
@@ -86,7 +87,7 @@ export class SqliteStore extends SqliteQuarantine {
     const unwanted = held.filter((allocation) => isContradicted(allocation, claim));
     const kept = bound.filter((allocation) => !unwanted.includes(allocation));
     const has = ({ ifName, ip }: Proposal): boolean =>
-      kept.some((other) => other.ifName === ifName && (!claim.completes || other.ip.family === ip.family));
+      kept.some((other) => other.ifName === ifName && other.ip.family === ip.family);
     const isMissing = (proposal: Proposal): boolean => !has(proposal) || isReplaced(proposal);
     const isReplaced = ({ ifName, ip }: Proposal): boolean =>
       unwanted.some((other) => other.ip.family === ip.family && other.ifName === ifName);

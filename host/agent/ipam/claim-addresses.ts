@@ -77,6 +77,8 @@ class AddressSearch {
   #hasExpired = false;
   #forsakeCooling = false;
   #hasSoughtKept = false;
+  /** The NIC has some of the families and lacks others. */
+  #isPartial = false;
 
   constructor(tools: ClaimTools, demand: AddressDemand) {
     this.#tools = tools;
@@ -128,7 +130,7 @@ class AddressSearch {
     switch (outcome.kind) {
       case "bound":
         if (this.#isWhole(outcome.held)) return (await this.#preferKept(outcome)) ? undefined : outcome;
-        if (pick.kind === "short") await this.#overcome(pick.shortage);
+        if (pick.kind === "short") await this.#overcomeFor(outcome.held, pick.shortage);
         return undefined;
       case "cooling":
         this.#settleOwn(outcome.own);
@@ -161,16 +163,15 @@ class AddressSearch {
     return true;
   }
 
-  /** What the NIC has at all is its answer; one that is completed has to have what is demanded. */
+  /** A NIC has an address of each family that is demanded: an answer with one of two would be the pod's for its life. */
   #isWhole(held: readonly Allocation[]): boolean {
-    if (this.#demand.claimant.completes !== true) return held.length > 0;
     return this.#nic.families.every(({ family }) => held.some(({ ip }) => ip.family === family));
   }
 
   /** The demand without what the pod has already: another NIC's full pool is no obstacle to this one. */
   async #findMissing(): Promise<readonly NicDemand[]> {
     const { nics, claimant } = this.#demand;
-    if (nics.length < 2) return nics;
+    if (nics.length < 2 && !this.#isPartial) return nics;
     const own = await this.#tools.registry.findOwner(claimant.owner);
     if (!this.#forsakeCooling) this.#settleOwn(own.filter(({ state }) => state === "Cooling"));
     const has = (ifName: string, family: Family): boolean =>
@@ -265,6 +266,12 @@ class AddressSearch {
     const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, former.ip);
     if (cooling?.state !== "Cooling" || found?.kind !== "pool") return;
     this.#settle([{ ifName: former.ifName, pool: found.pool, ip: former.ip, replaces: cooling.version }]);
+  }
+
+  /** What falls short may be a family that the NIC has. */
+  async #overcomeFor(held: readonly Allocation[], shortage: Shortage): Promise<void> {
+    if (held.length === 0 || this.#isPartial) return this.#overcome(shortage);
+    this.#isPartial = true;
   }
 
   /** No pool has a free address: take over the longest released one, or wait for it, or give up. */

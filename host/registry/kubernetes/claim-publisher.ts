@@ -161,7 +161,7 @@ export class ClaimPublisher {
     const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
     if (failed === undefined && by.length === 0) {
       const rows = results.map(({ row }) => row);
-      this.#confirmLater(rows);
+      await this.#confirm(rows, results);
       if (!open.isTouched || (await this.#isHeld(claim, outcome))) {
         for (const result of results) this.#noteOrigin(result);
         const confirm = (row: Allocation): Allocation => (rows.includes(row) ? { ...row, isConfirmed: true } : row);
@@ -176,18 +176,22 @@ export class ClaimPublisher {
     throw failureOf(failed.error);
   }
 
-  /** Behind the answer, which relies on the row and the object, and on nothing else: what was not confirmed is looked at by the next agent. */
-  #confirmLater(rows: readonly Allocation[]): void {
-    this.#journal.confirm(rows).catch(() => {
-      for (const row of rows) this.#publisher.settleLater(row);
-    });
+  /** Before the answer: a row that is not confirmed was answered to no ADD, and may be undone. */
+  async #confirm(rows: readonly Allocation[], results: readonly Result[]): Promise<void> {
+    try {
+      await this.#journal.confirm(rows);
+    } catch (error) {
+      await this.#takeBack(results, false);
+      throw error;
+    }
   }
 
-  /** Whether no DEL came while the API server was asked. */
-  async #isHeld({ containerId, ifName }: Claim, { held }: Bound): Promise<boolean> {
-    if (containerId === "" || held.length === 0) return true;
-    const found = await this.#journal.findAttachment({ containerId, ifName });
-    return held.every((row) => found.some((each) => each.state === "Bound" && nameOf(each) === nameOf(row)));
+  /** Whether the NIC still has all of them: no DEL came while the API server was asked, and nothing was undone. */
+  async #isHeld({ owner }: Claim, { held }: Bound): Promise<boolean> {
+    const found = (await this.#journal.findOwner(owner)).filter(({ state }) => state === "Bound");
+    const isOf = (row: Allocation, each: Allocation): boolean =>
+      each.containerId === row.containerId && nameOf(each) === nameOf(row);
+    return held.every((row) => found.some((each) => isOf(row, each)));
   }
 
   #noteOrigin({ row, replaces, outcome }: Result): void {

@@ -70,7 +70,8 @@ class JournalledRegistry implements KubernetesRegistry {
     this.#foreign = new ForeignObjects(options);
     this.#tight = new TightPools({ usedShare: () => undefined, ...options });
     const isPublic = (pool: string): boolean => this.#tight.isTight(pool);
-    this.#publisher = new Publisher({ ...options, journal, foreign: this.#foreign, isPublic });
+    const onUndone = (row: Allocation): void => this.#claims.forget(row);
+    this.#publisher = new Publisher({ ...options, journal, foreign: this.#foreign, isPublic, onUndone });
     this.#claims = new ClaimPublisher(journal, this.#publisher);
     this.#survey = new Survey(new AllocationObjects(options.api), ASKED);
     this.#usages = new PoolUsages(options);

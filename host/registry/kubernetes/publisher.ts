@@ -200,11 +200,24 @@ export class Publisher {
     return found.kind === "contest" && row.isConfirmed === true ? contest(this.#options, row, task) : found;
   }
 
-  /** A row that nobody was told of is undone; of another one whoever is responsible is told. An object is never touched. */
+  /** A row that no ADD was answered with is undone; of another one whoever is responsible is told. An object is never touched. */
   async #lose(row: Allocation, task: Task): Promise<void> {
-    if (row.isConfirmed !== true) return this.#options.journal.undo([row]);
+    if (row.isConfirmed !== true) return this.#undo(row);
     const by = await this.#holder(task);
     if (!isSameMember(row.workload, by.workload)) this.#options.onLost(row, by);
+  }
+
+  /** With the row goes what was claimed with it for the same NIC: no ADD is answered with one family of two. */
+  async #undo(row: Allocation): Promise<void> {
+    const { journal, onUndone } = this.#options;
+    const isSibling = ({ state, ifName, isConfirmed }: Allocation): boolean =>
+      state === "Bound" && ifName === row.ifName && isConfirmed !== true;
+    const claimed = (await journal.findOwner(row.owner)).filter(isSibling);
+    // An ADD has written to the row since, and publishes it itself.
+    if (!claimed.some(({ version }) => version === row.version)) return;
+    await journal.undo(claimed);
+    for (const each of claimed) onUndone(each);
+    for (const each of claimed) if (each.version !== row.version) this.settleLater(each);
   }
 
   /** Who has the address, as the rest of the agent sees it. */

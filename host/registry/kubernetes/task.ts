@@ -31,6 +31,8 @@ export interface PublisherOptions {
   readonly isNodeLost?: ((node: string) => Promise<boolean>) | undefined;
   /** Allocation rule 5: somebody else has the object of an address that this node's pod has. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
+  /** A Bound row was undone: a claim of it that is under way must not be answered. */
+  readonly onUndone: (row: Allocation) => void;
 }
 
 export interface Task {

@@ -2,6 +2,7 @@
  * One walk: what the kubelets do, at random, and what has to be true in the end.
  */
 import { formatIp } from "../../../host/net/ip.ts";
+import { parseAllocationName } from "../../../host/resources/ip-allocation.ts";
 import { openDisk } from "../../fakes/memory-journal.ts";
 import { Seeded } from "../core/seeded.ts";
 import { claimAddresses, MEMBERS } from "./walk-claim.ts";
@@ -122,8 +123,12 @@ class Walk {
         if (!isCurrent()) return;
         pod.adding = undefined;
         world.note(`${node.name} ADD ${pod.uid} ${containerId} has ${addresses.join(" and ")}`);
-        if (controller.signal.aborted) this.release(node, { containerId, ifName: "eth0" });
-        else for (const address of addresses) world.live.add({ pod, containerId, address });
+        if (controller.signal.aborted) return this.release(node, { containerId, ifName: "eth0" });
+        if (pod.sides.some((side) => !addresses.some((address) => sideOf(address) === side)))
+          world.problems.push(
+            `${pod.uid} ${containerId} wants ${pod.sides} and was answered ${addresses.join(" and ")}`,
+          );
+        for (const address of addresses) world.live.add({ pod, containerId, address });
       },
       (error: unknown) => {
         if (!isCurrent()) return;
@@ -243,6 +248,10 @@ class Walk {
       await flush();
     }
   }
+}
+
+function sideOf(name: string): 4 | 6 | undefined {
+  return parseAllocationName(name)?.ip.family;
 }
 
 export async function walk(options: WalkOptions): Promise<{ problems: readonly string[]; log: readonly string[] }> {

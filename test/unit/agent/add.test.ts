@@ -36,6 +36,8 @@ const CONF = {
   data: { "conf.yml": "enableIPv6: false" },
 };
 
+const BOTH_FAMILIES = { ...CONF, data: { "conf.yml": "enableIPv6: true" } };
+
 function ipPool(name: string, subnet: string, spec: object = {}): object {
   return { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec: { subnet, ...spec } };
 }
@@ -47,7 +49,8 @@ function podOf(annotations: Record<string, unknown>): object {
 }
 
 function snapshotOf(manifests: readonly object[]): Snapshot {
-  const resources = [CONF, ...manifests].flatMap((manifest) => decodeManifests(JSON.stringify(manifest), "test"));
+  const conf = manifests.includes(BOTH_FAMILIES) ? [] : [CONF];
+  const resources = [...conf, ...manifests].flatMap((manifest) => decodeManifests(JSON.stringify(manifest), "test"));
   return assembleSnapshot([{ source: "test", resources }]);
 }
 
@@ -116,6 +119,30 @@ const TWO_NICS = [
   { interface: "net1", ipv4: ["green"] },
 ];
 const POOLS = [ipPool("blue", "10.6.0.0/30"), ipPool("green", "10.7.0.0/30")];
+
+describe("a NIC that has one family of two", () => {
+  const pod = podOf({ ippool: { ipv4: ["blue"], ipv6: ["six"] } });
+  const six = { space: "", ip: ip("fd00::1"), prefixLength: 125, pool: "six", ifName: "eth0" };
+  const claimant = { owner: "uid-1", namespace: "shop", pod: "web-0", ifName: "eth0", network: "lab" };
+  const rows = [
+    ["the same sandbox", "c1", "10.6.0.0/30", { ips: ["10.6.0.1"] }, ["10.6.0.1/30", "fd00::1/125"]],
+    ["a new sandbox", "c0", "10.6.0.0/30", { ips: ["10.6.0.1"] }, ["10.6.0.1/30", "fd00::1/125"]],
+    ["the same sandbox, and no address for it", "c1", "10.6.0.0/30", { ips: [] }, 101],
+    ["a new sandbox, and no address for it", "c0", "10.6.0.0/30", { ips: [] }, 101],
+  ] as const;
+  for (const sixes of [["fd00::1"], ["fd00::1-fd00::6"]])
+    it.each(rows)(`gets the other one, or nothing: %s (%s; ${sixes})`, (_what, containerId, subnet, spec, expected) =>
+      withPlugin(
+        [BOTH_FAMILIES, ipPool("blue", subnet, spec), ipPool("six", "fd00::/125", { ips: sixes }), pod],
+        async ({ add, registry }) => {
+          await registry.claim({ ...claimant, containerId, proposals: [six] });
+          if (expected === 101) await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
+          else expect(addressesOf(await add("eth0")).sort()).toEqual(expected);
+          expect(await boundTo(registry)).toHaveLength(expected === 101 ? 1 : 2);
+        },
+      ),
+    );
+});
 
 describe("a NIC that comes late or never", () => {
   const routed = podOf({ ippools: TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw: "10.7.0.2" }] });

@@ -57,6 +57,27 @@ export function describeRegistry(
       expect(first).toMatchObject({ pool: "blue", state: "Bound", owner: "a", namespace: "shop", prefixLength: 24 });
     });
 
+    check("gives a NIC that has one family the other one, and no second one of the first", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("fd00::1")]));
+      const proposals = [proposal("10.0.0.1"), proposal("fd00::2")];
+      expect(held(await registry.claim(claim("a", proposals)))).toEqual(["fd00::1", "10.0.0.1"]);
+      expect(held(await registry.claim(claim("a", proposals, { containerId: "next" })))).toEqual([
+        "10.0.0.1",
+        "fd00::1",
+      ]);
+      expect(await registry.findAttachment({ containerId: "next", ifName: "eth0" })).toHaveLength(2);
+      expect(await registry.findAddress("", ip("fd00::2"))).toBeUndefined();
+    });
+
+    check("offers the address of the missing family that still cools for the NIC", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")]));
+      await registry.release({ containerId: "c-a", ifName: "eth0" });
+      await registry.claim(claim("a", [proposal("fd00::1")], { forsakeCooling: true }));
+      const both = [proposal("10.0.0.2"), proposal("fd00::1")];
+      const outcome = await registry.claim(claim("a", both));
+      expect(outcome).toMatchObject({ kind: "cooling", own: [{ ip: ip("10.0.0.1") }] });
+    });
+
     check("binds nothing when one of the addresses is taken", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("fd00::1")]));
       const outcome = await registry.claim(claim("b", [proposal("10.0.0.1"), proposal("fd00::1")]));

@@ -4,6 +4,7 @@
 import { createFaultCounter } from "../../../../host/lib/fault.ts";
 import { openLog } from "../../../../host/lib/log.ts";
 import { formatIp, type Ip } from "../../../../host/net/ip.ts";
+import type { Journal } from "../../../../host/registry/journal.ts";
 import type { KubernetesRegistry } from "../../../../host/registry/kubernetes/cluster-registry.ts";
 import { openRegistryOn } from "../../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
@@ -28,6 +29,8 @@ export class MemoryNode {
   readonly calls: string[] = [];
   /** Stands before each call. */
   gate: Gate = async (_call, commit) => commit();
+  /** Stands before each operation of the journal that has to wait. */
+  journalGate: (method: string) => Promise<void> | undefined = () => undefined;
   clockMs = 1_000_000;
   isDead = { now: false };
   #registry: KubernetesRegistry | undefined;
@@ -57,7 +60,7 @@ export class MemoryNode {
       return this.gate(call, commit);
     });
     const journal = openMemoryJournal(this.disk, { bootId, nowMs, cooldowns, onFreed, isDead: () => isDead.now });
-    this.#registry = await openRegistryOn(journal, {
+    this.#registry = await openRegistryOn(this.#gated(journal), {
       ...{ directory: "", bootId, lockWaitMs: 0, faultCounter: createFaultCounter(), cooldowns, nowMs, onFreed, api },
       ...{ node: this.name, random: () => 0.5, poolSize: () => this.poolSize, log: openLog("berth", "silent") },
       ...{ isLivePod: async () => false, isPodGone: async () => true },
@@ -67,6 +70,20 @@ export class MemoryNode {
       },
     });
     return this;
+  }
+
+  #gated(journal: Journal): Journal {
+    return new Proxy(journal, {
+      get: (target, name) => {
+        const found: unknown = Reflect.get(target, name);
+        if (typeof found !== "function") return found;
+        return (...args: unknown[]): unknown => {
+          const run = (): unknown => Reflect.apply(found, target, args);
+          const wait = this.journalGate(String(name));
+          return wait === undefined ? run() : wait.then(run);
+        };
+      },
+    });
   }
 
   /** What the watch tells of an object, now or late. */

@@ -1,0 +1,119 @@
+/**
+ * A NIC of two families is answered with both or not at all, and what was answered is confirmed: whatever ends in between.
+ */
+import { expect, it } from "vitest";
+import { claim, held, ip, proposal } from "../registry-suite.ts";
+import { MemoryNode } from "./memory-node.ts";
+
+const FOUR = "10.0.0.1";
+const SIX = "fd00::1";
+const BOTH = [proposal(FOUR), proposal(SIX, { prefixLength: 64 })];
+
+/** The agent of the node is killed when its journal has the claim, before the API server has anything of it. */
+async function endBeforeTheObjects(node: MemoryNode, proposals = BOTH): Promise<void> {
+  const asked = Promise.withResolvers<void>();
+  node.gate = () => {
+    asked.resolve();
+    return new Promise(() => {});
+  };
+  void node.registry.claim(claim("a", proposals));
+  await asked.promise;
+  node.gate = async (_call, commit) => commit();
+}
+
+async function twoNodes(): Promise<[MemoryNode, MemoryNode]> {
+  const first = await new MemoryNode().open();
+  return [first, await new MemoryNode({ server: first.server, name: "n2" }).open()];
+}
+
+it("what was claimed together and never answered is undone together, when another node has one of the addresses", async () => {
+  const [node, other] = await twoNodes();
+  await endBeforeTheObjects(node);
+  await other.registry.claim(claim("b", [proposal(FOUR)]));
+  await node.open();
+  await node.pass(0);
+  await node.pass(0);
+  expect(await node.registry.findOwner("a")).toEqual([]);
+  expect(node.lines()).toEqual([`${FOUR} Bound n2`]);
+});
+
+it("what was claimed with it for another NIC of the pod stays", async () => {
+  const [node, other] = await twoNodes();
+  await endBeforeTheObjects(node, [...BOTH, proposal("10.0.0.9", { ifName: "net1" })]);
+  await other.registry.claim(claim("b", [proposal(FOUR)]));
+  await node.open();
+  node.gate = async (call, commit) => {
+    if (call.method === "POST" && JSON.stringify(call.body).includes("10.0.0.9"))
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    return commit();
+  };
+  await node.pass(0);
+  const bound = (await node.registry.findOwner("a")).filter(({ state }) => state === "Bound");
+  expect(bound).toMatchObject([{ ip: ip("10.0.0.9"), ifName: "net1" }]);
+});
+
+it.each([[FOUR], [SIX]])(
+  "the same ADD again is answered with both, when another node has had %s since",
+  async (taken) => {
+    const [node, other] = await twoNodes();
+    await endBeforeTheObjects(node);
+    await other.registry.claim(claim("b", [proposal(taken)]));
+    await node.open();
+    const settling = node.pass(0);
+    const wish = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
+    let outcome = await node.registry.claim(claim("a", wish));
+    await settling;
+    if (outcome.kind !== "bound") outcome = await node.registry.claim(claim("a", wish, { forsakeCooling: true }));
+    expect(held(outcome)).toHaveLength(2);
+    const families = (await node.registry.findOwner("a")).filter(({ state }) => state === "Bound").map((row) => row.ip.family); // biome-ignore format: one thought
+    expect(families.sort()).toEqual([4, 6]);
+  },
+);
+
+it("a claim whose row is undone meanwhile is not answered", async () => {
+  const node = await new MemoryNode().open();
+  await endBeforeTheObjects(node);
+  await node.open();
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  node.gate = async (_call, commit) => {
+    begun.resolve();
+    await go.promise;
+    return commit();
+  };
+  const adding = node.registry.claim(claim("a", BOTH));
+  await begun.promise;
+  await node.registry.undo(await node.registry.findOwner("a"));
+  go.resolve();
+  await expect(adding).rejects.toThrow("was released while its addresses were claimed");
+});
+
+it("an address is answered when the journal knows that it is confirmed, and not before", async () => {
+  const node = await new MemoryNode().open();
+  const confirming = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  node.journalGate = (method) => {
+    if (method !== "confirm") return undefined;
+    confirming.resolve();
+    return go.promise;
+  };
+  let isAnswered = false;
+  const adding = node.registry.claim(claim("a", [proposal(FOUR)])).finally(() => {
+    isAnswered = true;
+  });
+  await confirming.promise;
+  await new Promise(setImmediate);
+  expect(isAnswered).toBe(false);
+  go.resolve();
+  expect(held(await adding)).toEqual([FOUR]);
+  expect(await node.registry.findOwner("a")).toMatchObject([{ isConfirmed: true }]);
+});
+
+it("a claim that cannot be confirmed is taken back", async () => {
+  const node = await new MemoryNode().open();
+  node.journalGate = (method) => (method === "confirm" ? Promise.reject(new Error("the disk is full")) : undefined);
+  await expect(node.registry.claim(claim("a", BOTH))).rejects.toThrow("the disk is full");
+  node.journalGate = () => undefined;
+  await node.pass(0);
+  expect([node.lines(), await node.registry.findOwner("a")]).toEqual([[], []]);
+});
