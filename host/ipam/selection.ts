@@ -10,6 +10,7 @@ import { compilePattern, isPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
 import type { Application } from "../resources/fields/generated.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import { nicNameAt } from "./announced-nics.ts";
 import { refuseOwnPool, refusePool, tieRank } from "./filters.ts";
 import { findGenerated, type GeneratedWish } from "./generated/generated-pool.ts";
 import {
@@ -120,7 +121,7 @@ function selectByInterfaces(subject: Subject, offer: Offer, warnings: string[]):
     requireFamilies(IPPOOLS, path, entry, subject.vendorConf);
     const rule = `annotation "${IPPOOLS}"${path}`;
     return {
-      ifName: entry.interface ?? nicNameAt(index, subject),
+      ifName: entry.interface ?? nicNameAt(index, subject.pod?.annotations ?? {}, subject.firstNic),
       rule,
       cleanGateway: entry.cleangateway,
       families: demandNamed(rule, entry, subject, offer, warnings),
@@ -144,12 +145,6 @@ function requireEntry(key: string, nics: readonly NicDemand[], { ifName }: Subje
     ErrorCode.InvalidAnnotation,
     `Annotation "${key}" has no entry for interface "${ifName}"; it lists ${listed}`,
   );
-}
-
-/** Without names the order of the entries is the order of the NICs. */
-function nicNameAt(index: number, { firstNic, pod }: Subject): string {
-  if (index === 0) return firstNic;
-  return pod?.annotations.networks?.[index - 1]?.interface ?? `net${index}`;
 }
 
 function selectByAnnotation(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {

@@ -21,6 +21,7 @@ import type { Holder, Workload } from "../resources/ip-allocation.ts";
 import type { Pod } from "../resources/pod.ts";
 import type { IpamClaim } from "../resources/workloads/ipam-claim.ts";
 import { isKubevirt } from "../resources/workloads/virtual-machine.ts";
+import { announcedNics, demandedNics } from "./announced-nics.ts";
 import { controllerOf } from "./owner.ts";
 
 export type KeepingSettings = Pick<VendorConf, "enableStatefulSet" | "enableKubevirt">;
@@ -63,12 +64,13 @@ export function workloadOfClaim({ namespace, name, uid }: IpamClaim): Workload {
   return { kind: "IPAMClaim", namespace, name, uid, member: name };
 }
 
-/** Names of the IPAMClaims of the pod's namespace that its NICs refer to, by interface. */
-export function claimsOf(annotations: PodAnnotations, firstNic: string): ReadonlyMap<string, string> {
+/** Names of the IPAMClaims of the pod's namespace that its NICs refer to, by interface; of those NICs whose addresses a request for `ifName` claims. */
+export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: string): ReadonlyMap<string, string> {
   const { defaultNetwork, networks = [] } = annotations;
-  const named = networks.map(({ claim, interface: ifName }, index) => [ifName ?? `net${index + 1}`, claim] as const);
-  const all = [[firstNic, defaultNetwork?.claim] as const, ...named];
-  return new Map(all.flatMap(([ifName, claim]) => (claim === undefined ? [] : [[ifName, claim] as const])));
+  const claims = [defaultNetwork?.claim, ...networks.map(({ claim }) => claim)];
+  const byNic = new Map(announcedNics(annotations, firstNic).map((nic, index) => [nic, claims[index]] as const));
+  const demanded = demandedNics(ifName, annotations, firstNic).map((nic) => [nic, byNic.get(nic)] as const);
+  return new Map(demanded.flatMap(([nic, claim]) => (claim === undefined ? [] : [[nic, claim] as const])));
 }
 
 /** The addresses that the claim stands for: those that it has been given, else those that it asks for; none: any. */

@@ -2,7 +2,9 @@
  * Selection in a cluster: which rule decides, and which pools the filters leave, from objects that a real API server serves. The rules
  * themselves are tested in test/unit/ipam; here it is that each of them is fed from the right object. Who asks: selection-pods.test.ts.
  */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { CniError } from "../../host/cni/error.ts";
 import { NODE, type SelectionWorld, startSelectionWorld } from "./selection-world.ts";
 
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
@@ -62,12 +64,22 @@ describe("the order of precedence", () => {
 });
 
 describe("filters", () => {
-  /** The reason for which the pod's only pool is passed over. */
+  /** The reason for which the pod's only pool is passed over, as its owner is told. */
+  async function briefOf(pool: string, spec: object = {}, wish: object = {}): Promise<string> {
+    return (await textsOf(pool, spec, wish)).brief;
+  }
+
+  /** The same as the node's log has it. */
   async function refusalOf(pool: string, spec: object = {}, wish: object = {}): Promise<string> {
+    return (await textsOf(pool, spec, wish)).refusal;
+  }
+
+  async function textsOf(pool: string, spec: object, wish: object): Promise<{ brief: string; refusal: string }> {
     const outcome = poolOf({ annotations: only(pool), ...spec }, wish);
     const error: unknown = await outcome.then(String, (failure: unknown) => failure);
-    expect(error).toMatchObject({ code: 100 });
-    return String(error).replace(/^.*pool "[^"]*" /, "");
+    expect(error).toMatchObject({ code: 100, forLog: expect.any(String) });
+    const [brief = "", refusal = ""] = [(error as CniError).message, (error as CniError).forLog].map((text) => text?.replace(/^.*pool "[^"]*" /, "")); // biome-ignore format: one thought
+    return { brief, refusal };
   }
 
   it("disable", async () => {
@@ -83,6 +95,7 @@ describe("filters", () => {
   it("nodeName", async () => {
     await world.pool("f-node", { subnet: "10.11.0.0/24", nodeName: ["n2"] });
     expect(await refusalOf("f-node")).toBe(`nodeName is "n2", this node is "${NODE}"`);
+    expect(await briefOf("f-node")).toBe("is for other nodes (spec.nodeName)");
   });
 
   it("nodeAffinity, by the labels that the node has now", async () => {
@@ -97,6 +110,7 @@ describe("filters", () => {
     await world.pool("f-names", { subnet: "10.13.0.0/24", namespaceName: ["infra"] });
     await world.pool("f-labels", { subnet: "10.14.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
     expect(await refusalOf("f-names")).toBe('namespaceName is "infra", the pod\'s namespace is "shop"');
+    expect(await briefOf("f-names")).toBe("is for other namespaces (spec.namespaceName)");
     expect(await refusalOf("f-labels")).toContain("namespaceAffinity does not match");
     await world.namespace("team", { labels: { team: "net" } });
     expect(await poolOf({ namespace: "infra", annotations: only("f-names") })).toEqual(["f-names"]);

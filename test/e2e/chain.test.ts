@@ -17,6 +17,7 @@ const CONFIG = {
       { interface: "eth0", ipv4: ["four"] },
       { interface: "net1", ipv4: ["store"], cleangateway: true },
     ],
+    "k8s.v1.cni.cncf.io/networks": "lab",
     routes: [{ dst: "192.168.7.0/24", gw: "10.67.0.9" }],
   }),
 };

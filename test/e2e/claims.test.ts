@@ -14,6 +14,7 @@ function twoNics(eth0: string, net1: string): string {
       { interface: "eth0", ipv4: [eth0] },
       { interface: "net1", ipv4: [net1] },
     ],
+    "k8s.v1.cni.cncf.io/networks": "lab",
   });
 }
 

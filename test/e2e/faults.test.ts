@@ -16,6 +16,7 @@ const CONFIG = {
       { interface: "eth0", ipv4: ["blue"] },
       { interface: "net1", ipv4: ["green"] },
     ],
+    "k8s.v1.cni.cncf.io/networks": "lab",
   }),
 };
 const POD = { pod: "shop/web-0/uid-1" };

@@ -29,8 +29,8 @@ export interface IdentityTools {
 export interface ClusterIdentifier extends Identifier {
   /** The workload of pods has led nowhere: it is looked up anew for the next of them. */
   forget(application: Application): void;
-  /** Of a pod of the watch whose ADD is still to come; nothing of it is looked up but its workload and what keeps its addresses. */
-  ofPod(pod: Pod, signal: AbortSignal): Promise<PodIdentity>;
+  /** Of a pod of the watch whose ADD for the NIC is still to come; nothing of it is looked up but its workload and what keeps its addresses. */
+  ofPod(pod: Pod, ifName: string, signal: AbortSignal): Promise<PodIdentity>;
 }
 
 /** What a runtime says of the pod. */
@@ -48,7 +48,7 @@ export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
     const { subject, ...identity } = identityOfPod(pod, options);
     const [application, keepers] = await Promise.all([
       applications.find(pod, subject.annotations, signal),
-      findKeepers(tools, pod, subject.annotations, signal),
+      findKeepers(tools, { pod, annotations: subject.annotations, ifName: options.ifName }, signal),
     ]);
     return { ...identity, subject: { ...subject, application }, ...keepers };
   };
@@ -59,7 +59,7 @@ export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
       if (pod === undefined) return staticPod(named, request);
       requireUnfinished(pod, named);
       const home = await findHome(tools, pod, signal);
-      return identityOf(pod, { owner: named.uid, home }, signal);
+      return identityOf(pod, { owner: named.uid, home, ifName: request.ifName }, signal);
     },
     find: async (namespace, name) => {
       const signal = AbortSignal.timeout(POD_READ_PATIENCE_MS);
@@ -69,7 +69,7 @@ export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
       const home = await findHome(tools, pod, signal);
       return identityOf(pod, { home }, signal);
     },
-    ofPod: (pod, signal) => identityOf(pod, {}, signal),
+    ofPod: (pod, ifName, signal) => identityOf(pod, { ifName }, signal),
     forget: (application) => applications.forget(application),
   };
 }
@@ -78,6 +78,8 @@ export interface IdentityOptions {
   /** As the runtime gives it; absent: as the kubelet will give it. */
   readonly owner?: string | undefined;
   readonly home?: Namespace | undefined;
+  /** The NIC whose addresses are wanted. Absent: none. */
+  readonly ifName?: string | undefined;
 }
 
 /** Without what keeps its addresses, and what it belongs to. Throws ConfigError when an annotation of the pod is wrong. */

@@ -36,16 +36,24 @@ export interface KeeperTools {
   readonly snapshot: () => Pick<Snapshot, "vendorConf" | "coordinator">;
 }
 
+export interface KeeperQuestion {
+  readonly pod: Pod;
+  readonly annotations: PodAnnotations;
+  /** The NIC whose addresses are wanted, with those of the NICs that are claimed with it. Absent: no NIC's, and no claim is read. */
+  readonly ifName: string | undefined;
+}
+
 /** Throws CniError 11 when the API server does not tell in time. */
 export async function findKeepers(
   tools: KeeperTools,
-  pod: Pod,
-  annotations: PodAnnotations,
+  { pod, annotations, ifName }: KeeperQuestion,
   signal: AbortSignal,
 ): Promise<Keepers> {
+  const named =
+    ifName === undefined ? new Map<string, string>() : claimsOf(annotations, firstNicOf(tools.snapshot()), ifName);
   const [workload, claims] = await Promise.all([
     findWorkload(tools, pod, signal),
-    findClaims(tools, pod, annotations, signal),
+    readClaims(tools, pod.namespace, named, signal),
   ]);
   return { workload, claims };
 }
@@ -62,13 +70,13 @@ async function findWorkload({ api, snapshot }: KeeperTools, pod: Pod, signal: Ab
   return uid === run.uid ? workloadOfRun(namespace, run, machine) : undefined;
 }
 
-async function findClaims(
-  { api, snapshot }: KeeperTools,
-  { namespace }: Pod,
-  annotations: PodAnnotations,
+/** One GET for each name. */
+async function readClaims(
+  { api }: KeeperTools,
+  namespace: string,
+  named: ReadonlyMap<string, string>,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, NicClaim> | undefined> {
-  const named = claimsOf(annotations, firstNicOf(snapshot()));
   if (named.size === 0) return undefined;
   const read = async (name: string): Promise<NicClaim> => {
     const path = `/apis/k8s.cni.cncf.io/v1alpha1/namespaces/${encodeURIComponent(namespace)}/ipamclaims`;

@@ -6,6 +6,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
+import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { Selection, Subject } from "../../ipam/model.ts";
 import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
 import type { PoolsByName } from "../../ipam/selection.ts";
@@ -74,9 +75,9 @@ async function resultOf(
   held: readonly Allocation[],
 ): Promise<Addition["result"]> {
   const podRoutes = subject.pod?.annotations.routes ?? [];
-  if (podRoutes.length > 0 && isLastNic(selection, subject)) {
-    const all = await tools.registry.findOwner(owner);
-    requireCarriers(podRoutes, all.filter(({ state }) => state === "Bound").map(addressOf));
+  if (podRoutes.length > 0) {
+    const all = (await tools.registry.findOwner(owner)).filter(({ state }) => state === "Bound");
+    if (isLastNic(selection, subject, all)) requireCarriers(podRoutes, all.map(addressOf));
   }
   const { pools, refused } = tools.catalogue.snapshot;
   return buildNicResult({
@@ -106,12 +107,11 @@ function addressOf({ ip, prefixLength }: Allocation): Prefix {
 }
 
 /**
- * Whether all NICs of the pod that could carry a route are known now: with `ippools` all are claimed at once, with a
- * list of networks the last one decides, and a NIC that nothing announces is the last.
+ * Whether all NICs of the pod that could carry a route are known now: with a list of NICs (`ippools`, `subnets`) when all of them have addresses, as they have at once when
+ * the pod announces them; else the last one of the pod's list of networks decides, and a NIC that nothing announces is the last.
  */
-function isLastNic({ nics }: Selection, { pod, firstNic, ifName }: Subject): boolean {
-  if (nics.length > 1) return true;
-  const networks = pod?.annotations.networks ?? [];
-  const names = [firstNic, ...networks.map((network, index) => network.interface ?? `net${index + 1}`)];
+function isLastNic({ nics }: Selection, { pod, firstNic, ifName }: Subject, bound: readonly Allocation[]): boolean {
+  if (nics.length > 1) return nics.every((nic) => bound.some((row) => row.ifName === nic.ifName));
+  const names = announcedNics(pod?.annotations ?? {}, firstNic);
   return !names.includes(ifName) || ifName === names.at(-1);
 }

@@ -6,6 +6,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
+import { claimedWith } from "../../ipam/announced-nics.ts";
 import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
 import { selectPools } from "../../ipam/selection.ts";
@@ -61,19 +62,22 @@ export interface Prepared {
 export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal: AbortSignal): Promise<Prepared> {
   const { subject, selection } = await select(tools, nic, signal);
   const { identity, ifName, network, containerId, netns } = nic;
-  const { workloads, asked } = followClaims(tools, nic, selection);
+  const annotations = identity.subject?.annotations ?? {};
+  const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
+  const nics = selection.nics.filter((each) => isClaimed(each.ifName));
+  const { workloads, asked } = followClaims(tools, nic, nics);
   const { owner, namespace, name, workload } = identity;
   for (const warning of selection.warnings) tools.log.warn({ namespace, pod: name, ifName }, warning);
   return {
     subject,
     selection,
     demand: {
-      nics: selection.nics,
+      nics,
       asked,
       workloads,
       claimant: { owner, namespace, pod: name, ifName, containerId, network, netns, workload },
       seedText: seedOf(identity),
-      isWhole: selection.nics.length > 1 || (identity.subject?.annotations.networks ?? []).length === 0,
+      isWhole: nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),
       nic: { ifName, network, pod: identity.subject },
       signal,
     },
@@ -81,13 +85,13 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
 }
 
 /**
- * The IPAMClaims of the selected NICs keep their addresses, and may ask for some. Throws CniError 11 when one is not there, and 102 when one is
+ * The IPAMClaims of the NICs that are claimed keep their addresses, and may ask for some. Throws CniError 11 when one is not there, and 102 when one is
  * for another NIC than refers to it.
  */
 function followClaims(
   tools: DemandTools,
   { identity: { claims, subject }, ifName, network, asked }: WantingNic,
-  { nics }: Selection,
+  nics: readonly NicDemand[],
 ): { readonly workloads: ReadonlyMap<string, Workload> | undefined; readonly asked: readonly RequestedIp[] } {
   if (claims === undefined || claims.size === 0) return { workloads: undefined, asked };
   const workloads = new Map<string, Workload>();

@@ -42,9 +42,11 @@ function ipPool(name: string, subnet: string, spec: object = {}): object {
   return { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec: { subnet, ...spec } };
 }
 
-function podOf(annotations: Record<string, unknown>): object {
-  const texts = Object.entries(annotations).map(([key, value]) => [`ipam.vendor.io/${key}`, JSON.stringify(value)]);
-  const metadata = { namespace: "shop", name: "web-0", uid: "uid-1", annotations: Object.fromEntries(texts) };
+/** A pod that announces one NIC beside the first, unless `networks` says otherwise. */
+function podOf(own: Record<string, unknown>, networks = "lab"): object {
+  const texts = Object.entries(own).map(([key, value]) => [`ipam.vendor.io/${key}`, JSON.stringify(value)]);
+  const annotations = { ...Object.fromEntries(texts), "k8s.v1.cni.cncf.io/networks": networks };
+  const metadata = { namespace: "shop", name: "web-0", uid: "uid-1", annotations };
   return { apiVersion: "v1", kind: "Pod", metadata };
 }
 
@@ -174,6 +176,32 @@ describe("a NIC that comes late or never", () => {
     ));
 });
 
+describe("a list of 32 NICs, of which the pod has some", () => {
+  const nics = ["eth0", ...Array.from({ length: 31 }, (_, index) => `net${index + 1}`)];
+  const pod = (networks: string) =>
+    podOf({ ippools: nics.map((each) => ({ interface: each, ipv4: ["wide"] })) }, networks);
+  const wide = ipPool("wide", "10.6.0.0/24");
+  const nicsOf = async (registry: Registry) => (await boundTo(registry)).map((text) => text.split("=")[0]).sort();
+
+  it("claims nothing for NICs that the pod does not announce", () =>
+    withPlugin([wide, pod("")], async ({ add, registry }) => {
+      await add("eth0");
+      expect(await nicsOf(registry)).toEqual(["eth0"]);
+    }));
+
+  it("claims for those that it announces, under the names that it gives them", () =>
+    withPlugin([wide, pod("lab,lab,lab@net9,lab@other")], async ({ add, registry }) => {
+      await add("eth0");
+      expect(await nicsOf(registry)).toEqual(["eth0", "net1", "net2", "net9"]);
+    }));
+
+  it("serves one that it does not announce when that comes", () =>
+    withPlugin([wide, pod("lab")], async ({ add, registry }) => {
+      await add("net7");
+      expect(await nicsOf(registry)).toEqual(["eth0", "net1", "net7"]);
+    }));
+});
+
 describe("two NICs of one full pool", () => {
   it("the pod's own cooling address is not taken over for its other NIC", () =>
     withPlugin(
@@ -231,6 +259,22 @@ describe("routes of the pod", () => {
         expect([await boundTo(registry), book.counts("blue")?.used, book.counts("green")?.used]).toEqual([[], 0, 0]);
       },
     ));
+});
+
+describe("routes of a pod whose NICs are listed and not announced", () => {
+  const listed = (gw: string) => podOf({ ippools: TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw }] }, "");
+
+  it("wait for the NIC that carries them", () =>
+    withPlugin([...POOLS, listed("10.7.0.2")], async ({ add }) => {
+      expect((await add("eth0")).result.routes).toEqual([]);
+      expect((await add("net1")).result.routes.map(({ dst }) => formatPrefix(dst))).toEqual(["172.16.0.0/12"]);
+    }));
+
+  it("are refused with the last of them when none carries them", () =>
+    withPlugin([...POOLS, listed("10.9.0.1")], async ({ add }) => {
+      await add("eth0");
+      await expect(add("net1")).rejects.toMatchObject({ code: 102 });
+    }));
 });
 
 describe("undo", () => {

@@ -76,7 +76,7 @@ describe("the ADD that arrives first waits for the claim under way instead of st
     "also that of a NIC which another NIC's claim covers",
     async (world) => {
       const ippools = ["eth0", "net1"].map((name) => ({ interface: name, ipv4: ["blue"] }));
-      const pod = podOf("web-0", { annotations: { ippools } });
+      const pod = podOf("web-0", { annotations: { ippools }, networks: "lab" });
       await claimUnderWay(world, pod);
       const adding = world.add(pod, "net1");
       await until("the ADD waits", () => world.prefetcher.stats().waited === 1);

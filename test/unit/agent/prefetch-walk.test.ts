@@ -19,7 +19,7 @@ function dice(seed: number): (below: number) => number {
 }
 
 const ippools = ["eth0", "net1"].map((name) => ({ interface: name, ipv4: ["blue"] }));
-const TOGETHER = { annotations: { ippools } };
+const TOGETHER = { annotations: { ippools }, networks: "lab" };
 const SANDBOX = { status: { phase: "Pending", podIPs: [{ ip: "10.9.0.1" }] } };
 const DELETING = { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } };
 

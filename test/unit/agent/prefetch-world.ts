@@ -47,6 +47,8 @@ function snapshotOf(manifests: readonly object[]): Snapshot {
 export interface PodParts {
   readonly uid?: string;
   readonly annotations?: Readonly<Record<string, unknown>>;
+  /** `k8s.v1.cni.cncf.io/networks`. */
+  readonly networks?: string;
   readonly metadata?: object;
   readonly spec?: object;
   readonly status?: object;
@@ -54,9 +56,16 @@ export interface PodParts {
 
 /** A pod `shop/<name>` bound to node n1 a moment ago; its UID is `uid-<name>`. */
 export function podOf(name: string, parts: PodParts = {}): Pod {
-  const { uid = `uid-${name}`, annotations = {}, metadata, spec, status = { phase: "Pending" } } = parts;
+  const { uid = `uid-${name}`, annotations = {}, networks, metadata, spec, status = { phase: "Pending" } } = parts;
   const texts = Object.entries(annotations).map(([key, value]) => [`ipam.vendor.io/${key}`, JSON.stringify(value)]);
-  const named = { namespace: "shop", name, uid, annotations: Object.fromEntries(texts), ...metadata };
+  const announced = networks === undefined ? {} : { "k8s.v1.cni.cncf.io/networks": networks };
+  const named = {
+    namespace: "shop",
+    name,
+    uid,
+    annotations: { ...Object.fromEntries(texts), ...announced },
+    ...metadata,
+  };
   return decodePod({ apiVersion: "v1", kind: "Pod", metadata: named, spec: { nodeName: "n1", ...spec }, status }, name);
 }
 

@@ -153,7 +153,7 @@ describe("nothing is claimed", () => {
 
 describe("several NICs", () => {
   const ippools = ["eth0", "net1", "net2"].map((name) => ({ interface: name, ipv4: ["blue"] }));
-  const three = podOf("web-0", { annotations: { ippools } });
+  const three = podOf("web-0", { annotations: { ippools }, networks: "lab,lab" });
   const all = () => ["eth0", "net1", "net2"].map((name) => nic(name));
 
   check(

@@ -166,12 +166,22 @@ describe("an IPAMClaim", () => {
       ]),
       "v1.multus-cni.io/default-network": JSON.stringify([{ name: "d", "ipam-claim-reference": "first" }]),
     });
-    expect([...claimsOf(annotations, "eth0")]).toEqual([
-      ["eth0", "first"],
-      ["net1", "one"],
-      ["lan0", "two"],
-    ]);
-    expect(claimsOf(decodePodAnnotations({ "k8s.v1.cni.cncf.io/networks": "a,b" }), "eth0").size).toBe(0);
+    const found = ["eth0", "net1", "net2", "lan0"].map((nic) => [...claimsOf(annotations, "eth0", nic)]);
+    expect(found).toEqual([[["eth0", "first"]], [["net1", "one"]], [], [["lan0", "two"]]]);
+    expect(claimsOf(decodePodAnnotations({ "k8s.v1.cni.cncf.io/networks": "a,b" }), "eth0", "net1").size).toBe(0);
+  });
+  it("is one of a NIC that is claimed with the one that is asked for: not of all networks that a pod may write down", () => {
+    const networks = Array.from({ length: 300 }, (_, at) => ({ name: "n", "ipam-claim-reference": `c${at + 1}` }));
+    const listed = (count: number) =>
+      Array.from({ length: count }, (_, at) => ({ interface: `net${at}`, ipv4: ["p"] }));
+    const claims = (nics: number) => {
+      const ippools = nics === 0 ? {} : { "ipam.vendor.io/ippools": JSON.stringify(listed(nics)) };
+      const annotations = { "k8s.v1.cni.cncf.io/networks": JSON.stringify(networks), ...ippools };
+      return [...claimsOf(decodePodAnnotations(annotations), "eth0", "net200").values()];
+    };
+    expect(claims(0)).toEqual(["c200"]);
+    expect(claims(3)).toEqual(["c200", "c1", "c2"]);
+    expect(claims(32)).toHaveLength(32);
   });
   it("keeps by its own UID", () => {
     const workload = { kind: "IPAMClaim", namespace: "shop", name: "c", uid: "c-1", member: "c" };

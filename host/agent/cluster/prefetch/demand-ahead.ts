@@ -14,8 +14,8 @@ import { type DemandTools, prepareDemand } from "../../ipam/demand.ts";
 import type { PodIdentity } from "../../ipam/pod-identity.ts";
 
 export interface AheadDemandTools extends Omit<DemandTools, "poolNews"> {
-  /** Who the pod is for its ADD. Not from the snapshot, which may be older than the pod. Throws ConfigError when an annotation is wrong. */
-  readonly identityOf: (pod: Pod, signal: AbortSignal) => Promise<PodIdentity>;
+  /** Who the pod is for the ADD of this NIC. Not from the snapshot, which may be older than the pod. Throws ConfigError when an annotation is wrong. */
+  readonly identityOf: (pod: Pod, ifName: string, signal: AbortSignal) => Promise<PodIdentity>;
   readonly keeper: Pick<QuarantineKeeper, "salt" | "hasSuspect">;
 }
 
@@ -28,7 +28,7 @@ export async function demandAhead(
 ): Promise<AddressDemand> {
   const { ifName, network, ipamConf } = nic;
   invariant(ipamConf !== undefined, "Only NICs of this plugin are claimed ahead");
-  const identity = await tools.identityOf(pod, signal);
+  const identity = await tools.identityOf(pod, ifName, signal);
   const wanting = { identity, ifName, network, ipamConf, containerId: "", asked: [] };
   // Warnings are the ADD's to tell.
   const quiet = { ...tools, poolNews: undefined, log: tools.log.child({}, { level: "error" }) };
