@@ -84,8 +84,11 @@ export const UNTOLD_MS = 2_000;
 /** A watch that ends sooner counts as a failure, after which there is a pause: milliseconds. */
 export const WATCH_SHORT_MS = 2_000;
 
-/** How often a collection that the server does not know is looked for again: milliseconds. */
+/** How often a collection that the server does not know is looked for again when no event says that its kind was installed: milliseconds. */
 export const MISSING_LOOK_MS = 30_000;
+
+/** Over which time the looks of all nodes are spread once a kind was installed: milliseconds. Looks in vain follow at twice that time, four times it, and so on. */
+export const KIND_LOOK_SPREAD_MS = 500;
 
 /** Longest note of an event: bytes. The server refuses longer ones. */
 export const MAX_EVENT_NOTE = 1_024;

@@ -7,6 +7,7 @@ import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
 import { pause } from "./http/deadline.ts";
 import { describeFailure, pauseMs } from "./http/retry.ts";
+import { KindArrival } from "./kind-arrival.ts";
 import {
   ApiError,
   type KubeApi,
@@ -41,9 +42,9 @@ export interface ReflectorOptions<T> {
   readonly onChange: (change: Change<T>) => void;
   /** Told once, when the first list is complete. */
   readonly onSynced?: () => void;
-  /** A collection that the server does not know counts as empty. */
+  /** A collection that the server does not know counts as empty, until its kind is installed (kind-arrival.ts). */
   readonly optional?: boolean;
-  /** How often such a collection is looked for again: milliseconds. Default MISSING_LOOK_MS. */
+  /** How often such a collection is looked for without news of its kind: milliseconds. Default MISSING_LOOK_MS. */
   readonly missingLookMs?: number | undefined;
   readonly log: Log;
   /** In [0, 1). */
@@ -77,6 +78,8 @@ export class Reflector<T> {
   /** Failures since the last event, or since a watch lasted. */
   #failures = 0;
   #unreachable: string | undefined;
+  /** While the server does not know the collection. */
+  #arrival: KindArrival | undefined;
   #running: Promise<void> | undefined;
 
   constructor(options: ReflectorOptions<T>) {
@@ -123,13 +126,15 @@ export class Reflector<T> {
     this.#closing.abort(closed);
     this.#synced.fail(closed);
     await this.#running;
+    await this.#arrival?.close();
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       const waitMs = await this.#turn().catch((error: unknown) => this.#waitAfter(error));
-      if (waitMs > 0) await pause(waitMs, signal).catch(() => {});
+      if (this.#arrival !== undefined) await this.#arrival.next(waitMs, signal).catch(() => {});
+      else if (waitMs > 0) await pause(waitMs, signal).catch(() => {});
     }
   }
 
@@ -191,6 +196,8 @@ export class Reflector<T> {
     }
     this.#mirror.keepOnly(seen);
     this.#counts.lists++;
+    void this.#arrival?.close();
+    this.#arrival = undefined;
     log.debug({ collection: name, objects: seen.size, resourceVersion: version }, "Listed");
     this.#reached();
     this.#complete();
@@ -263,6 +270,7 @@ export class Reflector<T> {
       this.#failures = 0;
       this.#reached();
       this.#complete();
+      this.#arrival ??= new KindArrival(this.#options);
       return missingLookMs;
     }
     const waitMs = pauseMs(this.#failures++, random());

@@ -271,14 +271,11 @@ it("networks decide which NICs `subnet` is for, also when they come later", asyn
   };
   await define("ours", "berth");
   await define("theirs", "host-local");
-  // The collection was not there: it is looked for again every MISSING_LOOK_MS.
-  const own = openApplications({ api, log: recordLog().log, random: () => 0.5 });
-  await own.synced(AbortSignal.timeout(20_000));
-  const nics = own
-    .demands(SETTINGS)
-    .demands.flatMap((demand) => (demand.application.name === "many" ? demand.ifName : []));
-  await own.close();
-  expect(nics).toEqual(["eth0", "net1", "data"]);
+  const nics = () =>
+    applications
+      .demands(SETTINGS)
+      .demands.flatMap((demand) => (demand.application.name === "many" ? demand.ifName : []));
+  await expect.poll(nics, { timeout: 20_000 }).toEqual(["eth0", "net1", "data"]);
 });
 
 it("of pods of other kinds the API server sends the metadata only, in lists and in watches", async () => {

@@ -3,6 +3,7 @@ import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { openEvents } from "../../host/kubernetes/events.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
+import { MISSING_LOOK_MS } from "../../host/kubernetes/limits.ts";
 import { type Change, Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -86,6 +87,17 @@ const write = (name: string, value: string) => ({
 async function truth(): Promise<Record<string, string>> {
   const { items } = await plane.client.get(PATH);
   return Object.fromEntries(items.map((item: KubeObject) => [nameOf(item), decode(item)]));
+}
+
+/** Of a kind `Thing` with any content. */
+function thingDefinition(name: string): object {
+  const [plural = "", group] = name.split(/\.(.*)/);
+  const openAPIV3Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+  const versions = [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema } }];
+  return {
+    ...{ apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", metadata: { name } },
+    spec: { group, scope: "Namespaced", names: { plural, singular: "thing", kind: "Thing" }, versions },
+  };
 }
 
 const sorted = (map: ReadonlyMap<string, string>) => Object.fromEntries([...map].sort());
@@ -253,6 +265,26 @@ describe("a reflector", () => {
     told.reflector.start();
     await told.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
     expect(told.reflector).toMatchObject({ isSynced: true, problems: [] });
+  });
+
+  it("of a kind that is installed later is followed as soon as the server knows it", async () => {
+    const path = "/apis/later.example/v1/things";
+    const told = await open({ path, optional: true });
+    told.reflector.start();
+    await told.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
+    const name = "things.later.example";
+    await plane.client.apply(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`, thingDefinition(name));
+    const isServed = async () => (await plane.client.get(path).catch(() => undefined)) !== undefined;
+    await expect.poll(isServed, { timeout: PATIENCE_MS }).toBe(true);
+    const servedMs = performance.now();
+    // Without news of the kind the next look would be MISSING_LOOK_MS away.
+    await until(() => told.reflector.stats.watches === 1, "the kind is watched", MISSING_LOOK_MS / 2);
+    const tookMs = performance.now() - servedMs;
+    console.log(`kube-reflector: a kind is watched ${tookMs.toFixed(0)} ms after the server knew it`);
+    await plane.client.create(`/apis/later.example/v1/namespaces/default/things`, {
+      ...{ apiVersion: "later.example/v1", kind: "Thing", metadata: { name: "one" }, data: { value: "here" } },
+    });
+    await until(() => told.heard.get("one") === "here", "the object is told", PATIENCE_MS);
   });
 
   it("of a collection that must be there says what is missing", async () => {

@@ -11,12 +11,13 @@ import { type Controller, openController } from "../../host/controller/open-cont
 import { PARTS } from "../../host/controller/parts.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import { MISSING_LOOK_MS } from "../../host/kubernetes/limits.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { readDocuments } from "../../scripts/lab/apply.ts";
 import { ALLOCATIONS, type LabPod, NODES, POOLS } from "../../scripts/lab/cluster/pods.ts";
 import { boundObject, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { applyWorkloadKinds, SETS } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { installDefinitions, startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { runWorkloads } from "./rights-workloads.ts";
@@ -65,6 +66,7 @@ beforeAll(async () => {
   );
   world = await startWorld({
     plane: { serverArgs: audit },
+    hasDefinitions: false,
     pools: [
       { name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.199"] },
       { name: "two", subnet: "10.7.0.0/24", ips: ["10.7.0.10-10.7.0.11"], default: false },
@@ -99,10 +101,10 @@ async function startController(): Promise<Controller> {
   });
 }
 
-async function until(what: string, isTrue: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+async function until(what: string, isTrue: () => Promise<boolean> | boolean, limitMs = PATIENCE_MS): Promise<void> {
+  const deadline = performance.now() + limitMs;
   while (!(await isTrue())) {
-    if (performance.now() > deadline) throw new Error(`Not within ${PATIENCE_MS} ms: ${what}`);
+    if (performance.now() > deadline) throw new Error(`Not within ${limitMs} ms: ${what}`);
     await sleep(50);
   }
 }
@@ -145,6 +147,21 @@ async function readGrants(account: Account): Promise<Set<string>> {
     ),
   );
 }
+
+it("agents and controller follow a kind that is installed later as soon as it is there", async () => {
+  const followers = async () =>
+    (await readCalls()).filter(
+      ({ right, code }) => right === "watch k8s.cni.cncf.io/network-attachment-definitions" && code === 200,
+    ).length;
+  expect(await followers()).toBe(0);
+  const startMs = performance.now();
+  await installDefinitions(world.client);
+  // Two agents and the controller. Without news of the kind they look again after MISSING_LOOK_MS.
+  await until("all follow the kind", async () => (await followers()) === 3, MISSING_LOOK_MS / 2);
+  console.log(
+    `rights-use: a new kind is followed by all ${(performance.now() - startMs).toFixed(0)} ms after it was installed`,
+  );
+});
 
 it("agents and controller do all their work, and are refused nothing", async () => {
   const { client } = world;

@@ -38,6 +38,8 @@ export interface WorldOptions {
   /** Of the proxies' dice. Default: 1. */
   readonly seed?: number;
   readonly agent?: Partial<AgentOptions>;
+  /** Whether the kind NetworkAttachmentDefinition is installed from the start. Default: true. */
+  readonly hasDefinitions?: boolean;
 }
 
 export interface LabNode {
@@ -106,15 +108,21 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 }
 
 /** What a cluster has before its nodes come. */
-async function furnish(client: KubeClient, { settings, namespaces = ["shop"] }: WorldOptions): Promise<void> {
+async function furnish(client: KubeClient, options: WorldOptions): Promise<void> {
+  const { settings, namespaces = ["shop"], hasDefinitions = true } = options;
   await applyCrds(client);
-  const definitions = objects.definitionsCrd();
-  await client.apply(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${objects.DEFINITIONS_CRD}`, definitions);
+  if (hasDefinitions) await installDefinitions(client);
   for (const name of [SYSTEM, ...namespaces])
     await client.apply(`${objects.NAMESPACES}/${name}`, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
   await applyRights(client);
   const map = objects.settingsObject({ ...SETTINGS, ...settings });
   await client.apply(`${objects.NAMESPACES}/${SYSTEM}/configmaps/vendor-conf`, map);
+}
+
+/** The kind NetworkAttachmentDefinition. */
+export async function installDefinitions(client: KubeClient): Promise<void> {
+  const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${objects.DEFINITIONS_CRD}`;
+  await client.apply(path, objects.definitionsCrd());
 }
 
 interface Surroundings {

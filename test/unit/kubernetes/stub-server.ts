@@ -16,6 +16,7 @@ export interface StubRequest {
   /** With the query. */
   readonly url: string;
   readonly authorization: string | undefined;
+  readonly accept: string | undefined;
   readonly body: string;
 }
 
@@ -78,7 +79,13 @@ async function read(incoming: IncomingMessage): Promise<StubRequest> {
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk);
   const { method = "", url = "", headers } = incoming;
-  return { method, url, authorization: headers.authorization, body: Buffer.concat(chunks).toString() };
+  return {
+    method,
+    url,
+    authorization: headers.authorization,
+    accept: headers.accept,
+    body: Buffer.concat(chunks).toString(),
+  };
 }
 
 /** A request whose sender went away before its end. */

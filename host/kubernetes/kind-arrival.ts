@@ -1,0 +1,127 @@
+/**
+ * When to look again for a collection that the API server does not know: at once when its kind is installed, else seldom.
+ *
+ * An optional kind may be installed at any time, and pods that need it start a second later. Asking for it each second would be 5,000 requests a
+ * second in a cluster of 5,000 nodes, for ever, where the kind is never installed. So the one CustomResourceDefinition that would make it is watched,
+ * by name and its metadata only: an idle watch, and only while the kind is missing. After an event the nodes' looks are spread, since all
+ * hear of it at the same moment. Kinds that have no such object, and servers that refuse the watch, are looked for every MISSING_LOOK_MS.
+ * Used by reflector.ts.
+ * Effects: one watch while it is open.
+ */
+import { Latch } from "../lib/latch.ts";
+import { pause } from "./http/deadline.ts";
+import { pauseMs } from "./http/retry.ts";
+import { ApiError, type KubeApi, METADATA, type WatchEvent } from "./kube-api.ts";
+import { KIND_LOOK_SPREAD_MS, MISSING_LOOK_MS, WATCH_LIFE_S } from "./limits.ts";
+
+const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/** Kinds of Kubernetes itself come with another server, not with a definition. */
+const BUILT_IN = /(?:^|\.)k8s\.io$/;
+
+/** The name of the definition behind `/apis/GROUP/VERSION/PLURAL`: `PLURAL.GROUP`. Undefined for what no definition makes. */
+export function definitionOf(path: string): string | undefined {
+  const [, group, plural] = /^\/apis\/([^/]+)\/[^/]+\/([^/]+)$/.exec(path) ?? [];
+  if (group === undefined || !group.includes(".") || BUILT_IN.test(group)) return undefined;
+  return `${plural}.${group}`;
+}
+
+export interface KindArrivalOptions {
+  readonly api: KubeApi;
+  /** Of the collection that is missing. */
+  readonly path: string;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+export class KindArrival {
+  readonly #options: KindArrivalOptions;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  /** Whether the definition is there: then the collection should follow soon. */
+  #isDefined = false;
+  /** Looks in vain since the last event. */
+  #looks = 0;
+  #hasNews = false;
+  #news = new Latch();
+
+  /** Begins to watch. */
+  constructor(options: KindArrivalOptions) {
+    this.#options = options;
+    const name = definitionOf(options.path);
+    this.#running = name === undefined ? Promise.resolve() : this.#run(name);
+  }
+
+  /** After a look in vain: resolves when the next one is worth while, at the latest after `longestMs`. Rejects with the signal's reason. */
+  async next(longestMs: number, signal: AbortSignal): Promise<void> {
+    const waitMs = this.#isDefined ? Math.min(KIND_LOOK_SPREAD_MS * 2 ** this.#looks++, longestMs) : longestMs;
+    if (!this.#hasNews && !(await this.#heard(waitMs, signal))) return;
+    this.#hasNews = false;
+    this.#looks = 0;
+    await pause(this.#options.random() * KIND_LOOK_SPREAD_MS, signal);
+  }
+
+  /** Resolves when the watch has ended. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("The kind was found"));
+    await this.#running;
+  }
+
+  /** Whether there was news of the definition within so many milliseconds. */
+  async #heard(waitMs: number, signal: AbortSignal): Promise<boolean> {
+    const ended = new AbortController();
+    const either = AbortSignal.any([signal, ended.signal]);
+    this.#news = new Latch();
+    const news = this.#news.wait(either).then(() => true);
+    const quiet = pause(waitMs, either).then(() => false);
+    try {
+      return await Promise.race([news, quiet]);
+    } finally {
+      ended.abort();
+      await Promise.allSettled([news, quiet]);
+    }
+  }
+
+  async #run(name: string): Promise<void> {
+    const { signal } = this.#closing;
+    let failures = 0;
+    while (!signal.aborted) {
+      const waitMs = await this.#watch(name).then(
+        () => pauseMs(0, this.#options.random()),
+        (error: unknown) => (isRefusal(error) ? MISSING_LOOK_MS : pauseMs(failures++, this.#options.random())),
+      );
+      await pause(waitMs, signal).catch(() => {});
+    }
+  }
+
+  /** From what there is now: the server tells of a definition that is there already, too. */
+  async #watch(name: string): Promise<void> {
+    const { api, random } = this.#options;
+    const timeoutSeconds = Math.floor(WATCH_LIFE_S * (1 + random()));
+    await api.watch({
+      path: DEFINITIONS,
+      accept: METADATA,
+      query: {
+        fieldSelector: `metadata.name=${name}`,
+        resourceVersion: "0",
+        allowWatchBookmarks: true,
+        timeoutSeconds,
+      },
+      onEvent: (event) => this.#take(event),
+      signal: this.#closing.signal,
+    });
+  }
+
+  #take({ type }: WatchEvent): void {
+    if (type === "BOOKMARK") return;
+    this.#isDefined = type !== "DELETED";
+    if (!this.#isDefined) return;
+    this.#hasNews = true;
+    this.#news.open();
+  }
+}
+
+/** Whether asking again soon would be answered the same. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500 && ![410, 429].includes(error.status);
+}

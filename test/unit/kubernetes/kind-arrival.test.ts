@@ -1,0 +1,107 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { definitionOf, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
+import { METADATA } from "../../../host/kubernetes/kube-api.ts";
+import { KIND_LOOK_SPREAD_MS, MISSING_LOOK_MS } from "../../../host/kubernetes/limits.ts";
+import { type Stub, type StubAnswer, sendStatus, startStub, until } from "./stub-server.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+const event = (type: string) => `${JSON.stringify({ type, object: { metadata: { resourceVersion: "7" } } })}\n`;
+
+/** Sends an event of the definition's watch. */
+type Send = (type: string) => void;
+
+interface Scene {
+  readonly stub: Stub;
+  readonly arrival: KindArrival;
+  readonly send: Send;
+}
+
+async function open(answer?: StubAnswer): Promise<Scene> {
+  let send: Send | undefined;
+  const stub = await startStub((response, request) => {
+    if (answer !== undefined) return answer(response, request);
+    response.writeHead(200).flushHeaders();
+    send = (type) => response.write(event(type));
+  });
+  closing.push(() => stub.close());
+  const arrival = new KindArrival({ api: stub.client, path: "/apis/x.io/v1/things", random: () => 0.01 });
+  closing.push(() => arrival.close());
+  await until(() => stub.requests.length === 1, "the definition is watched");
+  return { stub, arrival, send: (type) => (send ?? expect.unreachable())(type) };
+}
+
+/** How long the next look is away: milliseconds. */
+async function waitOf(arrival: KindArrival, longestMs: number): Promise<number> {
+  const startMs = performance.now();
+  await arrival.next(longestMs, new AbortController().signal);
+  return performance.now() - startMs;
+}
+
+describe("the definition behind a collection", () => {
+  it.each([
+    ["/apis/k8s.cni.cncf.io/v1/network-attachment-definitions", "network-attachment-definitions.k8s.cni.cncf.io"],
+    ["/apis/projectcalico.org/v3/ippools", "ippools.projectcalico.org"],
+    ["/apis/networking.k8s.io/v1/servicecidrs", undefined],
+    ["/apis/apps/v1/statefulsets", undefined],
+    ["/api/v1/pods", undefined],
+  ])("%s: %s", (path, name) => {
+    expect(definitionOf(path)).toBe(name);
+  });
+});
+
+describe("a kind that is missing", () => {
+  it("is watched by its definition's name and metadata, in one request that is not repeated", async () => {
+    const { stub, arrival } = await open();
+    await waitOf(arrival, 50);
+    await waitOf(arrival, 50);
+    expect(stub.requests).toHaveLength(1);
+    const [{ url, accept } = expect.unreachable()] = stub.requests;
+    const query = new URL(url, "http://stub").searchParams;
+    expect(query.get("fieldSelector")).toBe("metadata.name=things.x.io");
+    expect(accept).toBe(METADATA);
+  });
+
+  it("is looked for when it is installed, though no look was due", async () => {
+    const { arrival, send } = await open();
+    const next = waitOf(arrival, MISSING_LOOK_MS);
+    send("ADDED");
+    expect(await next).toBeLessThan(MISSING_LOOK_MS);
+  });
+
+  it("is looked for again ever more seldom, until the server serves it", async () => {
+    const { arrival, send } = await open();
+    const first = waitOf(arrival, MISSING_LOOK_MS);
+    send("ADDED");
+    await first;
+    const waits = [await waitOf(arrival, MISSING_LOOK_MS), await waitOf(arrival, MISSING_LOOK_MS)];
+    for (const [index, waitMs] of waits.entries()) {
+      expect(waitMs).toBeGreaterThanOrEqual(KIND_LOOK_SPREAD_MS * 2 ** index - 2);
+      expect(waitMs).toBeLessThan(MISSING_LOOK_MS);
+    }
+  });
+
+  it("is looked for as the event says that came while the last look was under way", async () => {
+    const { arrival, send } = await open();
+    const first = waitOf(arrival, MISSING_LOOK_MS);
+    send("ADDED");
+    await first;
+    send("MODIFIED");
+    expect(await waitOf(arrival, MISSING_LOOK_MS)).toBeLessThan(MISSING_LOOK_MS);
+  });
+
+  it("that is uninstalled is no reason to look", async () => {
+    const { arrival, send } = await open();
+    send("DELETED");
+    expect(await waitOf(arrival, 300)).toBeGreaterThanOrEqual(298);
+  });
+
+  it("is looked for at times when the server refuses the watch, which is not asked for again at once", async () => {
+    const { stub, arrival } = await open((response) => sendStatus(response, 403, "Forbidden"));
+    await waitOf(arrival, 300);
+    expect(stub.requests).toHaveLength(1);
+  });
+});
