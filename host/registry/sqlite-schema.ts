@@ -114,7 +114,7 @@ export function decodeRow(row: Row): Allocation {
     netns: String(row.netns) || undefined,
     mac: decodeMac(row.mac),
     quarantine: decodeQuarantine(row),
-    workload: decodeWorkload(row.workload),
+    workload: decodeWorkload(row),
     isConfirmed: row.confirmed === 1,
     freeAtMs: row.state === "Cooling" ? Number(row.free_at) : undefined,
     sinceMs: Number(row.since),
@@ -131,8 +131,11 @@ export function encodeWorkload(workload: Workload | undefined): string {
   return workload === undefined ? "" : JSON.stringify(workload);
 }
 
-function decodeWorkload(text: unknown): Workload | undefined {
-  return text === "" ? undefined : (JSON.parse(String(text)) as Workload);
+/** In the namespace of its pod, where an older agent did not write it. */
+function decodeWorkload({ workload, namespace }: Row): Workload | undefined {
+  if (workload === "") return undefined;
+  const stored: Omit<Workload, "namespace"> & Partial<Workload> = JSON.parse(String(workload));
+  return { namespace: String(namespace), ...stored };
 }
 
 function decodeQuarantine({ reason, foreign_mac, parent, probe_at }: Row): Quarantine | undefined {

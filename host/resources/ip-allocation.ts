@@ -24,8 +24,8 @@ export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
 export interface Workload {
   /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim` */
   readonly kind: string;
-  /** Absent in objects of older agents, which cannot be looked up. */
-  readonly namespace?: string | undefined;
+  /** Of the workload and of its pods. "" in a Kept object of an agent that did not write it: nothing can be told of that workload, and it has no member. */
+  readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   /** Which of the workload's pods: the pod's name, which has the ordinal in it, or the machine's. */
@@ -102,9 +102,25 @@ export const POD_UID_LABEL = "ipam.vendor.io/pod-uid";
 /** The label by which the objects of a kept identity are found; its value is {@link ownerLabelOf}. */
 export const OWNER_LABEL = "ipam.vendor.io/owner";
 
+type Member = Pick<Workload, "namespace" | "uid" | "member">;
+
+/**
+ * Whether both are the same member of the same workload (allocation rule 8). Whoever may create pods may write any UID into their owner references,
+ * but only in namespaces of their own: the namespace is what tells a forged owner from the real one.
+ */
+export function isSameMember(one: Member | undefined, other: Member | undefined): boolean {
+  if (one === undefined || one.namespace === "") return false;
+  return one.namespace === other?.namespace && one.uid === other.uid && one.member === other.member;
+}
+
+/** Of one member alone: where the search for its addresses starts. */
+export function memberKey({ namespace, uid, member }: Member): string {
+  return `${namespace}/${uid}/${member}`;
+}
+
 /** A workload and its member as a label's value: 32 hexadecimal digits. */
-export function ownerLabelOf({ uid, member }: Pick<Workload, "uid" | "member">): string {
-  return createHash("sha256").update(`${uid}/${member}`).digest("hex").slice(0, 32);
+export function ownerLabelOf(member: Member): string {
+  return createHash("sha256").update(memberKey(member)).digest("hex").slice(0, 32);
 }
 
 /** The labels that an allocation has. */
@@ -195,7 +211,9 @@ const spec = z
       ip: address,
       holders: holders.map(decodeHolder),
       ...(quarantine === undefined ? {} : { quarantine: decodeQuarantine(quarantine) }),
-      ...(workload === undefined ? {} : { workload: decodeWorkload(workload) }),
+      ...(workload === undefined
+        ? {}
+        : { workload: decodeWorkload(workload, (holders[0] ?? quarantine?.holder)?.namespace) }),
     }),
   )
   .transform((spec, context) => {
@@ -212,8 +230,12 @@ export const ipAllocationSchema = z.object({
   spec,
 });
 
-function decodeWorkload({ interface: ifName, ...names }: z.output<typeof workload>): Workload {
-  return ifName === undefined ? names : { ...names, ifName };
+/** A workload is in the namespace of its pods: that of the holder counts where an older agent did not write it. */
+function decodeWorkload(
+  { interface: ifName, namespace, ...names }: z.output<typeof workload>,
+  ofHolder = "",
+): Workload {
+  return { ...names, namespace: namespace ?? ofHolder, ...(ifName === undefined ? {} : { ifName }) };
 }
 
 const named = ipAllocationSchema.transform((object, context) => {
@@ -263,8 +285,12 @@ export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationM
   };
 }
 
-function encodeWorkload({ ifName, ...names }: Workload): object {
-  return ifName === undefined ? names : { ...names, interface: ifName };
+function encodeWorkload({ ifName, namespace, ...names }: Workload): object {
+  return {
+    ...(namespace === "" ? {} : { namespace }),
+    ...names,
+    ...(ifName === undefined ? {} : { interface: ifName }),
+  };
 }
 
 function encodeHolder({ podUid, ifName, ...names }: Holder): object {

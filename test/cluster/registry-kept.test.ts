@@ -8,7 +8,7 @@ import { pass, RegistryWorld } from "./registry-world.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };
 const NAME = "10.0.0.1";
-const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w-1", member: "web-0" };
+const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
 
 let world: RegistryWorld;
 
@@ -36,7 +36,7 @@ describe("rule 8: an identity that moves", () => {
     await pass(node, 0);
     expect([await world.lines(), await node.registry.list(undefined, 9)]).toEqual([[`${NAME} Kept -`], []]);
     expect(await other.registry.claim(claim("x", [proposal(NAME)]))).toMatchObject({ kind: "taken" });
-    const stranger = { workload: { ...WORKLOAD, member: "web-1" } };
+    const stranger = { pod: "web-1", workload: { ...WORKLOAD, member: "web-1" } };
     expect(await other.registry.claim(ofWeb("y", stranger))).toMatchObject({ kind: "taken" });
     const outcome = await other.registry.claim(ofWeb("b"));
     expect([held(outcome), outcome.kind === "bound" && outcome.fresh]).toEqual([[NAME], []]);
@@ -52,7 +52,7 @@ describe("rule 8: an identity that moves", () => {
     const [kept] = await other.registry.findKept(WORKLOAD);
     expect([kept?.state, other.api.calls]).toEqual(["Kept", ["GET ipallocations", "GET ipallocations"]]);
     other.api.calls.splice(0);
-    const wish = claim("b", [proposal(NAME, { replaces: kept?.version ?? 0 })], { workload: WORKLOAD });
+    const wish = claim("b", [proposal(NAME, { replaces: kept?.version ?? 0 })], { pod: "web-0", workload: WORKLOAD });
     expect(held(await other.registry.claim(wish))).toEqual([NAME]);
     expect(other.api.calls).toEqual([`PUT ipallocations/${NAME}`]);
   });

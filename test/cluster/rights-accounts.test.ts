@@ -42,6 +42,7 @@ const attempt = (client: KubeClient, address: Address, change: Change | "delete"
   change === "delete" ? client.delete(pathOf(address)) : rewrite(client, address, change);
 
 const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:07", parent: "eth0" };
+const MACHINE = { ...WORKLOAD, kind: "VirtualMachine", member: "db" };
 const without = { quarantine: undefined };
 
 describe("rule 6: the agent of a node", () => {
@@ -60,9 +61,11 @@ describe("rule 6: the agent of a node", () => {
     ["takes over what is kept for the member", "10.6.0.3", become("Bound", "b", { workload: WORKLOAD })],
     ["lets cool what is kept for the member", "10.6.0.3", become("Cooling", "b", { workload: WORKLOAD })],
     ["takes over what an earlier pod of the member has", "10.6.0.6", become("Bound", "b", { workload: WORKLOAD })],
+    ["takes over what an agent bound that wrote no namespace", "10.6.0.15", become("Bound", "b", { workload: WORKLOAD })], // biome-ignore format: one thought
     ["shares the address of a machine that migrates here", "10.6.0.6", (spec) => Object.assign(spec, { node: "b", holders: [...spec.holders, holderOn("b", "u9")] })], // biome-ignore format: one thought
     ["leaves a shared address to the other", "10.6.0.7", (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]] })], // biome-ignore format: one thought
     ["binds what it had when it was taken for lost", "10.6.0.10", become("Bound", "b", without)],
+    ["binds its own to a pod of a set", "10.6.0.12", become("Bound", "b", { workload: WORKLOAD })],
     ["takes over what a lost node had for the member", "10.6.0.9", become("Bound", "b", { ...without, workload: WORKLOAD })], // biome-ignore format: one thought
   ])("%s (%s)", async (_, address, change) => {
     expect(await outcomeOf(attempt(agent, address, change))).toBe("done");
@@ -72,6 +75,8 @@ describe("rule 6: the agent of a node", () => {
     const made = [
       objectOf("10.6.0.50", { node: "b" }),
       objectOf("10.6.0.51", { node: "b", state: "Quarantined", holders: [], quarantine }),
+      objectOf("10.6.0.52", { node: "b", workload: WORKLOAD, holders: [holderOn("b")] }),
+      objectOf("10.6.0.53", { node: "b", workload: MACHINE, holders: [holderOn("b")] }),
     ];
     for (const object of made) expect(await outcomeOf(agent.create(ALLOCATIONS, object))).toBe("done");
   });
@@ -175,6 +180,7 @@ describe("rule 5: an administrator", () => {
     expect(bound.map(({ metadata }: KubeObject) => metadata.name)).toEqual([
       "10.6.0.1",
       "10.6.0.11",
+      "10.6.0.15",
       "10.6.0.6",
       "10.6.0.7",
     ]);

@@ -99,6 +99,9 @@ export const OBJECTS = {
   "10.6.0.12": { state: "Cooling", node: "b", holders: [] },
   "10.6.0.13": { state: "Kept", node: "b", holders: [], workload: WORKLOAD },
   "10.6.0.14": { state: "Quarantined", node: "b", holders: [], quarantine: { reason: "Conflict" } },
+  /** Written by an agent that did not write the workload's namespace. */
+  "10.6.0.15": { state: "Bound", node: "a", workload: { ...WORKLOAD, namespace: undefined } },
+  "10.6.0.16": { state: "Kept", node: "a", holders: [], workload: { ...WORKLOAD, namespace: undefined } },
 } as const;
 
 export type Address = keyof typeof OBJECTS;

@@ -43,6 +43,11 @@ const ONLY_TAKE_OVER =
   /^403 .*belongs to node "a" .*the agent of node "b" may only take over what cools, what is of the same member of a workload, and what it had when it was taken for lost/;
 const FOREIGN_HOLDER =
   /^403 .*would get a holder on node "a"; the agent of node "b" may only write pods of its own node/;
+/** A pod of the namespace `evil`, and the set of `shop` as such a pod would name it. */
+const EVIL_HOLDER = { ...holderOn("b", "u9"), namespace: "evil" };
+const FORGED_WORKLOAD = { ...WORKLOAD, namespace: "evil" };
+const FORGED =
+  /^403 .*would be of \w+ \w*\/db, member db-[01], and of pod \w+\/db-0; a workload keeps addresses for pods of its namespace/;
 const OWN_NODE = /^403 .*would name node "\w+"; the agent of node "b" must name its own/;
 /** As the kind's own rules say it, before any policy is asked. */
 const KIND = /^422 .*another one takes over only what cools/;
@@ -72,6 +77,15 @@ const UPDATES: readonly UpdateRow[] = [
     become("Bound", "b", { workload: OTHER_WORKLOAD }),
     KIND,
   ],
+  ["takes what is kept over for the member of another namespace", "10.6.0.3", become("Bound", "b", { workload: FORGED_WORKLOAD }), KIND], // biome-ignore format: one thought
+  ["takes what a workload has for that of another namespace", "10.6.0.6", become("Bound", "b", { workload: FORGED_WORKLOAD }), KIND], // biome-ignore format: one thought
+  ["takes what a lost node had for the member of another namespace", "10.6.0.9", become("Bound", "b", { quarantine: undefined, workload: FORGED_WORKLOAD }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  ["takes what an agent bound that wrote no namespace, for a workload of another one", "10.6.0.15", become("Bound", "b", { workload: FORGED_WORKLOAD, holders: [EVIL_HOLDER] }), KIND], // biome-ignore format: one thought
+  ["takes what an agent kept that wrote no namespace", "10.6.0.16", become("Bound", "b", { workload: WORKLOAD }), KIND], // biome-ignore format: one thought
+  ["takes what is kept over for a pod of another namespace", "10.6.0.3", become("Bound", "b", { workload: WORKLOAD, holders: [EVIL_HOLDER] }), FORGED], // biome-ignore format: one thought
+  ["binds its own object for a workload of another namespace", "10.6.0.12", become("Bound", "b", { workload: FORGED_WORKLOAD }), FORGED], // biome-ignore format: one thought
+  ["binds its own object for another member of the set", "10.6.0.12", become("Bound", "b", { workload: { ...WORKLOAD, member: "db-1" } }), FORGED], // biome-ignore format: one thought
+  ["binds its own object for a workload of no namespace", "10.6.0.12", become("Bound", "b", { workload: { ...WORKLOAD, namespace: undefined } }), FORGED], // biome-ignore format: one thought
   ["takes what is kept over for nobody", "10.6.0.3", become("Bound", "b", { workload: undefined }), KIND],
   ["lets what is kept cool and forgets for whom", "10.6.0.3", become("Cooling", "b", { workload: undefined }), KIND],
   ["lets what is kept cool in the name of its node", "10.6.0.3", (spec) => Object.assign(spec, { state: "Cooling" }), OWN_NODE], // biome-ignore format: one thought
@@ -124,6 +138,10 @@ describe("rule 6: with the token of another node's agent nobody", () => {
   it.each<[what: string, object: () => KubeObject, wanted: RegExp]>([
     ["in the name of that node", () => objectOf("10.6.0.50", { node: "a" }), /^403 .*names node "a"; the agent of node "b" makes objects of its own node alone/], // biome-ignore format: one thought
     ["with a pod of that node", () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u2")] }), FOREIGN_HOLDER], // biome-ignore format: one thought
+    ["for another node's workload, with a pod of its own", () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [EVIL_HOLDER] }), FORGED], // biome-ignore format: one thought
+    ["for another member of its pod's set", () => objectOf("10.6.0.50", { node: "b", workload: { ...WORKLOAD, member: "db-1" }, holders: [holderOn("b")] }), FORGED], // biome-ignore format: one thought
+    ["for a machine of another namespace", () => objectOf("10.6.0.50", { node: "b", workload: { ...FORGED_WORKLOAD, kind: "VirtualMachine" }, holders: [holderOn("b")] }), FORGED], // biome-ignore format: one thought
+    ["for a workload of no namespace", () => objectOf("10.6.0.50", { node: "b", workload: { ...WORKLOAD, namespace: undefined }, holders: [holderOn("b")] }), FORGED], // biome-ignore format: one thought
     ["that cools", () => objectOf("10.6.0.50", { node: "b", state: "Cooling", holders: [] }), /^403 .*would begin as Cooling/], // biome-ignore format: one thought
     ["that is kept", () => objectOf("10.6.0.50", { node: "b", state: "Kept", holders: [], workload: WORKLOAD }), /^403 .*would begin as Kept/], // biome-ignore format: one thought
     ["with a finalizer", () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.50", finalizers: ["x.io/y"] } }), /^403 .*would get a finalizer/], // biome-ignore format: one thought

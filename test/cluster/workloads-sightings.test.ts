@@ -82,7 +82,7 @@ describe("a StatefulSet", () => {
     const see = (...members: string[]) => Promise.all(members.map((member) => look(workloads, of(member))));
     expect(await see("web-4", "web-5", "web-7", "web-8")).toEqual(["gone", "lives", "lives", "gone"]);
     expect(await see("web", "web-x", "webs-5", "web-05", "web-5-5")).toEqual(Array(5).fill("gone"));
-    expect(await look(workloads, { ...of("web-5"), namespace: undefined })).toBe("unknown");
+    expect(await look(workloads, { ...of("web-5"), namespace: "" })).toBe("unknown");
     await plane.client.patch(`${SETS}/web`, { metadata: { labels: { of: "none" } } });
     await plane.client.patch(`${SETS}/web`, { spec: { replicas: 1 } });
     await until("the scaling down is told", () => uids.length > 0);

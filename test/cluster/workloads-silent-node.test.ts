@@ -68,7 +68,7 @@ interface Moved {
 /** web-0 ran on n1, which is cut off; its next pod is on n2. */
 async function move(how: "taken for lost" | "unreachable"): Promise<Moved> {
   const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
-  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", namespace: "shop", name: "web", uid };
   const before = await world.pod({ name: "web-0", node: "n1", owner });
   const [address = ""] = await world.add(before);
   await world.kill("n1");
@@ -120,7 +120,7 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
 });
 
 it("rule 2: it is not claimed ahead of the NIC that could ask for it, and nothing in its place", () => {
-  const workload = { kind: "StatefulSet", name: "web", uid: "w", member: "web-0", ifName: "eth0" };
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0", ifName: "eth0" };
   const quarantine = { reason: "Conflict" as const, mac: undefined, parent: "", nextProbeAtMs: 0 };
   const holder = {
     ...{ space: "", ip: ip("10.6.0.1"), prefixLength: 24, pool: "blue", state: "Quarantined" as const, owner: "" },

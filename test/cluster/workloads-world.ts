@@ -25,6 +25,7 @@ import {
   applyRights,
   forceDeleteAll,
   requestNodeToken,
+  SYSTEM,
   writeAgentKubeconfig,
 } from "../../scripts/lab/cluster/rights.ts";
 import { applyWorkloadKinds } from "../../scripts/lab/cluster/workload-kinds.ts";
@@ -261,10 +262,10 @@ export class WorkloadsWorld {
 
   /** Everything of the last test goes, the hard way; agents forget it when they look. */
   async clear(): Promise<void> {
-    for (const pod of (await this.client.get(`${lab.NAMESPACES}/shop/pods`)).items) {
-      const { name, uid } = pod.metadata;
-      const gone = { namespace: "shop", name, uid, node: pod.spec.nodeName };
-      if (this.#nodes.has(gone.node)) await this.end(gone);
+    for (const pod of (await this.client.get("/api/v1/pods")).items) {
+      const { namespace, name, uid } = pod.metadata;
+      const gone = { namespace, name, uid, node: pod.spec.nodeName };
+      if (namespace !== SYSTEM && this.#nodes.has(gone.node)) await this.end(gone);
     }
     for (const { node } of this.#nodes.values()) await node.registry.idle();
     await forceDeleteAll(this.client);

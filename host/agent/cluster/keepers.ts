@@ -6,14 +6,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
-import {
-  claimsOf,
-  findKeeper,
-  type HolderSighting,
-  judgeHolder,
-  mayBeShared,
-  workloadOfRun,
-} from "../../ipam/workload.ts";
+import { claimsOf, findKeeper, type HolderSighting, judgeHolder, workloadOfRun } from "../../ipam/workload.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Holder, Workload } from "../../resources/ip-allocation.ts";
@@ -99,14 +92,16 @@ async function readKeeper(api: KubeApi, path: string, signal: AbortSignal): Prom
 }
 
 /**
- * Takes the address from an earlier pod of the member on this node. Of two pods of one name the live one is the later one; a machine's pods have
- * names of their own, and one that lives keeps the address. Rejects with CniError 11 then.
+ * Takes the address from an earlier pod of the member on this node. Of two pods of one namespace and name the live one, which asks, is the later one;
+ * any other pod is looked at, and one that lives keeps the address. Rejects with CniError 11 then.
  */
 export async function displaceFormer(
   { registry, isPodGone }: DisplaceTools,
   former: Allocation,
+  { namespace, pod }: Pick<Allocation, "namespace" | "pod">,
 ): Promise<Allocation | undefined> {
-  if (mayBeShared(former.workload) && !(await isPodGone(former))) throw livesOn(former);
+  const isSameName = former.namespace === namespace && former.pod === pod;
+  if (!isSameName && !(await isPodGone(former))) throw livesOn(former);
   return registry.collect(former);
 }
 

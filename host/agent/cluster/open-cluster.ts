@@ -221,7 +221,7 @@ function openTools(
     ...{ catalogue, registry, nowMs, log, networkNames, settingsFor, isCoordinated },
     hasNeighbours: true,
     releaseKept: (kept) => registry.releaseKept(kept),
-    displace: (former) => displaceFormer({ registry, isPodGone }, former),
+    displace: (former, claimant) => displaceFormer({ registry, isPodGone }, former, claimant),
     isShared: async (row, signal) => mayBeShared(row.workload) && (await registry.isShared(row, signal)),
     node: {
       name: node,

@@ -261,7 +261,7 @@ class AddressSearch {
       this.#settled = this.#settled.filter((each) => !isAt(each, former));
       return this.#settle(inheritLost(this.#tools.book, this.#demand, former));
     }
-    const cooling = former.state === "Bound" ? await this.#tools.displace?.(former) : former;
+    const cooling = former.state === "Bound" ? await this.#tools.displace?.(former, this.#demand.claimant) : former;
     const nic = this.#demand.nics.find(({ ifName }) => ifName === former.ifName);
     const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, former.ip);
     if (cooling?.state !== "Cooling" || found?.kind !== "pool") return;

@@ -13,7 +13,7 @@ import { selectPools } from "../../ipam/selection.ts";
 import { askedByClaim, refuseClaim, workloadOfClaim } from "../../ipam/workload.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import { memberKey, type Workload } from "../../resources/ip-allocation.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { POOL_GRACE_MS } from "../limits.ts";
 import type { NicReference, NicTools } from "../nic-definition.ts";
@@ -115,7 +115,7 @@ function followClaims(
 
 /** Pods of the same name start at the same place; those of a workload that keeps addresses at a place of the workload's (allocation rule 8). */
 function seedOf({ workload, owner, namespace, name }: PodIdentity): string {
-  if (workload !== undefined) return `${workload.uid}/${workload.member}`;
+  if (workload !== undefined) return memberKey(workload);
   return name === "" ? owner : `${namespace}/${name}`;
 }
 

@@ -11,7 +11,7 @@ import type { NicDemand } from "../../ipam/model.ts";
 import type { Picked } from "../../ipam/pick.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import { isSameMember, type Workload } from "../../resources/ip-allocation.ts";
 import { type Keepers, workloadOf } from "./proposals.ts";
 
 /** What the cluster's registry can do beside the port. */
@@ -19,7 +19,9 @@ export interface KeptTools {
   /** Gives up what is kept and cannot be had any more. */
   readonly releaseKept?: ((kept: readonly Allocation[]) => Promise<void>) | undefined;
   /** Takes the address from an earlier pod of the member on this node, which the kubelet has not detached; undefined when somebody was faster. Rejects with CniError 11 when that pod lives. */
-  readonly displace?: ((former: Allocation) => Promise<Allocation | undefined>) | undefined;
+  readonly displace?:
+    | ((former: Allocation, claimant: Pick<Claim, "namespace" | "pod">) => Promise<Allocation | undefined>)
+    | undefined;
 }
 
 export type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
@@ -115,8 +117,7 @@ export function isFormer(demand: KeptDemand, holder: Allocation): boolean {
 }
 
 function isOfMember(demand: KeptDemand, { ifName, workload }: Allocation): boolean {
-  const wanted = workloadOf(demand, ifName);
-  return wanted !== undefined && workload?.uid === wanted.uid && workload.member === wanted.member;
+  return isSameMember(workloadOf(demand, ifName), workload);
 }
 
 /** Throws CniError 11 when another node's pod of the same member lives and keeps the address: the member gets no second one meanwhile. */
@@ -127,7 +128,7 @@ export function refuseLiving(demand: KeptDemand, holder: Allocation): void {
 
 /** For a pod whose address another pod of the same member still has. */
 export function livesOn({ ip, namespace, pod, workload }: Allocation): CniError {
-  const keeper = `${workload?.kind} "${workload?.namespace ?? namespace}/${workload?.name}"`;
+  const keeper = `${workload?.kind} "${workload?.namespace}/${workload?.name}"`;
   const text = `Address ${formatIp(ip)} is kept for ${keeper}, and pod ${namespace}/${pod} of it still has it; try again when that pod has ended`;
   return new CniError(ErrorCode.TryAgainLater, text);
 }

@@ -6,7 +6,7 @@
 import type { Picked } from "../../ipam/pick.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { Allocation, Claim, Proposal } from "../../registry/registry.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import { memberKey, type Workload } from "../../resources/ip-allocation.ts";
 
 /** What keeps addresses that are wanted. */
 export interface Keepers {
@@ -22,7 +22,7 @@ export function workloadOf({ claimant, workloads }: Keepers, ifName: string): Wo
 /** Where the search for a NIC's addresses starts; a workload of the NIC's own has a place of its own (allocation rule 8). */
 export function seedTextOf({ workloads }: Keepers, ifName: string, seedText: string): string {
   const own = workloads?.get(ifName);
-  return `${own === undefined ? seedText : `${own.uid}/${own.member}`}/${ifName}`;
+  return `${own === undefined ? seedText : memberKey(own)}/${ifName}`;
 }
 
 export function proposalOf(

@@ -69,7 +69,7 @@ function findWorthALook(change: Change<KeeperNews>): string | undefined {
 
 async function look(api: KubeApi, workload: Workload, signal: AbortSignal): Promise<WorkloadSighting> {
   const found = KEEPER_KINDS.find(({ kind }) => kind === workload.kind);
-  if (found === undefined || workload.namespace === undefined) return "unknown";
+  if (found === undefined || workload.namespace === "") return "unknown";
   try {
     return sight(found, workload, await api.call({ method: "GET", path: pathOf(found, workload), signal }));
   } catch (error) {
@@ -87,6 +87,6 @@ function sight({ keeps }: KeeperKind, workload: Workload, object: KubeObject): W
   return keeps(object, workload, source) ? "lives" : "gone";
 }
 
-function pathOf({ group, plural }: KeeperKind, { namespace = "", name }: Workload): string {
+function pathOf({ group, plural }: KeeperKind, { namespace, name }: Workload): string {
   return `${group}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
 }

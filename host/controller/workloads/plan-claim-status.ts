@@ -4,7 +4,7 @@
  * Effects: none.
  */
 import { FAMILIES, formatIp } from "../../net/ip.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
 import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 
 export interface ClaimStatus {
@@ -16,7 +16,7 @@ export interface ClaimStatus {
 
 /** Undefined: it says so already, or nothing has been given. What it was given once stays in it while nothing else is. */
 export function planClaimStatus(claim: IpamClaim, allocations: readonly IpAllocation[]): ClaimStatus | undefined {
-  const own = allocations.filter(({ spec }) => spec.workload?.uid === claim.uid && isGiven(spec.state));
+  const own = allocations.filter(({ spec }) => isOf(claim, spec.workload) && isGiven(spec.state));
   // What a pod has counts before what is kept.
   const ranked = [
     ...own.filter(({ spec }) => spec.state === "Bound"),
@@ -28,6 +28,11 @@ export function planClaimStatus(claim: IpamClaim, allocations: readonly IpAlloca
   const ownerPod = given.flatMap(({ spec }) => spec.holders)[0]?.pod ?? claim.ownerPod;
   const before = claim.given.map(({ ip, length }) => `${formatIp(ip)}/${length}`);
   return before.join() === ips.join() && ownerPod === claim.ownerPod ? undefined : { ips, ownerPod };
+}
+
+/** Not by its UID alone: that may be in the owner reference of any pod. */
+function isOf({ namespace, uid }: IpamClaim, workload: Workload | undefined): boolean {
+  return workload?.kind === "IPAMClaim" && workload.namespace === namespace && workload.uid === uid;
 }
 
 function isGiven(state: IpAllocation["spec"]["state"]): boolean {

@@ -7,6 +7,7 @@ import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.
 import {
   allocationName,
   type IpAllocation,
+  isSameMember,
   OWNER_LABEL,
   ownerLabelOf,
   type Workload,
@@ -14,7 +15,7 @@ import {
 import { MAX_FOREIGN_OBJECTS, WANTED_INTERVAL_MS } from "../limits.ts";
 import type { AddressSpan, Allocation } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
-import { foreignOf, isSameMember, type KnownObject, knownOf, specOf } from "./known-object.ts";
+import { foreignOf, type KnownObject, knownOf, specOf } from "./known-object.ts";
 
 interface Met {
   readonly object: KnownObject;

@@ -3,9 +3,9 @@
  * Called by publisher.ts, again after each call, until nothing is left to do.
  * Effects: none.
  */
-import type { AllocationState, Holder } from "../../resources/ip-allocation.ts";
+import { type AllocationState, type Holder, isSameMember } from "../../resources/ip-allocation.ts";
 import type { Allocation } from "../registry.ts";
-import { findOthers, isSameMember, type KnownObject } from "./known-object.ts";
+import { findOthers, type KnownObject } from "./known-object.ts";
 
 export type Verdict =
   /** Nothing is known of the object: ask. */

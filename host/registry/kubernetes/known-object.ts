@@ -96,11 +96,6 @@ export function unknownHolder(row: Allocation): Allocation {
   return { space, ip, prefixLength, pool, sinceMs, ...nobody, state: "Bound", version: -1 };
 }
 
-/** Whether both are the same member of the same workload (allocation rule 8). */
-export function isSameMember(one: Workload | undefined, other: Workload | undefined): boolean {
-  return one !== undefined && one.uid === other?.uid && one.member === other.member;
-}
-
 /**
  * Whether somebody changed what the object says: a person may have edited it. Not by taking this node for lost: that stands until
  * the pod is known to be gone (allocation rule 2).

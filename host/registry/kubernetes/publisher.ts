@@ -12,6 +12,7 @@ import {
   type AllocationState,
   type IpAllocation,
   type IpAllocationSpec,
+  isSameMember,
   parseAllocationName,
 } from "../../resources/ip-allocation.ts";
 import { MAX_STEPS } from "../limits.ts";
@@ -20,7 +21,7 @@ import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog, type Place } from "./backlog.ts";
 import { nameOf } from "./foreign-objects.ts";
 import { type Case, judge, type Verdict } from "./judge.ts";
-import { DOUBT, isOther, isSameMember, knownOf, specOf, unknownHolder } from "./known-object.ts";
+import { DOUBT, isOther, knownOf, specOf, unknownHolder } from "./known-object.ts";
 import { ObjectMemory } from "./object-memory.ts";
 import { contest, reclaim, specWithout } from "./sharing/contest.ts";
 import type { PublisherOptions, Task } from "./task.ts";

@@ -59,10 +59,19 @@ export const ALLOCATION_RULES: readonly AllocationRule[] = [
   },
 ];
 
+/**
+ * That of the workload; where an older agent did not write it that of its pods, and without either it is nobody's. `namespace` is a word of CEL, which a
+ * field of that name has to be told from.
+ */
+const SAME_NAMESPACE =
+  "has(self.workload.__namespace__) && (has(oldSelf.workload.__namespace__) ? self.workload.__namespace__ == oldSelf.workload.__namespace__ : " +
+  "has(oldSelf.holders) && oldSelf.holders.size() > 0 && self.workload.__namespace__ == oldSelf.holders[0].__namespace__)";
+
 /** As far as the API server can judge who takes over what (allocation rules 6 and 8). */
 const TAKE_OVER: CelRule = {
   rule:
     "self.node == oldSelf.node || oldSelf.state in ['Cooling', 'Quarantined'] || (has(self.workload) && has(oldSelf.workload) && " +
+    `${SAME_NAMESPACE} && ` +
     "self.workload.uid == oldSelf.workload.uid && self.workload.member == oldSelf.workload.member)",
   message:
     "the node that has it: another one takes over only what cools, what is in quarantine, and what is of the same member of a workload",

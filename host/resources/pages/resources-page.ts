@@ -53,7 +53,7 @@ given out once. Name lists win over the matching affinity. Editing a pool change
     title: "IPAllocation",
     text: `One address that is not free. Cluster-wide; written by Berth alone, in a cluster only. Its name is the address, so that whoever creates it has the address: IPv6 in eight groups of
 four digits with dashes between, and in a named address space \`<address>.<space>\`. Labels: \`${POD_UID_LABEL}\` has the UID of the first holder,
-\`${OWNER_LABEL}\` a hash of the workload's UID and member. States and transitions: [allocation.md](allocation.md). Unknown keys are passed over, so that an older agent reads
+\`${OWNER_LABEL}\` a hash of the workload's namespace, UID and member. States and transitions: [allocation.md](allocation.md). Unknown keys are passed over, so that an older agent reads
 what a newer one wrote.`,
     schema: ipAllocationSchema.shape.spec,
   },

@@ -219,7 +219,8 @@ function isSamePod(a: Departure, b: Attachment): boolean {
 }
 
 function isSameMember(a: Workload | undefined, b: Workload | undefined): boolean {
-  return a !== undefined && b !== undefined && a.kind === b.kind && a.uid === b.uid && a.member === b.member;
+  if (a === undefined || b === undefined) return false;
+  return a.kind === b.kind && a.namespace === b.namespace && a.uid === b.uid && a.member === b.member;
 }
 
 function isBoundTo(object: IpAllocation | undefined, { podUid, ifName }: Attachment): boolean {

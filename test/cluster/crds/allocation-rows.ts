@@ -3,7 +3,7 @@ import { accept, type Row, refuse, refuseForm } from "./rows.ts";
 const KIND = "IPAllocation";
 const SIX = "fd00-0000-0000-0000-0000-0000-0000-000a";
 export const HOLDER = { namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n1" };
-export const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w1", member: "web-0" };
+export const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 export const QUARANTINE = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" };
 
 /** An address that nobody else of this file has. */
@@ -63,7 +63,8 @@ export const ALLOCATION_ROWS: readonly Row[] = [
   ok(off("Cooling", { holders: undefined })),
   ok(off("Cooling", { workload: WORKLOAD })),
   ok(off("Kept", { workload: WORKLOAD })),
-  ok(off("Kept", { workload: { ...WORKLOAD, namespace: "shop", interface: "net1" } })),
+  ok(off("Kept", { workload: { ...WORKLOAD, interface: "net1" } })),
+  ok(off("Kept", { workload: { ...WORKLOAD, namespace: undefined } })),
   ok(off("Quarantined", { quarantine: QUARANTINE })),
   ok(off("Quarantined", { quarantine: { reason: "NodeLost" }, workload: WORKLOAD })),
 

@@ -59,6 +59,8 @@ const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"].flatMap((kind): Upd
   },
 ]);
 
+/** As agents wrote it that did not write its namespace. */
+const OLD_WORKLOAD = { ...WORKLOAD, namespace: undefined };
 const cooling = { state: "Cooling", holders: [] };
 const kept = { state: "Kept", holders: [], workload: WORKLOAD };
 const onN2 = { node: "n2", holders: [{ ...HOLDER, podUID: "u2", node: "n2" }] };
@@ -100,6 +102,41 @@ const ALLOCATIONS: readonly UpdateRow[] = [
     "Bound, taken over by a workload of another UID",
     { workload: WORKLOAD },
     { ...onN2, workload: { ...WORKLOAD, uid: "w2" } },
+    ["spec.node", TAKE_OVER],
+  ),
+  allocation(
+    "Kept, taken over for another namespace's workload of that UID",
+    kept,
+    { ...onN2, workload: { ...WORKLOAD, namespace: "evil" } },
+    ["spec.node", TAKE_OVER],
+  ),
+  allocation(
+    "Bound, taken over for another namespace's workload of that UID",
+    { workload: WORKLOAD },
+    { ...onN2, workload: { ...WORKLOAD, namespace: "evil" } },
+    ["spec.node", TAKE_OVER],
+  ),
+  allocation(
+    "Bound by an agent that wrote no namespace, taken over in that of the holder",
+    { workload: OLD_WORKLOAD },
+    { ...onN2, workload: WORKLOAD },
+  ),
+  allocation(
+    "Bound by an agent that wrote no namespace, taken over in another one",
+    { workload: OLD_WORKLOAD },
+    { ...onN2, workload: { ...WORKLOAD, namespace: "evil" } },
+    ["spec.node", TAKE_OVER],
+  ),
+  allocation(
+    "Kept by an agent that wrote no namespace, taken over",
+    { ...kept, workload: OLD_WORKLOAD },
+    { ...onN2, workload: WORKLOAD },
+    ["spec.node", TAKE_OVER],
+  ),
+  allocation(
+    "Bound by an agent that wrote no namespace, taken over without one",
+    { workload: OLD_WORKLOAD },
+    { ...onN2, workload: OLD_WORKLOAD },
     ["spec.node", TAKE_OVER],
   ),
   allocation("another pool", {}, { pool: "green", prefixLength: 24 }),

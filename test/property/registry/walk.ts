@@ -149,7 +149,7 @@ class Walk {
     const member = random.chance(0.4) ? random.pick(MEMBERS) : undefined;
     if (member !== undefined && world.pods.some((pod) => pod.name === member && !pod.isGone)) return undefined;
     if (world.pods.filter((pod) => !pod.isGone).length > 6) return undefined;
-    const workload = { kind: "StatefulSet", name: "web", uid: "w", member: member ?? "" };
+    const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: member ?? "" };
     const pod: WalkPod = {
       name: member ?? uid,
       uid,

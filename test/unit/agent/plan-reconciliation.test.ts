@@ -12,7 +12,7 @@ import { ipOf } from "./collector-world.ts";
 
 const NODE = "n1";
 const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: NODE };
-const workload = { kind: "StatefulSet", name: "web", uid: "w1", member: "web-0" };
+const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 
 function object(changes: Partial<IpAllocationSpec> = {}, deleting = false): IpAllocation {
   const place = { ip: ipOf("10.6.0.21"), addressSpace: "", prefixLength: 24, pool: "blue", node: NODE };

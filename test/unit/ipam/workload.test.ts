@@ -236,7 +236,7 @@ describe("rule 8: two pods of one member", () => {
     expect(judgeHolder({ pod, holder, found: podOf([SET], { name: "a", uid: "u-a" }) })).toBe("gone");
   });
   it("share an address only where a machine may be behind them", () => {
-    const workload = { name: "x", uid: "x", member: "x" };
+    const workload = { namespace: "shop", name: "x", uid: "x", member: "x" };
     const kinds = ["StatefulSet", "VirtualMachine", "VirtualMachineInstance", "IPAMClaim"];
     expect(kinds.map((kind) => mayBeShared({ ...workload, kind }))).toEqual([false, true, true, true]);
     expect(mayBeShared(undefined)).toBe(false);

@@ -8,10 +8,11 @@ import { formatIp } from "../../../host/net/ip.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
 import { openSqliteJournal } from "../../../host/registry/sqlite-registry.ts";
+import type { Workload } from "../../../host/resources/ip-allocation.ts";
 import { bind, CONFLICT } from "./registry-quarantine-suite.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal } from "./registry-suite.ts";
 
-const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w-1", member: "web-0" };
+const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
 
 class World {
   readonly freed: string[] = [];
@@ -161,11 +162,12 @@ describe("journal: what the API server is known to have", () => {
   });
 
   check(
-    "rule 8: a row says where its workload is and for which NIC; one of an older agent says neither",
+    "rule 8: a row says where its workload is, and for which NIC; one of an older agent is in the pod's namespace",
     async (journal) => {
-      const placed = { ...WORKLOAD, namespace: "shop", ifName: "net1" };
+      const placed = { ...WORKLOAD, ifName: "net1" };
       await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: placed }));
-      await journal.claim(claim("b", [proposal("10.0.0.2")], { workload: WORKLOAD }));
+      const old: Workload = Object({ ...WORKLOAD, namespace: undefined });
+      await journal.claim(claim("b", [proposal("10.0.0.2")], { workload: old }));
       const [first, second] = [
         await journal.findAddress("", ip("10.0.0.1")),
         await journal.findAddress("", ip("10.0.0.2")),

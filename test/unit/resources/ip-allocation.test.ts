@@ -7,8 +7,10 @@ import {
   decodeIpAllocation,
   encodeIpAllocation,
   type IpAllocationSpec,
+  isSameMember,
   ownerLabelOf,
   parseAllocationName,
+  type Workload,
 } from "../../../host/resources/ip-allocation.ts";
 
 function ipOf(text: string): Ip {
@@ -29,7 +31,7 @@ const BOUND: IpAllocationSpec = {
   holders: [HOLDER],
 };
 
-const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w1", member: "web-0" };
+const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 
 function objectOf(spec: IpAllocationSpec, more: object = {}) {
   const name = allocationName(spec.ip, spec.addressSpace);
@@ -71,7 +73,7 @@ describe("the name of an allocation", () => {
 
 describe("labels", () => {
   it("of a bound address name its first pod, those of a kept one its identity", () => {
-    const hash = createHash("sha256").update("w1/web-0").digest("hex");
+    const hash = createHash("sha256").update("shop/w1/web-0").digest("hex");
     expect(ownerLabelOf(WORKLOAD)).toBe(hash.slice(0, 32));
     expect(allocationLabels(BOUND)).toEqual({ "ipam.vendor.io/pod-uid": "u1" });
     expect(allocationLabels({ ...BOUND, workload: WORKLOAD })).toEqual({
@@ -81,6 +83,45 @@ describe("labels", () => {
     expect(allocationLabels({ ...BOUND, holders: [], state: "Kept", workload: WORKLOAD })).toEqual({
       "ipam.vendor.io/owner": hash.slice(0, 32),
     });
+  });
+});
+
+describe("the same member of a workload", () => {
+  const rows: [what: string, other: Workload | undefined, isSame: boolean][] = [
+    ["itself, for another NIC", { ...WORKLOAD, ifName: "net1" }, true],
+    ["none", undefined, false],
+    ["of another UID", { ...WORKLOAD, uid: "w2" }, false],
+    ["another member", { ...WORKLOAD, member: "web-1" }, false],
+    ["of another namespace, whose pod claims the UID", { ...WORKLOAD, namespace: "evil" }, false],
+    ["of a namespace that nobody wrote", { ...WORKLOAD, namespace: "" }, false],
+  ];
+  it.each(rows)("rule 8: %s", (_, other, isSame) => {
+    expect([isSameMember(WORKLOAD, other), isSameMember(other, WORKLOAD)]).toEqual([isSame, isSame]);
+    if (other !== undefined) expect(ownerLabelOf(other) === ownerLabelOf(WORKLOAD)).toBe(isSame);
+  });
+
+  it("rule 8: two of a namespace that nobody wrote are not", () => {
+    const workload = { ...WORKLOAD, namespace: "" };
+    expect(isSameMember(workload, workload)).toBe(false);
+  });
+});
+
+describe("the workload of an object that an older agent wrote without its namespace", () => {
+  const { namespace: _, ...workload } = WORKLOAD;
+  const read = (spec: object): string | undefined => {
+    const written = Object(objectOf(BOUND));
+    return decodeIpAllocation({ ...written, spec: { ...written.spec, workload, ...spec } }, "a test").spec.workload
+      ?.namespace;
+  };
+
+  it("is in the namespace of the pod that has the address", () => {
+    expect(read({})).toBe("shop");
+    const holder = { namespace: "store", pod: "web-0", podUID: "u1", interface: "eth0", node: "n1" };
+    expect(read({ state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", holder } })).toBe("store");
+  });
+
+  it("is in none when nobody has it", () => {
+    expect(read({ state: "Kept", holders: [] })).toBe("");
   });
 });
 
@@ -104,9 +145,9 @@ describe("an allocation", () => {
   });
 
   it("that is kept says for which NIC, and where its workload is", () => {
-    const workload = { ...WORKLOAD, namespace: "shop", ifName: "net1" };
+    const workload = { ...WORKLOAD, ifName: "net1" };
     expect(objectOf({ ...BOUND, state: "Kept", holders: [], workload })).toMatchObject({
-      spec: { workload: { ...WORKLOAD, namespace: "shop", interface: "net1" } },
+      spec: { workload: { ...WORKLOAD, interface: "net1" } },
     });
   });
 
@@ -114,8 +155,8 @@ describe("an allocation", () => {
     ["Bound", BOUND],
     ["of IPv6 in a space", { ...BOUND, ip: ipOf("fd00::a"), addressSpace: "lab", prefixLength: 64 }],
     ["Cooling", { ...BOUND, state: "Cooling", holders: [], since: "2026-11-20T04:00:00Z" }],
-    ["Kept by an older agent", { ...BOUND, state: "Kept", holders: [], workload: WORKLOAD }],
-    ["Kept", { ...BOUND, state: "Kept", holders: [], workload: { ...WORKLOAD, namespace: "shop", ifName: "net1" } }],
+    ["Kept by an older agent", { ...BOUND, state: "Kept", holders: [], workload: { ...WORKLOAD, namespace: "" } }],
+    ["Kept", { ...BOUND, state: "Kept", holders: [], workload: { ...WORKLOAD, ifName: "net1" } }],
     [
       "Quarantined",
       {

@@ -5,7 +5,7 @@ import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../h
 import { type Attachment, HistoryJudge } from "../../../scripts/lab/history/judge.ts";
 
 const NAME = "10.6.0.21";
-const web = { kind: "StatefulSet", name: "web", uid: "set-1", member: "web-0" };
+const web = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "set-1", member: "web-0" };
 const db = { ...web, name: "db", uid: "set-2", member: "db-0" };
 const conflict = { reason: "Conflict", mac: "", parent: "" } as const;
 

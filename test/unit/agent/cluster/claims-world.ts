@@ -14,7 +14,7 @@ import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
 import { ip, openCore, poolsByName, subject } from "../../ipam/subjects.ts";
 
-export const WORKLOAD = { kind: "StatefulSet", name: "db", uid: "set", member: "db-0" };
+export const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" };
 
 /** The API server: what anybody has, by address. Only what a claim needs is played. */
 class Cluster {

@@ -200,7 +200,7 @@ describe("rule 15: InUseOutsideRange", () => {
 
 describe("rule 15: DeletedWithHolders", () => {
   const gone = pool("blue", { subnet: "10.6.0.0/24" }, DELETED);
-  const workload = { kind: "StatefulSet", name: "db", uid: "w", member: "db-0" };
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w", member: "db-0" };
   it("is false for a pool that nobody deletes, and for one without holders", () => {
     const allocations = [allocation("10.6.0.10", "blue")];
     expect(of(look({ pools: [blue], allocations }).pools.get("blue"), "DeletedWithHolders").reason).toBe("NotDeleted");

@@ -4,7 +4,7 @@ import type { KnownObject } from "../../../../host/registry/kubernetes/known-obj
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { proposal } from "../registry-suite.ts";
 
-const WEB = { kind: "StatefulSet", name: "web", uid: "w", member: "web-0" };
+const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
 const OTHER_WEB = { ...WEB, member: "web-1" };
 
 /** Of pod a on this node, its NIC eth0. */
