@@ -57,6 +57,21 @@ export const MAX_DETECT_RETRY = 100;
 /** Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`: each is a route in every pod, and others wait meanwhile. */
 export const MAX_CIDRS = 1_024;
 
+/** Shortest prefix of an IPv4 network that is collected: no cluster has more to itself, and all of it would be led over the node. */
+export const MIN_CLUSTER_IPV4_LENGTH = 8;
+
+/** Shortest prefix of an IPv6 network that is collected. */
+export const MIN_CLUSTER_IPV6_LENGTH = 16;
+
+/** A collected IPv4 network with a shorter prefix than this is a wide one (MAX_WIDE_NETWORKS). */
+export const WIDE_IPV4_LENGTH = 16;
+
+/** A collected IPv6 network with a shorter prefix than this is a wide one (MAX_WIDE_NETWORKS). */
+export const WIDE_IPV6_LENGTH = 48;
+
+/** Most wide networks among the collected ones of pods, and among those of services: many of them would be every address there is. */
+export const MAX_WIDE_NETWORKS = 16;
+
 /** Longest `logOptions.logFile` of the resource Coordinator: characters. */
 export const MAX_LOG_FILE_LENGTH = 255;
 

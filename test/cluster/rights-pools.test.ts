@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { POOLS, poolObject } from "../../scripts/lab/cluster/pods.ts";
 import { openAsController, placeGeneratedPool } from "../../scripts/lab/cluster/rights.ts";
+import { applyWorkloadKinds, CLAIMS, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
 import { outcomeOf, type RightsWorld, startRightsWorld } from "./rights-world.ts";
 
@@ -168,6 +169,101 @@ describe("the controller, of what somebody made by hand,", () => {
     const outcome = await outcomeOf(controller.patch(`${BERTH}/${path}`, { metadata: { labels: { x: "y" } } }));
     expect(outcome).toMatch(/^403 .*cannot patch resource/);
     expect(await outcomeOf(controller.patch(`${BERTH}/${path}/status`, { status: { conditions: [] } }))).toBe("done");
+  });
+});
+
+describe("the controller, of the cluster's networks,", () => {
+  const path = `${BERTH}/coordinators/default`;
+  const status = (networks: object) => ({ status: { phase: "Synced", reason: "", ...networks } });
+  const write = (networks: object) => outcomeOf(controller.patch(`${path}/status`, status(networks)));
+  /** `10.0.0.0/12`, `11.0.0.0/12`, … */
+  const wide = (count: number) => Array.from({ length: count }, (_, at) => `${10 + at}.0.0.0/12`);
+  const TOO_WIDE = (network: string) =>
+    new RegExp(
+      `^403 .*Coordinator default would get network "${network}"; the controller writes networks of unicast addresses with a prefix of 8 bits or more`,
+    );
+
+  it.each<[what: string, networks: object]>([
+    [
+      "of both families",
+      { serviceCIDR: ["10.96.0.0/12", "fd00:96::/108"], overlayPodCIDR: ["10.0.0.0/8", "fd00::/16"] },
+    ],
+    [
+      "many narrow ones",
+      { overlayPodCIDR: Array.from({ length: 1_024 }, (_, at) => `10.${at >> 8}.${at & 255}.0/24`) },
+    ],
+    ["some wide ones", { overlayPodCIDR: wide(16), serviceCIDR: wide(16) }],
+    ["none", { serviceCIDR: [], overlayPodCIDR: [] }],
+  ])("writes %s", async (_, networks) => {
+    expect(await write(networks)).toBe("done");
+  });
+
+  it.each<[what: string, networks: object, wanted: RegExp]>([
+    ["half of all addresses", { serviceCIDR: ["10.96.0.0/16", "0.0.0.0/1"] }, TOO_WIDE("0.0.0.0/1")],
+    ["the other half", { overlayPodCIDR: ["128.0.0.0/1"] }, TOO_WIDE("128.0.0.0/1")],
+    ["more than a cluster has", { overlayPodCIDR: ["10.0.0.0/7"] }, TOO_WIDE("10.0.0.0/7")],
+    ["half of all IPv6 addresses", { serviceCIDR: ["8000::/1"] }, TOO_WIDE("8000::/1")],
+    ["all unique local ones", { overlayPodCIDR: ["fd00::/15"] }, TOO_WIDE("fd00::/15")],
+    ["the cloud's metadata", { overlayPodCIDR: ["169.254.169.254/32"] }, TOO_WIDE("169.254.169.254/32")],
+    ["what is no network", { serviceCIDR: ["everything"] }, TOO_WIDE("everything")],
+    [
+      "many halves",
+      { serviceCIDR: wide(17) },
+      /^403 .*would get more than 16 networks of pods, or of services, that are wider/,
+    ],
+  ])("never writes %s", async (_, networks, wanted) => {
+    const before = (await admin.get(path)).status;
+    expect(await write(networks)).toMatch(wanted);
+    expect((await admin.get(path)).status).toEqual(before);
+  });
+
+  it("repeats what the specification says, however wide", async () => {
+    await admin.patch(path, { spec: { serviceCIDR: ["8.0.0.0/6"] } });
+    expect(await write({ serviceCIDR: ["8.0.0.0/6"] })).toBe("done");
+    await admin.patch(path, { spec: { serviceCIDR: null } });
+    expect(await write({ serviceCIDR: ["12.0.0.0/6"] })).toMatch(TOO_WIDE("12.0.0.0/6"));
+    expect(await write({ serviceCIDR: [] })).toBe("done");
+  });
+});
+
+describe("the controller, of an IPAMClaim,", () => {
+  const path = `${CLAIMS}/seat`;
+  const write = (status: object) => outcomeOf(controller.patch(`${path}/status`, { status }));
+
+  beforeAll(async () => {
+    await applyWorkloadKinds(admin);
+    await admin.create(CLAIMS, ipamClaim("seat", { interface: "net1", network: "store" }));
+    await admin.patch(`${path}/status`, { status: { conditions: [{ type: "Ready" }] } });
+  });
+
+  it("writes the addresses and the pod", async () => {
+    expect(await write({ ips: ["10.6.0.21/16", "fd00:6::21/64"], ownerPod: "db-0" })).toBe("done");
+    expect(await write({ ips: ["fd00:6::21/64"], ownerPod: "db-1" })).toBe("done");
+  });
+
+  const NO_ADDRESS = /^403 .*IPAMClaim shop\/seat would get status\.ips that are not one unicast address of a family/;
+  it.each<[what: string, status: object, wanted: RegExp]>([
+    ["two of a family", { ips: ["10.6.0.21/16", "10.6.0.22/16"] }, NO_ADDRESS],
+    ["three", { ips: ["10.6.0.21/16", "fd00:6::21/64", "fd00:6::22/64"] }, NO_ADDRESS],
+    ["every address there is", { ips: ["10.6.0.21/0"] }, NO_ADDRESS],
+    ["what is no address", { ips: ["gateway"] }, NO_ADDRESS],
+    ["a loopback address", { ips: ["127.0.0.1/8"] }, NO_ADDRESS],
+    [
+      "another condition",
+      { conditions: [{ type: "Stolen" }] },
+      /^403 .*IPAMClaim shop\/seat: the controller writes status\.ips and status\.ownerPod, and nothing else/,
+    ],
+    ["no conditions", { conditions: null }, /^403 .*writes status\.ips and status\.ownerPod, and nothing else/],
+  ])("never writes %s", async (_, status, wanted) => {
+    const before = (await admin.get(path)).status;
+    expect(await write(status)).toMatch(wanted);
+    expect((await admin.get(path)).status).toEqual(before);
+  });
+
+  it("changes neither its specification nor the claim itself", async () => {
+    const forbidden = /^403 .*cannot \w+ resource "ipamclaims"/;
+    expect(await outcomeOf(controller.patch(path, { spec: { network: "other" } }))).toMatch(forbidden);
+    expect(await outcomeOf(controller.delete(path))).toMatch(forbidden);
   });
 });
 

@@ -3,7 +3,7 @@
  * Made by plan-pod-networks.ts and plan-service-networks.ts, read by plan-status.ts.
  * Effects: none.
  */
-import { MAX_CIDRS } from "../../config/limits.ts";
+import { MAX_CIDRS, MAX_WIDE_NETWORKS, WIDE_IPV4_LENGTH, WIDE_IPV6_LENGTH } from "../../config/limits.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
 import { MAX_NAMED_PLACES } from "../limits.ts";
 import { type Statement, uniquePrefixes } from "./statement.ts";
@@ -39,6 +39,14 @@ export function unite(where: string, statements: readonly Statement[]): Finding 
   const networks = uniquePrefixes(statements.flatMap((statement) => statement.networks));
   if (networks.length > MAX_CIDRS) {
     return { kind: "wrong", reason: `${where}: ${networks.length} networks; there may be ${MAX_CIDRS} at most` };
+  }
+  const wide = networks.filter(({ ip, length }) => length < (ip.family === 4 ? WIDE_IPV4_LENGTH : WIDE_IPV6_LENGTH));
+  if (wide.length > MAX_WIDE_NETWORKS) {
+    const size = `/${WIDE_IPV4_LENGTH} (IPv6: /${WIDE_IPV6_LENGTH})`;
+    return {
+      kind: "wrong",
+      reason: `${where}: ${wide.length} networks wider than ${size}; there may be ${MAX_WIDE_NETWORKS} at most`,
+    };
   }
   if (networks.length === 0) return { kind: "absent", places: [where] };
   return { kind: "found", networks, place: listPlaces(statements.map(({ place }) => place)) };

@@ -3,9 +3,9 @@
  * Called by the readers in sources/, and by the planners, which put statements together.
  * Effects: none.
  */
-import { MAX_CIDRS, MAX_PREFIX_LENGTH } from "../../config/limits.ts";
+import { MAX_CIDRS, MAX_PREFIX_LENGTH, MIN_CLUSTER_IPV4_LENGTH, MIN_CLUSTER_IPV6_LENGTH } from "../../config/limits.ts";
 import { describeValue } from "../../lib/describe.ts";
-import { bitsOf, compareIp, isIpv4Mapped } from "../../net/ip.ts";
+import { bitsOf, compareIp, type Family, isIpv4Mapped } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 
 export interface Statement {
@@ -42,11 +42,15 @@ export function faultyStatement(place: string, fault: string): Statement {
   return { place, networks: [], faults: [`${place}: ${fault}`] };
 }
 
+/** What deploy/policies.yaml lets the controller write, too. */
+const SHORTEST: Readonly<Record<Family, number>> = { 4: MIN_CLUSTER_IPV4_LENGTH, 6: MIN_CLUSTER_IPV6_LENGTH };
+
 /** What is wrong with it, as the rest of a sentence, when it is none that a pod may have a route to. */
 function parseNetwork(word: string): Prefix | string {
   const prefix = word.length > MAX_PREFIX_LENGTH ? undefined : parsePrefix(word);
   if (prefix === undefined || isIpv4Mapped(prefix.ip)) return "is no network in CIDR form";
-  if (prefix.length === 0) return "is every address there is, which no cluster has to itself";
+  const shortest = SHORTEST[prefix.ip.family];
+  if (prefix.length < shortest) return `is wider than /${shortest}, which no cluster has to itself`;
   return maskPrefix(prefix);
 }
 
@@ -75,8 +79,8 @@ export function joinPrefixes(prefixes: readonly Prefix[]): Prefix[] {
   return joined;
 }
 
-/** Of one prefix, `a` the lower one. Everything is never joined out of two halves. */
+/** Of one prefix, `a` the lower one, which is not too wide. */
 function areHalves(a: Prefix, b: Prefix): boolean {
-  if (a.length !== b.length || a.ip.family !== b.ip.family || a.length < 2) return false;
+  if (a.length !== b.length || a.ip.family !== b.ip.family || a.length <= SHORTEST[a.ip.family]) return false;
   return (a.ip.value ^ b.ip.value) === 1n << BigInt(bitsOf(a.ip.family) - a.length);
 }

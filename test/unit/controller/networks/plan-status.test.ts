@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_CIDRS } from "../../../../host/config/limits.ts";
+import { MAX_CIDRS, MAX_WIDE_NETWORKS } from "../../../../host/config/limits.ts";
 import { MAX_FINDING_LENGTH } from "../../../../host/controller/limits.ts";
 import type { Seen } from "../../../../host/controller/networks/finding.ts";
 import { isStatus, planStatus } from "../../../../host/controller/networks/plan-status.ts";
@@ -185,6 +185,7 @@ describe("pod networks", () => {
     ["auto", "Cilium's settings of another form", { cilium: seen("", { ...cilium(""), faults: ["cilium-config: bad"] }) }, "overlayPodCIDR: cilium-config: bad"], // biome-ignore format: one row
     ["cluster", "controller managers that differ", { controlPlane: seen("", controlPlane(KCM, "a", "10.1.0.0/16", ""), controlPlane(KCM, "b", "10.2.0.0/16", "")) }, "overlayPodCIDR: Pod a, --cluster-cidr says 10.1.0.0/16, Pod b, --cluster-cidr says 10.2.0.0/16"], // biome-ignore format: one row
     ["cluster", "a node's share that is none", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24"] }, { name: "n2", podCidrs: ["x"] }] }, 'overlayPodCIDR: Node n2, spec.podCIDRs: "x" is no network in CIDR form'], // biome-ignore format: one row
+    ["cluster", "more wide networks than there may be", { nodes: Array.from({ length: MAX_WIDE_NETWORKS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${4 * index}.0.0/15`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_WIDE_NETWORKS + 1} networks wider than /16 (IPv6: /48); there may be ${MAX_WIDE_NETWORKS} at most`], // biome-ignore format: one row
     ["cluster", "more nodes than a pod may have routes", { nodes: Array.from({ length: MAX_CIDRS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${index >> 7}.${(index & 127) * 2}.0/24`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_CIDRS + 1} networks; there may be ${MAX_CIDRS} at most`], // biome-ignore format: one row
   ];
   it.each(missing)("%s: %s", (podCIDRType, _, sightings, reason) => {

@@ -26,8 +26,9 @@ describe("networks in the text of others", () => {
     ["10.0.0.0", 'here: "10.0.0.0" is no network in CIDR form'],
     ["10.0.0.0/8,$(CLUSTER_CIDR)", 'here: "$(CLUSTER_CIDR)" is no network in CIDR form'],
     ["::ffff:10.0.0.0/104", 'here: "::ffff:10.0.0.0/104" is no network in CIDR form'],
-    ["0.0.0.0/0", 'here: "0.0.0.0/0" is every address there is, which no cluster has to itself'],
-    ["::/0", 'here: "::/0" is every address there is, which no cluster has to itself'],
+    ["0.0.0.0/0", 'here: "0.0.0.0/0" is wider than /8, which no cluster has to itself'],
+    ["10.0.0.0/7", 'here: "10.0.0.0/7" is wider than /8, which no cluster has to itself'],
+    ["::/0", 'here: "::/0" is wider than /16, which no cluster has to itself'],
     ["1".repeat(500), `here: "${"1".repeat(80)}…" is no network in CIDR form`],
     ["\u001b[2J", 'here: "\\u001b[2J" is no network in CIDR form'],
   ];
@@ -59,8 +60,8 @@ describe("shares of nodes are joined", () => {
       ["10.0.0.0/24", "fd00::/63"],
     ],
     [
-      ["0.0.0.0/1", "128.0.0.0/1"],
-      ["0.0.0.0/1", "128.0.0.0/1"],
+      ["10.0.0.0/8", "11.0.0.0/8", "fd00::/16", "fd01::/16"],
+      ["10.0.0.0/8", "11.0.0.0/8", "fd00::/16", "fd01::/16"],
     ],
   ];
   it.each(rows)("%j", (shares, joined) => {
