@@ -147,21 +147,32 @@ it("an allocation is deleted by hand: the live pod's object is made again (rule 
   for (const pod of pods) await expectOwned(world, pod);
 });
 
-it("an allocation is deleted by hand while its agent is dead, and another pod has the name: nothing is deleted, and it is told (rule 5)", async () => {
-  const pod = await startPod(world, "n1", "displaced");
-  const usurper = await world.createPod({ name: "usurper", node: "n2", annotations: { ippool: { ipv4: ["none"] } } });
-  const [address = ""] = world.ledger.find(pod, "eth0")?.addresses ?? [];
-  const { agent } = world.node("n1");
+it("an allocation is deleted by hand while its agent is dead, and another pod has the name: nothing is deleted, it is told, and no ADD is answered with it (rule 5)", async () => {
+  const pods = [await startPod(world, "n1", "displaced"), await startPod(world, "n1", "restarted")] as const;
+  const [address, other] = pods.map((pod) => world.ledger.find(pod, "eth0")?.addresses[0] ?? "") as [string, string];
+  const { agent, runtime } = world.node("n1");
   await agent.kill("SIGKILL");
-  await forceDelete(world.client, address);
-  await world.client.create(ALLOCATIONS, allocation(address, usurper));
+  for (const each of [address, other]) {
+    const name = `usurper-${each.replaceAll(".", "-")}`;
+    const usurper = await world.createPod({ name, node: "n2", annotations: { ippool: { ipv4: ["none"] } } });
+    await forceDelete(world.client, each);
+    await world.client.create(ALLOCATIONS, allocation(each, usurper));
+  }
   await agent.start();
-  const told = () => agent.stderr().includes(address) && agent.stderr().includes("usurper");
-  await until("the agent says who has the address", told, RECOVERY_MS);
-  expect((await objectOf(world, address))?.spec.holders[0].podUID).toBe(usurper.uid);
-  // The other's object goes: the live pod has its own again.
-  await insist(() => forceDelete(world.client, address));
-  const isBack = async () => (await objectsOf(world, pod)).length === 1;
+  const isTold = (each: string) => agent.stderr().includes(`usurper-${each.replaceAll(".", "-")}`);
+  await until("the agent says who has the addresses", () => isTold(address) && isTold(other), RECOVERY_MS);
+  for (const each of [address, other])
+    expect((await objectOf(world, each))?.spec.holders[0].pod).toBe(`usurper-${each.replaceAll(".", "-")}`);
+  // A new sandbox of the pod gets another one, while the old one is not cleaned up yet.
+  const old = world.ledger.find(pods[1], "eth0");
+  if (old !== undefined) world.ledger.drop(old);
+  const [fresh] = (await runtime.attach(pods[1])).addresses;
+  expect([other, undefined]).not.toContain(fresh);
+  await runtime.del(pods[1], old?.containerId ?? "");
+  expect((await objectsOf(world, pods[1])).map(({ metadata }) => metadata.name)).toEqual([fresh]);
+  // The others' objects go: the live pod has its own again.
+  for (const each of [address, other]) await insist(() => forceDelete(world.client, each));
+  const isBack = async () => (await objectsOf(world, pods[0])).length === 1;
   report("name freed", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });
 });
 

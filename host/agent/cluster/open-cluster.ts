@@ -201,6 +201,7 @@ function openRegistry(options: ClusterOptions, { resources, book, lost, isPodGon
     isNodeLost: (other) => isNodeLost(api, other),
     seeHolder: (row, holder) => seeHolder((of) => readPod(api, of), row, holder),
     onLost: (row, by) => lost.note(row, by),
+    isLost: (row) => lost.has(row),
   });
 }
 

@@ -62,6 +62,12 @@ export class LostAddresses {
     return [...this.#lost.values()].find(({ row }) => row.containerId === containerId && row.ifName === ifName)?.brief;
   }
 
+  /** Whether the row's pod has lost its address, as far as is known. */
+  has(row: Allocation): boolean {
+    const lost = this.#lost.get(keyOf(row))?.row;
+    return lost?.owner === row.owner && lost.ifName === row.ifName;
+  }
+
   /** Forgets those whose pods have let go of them, and those that are theirs again. */
   async prune(registry: Pick<Registry, "findAddress">, isOurs: (row: Allocation) => boolean): Promise<void> {
     for (const [key, lost] of this.#lost) {

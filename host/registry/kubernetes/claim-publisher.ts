@@ -50,14 +50,16 @@ interface OpenClaim {
 export class ClaimPublisher {
   readonly #journal: Journal;
   readonly #publisher: Publisher;
+  readonly #isLost: (row: Allocation) => boolean;
   /** The claims of one owner: the ADD that arrives while its prefetch claims waits for it. */
   readonly #owners = new KeyedMutex();
   readonly #origins = new Map<string, Origin>();
   readonly #open = new Set<OpenClaim>();
 
-  constructor(journal: Journal, publisher: Publisher) {
+  constructor(journal: Journal, publisher: Publisher, isLost: (row: Allocation) => boolean = () => false) {
     this.#journal = journal;
     this.#publisher = publisher;
+    this.#isLost = isLost;
   }
 
   /** Rejects with RegistryError, or with the signal's reason. Then, and when something was taken, nothing of the claim stays. */
@@ -113,7 +115,8 @@ export class ClaimPublisher {
     const { claim, outcome, replaced, untilMs } = course;
     for (const { space, ip, owner } of replaced) this.#publisher.supersede({ space, ip }, owner);
     await this.#settleUnwanted(claim);
-    const unknown = outcome.held.filter((row) => row.isConfirmed !== true && !outcome.created.includes(row));
+    const isUnknown = (row: Allocation): boolean => row.isConfirmed !== true || this.#isLost(row);
+    const unknown = outcome.held.filter((row) => isUnknown(row) && !outcome.created.includes(row));
     const rows = [...outcome.created, ...unknown];
     if (rows.length === 0) return outcome;
     const publish = async (row: Allocation): Promise<Result> => {

@@ -35,6 +35,8 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions {
   readonly isNodeLost?: (node: string) => Promise<boolean>;
   /** Allocation rule 5: somebody else has the object of an address that a pod here has. Nothing is changed. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
+  /** Whether {@link onLost} was told of the row and that still holds: an ADD asks for the object before it is answered with it. Absent: of no row. */
+  readonly isLost?: (row: Allocation) => boolean;
 }
 
 /** The port, and what the reconciler needs. */

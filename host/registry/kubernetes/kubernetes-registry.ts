@@ -72,7 +72,7 @@ class JournalledRegistry implements KubernetesRegistry {
     const isPublic = (pool: string): boolean => this.#tight.isTight(pool);
     const onUndone = (row: Allocation): void => this.#claims.forget(row);
     this.#publisher = new Publisher({ ...options, journal, foreign: this.#foreign, isPublic, onUndone });
-    this.#claims = new ClaimPublisher(journal, this.#publisher);
+    this.#claims = new ClaimPublisher(journal, this.#publisher, options.isLost);
     this.#survey = new Survey(new AllocationObjects(options.api), ASKED);
     this.#usages = new PoolUsages(options);
   }

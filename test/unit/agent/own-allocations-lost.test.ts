@@ -61,6 +61,18 @@ describe("rule 5: an address that is somebody else's", () => {
     );
   });
 
+  it("is known by the row's pod and NIC, in whichever sandbox", () => {
+    const { lost } = open();
+    lost.note(row(), RIVAL);
+    const rows = [
+      row({ containerId: "c2", version: 7 }),
+      row({ owner: "u3" }),
+      row({ ifName: "net1" }),
+      row({ ip: ipOf("10.6.0.22") }),
+    ];
+    expect(rows.map((each) => lost.has(each))).toEqual([true, false, false, false]);
+  });
+
   it("is told again when yet another has it, and says when that is nobody", () => {
     const { lost } = open();
     lost.note(row(), RIVAL);

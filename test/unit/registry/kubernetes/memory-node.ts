@@ -3,7 +3,7 @@
  */
 import { createFaultCounter } from "../../../../host/lib/fault.ts";
 import { openLog } from "../../../../host/lib/log.ts";
-import { formatIp, type Ip } from "../../../../host/net/ip.ts";
+import { equalIp, formatIp, type Ip } from "../../../../host/net/ip.ts";
 import type { Journal } from "../../../../host/registry/journal.ts";
 import type { KubernetesRegistry } from "../../../../host/registry/kubernetes/cluster-registry.ts";
 import { openRegistryOn } from "../../../../host/registry/kubernetes/kubernetes-registry.ts";
@@ -65,6 +65,7 @@ export class MemoryNode {
       ...{ node: this.name, random: () => 0.5, poolSize: () => this.poolSize, log: openLog("berth", "silent") },
       ...{ isLivePod: async () => false, isPodGone: async () => true },
       onLost: (row) => this.lost.push(row),
+      isLost: ({ ip }) => this.lost.some((each) => equalIp(each.ip, ip)),
       onDeath: (error) => {
         throw error;
       },

@@ -1,7 +1,7 @@
 /**
- * A NIC of two families is answered with both or not at all, and what was answered is confirmed: whatever ends in between.
+ * A NIC of two families is answered with both or not at all, what was answered is confirmed, whatever ends in between, and what is known to be another pod's is not answered again.
  */
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { claim, held, ip, proposal } from "../registry-suite.ts";
 import { MemoryNode } from "./memory-node.ts";
 
@@ -116,4 +116,35 @@ it("a claim that cannot be confirmed is taken back", async () => {
   node.journalGate = () => undefined;
   await node.pass(0);
   expect([node.lines(), await node.registry.findOwner("a")]).toEqual([[], []]);
+});
+
+describe("rule 5: the new sandbox of a pod whose address is another pod's by now", () => {
+  const wish = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
+  const next = { containerId: "next" };
+
+  async function lose(): Promise<MemoryNode> {
+    const node = await new MemoryNode().open();
+    await node.registry.claim(claim("a", BOTH));
+    const holders = [{ namespace: "shop", pod: "b", podUID: "b", interface: "eth0", node: "n2" }];
+    node.server.edit(FOUR, (spec) => ({ ...spec, node: "n2", holders }));
+    const [row] = (await node.registry.findOwner("a")).filter((each) => each.ip.family === 4);
+    if (row !== undefined) await node.registry.republish(row);
+    expect(node.lost).toHaveLength(1);
+    return node;
+  }
+
+  it("is not answered with it, gets another one, and keeps that of the other family", async () => {
+    const node = await lose();
+    const refused = await node.registry.claim(claim("a", wish, next));
+    expect(refused).toMatchObject({ kind: "taken", by: [{ ip: ip(FOUR), owner: "b" }] });
+    expect(held(await node.registry.claim(claim("a", wish, next))).sort()).toEqual(["10.0.0.2", SIX]);
+    expect(node.lines()).toContain(`${FOUR} Bound n2`);
+  });
+
+  it("is answered with it when the other pod has let go of it", async () => {
+    const node = await lose();
+    node.server.remove(FOUR);
+    expect(held(await node.registry.claim(claim("a", wish, next))).sort()).toEqual([FOUR, SIX]);
+    expect(node.lines()).toContain(`${FOUR} Bound n1`);
+  });
 });
