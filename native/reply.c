@@ -16,6 +16,12 @@
 static const char *config;
 static size_t config_length;
 
+static bool is_blank(const char *bytes, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] != ' ' && bytes[i] != '\t' && bytes[i] != '\r' && bytes[i] != '\n') return false;
+    return true;
+}
+
 struct version {
     const char *text;
     size_t length;
@@ -26,12 +32,16 @@ void reply_to(const char *bytes, size_t length) {
     config_length = length;
 }
 
-/* The cniVersion to answer in. False when the configuration is no object, or its version cannot be repeated as it stands. */
+/*
+ * The cniVersion to answer in; an empty one, and an empty configuration, are as good as none. False when the configuration is
+ * something else than an object, or its version cannot be repeated as it stands.
+ */
 static bool read_version(struct version *version) {
     struct json_member member = {.name = "cniVersion"};
     *version = (struct version){"1.1.0", 5};
+    if (is_blank(config, config_length)) return true;
     if (!json_read_object(config, config_length, &member, 1)) return false;
-    if (member.kind == JSON_ABSENT) return true;
+    if (member.kind == JSON_ABSENT || (member.kind == JSON_STRING && member.length == 0)) return true;
     if (member.kind != JSON_STRING || member.length > VERSION_LIMIT) return false;
     if (memchr(member.value, '\\', member.length) != NULL) return false;
     *version = (struct version){member.value, member.length};

@@ -17,7 +17,7 @@ void reply_to(const char *config, size_t length);
 /* Prints error JSON, its message being the pieces up to NULL, joined; exits with 1. Escaped as text_add_json does. */
 __attribute__((noreturn, sentinel)) void fail(enum code code, ...);
 
-/* Answers VERSION; exits. A configuration that is no JSON object, or whose cniVersion is no version, is code 6. */
+/* Answers VERSION; exits. A configuration that is neither empty nor a JSON object, or whose cniVersion is no version, is code 6. */
 __attribute__((noreturn)) void reply_versions(void);
 
 /* Prints a checked body on stdout; exits with `exit_code`, or with 1 when nobody takes the body. */

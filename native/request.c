@@ -16,17 +16,21 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* Which requests are refused when a variable cannot be forwarded; of the others its header is left out. */
+enum need { ALL, ALL_BUT_DEL, NONE };
+
 static const struct {
     const char *variable, *header;
+    enum need need;
 } FORWARDED[] = {
-    {"CNI_COMMAND", "CNI-Command"},
-    {"CNI_CONTAINERID", "CNI-ContainerID"},
-    {"CNI_NETNS", "CNI-Netns"},
-    {"CNI_IFNAME", "CNI-IfName"},
-    {"CNI_ARGS", "CNI-Args"},
-    {"CNI_PATH", "CNI-Path"},
-    {"CNI_NETNS_OVERRIDE", "CNI-Netns-Override"},
-    {"TRACEPARENT", "Traceparent"},
+    {"CNI_COMMAND", "CNI-Command", ALL},
+    {"CNI_CONTAINERID", "CNI-ContainerID", ALL},
+    {"CNI_NETNS", "CNI-Netns", ALL_BUT_DEL},
+    {"CNI_IFNAME", "CNI-IfName", ALL},
+    {"CNI_ARGS", "CNI-Args", ALL_BUT_DEL},
+    {"CNI_PATH", "CNI-Path", ALL_BUT_DEL},
+    {"CNI_NETNS_OVERRIDE", "CNI-Netns-Override", ALL_BUT_DEL},
+    {"TRACEPARENT", "Traceparent", NONE},
 };
 
 /* All variables at their limit, their names, and the lines that are always there. */
@@ -77,22 +81,30 @@ void read_config(int64_t limit_ms) {
     reply_to(config, config_length);
 }
 
-/* Refuses what a header cannot carry unchanged: HTTP has no other bytes, and strips blanks at both ends. */
-static void require_forwardable(const char *name, const char *value) {
+/* Why a header cannot carry the value unchanged: HTTP has no other bytes, and strips blanks at both ends. NULL when it can. */
+static const char *find_fault(const char *value) {
     size_t length = strnlen(value, VARIABLE_LIMIT + 1);
-    if (length > VARIABLE_LIMIT) fail(ENVIRONMENT, "Variable ", name, " is longer than 65536 bytes", NULL);
+    if (length > VARIABLE_LIMIT) return "is longer than 65536 bytes";
     for (size_t i = 0; i < length; i++)
-        if (value[i] < 0x20 || value[i] > 0x7e)
-            fail(ENVIRONMENT, "Variable ", name, " is \"", value, "\"; only printable ASCII can be forwarded", NULL);
-    if (length > 0 && (value[0] == ' ' || value[length - 1] == ' '))
-        fail(ENVIRONMENT, "Variable ", name, " is \"", value, "\"; it must not begin or end with a blank", NULL);
+        if (value[i] < 0x20 || value[i] > 0x7e) return "only printable ASCII can be forwarded";
+    if (length > 0 && (value[0] == ' ' || value[length - 1] == ' ')) return "it must not begin or end with a blank";
+    return NULL;
 }
 
-static void add_variables(struct text *head) {
+__attribute__((noreturn)) static void refuse(const char *name, const char *value, const char *fault) {
+    if (strlen(value) > VARIABLE_LIMIT) fail(ENVIRONMENT, "Variable ", name, " ", fault, NULL);
+    fail(ENVIRONMENT, "Variable ", name, " is \"", value, "\"; ", fault, NULL);
+}
+
+static void add_variables(struct text *head, bool is_del) {
     for (size_t i = 0; i < COUNT(FORWARDED); i++) {
         const char *value = getenv(FORWARDED[i].variable);
         if (value == NULL) continue;
-        require_forwardable(FORWARDED[i].variable, value);
+        const char *fault = find_fault(value);
+        if (fault != NULL) {
+            if (FORWARDED[i].need == NONE || (FORWARDED[i].need == ALL_BUT_DEL && is_del)) continue;
+            refuse(FORWARDED[i].variable, value, fault);
+        }
         text_add(head, FORWARDED[i].header);
         text_add(head, ": ");
         text_add(head, value);
@@ -100,7 +112,7 @@ static void add_variables(struct text *head) {
     }
 }
 
-const char *build_request(const char *plugin, size_t *length) {
+const char *build_request(const char *plugin, bool is_del, size_t *length) {
     static char space[HEAD_LIMIT];
     struct text head = {.start = space, .capacity = sizeof space};
     text_add(&head, "POST /v1/cni/");
@@ -108,7 +120,7 @@ const char *build_request(const char *plugin, size_t *length) {
     text_add(&head, " HTTP/1.1\r\nHost: berth\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ");
     text_add_number(&head, config_length);
     text_add(&head, "\r\n");
-    add_variables(&head);
+    add_variables(&head, is_del);
     text_add(&head, "\r\n");
     *length = head.length + config_length;
     return memcpy(config - head.length, space, head.length);

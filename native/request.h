@@ -5,6 +5,7 @@
 #ifndef BERTH_REQUEST_H
 #define BERTH_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +21,10 @@ const char *socket_path(void);
 /* Reads stdin to its end, within `limit_ms`; its text is what replies answer from now on. */
 void read_config(int64_t limit_ms);
 
-/* The request's bytes, after read_config. They lie in a static buffer. */
-const char *build_request(const char *plugin, size_t *length);
+/*
+ * The request's bytes, after read_config. They lie in a static buffer. A DEL goes without the variables that it does not need and no header
+ * can carry: what an ADD was refused for must not keep the pod from being deleted.
+ */
+const char *build_request(const char *plugin, bool is_del, size_t *length);
 
 #endif

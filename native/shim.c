@@ -116,7 +116,7 @@ __attribute__((noreturn)) static void spool(const struct http_request *request, 
 
 __attribute__((noreturn)) static void forward(const struct verb *verb, const char *plugin) {
     struct http_request request = {.socket_path = socket_path(), .connect_ms = verb->connect_wait_ms};
-    request.bytes = build_request(plugin, &request.length);
+    request.bytes = build_request(plugin, verb == &VERBS[DEL], &request.length);
     request.answer_ms = milliseconds_of("BERTH_REQUEST_LIMIT", verb->limit_ms);
     if (request.connect_ms > 0) request.connect_ms = milliseconds_of("BERTH_CONNECT_WAIT", request.connect_ms);
     struct http_answer answer;

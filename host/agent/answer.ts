@@ -3,6 +3,7 @@
  * Called by the dispatcher.
  * Effects: none.
  */
+import { constants } from "node:os";
 import { CniError, ErrorCode, formatCniError } from "../cni/error.ts";
 import { SUPPORTED_VERSIONS } from "../cni/version.ts";
 import { ConfigError } from "../config/config-error.ts";
@@ -65,6 +66,10 @@ function cut(error: CniError): CniError {
 function classify(error: unknown): CniError {
   if (error instanceof CniError) return error;
   const cause = { cause: error };
+  const shortage = findShortage(error);
+  if (shortage !== undefined) {
+    return new CniError(ErrorCode.TryAgainLater, `${shortage}: ${messageOf(error)}`, cause);
+  }
   if (error instanceof ConfigError) {
     const code = /annotation /i.test(error.source) ? ErrorCode.InvalidAnnotation : ErrorCode.InvalidNetworkConfig;
     return new CniError(code, capitalise(error.message), cause);
@@ -88,7 +93,23 @@ function classify(error: unknown): CniError {
 /** Whether the error is a bug rather than a refusal: those go to the log with their stack. */
 export function isBug(error: unknown): boolean {
   const known = [CniError, ConfigError, RegistryError, NetnsError, DetectionError, ...KERNEL_ERRORS];
-  return !known.some((kind) => error instanceof kind);
+  return !known.some((kind) => error instanceof kind) && findShortage(error) === undefined;
+}
+
+/** By errno: whose limit of open files is reached, and what to do. */
+const SHORTAGES: Readonly<Record<number, string>> = {
+  [constants.errno.EMFILE]:
+    "The agent has as many files and sockets open as it may (RLIMIT_NOFILE); raise LimitNOFILE of its service",
+  [constants.errno.ENFILE]: "The node has as many files open as it may; raise its sysctl fs.file-max",
+};
+
+/** What is short when the error, or one of its causes, is that no file can be opened. */
+function findShortage(error: unknown): string | undefined {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const number = "errno" in each && typeof each.errno === "number" ? Math.abs(each.errno) : 0;
+    if (Object.hasOwn(SHORTAGES, number)) return SHORTAGES[number];
+  }
+  return undefined;
 }
 
 function capitalise(text: string): string {
@@ -99,7 +120,7 @@ function findVersion(requestBody: string): string {
   try {
     const value: unknown = JSON.parse(requestBody);
     if (typeof value === "object" && value !== null && "cniVersion" in value && typeof value.cniVersion === "string") {
-      return value.cniVersion;
+      return value.cniVersion === "" ? FALLBACK_VERSION : value.cniVersion;
     }
   } catch {
     // Said in the error itself.

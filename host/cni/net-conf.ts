@@ -108,11 +108,20 @@ function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S>
 
 function parseObject(text: string): Record<string, unknown> {
   try {
-    return decodePart(z.record(z.string(), z.unknown()), parseJson(text));
+    const decoded = decode(z.record(z.string(), z.unknown()), parseJson(text));
+    if (decoded.ok) return decoded.value;
+    throw new CniError(ErrorCode.DecodeFailure, `Network configuration: ${formatMismatches(decoded.mismatches)}`);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     throw new CniError(ErrorCode.DecodeFailure, `Network configuration: ${error.message}`, { cause: error });
   }
+}
+
+/** In the version that it names, which another plugin of the chain may have chosen; without one in that of the configuration. */
+function decodePrevResult(value: unknown, confVersion: CniVersion): CniResult {
+  const named = typeof value === "object" && value !== null && "cniVersion" in value ? value.cniVersion : undefined;
+  const version = named == null || named === "" ? confVersion : decodeCniVersion(named, "prevResult.cniVersion");
+  return decodeResult(value, version);
 }
 
 type CallParts = Pick<NetConf, "prevResult" | "runtimeConfig" | "args">;
@@ -121,14 +130,14 @@ function decodeCallParts(raw: Record<string, unknown>, cniVersion: CniVersion): 
   const { runtimeConfig, args } = decodePart(callSchema, raw);
   const { ips, mac, "io.kubernetes.cri.pod-annotations": podAnnotations } = runtimeConfig ?? {};
   return {
-    prevResult: raw.prevResult == null ? undefined : decodeResult(raw.prevResult, cniVersion),
+    prevResult: raw.prevResult == null ? undefined : decodePrevResult(raw.prevResult, cniVersion),
     runtimeConfig: { ips, mac, podAnnotations },
     args: { cni: { ips: args?.cni?.ips } },
   };
 }
 
 /**
- * Decodes a configuration. Throws {@link CniError}: code 6 for malformed JSON, 1 for the version, 7 for all else.
+ * Decodes a configuration. Throws {@link CniError}: code 6 for what is no JSON object with a text as version, 1 for the version, 7 for all else.
  * With `forDelete`, malformed prevResult, runtimeConfig and args count as absent: what an ADD refused for them
  * must still be deletable, or its pod never goes away.
  */

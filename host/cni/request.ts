@@ -87,7 +87,7 @@ function readVariable(headers: Headers, variable: string): string | undefined {
 const REQUIRED: Readonly<Record<CniRequest["command"], readonly string[]>> = {
   ADD: ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"],
   CHECK: ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"],
-  DEL: ["CNI_CONTAINERID", "CNI_IFNAME", "CNI_PATH"],
+  DEL: ["CNI_CONTAINERID", "CNI_IFNAME"],
   GC: ["CNI_PATH"],
   STATUS: ["CNI_PATH"],
 };

@@ -113,12 +113,25 @@ const routeSchema = z.object({
 const texts = orAbsent(z.array(z.string()));
 const dnsSchema = z.object({ nameservers: texts, domain: anyText, search: texts, options: texts });
 
-const resultSchema = z.object({
-  interfaces: list(interfaceSchema),
-  ips: list(ipSchema),
-  routes: list(routeSchema),
-  dns: orAbsent(dnsSchema),
-});
+const resultSchema = z
+  .object({
+    interfaces: list(interfaceSchema),
+    ips: list(ipSchema),
+    routes: list(routeSchema),
+    dns: orAbsent(dnsSchema),
+  })
+  .superRefine(({ interfaces, ips }, context) => {
+    for (const [index, { interface: position }] of ips.entries()) {
+      if (position === undefined || position < interfaces.length) continue;
+      const message = `the position of one of ${interfaces.length} interfaces, counted from 0`;
+      context.addIssue({
+        code: "custom",
+        path: ["ips", index, "interface"],
+        message,
+        params: { got: String(position) },
+      });
+    }
+  });
 
 /**
  * The result that `value` is in that version; `where` names its place for the error.

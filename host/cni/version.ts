@@ -18,21 +18,19 @@ export function isAtLeast(version: CniVersion, other: CniVersion): boolean {
 
 /**
  * The `cniVersion` of a configuration; a missing one means 0.1.0 (CNI 1.1 §"Network configuration format").
- * Throws {@link CniError} code 1 when Berth does not speak it, code 7 when it is no text.
+ * `where` names its place for the error. Throws {@link CniError} code 1 when Berth does not speak it, code 6 when it is no text.
  */
-export function decodeCniVersion(value: unknown): CniVersion {
+export function decodeCniVersion(value: unknown, where = "cniVersion"): CniVersion {
   const version = value === undefined || value === null || value === "" ? "0.1.0" : value;
   if (typeof version !== "string") {
-    throw new CniError(
-      ErrorCode.InvalidNetworkConfig,
-      `Field "cniVersion" is not text; want a version such as "1.0.0"`,
-    );
+    throw new CniError(ErrorCode.DecodeFailure, `Field "${where}" is not text; want a version such as "1.0.0"`);
   }
   const known = SUPPORTED_VERSIONS.find((supported) => supported === version);
   if (known !== undefined) return known;
   const origin = version === value ? "" : ', which a missing "cniVersion" stands for,';
+  const place = where === "cniVersion" ? "" : ` in "${where}"`;
   throw new CniError(
     ErrorCode.IncompatibleVersion,
-    `CNI version ${describeValue(version)}${origin} is not supported; supported are ${SUPPORTED_VERSIONS.join(", ")}`,
+    `CNI version ${describeValue(version)}${origin}${place} is not supported; supported are ${SUPPORTED_VERSIONS.join(", ")}`,
   );
 }

@@ -39,7 +39,9 @@ describe("malformed calls", () => {
       refuseAll(world, [
         ["no JSON", { stdin: "{" }, 6, /./],
         ["nothing", { stdin: "" }, 6, /./],
-        ["a list", { stdin: "[]" }, 7, /./],
+        ["a list", { stdin: "[]" }, 6, /./],
+        ["a text", { stdin: "\"text\"" }, 6, /text/],
+        ["a version that is a number", { stdin: { ...TEXT, cniVersion: 1 } }, 6, /cniVersion/],
         ["broken UTF-8", { stdin: '{"cniVersion": "1.0.0", "name": "\ud800"}' }, 7, /name/],
         ["twice the same key", { stdin: '{"cniVersion":"1.0.0","name":"a","name":"b","type":"x"}' }, 6, /name/],
         ["no version", { stdin: { ...TEXT, cniVersion: undefined } }, 1, /0\.1\.0/],
@@ -49,9 +51,11 @@ describe("malformed calls", () => {
         ["unknown key in ipam", { stdin: { ...TEXT, ipam: { type: "berth", subnet: "10.0.0.0/8" } } }, 7, /subnet/],
         ["pools that are text", { stdin: { ...TEXT, ipam: { type: "berth", default_ipv4_ippool: "blue" } } }, 7, /default_ipv4_ippool/],
         ["prototype", { stdin: '{"cniVersion":"1.0.0","name":"a","type":"x","ipam":{"type":"berth","__proto__":{"a":1}}}' }, 7, /__proto__/],
+        ["prevResult of an interface that is not there", { stdin: { ...TEXT, prevResult: { ips: [{ address: "10.0.0.2/24", interface: 7 }] } } }, 7, /ips\[0\]\.interface/],
+        ["prevResult in a version to come", { stdin: { ...TEXT, prevResult: { cniVersion: "9.0.0" } } }, 1, /prevResult\.cniVersion/],
         ["prevResult that is text", { stdin: { ...TEXT, prevResult: "x" } }, 7, /prevResult/],
         ["requested address that is a number", { stdin: { ...TEXT, args: { cni: { ips: [7] } } } }, 7, /args\.cni\.ips/],
-        ["100,000 lists in each other", { stdin: `${"[".repeat(100_000)}${"]".repeat(100_000)}` }, 7, /./],
+        ["100,000 lists in each other", { stdin: `${"[".repeat(100_000)}${"]".repeat(100_000)}` }, 6, /./],
       ]),
     )); // biome-ignore format: a table
 });

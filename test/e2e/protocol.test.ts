@@ -153,6 +153,30 @@ describe("CHECK", () => {
       );
     }));
 
+  it("fails when the gateway is not the pool's; a result without one, or a pool without one, says nothing", () =>
+    withWorld(BLUE, async (world) => {
+      const prevResult = await ready(world);
+      const [ip] = prevResult.ips;
+      const [address] = ip.address.split("/");
+      const checked = (gateway: string | undefined) => ({
+        conf: { prevResult: { ...prevResult, ips: [{ ...ip, gateway }] } },
+      });
+      const { code, msg } = await world.refused("CHECK", "c1", checked("10.6.0.254"));
+      expect([code, msg]).toEqual([
+        7,
+        `"prevResult" has gateway 10.6.0.254 for ${address}, pool "blue" has 10.6.0.1; a new pod gets the pool's`,
+      ]);
+      for (const gateway of [undefined, "10.6.0.1"]) {
+        expect((await world.call("CHECK", "c1", checked(gateway))).exitCode).toBe(0);
+      }
+      await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { default: true }));
+      const outcome = await eventually(
+        () => world.call("CHECK", "c1", checked("10.6.0.254")),
+        ({ exitCode }) => exitCode === 0,
+      );
+      expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
+    }));
+
   it("fails when the link or its address is gone, and heals nothing", () =>
     withWorld(BLUE, async (world) => {
       const prevResult = await ready(world);

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { requireCommand } from "../../scripts/lab/command.ts";
 import { CONF, eventually, ipPool, vendorConf, type World, withWorld } from "./world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
@@ -137,6 +139,29 @@ describe("the socket", () => {
       await sleep(100);
       expect(await world.add("c1")).toHaveLength(1);
       expect((await world.agent.get("/v1/health")).problems).toEqual([]);
+    }));
+
+  it("an ADD for which no descriptor is left names the limit, and is no bug", () =>
+    withWorld(BLUE, async (world) => {
+      const { pid } = world.agent;
+      const refusals: string[] = [];
+      const prevResult = { cniVersion: "1.0.0", interfaces: [], ips: [{ address: "10.6.0.9/24" }] };
+      const conf = { ipam: undefined, type: "coordinator", prevResult };
+      for (let spare = 1; spare <= 8; spare++) {
+        const limit = readdirSync(`/proc/${pid}/fd`).length + spare;
+        await requireCommand(["prlimit", `--pid=${pid}`, `--nofile=${limit}:`]);
+        const { stdout } = await world.call("ADD", "c1", {
+          plugin: "coordinator",
+          conf,
+          env: { ...world.agent.env, BERTH_REQUEST_LIMIT: "3" },
+        });
+        refusals.push(stdout.msg);
+      }
+      await requireCommand(["prlimit", `--pid=${pid}`, "--nofile=512:"]);
+      expect(refusals).toContainEqual(expect.stringContaining("raise LimitNOFILE of its service"));
+      expect(refusals.join()).not.toContain("bug");
+      expect(world.agent.stderr()).not.toContain("Bug");
+      expect(await world.add("c1")).toHaveLength(1);
     }));
 
   it("an idle connection and a slow request do not hold up the stop", () =>

@@ -1,5 +1,5 @@
 /**
- * CHECK of `berth`: recorded, equal to prevResult, present on the link. It never heals.
+ * CHECK of `berth`: recorded, equal to prevResult with its gateways, present on the link. It never heals.
  * Called by plugin.ts.
  * Effects: reads the registry and the pod's link.
  */
@@ -9,14 +9,20 @@ import { observeLink } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { Allocation, Attachment, Registry } from "../../registry/registry.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
 
 export interface CheckTools {
   readonly registry: Registry;
+  /** The pools as they are now. */
+  readonly catalogue: { readonly snapshot: Pick<Snapshot, "pools"> };
   /** Why an address of the attachment is somebody else's in the API server (allocation rule 5); undefined when none is. Absent: no API server. */
   readonly findLoss?: ((attachment: Attachment) => string | undefined) | undefined;
 }
 
-export async function checkAddresses({ registry, findLoss }: CheckTools, request: AttachRequest): Promise<void> {
+export async function checkAddresses(
+  { registry, catalogue, findLoss }: CheckTools,
+  request: AttachRequest,
+): Promise<void> {
   const { containerId, ifName } = request;
   const found = await registry.findAttachment({ containerId, ifName });
   const held = found.filter(({ state }) => state === "Bound");
@@ -29,6 +35,7 @@ export async function checkAddresses({ registry, findLoss }: CheckTools, request
   const loss = findLoss?.({ containerId, ifName });
   if (loss !== undefined) throw new CniError(ErrorCode.AddressConflict, loss);
   comparePrevResult(request, held);
+  compareGateways(request, held, catalogue.snapshot.pools);
   compareLink(request, held);
 }
 
@@ -49,6 +56,22 @@ function comparePrevResult({ netConf, ifName }: AttachRequest, held: readonly Al
   if (foreign !== undefined) {
     const text = `"prevResult" has ${formatIp(foreign)}, recorded for interface "${ifName}" is ${held.map(({ ip }) => formatIp(ip)).join(", ")}`;
     throw new CniError(ErrorCode.InvalidNetworkConfig, text);
+  }
+}
+
+/**
+ * Where result and pool both have a gateway it is the same. A result may lack the pool's (`cleangateway`), and may have one where the pool has none:
+ * some main plugins become the gateway themselves.
+ */
+function compareGateways({ netConf }: AttachRequest, held: readonly Allocation[], pools: Snapshot["pools"]): void {
+  for (const { address, gateway } of netConf.prevResult?.ips ?? []) {
+    const pool = held.find(({ ip }) => equalIp(ip, address.ip))?.pool;
+    const wanted = pool === undefined ? undefined : pools.get(pool)?.spec.gateway;
+    if (gateway === undefined || wanted === undefined || equalIp(gateway, wanted)) continue;
+    throw new CniError(
+      ErrorCode.InvalidNetworkConfig,
+      `"prevResult" has gateway ${formatIp(gateway)} for ${formatIp(address.ip)}, pool "${pool}" has ${formatIp(wanted)}; a new pod gets the pool's`,
+    );
   }
 }
 

@@ -16,6 +16,7 @@ export interface Readiness {
 }
 
 export interface IpamPluginOptions extends AddTools, CheckTools {
+  readonly catalogue: AddTools["catalogue"];
   readonly readiness: () => Readiness;
   /** As in Foundation. */
   readonly synced: (signal: AbortSignal) => Promise<void>;

@@ -10,6 +10,8 @@ import { RegistryError } from "../../../host/registry/registry.ts";
 const mismatch = { path: "ipv4", got: "nothing", wanted: "a list" };
 const netlink = Object.assign(Object.create(NetlinkError.prototype) as NetlinkError, { message: "no such device" });
 
+const emfile = Object.assign(new Error("EMFILE: too many open files, open 'x'"), { code: "EMFILE", errno: -24 });
+
 const rows: [what: string, error: unknown, code: number, text: RegExp, bug: boolean][] = [
   ["a refusal stays what it is", new CniError(ErrorCode.PoolExhausted, "Full"), 101, /^Full$/, false],
   ["an annotation is named", new ConfigError('annotation "a"', [mismatch]), 102, /^Annotation "a": /, false],
@@ -18,6 +20,16 @@ const rows: [what: string, error: unknown, code: number, text: RegExp, bug: bool
   ["a full disk", new RegistryError("full", { full: true }), 107, /; make room in the state directory$/, false],
   ["the namespace", new NetnsError("open", "/run/netns/x", 2), 8, /\/run\/netns\/x/, false],
   ["the kernel", netlink, 108, /no such device/, false],
+  [
+    "too many open files",
+    emfile,
+    11,
+    /^The agent has as many .*RLIMIT_NOFILE.* raise LimitNOFILE .*: EMFILE: too /,
+    false,
+  ],
+  ["the same in a namespace", new NetnsError("open", "/run/netns/x", 24), 11, /RLIMIT_NOFILE.*\/run\/netns\/x/, false],
+  ["the same as a cause", new Error("read", { cause: emfile }), 11, /RLIMIT_NOFILE.*: read/, false],
+  ["too many of the node", new NetnsError("open", "/run/netns/x", 23), 11, /^The node has .*fs\.file-max/, false],
   ["a broken invariant", new InvariantError("x is y"), 11, /bug of its own.*x is y/, true],
   ["what is no error at all", "text", 11, /bug of its own.*text/, true],
 ];
@@ -33,6 +45,7 @@ describe("every failure as CNI error", () => {
   const versions: [body: string, version: string][] = [
     ['{"cniVersion":"0.3.1"}', "0.3.1"],
     ['{"cniVersion":7}', "1.1.0"],
+    ['{"cniVersion":""}', "1.1.0"],
     ["{", "1.1.0"],
     ["null", "1.1.0"],
     ["[".repeat(200_000), "1.1.0"],

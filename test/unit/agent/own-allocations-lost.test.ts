@@ -106,8 +106,9 @@ describe("rule 5: an address that is somebody else's", () => {
     const { lost } = open();
     lost.note(row(), RIVAL);
     const registry = registryOf(row()) as Registry;
+    const catalogue = { snapshot: { pools: new Map() } };
     const request = { ...ATTACHMENT, netConf: {} } as AttachRequest;
-    const check = checkAddresses({ registry, findLoss: (attachment) => lost.find(attachment) }, request);
+    const check = checkAddresses({ registry, catalogue, findLoss: (attachment) => lost.find(attachment) }, request);
     await expect(check).rejects.toMatchObject({ code: 104, message: BRIEF });
   });
 });

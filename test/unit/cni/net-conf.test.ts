@@ -36,6 +36,19 @@ describe("decodeNetConf reads", () => {
     expect(conf.prevResult?.ips).toHaveLength(1);
   });
 
+  const interfaces = [{ name: "eth0", mtu: 1400 }];
+  it.each([
+    ["0.3.1", "1.1.0", 1400],
+    ["1.1.0", "0.3.1", undefined],
+    ["1.1.0", undefined, 1400],
+    ["1.0.0", "", undefined],
+  ])("prevResult of a configuration in %s in the version that it names itself: %s", (conf, own, mtu) => {
+    const prevResult = { cniVersion: own, interfaces };
+    const decoded = decodeNetConf(JSON.stringify({ ...CONF, cniVersion: conf, prevResult }));
+    expect(decoded.prevResult?.interfaces).toEqual([expect.objectContaining({ name: "eth0" })]);
+    expect(decoded.prevResult?.interfaces[0]?.mtu).toBe(mtu);
+  });
+
   const attachment = { containerID: "c1", ifname: "eth0" };
   it.each([
     ["its name", { "cni.dev/valid-attachments": [attachment] }, [{ containerId: "c1", ifName: "eth0" }]],
@@ -49,14 +62,24 @@ describe("decodeNetConf reads", () => {
 });
 
 const { InvalidNetworkConfig, DecodeFailure, IncompatibleVersion } = ErrorCode;
+const previous = (cniVersion: unknown): string => JSON.stringify({ ...CONF, prevResult: { cniVersion, ips: [] } });
 const refused: [title: string, text: string, code: number, message: string][] = [
   ["nothing", "", DecodeFailure, "line 1, column 1: found the end of the text"],
   ["half a text", '{"cniVersion": "1.0.0"', DecodeFailure, "line 1, column 23: found the end of the text"],
   ["a fault in line 2", '{"name":"a",\n "type":x}', DecodeFailure, 'line 2, column 9: found "x}"'],
-  ["a list", "[]", InvalidNetworkConfig, "found an empty list, want an object"],
-  ["null", "null", InvalidNetworkConfig, "found null, want an object"],
+  ["a list", "[]", DecodeFailure, "Network configuration: found an empty list, want an object"],
+  ["a text", '"text"', DecodeFailure, 'Network configuration: found "text", want an object'],
+  ["null", "null", DecodeFailure, "Network configuration: found null, want an object"],
+  ["a version that is a number", '{"cniVersion":1}', DecodeFailure, 'Field "cniVersion" is not text'],
   ["no version", '{"name":"a","type":"b"}', IncompatibleVersion, '"0.1.0"'],
   ["a version to come", '{"cniVersion":"9.0.0"}', IncompatibleVersion, '"9.0.0"'],
+  [
+    "a result in a version to come",
+    previous("9.0.0"),
+    IncompatibleVersion,
+    'CNI version "9.0.0" in "prevResult.cniVersion"',
+  ],
+  ["a result whose version is a number", previous(1), DecodeFailure, 'Field "prevResult.cniVersion" is not text'],
 ];
 const wrong: [patch: object, message: string][] = [
   [{ name: undefined }, 'field "name": found nothing'],

@@ -85,7 +85,7 @@ describe("decodeRequest refuses with code 4", () => {
     [
       "what DEL needs",
       { "cni-command": "DEL", "cni-containerid": undefined, "cni-ifname": undefined, "cni-path": undefined },
-      "Missing environment variables CNI_CONTAINERID, CNI_IFNAME, CNI_PATH: DEL needs them",
+      "Missing environment variables CNI_CONTAINERID, CNI_IFNAME: DEL needs them",
     ],
     ["what GC needs", { "cni-command": "GC", "cni-path": undefined }, "CNI_PATH: GC needs it"],
     ["a bad container ID", { "cni-containerid": "a/b" }, 'CNI_CONTAINERID: found "a/b", want a letter or digit'],

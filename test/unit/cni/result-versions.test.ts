@@ -107,6 +107,11 @@ const refused: [value: unknown, message: string][] = [
   [{ ips: [{ address: "10.0.0.2" }] }, 'field "ips[0].address": found "10.0.0.2"'],
   [{ ips: [{ address: "10.0.0.2/24", gateway: "10.0.0" }] }, 'field "ips[0].gateway": found "10.0.0", want an address'],
   [{ ips: [{ address: "10.0.0.2/24", interface: -1 }] }, 'field "ips[0].interface": found -1, want a whole number'],
+  [
+    { interfaces: [{ name: "eth0" }], ips: [{ address: "10.0.0.2/24", interface: 7 }] },
+    'field "ips[0].interface": found 7, want the position of one of 1 interfaces, counted from 0',
+  ],
+  [{ ips: [{ address: "10.0.0.2/24", interface: 0 }] }, "found 0, want the position of one of 0 interfaces"],
   [{ ips: [{ address: "fd00::2/64", version: "4" }] }, 'field "ips[0].version": found "4", want the family'],
   [{ interfaces: [{ mac: "x" }] }, 'field "interfaces[0].name": found nothing, want text'],
   [{ routes: [{ dst: "x" }] }, 'field "routes[0].dst": found "x"'],
