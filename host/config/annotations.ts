@@ -13,6 +13,12 @@ import { decodeNetworkSelections, type NetworkSelection } from "./network-select
 
 export const ANNOTATION_PREFIX = "ipam.vendor.io/";
 
+/** The networks that a pod attaches beside its first. */
+export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
+
+/** The network of its first NIC, where that is not the cluster's. */
+export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
+
 type Annotations = Readonly<Record<string, string>>;
 type PodAnnotation<K extends keyof typeof POD_ANNOTATIONS> = z.output<(typeof POD_ANNOTATIONS)[K]["schema"]>;
 
@@ -70,7 +76,7 @@ function refuseUnknown(
 function readText(annotations: Annotations, annotation: string): string | undefined {
   const text = Object.hasOwn(annotations, annotation) ? annotations[annotation] : undefined;
   if (text === undefined || text.length <= MAX_ANNOTATION_LENGTH) return text;
-  const mismatch = { path: "", got: `${text.length} characters`, wanted: `at most ${MAX_ANNOTATION_LENGTH}` };
+  const mismatch = { path: "", got: "a longer text", wanted: `at most ${MAX_ANNOTATION_LENGTH} characters` };
   throw new ConfigError(sourceOf(annotation), [mismatch]);
 }
 
@@ -101,8 +107,8 @@ export function decodePodAnnotations(annotations: Annotations): PodAnnotations {
     defaultRouteNic: read("default-route-nic"),
     ippoolIpNumber: read("ippool-ip-number"),
     ippoolReclaim: read("ippool-reclaim"),
-    networks: networks("k8s.v1.cni.cncf.io/networks"),
-    defaultNetwork: networks("v1.multus-cni.io/default-network", 1)?.[0],
+    networks: networks(NETWORKS_ANNOTATION),
+    defaultNetwork: networks(DEFAULT_NETWORK_ANNOTATION, 1)?.[0],
   };
 }
 

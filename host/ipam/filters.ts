@@ -7,6 +7,7 @@ import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
 import type { Family } from "../net/ip.ts";
 import { describeApplication } from "../resources/fields/generated.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import { MAX_KEPT_LABELS } from "../resources/limits.ts";
 import { MAX_SHOWN_NAMES } from "./limits.ts";
 import { familyName, type Labels, type Subject } from "./model.ts";
 
@@ -73,7 +74,11 @@ function refuseNamespace({ spec }: IpPool, { pod, namespace }: Subject): Objecti
 }
 
 function refusePod({ spec }: IpPool, { pod }: Subject): Objection | undefined {
-  return refuseLabels("podAffinity", spec.podAffinity, pod?.labels ?? {}, "pod");
+  const { labels = {}, labelCount = 0 } = pod ?? {};
+  // Which of too many labels is missing would be the tenant's choice.
+  if (spec.podAffinity !== undefined && labelCount > MAX_KEPT_LABELS)
+    return { refusal: `podAffinity is not judged for a pod of ${labelCount} labels, only up to ${MAX_KEPT_LABELS}` };
+  return refuseLabels("podAffinity", spec.podAffinity, labels, "pod");
 }
 
 function refuseNetwork({ spec }: IpPool, { network, networkNames, pod }: Subject): Objection | undefined {

@@ -13,7 +13,7 @@
  * Effects: none.
  */
 import type { AllocationState } from "../resources/ip-allocation.ts";
-import type { Pod } from "../resources/pod.ts";
+import { CONFIG_HASH, type Pod } from "../resources/pod.ts";
 
 /** A recorded address, as far as it matters here. */
 export interface LeakRow {
@@ -62,9 +62,6 @@ export type LeakVerdict =
   | { readonly kind: "collect"; readonly reason: "finished" | "gone" };
 
 const KEEP: LeakVerdict = { kind: "keep" };
-
-/** The annotation by which a mirror pod tells of which static pod it is (allocation rule 9). */
-export const CONFIG_HASH = "kubernetes.io/config.hash";
 
 export function podFacts({ uid, annotations, phase, deleting }: Pod): PodFacts {
   return { uid, configHash: annotations[CONFIG_HASH], phase, deleting };

@@ -18,6 +18,8 @@ export interface PodSubject {
   readonly namespace: string;
   readonly name: string;
   readonly labels: Labels;
+  /** How many it has; `labels` has the first ones of very many. Absent: those. */
+  readonly labelCount?: number | undefined;
   readonly annotations: PodAnnotations;
   /** Absent: the pod names no Subnets, or there is no cluster to ask. */
   readonly application?: Belonging | undefined;

@@ -5,15 +5,12 @@
  */
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
-import type { Pod } from "../resources/pod.ts";
-import { CONFIG_HASH, isStaticOwner } from "./leaks.ts";
+import { CONFIG_HASH, CONFIG_MIRROR, type Pod } from "../resources/pod.ts";
+import { isStaticOwner } from "./leaks.ts";
 import { MAX_PREFETCHED_NICS } from "./limits.ts";
 
 /** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */
 const ALL_NICS = ["ippools", "subnets"].map((key) => ANNOTATION_PREFIX + key);
-
-/** The kubelet's mark on the mirror of a static pod: the hash again. */
-const CONFIG_MIRROR = "kubernetes.io/config.mirror";
 
 /** One NIC of a pod as its annotations and the network definitions announce it. */
 export interface AnnouncedNic {

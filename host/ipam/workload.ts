@@ -18,7 +18,7 @@ import type { VendorConf } from "../config/vendor-conf.ts";
 import { bitsOf } from "../net/ip.ts";
 import type { OwnerReference } from "../resources/fields/metadata.ts";
 import type { Holder, Workload } from "../resources/ip-allocation.ts";
-import type { Pod } from "../resources/pod.ts";
+import { LAUNCHER_LABEL, type Pod } from "../resources/pod.ts";
 import type { IpamClaim } from "../resources/workloads/ipam-claim.ts";
 import { isKubevirt } from "../resources/workloads/virtual-machine.ts";
 import { announcedNics, demandedNics } from "./announced-nics.ts";
@@ -35,7 +35,7 @@ export type Keeper =
 const NONE: Keeper = { kind: "none" };
 
 /** The mark of the pods in which machines run. */
-const LAUNCHER = { label: "kubevirt.io", value: "virt-launcher" };
+const LAUNCHER = { label: LAUNCHER_LABEL, value: "virt-launcher" };
 
 export function findKeeper(pod: Pod, { enableStatefulSet, enableKubevirt }: KeepingSettings): Keeper {
   const owner = controllerOf(pod);

@@ -41,3 +41,12 @@ export const MAX_POOLS_OF_SUBNET = 2_048;
 
 /** Most NICs of a workload's pods for which pools are generated. */
 export const MAX_APPLICATION_NICS = 32;
+
+/** Most labels of a pod that are kept. A pool's `podAffinity` is not judged for a pod with more, and such a pool does not serve it. */
+export const MAX_KEPT_LABELS = 128;
+
+/** Most annotations under `ipam.vendor.io/` that are kept of one object: more than there are. */
+export const MAX_KEPT_ANNOTATIONS = 32;
+
+/** Largest `spec.config` of a NetworkAttachmentDefinition that is used: bytes. Every agent keeps those of all namespaces. */
+export const MAX_DEFINITION_CONFIG_BYTES = 65_536;

@@ -4,14 +4,17 @@
  * Effects: none.
  */
 import { z } from "zod";
+import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
+import { keepAnnotations } from "./fields/kept-metadata.ts";
 import { metadata } from "./fields/metadata.ts";
 
 export interface Namespace {
   readonly kind: "Namespace";
   readonly name: string;
   readonly labels: Labels;
+  /** Berth's own. */
   readonly annotations: Readonly<Record<string, string>>;
 }
 
@@ -21,5 +24,6 @@ const namespaceSchema = z.object({ kind: z.literal("Namespace").optional(), meta
 /** Throws ConfigError. */
 export function decodeNamespace(value: unknown, source: string): Namespace {
   const { metadata } = decodeConfig(namespaceSchema, value, source);
-  return { kind: "Namespace", name: metadata.name, labels: metadata.labels, annotations: metadata.annotations };
+  const { name, labels, annotations } = metadata;
+  return { kind: "Namespace", name, labels, annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, []) };
 }

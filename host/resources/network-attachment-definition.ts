@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import { metadata } from "./fields/metadata.ts";
+import { MAX_DEFINITION_CONFIG_BYTES } from "./limits.ts";
 
 export interface NetworkAttachmentDefinition {
   readonly kind: "NetworkAttachmentDefinition";
@@ -14,6 +15,15 @@ export interface NetworkAttachmentDefinition {
   readonly name: string;
   /** JSON text of a CNI configuration; "" when the node's own files have it, as the name says. */
   readonly config: string;
+  /** Its length where it is more than is used; then `config` is "" and means nothing. */
+  readonly oversizeBytes?: number | undefined;
+}
+
+/** Why the definition cannot be used; undefined: it can, as far as its size goes. */
+export function refuseOversize({ namespace, name, oversizeBytes }: NetworkAttachmentDefinition): string | undefined {
+  if (oversizeBytes === undefined) return undefined;
+  const found = `spec.config has ${oversizeBytes} bytes, want at most ${MAX_DEFINITION_CONFIG_BYTES}`;
+  return `NetworkAttachmentDefinition "${namespace}/${name}" cannot be used: ${found}`;
 }
 
 const definitionSchema = z.object({
@@ -26,5 +36,8 @@ const definitionSchema = z.object({
 export function decodeNetworkDefinition(value: unknown, source: string): NetworkAttachmentDefinition {
   const { metadata, spec } = decodeConfig(definitionSchema, value, source);
   const { namespace = "default", name } = metadata;
-  return { kind: "NetworkAttachmentDefinition", namespace, name, config: spec?.config ?? "" };
+  const config = spec?.config ?? "";
+  const bytes = Buffer.byteLength(config);
+  const found = { kind: "NetworkAttachmentDefinition", namespace, name } as const;
+  return bytes <= MAX_DEFINITION_CONFIG_BYTES ? { ...found, config } : { ...found, config: "", oversizeBytes: bytes };
 }

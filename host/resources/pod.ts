@@ -4,10 +4,24 @@
  * Effects: none.
  */
 import { z } from "zod";
+import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { refuseSlips } from "../lib/schema.ts";
+import { keepAnnotations, keepController, keepLabels } from "./fields/kept-metadata.ts";
 import { isDeleting, isServed, metadata, type OwnerReference } from "./fields/metadata.ts";
+
+/** The annotation by which a mirror pod tells of which static pod it is (allocation rule 9). */
+export const CONFIG_HASH = "kubernetes.io/config.hash";
+
+/** The kubelet's mark on the mirror of a static pod: the hash again. */
+export const CONFIG_MIRROR = "kubernetes.io/config.mirror";
+
+/** The label of the pods in which virtual machines run. */
+export const LAUNCHER_LABEL = "kubevirt.io";
+
+/** What is read beside Berth's own annotations. */
+const OTHER_ANNOTATIONS = [NETWORKS_ANNOTATION, DEFAULT_NETWORK_ANNOTATION, CONFIG_HASH, CONFIG_MIRROR];
 
 export interface Pod {
   readonly kind: "Pod";
@@ -15,7 +29,11 @@ export interface Pod {
   readonly namespace: string;
   readonly name: string;
   readonly uid?: string | undefined;
+  /** At most MAX_KEPT_LABELS of them. */
   readonly labels: Labels;
+  /** How many the object has. */
+  readonly labelCount: number;
+  /** Of those that are read. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly nodeName?: string | undefined;
   /** It has a deletionTimestamp. */
@@ -24,6 +42,7 @@ export interface Pod {
   readonly phase?: string | undefined;
   /** `status.reason`, such as `Evicted`. */
   readonly reason?: string | undefined;
+  /** The one that controls it, or none. */
   readonly ownerReferences: readonly OwnerReference[];
   readonly hostNetwork: boolean;
   /** The kubelet has reported addresses of it, or that its sandbox is ready. */
@@ -57,13 +76,14 @@ export function decodePod(value: unknown, source: string): Pod {
     namespace: namespace ?? "default",
     name,
     uid,
-    labels,
-    annotations,
+    labels: keepLabels(labels, [LAUNCHER_LABEL]),
+    labelCount: Object.keys(labels).length,
+    annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, OTHER_ANNOTATIONS),
     nodeName: spec?.nodeName,
     deleting: isDeleting(metadata),
     phase: status?.phase,
     reason: status?.reason,
-    ownerReferences,
+    ownerReferences: keepController(ownerReferences),
     hostNetwork: spec?.hostNetwork ?? false,
     hasSandbox: hasSandbox(status ?? {}),
     isFinished: status?.phase === "Succeeded" || status?.phase === "Failed",

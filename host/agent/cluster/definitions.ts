@@ -12,7 +12,7 @@ import {
   type PlacedEntry,
 } from "../../config/network-definition.ts";
 import { messageOf } from "../../lib/describe.ts";
-import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
+import { type NetworkAttachmentDefinition, refuseOversize } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { type Definitions, effectiveSettings } from "../definitions.ts";
 import type { NicReference, NicTools } from "../nic-definition.ts";
@@ -68,7 +68,7 @@ export class ClusterDefinitions implements NicTools {
   /** What a NetworkAttachmentDefinition says; undefined when there is none, or none that is understood. */
   attached(namespace: string, name: string): Network | undefined {
     const definition = this.#sources.attachments().get(`${namespace}/${name}`);
-    if (definition === undefined) return undefined;
+    if (definition === undefined || definition.oversizeBytes !== undefined) return undefined;
     if (definition.config.trim() === "") return this.#sources.node.networks.find((network) => network.name === name);
     const known = this.#decoded.get(definition) ?? decode(definition);
     this.#decoded.set(definition, known);
@@ -79,6 +79,8 @@ export class ClusterDefinitions implements NicTools {
   get problems(): readonly string[] {
     const texts = [...this.#sources.attachments().values()].flatMap((definition) => {
       const { namespace, name, config } = definition;
+      const oversize = refuseOversize(definition);
+      if (oversize !== undefined) return [oversize];
       if (config.trim() === "") return [];
       this.attached(namespace, name);
       const known = this.#decoded.get(definition);

@@ -87,12 +87,12 @@ export function identityOfPod(
   pod: Pod,
   { owner, home }: IdentityOptions = {},
 ): PodIdentity & { readonly subject: PodSubject } {
-  const { namespace, name, labels, annotations } = pod;
+  const { namespace, name, labels, labelCount, annotations } = pod;
   return {
     owner: owner ?? ownerOfPod(pod) ?? "",
     namespace,
     name,
-    subject: { namespace, name, labels, annotations: decodePodAnnotations(annotations) },
+    subject: { namespace, name, labels, labelCount, annotations: decodePodAnnotations(annotations) },
     home,
   };
 }

@@ -79,6 +79,9 @@ export function identifyPod(hints: PodHints, snapshot: Snapshot): PodIdentity {
     name,
     subject: isUnknown
       ? undefined
-      : { namespace, name, labels: known?.labels ?? {}, annotations: decodePodAnnotations(annotations ?? {}) },
+      : {
+          ...{ namespace, name, labels: known?.labels ?? {}, labelCount: known?.labelCount },
+          annotations: decodePodAnnotations(annotations ?? {}),
+        },
   };
 }

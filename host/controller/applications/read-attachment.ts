@@ -16,7 +16,8 @@ import { decodeNetworkDefinition } from "../../resources/network-attachment-defi
 export function isServedByBerth(object: KubeObject): boolean {
   const source = describeObject(object);
   try {
-    const { name, config } = decodeNetworkDefinition(object, source);
+    const { name, config, oversizeBytes } = decodeNetworkDefinition(object, source);
+    if (oversizeBytes !== undefined) return false;
     return config.trim() === "" || findIpamConf(decodeAttachedNetwork(config, name, source).plugins) !== undefined;
   } catch (error) {
     if (error instanceof ConfigError) return false;

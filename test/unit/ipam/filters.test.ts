@@ -43,6 +43,14 @@ describe("a pool is refused", () => {
     expect(refusePool(pool("p", "fd00::/64"), subject(), 4)?.refusal).toBe("is an IPv6 pool, not IPv4");
   });
 
+  it("by podAffinity when the pod has more labels than are kept: which one is missing would be its own choice", () => {
+    const selector = { matchLabels: {}, matchExpressions: [{ key: "tenant", operator: "DoesNotExist" as const, values: [] }] }; // biome-ignore format: one thought
+    const pod = (labelCount: number) => subject({ pod: { namespace: "shop", name: "w", labels: {}, labelCount, annotations: {} } }); // biome-ignore format: one thought
+    check({ podAffinity: selector }, undefined, pod(128));
+    check({ podAffinity: selector }, "podAffinity is not judged for a pod of 129 labels, only up to 128", pod(129));
+    check({}, undefined, pod(129));
+  });
+
   it("for the first reason in the order of the filters", () =>
     check({ disable: true, deleting: true }, "is being deleted"));
 

@@ -1,10 +1,55 @@
 import { describe, expect, it } from "vitest";
+import { decodePodAnnotations } from "../../../host/config/annotations.ts";
+import { MAX_DEFINITION_CONFIG_BYTES, MAX_KEPT_LABELS } from "../../../host/resources/limits.ts";
 import { decodeNamespace } from "../../../host/resources/namespace.ts";
-import { decodeNetworkDefinition } from "../../../host/resources/network-attachment-definition.ts";
+import { decodeNetworkDefinition, refuseOversize } from "../../../host/resources/network-attachment-definition.ts";
 import { decodeNode } from "../../../host/resources/node.ts";
-import { decodePod } from "../../../host/resources/pod.ts";
+import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 
 const METADATA = { name: "web-0", namespace: "shop", uid: "u1", resourceVersion: "7" };
+
+/** A pod as the API server takes it: each of these is below its limit of 1.5 MB. */
+function hugePod(metadata: object): Pod {
+  return decodePod({ apiVersion: "v1", kind: "Pod", metadata: { ...METADATA, ...metadata }, spec: {} }, "pod");
+}
+
+/** Characters of all that is kept of it. */
+const sizeOf = (pod: Pod): number => JSON.stringify(pod).length;
+
+describe("of a pod is kept", () => {
+  const many = (count: number, entry: (index: number) => [string, string]) => Object.fromEntries(Array.from({ length: count }, (_, index) => entry(index))); // biome-ignore format: one thought
+  const owner = (index: number, more = {}) => ({ apiVersion: "apps/v1", kind: "ReplicaSet", name: `r-${index}`, uid: `u-${index}`, ...more }); // biome-ignore format: one thought
+
+  it("the owner that controls it, and not the text that a tenant puts in its place", () => {
+    const others = Array.from({ length: 10_000 }, (_, index) => owner(index));
+    const pod = hugePod({ ownerReferences: [...others, owner(7, { controller: true })] });
+    expect(pod.ownerReferences).toEqual([owner(7, { controller: true })]);
+    const long = hugePod({ ownerReferences: [owner(1, { name: "x".repeat(1_200_000), controller: true })] });
+    expect(sizeOf(long)).toBeLessThan(2_000);
+    expect(hugePod({ ownerReferences: others }).ownerReferences).toEqual([]);
+  });
+
+  it("of very many labels some, those of machines among them, and how many there were", () => {
+    const labels = { ...many(20_000, (index) => [`l-${index}`, "x"]), "kubevirt.io": "virt-launcher" };
+    const pod = hugePod({ labels });
+    expect([Object.keys(pod.labels).length, pod.labelCount]).toEqual([MAX_KEPT_LABELS, 20_001]);
+    expect(pod.labels["kubevirt.io"]).toBe("virt-launcher");
+  });
+
+  it("of the annotations those that are read, and of a text that is too long what shows that it is", () => {
+    const read = {
+      ...{ "ipam.vendor.io/ippool": "{}", "k8s.v1.cni.cncf.io/networks": "a", "v1.multus-cni.io/default-network": "b" },
+      ...{ "kubernetes.io/config.hash": "c", "kubernetes.io/config.mirror": "d" },
+    };
+    expect(hugePod({ annotations: { ...many(5_000, (index) => [`a/${index}`, "x"]), ...read } }).annotations).toEqual(read); // biome-ignore format: one thought
+    const long = hugePod({ annotations: { "ipam.vendor.io/ippool": "x".repeat(200_000) } });
+    expect(sizeOf(long)).toBeLessThan(17_000);
+    expect(() => decodePodAnnotations(long.annotations)).toThrow("found a longer text, want at most 16384 characters");
+    const unknown = hugePod({ annotations: many(5_000, (index) => [`ipam.vendor.io/${index}`, "x"]) });
+    expect(sizeOf(unknown)).toBeLessThan(2_000);
+    expect(() => decodePodAnnotations(unknown.annotations)).toThrow("found an unknown annotation");
+  });
+});
 
 function podOf(status: object | null, spec: object = {}) {
   return decodePod({ apiVersion: "v1", kind: "Pod", metadata: METADATA, spec, status }, "pod");
@@ -87,12 +132,13 @@ it("a node has labels, taints, a share of the pod networks, and a kubelet that m
 });
 
 it("a namespace of a list has no kind", () => {
-  const metadata = { name: "shop", resourceVersion: "1", annotations: { a: "b" } };
+  const own = { "ipam.vendor.io/default-ipv4-ippool": '["a"]' };
+  const metadata = { name: "shop", resourceVersion: "1", annotations: { a: "b", ...own } };
   expect(decodeNamespace({ metadata, spec: { finalizers: ["kubernetes"] }, status: {} }, "namespace")).toEqual({
     kind: "Namespace",
     name: "shop",
     labels: {},
-    annotations: { a: "b" },
+    annotations: own,
   });
 });
 
@@ -111,6 +157,16 @@ describe("a network definition", () => {
       namespace: "default",
       config: "",
     });
+  });
+  it("with more text than is used keeps its length, and is named", () => {
+    const sized = (bytes: number) => decodeNetworkDefinition({ metadata, spec: { config: "x".repeat(bytes) } }, "definition"); // biome-ignore format: one thought
+    const largest = sized(MAX_DEFINITION_CONFIG_BYTES);
+    expect([largest.config.length, refuseOversize(largest)]).toEqual([65_536, undefined]);
+    const larger = sized(MAX_DEFINITION_CONFIG_BYTES + 1);
+    expect(larger).toMatchObject({ config: "", oversizeBytes: 65_537 });
+    expect(refuseOversize(larger)).toBe(
+      'NetworkAttachmentDefinition "shop/macvlan" cannot be used: spec.config has 65537 bytes, want at most 65536',
+    );
   });
   it("with anything but text is refused", () => {
     expect(() => decodeNetworkDefinition({ metadata, spec: { config: {} } }, "definition")).toThrow(

@@ -35,7 +35,7 @@ describe("decodeManifests reads", () => {
 
   it("a Pod with what Berth reads of it", () => {
     const [pod] =
-      decode(`${POD.replace("}", ", namespace: shop, uid: u1, labels: {app: web}, annotations: {x: y}, deletionTimestamp: t")}
+      decode(`${POD.replace("}", ", namespace: shop, uid: u1, labels: {app: web}, annotations: {x: y, ipam.vendor.io/ippool: z}, deletionTimestamp: t")}
   , ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: s1, controller: true, blockOwnerDeletion: true}]}
 spec: {nodeName: n1, hostNetwork: true, hostname: web-0, containers: [{name: a, image: b}]}
 status: {phase: Running, podIP: 10.0.0.1}
@@ -46,7 +46,8 @@ status: {phase: Running, podIP: 10.0.0.1}
       name: "web-0",
       uid: "u1",
       labels: { app: "web" },
-      annotations: { x: "y" },
+      labelCount: 1,
+      annotations: { "ipam.vendor.io/ippool": "z" },
       nodeName: "n1",
       deleting: true,
       phase: "Running",
@@ -64,6 +65,7 @@ status: {phase: Running, podIP: 10.0.0.1}
         namespace: "default",
         name: "web-0",
         labels: {},
+        labelCount: 0,
         annotations: {},
         deleting: false,
         ownerReferences: [],
@@ -240,12 +242,12 @@ it("no key that the API server knows is taken for a slip", () => {
 });
 
 it("decodeResource serves one object of a watch", () => {
-  const value = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop", annotations: { a: "b" } } };
+  const value = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop", labels: { a: "b" } } };
   expect(decodeResource(value, "watch")).toEqual({
     kind: "Namespace",
     name: "shop",
-    labels: {},
-    annotations: { a: "b" },
+    labels: { a: "b" },
+    annotations: {},
   });
   expect(() => decodeResource(null, "watch")).toThrow("watch: found null, want an object");
 });

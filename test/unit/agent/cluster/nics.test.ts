@@ -6,7 +6,10 @@ import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
 import type { CoordinatorSettings } from "../../../../host/config/coordinator-settings.ts";
 import { findCoordinatorSettings } from "../../../../host/config/network-definition.ts";
 import { decodeManifests } from "../../../../host/resources/manifest.ts";
-import type { NetworkAttachmentDefinition } from "../../../../host/resources/network-attachment-definition.ts";
+import {
+  decodeNetworkDefinition,
+  type NetworkAttachmentDefinition,
+} from "../../../../host/resources/network-attachment-definition.ts";
 import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
 
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
@@ -102,6 +105,21 @@ describe("the NICs of a pod", () => {
     ]);
     expect(nicsOf({ [DEFAULT_NETWORK]: "core" }, { attachments })).toEqual([
       plan("eth0", "core", { attachment: "kube-system/core", ipamConf: { type: "berth" } }),
+    ]);
+  });
+
+  it("of a definition that is larger than is used is not known, nor taken from the node's own files, and the definition is named", () => {
+    const text = JSON.stringify({ ...MACVLAN, name: "lan", padding: "x".repeat(65_536) });
+    const large = decodeNetworkDefinition(
+      { metadata: { name: "lan", namespace: "shop" }, spec: { config: text } },
+      "x",
+    );
+    const definitions = definitionsOf({ attachments: [["shop/lan", large]] });
+    expect(definitions.attached("shop", "lan")).toBeUndefined();
+    expect(definitions.problems).toEqual([
+      expect.stringMatching(
+        /^NetworkAttachmentDefinition "shop\/lan" cannot be used: spec\.config has 65\d{3} bytes, want at most 65536$/,
+      ),
     ]);
   });
 

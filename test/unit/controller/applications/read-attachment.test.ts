@@ -22,4 +22,9 @@ it.each<[config: unknown, expected: boolean]>([
   expect(isServedByBerth({ metadata: { name: "lan", namespace: "shop" }, spec: { config } })).toBe(expected);
 });
 
+it("a network with a larger configuration than is used is not Berth's", () => {
+  const config = JSON.stringify({ ...served, padding: "x".repeat(65_536) });
+  expect(isServedByBerth({ metadata: { name: "lan", namespace: "shop" }, spec: { config } })).toBe(false);
+});
+
 it("an object without a name is nobody's", () => expect(isServedByBerth({ metadata: {} })).toBe(false));

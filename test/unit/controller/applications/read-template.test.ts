@@ -42,7 +42,7 @@ describe("a template", () => {
     [{ subnet, "ippool-ip-number": "a+1" }, 'annotation "ipam.vendor.io/ippool-ip-number": found "a+1"'],
     [{ subnet, "ippool-reclaim": "no" }, 'annotation "ipam.vendor.io/ippool-reclaim": found "no"'],
     [{ subnet, "ippool-ip-numbr": "1" }, 'annotation "ipam.vendor.io/ippool-ip-numbr": found an unknown annotation'],
-    [{ subnet: " ".repeat(20_000) }, 'annotation "ipam.vendor.io/subnet": found 20000 characters'],
+    [{ subnet: " ".repeat(20_000) }, 'annotation "ipam.vendor.io/subnet": found a longer text'],
     [{ subnet, "k8s.v1.cni.cncf.io/networks": "a@b@c" }, 'annotation "k8s.v1.cni.cncf.io/networks": found "a@b@c"'],
   ])("with %j cannot be followed", (annotations, message) => {
     const template = read(annotations);
