@@ -14,7 +14,7 @@ const family = fc.constantFrom<Family[]>(4, 6);
 const name = fc.string({ minLength: 1 });
 const optional = { requiredKeys: [] };
 
-const result: fc.Arbitrary<CniResult> = fc.record({
+const anyResult: fc.Arbitrary<CniResult> = fc.record({
   interfaces: fc.array(
     fc.record(
       { name, mac: name, sandbox: name, mtu: fc.nat(), socketPath: name, pciId: name },
@@ -37,6 +37,15 @@ const result: fc.Arbitrary<CniResult> = fc.record({
   dns: fc.option(fc.record({ nameservers: fc.array(name), domain: name, search: fc.array(name) }, optional), {
     nil: undefined,
   }),
+});
+
+/** An address names one of the interfaces that are there, or none. */
+const result = anyResult.map(({ ips, ...rest }): CniResult => {
+  const count = rest.interfaces.length;
+  const placed = ips.map(({ interface: index, ...ip }) =>
+    index === undefined || count === 0 ? ip : { ...ip, interface: index % count },
+  );
+  return { ...rest, ips: placed };
 });
 
 describe.each(SUPPORTED_VERSIONS)("results in version %s", (version) => {
