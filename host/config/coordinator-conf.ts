@@ -92,11 +92,15 @@ function eitherOf<T>(context: z.RefinementCtx, [name, value]: [string, T], [alia
 
 const detectOptions = z
   .strictObject({
-    retry: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "Gateway: requests sent. Default `3`." }),
+    retry: wholeNumber(1, MAX_DETECT_RETRY).meta({
+      description: "Requests to a gateway; without `window` also probes for a conflict. Default `3`.",
+    }),
     retries: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "The same as `retry`." }),
-    interval: positiveDuration.meta({ description: "Gateway: time between two requests. Default `1s`." }),
-    timeout: positiveDuration.meta({ description: "Gateway: time to wait for each answer. Default `1s`." }),
-    window: positiveDuration.meta({ description: "Conflict: time over which probes are spread. Default `200ms`." }),
+    interval: positiveDuration.meta({ description: "Time between two of them. Default `1s`." }),
+    timeout: positiveDuration.meta({ description: "Time to wait for each answer. Default `1s`." }),
+    window: positiveDuration.meta({
+      description: "Conflict: time over which three probes are spread. Default `200ms` when none of the above is set.",
+    }),
     onConflict: z.enum(["fail", "next"]).meta({
       description: "Conflict: refuse the pod, or take the next address within the same ADD. Default `fail`.",
     }),

@@ -11,14 +11,14 @@ export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] a
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface DetectOptions {
-  /** Gateway: requests sent before it counts as unreachable. */
+  /** Requests sent before a gateway counts as unreachable; without `windowMs` also the probes for a conflict. */
   readonly retry: number;
-  /** Gateway: between two requests. */
+  /** Between two requests. */
   readonly intervalMs: number;
-  /** Gateway: how long each answer is awaited. */
+  /** How long each answer is awaited. */
   readonly timeoutMs: number;
-  /** Conflict: the time over which probes are spread; silence is judged at its end. */
-  readonly windowMs: number;
+  /** Conflict: the time over which probes are spread; silence is judged at its end. Undefined: `retry`, `intervalMs` and `timeoutMs` govern. */
+  readonly windowMs: number | undefined;
   readonly onConflict: "fail" | "next";
 }
 
@@ -80,8 +80,11 @@ function says(key: PropertyKey, value: unknown): boolean {
   return value !== undefined && !isEmpty;
 }
 
+/** What several sources say, the strongest first. */
+type Layers<T> = readonly (Settings<T> | undefined)[];
+
 /** For each key of `defaults` what the first layer says that says anything. */
-function layOver<T extends object>(layers: readonly (Settings<T> | undefined)[], defaults: T): T {
+function layOver<T extends object>(layers: Layers<T>, defaults: T): T {
   const entries = Object.entries(defaults).map(([key, fallback]) => {
     const said = layers.find((layer) => says(key, layer?.[key as keyof T]));
     return [key, said === undefined ? fallback : said[key as keyof T]];
@@ -89,15 +92,23 @@ function layOver<T extends object>(layers: readonly (Settings<T> | undefined)[],
   return Object.fromEntries(entries) as T;
 }
 
+/** Whether conflicts go by `retry`, `interval` and `timeout`: one of them is written out, and `window` is not (specification, Resolved D). */
+function isPaced(layers: Layers<DetectOptions>): boolean {
+  const isSaid = (key: keyof DetectOptions): boolean => layers.some((layer) => says(key, layer?.[key]));
+  return !isSaid("windowMs") && (["retry", "intervalMs", "timeoutMs"] as const).some(isSaid);
+}
+
+function resolveDetectOptions(layers: Layers<DetectOptions>): DetectOptions {
+  const options = layOver(layers, DEFAULT_COORDINATOR_CONF.detectOptions);
+  return isPaced(layers) ? { ...options, windowMs: undefined } : options;
+}
+
 /** Complete settings; the first layer wins key by key, also inside `detectOptions` and `logOptions`. */
 export function resolveCoordinatorConf(...layers: readonly CoordinatorSettings[]): CoordinatorConf {
-  const { detectOptions, logOptions, ...scalars } = DEFAULT_COORDINATOR_CONF;
+  const { detectOptions: _, logOptions, ...scalars } = DEFAULT_COORDINATOR_CONF;
   return {
     ...layOver<Omit<CoordinatorConf, "detectOptions" | "logOptions">>(layers, scalars),
-    detectOptions: layOver(
-      layers.map((layer) => layer.detectOptions),
-      detectOptions,
-    ),
+    detectOptions: resolveDetectOptions(layers.map((layer) => layer.detectOptions)),
     logOptions: layOver(
       layers.map((layer) => layer.logOptions),
       logOptions,

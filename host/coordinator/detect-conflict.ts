@@ -1,8 +1,9 @@
 /**
- * Is an address free on a link's segment? Probes for all of them and both families at once, and listens until the window has passed.
+ * Is an address free on a link's segment? Probes for all of them and both families at once, and listens until the window has passed, or until the last
+ * probe of a pace has had its time.
  * Called by the IPAM plugin before an address is on the NIC, and by the coordinator after.
  *
- * An answer that comes after the window is not heard: the window is what was configured as enough.
+ * An answer that comes later is not heard: the time is what was configured as enough.
  * Effects: frames on the link; sockets, timers.
  */
 import { randomBytes } from "node:crypto";
@@ -11,29 +12,29 @@ import { encodeNdpProbe } from "../kernel/packet/ndp.ts";
 import type { Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import { inquire, type Question } from "./inquiry.ts";
-import { type Conflict, judge, type ProbeLink, probeSchedule } from "./probe.ts";
+import { type Conflict, type ConflictTiming, conflictSchedule, judge, type ProbeLink } from "./probe.ts";
 
 /** Fills the option's eight bytes (RFC 3971 §5.3.2). */
 const NONCE_BYTES = 6;
 
-export interface ConflictQuestion {
+export type ConflictQuestion = ConflictTiming & ConflictTarget;
+
+interface ConflictTarget {
   readonly link: ProbeLink;
   readonly addresses: readonly Ip[];
   /** MACs that are ours, besides the link's: never a conflict. */
   readonly ownMacs?: ReadonlySet<Mac> | undefined;
-  /** How long silence must last. */
-  readonly windowMs: number;
   /** Numbers in [0, 1), which spread the probes. */
   readonly random: () => number;
   readonly signal: AbortSignal;
 }
 
 /**
- * Resolves at the first conflict, or with undefined after the window's silence. The window begins when the link has a carrier.
+ * Resolves at the first conflict, or with undefined after silence. The time begins when the link has a carrier.
  * Rejects with DetectionError when the link cannot be judged: it is or goes down or away or loses its carrier; and when aborted.
  */
 export async function detectConflict(question: ConflictQuestion): Promise<Conflict | undefined> {
-  const { link, addresses, ownMacs = [], windowMs, random, signal } = question;
+  const { link, addresses, ownMacs = [], random, signal } = question;
   if (addresses.length === 0) return undefined;
   const nonces = new Set<string>();
   const asked = { candidates: addresses, gateways: [], ownMacs: new Set([link.mac, ...ownMacs]), nonces };
@@ -46,7 +47,7 @@ export async function detectConflict(question: ConflictQuestion): Promise<Confli
   return await inquire<Conflict | undefined>({
     link,
     addresses,
-    schedule: probeSchedule(windowMs, random),
+    schedule: conflictSchedule(question, random),
     needsCarrier: true,
     signal,
     ask: () => addresses.map(probe),

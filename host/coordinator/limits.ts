@@ -9,6 +9,12 @@ export const PROBE_COUNT = 3;
 /** The first probe or question goes out within this, at a random moment: milliseconds. Pods that start together are out of step. */
 export const FIRST_PROBE_JITTER_MS = 2;
 
+/**
+ * Longest detection, of a conflict or of a gateway, that may be configured: milliseconds. Twice that and CARRIER_WAIT_MS are less than the shim's limit
+ * of an ADD, ADD_LIMIT_MS: on an ipvlan gateways are asked after the address.
+ */
+export const MAX_DETECTION_MS = 35_000;
+
 /** How long detection waits for a link's carrier before it says that it cannot judge: milliseconds. A new bond takes its time. */
 export const CARRIER_WAIT_MS = 10_000;
 

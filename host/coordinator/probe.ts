@@ -16,10 +16,13 @@
  * would be a frame more than our probes. Answers of owners go to all nodes and are never pruned.
  * Effects: none.
  */
+import { ConfigError } from "../config/config-error.ts";
+import type { DetectOptions } from "../config/coordinator-settings.ts";
+import { formatDuration } from "../config/fields/duration.ts";
 import type { NeighbourPacket } from "../kernel/packet/segment.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
-import { FIRST_PROBE_JITTER_MS, PROBE_COUNT } from "./limits.ts";
+import { FIRST_PROBE_JITTER_MS, MAX_DETECTION_MS, PROBE_COUNT } from "./limits.ts";
 
 /** A link in a pod, or a parent link on the node. */
 export interface ProbeLink {
@@ -115,11 +118,48 @@ export function probeSchedule(windowMs: number, random: () => number): Schedule 
   return { askAtMs, endAtMs: windowMs };
 }
 
+/** Questions at even times. */
+export interface Pace {
+  readonly retry: number;
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+}
+
+/** When to ask for a conflict: spread over a window, or at a pace. */
+export type ConflictTiming = { readonly windowMs: number } | (Pace & { readonly windowMs?: undefined });
+
+/** As the settings say it: the pace without a window. */
+export function conflictTiming({ windowMs, retry, intervalMs, timeoutMs }: DetectOptions): ConflictTiming {
+  return windowMs === undefined ? { retry, intervalMs, timeoutMs } : { windowMs };
+}
+
+export function conflictSchedule(timing: ConflictTiming, random: () => number): Schedule {
+  return timing.windowMs === undefined ? questionSchedule(timing, random) : probeSchedule(timing.windowMs, random);
+}
+
+/**
+ * Throws ConfigError for what takes too long: the runtime would give the ADD up before its end, again and again. Asked when the settings are used,
+ * since each of them may come from another source.
+ */
+export function requireShort(timing: ConflictTiming): void {
+  const { tookMs, got } = timing.windowMs === undefined ? describePace(timing) : describeWindow(timing.windowMs);
+  if (tookMs <= MAX_DETECTION_MS) return;
+  const wanted = `at most ${formatDuration(MAX_DETECTION_MS)} in all`;
+  throw new ConfigError("coordinator configuration", [{ path: "detectOptions", got, wanted }]);
+}
+
+function describeWindow(windowMs: number): { tookMs: number; got: string } {
+  return { tookMs: windowMs, got: `a window of ${formatDuration(windowMs)}` };
+}
+
+function describePace({ retry, intervalMs, timeoutMs }: Pace): { tookMs: number; got: string } {
+  const tookMs = (retry - 1) * intervalMs + timeoutMs;
+  const [interval, timeout, all] = [intervalMs, timeoutMs, tookMs].map(formatDuration);
+  return { tookMs, got: `${retry} requests, ${interval} apart, and ${timeout} for the last answer: ${all}` };
+}
+
 /** `retry` questions `intervalMs` apart, the last of which has `timeoutMs` to be answered. */
-export function questionSchedule(
-  { retry, intervalMs, timeoutMs }: { retry: number; intervalMs: number; timeoutMs: number },
-  random: () => number,
-): Schedule {
+export function questionSchedule({ retry, intervalMs, timeoutMs }: Pace, random: () => number): Schedule {
   const first = random() * FIRST_PROBE_JITTER_MS;
   const askAtMs = Array.from({ length: retry }, (_, index) => first + index * intervalMs);
   return { askAtMs, endAtMs: first + (retry - 1) * intervalMs + timeoutMs };

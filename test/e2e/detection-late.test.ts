@@ -2,8 +2,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { openCapture } from "../../scripts/lab/capture.ts";
 import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
+import type { Frame } from "../../scripts/lab/frame.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { RIVAL_MAC, type Segment, withSegment } from "./detection-world.ts";
 import { eventually, ipPool } from "./world.ts";
@@ -186,9 +188,58 @@ async function attachStatic(segment: Segment, pod: Netns, ifName: string, addres
   return outcome;
 }
 
+describe("probes for a conflict", () => {
+  const rows: [detectOptions: object, probes: number, atLeastMs: number][] = [
+    [{}, 3, 200],
+    [{ retry: 5, interval: "100ms", timeout: "600ms" }, 5, 1_000],
+    [{ retry: 5, interval: "100ms", timeout: "600ms", window: "300ms" }, 3, 300],
+  ];
+  /** What asked for the address, and how long all took. */
+  const probesOf = async (segment: Segment, address: string, work: () => Promise<unknown>) => {
+    using capture = await openCapture(segment.rival, "wire");
+    const startMs = performance.now();
+    await work();
+    const tookMs = performance.now() - startMs;
+    const isProbe = ({ type, from, to, protocol }: Frame) =>
+      protocol === "arp" && type === 1 && from === "0.0.0.0" && to === address;
+    return { count: capture.frames().filter(isProbe).length, tookMs };
+  };
+
+  it.each(rows)("with %j are %i, before the address is on the NIC and after", (detectOptions, probes, atLeastMs) =>
+    withSegment({ detectOptions }, async (segment) => {
+      const [first, second] = [await segment.pod(), await latePod(segment)];
+      const early = await probesOf(segment, "10.66.0.1", () => segment.add(first));
+      const addresses = await second.attach();
+      const late = await probesOf(segment, "10.66.0.2", () => second.coordinate(addresses));
+      for (const { count, tookMs } of [early, late]) {
+        expect(count).toBe(probes);
+        expect(tookMs).toBeGreaterThanOrEqual(atLeastMs);
+      }
+    }),
+  );
+
+  it("are refused when they take longer than an ADD may", () =>
+    withSegment({ detectOptions: { retry: 100 } }, async (segment) => {
+      const wanted = "found 100 requests, 1s apart, and 1s for the last answer: 1m40s, want at most 35s in all";
+      expect(await segment.refused(await segment.pod())).toMatchObject({
+        code: 7,
+        msg: expect.stringContaining(wanted),
+      });
+      const late = await latePod(segment);
+      const addresses = await late.attach();
+      expect((await late.coordinate(addresses)).stdout).toMatchObject({
+        code: 7,
+        msg: expect.stringContaining(wanted),
+      });
+    }));
+});
+
+/** What other IPAMs give out here. */
+const ALLOWED = { vendor: { enableIPv6: false, hostRouteCIDR: ["10.66.0.0/29"] } };
+
 describe("two NICs of one pod on one segment, with another IPAM", () => {
   it("do not take each other for another machine: Linux answers for an address by every NIC", () =>
-    withSegment({}, async (segment) => {
+    withSegment(ALLOWED, async (segment) => {
       const pod = await segment.pod();
       for (const [ifName, address] of Object.entries({ eth0: "10.66.0.1/29", net1: "10.66.0.2/29" })) {
         const outcome = await attachStatic(segment, pod, ifName, address);
@@ -198,7 +249,7 @@ describe("two NICs of one pod on one segment, with another IPAM", () => {
     }));
 
   it("still find a machine that has the second NIC's address", () =>
-    withSegment({}, async (segment) => {
+    withSegment(ALLOWED, async (segment) => {
       await segment.rival.ip("addr add 10.66.0.2/29 dev wire");
       const pod = await segment.pod();
       expect((await attachStatic(segment, pod, "eth0", "10.66.0.1/29")).exitCode).toBe(0);

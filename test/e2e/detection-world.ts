@@ -21,6 +21,8 @@ export interface PodOptions {
 export interface SegmentOptions {
   readonly pools?: Readonly<Record<string, string>>;
   readonly onConflict?: "fail" | "next";
+  /** Of the resource Coordinator. */
+  readonly detectOptions?: object;
   readonly vendor?: Record<string, unknown>;
   /** Added to the network's definition: what follows the main plugin. */
   readonly more?: readonly object[];
@@ -106,9 +108,10 @@ function podArgs(name: string): string[] {
 function configOf({
   pools,
   onConflict = "fail",
+  detectOptions,
   vendor = { enableIPv6: false },
 }: SegmentOptions): Record<string, string> {
-  const spec = { detectIPConflict: true, detectOptions: { onConflict } };
+  const spec = { detectIPConflict: true, detectOptions: { onConflict, ...detectOptions } };
   const coordinator = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec };
   return {
     "conf.yaml": vendorConf({ allocationCooldown: "1s", ...vendor }),

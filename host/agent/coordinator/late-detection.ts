@@ -9,7 +9,7 @@ import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { type ConflictQuestion, detectConflict } from "../../coordinator/detect-conflict.ts";
 import { detectGateways, type GatewayAnswers, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
-import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
+import { type Conflict, conflictTiming, type ProbeLink, requireShort } from "../../coordinator/probe.ts";
 import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
 import { IFA_F_DADFAILED } from "../../kernel/netlink/address/constants.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
@@ -113,13 +113,23 @@ export async function detectOnNic(
   const link = findProbeLink(pod, ifName);
   if (link === undefined || addresses.length === 0) return;
   const doubtful = conf.detectIPConflict ? addresses.filter((ip) => !tools.isVerified(ip)) : [];
-  const { windowMs, retry, intervalMs, timeoutMs } = conf.detectOptions;
+  const { retry, intervalMs, timeoutMs } = conf.detectOptions;
+  const timing = conflictTiming(conf.detectOptions);
+  if (doubtful.length > 0) requireShort(timing);
+  if (conf.detectGateway) requireShort({ retry, intervalMs, timeoutMs });
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
   const asking = doubtful.length === 0 ? link : findAskingLink(link);
   const kernelKnows = () => (conf.detectIPConflict ? findDadFailure(pod, link, addresses) : undefined);
   const ownMacs = doubtful.length === 0 ? undefined : macsInPod(pod);
-  const question = { link: asking, addresses: doubtful, ownMacs, windowMs, random: Math.random, signal: both };
+  const question = {
+    link: asking,
+    addresses: doubtful,
+    ownMacs,
+    ...timing,
+    random: Math.random,
+    signal: both,
+  };
   const conflict = askForConflict(kernelKnows(), question);
   const askGateways = (): Promise<GatewayAnswers> =>
     detectGateways({

@@ -7,7 +7,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { DetectionError } from "../../coordinator/detection-error.ts";
-import type { ProbeLink } from "../../coordinator/probe.ts";
+import { conflictTiming, type ProbeLink, requireShort } from "../../coordinator/probe.ts";
 import type { QuietLinkOptions } from "../../coordinator/quiet-link.ts";
 import type { LinkObservation } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
@@ -128,7 +128,9 @@ export class EarlyStage {
     const { detect, withQuietLink, links, random } = this.#tools;
     const { netns, ifName, settings, isCoordinated } = this.#options;
     const ips = addresses.map(({ ip }) => ip);
-    const question = { addresses: ips, ownMacs, windowMs: settings.detectOptions.windowMs, random, signal };
+    const timing = conflictTiming(settings.detectOptions);
+    requireShort(timing);
+    const question = { addresses: ips, ownMacs, ...timing, random, signal };
     try {
       const quiet = { netnsPath: netns, ifName, staysUp: isCoordinated };
       return await withQuietLink(quiet, (nic) => detect({ link: links.findAskingLink(nic), ...question }), signal);

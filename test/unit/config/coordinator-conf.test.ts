@@ -66,13 +66,24 @@ describe("one key changes one setting", () => {
   });
 
   const options: [value: object, expected: object][] = [
-    [{ retry: 5 }, { retry: 5 }],
-    [{ retries: 5 }, { retry: 5 }],
-    [{ retry: 5, retries: 5 }, { retry: 5 }],
+    [{}, {}],
+    [{ retry: 5 }, { retry: 5, windowMs: undefined }],
+    [{ retries: 5 }, { retry: 5, windowMs: undefined }],
+    [
+      { retry: 5, retries: 5 },
+      { retry: 5, windowMs: undefined },
+    ],
+    [{ retry: 3 }, { windowMs: undefined }],
+    [{ interval: "2s" }, { intervalMs: 2_000, windowMs: undefined }],
+    [{ timeout: "1s" }, { windowMs: undefined }],
+    [
+      { retry: 5, window: "200ms" },
+      { retry: 5, windowMs: 200 },
+    ],
     [{ window: "3s" }, { windowMs: 3_000 }],
     [
       { interval: "10ms", timeout: "2s" },
-      { intervalMs: 10, timeoutMs: 2_000 },
+      { intervalMs: 10, timeoutMs: 2_000, windowMs: undefined },
     ],
     [{ onConflict: "next" }, { onConflict: "next" }],
   ];
@@ -97,6 +108,17 @@ it("the first source wins key by key, also inside the objects", () => {
     tunePodRoutes: false,
     detectOptions: { ...DEFAULT_COORDINATOR_CONF.detectOptions, windowMs: 3_000, retry: 9 },
   });
+});
+
+it.each([
+  [{ retry: 9 }, {}, undefined],
+  [{}, { retry: 9 }, undefined],
+  [{ retry: 9 }, { window: "1s" }, 1_000],
+  [{ window: "1s" }, { timeout: "3s" }, 1_000],
+  [{ onConflict: "next" }, {}, 200],
+])("detectOptions %j over %j have the window %s", (network, global, windowMs) => {
+  const { detectOptions } = resolve({ detectOptions: network }, { detectOptions: global });
+  expect(detectOptions.windowMs).toBe(windowMs);
 });
 
 it("tune_mode is accepted with a warning", () => {

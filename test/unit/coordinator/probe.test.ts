@@ -1,6 +1,20 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { FIRST_PROBE_JITTER_MS, PROBE_COUNT } from "../../../host/coordinator/limits.ts";
-import { type Asked, judge, probeSchedule, questionSchedule, type Verdict } from "../../../host/coordinator/probe.ts";
+import {
+  CARRIER_WAIT_MS,
+  FIRST_PROBE_JITTER_MS,
+  MAX_DETECTION_MS,
+  PROBE_COUNT,
+} from "../../../host/coordinator/limits.ts";
+import {
+  type Asked,
+  type ConflictTiming,
+  judge,
+  probeSchedule,
+  questionSchedule,
+  requireShort,
+  type Verdict,
+} from "../../../host/coordinator/probe.ts";
 import { type ArpPacket, decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../../host/kernel/packet/arp.ts";
 import { decodeNdp, encodeNdpAnnouncement, encodeNdpProbe, type NdpMessage } from "../../../host/kernel/packet/ndp.ts";
 import type { NeighbourPacket } from "../../../host/kernel/packet/segment.ts";
@@ -176,6 +190,28 @@ describe("the schedule of probes", () => {
   it("is another for each pod", () => {
     const all = new Set(Array.from({ length: 100 }, (_, pod) => probeSchedule(200, () => pod / 100).askAtMs.join()));
     expect(all.size).toBe(100);
+  });
+});
+
+describe("the time of a detection", () => {
+  const rows: [ConflictTiming, string | undefined][] = [
+    [{ windowMs: MAX_DETECTION_MS }, undefined],
+    [{ windowMs: MAX_DETECTION_MS + 1 }, 'field "detectOptions": found a window of 35s1ms, want at most 35s in all'],
+    [{ retry: 36, intervalMs: 0, timeoutMs: MAX_DETECTION_MS }, undefined],
+    [{ retry: 35, intervalMs: 1_000, timeoutMs: 1_000 }, undefined],
+    [
+      { retry: 100, intervalMs: 1_000, timeoutMs: 1_500 },
+      "found 100 requests, 1s apart, and 1s500ms for the last answer: 1m40s500ms, want at most 35s in all",
+    ],
+  ];
+  it.each(rows)("%j: %s", (timing, message) => {
+    if (message === undefined) requireShort(timing);
+    else expect(() => requireShort(timing)).toThrow(message);
+  });
+
+  it("with a carrier that comes late, and gateways after it, is shorter than an ADD", () => {
+    const limit = Number(/#define ADD_LIMIT_MS (\d+)/.exec(readFileSync("native/limits.h", "utf8"))?.[1]);
+    expect(CARRIER_WAIT_MS + 2 * MAX_DETECTION_MS).toBeLessThan(limit);
   });
 });
 
