@@ -103,6 +103,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     logDirectory: options.logDirectory,
   });
   closers.push(() => coordinator.close());
+  foundation.fenceWith?.((attachment) => coordinator.withdraw(attachment));
   const ifacer = await openIfacer({ stateDirectory: options.stateDirectory, bootId, faults, log });
   closers.push(() => ifacer[Symbol.dispose]());
   const readiness = (): Readiness => readinessOf(foundation);

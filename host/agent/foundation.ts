@@ -5,6 +5,7 @@
  */
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
+import type { Allocation } from "../registry/registry.ts";
 import type { Detection } from "./detection/open-detection.ts";
 import type { LiveObjects } from "./explain/live-objects.ts";
 import type { AddTools } from "./ipam/add.ts";
@@ -46,6 +47,8 @@ export interface Foundation {
   isReady(): boolean;
   /** Beside those of the resources: each a sentence. */
   problems(): readonly string[];
+  /** Before the first request: how to take away what the coordinator made for an attachment. Absent: the agent never does so by itself. */
+  readonly fenceWith?: ((detach: (row: Allocation) => Promise<void>) => void) | undefined;
   /** For explanations; undefined where there is no API server. */
   readonly live?: LiveObjects | undefined;
   /** Counters for GET /v1/stats: plain JSON. */

@@ -32,6 +32,10 @@ export const vendorConfSchema = z
     enableSubnet: z.boolean().default(true).meta({ description: "Subnets and their annotations have effect." }),
     enableStatefulSet: z.boolean().default(true).meta({ description: "A StatefulSet pod keeps its addresses." }),
     enableKubevirt: z.boolean().default(true).meta({ description: "A virtual machine keeps its addresses." }),
+    enableFencing: z.boolean().default(true).meta({
+      description:
+        "An agent takes the address of a deleted pod whose sandbox still runs off its NIC when a workload keeps it.",
+    }),
     allocationCooldown: duration
       .prefault("30s")
       .meta({ description: "Time for which a released address is not handed out again." }),

@@ -9,6 +9,7 @@
  *   the owner                         keep: what was observed before is forgotten
  *   cannot be read                    wait: what was observed before stands
  *   any but that, and the NIC that the address was given to still has it: keep, whatever the API server says
+ *   of a workload that keeps addresses, absent or of another UID: it is fenced first ({@link isOrphan}), and collected at once
  *
  * Effects: none.
  */
@@ -96,6 +97,16 @@ export function settleMs(graceMs: number, cooldownMs: number): number {
  */
 export function mayLeak({ state, owner, containerId, namespace, pod }: LeakRow): boolean {
   return state === "Bound" && containerId !== "" && owner !== containerId && namespace !== "" && pod !== "";
+}
+
+/**
+ * Whether the row's pod is an orphan: the API server has no such pod any more, and the workload that keeps the address may have made the next one.
+ * Nothing is known of a static pod's object, so it never is one.
+ */
+export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: PodSighting): boolean {
+  if (row.workload === undefined || !mayLeak(row) || isStaticOwner(row.owner)) return false;
+  if (pod.kind !== "present") return pod.kind === "absent";
+  return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
 }
 
 /** What a sweep does with a row. */

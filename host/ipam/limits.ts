@@ -54,6 +54,9 @@ export const WANTED_WAIT_MS = 2_000;
 /** How often it looks for them meanwhile: milliseconds. */
 export const WANTED_LOOK_MS = 400;
 
+/** How long an ADD waits for the agent of another node to take the address off the NIC of an earlier pod of the same member: milliseconds (allocation rule 8). */
+export const HAND_OVER_WAIT_MS = 5_000;
+
 /** Most NICs of one pod for which addresses are claimed ahead; a pod that announces more is left to its ADDs. */
 export const MAX_PREFETCHED_NICS = 32;
 

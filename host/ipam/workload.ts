@@ -109,6 +109,15 @@ export type HolderSighting =
   | "twin"
   | "alive";
 
+/** The node of a pod that has ended, or been deleted, and may still run there. */
+export type NodeSighting =
+  /** Its agent sees to the address. */
+  | "there"
+  /** Gone or silent: the pod may run on where nobody can see it (allocation rule 2). */
+  | "lost"
+  /** Somebody says that the machine is off. */
+  | "off";
+
 export interface HolderQuestion {
   /** The pod that asks. */
   readonly pod: Pod;

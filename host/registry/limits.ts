@@ -77,3 +77,6 @@ export const MAX_FOREIGN_OBJECTS = 4_096;
 
 /** Most objects that were this node's of which the last version is remembered, so that a late event is known for one; the one that ended longest ago is forgotten first. */
 export const MAX_FORMER_OBJECTS = 4_096;
+
+/** How often an ADD looks whether an earlier pod's node has let go of an address that it waits for: milliseconds. */
+export const HAND_OVER_LOOK_MS = 200;

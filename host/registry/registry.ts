@@ -46,6 +46,11 @@ export interface Allocation {
   readonly quarantine?: Quarantine | undefined;
   /** What keeps the address when the pod goes; undefined when nothing does. */
   readonly workload?: Workload | undefined;
+  /**
+   * Of another node's address whose pod is deleted: that node, whose agent has yet to take it off the pod's NIC (allocation rule 8). Of a Bound one
+   * of this node: the node of the earlier pod, which is lost; {@link Registry.trust} is told that nobody answers, and makes the address this pod's.
+   */
+  readonly awaitedOf?: string | undefined;
   /** False: the API server is not known to have an object for it (cluster only). */
   readonly isConfirmed?: boolean | undefined;
   /** Of a Cooling one of this node: when it has cooled long enough, on the same clock as sinceMs. */

@@ -24,8 +24,16 @@ afterEach(async () => {
 
 afterAll(() => world?.stop());
 
+/** A person says that the machine is off. */
+const switchOff = (node: string) => world.client.patch(`${lab.NODES}/${node}`, { spec: { taints: [OUT_OF_SERVICE] } });
+
+async function revive(node: string): Promise<void> {
+  await world.client.patch(`${lab.NODES}/${node}`, { spec: { taints: [] } });
+  await world.revive(node);
+}
+
 describe("a StatefulSet pod", () => {
-  it("rule 2: that moved off a dead node has its address at once, and the node, when it is back, lets go", async () => {
+  it("rule 2: that moved off a dead node waits until the node is out of service, and the node, when it is back, lets go", async () => {
     const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
     const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
     const before = await world.pod({ name: "web-0", node: "n1", owner });
@@ -33,8 +41,14 @@ describe("a StatefulSet pod", () => {
     await world.kill("n1");
     await lab.deletePod(world.client, before);
     const after = await world.pod({ name: "web-0", node: "n2", owner });
+    const refusal = world.add(after);
+    await expect(refusal).rejects.toMatchObject({ code: 11 });
+    await expect(refusal).rejects.toThrow(
+      `Address ${ip} is kept for StatefulSet "shop/web", and its earlier pod shop/web-0, which is deleted, still has it on node "n1"`,
+    );
+    await switchOff("n1");
     expect(await world.add(after)).toEqual([ip]);
-    await world.revive("n1");
+    await revive("n1");
     await world.node("n1").collector.sweep();
     await world.until("the node that is back has no row", async () => {
       await world.node("n1").registry.expire();
@@ -50,11 +64,10 @@ describe("a StatefulSet pod", () => {
     const [ip] = await world.add(pod);
     await world.kill("n1");
     await lab.deletePod(world.client, pod);
-    await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [OUT_OF_SERVICE] } });
+    await switchOff("n1");
     await world.see(`${ip} Kept n1`);
     expect(await world.add(await world.pod({ name: "web-0", node: "n2", owner }))).toEqual([ip]);
-    await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [] } });
-    await world.revive("n1");
+    await revive("n1");
     await world.see(`${ip} Bound n2 web-0@n2`);
   });
 });
@@ -87,9 +100,10 @@ describe("a migration whose node dies", () => {
     await lab.deletePod(world.client, source);
     await world.see(`${ip} Bound n2 launcher-a@n1 launcher-b@n2`);
     await world.end(target);
+    await switchOff("n1");
     expect(await startOn("n3")).toEqual([ip]);
     await world.see(`${ip} Bound n3 launcher-c@n3`);
-    await world.revive("n1");
+    await revive("n1");
     await world.node("n1").collector.sweep();
     await world.see(`${ip} Bound n3 launcher-c@n3`);
   });
@@ -99,9 +113,10 @@ describe("a migration whose node dies", () => {
     await world.kill("n2");
     await lab.deletePod(world.client, target);
     await world.end(source);
+    await switchOff("n2");
     expect(await startOn("n3")).toEqual([ip]);
     await world.see(`${ip} Bound n3 launcher-c@n3`);
-    await world.revive("n2");
+    await revive("n2");
     await world.node("n2").collector.sweep();
     await world.see(`${ip} Bound n3 launcher-c@n3`);
   });

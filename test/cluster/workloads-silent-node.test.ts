@@ -99,12 +99,20 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
     expect(asked).toEqual([address]);
   });
 
-  it("rule 2: is not when somebody does", async () => {
+  it("rule 2: is not while the earlier pod answers for it, and no other one either; nothing is written", async () => {
     const { address, pod } = await move(how);
-    await expect(world.add(pod, { tools: segment([address]) })).rejects.toMatchObject({ code: 104 });
-    await see(`${address} Quarantined n2`);
-    const [next] = await world.add(pod, { tools: segment([address]) });
-    expect(next).not.toBe(address);
+    const path = `${lab.ALLOCATIONS}/${address}`;
+    const { metadata } = await world.client.get(path);
+    for (let times = 0; times < 2; times++) {
+      const refusal = world.add(pod, { tools: segment([address]) });
+      await expect(refusal).rejects.toMatchObject({ code: 11 });
+      await expect(refusal).rejects.toThrow(`shop/web-0 was on node "n1", which is lost, and ${RIVAL} still answers`);
+    }
+    expect((await world.client.get(path)).metadata.resourceVersion).toBe(metadata.resourceVersion);
+    expect(asked).toEqual([address, address]);
+    expect(await world.node("n2").registry.findOwner(pod.uid)).toEqual([]);
+    expect(await world.add(pod, { tools: segment([]) })).toEqual([address]);
+    await see(`${address} Bound n2 web-0@n2`);
   });
 
   it("rule 2: is not where nobody can ask: the pod gets another one", async () => {

@@ -5,6 +5,7 @@ import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab
 import type { RealNode } from "../../scripts/lab/nodes/node.ts";
 import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
+import { fencingNotes, type OrphanScene, withOrphan } from "./orphan-world.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const NOTICED_MS = 60_000;
@@ -128,6 +129,39 @@ test("rule 2: a pod that was deleted by force while its kubelet is down keeps it
   await node.start("kubelet");
   await untilNode("True");
   await seen.untilReturned();
+});
+
+test.each(["berth", "detecting"] as const)(
+  "rule 8: a member that is forced away from a hung kubelet is fenced, and its successor has its address (%s)",
+  async (network) => {
+    await withOrphan({ cluster, seen }, network, async (scene) => {
+      scene.node.signal("kubelet", "SIGSTOP");
+      try {
+        await scene.forceAway();
+        const tookMs = await scene.untilSucceeded();
+        console.log(`${network}: the successor had its address ${tookMs.toFixed(0)} ms after the forced deletion`);
+        const { stdout } = await scene.node.execInPod(scene.earlier.metadata.uid, ["ip", "-o", "link", "show", "eth0"]);
+        expect(stdout, "the orphan lives").toContain("state DOWN");
+        expect((await fencingNotes(scene)).join("\n")).toContain(`address ${scene.address} was taken off it`);
+        expect(scene.node.agent.stderr()).toContain(`address ${scene.address} was taken off it`);
+      } finally {
+        scene.node.signal("kubelet", "SIGCONT");
+      }
+    });
+  },
+);
+
+test("rule 8: a member that comes back on the node where its earlier pod still ends has the address, which leads to it alone", async () => {
+  const stubborn = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"];
+  const spec = { busybox: stubborn, pod: { nodeName: "node1", terminationGracePeriodSeconds: 6 } };
+  const play = async (scene: OrphanScene): Promise<void> => {
+    await scene.forceAway({ mayComeBack: true });
+    await scene.untilSucceeded();
+    await scene.node.execInPod(scene.earlier.metadata.uid, ["true"]);
+    const ping = ["ping", "-c", "1", "-w", "8", scene.address];
+    expect(await scene.node.machine.run(ping), "the node reaches the successor").toContain("1 received");
+  };
+  await withOrphan({ cluster, seen }, "berth", play, spec);
 });
 
 const addressOf = (pod: KubeObject): string => pod.status.podIP;

@@ -16,6 +16,7 @@ import type { Pod } from "../../resources/pod.ts";
 import { COLLECTOR_TICK_MS, SWEEP_PAGE, SWEEP_RETRY_MS } from "../limits.ts";
 import { type PodReaderTools, podKey, readPod, readPods } from "./collector/live-pods.ts";
 import { type PodRow, Suspects } from "./collector/suspects.ts";
+import type { OrphanRow } from "./fencing/fence-orphan.ts";
 
 export interface CollectorSettings {
   /** `garbageCollection.interval` */
@@ -36,6 +37,8 @@ export interface PodHints {
 export interface CollectorTools extends Omit<PodReaderTools, "signal"> {
   readonly registry: Pick<Journal, "list" | "findOwner" | "collect">;
   readonly pods: PodHints;
+  /** Takes an orphan's address off its NIC, and says whether it is off. Absent: nothing is fenced. */
+  readonly fence?: ((row: OrphanRow) => Promise<boolean>) | undefined;
   /** What holds now: asked for at every look. */
   readonly settings: () => CollectorSettings;
   /** The machine's monotonic clock. */
@@ -58,6 +61,11 @@ export interface Collector {
   sweep(): Promise<SweepReport | undefined>;
   /** Whether the row's pod is gone or finished, asked now: CNI GC only nominates (rule 1). False when it cannot be told. */
   isPodGone(row: PodRow): Promise<boolean>;
+  /**
+   * The row as it cools, when its pod is an orphan whose NIC has lost the address: the pod's object is gone, asked now. Undefined when it is none.
+   * Rejects when that cannot be found out.
+   */
+  endOrphan(row: Allocation): Promise<Allocation | undefined>;
   /** How many addresses it has taken back since its start. */
   readonly collected: number;
   /** Resolves when nothing is under way. */
@@ -85,6 +93,7 @@ class NodeCollector implements Collector {
   readonly #noticed = new Map<string, Noticed>();
   #turn: Promise<unknown> = Promise.resolve();
   #isTicking = false;
+  #isLookDue = false;
   #sweptMs = Number.NEGATIVE_INFINITY;
   #jitter = 1;
   #said = "";
@@ -119,6 +128,10 @@ class NodeCollector implements Collector {
     }
   }
 
+  endOrphan(row: Allocation): Promise<Allocation | undefined> {
+    return mayLeak(row) ? this.#suspects.endOrphan(row) : Promise.resolve(undefined);
+  }
+
   async settled(): Promise<void> {
     await this.#turn;
   }
@@ -132,6 +145,7 @@ class NodeCollector implements Collector {
   /** A sweep is due after the interval, and when something has been missed for long enough; the latter not again and again. */
   async #tick(): Promise<void> {
     const { settings, nowMs } = this.#tools;
+    if (this.#noticed.size > 0) this.#lookSoon();
     const { intervalMs } = settings();
     const wishedMs = Math.min(
       this.#sweptMs + intervalMs * this.#jitter,
@@ -170,18 +184,34 @@ class NodeCollector implements Collector {
   #notice(pod: Pod, seen: PodSighting | undefined): void {
     if (this.#closed.signal.aborted || pod.uid === undefined) return;
     this.#noticed.set(pod.uid, { pod, seen });
-    if (this.#noticed.size === 1) void this.#tell(this.#inTurn(() => this.#lookAtNoticed()));
+    this.#lookSoon();
   }
 
-  /** Most have had their DEL by now, and no row any more: then nobody is asked. What is not looked at here the next sweep finds. */
+  #lookSoon(): void {
+    if (this.#isLookDue) return;
+    this.#isLookDue = true;
+    const look = (): Promise<void> => {
+      this.#isLookDue = false;
+      return this.#lookAtNoticed();
+    };
+    void this.#tell(this.#inTurn(look));
+  }
+
+  /** Most have had their DEL by now, and no row any more: then nobody is asked. What could not be looked at is looked at with the next tick. */
   async #lookAtNoticed(): Promise<void> {
-    const noticed = [...this.#noticed];
-    this.#noticed.clear();
     if (!this.#tools.pods.isSynced()) return;
-    for (const [uid, { pod, seen }] of noticed) {
+    const failures: unknown[] = [];
+    for (const [uid, noticed] of [...this.#noticed]) {
+      const { pod, seen } = noticed;
       const { configHash = uid } = podFacts(pod);
-      for (const owner of new Set([uid, configHash])) await this.#lookAtOwner(owner, seen);
+      try {
+        for (const owner of new Set([uid, configHash])) await this.#lookAtOwner(owner, seen);
+        if (this.#noticed.get(uid) === noticed) this.#noticed.delete(uid);
+      } catch (error) {
+        failures.push(error);
+      }
     }
+    if (failures.length > 0) throw failures[0];
   }
 
   async #lookAtOwner(owner: string, seen: PodSighting | undefined): Promise<void> {

@@ -92,22 +92,28 @@ async function readKeeper(api: KubeApi, path: string, signal: AbortSignal): Prom
 }
 
 /**
- * Takes the address from an earlier pod of the member on this node. Of two pods of one namespace and name the live one, which asks, is the later one;
- * any other pod is looked at, and one that lives keeps the address. Rejects with CniError 11 then.
+ * Takes the address from an earlier pod of the member on this node, and off its NIC. Each pod is looked at by its own namespace and name: one that
+ * lives keeps the address. Rejects with CniError 11 then, and when the NIC still has it.
  */
 export async function displaceFormer(
-  { registry, isPodGone }: DisplaceTools,
+  { registry, isPodGone, endOrphan }: DisplaceTools,
   former: Allocation,
   { namespace, pod }: Pick<Allocation, "namespace" | "pod">,
 ): Promise<Allocation | undefined> {
   const isSameName = former.namespace === namespace && former.pod === pod;
-  if (!isSameName && !(await isPodGone(former))) throw livesOn(former);
+  // Of two pods of one name the live one, which asks, is the later one. What was claimed ahead for the earlier one is on no NIC.
+  if (isSameName && former.containerId === "") return registry.collect(former);
+  const cooling = await endOrphan(former);
+  if (cooling !== undefined) return cooling;
+  if (!(await isPodGone(former))) throw livesOn(former);
   return registry.collect(former);
 }
 
 export interface DisplaceTools {
   readonly registry: { collect(row: Allocation): Promise<Allocation | undefined> };
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
+  /** The row as it cools, if its pod is gone and its NIC has lost the address. */
+  readonly endOrphan: (row: Allocation) => Promise<Allocation | undefined>;
 }
 
 /** `readPod` asks the API server. */

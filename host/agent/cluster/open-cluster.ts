@@ -21,9 +21,10 @@ import { openLiveObjects } from "../explain/live-objects.ts";
 import type { Foundation, FoundationOptions } from "../foundation.ts";
 import type { AddTools } from "../ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
-import { isNodeLost } from "./collector/live-nodes.ts";
+import { seeNode } from "./collector/live-nodes.ts";
 import { type Collector, startCollector } from "./collector.ts";
 import { ClusterDefinitions } from "./definitions.ts";
+import { type FenceTools, fenceOrphan } from "./fencing/fence-orphan.ts";
 import { lookAtSubnet } from "./generated/subnet-sight.ts";
 import { type ClusterIdentifier, identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { displaceFormer, seeHolder } from "./keepers.ts";
@@ -79,17 +80,26 @@ interface Parts {
   readonly prefetcher: Prefetcher;
   /** Whether resources and allocations were known once. */
   readonly isKnown: () => boolean;
+  readonly fenceWith: (detach: Listeners["detach"]) => void;
 }
 
 /** What the watches tell before what they tell of is there. */
 interface Listeners {
   onPod: (change: Change<Pod>) => void;
   isPodGone: (row: Allocation) => Promise<boolean>;
+  endOrphan: (row: Allocation) => Promise<Allocation | undefined>;
+  /** What the coordinator made for an attachment: it is opened after the cluster. */
+  detach: (row: Allocation) => Promise<void>;
 }
 
 async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): Promise<Parts> {
   const { api, node, log, nowMs, random } = options;
-  const listeners: Listeners = { onPod: () => {}, isPodGone: async () => false };
+  const listeners: Listeners = {
+    onPod: () => {},
+    isPodGone: async () => false,
+    endOrphan: async () => undefined,
+    detach: async () => {},
+  };
   let catalogue: Catalogue | undefined;
   let registry: KubernetesRegistry | undefined;
   const resources = new ClusterResources({
@@ -116,16 +126,24 @@ async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): 
   const snapshot = () => resources.state.snapshot;
   const identifier = openClusterIdentifier({ api, snapshot });
   const isPodGone: Listeners["isPodGone"] = (row) => listeners.isPodGone(row);
-  const common = { resources, registry, catalogue, definitions, events, lost, identifier, isPodGone };
+  const endOrphan: Listeners["endOrphan"] = (row) => listeners.endOrphan(row);
+  const common = { resources, registry, catalogue, definitions, events, lost, identifier, isPodGone, endOrphan };
   const base = openTools(options, common);
   stack.defer(() => base.keeper.close());
+  const fencing: FenceTools = {
+    ...{ node, log, emit: (event) => events.emit(event) },
+    isEnabled: () => snapshot().vendorConf.enableFencing,
+    detach: (row) => listeners.detach(row),
+  };
   const collector = startCollector({
     ...{ api, node, registry, log, nowMs, random },
     pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
     settings: () => ({ ...snapshot().vendorConf.garbageCollection, cooldowns: cooldownsOf(snapshot()) }),
+    fence: (row) => fenceOrphan(fencing, row),
   });
   stack.defer(() => collector.close());
   listeners.isPodGone = (row) => collector.isPodGone(row);
+  listeners.endOrphan = (row) => collector.endOrphan(row);
   const allocations = startOwnAllocations({
     ...{ api, node, registry, lost, log, nowMs, random, isPodGone: (row) => collector.isPodGone(row) },
     graceMs: () => snapshot().vendorConf.garbageCollection.graceMs,
@@ -147,6 +165,9 @@ async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): 
     ...{ resources, registry, catalogue, definitions, events, lost, collector, allocations, prefetcher },
     tools: { ...base, prefetched: prefetcher },
     isKnown: () => isKnown,
+    fenceWith: (detach) => {
+      listeners.detach = detach;
+    },
   };
 }
 
@@ -161,6 +182,8 @@ async function waitForAll(
 
 function tellOfPod(change: Change<Pod>, prefetcher: Prefetcher, collector: Collector): void {
   if (change.kind === "set") {
+    // A list after an outage has the next pod of the name, and no word of the one before.
+    if (change.before !== undefined && change.before.uid !== change.value.uid) collector.podDeleted(change.before);
     prefetcher.podChanged(change.value);
     collector.podChanged(change.value);
   } else {
@@ -198,21 +221,22 @@ function openRegistry(options: ClusterOptions, { resources, book, lost, isPodGon
       const pod = await readPod(api, { namespace, name });
       return pod !== undefined && isOwner(uid, podFacts(pod));
     },
-    isNodeLost: (other) => isNodeLost(api, other),
+    seeNode: (other) => seeNode(api, other),
     seeHolder: (row, holder) => seeHolder((of) => readPod(api, of), row, holder),
     onLost: (row, by) => lost.note(row, by),
     isLost: (row) => lost.has(row),
   });
 }
 
-interface ToolParts extends Pick<Parts, "resources" | "registry" | "catalogue" | "definitions" | "events" | "lost"> {
+interface ToolParts
+  extends Pick<Parts, "resources" | "registry" | "catalogue" | "definitions" | "events" | "lost">,
+    Pick<Listeners, "isPodGone" | "endOrphan"> {
   readonly identifier: ClusterIdentifier;
-  readonly isPodGone: Listeners["isPodGone"];
 }
 
 function openTools(
   { api, node, log, nowMs }: ClusterOptions,
-  { resources, registry, catalogue, definitions, events, lost, identifier, isPodGone }: ToolParts,
+  { resources, registry, catalogue, definitions, events, lost, identifier, isPodGone, endOrphan }: ToolParts,
 ): ClusterNode["tools"] {
   const snapshot = () => resources.state.snapshot;
   const detection = openDetection({ registry, pools: () => snapshot().pools, nowMs, log });
@@ -222,7 +246,8 @@ function openTools(
     ...{ catalogue, registry, nowMs, log, networkNames, settingsFor, isCoordinated },
     hasNeighbours: true,
     releaseKept: (kept) => registry.releaseKept(kept),
-    displace: (former, claimant) => displaceFormer({ registry, isPodGone }, former, claimant),
+    awaitChange: (holder, withinMs, signal) => registry.awaitChange(holder, withinMs, signal),
+    displace: (former, claimant) => displaceFormer({ registry, isPodGone, endOrphan }, former, claimant),
     isShared: async (row, signal) => mayBeShared(row.workload) && (await registry.isShared(row, signal)),
     node: {
       name: node,
@@ -272,10 +297,10 @@ function openPrefetcher(
 }
 
 function clusterNode(options: ClusterOptions, parts: Parts, close: () => Promise<void>): ClusterNode {
-  const { resources, registry, definitions, allocations, prefetcher, collector, tools, isKnown } = parts;
+  const { resources, registry, definitions, allocations, prefetcher, collector, tools, isKnown, fenceWith } = parts;
   return {
     mode: "cluster",
-    ...{ resources, tools, registry, allocations, prefetcher, collector },
+    ...{ resources, tools, registry, allocations, prefetcher, collector, fenceWith },
     synced: async (signal) => {
       if (!isKnown()) await resources.within(signal, (bounded) => waitForAll(resources, allocations, bounded));
     },

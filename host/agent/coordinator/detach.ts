@@ -22,6 +22,7 @@ import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation, type Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
+import type { Attachment } from "../../registry/registry.ts";
 import { addressesOf, type CoordinatorTools, knownAddresses, observeHost, observePod } from "./gather.ts";
 
 /** Undefined when there is no such namespace any more, or it is the node's own, where nothing of a pod can be. */
@@ -35,8 +36,13 @@ function openPod(netns: string | undefined): OpenNamespace | undefined {
   }
 }
 
+/** What of a DEL is needed; an agent that fences an orphan has no more. */
+export interface Detaching extends Attachment, Pick<DetachRequest, "netns"> {
+  readonly netConf: Pick<DetachRequest["netConf"], "name" | "prevResult">;
+}
+
 /** The attachment's addresses, from the result and the registry, without those that belong to another attachment by now. */
-async function findAddresses({ registry }: CoordinatorTools, request: DetachRequest): Promise<Ip[]> {
+async function findAddresses({ registry }: CoordinatorTools, request: Detaching): Promise<Ip[]> {
   const { containerId, ifName, netConf } = request;
   const recorded = await registry.findAttachment({ containerId, ifName });
   const told = netConf.prevResult === undefined ? [] : addressesOf(netConf.prevResult, ifName);
@@ -99,7 +105,7 @@ async function applyWhatMatters(
 export async function detach(
   tools: CoordinatorTools,
   conf: CoordinatorConf,
-  request: DetachRequest,
+  request: Detaching,
   log: Log,
 ): Promise<void> {
   const { containerId, ifName } = request;

@@ -8,22 +8,26 @@ import { OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
+import type { NicTools } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
 import type { CoordinatorTools } from "./gather.ts";
 import { openPluginLogs } from "./log-file.ts";
-import { createCoordinatorPlugin } from "./plugin.ts";
+import { createCoordinatorPlugin, type WithdrawnAttachment } from "./plugin.ts";
 import { refuseConflict } from "./refuse-conflict.ts";
 
 export interface OpenCoordinator {
   readonly plugin: Plugin;
   readonly attachments: CoordinatedAttachments;
+  /** Takes away what was made for the attachment, as its DEL would. */
+  withdraw(attachment: WithdrawnAttachment): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface OpenCoordinatorOptions extends Omit<CoordinatorTools, "host" | "remover"> {
   readonly keeper: QuarantineKeeper;
   readonly verified: VerifiedAttachments;
+  readonly settingsFor: NicTools["settingsFor"];
   readonly nowMs: () => number;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
   readonly logDirectory: string;
@@ -49,6 +53,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   return {
     plugin,
     attachments,
+    withdraw: (attachment) => plugin.withdraw(attachment, options.settingsFor({ ...attachment, pod: undefined })),
     close: async () => {
       plugin[Symbol.dispose]();
       await remover.close();

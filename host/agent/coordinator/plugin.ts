@@ -10,11 +10,12 @@ import { type CoordinatorConf, resolveCoordinatorConf } from "../../config/coord
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
+import type { Allocation } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { Plugin } from "../plugin.ts";
 import { type Attaching, attach, checkAttachment } from "./attach.ts";
 import type { CoordinatedAttachments } from "./attachments.ts";
-import { collect, detach } from "./detach.ts";
+import { collect, type Detaching, detach } from "./detach.ts";
 import { type CoordinatorTools, settingsOf } from "./gather.ts";
 import { Turns } from "./turns.ts";
 
@@ -41,7 +42,15 @@ function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
 
 const keyOf = ({ containerId, ifName }: Attachment): string => `${containerId} ${ifName}`;
 
-export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plugin & Disposable {
+/** An attachment without its DEL: the agent itself takes away what was made for it. */
+export type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" | "network">;
+
+export interface CoordinatorPlugin extends Plugin, Disposable {
+  /** What a DEL would do, which may still come, and finds nothing then. */
+  withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
+}
+
+export function createCoordinatorPlugin(options: CoordinatorPluginOptions): CoordinatorPlugin {
   const announcements = new Map<string, Disposable>();
   /** ADDs that may be asking the segment. A DEL of the same attachment ends them: nothing may be made after it. */
   const underWay = new Map<string, AbortController>();
@@ -68,6 +77,12 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
       },
     };
   };
+  const end = async (request: Detaching, conf: CoordinatorConf, log: Log): Promise<void> => {
+    underWay.get(keyOf(request))?.abort(deletedMeanwhile(request));
+    forget(request);
+    options.attachments.delete(request);
+    await turns.take(request.containerId, () => detach(options, conf, request, log));
+  };
   return {
     add: async (request, signal) => {
       const attaching = attachingOf(request);
@@ -87,12 +102,11 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Plug
     },
     check: (request) => turns.take(request.containerId, async () => checkAttachment(attachingOf(request), request)),
     del: async (request) => {
-      underWay.get(keyOf(request))?.abort(deletedMeanwhile(request));
-      forget(request);
-      options.attachments.delete(request);
       const { conf, log } = detachSettings(options, request);
-      await turns.take(request.containerId, () => detach(options, conf, request, log));
+      await end(request, conf, log);
     },
+    withdraw: ({ containerId, ifName, netns, network }, conf) =>
+      end({ containerId, ifName, netns, netConf: { name: network } }, conf, options.log),
     gc: async (request) => {
       const removed = await collect(options, request);
       if (removed.length > 0) options.log.info({ network: request.netConf.name, removed }, "GC removed pairs");

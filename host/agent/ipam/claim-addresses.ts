@@ -1,20 +1,28 @@
 /**
  * Claims the addresses of an ADD: guess from the address book, ask the registry, learn from its answer, again.
  * Called by add.ts. What is chosen is decided in host/ipam; here the decisions meet the registry and the clock.
- * Effects: writes to the registry; waits up to MIN_COOLING_MS when only just-released addresses are left.
+ * Effects: writes to the registry; waits up to MIN_COOLING_MS when only just-released addresses are left, and up to HAND_OVER_WAIT_MS for another node.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { AddressBook } from "../../ipam/address-book.ts";
 import { findPoolOfAsked, refuseAsked, settleAsked } from "../../ipam/asked.ts";
-import { MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, SURVEY_MISSES } from "../../ipam/limits.ts";
+import { HAND_OVER_WAIT_MS, MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, SURVEY_MISSES } from "../../ipam/limits.ts";
 import type { FamilyDemand, NicDemand } from "../../ipam/model.ts";
 import { giveBack, hashText, type Picked, pickAddresses, poolsOf, type Shortage } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, type PoolShortage, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
-import { type Bound, findKeptInstead, inheritLost, isFormer, type KeptTools, refuseLiving } from "./kept-addresses.ts";
+import {
+  awaitsNode,
+  type Bound,
+  findKeptInstead,
+  inheritLost,
+  isFormer,
+  type KeptTools,
+  refuseLiving,
+} from "./kept-addresses.ts";
 import { describeHolder, isAt, type Keepers, proposalOf, seedTextOf } from "./proposals.ts";
 import { Surveys } from "./surveys.ts";
 import { type IsSpoken, TakeOvers } from "./take-overs.ts";
@@ -79,6 +87,8 @@ class AddressSearch {
   #hasSoughtKept = false;
   /** The NIC has some of the families and lacks others. */
   #isPartial = false;
+  /** Until when other nodes may take addresses off the NICs of earlier pods. */
+  #handOverUntilMs: number | undefined;
 
   constructor(tools: ClaimTools, demand: AddressDemand) {
     this.#tools = tools;
@@ -229,6 +239,10 @@ class AddressSearch {
   async #settleTaken(by: readonly Allocation[]): Promise<void> {
     for (const holder of by) {
       const settled = this.#settled.find((each) => isAt(each, holder));
+      if (holder.awaitedOf !== undefined) {
+        await this.#awaitNode(holder);
+        continue;
+      }
       if (isFormer(this.#demand, holder)) {
         await this.#succeed(holder);
         continue;
@@ -253,6 +267,14 @@ class AddressSearch {
     const { text, forLog } = describeHolder(holder, this.#demand.claimant.namespace);
     const address = formatIp(holder.ip);
     return refuseAsked(ErrorCode.PoolExhausted, source, `${address}: ${text}`, `${address}: ${forLog}`);
+  }
+
+  /** Allocation rule 8: the agent of the earlier pod's node takes the address off its NIC, which takes a moment. Rejects with CniError 11 when it does not. */
+  async #awaitNode(holder: Allocation): Promise<void> {
+    const { awaitChange, nowMs } = this.#tools;
+    this.#handOverUntilMs ??= nowMs() + HAND_OVER_WAIT_MS;
+    const withinMs = this.#handOverUntilMs - nowMs();
+    if (withinMs <= 0 || !(await awaitChange?.(holder, withinMs, this.#demand.signal))) throw awaitsNode(holder);
   }
 
   /** Allocation rule 8: an earlier pod of the same member has it on this node, or had it until just now; or on one that is lost (rule 2). */

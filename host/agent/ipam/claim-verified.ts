@@ -14,6 +14,7 @@ import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import { EarlyStage, type EarlyStageTools, type Verdict } from "../detection/verify-addresses.ts";
 import type { NicReference, NicTools } from "../nic-definition.ts";
 import { type AddressDemand, type Claimed, type ClaimTools, claimAddresses } from "./claim-addresses.ts";
+import { awaitsLostNode } from "./kept-addresses.ts";
 
 export interface DetectionTools extends EarlyStageTools, Pick<NicTools, "settingsFor" | "isCoordinated"> {
   readonly keeper: QuarantineKeeper;
@@ -55,6 +56,8 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
       const verdict = await stage.verify({ ...claimed, held: alone }, demand.signal);
       if (verdict.kind !== "conflict") return await accept(tools, claimed, verdict);
       const { allocation, mac } = verdict;
+      // Whoever answers for the address of an earlier pod, on a lost node, is taken for that pod, and for no stranger.
+      if (allocation.awaitedOf !== undefined) throw awaitsLostNode(allocation, mac);
       const source = demand.asked.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
       const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;

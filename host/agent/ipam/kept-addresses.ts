@@ -10,6 +10,7 @@ import { findPoolOfAsked } from "../../ipam/asked.ts";
 import type { NicDemand } from "../../ipam/model.ts";
 import type { Picked } from "../../ipam/pick.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
 import { isSameMember, type Workload } from "../../resources/ip-allocation.ts";
 import { type Keepers, workloadOf } from "./proposals.ts";
@@ -22,6 +23,8 @@ export interface KeptTools {
   readonly displace?:
     | ((former: Allocation, claimant: Pick<Claim, "namespace" | "pod">) => Promise<Allocation | undefined>)
     | undefined;
+  /** Waits until another node has let go of an address, or something else has happened to it; false when nothing has within so many milliseconds. */
+  readonly awaitChange?: ((holder: Allocation, withinMs: number, signal: AbortSignal) => Promise<boolean>) | undefined;
 }
 
 export type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
@@ -126,10 +129,28 @@ export function refuseLiving(demand: KeptDemand, holder: Allocation): void {
   throw livesOn(holder);
 }
 
+/** For a pod whose address is still on the NIC of an earlier, deleted pod of the same member, on another node. */
+export function awaitsNode({ ip, namespace, pod, workload, awaitedOf }: Allocation): CniError {
+  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, and its earlier pod ${namespace}/${pod}, which is deleted, still has it on node "${awaitedOf}"; try again when the agent of that node has taken it off the pod's NIC, or the pod's sandbox has ended`;
+  return new CniError(ErrorCode.TryAgainLater, text);
+}
+
+/** For a pod whose address may still be on the NIC of an earlier pod of the same member, on a node that is lost: somebody answers for it. */
+export function awaitsLostNode(
+  { ip, namespace, pod, workload, awaitedOf }: Allocation,
+  mac: Mac | undefined,
+): CniError {
+  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, whose earlier pod of the name ${namespace}/${pod} was on node "${awaitedOf}", which is lost, and ${mac ?? "a machine"} still answers for it; try again when that node is back or switched off`;
+  return new CniError(ErrorCode.TryAgainLater, text);
+}
+
+function describeWorkload(workload: Workload | undefined, namespace: string): string {
+  return `${workload?.kind} "${workload?.namespace ?? namespace}/${workload?.name}"`;
+}
+
 /** For a pod whose address another pod of the same member still has. */
 export function livesOn({ ip, namespace, pod, workload }: Allocation): CniError {
-  const keeper = `${workload?.kind} "${workload?.namespace}/${workload?.name}"`;
-  const text = `Address ${formatIp(ip)} is kept for ${keeper}, and pod ${namespace}/${pod} of it still has it; try again when that pod has ended`;
+  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, and pod ${namespace}/${pod} of it still has it; try again when that pod has ended`;
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 

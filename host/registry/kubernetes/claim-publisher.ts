@@ -40,6 +40,14 @@ interface Origin {
 
 type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
 
+interface Inherited {
+  readonly owner: string;
+  /** Version of the object that is taken over. */
+  readonly replaces: number;
+  /** That of the earlier pod. */
+  readonly node: string;
+}
+
 /** A claim between the journal's answer and its own. */
 interface OpenClaim {
   readonly names: ReadonlySet<string>;
@@ -55,6 +63,8 @@ export class ClaimPublisher {
   readonly #owners = new KeyedMutex();
   readonly #origins = new Map<string, Origin>();
   readonly #open = new Set<OpenClaim>();
+  /** Rows whose objects are still those of earlier pods on lost nodes: they are published when nobody answers for the addresses. */
+  readonly #inherited = new Map<string, Inherited>();
 
   constructor(journal: Journal, publisher: Publisher, isLost: (row: Allocation) => boolean = () => false) {
     this.#journal = journal;
@@ -73,7 +83,28 @@ export class ClaimPublisher {
     return signal === undefined ? turn : orAborted(begun.promise, signal).then(() => turn);
   }
 
-  async undo(created: readonly Allocation[]): Promise<void> {
+  /** Nobody answers for the address: its object becomes this pod's. Rejects with RegistryError when it is somebody else's by now. */
+  async trust(row: Allocation): Promise<void> {
+    const inherited = this.#findInherited(row);
+    if (inherited === undefined) return;
+    const terms = { lane: "pod" as const, patienceMs: CLAIM_PATIENCE_MS };
+    const outcome = await this.#publisher.publish(row, terms, inherited.replaces).catch((error: unknown) => {
+      throw failureOf(error);
+    });
+    if (outcome.kind === "taken")
+      throw new RegistryError(`Address ${nameOf(row)} went to another pod or back to its node while it was asked for`);
+    this.#inherited.delete(nameOf(row));
+    await this.#journal.confirm([row]);
+  }
+
+  async undo(given: readonly Allocation[]): Promise<void> {
+    const created: Allocation[] = [];
+    // What was never published is the earlier pod's as before: the journal has nothing to say of it.
+    for (const row of given) {
+      const isInherited = this.#findInherited(row) !== undefined;
+      if (isInherited) this.#inherited.delete(nameOf(row));
+      if (!(isInherited && (await this.#journal.forget(row)))) created.push(row);
+    }
     const isOf = (row: Allocation, kind: Origin["kind"]): boolean => {
       const origin = this.#origins.get(nameOf(row));
       return origin?.version === row.version && origin.kind === kind;
@@ -117,8 +148,10 @@ export class ClaimPublisher {
     await this.#settleUnwanted(claim);
     const isUnknown = (row: Allocation): boolean => row.isConfirmed !== true || this.#isLost(row);
     const unknown = outcome.held.filter((row) => isUnknown(row) && !outcome.created.includes(row));
-    const rows = [...outcome.created, ...unknown];
-    if (rows.length === 0) return outcome;
+    this.#noteInherited(claim, outcome);
+    const all = [...outcome.created, ...unknown];
+    const rows = all.filter((row) => this.#findInherited(row) === undefined);
+    if (rows.length === 0) return this.#withAwaited({ ...outcome, fresh: [] });
     const publish = async (row: Allocation): Promise<Result> => {
       const replaces = claim.proposals.find((each) => nameOf(each) === nameOf(row))?.replaces;
       const terms = { lane: "pod" as const, patienceMs: Math.max(1, untilMs - performance.now()) };
@@ -135,6 +168,31 @@ export class ClaimPublisher {
       };
     };
     return this.#conclude(course, await Promise.all(rows.map(publish)));
+  }
+
+  /** A claim of what an earlier pod has on a lost node writes nothing that others see before the address was asked for. */
+  #noteInherited({ proposals, owner }: Claim, { created }: Bound): void {
+    for (const row of created) {
+      const proposal = proposals.find((each) => nameOf(each) === nameOf(row));
+      const { isDoubtful, replaces } = proposal ?? {};
+      const node = this.#publisher.findFormerNode(row);
+      if (isDoubtful === true && replaces !== undefined && replaces < 0 && node !== undefined)
+        this.#inherited.set(nameOf(row), { owner, replaces, node });
+      else this.#inherited.delete(nameOf(row));
+    }
+  }
+
+  #findInherited({ owner, quarantine, ...place }: Allocation): Inherited | undefined {
+    const found = quarantine === undefined ? undefined : this.#inherited.get(nameOf(place));
+    return found?.owner === owner ? found : undefined;
+  }
+
+  #withAwaited(outcome: Bound): Bound {
+    const tell = (row: Allocation): Allocation => {
+      const inherited = this.#findInherited(row);
+      return inherited === undefined ? row : { ...row, awaitedOf: inherited.node };
+    };
+    return { ...outcome, held: outcome.held.map(tell), created: outcome.created.map(tell) };
   }
 
   /** The rows of this node that the claim wants to take over, as they are before. */
@@ -170,10 +228,12 @@ export class ClaimPublisher {
         const confirm = (row: Allocation): Allocation => (rows.includes(row) ? { ...row, isConfirmed: true } : row);
         const isFresh = ({ outcome: published }: Result): boolean => published.kind === "published" && published.isNew;
         const fresh = results.filter(isFresh).map(({ row }) => confirm(row));
-        return { ...outcome, held: outcome.held.map(confirm), created: outcome.created.map(confirm), fresh };
+        const confirmed = { ...outcome, held: outcome.held.map(confirm), created: outcome.created.map(confirm) };
+        return this.#withAwaited({ ...confirmed, fresh });
       }
     }
     await this.#takeBack(results, failed === undefined);
+    await this.undo(outcome.created.filter((row) => this.#findInherited(row) !== undefined));
     if (by.length > 0 && failed === undefined) return { kind: "taken", by };
     if (failed === undefined) throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`); // biome-ignore format: one thought
     throw failureOf(failed.error);

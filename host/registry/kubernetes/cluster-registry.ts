@@ -3,7 +3,7 @@
  * Called by the agent in cluster mode and by its reconciler.
  * Effects: none (types only).
  */
-import type { HolderSighting } from "../../ipam/workload.ts";
+import type { HolderSighting, NodeSighting } from "../../ipam/workload.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
@@ -31,8 +31,8 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions {
   readonly seeHolder?: (row: Allocation, holder: Holder) => Promise<HolderSighting>;
   /** A live look: is the row's pod gone or finished? Allocation rule 1. */
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
-  /** A live look: is the node gone or silent, and nobody says that it is off? Absent: no node is. Allocation rule 2. */
-  readonly isNodeLost?: (node: string) => Promise<boolean>;
+  /** A live look at another node, on which an earlier pod of the row's member has the address. Absent: it is off. Allocation rules 2 and 8. */
+  readonly seeNode?: ((node: string) => Promise<NodeSighting>) | undefined;
   /** Allocation rule 5: somebody else has the object of an address that a pod here has. Nothing is changed. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
   /** Whether {@link onLost} was told of the row and that still holds: an ADD asks for the object before it is answered with it. Absent: of no row. */
@@ -55,6 +55,11 @@ export interface KubernetesRegistry extends Registry {
   wanted(pool: string): Promise<void>;
   /** Whether another pod has the address, too: a machine migrates. Asked of the API server; rejects with RegistryError. */
   isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Waits until the object of an address of another node is another than was met. False when it is the same after so many milliseconds. Rejects with
+   * the signal's reason, and with RegistryError.
+   */
+  awaitChange(row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean>;
   /** Asks all nodes for that; the ADD that was refused does. */
   markWanted(pool: string): Promise<void>;
   /** When nothing runs behind an answer any more. */

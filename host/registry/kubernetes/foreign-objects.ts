@@ -3,6 +3,7 @@
  * Called by publisher.ts, which meets them when a name is taken, and by kubernetes-registry.ts, which looks for them.
  * Effects: reads of the API server by the searches; none by the rest.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import {
   allocationName,
@@ -12,7 +13,7 @@ import {
   ownerLabelOf,
   type Workload,
 } from "../../resources/ip-allocation.ts";
-import { MAX_FOREIGN_OBJECTS, WANTED_INTERVAL_MS } from "../limits.ts";
+import { HAND_OVER_LOOK_MS, MAX_FOREIGN_OBJECTS, WANTED_INTERVAL_MS } from "../limits.ts";
 import type { AddressSpan, Allocation } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { foreignOf, type KnownObject, knownOf, specOf } from "./known-object.ts";
@@ -103,6 +104,22 @@ export class ForeignObjects {
   async isShared(place: Pick<Allocation, "space" | "ip">, terms: CallTerms): Promise<boolean> {
     const object = await this.#objects.get(nameOf(place), terms);
     return object !== undefined && object.spec.holders.length > 1;
+  }
+
+  /** Looks at the object of an address that was met until it is another one; false when it is not in time. */
+  async awaitChange(met: Allocation, withinMs: number, terms: CallTerms): Promise<boolean> {
+    const untilMs = performance.now() + withinMs;
+    for (;;) {
+      const object = await this.#objects.get(nameOf(met), terms);
+      if (object === undefined || Number(object.resourceVersion) !== -met.version) return true;
+      const leftMs = untilMs - performance.now();
+      if (leftMs <= 0) return false;
+      await sleep(
+        Math.min(HAND_OVER_LOOK_MS, leftMs),
+        undefined,
+        terms.signal === undefined ? {} : { signal: terms.signal },
+      );
+    }
   }
 
   /** Allocation rule 10: whoever has cooling addresses of the pool shows them. At most once in a while for each pool. */

@@ -20,8 +20,11 @@ export type Verdict =
   /** This node was taken for lost, and another one asks for the address: it is the row's pod's if that lives. */
   | { readonly kind: "reclaim" }
   | { readonly kind: "delete" }
-  /** Somebody else has the address. `isDoubtful`: it would be the row's pod's if nobody answered for it; its node is lost. */
-  | { readonly kind: "taken"; readonly isDoubtful?: boolean }
+  /**
+   * Somebody else has the address. `isDoubtful`: it would be the row's pod's if nobody answered for it; its node is lost. `awaitedOf`: it will be
+   * when the agent of that node has taken it off the NIC of the earlier pod.
+   */
+  | { readonly kind: "taken"; readonly isDoubtful?: boolean; readonly awaitedOf?: string | undefined }
   /** The object is what the row says. */
   | { readonly kind: "equal" }
   /** Nothing of the row is left in the object, or nothing of it may be touched: the row can go. */

@@ -165,7 +165,8 @@ class JournalledRegistry implements KubernetesRegistry {
     await this.#journal.endQuarantine(allocation);
     this.#settleLater([allocation]);
   }
-  trust(allocation: Allocation): Promise<Allocation | undefined> {
+  async trust(allocation: Allocation): Promise<Allocation | undefined> {
+    await this.#claims.trust(allocation);
     return this.#journal.trust(allocation);
   }
   readUsed(span: AddressSpan): Promise<Uint8Array> {
@@ -238,6 +239,10 @@ class JournalledRegistry implements KubernetesRegistry {
 
   isShared({ space, ip }: Allocation, signal: AbortSignal): Promise<boolean> {
     return asked(this.#foreign.isShared({ space, ip }, { ...ASKED, signal }));
+  }
+
+  awaitChange(row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
+    return asked(this.#foreign.awaitChange(row, withinMs, { ...ASKED, signal }));
   }
 
   async wanted(pool: string): Promise<void> {

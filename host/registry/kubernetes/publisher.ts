@@ -70,7 +70,7 @@ export class Publisher {
             this.#end(task);
             return { kind: "published", isNew: task.isNew };
           case "taken":
-            return { kind: "taken", by: await this.#holder(task, verdict.isDoubtful) };
+            return { kind: "taken", by: { ...(await this.#holder(task, verdict.isDoubtful)), ...awaitedOf(verdict) } };
           case "look":
           case "create":
           case "replace":
@@ -126,6 +126,12 @@ export class Publisher {
   /** The row was claimed anew and is undone: its object goes, whatever keeps others. */
   discard(place: Place): void {
     this.#memory.discard(nameOf(place));
+  }
+
+  /** The node of the pod that had the address when its object was last met; undefined when none is known. */
+  findFormerNode(place: Place): string | undefined {
+    const met = this.#options.foreign.find(nameOf(place));
+    return met === undefined ? undefined : met.lost || met.node;
   }
 
   /** To be looked at with the next {@link workOff}. An earlier agent may have sent what is not carried out yet. */
@@ -307,6 +313,10 @@ export class Publisher {
   #specOf(row: Allocation, state: AllocationState): IpAllocationSpec {
     return specOf(row, state, { node: this.#options.node, since: new Date().toISOString() });
   }
+}
+
+function awaitedOf({ awaitedOf: node }: Extract<Verdict, { kind: "taken" }>): Pick<Allocation, "awaitedOf"> {
+  return node === undefined ? {} : { awaitedOf: node };
 }
 
 /** A verdict that is a call. */

@@ -3,7 +3,7 @@
  * Called by publisher.ts.
  * Effects: none (types only).
  */
-import type { HolderSighting } from "../../ipam/workload.ts";
+import type { HolderSighting, NodeSighting } from "../../ipam/workload.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
@@ -27,8 +27,8 @@ export interface PublisherOptions {
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
   /** A live look at another pod of the row's member that has the address. Absent: it is gone. */
   readonly seeHolder?: ((row: Allocation, holder: Holder) => Promise<HolderSighting>) | undefined;
-  /** Whether the node is gone or silent, and nobody says that it is off: a pod of it may run on. Absent: no node is. */
-  readonly isNodeLost?: ((node: string) => Promise<boolean>) | undefined;
+  /** A live look at another node, on which an earlier pod of the row's member has the address. Absent: it is off. Allocation rules 2 and 8. */
+  readonly seeNode?: ((node: string) => Promise<NodeSighting>) | undefined;
   /** Allocation rule 5: somebody else has the object of an address that this node's pod has. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
   /** A Bound row was undone: a claim of it that is under way must not be answered. */

@@ -157,7 +157,12 @@ function processOf(daemon: Daemon, pid: number, output: () => Promise<string>): 
     clearTimeout(lastResort);
     await daemon.kill();
   };
-  return { name, pid, output, until, signal: (signal) => sendSignal(pid, signal), end };
+  const signal = (wanted: NodeJS.Signals): void => {
+    sendSignal(pid, wanted);
+    // `nsenter` stops itself with its child, and would never bury it.
+    if (wanted === "SIGCONT") sendSignal(daemon.pid, wanted);
+  };
+  return { name, pid, output, until, signal, end };
 }
 
 function sendSignal(pid: number, signal: NodeJS.Signals): void {

@@ -2,7 +2,8 @@
  * The networks of real nodes, as files of containerd's CNI folder and as NetworkAttachmentDefinitions.
  *
  *   berth        macvlan on the node's eth0, addresses by Berth, and the coordinator
- *   multus       the same by way of Multus, so that pods may have more NICs
+ *   detecting    the same, and every address is asked for before it is used
+ *   multus       the first by way of Multus, so that pods may have more NICs
  *   bare         macvlan with Berth and nothing else: what is compared with
  *   host-local   macvlan with a range for each node by the reference plugin
  *
@@ -11,7 +12,7 @@
  */
 import type { KubeObject } from "../kube-client.ts";
 
-export const NETWORKS = ["berth", "multus", "bare", "host-local"] as const;
+export const NETWORKS = ["berth", "detecting", "multus", "bare", "host-local"] as const;
 export type NetworkName = (typeof NETWORKS)[number];
 
 /** The switch that all nodes and pods are plugged into. */
@@ -45,7 +46,9 @@ function pluginsOf(name: Exclude<NetworkName, "multus">, { number }: NetworkPlac
     return [macvlan({ type: "host-local", ranges, routes: [{ dst: "0.0.0.0/0" }] })];
   }
   const berth = macvlan({ type: "berth" });
-  return name === "bare" ? [berth] : [berth, { type: "coordinator", serviceCIDR: [SERVICE_CIDR] }];
+  const coordinator = { type: "coordinator", serviceCIDR: [SERVICE_CIDR] };
+  if (name === "bare") return [berth];
+  return [berth, name === "detecting" ? { ...coordinator, detectIPConflict: true } : coordinator];
 }
 
 function macvlan(ipam: object): object {

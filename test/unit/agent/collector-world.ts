@@ -87,6 +87,8 @@ export class CollectorWorld {
   #journal: Journal | undefined;
   #collector: Collector | undefined;
   isSynced = true;
+  /** Whether the orphan's NIC has lost the address. */
+  fence: (row: Allocation) => Promise<boolean> = async () => true;
   settings: CollectorSettings = {
     ...{ intervalMs: INTERVAL_MS, graceMs: GRACE_MS },
     cooldowns: { defaultMs: COOLDOWN_MS, byPool: new Map([["slow", 600_000]]) },
@@ -102,6 +104,7 @@ export class CollectorWorld {
     world.#collector = startCollector({
       ...{ api: world.api, node: NODE, registry: world.#journal, log: world.#recorded.log },
       pods: { isSynced: () => world.isSynced, find: (key) => world.cache.get(key) },
+      fence: (row) => world.fence(row),
       settings: () => world.settings,
       ...{ nowMs: world.nowMs, random: () => 0.5 },
     });

@@ -154,3 +154,98 @@ describe("rule 16: a sweep", () => {
     }),
   );
 });
+
+describe("rule 8: the pod of a workload that keeps its address", () => {
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web" };
+
+  it(
+    "is fenced as soon as the watch says that it is gone, and its address goes at once",
+    inWorld(async (it) => {
+      const fenced: string[] = [];
+      it.fence = async ({ owner }) => fenced.push(owner) > 0;
+      it.addPod("web");
+      await it.bind("10.0.0.1", "web", { workload });
+      it.addPod("plain");
+      await it.bind("10.0.0.2", "plain");
+      for (const name of ["web", "plain"]) it.collector.podDeleted(it.removePod(name));
+      await it.collector.settled();
+      expect([fenced, await it.stateOf("10.0.0.1"), await it.stateOf("10.0.0.2")]).toEqual([["uid-web"], "Cooling", "Bound"]); // biome-ignore format: one thought
+    }),
+  );
+
+  it(
+    "is left alone when the API server still has it, at either of two looks",
+    inWorld(async (it) => {
+      it.fence = async () => expect.unreachable("It lives");
+      const pod = it.addPod("web");
+      await it.bind("10.0.0.1", "web", { workload });
+      it.collector.podDeleted(pod);
+      await it.collector.settled();
+      it.removePod("web");
+      it.api.calls.length = 0;
+      it.api.beforeAnswer = () => {
+        if (it.api.calls.length === 2) it.addPod("web");
+      };
+      it.collector.podDeleted(pod);
+      await it.collector.settled();
+      expect([it.api.calls.length, await it.stateOf("10.0.0.1")]).toEqual([2, "Bound"]);
+    }),
+  );
+
+  it(
+    "keeps the address while it is on its NIC, and is looked at again until it is not; others do not wait for it",
+    inWorld(async (it) => {
+      let troubles = 2;
+      it.fence = async ({ pod }) => {
+        if (pod === "web" && troubles-- > 0) throw new Error("The kernel refuses");
+        return true;
+      };
+      for (const name of ["web", "other"]) {
+        it.addPod(name);
+        await it.bind(`10.0.0.${name.length}`, name, { workload });
+      }
+      for (const name of ["web", "other"]) it.collector.podDeleted(it.removePod(name));
+      await it.collector.settled();
+      expect([await it.stateOf("10.0.0.3"), await it.stateOf("10.0.0.5")]).toEqual(["Bound", "Cooling"]);
+      await expect.poll(() => it.stateOf("10.0.0.3"), { timeout: 10_000 }).toBe("Cooling");
+      expect(it.lines.filter((line) => line.includes("it is tried again"))).toHaveLength(1);
+    }),
+  );
+
+  it(
+    "is not judged while the API server is out of reach or the watch is behind, and is looked at when it is back",
+    inWorld(async (it) => {
+      const fenced: string[] = [];
+      it.fence = async ({ owner }) => fenced.push(owner) > 0;
+      it.addPod("web");
+      await it.bind("10.0.0.1", "web", { workload });
+      it.api.trouble = UNREACHABLE;
+      it.collector.podDeleted(it.removePod("web"));
+      await it.collector.settled();
+      it.isSynced = false;
+      it.api.trouble = undefined;
+      await it.collector.settled();
+      expect(fenced).toEqual([]);
+      it.isSynced = true;
+      await expect.poll(() => it.stateOf("10.0.0.1"), { timeout: 10_000 }).toBe("Cooling");
+      expect(fenced).toEqual(["uid-web"]);
+    }),
+  );
+
+  it(
+    "is found by a sweep when the agent was away, and stays by two looks where its namespace cannot be seen",
+    inWorld(async (it) => {
+      it.fence = async () => false;
+      await it.bind("10.0.0.1", "web", { workload });
+      await it.collector.sweep();
+      expect(await it.stateOf("10.0.0.1")).toBe("Bound");
+      it.advance(GRACE_MS);
+      await it.collector.sweep();
+      expect(await it.stateOf("10.0.0.1")).toBe("Cooling");
+      it.fence = async () => true;
+      await it.bind("10.0.0.2", "late", { workload });
+      await it.collector.sweep();
+      expect(await it.stateOf("10.0.0.2")).toBe("Cooling");
+    }),
+  );
+});

@@ -9,6 +9,7 @@ const DEFAULTS = {
   enableSubnet: true,
   enableStatefulSet: true,
   enableKubevirt: true,
+  enableFencing: true,
   allocationCooldownMs: 30_000,
   garbageCollection: { intervalMs: 300_000, graceMs: 60_000, nodeLostMs: 600_000 },
   maxGeneratedPoolSize: 1_024,

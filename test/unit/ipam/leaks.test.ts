@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  isOrphan,
   judgeLeak,
   type LeakQuestion,
   type LeakRow,
@@ -132,4 +133,22 @@ describe("what no sweep touches", () => {
     { what: "owned by the container", row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
   ];
   it.each(cases)("$what", check);
+});
+
+describe("rule 8: an orphan", () => {
+  const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w", member: "web-0" };
+  it.each([
+    ["is a pod that the API server has not", {}, ABSENT, true],
+    ["is one whose name another pod has", {}, seen({ uid: "other" }), true],
+    ["is none while its object is there, finished or not", {}, seen({ phase: "Failed", deleting: true }), false],
+    ["is none when the API server does not tell", {}, UNKNOWN, false],
+    ["is none when the pod under its name has no UID that could be compared", {}, seen({ uid: undefined }), false],
+    ["is none without a workload that waits for the address", { workload: undefined }, ABSENT, false],
+    ["is none when it was never attached", { containerId: "" }, ABSENT, false],
+    ["is none when it is a static pod: its object says nothing", { owner: HASH }, ABSENT, false],
+    ["is none when its mirror has another UID and its hash", { owner: HASH }, seen({ configHash: HASH }), false],
+    ["is none when its address is Kept already", { state: "Kept" as const }, ABSENT, false],
+  ])("%s", (_what, changes, pod, wanted) => {
+    expect(isOrphan({ ...row(), workload: WORKLOAD, ...changes }, pod)).toBe(wanted);
+  });
 });

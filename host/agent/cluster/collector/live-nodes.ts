@@ -1,8 +1,9 @@
 /**
- * Whether a node is lost: a pod of it may run on although nobody can see it (allocation rule 2).
- * Called by the cluster's registry, when the next pod of a workload's member wants an address that an earlier one has on another node.
+ * What the API server says of another node, on which an earlier pod of a workload's member may run on (allocation rules 2 and 8).
+ * Called by the cluster's registry, when the next pod of the member wants the address.
  * Effects: a list of one object of the API server.
  */
+import type { NodeSighting } from "../../../ipam/workload.ts";
 import type { KubeApi } from "../../../kubernetes/kube-api.ts";
 import { listPages } from "../../../kubernetes/list.ts";
 import { decodeNode, OUT_OF_SERVICE } from "../../../resources/node.ts";
@@ -12,14 +13,15 @@ import { POD_READ_PATIENCE_MS } from "../../limits.ts";
 const SILENT = ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"];
 
 /** Rejects when the API server cannot be asked. */
-export async function isNodeLost(api: KubeApi, node: string): Promise<boolean> {
+export async function seeNode(api: KubeApi, node: string): Promise<NodeSighting> {
   const query = { fieldSelector: `metadata.name=${node}` };
   const call = { path: "/api/v1/nodes", query, lane: "pod", patienceMs: POD_READ_PATIENCE_MS } as const;
   for await (const { items } of listPages(api, call)) {
     for (const item of items) {
       const { taints } = decodeNode(item, `Node "${node}"`);
-      return !taints.includes(OUT_OF_SERVICE) && SILENT.some((taint) => taints.includes(taint));
+      if (taints.includes(OUT_OF_SERVICE)) return "off";
+      return SILENT.some((taint) => taints.includes(taint)) ? "lost" : "there";
     }
   }
-  return true;
+  return "lost";
 }

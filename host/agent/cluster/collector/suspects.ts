@@ -3,7 +3,7 @@
  * Called by collector.ts. Memory only: an agent that starts anew observes anew.
  * Effects: calls of the API server; those of the registry.
  */
-import { judgeLeak, type LeakVerdict, type PodSighting, settleMs } from "../../../ipam/leaks.ts";
+import { isOrphan, judgeLeak, type LeakVerdict, type PodSighting, settleMs } from "../../../ipam/leaks.ts";
 import { formatIp } from "../../../net/ip.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import type { CollectorTools } from "../collector.ts";
@@ -46,15 +46,31 @@ export class Suspects {
 
   /**
    * Decides by what was read of the row's pod, and acts. Before it takes the address it reads the pod once more. Answers the row as
-   * it cools; undefined when the address stays. Rejects when the API server cannot be asked.
+   * it cools; undefined when the address stays. Rejects when the API server cannot be asked, or the kernel refuses to fence an orphan.
    */
   async examine(row: Allocation, pod: PodSighting): Promise<Allocation | undefined> {
+    if (isOrphan(row, pod)) {
+      const cooling = await this.endOrphan(row);
+      if (cooling !== undefined) return cooling;
+    }
     const first = await this.#judge(row, pod, this.#sinceMs(row));
     this.#note(row, first);
     if (first.kind !== "collect") return undefined;
     const again = await this.#judge(row, await readPod(this.#reader, row), this.#sinceMs(row));
     this.#note(row, again);
     return again.kind === "collect" ? this.#collect(row, again.reason) : undefined;
+  }
+
+  /**
+   * Allocation rule 8: of an orphan the address is taken at once, so that the workload's next pod has it, but not before it is off the orphan's
+   * NIC. Undefined when the row's pod is none, or its NIC cannot be seen to have lost the address.
+   */
+  async endOrphan(row: Allocation): Promise<Allocation | undefined> {
+    const { fence } = this.#tools;
+    const { workload } = row;
+    if (fence === undefined || workload === undefined) return undefined;
+    if (!isOrphan(row, await readPod(this.#reader, row))) return undefined;
+    return (await fence({ ...row, workload })) ? this.#collect(row, "gone") : undefined;
   }
 
   /** Whether the pod is gone or finished, however short a time ago. */

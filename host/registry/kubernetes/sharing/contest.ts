@@ -11,30 +11,50 @@ import type { Verdict } from "../judge.ts";
 import type { KnownObject } from "../known-object.ts";
 import type { PublisherOptions, Task } from "../task.ts";
 
-/** Of two pods of one member the live one has the address; two that run one machine share it; one that lives on keeps it. */
-export async function contest(
-  { isLivePod, seeHolder, isNodeLost, node }: Pick<PublisherOptions, "isLivePod" | "seeHolder" | "isNodeLost" | "node">,
-  row: Allocation,
-  { seen, object }: Task,
-): Promise<Exclude<Verdict, { readonly kind: "reclaim" }>> {
+type Contested = Exclude<Verdict, { readonly kind: "reclaim" }>;
+type ContestTools = Pick<PublisherOptions, "isLivePod" | "seeHolder" | "seeNode" | "node">;
+
+/**
+ * Of two pods of one member the live one has the address, once the other one's NIC has lost it; two that run one machine share it; one that
+ * lives on keeps it.
+ */
+export async function contest(tools: ContestTools, row: Allocation, task: Task): Promise<Contested> {
+  const { isLivePod, seeHolder } = tools;
   if (!(await isLivePod(row.namespace, row.pod, row.owner))) return { kind: "taken" };
-  const known = typeof object === "object" ? object : undefined;
+  const { seen } = task;
+  const known = typeof task.object === "object" ? task.object : undefined;
   const beside: Holder[] = [];
+  const gone: Holder[] = [];
   if (seeHolder !== undefined) {
     if (seen === undefined || seen.resourceVersion !== known?.resourceVersion) return { kind: "look" };
     for (const holder of seen.spec.holders) {
       const sighting = await seeHolder(row, holder);
       if (sighting === "alive") return { kind: "taken" };
-      if (sighting === "twin") beside.push(holder);
+      (sighting === "twin" ? beside : gone).push(holder);
     }
     if (beside.length >= MAX_HOLDERS) return { kind: "taken" };
   }
-  // Whose NIC has it already need not ask, and a twin answers as it should.
-  const isSure = beside.length > 0 || row.isConfirmed === true || row.quarantine !== undefined;
-  // Allocation rule 2: the earlier pod may run on where nobody can see it. Who has bound it in doubt will ask.
-  if (!isSure && known !== undefined && known.node !== node && (await isNodeLost?.(known.node)) === true)
-    return { kind: "taken", isDoubtful: true };
+  // Whose NIC has it already goes on with it. What is bound in doubt has been asked for, and a twin answers as it should.
+  const isAsked = beside.length > 0 || row.quarantine !== undefined;
+  const obstacle = row.isConfirmed === true ? undefined : await findObstacle(tools, gone, isAsked);
+  if (obstacle !== undefined) return obstacle;
   return { kind: "replace", state: "Bound", ...(seeHolder === undefined ? {} : { beside }) };
+}
+
+/** An earlier pod that may still have the address on its NIC. Of this node's own pods the journal tells. */
+async function findObstacle(
+  { seeNode, node }: ContestTools,
+  gone: readonly Holder[],
+  isAsked: boolean,
+): Promise<Contested | undefined> {
+  let isDoubtful = false;
+  for (const holder of gone) {
+    const sighting = holder.node === node ? "off" : ((await seeNode?.(holder.node)) ?? "off");
+    if (sighting === "there") return { kind: "taken", awaitedOf: holder.node };
+    // Allocation rule 2: it may run on where nobody can see it.
+    isDoubtful ||= sighting === "lost" && !isAsked;
+  }
+  return isDoubtful ? { kind: "taken", isDoubtful } : undefined;
 }
 
 /** Allocation rule 2: this node was taken for lost, and the row's pod may live here. When it does not, the collector sees to the row. */

@@ -10,19 +10,47 @@ const former: Allocation = {
   ...{ state: "Bound", workload: { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" } },
 };
 
-it.each<[what: string, claimant: { namespace: string; pod: string }, isGone: boolean, wanted: string]>([
-  [
-    "of the same namespace and name is over, as the live pod asks",
-    { namespace: "shop", pod: "db-0" },
-    false,
-    "Cooling",
-  ],
-  ["of another namespace and the same name keeps it while it lives", { namespace: "evil", pod: "db-0" }, false, "11"],
-  ["of another namespace and the same name that is gone", { namespace: "evil", pod: "db-0" }, true, "Cooling"],
-  ["of another name keeps it while it lives", { namespace: "shop", pod: "db-1" }, false, "11"],
-  ["of another name that is gone", { namespace: "shop", pod: "db-1" }, true, "Cooling"],
-])("rule 8: an earlier pod %s", async (_, claimant, isGone, wanted) => {
-  const registry = { collect: async (row: Allocation): Promise<Allocation> => ({ ...row, state: "Cooling" }) };
-  const displaced = displaceFormer({ registry, isPodGone: async () => isGone }, former, claimant);
+interface Case {
+  readonly what: string;
+  readonly claimant: { readonly namespace: string; readonly pod: string };
+  readonly changes?: Partial<Allocation>;
+  /** The pod's object is gone and its NIC has lost the address. */
+  readonly isEnded?: boolean;
+  /** The pod is finished, or gone and no NIC of it can be seen. */
+  readonly isGone?: boolean;
+  readonly wanted: string;
+}
+
+const SAME = { namespace: "shop", pod: "db-0" };
+const cases: Case[] = [
+  { what: "of the same name loses it when it is off its NIC", claimant: SAME, isEnded: true, wanted: "Cooling" },
+  { what: "of the same name keeps it while its NIC has it", claimant: SAME, wanted: "11" },
+  { what: "of the same name that was never attached", claimant: SAME, changes: { containerId: "" }, wanted: "Cooling" },
+  {
+    what: "of another namespace, never attached, keeps it while it lives",
+    ...{ claimant: { namespace: "evil", pod: "db-0" }, changes: { containerId: "" }, wanted: "11" },
+  },
+  { what: "of another namespace keeps it while it lives", claimant: { namespace: "evil", pod: "db-0" }, wanted: "11" },
+  {
+    what: "of another namespace that is gone",
+    ...{ claimant: { namespace: "evil", pod: "db-0" }, isGone: true, wanted: "Cooling" },
+  },
+  { what: "of another name keeps it while it lives", claimant: { namespace: "shop", pod: "db-1" }, wanted: "11" },
+  {
+    what: "of another name that is gone",
+    claimant: { namespace: "shop", pod: "db-1" },
+    isGone: true,
+    wanted: "Cooling",
+  },
+];
+
+it.each(cases)("rule 8: an earlier pod $what", async ({ claimant, changes, isEnded, isGone = false, wanted }) => {
+  const cool = async (row: Allocation): Promise<Allocation> => ({ ...row, state: "Cooling" });
+  const tools = {
+    registry: { collect: cool },
+    isPodGone: async () => isGone,
+    endOrphan: async (row: Allocation) => (isEnded ? cool(row) : undefined),
+  };
+  const displaced = displaceFormer(tools, { ...former, ...changes }, claimant);
   expect(await displaced.then((row) => row?.state, (error) => `${error.code}`)).toBe(wanted); // biome-ignore format: one thought
 });

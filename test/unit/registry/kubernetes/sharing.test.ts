@@ -154,8 +154,50 @@ describe("who has the address of a member", () => {
   ] as const)("the other's node is lost, %s", async (_what, sighting, changes, wanted) => {
     const seen = objectOf([THEIRS], "there");
     const task = { name: seen.name, terms: { lane: "pod" as const }, object: knownOf(seen), seen, isNew: false };
-    const looks = { isLivePod: async () => true, seeHolder: async () => sighting, isNodeLost: async (node: string) => node === "there", node: "here" }; // biome-ignore format: one thought
+    const looks = { isLivePod: async () => true, seeHolder: async () => sighting, seeNode: async () => "lost" as const, node: "here" }; // biome-ignore format: one thought
     expect(await contest(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+  });
+  it.each([
+    [
+      "its pod is gone: not before the agent of that node has let go",
+      "there",
+      "gone",
+      {},
+      { kind: "taken", awaitedOf: "there" },
+    ],
+    [
+      "even when it was bound in doubt: the node is back",
+      "there",
+      "gone",
+      { quarantine: DOUBT },
+      { kind: "taken", awaitedOf: "there" },
+    ],
+    [
+      "whose NIC has it already goes on",
+      "there",
+      "gone",
+      { isConfirmed: true },
+      { kind: "replace", state: "Bound", beside: [] },
+    ],
+    ["it runs the same machine: both", "there", "twin", {}, { kind: "replace", state: "Bound", beside: [THEIRS] }],
+    ["the machine is off: ours at once", "off", "gone", {}, { kind: "replace", state: "Bound", beside: [] }],
+  ] as const)("the other's node answers, %s", async (_what, state, sighting, changes, wanted) => {
+    const seen = objectOf([THEIRS], "there");
+    const task = { name: seen.name, terms: { lane: "pod" as const }, object: knownOf(seen), seen, isNew: false };
+    const looks = {
+      isLivePod: async () => true,
+      seeHolder: async () => sighting,
+      seeNode: async () => state,
+      node: "here",
+    };
+    expect(await contest(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+  });
+  it("of this node's own earlier pod the journal tells, and no node is asked for", async () => {
+    const own = objectOf([holderOn("here", "b")], "here");
+    const task = { name: own.name, terms: { lane: "pod" as const }, object: knownOf(own), seen: own, isNew: false };
+    const seeNode = async () => expect.unreachable("It is this node");
+    const looks = { isLivePod: async () => true, seeHolder: async () => "gone" as const, seeNode, node: "here" };
+    expect(await contest(looks, { ...bound, isConfirmed: false }, task)).toMatchObject({ kind: "replace" });
   });
   it("not ours, when ours is not the live pod of its name", async () => {
     expect(await decide([THEIRS], { b: "gone" }, false)).toEqual({ kind: "taken" });

@@ -1,0 +1,154 @@
+/** Orphans' NICs on the real kernel: what a rival hears of them before and after they are fenced. */
+import { readdirSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fenceNics } from "../../host/agent/cluster/fencing/fence-nics.ts";
+import { fenceOrphan, type OrphanRow } from "../../host/agent/cluster/fencing/fence-orphan.ts";
+import type { KubeEvent } from "../../host/kubernetes/events.ts";
+import type { Allocation } from "../../host/registry/registry.ts";
+import type { Workload } from "../../host/resources/ip-allocation.ts";
+import { recordLog } from "../unit/agent/recorded-log.ts";
+import { ip } from "../unit/kernel/values.ts";
+import { detect, type Lab, makeLab, type Pod, type PodOptions } from "./detection-lab.ts";
+
+let lab: Lab;
+beforeAll(() => {
+  lab = makeLab("bkfn");
+});
+afterAll(() => lab[Symbol.dispose]());
+
+const V4 = "10.7.0.10";
+const V6 = "fd00:7::10";
+const addressesOn = (pod: Pod): string[] =>
+  JSON.parse(pod.ip("-j addr show scope global")).flatMap(({ addr_info }: { addr_info: { local: string }[] }) =>
+    addr_info.flatMap(({ local }) => local ?? []),
+  );
+const downLinks = (pod: Pod): string[] =>
+  JSON.parse(pod.ip("-j link show"))
+    .filter(({ flags }: { flags: string[] }) => !flags.includes("UP"))
+    .map(({ ifname }: { ifname: string }) => ifname)
+    .sort();
+
+function orphan(options: PodOptions = {}): Pod {
+  const pod = lab.addPod({ ipv6: true, addresses: [`${V4}/24`, `${V6}/64`], ...options });
+  pod.ip("link set lo up");
+  return pod;
+}
+const fence = (pod: Pod, changes: Partial<Parameters<typeof fenceNics>[0]> = {}) =>
+  fenceNics({ netns: pod.link.netnsPath, ips: [ip(V4), ip(V6)], hasMachine: false, ...changes });
+
+it.each(["veth", "macvlan"] as const)(
+  "a NIC of kind %s answers before and is silent after, twice is once",
+  async (kind) => {
+    const pod = orphan({ kind });
+    const asker = lab.addPod({ ipv6: true });
+    expect((await detect(asker, [V4])).conflict).toBeDefined();
+    expect(fence(pod)).toEqual(["eth0"]);
+    expect([addressesOn(pod), downLinks(pod)]).toEqual([[], ["eth0"]]);
+    expect((await detect(asker, [V4, V6])).conflict).toBeUndefined();
+    expect(fence(pod)).toEqual([]);
+    pod.ip("link del eth0");
+    expect(fence(pod)).toEqual([]);
+  },
+);
+
+it("one family alone: the other's address goes with the link, and other NICs stay as they are", () => {
+  const pod = orphan();
+  pod.ip("link add net1 type bridge");
+  pod.ip("addr add 10.8.0.1/24 dev net1");
+  pod.ip("link set net1 up");
+  expect(fence(pod, { ips: [ip(V4)] })).toEqual(["eth0"]);
+  expect(addressesOn(pod)).toEqual(["10.8.0.1"]);
+  expect(downLinks(pod)).toEqual(["eth0"]);
+});
+
+it("an address that was moved to another link of the pod is found there", () => {
+  const pod = orphan({ addresses: [] });
+  pod.ip("link add k6t type bridge");
+  pod.ip(`addr add ${V4}/24 dev k6t`);
+  pod.ip("link set k6t up");
+  expect(fence(pod)).toEqual(["k6t"]);
+  expect([addressesOn(pod), downLinks(pod)]).toEqual([[], ["k6t"]]);
+});
+
+it("a machine has the address inside itself: all links of its pod go down", () => {
+  const pod = orphan({ addresses: [] });
+  pod.ip("link add k6t type bridge");
+  pod.ip("link set eth0 master k6t");
+  pod.ip("link set k6t up");
+  expect(fence(pod)).toEqual([]);
+  expect([...(fence(pod, { hasMachine: true }) ?? [])].sort()).toEqual(["eth0", "k6t"]);
+  expect(downLinks(pod)).toEqual(["eth0", "k6t"]);
+});
+
+it("a path that leads into no pod is left alone: gone, the node's own, a file, and what is used again by number", () => {
+  const before = readdirSync("/proc/self/fd").length;
+  const own = { ips: [ip("127.0.0.1")], hasMachine: true };
+  expect(fenceNics({ netns: "/run/netns/bkfn-none", ...own })).toBeUndefined();
+  expect(fenceNics({ netns: "/proc/self/ns/net", ...own })).toBeUndefined();
+  expect(fenceNics({ netns: "/proc/self/status", ...own })).toBeUndefined();
+  const pod = orphan();
+  const sleeper = Number(pod.exec("sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"));
+  try {
+    const other = { netns: `/proc/${sleeper}/ns/net`, ips: [ip("10.7.0.99")], hasMachine: true };
+    expect(fence(pod, other)).toEqual([]);
+    expect(downLinks(pod)).toEqual([]);
+    expect(fence(pod, { netns: other.netns })).toEqual(["eth0"]);
+  } finally {
+    process.kill(sleeper);
+  }
+  expect(readdirSync("/proc/self/fd").length).toBe(before);
+});
+
+describe("an orphan", () => {
+  const SET: Workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set-uid", member: "db-0" };
+  const MACHINE: Workload = { ...SET, kind: "VirtualMachine" };
+
+  function row(netns: string | undefined, workload = SET): OrphanRow {
+    return {
+      ...{ space: "", ip: ip(V4), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0", netns },
+      ...{ containerId: "c1", network: "lan", namespace: "shop", pod: "db-0", workload, sinceMs: 0, version: 1 },
+    };
+  }
+
+  async function end(of: OrphanRow, isEnabled = true) {
+    const events: KubeEvent[] = [];
+    const detached: string[] = [];
+    const { log, lines } = recordLog();
+    const tools = {
+      ...{ node: "n1", log, isEnabled: () => isEnabled, emit: (event: KubeEvent) => events.push(event) },
+      detach: async ({ containerId }: Allocation) => void detached.push(containerId),
+    };
+    return { isOff: await fenceOrphan(tools, of), events, detached, lines };
+  }
+
+  it("loses its address and its coordinator's work, which the log and the set's events tell", async () => {
+    const pod = orphan();
+    const { isOff, events, detached, lines } = await end(row(pod.link.netnsPath));
+    expect([isOff, detached, addressesOn(pod), downLinks(pod)]).toEqual([true, ["c1"], [], ["eth0"]]);
+    const text = `Pod shop/db-0 (UID u1) is deleted and its sandbox still runs on node "n1"; address ${V4} was taken off it, and "eth0" set down`;
+    expect(events).toMatchObject([
+      { reason: "OrphanFenced", note: text, regarding: { kind: "StatefulSet", name: "db", uid: "set-uid" } },
+    ]);
+    expect(lines).toEqual([expect.stringContaining(text)]);
+    const again = await end(row(pod.link.netnsPath));
+    expect([again.isOff, again.events, again.lines]).toEqual([true, [], []]);
+  });
+
+  it("keeps its address when fencing is disabled, until the NIC has lost it; of a machine nobody can see that", async () => {
+    const pod = orphan();
+    const { netnsPath } = pod.link;
+    expect(await end(row(netnsPath), false)).toMatchObject({ isOff: false, detached: [], events: [] });
+    expect(addressesOn(pod)).toContain(V4);
+    pod.ip(`addr del ${V4}/24 dev eth0`);
+    expect((await end(row(netnsPath), false)).isOff).toBe(true);
+    expect((await end(row(netnsPath, MACHINE), false)).isOff).toBe(false);
+    expect((await end(row(netnsPath, MACHINE))).isOff).toBe(true);
+    expect(downLinks(pod)).toEqual(["eth0"]);
+  });
+
+  it("is off when its namespace is gone, and in doubt when that cannot be seen", async () => {
+    expect((await end(row("/run/netns/bkfn-none"), false)).isOff).toBe(true);
+    expect((await end(row("/nowhere/netns/bkfn-none"))).isOff).toBe(false);
+    expect((await end(row(undefined))).isOff).toBe(false);
+  });
+});

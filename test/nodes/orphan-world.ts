@@ -1,0 +1,103 @@
+/**
+ * The one pod of a StatefulSet that is forced away from its node while its sandbox lives on there, and its successor on another node.
+ * Shared by trouble.test.ts and by test/long/fencing.test.ts; each brings a cluster, and what is wrong with the node.
+ */
+import { expect } from "vitest";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { type Census, type Sighting, startCensus } from "../../scripts/lab/nodes/census.ts";
+import { NAMESPACE, type RealCluster } from "../../scripts/lab/nodes/cluster.ts";
+import type { NetworkName } from "../../scripts/lab/nodes/networks.ts";
+import type { RealNode } from "../../scripts/lab/nodes/node.ts";
+import { type Observer, until } from "../../scripts/lab/nodes/observe.ts";
+import { paths, statefulSetOf, type WorkloadSpec } from "../../scripts/lab/nodes/workloads.ts";
+
+const SET = "orphan";
+const POD = `${paths.pods(NAMESPACE)}/${SET}-0`;
+const FENCED_MS = 60_000;
+/** Between two samples of the census. */
+const PERIOD_MS = 100;
+
+export interface OrphanScene {
+  readonly cluster: RealCluster;
+  readonly seen: Observer;
+  readonly census: Census;
+  /** Where the earlier pod is. */
+  readonly node: RealNode;
+  readonly earlier: KubeObject;
+  readonly address: string;
+  /** Deletes the pod by force; unless told otherwise its node takes no more. */
+  forceAway(options?: { readonly mayComeBack?: boolean }): Promise<void>;
+  /** Resolves when the successor runs with the same address; gives the milliseconds from {@link forceAway} until its NIC had it. */
+  untilSucceeded(limitMs?: number): Promise<number>;
+  /** The nodes on whose NICs the census has just found the address. */
+  holders(): string[];
+  /** Refusals of the successor, as its events tell. */
+  refusals(): Promise<string[]>;
+}
+
+/** Runs `play` with a StatefulSet of one on that network. No sample of the kernel state may show its address twice, and nothing may be left. */
+export async function withOrphan(
+  { cluster, seen }: Pick<OrphanScene, "cluster" | "seen">,
+  network: NetworkName,
+  play: (scene: OrphanScene) => Promise<void>,
+  spec: Partial<WorkloadSpec> = {},
+): Promise<void> {
+  const { client } = cluster;
+  await cluster.setNetwork(network);
+  const sets = paths.statefulSets(NAMESPACE);
+  await client.create(sets, statefulSetOf({ name: SET, replicas: 1, ...spec }));
+  const [earlier] = await seen.untilReady(SET, 1);
+  const node = cluster.node(earlier.spec.nodeName);
+  await using census = startCensus(cluster, PERIOD_MS);
+  await play(sceneOf({ cluster, seen, census, node, earlier }));
+  await client.patch(`/api/v1/nodes/${node.name}`, { spec: { unschedulable: null } });
+  await seen.settled();
+  expect(census.duplicates()).toEqual([]);
+  await client.delete(`${sets}/${SET}`, { propagationPolicy: "Background" });
+  await seen.untilGone(SET);
+  await seen.untilReturned();
+  expect(census.duplicates()).toEqual([]);
+  await cluster.setNetwork("berth");
+}
+
+function sceneOf(given: Pick<OrphanScene, "cluster" | "seen" | "census" | "node" | "earlier">): OrphanScene {
+  const { cluster, seen, census, node, earlier } = given;
+  const { client } = cluster;
+  const address: string = earlier.status.podIP;
+  /** Of the earlier pod, which alone has the address now. */
+  const home = census.latest().find((each) => each.address === address);
+  let startMs = 0;
+  const holders = (): string[] => census.latest().flatMap((each) => (each.address === address ? [each.node] : []));
+  const isSuccessor = ({ metadata }: KubeObject): boolean => metadata.uid !== earlier.metadata.uid;
+  const refusals = async (): Promise<string[]> => {
+    const events: KubeObject[] = (await client.get(`/api/v1/namespaces/${NAMESPACE}/events`)).items;
+    const [successor] = (await seen.pods(SET)).filter(isSuccessor);
+    const own = events.filter(({ involvedObject }) => involvedObject.uid === successor?.metadata.uid);
+    return own.filter(({ type }) => type === "Warning").map(({ message }) => String(message));
+  };
+  return {
+    ...given,
+    ...{ address, holders, refusals },
+    forceAway: async ({ mayComeBack = false } = {}) => {
+      if (!mayComeBack) await client.patch(`/api/v1/nodes/${node.name}`, { spec: { unschedulable: true } });
+      startMs = performance.now();
+      await client.delete(POD, { gracePeriodSeconds: 0, preconditions: { uid: earlier.metadata.uid } });
+    },
+    untilSucceeded: async (limitMs = FENCED_MS) => {
+      const describe = async () => `${address} is on ${holders().join()}; ${(await refusals()).join("\n")}`;
+      const isOther = ({ address: own, netns }: Sighting): boolean => own === address && netns !== home?.netns;
+      await until(async () => census.latest().some(isOther) || undefined, describe, limitMs);
+      const tookMs = performance.now() - startMs;
+      const [successor] = await seen.untilReady(SET, 1, isSuccessor);
+      expect(successor.status.podIP).toBe(address);
+      return tookMs;
+    },
+  };
+}
+
+/** What `kubectl describe statefulset` shows of the agent's. */
+export async function fencingNotes({ cluster }: Pick<OrphanScene, "cluster">): Promise<string[]> {
+  const events: KubeObject[] = (await cluster.client.get(`/apis/events.k8s.io/v1/namespaces/${NAMESPACE}/events`))
+    .items;
+  return events.filter(({ reason }) => reason === "OrphanFenced").map(({ note }) => String(note));
+}
