@@ -42,7 +42,7 @@ export const vendorConfSchema = z
     garbageCollection: garbageCollection.prefault({}).meta({ description: "Collection of leaked addresses." }),
     maxGeneratedPoolSize: wholeNumber(1).default(1_024).meta({ description: "Addresses of one generated pool." }),
     maxGeneratedAddressesPerNamespace: wholeNumber(0)
-      .default(0)
+      .default(4_096)
       .meta({ description: "Addresses of all generated pools of one namespace; 0 is no limit." }),
     hostRouteCIDR: z.array(prefixOrIp).max(MAX_CIDRS).default([]).meta({
       description: "Networks in which other IPAM plugins may give pods of the coordinator an address. Default none.",

@@ -10,6 +10,7 @@ import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
 import { API_PATH } from "../resources/fields/metadata.ts";
 import type { IpAllocation } from "../resources/ip-allocation.ts";
+import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
 import { openLeanDecoder } from "./lean-allocation.ts";
@@ -87,6 +88,9 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
     }),
     coordinators: follow<ControlledCoordinator>({
       ...{ name: "Coordinators", path: `${API_PATH}/coordinators`, decode: decodeControlledCoordinator },
+    }),
+    namespaces: follow<Namespace>({
+      ...{ name: "Namespaces", path: "/api/v1/namespaces", decode: described(decodeNamespace) },
     }),
     nodes: follow<Node>({ name: "Nodes", path: "/api/v1/nodes", decode: described(decodeNode) }),
     vendorConf: follow<VendorConfMap>({

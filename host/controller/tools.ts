@@ -11,6 +11,7 @@ import type { Change } from "../kubernetes/mirror.ts";
 import type { Log } from "../lib/log.ts";
 import type { Application } from "../resources/fields/generated.ts";
 import type { IpAllocation, Workload } from "../resources/ip-allocation.ts";
+import type { Namespace } from "../resources/namespace.ts";
 import type { Node } from "../resources/node.ts";
 import type { VendorConfMap } from "../resources/vendor-conf-map.ts";
 import type { ControlledCoordinator, ControlledPool, ControlledReservation, ControlledSubnet } from "./objects.ts";
@@ -33,6 +34,8 @@ export interface Caches {
   readonly allocations: Cache<IpAllocation>;
   readonly coordinators: Cache<ControlledCoordinator>;
   readonly nodes: Cache<Node>;
+  /** Their names and labels. */
+  readonly namespaces: Cache<Namespace>;
   /** The one ConfigMap, under whatever key; none when there is none. */
   readonly vendorConf: Cache<VendorConfMap>;
 }

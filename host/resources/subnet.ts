@@ -5,7 +5,8 @@
  */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
-import type { Labels } from "../config/label-selector.ts";
+import { namespaceName } from "../config/fields/names.ts";
+import { type LabelSelector, type Labels, labelSelector, matchLabels } from "../config/label-selector.ts";
 import { cel } from "../lib/cel.ts";
 import type { Range } from "../net/range.ts";
 import {
@@ -17,23 +18,49 @@ import {
   ranges,
 } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
+import { MAX_NAMES } from "./limits.ts";
+
+/** Who may name it: with neither all namespaces. */
+export interface SubnetSpec extends AddressSpec {
+  /** Wins over the affinity. Empty binds nothing. */
+  readonly namespaceName: readonly string[];
+  readonly namespaceAffinity?: LabelSelector | undefined;
+}
 
 export interface Subnet {
   readonly kind: "Subnet";
   readonly name: string;
   readonly labels: Labels;
   readonly deleting: boolean;
-  readonly spec: AddressSpec;
+  readonly spec: SubnetSpec;
 }
 
 export const subnetSchema = berthObject(
   "Subnet",
   z
-    .strictObject(addressKeys)
+    .strictObject({
+      ...addressKeys,
+      namespaceAffinity: labelSelector
+        .optional()
+        .meta({ description: "Only workloads of namespaces with these labels may name the Subnet." }),
+      namespaceName: z.array(namespaceName).max(MAX_NAMES).default([]).meta({
+        description: "Only workloads of these namespaces may name the Subnet; wins over `namespaceAffinity`.",
+      }),
+    })
     .check(checkAddresses)
     .meta(cel(...ADDRESS_RULES))
-    .transform(addressSpecOf),
+    .transform(({ namespaceName, namespaceAffinity, ...addresses }): SubnetSpec => {
+      return { ...addressSpecOf(addresses), namespaceName, namespaceAffinity };
+    }),
 );
+
+/** Why workloads of a namespace may not name the Subnet; undefined when they may. Names no other namespace. */
+export function refuseNamespace(spec: SubnetSpec, name: string, labels: Labels): string | undefined {
+  if (spec.namespaceName.length > 0)
+    return spec.namespaceName.includes(name) ? undefined : "is for other namespaces (spec.namespaceName)";
+  if (spec.namespaceAffinity === undefined || matchLabels(spec.namespaceAffinity, labels)) return undefined;
+  return `is for namespaces with other labels than "${name}" has (spec.namespaceAffinity)`;
+}
 
 /** Throws ConfigError. */
 export function decodeSubnet(value: unknown, source: string): Subnet {

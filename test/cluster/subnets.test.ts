@@ -190,3 +190,29 @@ test("with enableSubnet false pools stay as they are, and a deleted Subnet goes 
     await world.plane.client.delete(`${path}/vendor-conf`);
   }
 }, 120_000);
+
+test("a Subnet for some namespaces gives others nothing, and gives them a pool as soon as it is for them, too", async () => {
+  await subnet("blue", { subnet: "10.9.0.0/24", namespaceName: ["bank"] });
+  await subnet("red", { subnet: "10.10.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
+  const controller = await lead();
+  applications.want("web", "u-web", { count: 2 });
+  applications.want("db", "u-db", { count: 2, subnets: ["red"] });
+  const notes = async (): Promise<string> => {
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    const { items } = (await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events")) as any;
+    return items.map(({ reason, note }: { reason: string; note: string }) => `${reason}: ${note}`).join("\n");
+  };
+  await eventually(async () => {
+    expect(await notes()).toContain('Subnet "blue" is for other namespaces (spec.namespaceName)');
+    expect(await notes()).toContain(
+      'Subnet "red" is for namespaces with other labels than "shop" has (spec.namespaceAffinity)',
+    );
+    expect(await notes()).toMatch(/^SubnetRefused: /m);
+  });
+  expect(await division()).toEqual({});
+  await world.plane.client.patch(`${BERTH}/subnets/blue`, { spec: { namespaceName: ["bank", "shop"] } });
+  await world.plane.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: "net" } } });
+  await eventually(async () => expect(Object.keys(await division()).sort()).toEqual(["db", "web"]));
+  await world.plane.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: null } } });
+  expect(controller.problems("subnets")).toEqual([]);
+});

@@ -263,7 +263,10 @@ function openTools(
       changed: (signal, wait) => resources.changed(signal, wait),
     },
     supply: {
-      lookAtSubnet: (name, signal) => lookAtSubnet(api, name, signal),
+      lookAtSubnet: ({ name, namespace }, signal) => {
+        const labels = snapshot().namespaces.get(namespace)?.labels ?? {};
+        return lookAtSubnet(api, { name, namespace, labels }, signal);
+      },
       forget: (application) => identifier.forget(application),
     },
     findLoss: (attachment) => lost.find(attachment),

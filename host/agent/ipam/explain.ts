@@ -56,7 +56,10 @@ async function explainSupply({ supply }: IpamTools, { nics }: Selection): Promis
     const what = `${ifName} ${familyName(family)}`;
     const whose = `${what}: out of Subnet ${subnets}, for ${describeApplication(application)}, UID ${application.uid}`;
     if (candidates.length > 0 || supply === undefined) return [whose];
-    const sight = await supply.lookAtSubnet(wish.subnets[0] ?? "", AbortSignal.timeout(SUBNET_LOOK_MS));
+    const sight = await supply.lookAtSubnet(
+      { name: wish.subnets[0] ?? "", namespace: application.namespace },
+      AbortSignal.timeout(SUBNET_LOOK_MS),
+    );
     return [whose, `${what}: ${describeObstacle(demand, sight)}`];
   });
   return (await Promise.all(lines)).flat();

@@ -40,6 +40,8 @@ export function planDemands({ own, members }: Group, planWishes: PlanWishes): De
   const head = own ?? newest;
   if (head === undefined) return { demands: [], faults: [] };
   const { application } = head;
+  const refusal = own === undefined && newest !== undefined ? refuseUnfollowed(newest) : undefined;
+  if (refusal !== undefined) return { demands: [], faults: [{ application, message: refusal }] };
   const sums = sumUp(sorted, planWishes);
   // Of a workload that is followed nothing but its own object says what is current.
   const speaker = own ?? (findKind(application) !== undefined ? undefined : newest);
@@ -54,7 +56,8 @@ export function planDemands({ own, members }: Group, planWishes: PlanWishes): De
   const former = [...sums.entries()].flatMap(([key, { wish, need, template, things }]): PoolDemand[] => {
     if (taken.has(key) || need.count === 0) return [];
     const size = planFormerSize(need, template.number, things);
-    return [{ application, ...wish, ...size, reclaim: template.reclaim, isCurrent: false }];
+    // Whose own object does not say so has only its pods to say it, which anybody may make.
+    return [{ application, ...wish, ...size, reclaim: template.reclaim || own === undefined, isCurrent: false }];
   });
   const faults = current.fault === undefined ? [] : [{ application, message: current.fault }];
   return { demands: [...wanted, ...former], faults };
@@ -67,6 +70,22 @@ interface Current {
 }
 
 const NOTHING: Current = { wishes: [] };
+
+/**
+ * Of a kind that is not followed nothing but its pods is known, and one pod with any owner written into it is enough. So it gets addresses by the number
+ * of its pods, and its pools go with them.
+ */
+function refuseUnfollowed({ application, template }: Tracked): string | undefined {
+  const { apiVersion, kind } = application;
+  if (template.kind === "fault" || findKind(application) !== undefined) return undefined;
+  const { number, reclaim } = template;
+  const asked = [
+    ...(number.kind === "fixed" ? [`ippool-ip-number "${number.count}" (only "+N")`] : []),
+    ...(reclaim ? [] : ['ippool-reclaim "false"']),
+  ];
+  if (asked.length === 0) return undefined;
+  return `annotation ${asked.join(" and ")} is for workloads that are looked up; ${kind} of ${apiVersion} is none of them`;
+}
 
 function readWishes(template: SubnetTemplate, planWishes: PlanWishes): Current {
   if (template.kind === "fault") return { wishes: [], fault: template.message };

@@ -3,18 +3,19 @@
  * Called by the planners of this folder and by start-subnets.ts.
  * Effects: none (types only).
  */
+import type { Labels } from "../../config/label-selector.ts";
 import type { PoolDemand } from "../../ipam/generated/generated-pool.ts";
 import type { Family } from "../../net/ip.ts";
 import type { Spans } from "../../net/spans.ts";
 import type { AddressRoute, AddressSpec } from "../../resources/fields/address-spec.ts";
 import type { Application, Generated } from "../../resources/fields/generated.ts";
-import type { Assignments } from "../../resources/subnet.ts";
+import type { Assignments, SubnetSpec } from "../../resources/subnet.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 
 /** A Subnet that can be read, and what its status assigns. */
 export interface SubnetNow {
   readonly object: ControlledSubnet;
-  readonly spec: AddressSpec;
+  readonly spec: SubnetSpec;
   readonly assignments: Assignments;
 }
 
@@ -42,6 +43,8 @@ export interface SubnetsView {
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
   /** Since when the pool of this UID has had more than is wanted: milliseconds before now, 0 when it is new. */
   readonly excessMs: (uid: string) => number;
+  /** Labels of a namespace; none of one that is not known. */
+  readonly labelsOf: (namespace: string) => Labels;
   readonly maxPoolSize: number;
   /** 0: no limit. */
   readonly maxPerNamespace: number;
@@ -53,7 +56,13 @@ export interface Lack {
   readonly has: number;
   /** Sentences without the end of the last one. */
   readonly message: string;
-  readonly reason: "SubnetFull" | "PoolTooLarge" | "TooScattered" | "NamespaceLimit" | "SubnetMissing";
+  readonly reason:
+    | "SubnetFull"
+    | "PoolTooLarge"
+    | "TooScattered"
+    | "NamespaceLimit"
+    | "SubnetMissing"
+    | "SubnetRefused";
 }
 
 /** A pool as it is to be. */

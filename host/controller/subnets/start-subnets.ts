@@ -60,7 +60,7 @@ class SubnetsPart implements Part {
       restMs: () => SUBNETS_REST_MS + this.#planMs,
     });
     const wake = (): void => this.#rounds.wake();
-    const watched = [caches.reserved, caches.vendorConf, caches.coordinators];
+    const watched = [caches.reserved, caches.vendorConf, caches.coordinators, caches.namespaces];
     this.#ends = [
       applications.subscribe(() => {
         this.#fates.changed();

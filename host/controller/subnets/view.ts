@@ -70,6 +70,7 @@ export function viewOf({ caches, demands, pools, subnets, fates, excessMs }: Vie
     poolNames: new Set(pools.map(({ name }) => name)),
     isHeld: (addressSpace: string, family: Family, value: bigint) =>
       caches.allocations.items.has(allocationName({ family, value }, addressSpace)),
+    labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? {},
     maxPoolSize: maxGeneratedPoolSize,
     maxPerNamespace: maxGeneratedAddressesPerNamespace,
   };

@@ -36,7 +36,13 @@ export function isGrowing({ candidates }: FamilyDemand): boolean {
 /** What one look at a Subnet told. */
 export type SubnetSight =
   | { readonly kind: "absent" }
-  | { readonly kind: "there"; readonly family: Family; readonly isDeleting: boolean }
+  /** `refusal`: why workloads of the namespace may not name it. */
+  | {
+      readonly kind: "there";
+      readonly family: Family;
+      readonly isDeleting: boolean;
+      readonly refusal?: string | undefined;
+    }
   /** With a clause. */
   | { readonly kind: "unseen"; readonly why: string };
 
@@ -60,6 +66,7 @@ export function describeObstacle({ family, generated }: FamilyDemand, sight: Sub
   if (sight.kind === "absent") return `${subnet} does not exist`;
   if (sight.isDeleting) return `${subnet} is being deleted`;
   if (sight.family !== family) return `${subnet} is an ${familyName(sight.family)} Subnet, not ${familyName(family)}`;
+  if (sight.refusal !== undefined) return `${subnet} ${sight.refusal}`;
   return `${subnet} is there, and the controller has not made one; see whether berth-controller runs`;
 }
 

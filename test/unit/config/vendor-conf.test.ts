@@ -13,7 +13,7 @@ const DEFAULTS = {
   allocationCooldownMs: 30_000,
   garbageCollection: { intervalMs: 300_000, graceMs: 60_000, nodeLostMs: 600_000 },
   maxGeneratedPoolSize: 1_024,
-  maxGeneratedAddressesPerNamespace: 0,
+  maxGeneratedAddressesPerNamespace: 4_096,
   hostRouteCIDR: [],
 };
 

@@ -56,7 +56,7 @@ describe("the controller's caches", () => {
     const cluster = new FakeCluster();
     const caches = open(cluster);
     await caches.synced();
-    await until(() => cluster.watches === 7, "all is watched");
+    await until(() => cluster.watches === 8, "all is watched");
     const told: string[] = [];
     const leave = caches.pools.subscribe(({ kind, key }) => told.push(`1 ${kind} ${key}`));
     caches.pools.subscribe(() => {
@@ -76,7 +76,7 @@ describe("the controller's caches", () => {
     const cluster = new FakeCluster();
     const caches = open(cluster);
     await caches.synced();
-    await until(() => cluster.watches === 7, "all is watched");
+    await until(() => cluster.watches === 8, "all is watched");
     let times = 0;
     const listener = () => {
       times += 1;

@@ -3,20 +3,33 @@
  * Called by the ADD's wait, when it gives up.
  * Effects: a GET.
  */
+import type { Labels } from "../../../config/label-selector.ts";
 import type { SubnetSight } from "../../../ipam/generated/supply.ts";
 import { isNotFound, type KubeApi } from "../../../kubernetes/kube-api.ts";
 import { messageOf } from "../../../lib/describe.ts";
 import { API_PATH } from "../../../resources/fields/metadata.ts";
-import { decodeSubnet } from "../../../resources/subnet.ts";
+import { decodeSubnet, refuseNamespace } from "../../../resources/subnet.ts";
 import { SUBNET_LOOK_MS } from "../../limits.ts";
 
+export interface SubnetQuestion {
+  readonly name: string;
+  /** Of the workload that names it. */
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
 /** Never rejects: who is refused anyway is to hear of it. */
-export async function lookAtSubnet(api: KubeApi, name: string, signal: AbortSignal): Promise<SubnetSight> {
+export async function lookAtSubnet(
+  api: KubeApi,
+  { name, namespace, labels }: SubnetQuestion,
+  signal: AbortSignal,
+): Promise<SubnetSight> {
   const path = `${API_PATH}/subnets/${encodeURIComponent(name)}`;
   try {
     const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_LOOK_MS, signal });
     const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
-    return { kind: "there", family: spec.family, isDeleting: deleting };
+    const refusal = refuseNamespace(spec, namespace, labels);
+    return { kind: "there", family: spec.family, isDeleting: deleting, refusal };
   } catch (error) {
     if (isNotFound(error)) return { kind: "absent" };
     return { kind: "unseen", why: `Subnet "${name}" cannot be looked at: ${messageOf(error)}` };

@@ -23,7 +23,11 @@ export interface SupplyTools {
 
 export interface SupplyQuestions {
   /** Never rejects. */
-  readonly lookAtSubnet: (name: string, signal: AbortSignal) => Promise<SubnetSight>;
+  /** For a workload of the namespace. */
+  readonly lookAtSubnet: (
+    of: { readonly name: string; readonly namespace: string },
+    signal: AbortSignal,
+  ) => Promise<SubnetSight>;
   /** The pods of this workload found no pool: to which it belongs is to be looked up anew. */
   readonly forget: (application: Application) => void;
 }
@@ -96,6 +100,7 @@ async function refuse({ supply }: SupplyTools, shortage: PoolShortage, signal: A
   const { candidates, generated } = shortage.demand;
   if (candidates.length > 0 || generated === undefined) return refuseUnsupplied(shortage, GENERATED_WAIT_MS, undefined);
   supply?.forget(generated.application);
-  const [subnet = ""] = generated.wish.subnets;
-  return refuseUnsupplied(shortage, GENERATED_WAIT_MS, await supply?.lookAtSubnet(subnet, signal));
+  const [name = ""] = generated.wish.subnets;
+  const { namespace } = generated.application;
+  return refuseUnsupplied(shortage, GENERATED_WAIT_MS, await supply?.lookAtSubnet({ name, namespace }, signal));
 }

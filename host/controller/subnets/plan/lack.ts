@@ -6,6 +6,7 @@
 import type { PoolDemand } from "../../../ipam/generated/generated-pool.ts";
 import { sizeOf } from "../../../net/spans.ts";
 import { MAX_RANGES } from "../../../resources/limits.ts";
+import { refuseNamespace } from "../../../resources/subnet.ts";
 import { MAX_EXAMPLES } from "../../limits.ts";
 import type { Lack, SubnetsView } from "../model.ts";
 import type { Supply } from "./supplies.ts";
@@ -18,7 +19,12 @@ export interface LackFacts {
 }
 
 export function explainLack(
-  { subnets, maxPoolSize, maxPerNamespace }: Pick<SubnetsView, "subnets" | "maxPoolSize" | "maxPerNamespace">,
+  {
+    subnets,
+    labelsOf,
+    maxPoolSize,
+    maxPerNamespace,
+  }: Pick<SubnetsView, "subnets" | "labelsOf" | "maxPoolSize" | "maxPerNamespace">,
   { demand, supplies, has, reasons }: LackFacts,
 ): Lack {
   const { application, ifName, family, count } = demand;
@@ -27,7 +33,10 @@ export function explainLack(
   const told = demand.subnets.slice(0, MAX_EXAMPLES).map((name) => {
     const supply = supplies.find(({ subnet }) => subnet.object.name === name);
     if (supply !== undefined) return describeSupply(supply);
-    return `Subnet "${name}" ${known.has(name) ? `is not IPv${family}` : "does not exist or cannot be used"}`;
+    const subnet = known.get(name);
+    if (subnet === undefined) return `Subnet "${name}" does not exist or cannot be used`;
+    if (subnet.spec.family !== family) return `Subnet "${name}" is not IPv${family}`;
+    return `Subnet "${name}" ${refuseNamespace(subnet.spec, application.namespace, labelsOf(application.namespace))}`;
   });
   if (demand.subnets.length > told.length) told.push(`and ${demand.subnets.length - told.length} more Subnets`);
   const limits = [
@@ -40,7 +49,8 @@ export function explainLack(
       : []),
   ];
   const [first] = reasons;
-  const reason = supplies.length === 0 ? "SubnetMissing" : (first ?? "SubnetFull");
+  const isRefused = demand.subnets.some((name) => known.get(name)?.spec.family === family);
+  const reason = supplies.length > 0 ? (first ?? "SubnetFull") : isRefused ? "SubnetRefused" : "SubnetMissing";
   const causes = limits.length > 0 ? limits : told;
   return { demand, has, reason, message: `Wants ${wish}, and has ${has}: ${causes.join("; ")}` };
 }

@@ -12,6 +12,7 @@ import type { Family } from "../../../net/ip.ts";
 import { spansOf, withoutSpans } from "../../../net/spans.ts";
 import { type Application, applicationKey } from "../../../resources/fields/generated.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/limits.ts";
+import { refuseNamespace } from "../../../resources/subnet.ts";
 import { SHRINK_AFTER_MS } from "../../limits.ts";
 import type { Lack, NetworkPlan, PoolTarget, SubnetsPlan, SubnetsView } from "../model.ts";
 import { poolNameOf } from "../pool-names.ts";
@@ -122,7 +123,8 @@ class Planner {
     const { application, ifName, family } = demand;
     const supplies = demand.subnets.flatMap((name) => {
       const supply = this.#supplies.get(name);
-      return supply?.network.family === family ? [supply] : [];
+      const isOpen = supply?.network.family === family && this.#refuse(supply, application) === undefined;
+      return isOpen ? [supply] : [];
     });
     // Those of a former Subnet of the name, which was another network, serve its pods no more.
     const pools = demand.subnets.flatMap((subnet) => {
@@ -130,6 +132,11 @@ class Planner {
       return this.#chooseTwin(all.filter(({ supply }) => supply !== undefined || !this.#supplies.has(subnet)));
     });
     return { demand, supplies, pools };
+  }
+
+  /** Why the workload may not name the Subnet. What it has of it already it keeps. */
+  #refuse({ subnet }: Supply, { namespace }: Application): string | undefined {
+    return refuseNamespace(subnet.spec, namespace, this.#view.labelsOf(namespace));
   }
 
   /** Two controllers may have made a pool each for the same: the larger one goes on, first in the list, and the others keep what pods hold. */

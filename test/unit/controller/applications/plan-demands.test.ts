@@ -50,6 +50,25 @@ it.each<[what: string, objects: readonly Tracked[], expected: readonly string[]]
     ["Deployment top blue 2: 1 replica and 1 more"],
   ],
   [
+    "a kind that is not looked up, of which a pod may make up any owner: no fixed number",
+    [pod("a", { annotations: { ...BLUE, "ippool-ip-number": "1024" } })],
+    [
+      '!CloneSet top annotation ippool-ip-number "1024" (only "+N") is for workloads that are looked up; CloneSet of apps.kruise.io/v1alpha1 is none of them',
+    ],
+  ],
+  [
+    "and no pool that stays without it",
+    [pod("a", { annotations: { ...BLUE, "ippool-ip-number": "5", "ippool-reclaim": "false" } })],
+    [
+      '!CloneSet top annotation ippool-ip-number "5" (only "+N") and ippool-reclaim "false" is for workloads that are looked up; CloneSet of apps.kruise.io/v1alpha1 is none of them',
+    ],
+  ],
+  [
+    "pods that say that they are a Deployment's, which says nothing: their pool goes with them",
+    [pod("a", { owner: { kind: "Deployment" }, annotations: { ...BLUE, "ippool-reclaim": "false" } })],
+    ["~Deployment top blue 2: 1 pod of a former version and 1 more"],
+  ],
+  [
     "a Deployment whose pool stays",
     [top("Deployment", { annotations: { ...BLUE, "ippool-reclaim": "false" } })],
 
@@ -144,11 +163,6 @@ it.each<[what: string, objects: readonly Tracked[], expected: readonly string[]]
     ["~Rollout top blue 4: 3 replicas of a former version and 1 more", `!Rollout top ${fault}`],
   ],
   ["pods of another kind", [pod("a"), pod("b"), pod("c")], ["CloneSet top blue 4: 3 pods and 1 more"]],
-  [
-    "a fixed number for pods of another kind",
-    [pod("a", { annotations: { ...BLUE, "ippool-ip-number": "9" } })],
-    ["CloneSet top blue 9: 9 as ippool-ip-number says"],
-  ],
   [
     "pods of another kind, of which one leaves",
     [pod("a"), pod("b", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } })],

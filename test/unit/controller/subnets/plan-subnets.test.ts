@@ -159,6 +159,37 @@ describe("what is in the way", () => {
     expect(lacks[0]?.message).toMatch(/has 1: namespace "shop" may have 4 \(maxGeneratedAddressesPerNamespace\)$/);
   });
 
+  const borders: [what: string, spec: object, labels: Record<string, string>, refusal: string | undefined][] = [
+    ["of other names", { namespaceName: ["bank"] }, {}, "is for other namespaces (spec.namespaceName)"],
+    ["of its name", { namespaceName: ["bank", "shop"] }, {}, undefined],
+    ["of other labels", { namespaceAffinity: { matchLabels: { team: "b" } } }, { team: "a" }, 'is for namespaces with other labels than "shop" has (spec.namespaceAffinity)'],
+    ["of its labels", { namespaceAffinity: { matchLabels: { team: "a" } } }, { team: "a" }, undefined],
+    ["of its name, whatever its labels", { namespaceName: ["shop"], namespaceAffinity: { matchLabels: { team: "b" } } }, {}, undefined],
+    ["of no names", { namespaceName: [] }, {}, undefined],
+  ]; // biome-ignore format: a table
+  test.each(borders)("a Subnet for namespaces %s", (_what, spec, labels, refusal) => {
+    const world = new PlanWorld();
+    world.labels = labels;
+    world.subnet("blue", { subnet: "10.9.0.0/29", ...spec });
+    world.applications.want("a", "u1", { count: 2 });
+    const lacks = world.step().lacks.map(({ reason, message }) => `${reason}: ${message}`);
+    expect(lacks).toEqual(refusal === undefined ? [] : [expect.stringMatching(/^SubnetRefused: Wants 2 addresses .* and has 0: Subnet "blue" /)]); // biome-ignore format: one thought
+    expect(lacks.join()).toContain(refusal ?? "");
+    expect(Object.keys(world.division())).toEqual(refusal === undefined ? ["a eth0 blue"] : []);
+  });
+
+  test("a Subnet that is closed to a namespace takes nothing away from it, and gives it nothing more", () => {
+    const world = new PlanWorld();
+    world.subnet("blue", { subnet: "10.9.0.0/28" });
+    world.applications.want("a", "u1", { count: 2 });
+    world.step();
+    const before = world.division();
+    world.subnet("blue", { subnet: "10.9.0.0/28", namespaceName: ["bank"] });
+    world.applications.want("a", "u1", { count: 5 });
+    world.step();
+    expect(world.division()).toEqual(before);
+  });
+
   test("a Subnet that is being deleted gives nothing, and takes nothing away", () => {
     world.applications.want("a", "u1", { count: 2 });
     world.step();

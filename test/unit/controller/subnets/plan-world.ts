@@ -28,6 +28,8 @@ export class PlanWorld {
   byHand: readonly string[] = [];
   maxPoolSize = 1_024;
   maxPerNamespace = 0;
+  /** Of namespace `shop`. */
+  labels: Readonly<Record<string, string>> = {};
   /** For how long every excess has lasted. */
   excessMs = 60_000;
 
@@ -64,6 +66,7 @@ export class PlanWorld {
       fates: this.fates,
       isHeld: (_space, family, value) => [...this.held].some((text) => isSame(parseIp(text), { family, value })),
       excessMs: () => this.excessMs,
+      labelsOf: (namespace) => (namespace === "shop" ? this.labels : {}),
       maxPoolSize: this.maxPoolSize,
       maxPerNamespace: this.maxPerNamespace,
     };
