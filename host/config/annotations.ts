@@ -3,7 +3,7 @@
  * Called per pod by selection; precedence between them is selection's, not this file's.
  * Effects: none.
  */
-import type { z } from "zod";
+import { z } from "zod";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/describe.ts";
 import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";
@@ -29,6 +29,9 @@ export type NicSubnets = PodAnnotation<"subnets">[number];
 
 /** Either every entry of the list has an `interface` or none has: then the index is the NIC's. */
 export type NicPools = PodAnnotation<"ippools">[number];
+
+/** Annotations that name pools or Subnets by family. */
+type NamingKey = "subnet" | "subnets" | "ippool" | "ippools";
 
 export type AnnotatedRoute = PodAnnotation<"routes">[number];
 
@@ -88,38 +91,81 @@ function readAnnotation(annotations: Annotations, key: string, { format, schema 
   return decodeText(schema, text, sourceOf(ANNOTATION_PREFIX + key));
 }
 
+/** What of `vendor-conf` decides which annotations, and which of their fields, say anything. */
+export interface AnnotationRules {
+  readonly enableIPv4: boolean;
+  readonly enableIPv6: boolean;
+  readonly enableSubnet: boolean;
+}
+
+const ALL_ENABLED: AnnotationRules = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
+
+/** In place of what a disabled family holds, which may be anything: it was named, and nobody reads the names. */
+const IGNORED = "ignored";
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The schema for an annotation, with or without `interface`, whose fields of disabled families say nothing. */
+function tolerant(annotation: AnnotationSchema, { enableIPv4, enableIPv6 }: AnnotationRules): AnnotationSchema {
+  const disabled = [...(enableIPv4 ? [] : ["ipv4"]), ...(enableIPv6 ? [] : ["ipv6"])];
+  if (disabled.length === 0) return annotation;
+  const ignore = (entry: unknown): unknown => {
+    if (!isRecord(entry)) return entry;
+    const named = disabled.filter((key) => Object.hasOwn(entry, key)).map((key) => [key, [IGNORED]] as const);
+    return { ...entry, ...Object.fromEntries(named) };
+  };
+  const prepare = (value: unknown): unknown => (Array.isArray(value) ? value.map(ignore) : ignore(value));
+  return { ...annotation, schema: z.preprocess(prepare, annotation.schema) };
+}
+
 const POD_KEYS = Object.keys(POD_ANNOTATIONS);
 const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS);
 
-/** Throws ConfigError whose source is `annotation "<key>"`. */
-export function decodePodAnnotations(annotations: Annotations): PodAnnotations {
+/**
+ * Without `rules` everything is enabled. Fields of disabled families and, without the subnet feature, the annotations of Subnets may hold anything: only
+ * that they are there is told. Throws ConfigError whose source is `annotation "<key>"`.
+ */
+export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABLED): PodAnnotations {
   refuseUnknown(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");
   const read = <K extends keyof typeof POD_ANNOTATIONS>(key: K) =>
     readAnnotation(annotations, key, POD_ANNOTATIONS[key]) as PodAnnotation<K> | undefined;
+  const readNames = <K extends NamingKey>(key: K) =>
+    readAnnotation(annotations, key, tolerant(POD_ANNOTATIONS[key], rules)) as PodAnnotation<K> | undefined;
+  /** Of Subnets: without their feature what says no more than that it is there. */
+  const ofSubnets = <T>(key: string, decoded: () => T | undefined, none?: T): T | undefined => {
+    if (rules.enableSubnet) return decoded();
+    return Object.hasOwn(annotations, ANNOTATION_PREFIX + key) ? none : undefined;
+  };
   const networks = (annotation: string, most?: number) =>
     decodeNetworkSelections(readText(annotations, annotation) ?? "", sourceOf(annotation), most);
   return {
-    subnet: read("subnet"),
-    subnets: read("subnets"),
-    ippool: read("ippool"),
-    ippools: read("ippools"),
+    subnet: ofSubnets("subnet", () => readNames("subnet"), {}),
+    subnets: ofSubnets("subnets", () => readNames("subnets"), []),
+    ippool: readNames("ippool"),
+    ippools: readNames("ippools"),
     routes: read("routes"),
     defaultRouteNic: read("default-route-nic"),
-    ippoolIpNumber: read("ippool-ip-number"),
-    ippoolReclaim: read("ippool-reclaim"),
+    ippoolIpNumber: ofSubnets("ippool-ip-number", () => read("ippool-ip-number")),
+    ippoolReclaim: ofSubnets("ippool-reclaim", () => read("ippool-reclaim")),
     networks: networks(NETWORKS_ANNOTATION),
     defaultNetwork: networks(DEFAULT_NETWORK_ANNOTATION, 1)?.[0],
   };
 }
 
-/** The pools that a namespace gives to its pods. Throws ConfigError. */
-export function decodeNamespaceAnnotations(annotations: Annotations): FamilyNames {
+/** The pools that a namespace gives to its pods; what it says of a disabled family may be anything. Throws ConfigError. */
+export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL_ENABLED): FamilyNames {
   refuseUnknown(annotations, NAMESPACE_KEYS, POD_KEYS, "pod");
   const read = <K extends keyof typeof NAMESPACE_ANNOTATIONS>(key: K) =>
     readAnnotation(annotations, key, NAMESPACE_ANNOTATIONS[key]) as
       | z.output<(typeof NAMESPACE_ANNOTATIONS)[K]["schema"]>
       | undefined;
-  return { ipv4: read("default-ipv4-ippool"), ipv6: read("default-ipv6-ippool") };
+  const ofFamily = (key: keyof typeof NAMESPACE_ANNOTATIONS, isEnabled: boolean) =>
+    isEnabled || !Object.hasOwn(annotations, ANNOTATION_PREFIX + key) ? read(key) : [IGNORED];
+  return {
+    ipv4: ofFamily("default-ipv4-ippool", rules.enableIPv4),
+    ipv6: ofFamily("default-ipv6-ippool", rules.enableIPv6),
+  };
 }
 
 export interface FamilyRules {

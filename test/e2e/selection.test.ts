@@ -136,6 +136,54 @@ describe("a refusal", () => {
   );
 });
 
+describe("what is switched off", () => {
+  /** A namespace's own annotations, of a family that is off. */
+  const bank = (value: string) => NAMESPACE.replace('"annotations":{', `$&"ipam.vendor.io/default-ipv6-ippool":${JSON.stringify(value)},`); // biome-ignore format: one thought
+  const families: [what: string, ipv6: unknown][] = [
+    ["an empty list", []],
+    ["null", null],
+    ["a text", "six"],
+    ["names that are none", [7, "A/B"]],
+  ];
+  it.each(families)("IPv6: %s is ignored in each annotation, with a warning", (_what, ipv6) =>
+    withWorld(
+      {
+        ...CONFIG,
+        "bank.yaml": bank(JSON.stringify(ipv6)),
+        "pods.yaml": [
+          podManifest("shop", "one", { ippool: { ipv4: ["blue"], ipv6 } }),
+          podManifest("shop", "list", { ippools: [{ interface: "eth0", ipv4: ["blue"], ipv6 }] }),
+        ].join("---\n"),
+      },
+      async (world) => {
+        expect(await poolOf(world, "shop/one")).toBe("1");
+        expect(await poolOf(world, "shop/list")).toBe("1");
+        expect(await poolOf(world, "bank/any")).toBe("2");
+        const warning =
+          'annotation \\"ipam.vendor.io/ippool\\" names IPv6 pools, which are ignored because enableIPv6 is false';
+        expect(world.agent.stderr()).toContain(warning);
+      },
+    ),
+  );
+
+  it("Subnets: their four annotations have no effect, whatever they hold", () =>
+    withWorld(
+      {
+        ...CONFIG,
+        "conf.yaml": vendorConf({ enableIPv6: false, enableSubnet: false }),
+        "pods.yaml": ["subnet", "subnets", "ippool-ip-number", "ippool-reclaim"]
+          .flatMap((key) => ["{", "", "nonsense", '{"ipv4":[]}'].map((value, index) => ({ key, value, index })))
+          .map(({ key, value, index }) => podManifest("shop", `${key}-${index}`, { [key]: value }))
+          .join("---\n"),
+      },
+      async (world) => {
+        for (const key of ["subnet", "subnets", "ippool-ip-number", "ippool-reclaim"]) {
+          for (const index of [0, 1, 2, 3]) expect(await poolOf(world, `shop/${key}-${index}`)).toBe("9");
+        }
+      },
+    ));
+});
+
 describe("dual stack", () => {
   const DUAL = {
     "conf.yaml": vendorConf({ allocationCooldown: "1s" }),
@@ -156,6 +204,28 @@ describe("dual stack", () => {
       expect((await world.usage()).Bound).toEqual(first);
       expect((await world.agent.get("/v1/pools")).map(({ used }: { used: string }) => used)).toEqual(["1", "1"]);
     }));
+
+  it("is what a namespace says with its two annotations", () =>
+    withWorld(
+      {
+        ...DUAL,
+        "other6.yaml": ipPool("other6", "fd07::/64", { default: true }),
+        "bank.yaml": `${JSON.stringify({
+          ...{ apiVersion: "v1", kind: "Namespace" },
+          metadata: {
+            name: "bank",
+            annotations: {
+              "ipam.vendor.io/default-ipv4-ippool": '["four"]',
+              "ipam.vendor.io/default-ipv6-ippool": '["six"]',
+            },
+          },
+        })}\n`,
+      },
+      async (world) => {
+        const [four = "", six] = await world.add("c1", { pod: "bank/any/1" });
+        expect([four.startsWith("10.1.0."), six]).toEqual([true, "fd00::1"]);
+      },
+    ));
 
   it("is required of an annotation that names one family", () =>
     withWorld(DUAL, async (world) => {

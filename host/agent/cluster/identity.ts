@@ -6,7 +6,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
-import { decodePodAnnotations } from "../../config/annotations.ts";
+import { type AnnotationRules, decodePodAnnotations } from "../../config/annotations.ts";
 import { isStaticOwner } from "../../ipam/leaks.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
@@ -45,7 +45,7 @@ export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
   const { snapshot } = tools;
   const applications = new Applications(tools);
   const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
-    const { subject, ...identity } = identityOfPod(pod, options);
+    const { subject, ...identity } = identityOfPod(pod, snapshot().vendorConf, options);
     const [application, keepers] = await Promise.all([
       applications.find(pod, subject.annotations, signal),
       findKeepers(tools, { pod, annotations: subject.annotations, ifName: options.ifName }, signal),
@@ -56,7 +56,7 @@ export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
     identify: async (request, signal) => {
       const named = requireNamed(request);
       const pod = await findPod(tools, named, signal);
-      if (pod === undefined) return staticPod(named, request);
+      if (pod === undefined) return staticPod(named, request, snapshot().vendorConf);
       requireUnfinished(pod, named);
       const home = await findHome(tools, pod, signal);
       return identityOf(pod, { owner: named.uid, home, ifName: request.ifName }, signal);
@@ -85,6 +85,7 @@ export interface IdentityOptions {
 /** Without what keeps its addresses, and what it belongs to. Throws ConfigError when an annotation of the pod is wrong. */
 export function identityOfPod(
   pod: Pod,
+  rules: AnnotationRules,
   { owner, home }: IdentityOptions = {},
 ): PodIdentity & { readonly subject: PodSubject } {
   const { namespace, name, labels, labelCount, annotations } = pod;
@@ -92,7 +93,7 @@ export function identityOfPod(
     owner: owner ?? ownerOfPod(pod) ?? "",
     namespace,
     name,
-    subject: { namespace, name, labels, labelCount, annotations: decodePodAnnotations(annotations) },
+    subject: { namespace, name, labels, labelCount, annotations: decodePodAnnotations(annotations, rules) },
     home,
   };
 }
@@ -169,8 +170,12 @@ async function read<T>(
 }
 
 /** Rule 9: nothing is known of it but its name, so the default rules apply. */
-function staticPod({ namespace, name, uid }: Named, { netConf, containerId }: AttachRequest): PodIdentity {
-  const annotations = decodePodAnnotations(netConf.runtimeConfig.podAnnotations ?? {});
+function staticPod(
+  { namespace, name, uid }: Named,
+  { netConf, containerId }: AttachRequest,
+  rules: AnnotationRules,
+): PodIdentity {
+  const annotations = decodePodAnnotations(netConf.runtimeConfig.podAnnotations ?? {}, rules);
   const application = { kind: "none", reason: `pod "${namespace}/${name}" has no controller` } as const;
   const subject = { namespace, name, labels: {}, annotations, application };
   return { owner: uid ?? containerId, namespace, name, subject };

@@ -294,7 +294,7 @@ function openPrefetcher(
     nodeName: node,
     log,
     mayBegin: known,
-    nics: (pod) => describeNics(identityOfPod(pod).subject, snapshot(), definitions),
+    nics: (pod) => describeNics(identityOfPod(pod, snapshot().vendorConf).subject, snapshot(), definitions),
     demandOf: (pod, nic, signal) => demandAhead(tools, pod, nic, signal),
   });
 }

@@ -81,7 +81,7 @@ export function identifyPod(hints: PodHints, snapshot: Snapshot): PodIdentity {
       ? undefined
       : {
           ...{ namespace, name, labels: known?.labels ?? {}, labelCount: known?.labelCount },
-          annotations: decodePodAnnotations(annotations ?? {}),
+          annotations: decodePodAnnotations(annotations ?? {}, snapshot.vendorConf),
         },
   };
 }

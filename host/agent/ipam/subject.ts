@@ -23,7 +23,7 @@ export function describeSubject(snapshot: Snapshot, { identity, ...request }: Su
     pod: identity.subject,
     namespace: namespace && {
       labels: namespace.labels,
-      annotations: decodeNamespaceAnnotations(namespace.annotations),
+      annotations: decodeNamespaceAnnotations(namespace.annotations, snapshot.vendorConf),
     },
     firstNic: firstNicOf(snapshot),
     vendorConf: snapshot.vendorConf,

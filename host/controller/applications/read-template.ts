@@ -3,10 +3,11 @@
  * Called by kinds.ts and read-pod.ts.
  * Effects: none.
  */
-import { ANNOTATION_PREFIX, decodePodAnnotations } from "../../config/annotations.ts";
+import { ANNOTATION_PREFIX, type AnnotationRules, decodePodAnnotations } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import { DEFAULT_POOL_NUMBER } from "../../config/pool-number.ts";
 import { MAX_APPLICATION_NICS } from "../../resources/limits.ts";
+import type { DemandSettings } from "../tools.ts";
 import type { SubnetTemplate } from "./tracked.ts";
 
 type Annotations = Readonly<Record<string, string>>;
@@ -18,24 +19,38 @@ const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 /** Where Multus looks for the network of the first NIC when no namespace is named. */
 const META_NAMESPACE = "kube-system";
 
+/** What is read beside Berth's own. */
+const READ = [NETWORKS, "v1.multus-cni.io/default-network"];
+
 /** Of an object that nobody has decoded yet. */
 export function namesSubnets(annotations: unknown): boolean {
   if (typeof annotations !== "object" || annotations === null) return false;
   return Object.hasOwn(annotations, SUBNET) || Object.hasOwn(annotations, SUBNETS);
 }
 
-/** Of pods in `namespace`. */
+/** Of pods in `namespace`, whatever the settings. */
 export function readTemplate(namespace: string, annotations: Annotations): SubnetTemplate {
+  return decodeOrBlame(namespace, annotations);
+}
+
+/** The same with settings: a disabled family may hold anything. Gives back what is no fault. */
+export function settleTemplate(template: SubnetTemplate, settings: DemandSettings): SubnetTemplate {
+  if (template.kind === "wishes" || template.of === undefined) return template;
+  return decodeOrBlame(template.of.namespace, template.of.annotations, { ...settings, enableSubnet: true });
+}
+
+function decodeOrBlame(namespace: string, annotations: Annotations, rules?: AnnotationRules): SubnetTemplate {
   try {
-    return decodeTemplate(namespace, annotations);
+    return decodeTemplate(namespace, annotations, rules);
   } catch (error) {
-    if (error instanceof ConfigError) return { kind: "fault", message: error.message };
-    throw error;
+    if (!(error instanceof ConfigError)) throw error;
+    const own = Object.entries(annotations).filter(([key]) => key.startsWith(ANNOTATION_PREFIX) || READ.includes(key));
+    return { kind: "fault", message: error.message, of: { namespace, annotations: Object.fromEntries(own) } };
   }
 }
 
-function decodeTemplate(home: string, annotations: Annotations): SubnetTemplate {
-  const decoded = decodePodAnnotations(annotations);
+function decodeTemplate(home: string, annotations: Annotations, rules?: AnnotationRules): SubnetTemplate {
+  const decoded = decodePodAnnotations(annotations, rules);
   const { subnet, subnets, networks = [], defaultNetwork: first, ippoolIpNumber, ippoolReclaim } = decoded;
   if (subnets !== undefined) limit(SUBNETS, subnets.length);
   else limit(NETWORKS, networks.length + 1);

@@ -7,6 +7,7 @@ import type { Application } from "../../resources/fields/generated.ts";
 import type { DemandSettings, Demands } from "../tools.ts";
 import { planDemands } from "./plan-demands.ts";
 import { type Attachments, planWishes } from "./plan-wishes.ts";
+import { settleTemplate } from "./read-template.ts";
 import type { Tracked } from "./tracked.ts";
 
 interface Entry {
@@ -60,7 +61,7 @@ export class Roster {
   #collect(settings: DemandSettings): Demands {
     const plan = (template: Parameters<typeof planWishes>[0]) => planWishes(template, settings, this.#attachments);
     const all = [...this.#entries.values()].map((entry) => {
-      entry.known ??= planDemands(groupOf(entry), plan);
+      entry.known ??= planDemands(groupOf(entry, settings), plan);
       return entry.known;
     });
     return { demands: all.flatMap(({ demands }) => demands), faults: all.flatMap(({ faults }) => faults) };
@@ -88,8 +89,11 @@ function placeOf({ namespace, uid }: Pick<Application, "namespace" | "uid">): st
   return `${namespace}/${uid}`;
 }
 
-function groupOf({ objects }: Entry) {
-  const all = [...objects.values()];
+function groupOf({ objects }: Entry, settings: DemandSettings) {
+  const all = [...objects.values()].map((tracked) => ({
+    ...tracked,
+    template: settleTemplate(tracked.template, settings),
+  }));
   const members = all.filter(({ isApplication }) => !isApplication);
   return { own: all.find(({ isApplication }) => isApplication), members };
 }

@@ -22,7 +22,12 @@ export type SubnetTemplate =
       readonly number: PoolNumber;
       readonly reclaim: boolean;
     }
-  | { readonly kind: "fault"; readonly message: string };
+  | {
+      readonly kind: "fault";
+      readonly message: string;
+      /** What was read, since other settings may permit it. */
+      readonly of?: { readonly namespace: string; readonly annotations: Readonly<Record<string, string>> };
+    };
 
 /** What is counted. */
 export type Unit = "replica" | "node" | "pod" | "parallelism";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { type AttachmentSight, planWishes } from "../../../../host/controller/applications/plan-wishes.ts";
-import { readTemplate } from "../../../../host/controller/applications/read-template.ts";
+import { readTemplate, settleTemplate } from "../../../../host/controller/applications/read-template.ts";
 import type { DemandSettings } from "../../../../host/controller/tools.ts";
 import { messageOf } from "../../../../host/lib/describe.ts";
 import { annotationsOf, SETTINGS } from "./workload-objects.ts";
@@ -16,7 +16,7 @@ const SIGHTS: Readonly<Record<string, AttachmentSight>> = {
 
 /** `nic/family subnets` of each, or what is wrong. */
 function wishesOf(annotations: Readonly<Record<string, unknown>>, settings: Partial<DemandSettings>): string[] {
-  const template = readTemplate("shop", annotationsOf(annotations));
+  const template = settleTemplate(readTemplate("shop", annotationsOf(annotations)), { ...SETTINGS, ...settings });
   if (template.kind === "fault") return [template.message];
   try {
     const wishes = planWishes(template, { ...SETTINGS, ...settings }, (name) => SIGHTS[name] ?? "unknown");
@@ -37,6 +37,14 @@ it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, e
   ["both families", { subnet: { ipv4: ["a", "b"], ipv6: ["c"] } }, dual, ["eth0/4 a,b", "eth0/6 c"]],
   ["a Subnet twice", { subnet: { ipv4: ["a", "b", "a"] } }, {}, ["eth0/4 a,b"]],
   ["a family that is off", { subnet: { ipv4: ["a"], ipv6: ["c"] } }, {}, ["eth0/4 a"]],
+  ["an empty list for a family that is off", { subnet: { ipv4: ["a"], ipv6: [] } }, {}, ["eth0/4 a"]],
+  ["null for one", { subnets: [{ interface: "net1", ipv4: ["a"], ipv6: null }] }, {}, ["net1/4 a"]],
+  [
+    "an empty list for a family that is on",
+    { subnet: { ipv4: ["a"], ipv6: [] } },
+    dual,
+    ['annotation "ipam.vendor.io/subnet": field "ipv6": found an empty list, want a list of at least one entry'],
+  ],
   [
     "only a family that is off",
     { subnet: { ipv6: ["c"] } },
