@@ -1,6 +1,6 @@
 /**
  * One agent, from its start to its end: the socket's lock, what its mode rests on, plugins, spool, socket, in this order; and back.
- * Called by bin/berth-agent.ts, and by tests, which may run several in one process.
+ * Called by bin/berth-agent-main.ts, and by tests, which may run several in one process.
  * Effects: those of its parts.
  */
 import { readFileSync } from "node:fs";
@@ -17,6 +17,7 @@ import { openIfacer } from "./ifacer/open.ts";
 import { createInspector } from "./inspector.ts";
 import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
 import { startJanitor } from "./janitor.ts";
+import { logReadiness } from "./readiness-log.ts";
 import { lockSocket } from "./socket-lock.ts";
 import { listenOnSocket } from "./socket-server.ts";
 import { type SocketWatch, watchSocket } from "./socket-watch.ts";
@@ -143,6 +144,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const seen = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
   watch = seen;
   closers.push(() => seen.close());
+  closers.push(logReadiness(readiness, log));
 }
 
 async function openFoundation(

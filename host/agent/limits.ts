@@ -48,6 +48,9 @@ export const SOCKET_ANSWER_MS = 1_000;
 /** How often the agent looks whether its socket and its lock are still under their names: milliseconds. */
 export const SOCKET_RECHECK_MS = 1_000;
 
+/** How often the agent looks whether it is ready, to say so in its log when that has changed: milliseconds. */
+export const READINESS_LOOK_MS = 1_000;
+
 /** Most allocations on one page of GET /v1/allocations. */
 export const MAX_PAGE = 1_000;
 

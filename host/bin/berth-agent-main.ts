@@ -8,9 +8,10 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
 import { LOCK_WAIT_MS } from "../agent/limits.ts";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
-import { messageOf } from "../lib/describe.ts";
+import { openSend } from "../kernel/descriptor.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
+import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { VERSION } from "./version.ts";
 
 interface Flags {
@@ -87,8 +88,8 @@ const program = new Command("berth-agent")
     parseSeconds,
     LOCK_WAIT_MS / 1000,
   )
-  .addOption(new Option("--log-level <level>", "least important messages to show").choices(LOG_LEVELS).default("info"))
-  .parse();
+  .addOption(new Option("--log-level <level>", "least important messages to show").choices(LOG_LEVELS).default("info"));
+endsOnUsage(program).parse();
 
 const flags = program.opts<Flags>();
 const { config, kubeconfig, inCluster, configNamespace } = flags;
@@ -98,17 +99,13 @@ if (modes.length !== 1) {
   program.error(
     `error: want exactly one of --config, --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`,
     {
-      exitCode: 2,
+      exitCode: WRONG_USAGE,
     },
   );
 }
-const log = openLog("berth-agent", flags.logLevel);
+const log = openLog("berth-agent", flags.logLevel, openSend(2));
 const fault = process.env.BERTH_FAULT;
-
-function die(error: unknown): never {
-  log.fatal({ err: error }, messageOf(error));
-  process.exit(1);
-}
+const { die, endWith } = openLife(log);
 
 const agent = await startAgent({
   configDirectory: config,
@@ -128,9 +125,4 @@ const agent = await startAgent({
   onDeath: die,
 }).catch(die);
 
-for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  process.once(signal, () => {
-    log.info({ signal }, "Stopping");
-    agent.stop().then(() => process.exit(0), die);
-  });
-}
+endWith(() => agent.stop());

@@ -1,66 +1,8 @@
 /**
- * The executable `berthctl`: asks the agent of this node and prints what it says.
- * Effects: exits with 0 when all is well, with 1 when the answer is bad news or there is none, with 2 on wrong usage.
+ * The executable `berthctl`: berthctl-main.ts, on a Node.js that can load it.
+ * Effects: those of berthctl-main.ts; exits with 1 on a Node.js that is too old for it.
  */
-import { Command, Option } from "commander";
-import {
-  type ExplainOptions,
-  explainPod,
-  explainPool,
-  type Outcome,
-  showAllocations,
-  showHealth,
-  showPools,
-} from "../cli/commands.ts";
-import { messageOf } from "../lib/describe.ts";
-import { VERSION } from "./version.ts";
+import { requireNode } from "./run-main.ts";
 
-const program = new Command("berthctl").description("Asks the Berth agent of this node").version(VERSION);
-const socket = new Option("--socket <path>", "unix socket").default("/run/berth/agent.sock").env("BERTH_SOCKET");
-
-async function print(outcome: Promise<Outcome>): Promise<void> {
-  try {
-    const { text, ok } = await outcome;
-    console.log(text);
-    process.exitCode = ok ? 0 : 1;
-  } catch (error) {
-    console.error(`berthctl: ${messageOf(error)}`);
-    process.exitCode = 1;
-  }
-}
-
-const simple: readonly [name: string, description: string, show: (socket: string) => Promise<Outcome>][] = [
-  ["health", "whether the agent can serve, and what is wrong", showHealth],
-  ["pools", "pools and how full they are, as far as this node knows", showPools],
-  ["allocations", "addresses of this node that are in use, and their pods", showAllocations],
-];
-for (const [name, description, show] of simple) {
-  program
-    .command(name)
-    .description(description)
-    .addOption(socket)
-    .action((options: { socket: string }) => print(show(options.socket)));
-}
-
-program
-  .command("explain")
-  .description(
-    "which pools a pod may take its addresses from, and why not from others; or, of a pool, whose it is and why so large",
-  )
-  .usage("[options] <pod> | explain [options] pool <pool>")
-  .argument("<pod>", 'name of the pod, or "pool" and the name of a pool')
-  .argument("[name]", 'name of the pool, or of a pod after "pod"')
-  .option("-n, --namespace <name>", "namespace of the pod", "default")
-  .option("-i, --interface <name>", "interface of the pod", "eth0")
-  .option("--network <name>", "name of the network configuration", "")
-  .addOption(socket)
-  .action(
-    (subject: string, name: string | undefined, { socket: path, ...options }: ExplainOptions & { socket: string }) => {
-      if (name === undefined) return print(explainPod(path, subject, options));
-      if (subject === "pod") return print(explainPod(path, name, options));
-      if (subject === "pool") return print(explainPool(path, name));
-      return program.error(`berthctl: found "${subject}" before "${name}", want "pool" or "pod"`, { exitCode: 2 });
-    },
-  );
-
-await program.parseAsync();
+requireNode("berthctl");
+await import("./berthctl-main.ts");

@@ -1,6 +1,6 @@
 /**
  * What the controller does while it leads, by name, in the order in which it is begun; it ends in the opposite order.
- * Called by berth-controller.ts.
+ * Called by berth-controller-main.ts.
  * Effects: none.
  */
 import { startConditions } from "./conditions/start-conditions.ts";

@@ -1,5 +1,5 @@
 /**
- * The limits of error texts, each explained in docs/limits.md.
+ * The limits of error texts and of the log, each explained in docs/limits.md.
  * Effects: none.
  */
 
@@ -17,3 +17,9 @@ export const MAX_ERROR_MESSAGE = 2_048;
 
 /** Longest details of such an error, and longest message with all names in the log: UTF-16 units. */
 export const MAX_ERROR_DETAILS = 4_096;
+
+/** Most of an executable's log that waits for its reader: bytes. What comes while so much waits is lost, and counted. */
+export const MAX_UNREAD_LOG_BYTES = 1024 * 1024;
+
+/** How often a reader that has stopped is tried again: milliseconds. */
+export const LOG_RETRY_MS = 100;

@@ -39,6 +39,8 @@ export interface AgentOptions {
   readonly socketName?: string;
   /** Where its socket is. Default: in the agent's temporary folder. */
   readonly socket?: string;
+  /** Its stderr: a descriptor instead of what `stderr()` collects, or nothing is read until `readStderr`. */
+  readonly stderr?: number | "unread";
   /** How long `start` waits for an answer. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
 }
@@ -60,6 +62,8 @@ export interface Agent {
   isRunning(): boolean;
   /** What all children so far wrote to stderr and stdout. */
   stderr(): string;
+  /** Reads what was left unread. */
+  readStderr(): void;
   /** Starts again after `stop` or `kill`. */
   start(): Promise<void>;
   /** SIGTERM, and the exit code; SIGKILL after 10 s. */
@@ -76,7 +80,7 @@ export interface Agent {
   delete(): Promise<void>;
 }
 
-type Child = ChildProcessByStdio<null, Readable, Readable>;
+type Child = ChildProcessByStdio<null, Readable, Readable | null>;
 
 /** Makes the place, writes the configuration, starts the built agent. */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
@@ -132,10 +136,12 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     },
     isRunning: () => child !== undefined && isRunning(child),
     stderr: () => Buffer.concat(output).toString(),
+    readStderr: () => void child?.stderr?.on("data", (chunk: Buffer) => output.push(chunk)),
     start: async () => {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
       child = spawnAgent(configDir, { ...process.env, ...env, ...options.env }, options);
-      for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => output.push(chunk));
+      for (const stream of [child.stdout, options.stderr === undefined ? child.stderr : undefined])
+        stream?.on("data", (chunk: Buffer) => output.push(chunk));
       await answering(agent, child, options.readyMs ?? 60_000);
     },
     stop: () => end("SIGTERM"),
@@ -171,7 +177,8 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
     ...(options.args ?? []),
   ];
   const [file = "", ...args] = options.node?.enter(argv) ?? argv;
-  return spawn(file, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  const stderr = typeof options.stderr === "number" ? options.stderr : "pipe";
+  return spawn(file, args, { env, stdio: ["ignore", "pipe", stderr] }) as Child;
 }
 
 /** Resolves when the agent answers; throws with what it printed when it ends, or stays silent for `readyMs`. */

@@ -22,6 +22,7 @@ const bundles = [
   "bin/berth-agent-main.ts",
   ...workers,
   "bin/berth-controller.ts",
+  "bin/berth-controller-main.ts",
   "bin/berthctl.ts",
 ];
 

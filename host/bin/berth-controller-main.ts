@@ -1,0 +1,153 @@
+/**
+ * What berth-controller.ts becomes: options and environment in, a candidate until a signal says stop.
+ * Effects: those of the controller; exits with 0 after a stop, with 1 when it cannot start, with 2 on wrong usage.
+ */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { LISTEN_FORMS, type ListenAddress, parseListenAddress } from "../controller/listen-address.ts";
+import { openController } from "../controller/open-controller.ts";
+import { PARTS } from "../controller/parts.ts";
+import { listenForQuestions } from "../controller/status-server.ts";
+import { openSend } from "../kernel/descriptor.ts";
+import { openKubeClient } from "../kubernetes/client.ts";
+import { loadCredentials } from "../kubernetes/credentials.ts";
+import { findTimingFault } from "../kubernetes/lease/plan-lease.ts";
+import { LEASE_DURATION_MS, LEASE_RENEW_DEADLINE_MS, LEASE_RETRY_MS } from "../kubernetes/limits.ts";
+import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
+import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
+import { VERSION } from "./version.ts";
+
+interface Flags {
+  readonly kubeconfig?: string;
+  readonly inCluster?: true;
+  readonly configNamespace: string;
+  readonly leaseNamespace: string;
+  readonly leaseName: string;
+  readonly leaseDuration: number;
+  readonly leaseRenewDeadline: number;
+  readonly leaseRetry: number;
+  readonly identity: string;
+  readonly listen: ListenAddress;
+  readonly logLevel: LogLevel;
+}
+
+const DEFAULT_LISTEN = "127.0.0.1:9474";
+
+function parseSeconds(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() === "" || !(seconds > 0 && seconds <= 3_600)) {
+    throw new InvalidArgumentError(`want seconds, more than 0 and at most 3600, found "${text}"`);
+  }
+  return seconds;
+}
+
+function parseListen(text: string): ListenAddress {
+  const address = parseListenAddress(text);
+  if (address === undefined) throw new InvalidArgumentError(`want ${LISTEN_FORMS}, found "${text}"`);
+  return address;
+}
+
+function parseName(text: string): string {
+  if (!/^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/.test(text)) {
+    throw new InvalidArgumentError(`want a name of Kubernetes, found "${text}"`);
+  }
+  return text;
+}
+
+function parseIdentity(text: string): string {
+  if (!/^[!-~]{1,200}$/.test(text))
+    throw new InvalidArgumentError(`want 1 to 200 characters without blanks, found "${text}"`);
+  return text;
+}
+
+const seconds = (flag: string, description: string, defaultMs: number): Option =>
+  new Option(`${flag} <seconds>`, description).argParser(parseSeconds).default(defaultMs / 1000);
+
+const program = new Command("berth-controller")
+  .description("Looks after what no single node can see. Several may run; one of them leads, by a Lease")
+  .version(VERSION)
+  .addOption(new Option("--kubeconfig <file>", "how to reach the API server").env("BERTH_KUBECONFIG"))
+  .option("--in-cluster", "as the service account of the pod that this runs in")
+  .addOption(
+    new Option("--config-namespace <name>", "namespace of the ConfigMap vendor-conf")
+      .argParser(parseName)
+      .default("kube-system")
+      .env("BERTH_CONFIG_NAMESPACE"),
+  )
+  .addOption(
+    new Option("--lease-namespace <name>", "namespace of the Lease")
+      .argParser(parseName)
+      .default("kube-system")
+      .env("BERTH_LEASE_NAMESPACE"),
+  )
+  .addOption(new Option("--lease-name <name>", "name of the Lease").argParser(parseName).default("berth-controller"))
+  .addOption(seconds("--lease-duration", "how long others wait for a leader that is silent", LEASE_DURATION_MS))
+  .addOption(seconds("--lease-renew-deadline", "how long it leads after its last renewal", LEASE_RENEW_DEADLINE_MS))
+  .addOption(seconds("--lease-retry", "between two renewals, and between two looks", LEASE_RETRY_MS))
+  .addOption(
+    new Option("--identity <name>", "the beginning of its name in the Lease; default: the host name")
+      .argParser(parseIdentity)
+      .default(hostname(), "the host name")
+      .env("BERTH_IDENTITY"),
+  )
+  .addOption(
+    new Option("--listen <address>", `where GET /v1/status and /healthz are answered: ${LISTEN_FORMS}`)
+      .argParser(parseListen)
+      .default(parseListen(DEFAULT_LISTEN), DEFAULT_LISTEN)
+      .env("BERTH_LISTEN"),
+  )
+  .addOption(new Option("--log-level <level>", "least important messages to show").choices(LOG_LEVELS).default("info"));
+endsOnUsage(program).parse();
+
+const flags = program.opts<Flags>();
+const { kubeconfig, inCluster, configNamespace } = flags;
+
+function refuseUsage(text: string): never {
+  console.error(`error: ${text}`);
+  process.exit(WRONG_USAGE);
+}
+
+const ways = [kubeconfig, inCluster].filter((way) => way !== undefined);
+if (ways.length !== 1) {
+  const found = ways.length === 0 ? "none" : "both";
+  refuseUsage(`want exactly one of --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`);
+}
+const timings = {
+  durationMs: flags.leaseDuration * 1000,
+  renewDeadlineMs: flags.leaseRenewDeadline * 1000,
+  retryMs: flags.leaseRetry * 1000,
+};
+const fault = findTimingFault(timings);
+if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
+
+const log = openLog("berth-controller", flags.logLevel, openSend(2));
+const { die, endWith } = openLife(log);
+
+async function start() {
+  const credentials = await loadCredentials({ kubeconfig });
+  const random = Math.random;
+  const api = openKubeClient({ credentials, userAgent: "berth-controller", random });
+  // Two lives of one pod are two candidates.
+  const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
+  const controller = openController({
+    ...{ api, parts: PARTS, configNamespace, random, log },
+    lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
+    clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
+    now: () => new Date(),
+    connectionProblem: () => credentials.problem,
+  });
+  const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION });
+  log.info({ identity, server: credentials.server, listen: questions.url, version: VERSION }, "Started");
+  return {
+    stop: async () => {
+      await controller.close();
+      await questions.close();
+      await api.close();
+    },
+  };
+}
+
+const running = await start().catch(die);
+endWith(() => running.stop());

@@ -1,0 +1,47 @@
+/**
+ * What the agent and the controller have in common as processes: their end by a signal, by a bug, by wrong usage, and the signal that ends nothing.
+ * Called by berth-agent-main.ts and berth-controller-main.ts.
+ * Effects: listens for signals; ends the process.
+ */
+import type { Command } from "commander";
+import { messageOf } from "../lib/describe.ts";
+import type { Log } from "../lib/log.ts";
+
+/** Exit codes. */
+export const FAILED = 1;
+export const WRONG_USAGE = 2;
+
+/** Commander's own exit code of wrong usage is 1. */
+export function endsOnUsage(program: Command): Command {
+  return program.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : WRONG_USAGE));
+}
+
+export interface Life {
+  /** Tells the log and ends the process with 1. */
+  readonly die: (error: unknown) => never;
+  /** From now on SIGTERM and SIGINT end the process with 0 when `stop` has. */
+  readonly endWith: (stop: () => Promise<void>) => void;
+}
+
+/** From now on SIGHUP ends nothing: log files and settings are looked for without it. SIGUSR1 is Node.js's own (run-main.ts). */
+export function openLife(log: Log): Life {
+  const die = (error: unknown): never => {
+    log.fatal({ err: error }, messageOf(error));
+    process.exit(FAILED);
+  };
+  process.on("uncaughtException", die);
+  process.on("SIGHUP", (signal) =>
+    log.info({ signal }, "Ignored: log files and settings are followed without a signal"),
+  );
+  return {
+    die,
+    endWith: (stop) => {
+      for (const signal of ["SIGTERM", "SIGINT"] as const) {
+        process.once(signal, () => {
+          log.info({ signal }, "Stopping");
+          stop().then(() => process.exit(0), die);
+        });
+      }
+    },
+  };
+}

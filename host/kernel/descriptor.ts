@@ -1,0 +1,53 @@
+/**
+ * Writing to an inherited descriptor, such as stderr, without ever waiting for its reader.
+ * The flag O_NONBLOCK belongs to the open file, which other processes may share (a shell, a sidecar, systemd), so nothing here rests on it or sets it: a pipe or a
+ * terminal is opened a second time with it, a socket has it per call, and a file needs none.
+ * Called by the executables, for their logs.
+ * Effects: a descriptor of its own; writes.
+ */
+import { constants, fstatSync, openSync, writeSync } from "node:fs";
+import { constants as os } from "node:os";
+import { loadNative, type Native } from "./native.ts";
+import { MSG_DONTWAIT } from "./netlink/constants.ts";
+
+/** linux/socket.h */
+const MSG_NOSIGNAL = 0x4000;
+
+/** Writes what there is room for and returns how many bytes that were; throws when the descriptor is broken, as of a pipe without a reader. */
+export type Send = (bytes: Uint8Array) => number;
+
+export function openSend(fd: number, native: () => Native = loadNative): Send {
+  const status = fstatSync(fd);
+  if (status.isSocket()) return sendTo(fd, native());
+  if (status.isFIFO() || status.isCharacterDevice()) return writeTo(reopen(fd) ?? fd);
+  return writeTo(fd);
+}
+
+/** The same pipe or terminal with flags of its own. Undefined when it may not be opened: then the reader is waited for. */
+function reopen(fd: number): number | undefined {
+  try {
+    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    return undefined;
+  }
+}
+
+function writeTo(fd: number): Send {
+  return (bytes) => {
+    try {
+      return writeSync(fd, bytes);
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "EAGAIN") return 0;
+      throw error;
+    }
+  };
+}
+
+function sendTo(fd: number, native: Native): Send {
+  return (bytes) => {
+    const result = native.send(fd, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (result === -os.errno.EAGAIN) return 0;
+    if (result < 0) throw new Error(`send on descriptor ${fd} failed with ${result}`);
+    return result;
+  };
+}

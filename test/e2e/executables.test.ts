@@ -1,0 +1,220 @@
+/** What the three executables are as processes: wrong usage, an old Node.js, signals, a log that is not read. */
+import { closeSync, constants, mkdtempSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
+import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { CONF, eventually, ipPool, type World, withWorld } from "./world.ts";
+
+const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
+const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];
+
+function createDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "berth-executables-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  return directory;
+}
+
+function run(program: string, args: readonly string[], nodeArgs: readonly string[] = []): Promise<CommandOutcome> {
+  return runCommand([process.execPath, ...nodeArgs, join(root, "dist", `${program}.mjs`), ...args]);
+}
+
+describe("wrong usage ends with 2 and says what is wrong", () => {
+  const rows: [program: string, args: string[], said: RegExp][] = [
+    ["berth-agent", ["--no-such"], /unknown option '--no-such'/],
+    ["berth-agent", ["--config"], /argument missing/],
+    ["berth-agent", ["--config", "a", "--lock-wait", "x"], /want seconds/],
+    ["berth-agent", ["--config", "a", "--log-level", "loud"], /Allowed choices/],
+    ["berth-agent", ["--config", "a", "stray"], /too many arguments/],
+    ["berth-agent", [], /want exactly one of --config/],
+    ["berth-controller", ["--no-such"], /unknown option '--no-such'/],
+    ["berth-controller", [], /want exactly one of --kubeconfig/],
+    ["berthctl", ["no-such"], /unknown command 'no-such'/],
+    ["berthctl", ["pools", "--no-such"], /unknown option '--no-such'/],
+    ["berthctl", ["explain"], /missing required argument/],
+    ["berthctl", ["explain", "a", "b"], /want "pool" or "pod"/],
+    ["berthctl", [], /Usage: berthctl/],
+  ];
+  it.each(rows)("%s %j", async (program, args, said) => {
+    const { exitCode, stderr } = await run(program, args);
+    expect(stderr).toMatch(said);
+    expect(exitCode).toBe(2);
+  });
+
+  it.each(PROGRAMS)("%s --help and --version are no wrong usage", async (program) => {
+    for (const flag of ["--help", "--version"]) expect((await run(program, [flag])).exitCode).toBe(0);
+  });
+});
+
+it.each(PROGRAMS)(
+  "%s says which Node.js it needs when this one is too old, before it loads what that could not read",
+  async (program) => {
+    const age = 'Object.defineProperty(process.versions,"node",{value:"20.19.0"});process.execve=undefined';
+    const { exitCode, stderr, stdout } = await run(program, ["--version"], ["--import", `data:text/javascript,${age}`]);
+    expect([exitCode, stdout]).toEqual([1, ""]);
+    expect(stderr.trim().split("\n")).toEqual([
+      expect.stringMatching(
+        new RegExp(`^${program} needs Node.js 26 or newer, this is 20.19.0 .*; install a newer one`),
+      ),
+    ]);
+  },
+);
+
+it("an agent whose configuration is missing says so, and says once when it is there", () =>
+  withWorld(undefined, async (world) => {
+    const { configDir } = world.agent;
+    const lines = (text: string): string[] =>
+      world.agent
+        .stderr()
+        .split("\n")
+        .filter((line) => line.includes(text));
+    const comes = async (text: string, count: number): Promise<void> => {
+      const seen = await eventually(
+        async () => lines(text),
+        (found) => found.length === count,
+      );
+      expect(seen).toHaveLength(count);
+    };
+    await world.agent.stop();
+    renameSync(configDir, `${configDir}.gone`);
+    await world.agent.start();
+    await comes(`Not ready, so ADDs are refused: Directory ${configDir} cannot be read: ENOENT`, 1);
+    renameSync(`${configDir}.gone`, configDir);
+    await comes("Ready: ADDs are served", 1);
+    await world.agent.write("bad.yaml", "kind: [");
+    await comes("Not ready", 2);
+    expect(lines("Not ready")[1]).toContain("bad.yaml");
+    await world.agent.write("bad.yaml", CONF);
+    await comes("Ready: ADDs are served", 2);
+    expect(lines("Not ready")).toHaveLength(2);
+  }));
+
+describe("SIGHUP and SIGUSR1", () => {
+  /** Sends both; then the process is there, has said so, and listens nowhere else. */
+  async function survive(pid: number, output: () => string): Promise<void> {
+    const listening = async (): Promise<string[]> =>
+      (await requireCommand(["ss", "-Hltnp"])).split("\n").filter((line) => line.includes(`pid=${pid},`));
+    const before = await listening();
+    for (const signal of ["SIGUSR1", "SIGHUP"] as const) process.kill(pid, signal);
+    const said = await eventually(
+      async () => output(),
+      (text) => text.includes('"signal":"SIGHUP"'),
+    );
+    expect(said).toContain('"signal":"SIGHUP"');
+    expect(await listening()).toEqual(before);
+    expect(output()).not.toContain("Debugger listening");
+  }
+
+  it("do not end the agent, and open no inspector", () =>
+    withWorld(BLUE, async (world) => {
+      await survive(world.agent.pid, () => world.agent.stderr());
+      expect(await world.add("c1")).toHaveLength(1);
+    }));
+
+  it("do not end the controller either", async () => {
+    const controller = await startControllerProcess({ kubeconfig: unreachable(), name: "a" });
+    try {
+      await survive(controller.pid, () => controller.output());
+      expect((await controller.ask("/healthz")).status).toBeGreaterThan(0);
+    } finally {
+      await controller.kill();
+    }
+  });
+});
+
+/** A kubeconfig of a server that nobody is. */
+function unreachable(): string {
+  const path = join(createDirectory(), "kubeconfig");
+  const config = {
+    ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
+    clusters: [{ name: "c", cluster: { server: "https://127.0.0.1:1", "insecure-skip-tls-verify": true } }],
+    users: [{ name: "c", user: { token: "t" } }],
+    contexts: [{ name: "c", context: { cluster: "c", user: "c" } }],
+  };
+  writeFileSync(path, JSON.stringify(config));
+  return path;
+}
+
+/** Refusals with 8 KB each in the log, one after the other. */
+async function fillLog(world: World, count: number): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    await new Promise<void>((resolve, reject) => {
+      const headers = { "CNI-Command": "ADD", "CNI-ContainerID": "x".repeat(8_000) };
+      const options = { socketPath: world.agent.socket, path: "/v1/cni/bridge", method: "POST", headers, agent: false };
+      const call = request({ ...options, timeout: 10_000 }, (answer) => answer.resume().once("end", resolve));
+      call.once("timeout", () => call.destroy(new Error(`Call ${index} was not answered within 10 s`)));
+      call.once("error", reject).end("{}");
+    });
+  }
+}
+
+describe("a log that is not read costs lines, and no pod", () => {
+  const LOST = /"msg":"[0-9]+ lines of this log were lost: they were not read in time"/;
+
+  it("when it is a socket, as of systemd", () =>
+    withWorld(
+      BLUE,
+      async (world) => {
+        await fillLog(world, 400);
+        expect(await world.add("c1")).toHaveLength(1);
+        world.agent.readStderr();
+        expect(
+          await eventually(
+            async () => world.agent.stderr(),
+            (text) => LOST.test(text),
+          ),
+        ).toMatch(LOST);
+        for (const line of world.agent.stderr().trim().split("\n")) JSON.parse(line);
+      },
+      { stderr: "unread" },
+    ));
+
+  it("when it is a pipe, as of a container runtime", async () => {
+    const path = join(createDirectory(), "pipe");
+    await requireCommand(["mkfifo", path]);
+    const fd = openSync(path, constants.O_RDWR);
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    let heard = "";
+    const read = async (): Promise<string> => {
+      const buffer = Buffer.alloc(65_536);
+      try {
+        heard += buffer.toString("latin1", 0, readSync(reader, buffer));
+      } catch {
+        // Nothing at the moment.
+      }
+      return heard;
+    };
+    try {
+      await withWorld(
+        BLUE,
+        async (world) => {
+          await fillLog(world, 400);
+          expect(await world.add("c1")).toHaveLength(1);
+          expect(await eventually(read, (text) => LOST.test(text))).toMatch(LOST);
+          expect(await world.agent.stop()).toBe(0);
+          expect(await eventually(read, (text) => text.includes("Stopping"))).toContain("Stopping");
+          for (const line of heard.trim().split("\n")) JSON.parse(line);
+        },
+        { stderr: fd },
+      );
+    } finally {
+      for (const each of [fd, reader]) closeSync(each);
+    }
+  });
+
+  it("and the last line before a failing end is there when it is read", async () => {
+    const { exitCode, stderr } = await run("berth-agent", [
+      "--config",
+      "/nonexistent",
+      "--state",
+      "/dev/null/state",
+      "--socket",
+      join(createDirectory(), "s"),
+    ]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/"level":60,.*ENOTDIR/);
+  });
+});

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { BoundedLines } from "../../../host/lib/bounded-lines.ts";
+import { LOG_RETRY_MS, MAX_UNREAD_LOG_BYTES } from "../../../host/lib/limits.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+interface Reader {
+  /** Bytes that it has room for; `gone` when it never reads again. */
+  room: number | "gone";
+  heard: string;
+  readonly lines: BoundedLines;
+}
+
+function createReader(room: Reader["room"] = Number.POSITIVE_INFINITY): Reader {
+  const reader: Reader = {
+    room,
+    heard: "",
+    lines: new BoundedLines({
+      send: (bytes) => {
+        if (reader.room === "gone") throw new Error("EPIPE");
+        const taken = Math.min(reader.room, bytes.length);
+        reader.room -= taken;
+        reader.heard += Buffer.from(bytes.subarray(0, taken)).toString();
+        return taken;
+      },
+      onLoss: (lost) => reader.lines.write(`${lost} lost\n`),
+    }),
+  };
+  return reader;
+}
+
+it("a line is sent at once", () => {
+  const reader = createReader();
+  for (const line of ["a\n", "b\n"]) reader.lines.write(line);
+  expect(reader.heard).toBe("a\nb\n");
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it("what a reader has no room for waits, in its order and with the rest of a line first", () => {
+  const reader = createReader(3);
+  for (const line of ["one\n", "two\n", "three\n"]) reader.lines.write(line);
+  expect(reader.heard).toBe("one");
+  reader.room = 6;
+  vi.advanceTimersByTime(LOG_RETRY_MS);
+  expect(reader.heard).toBe("one\ntwo\nt");
+  reader.room = 100;
+  vi.advanceTimersByTime(LOG_RETRY_MS);
+  expect(reader.heard).toBe("one\ntwo\nthree\n");
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it("beyond the limit lines are lost; when the reader is back it is told how many", () => {
+  const reader = createReader(0);
+  const line = `${"x".repeat(1023)}\n`;
+  const fitting = MAX_UNREAD_LOG_BYTES / line.length;
+  for (let count = 0; count < fitting + 7; count++) reader.lines.write(line);
+  reader.room = Number.POSITIVE_INFINITY;
+  vi.advanceTimersByTime(LOG_RETRY_MS);
+  expect(reader.heard).toBe(`${line.repeat(fitting)}7 lost\n`);
+  reader.lines.write("after\n");
+  expect(reader.heard.endsWith("7 lost\nafter\n")).toBe(true);
+});
+
+it("what waits at the end of the process is sent without the timer", () => {
+  const reader = createReader(0);
+  reader.lines.write("last words\n");
+  reader.room = 100;
+  reader.lines.flush();
+  expect(reader.heard).toBe("last words\n");
+});
+
+it("a reader that is gone costs lines, and nothing else; one that comes in its place is told", () => {
+  const reader = createReader("gone");
+  for (const line of ["a\n", "b\n"]) reader.lines.write(line);
+  expect(vi.getTimerCount()).toBe(0);
+  reader.room = 100;
+  reader.lines.write("c\n");
+  expect(reader.heard).toBe("c\n2 lost\n");
+});
