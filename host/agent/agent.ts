@@ -18,6 +18,7 @@ import { createInspector } from "./inspector.ts";
 import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
 import { startJanitor } from "./janitor.ts";
 import { logReadiness } from "./readiness-log.ts";
+import { watchRegistry } from "./registry-watch.ts";
 import { lockSocket } from "./socket-lock.ts";
 import { listenOnSocket } from "./socket-server.ts";
 import { type SocketWatch, watchSocket } from "./socket-watch.ts";
@@ -90,7 +91,17 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const { socketPath, stateDirectory, lockWaitMs } = options;
   const onWaiting = (holder: string): void =>
     log.warn({ state: stateDirectory, holder, waitMs: lockWaitMs }, "Waiting for the other agent to end");
-  const base = { ...options, node, bootId, nowMs: monotonicMs, faultCounter, onWaiting };
+  const onNotice = (text: string): void => log.warn({ state: stateDirectory }, text);
+  const base = {
+    ...options,
+    node,
+    bootId,
+    nowMs: monotonicMs,
+    faultCounter,
+    onWaiting,
+    witness: `${socketPath}.registry`,
+    onNotice,
+  };
   const lock = await lockSocket({ path: socketPath, lockWaitMs, log });
   closers.push(() => lock.release());
   const foundation = await openFoundation(options, base);
@@ -107,6 +118,8 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   foundation.fenceWith?.((attachment) => coordinator.withdraw(attachment));
   const ifacer = await openIfacer({ stateDirectory: options.stateDirectory, bootId, faults, log });
   closers.push(() => ifacer[Symbol.dispose]());
+  const registryWatch = watchRegistry(tools.registry, log);
+  closers.push(() => registryWatch.close());
   const readiness = (): Readiness => readinessOf(foundation);
   const plugins = {
     berth: createIpamPlugin({ ...tools, readiness, synced: foundation.synced }),
@@ -162,10 +175,12 @@ async function openFoundation(
 /** Not ready while something that never was read rightly may hold what must not be handed out. */
 function readinessOf(foundation: Foundation): Readiness {
   const { problems, snapshot } = foundation.resources.state;
+  const { trouble } = foundation.tools.registry;
   return {
     ready: foundation.isReady(),
+    trouble,
     get problems() {
-      return [...problems, ...snapshot.problems, ...foundation.problems()];
+      return [...(trouble === undefined ? [] : [trouble]), ...problems, ...snapshot.problems, ...foundation.problems()];
     },
   };
 }

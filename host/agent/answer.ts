@@ -42,8 +42,14 @@ export function answerError(error: unknown, requestBody: string): Answer {
   return { status: isTransient(refusal) ? 503 : 422, body: `${body}\n` };
 }
 
+const TRANSIENT: readonly ErrorCode[] = [
+  ErrorCode.TryAgainLater,
+  ErrorCode.PluginNotAvailable,
+  ErrorCode.LimitedConnectivity,
+];
+
 function isTransient({ code }: CniError): boolean {
-  return code === ErrorCode.TryAgainLater || code === ErrorCode.PluginNotAvailable;
+  return TRANSIENT.includes(code);
 }
 
 /** Every failure as the one error that a runtime sees, of bounded length. */

@@ -29,6 +29,10 @@ export interface FoundationOptions {
   readonly lockWaitMs: number;
   /** Called once, before that wait, with its holder. */
   readonly onWaiting?: ((holder: string) => void) | undefined;
+  /** Path of the registry's witness, in memory; absent: there is none. */
+  readonly witness?: string | undefined;
+  /** The registry has lost rows, which come back by themselves: a sentence. */
+  readonly onNotice?: ((text: string) => void) | undefined;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
   readonly log: Log;

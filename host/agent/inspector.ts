@@ -79,7 +79,8 @@ function questionOf(query: URLSearchParams): Question {
 }
 
 function describeHealth({ readiness, spool, version, mode, node, socketRestored }: InspectorOptions): Answer {
-  const { ready, problems } = readiness();
+  const { problems, ...now } = readiness();
+  const ready = now.ready && now.trouble === undefined;
   const status = ready ? "ready" : "not-ready";
   const about = { status, version, mode, node: node.name, problems };
   const answer = answerJson({ ...about, spool: spool.count(), socketRestored: socketRestored() });

@@ -30,6 +30,9 @@ export const EMPTY_FILE_MS = 1_000;
 /** How often the agent looks whether the watched directory was replaced, and into the spool: milliseconds. */
 export const RECHECK_MS = 2_000;
 
+/** How often the agent looks whether its registry can record what it could not: milliseconds. */
+export const REGISTRY_LOOK_MS = 1_000;
+
 /** How often what has cooled is freed: milliseconds. */
 export const EXPIRE_INTERVAL_MS = 1_000;
 

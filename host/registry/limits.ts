@@ -6,6 +6,12 @@
 /** Room kept back so that a DEL can be recorded on a full disk: bytes. A handful of WAL pages per DEL. */
 export const RESERVE_BYTES = 1024 * 1024;
 
+/** How often the agent writes to its registry to see whether it can, while all is well: milliseconds. While it cannot it tries every second. */
+export const PROBE_INTERVAL_MS = 5_000;
+
+/** What has to find room before a registry that had none is used again: bytes. More than a claim of many NICs writes. */
+export const PROBE_BYTES = 64 * 1024;
+
 /** Most operations that share one commit. */
 export const MAX_GROUP = 128;
 

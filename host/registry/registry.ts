@@ -235,6 +235,10 @@ export interface Registry {
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;
+  /** Why nothing can be recorded now, a sentence that names the file; undefined when all can, as far as is known. From memory. */
+  readonly trouble: string | undefined;
+  /** Tries whether something can be recorded, when there is reason to doubt it or some time has passed; {@link trouble} is right afterwards. Never rejects. */
+  probe(): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -3,7 +3,7 @@
  * Called by sqlite-batch.ts.
  * Effects: writes and removes the file.
  */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"; // biome-ignore format: one list
 import { RESERVE_BYTES } from "./limits.ts";
 
 export class ReserveFile {
@@ -13,24 +13,18 @@ export class ReserveFile {
     this.#path = path;
   }
 
-  /** Makes the file if it is missing and the disk has room for it. True when it is there. */
+  /** Makes the file, or makes it whole, if the disk has room for that. True when it is whole. */
   ensure(): boolean {
-    if (existsSync(this.#path)) return true;
-    const temporary = `${this.#path}.tmp`;
+    const size = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
+    return size >= RESERVE_BYTES || (size === 0 ? this.#make() : this.#extend(size));
+  }
+
+  /** Gives half of the room back, for work that gives back more. {@link ensure} makes the file whole. */
+  lend(): void {
     try {
-      const descriptor = openSync(temporary, "w", 0o600);
-      try {
-        // Real bytes, a sparse file would reserve nothing; and all of them, one write may stop where the disk ends.
-        writeFileSync(descriptor, Buffer.alloc(RESERVE_BYTES, 0x62));
-        fsyncSync(descriptor);
-      } finally {
-        closeSync(descriptor);
-      }
-      renameSync(temporary, this.#path);
-      return true;
+      truncateSync(this.#path, RESERVE_BYTES / 2);
     } catch {
-      rmSync(temporary, { force: true });
-      return false;
+      // Not there: nothing to give.
     }
   }
 
@@ -39,5 +33,39 @@ export class ReserveFile {
     if (!existsSync(this.#path)) return false;
     rmSync(this.#path, { force: true });
     return true;
+  }
+
+  #make(): boolean {
+    const temporary = `${this.#path}.tmp`;
+    try {
+      fill(temporary, "w", RESERVE_BYTES);
+      renameSync(temporary, this.#path);
+      return true;
+    } catch {
+      rmSync(temporary, { force: true });
+      return false;
+    }
+  }
+
+  /** What is there stays, whether the rest finds room or not. */
+  #extend(size: number): boolean {
+    try {
+      fill(this.#path, "a", RESERVE_BYTES - size);
+      return true;
+    } catch {
+      truncateSync(this.#path, size);
+      return false;
+    }
+  }
+}
+
+/** Real bytes, a sparse file would reserve nothing; and all of them, one write may stop where the disk ends. */
+function fill(path: string, flags: "a" | "w", bytes: number): void {
+  const descriptor = openSync(path, flags, 0o600);
+  try {
+    writeFileSync(descriptor, Buffer.alloc(bytes, 0x62));
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }

@@ -4,10 +4,13 @@
  * Called by sqlite-worker.ts, on its own thread.
  * Effects: commits to the database; spends the reserve file and empties the write-ahead log when the disk is full.
  */
+import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
-import { messageOf } from "../lib/describe.ts";
 import type { Faults } from "../lib/fault.ts";
+import { RESERVE_BYTES } from "./limits.ts";
+import type { RegistryWitness } from "./registry-witness.ts";
 import type { ReserveFile } from "./reserve-file.ts";
+import { describeStorage, isDamage, isFull, isStorage } from "./sqlite-error.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import type { Freed } from "./sqlite-writer.ts";
 
@@ -23,22 +26,41 @@ export interface Operation {
 
 export type Reply =
   | { readonly id: number; readonly value: unknown; readonly freed: readonly Freed[] }
-  | { readonly id: number; readonly error: { readonly message: string; readonly full: boolean } };
+  | { readonly id: number; readonly error: Failure };
 
-/** SQLITE_FULL, sqlite3.h */
-const SQLITE_FULL = 13;
+/** `isStorage`: the disk or the file is in the way of every write. */
+export interface Failure {
+  readonly message: string;
+  readonly full: boolean;
+  readonly isStorage: boolean;
+  readonly isDamage: boolean;
+}
+
+export interface BatchParts {
+  /** The database's path, for errors. */
+  readonly file: string;
+  readonly database: DatabaseSync;
+  readonly store: SqliteStore;
+  readonly reserve: ReserveFile;
+  readonly faults: Faults;
+  readonly witness?: RegistryWitness | undefined;
+}
 
 export class SqliteBatch {
+  readonly #file: string;
   readonly #database: DatabaseSync;
   readonly #store: SqliteStore;
   readonly #reserve: ReserveFile;
   readonly #faults: Faults;
+  readonly #witness: RegistryWitness | undefined;
 
-  constructor(database: DatabaseSync, store: SqliteStore, reserve: ReserveFile, faults: Faults) {
+  constructor({ file, database, store, reserve, faults, witness }: BatchParts) {
+    this.#file = file;
     this.#database = database;
     this.#store = store;
     this.#reserve = reserve;
     this.#faults = faults;
+    this.#witness = witness;
   }
 
   /** Runs all operations and says what became of each, in order. Never throws for the sake of one of them. */
@@ -53,25 +75,40 @@ export class SqliteBatch {
   }
 
   #runAgain(operation: Operation, error: unknown): Reply {
-    if (isFull(error) && operation.recordsRelease) {
-      this.#makeRoom();
-      try {
-        const [reply] = this.#transact([operation]);
-        if (reply !== undefined) return reply;
-      } catch (again) {
-        return failed(operation, again);
-      }
+    if (!isFull(error)) return this.#failed(operation, error);
+    const hasRoom = operation.recordsRelease ? this.#spendReserve() : this.#lendReserve();
+    if (!hasRoom) return this.#failed(operation, error);
+    try {
+      const [reply] = this.#transact([operation]);
+      return reply ?? this.#failed(operation, error);
+    } catch (again) {
+      return this.#failed(operation, again);
     }
-    return failed(operation, error);
+  }
+
+  /** For a release: all that can be had. */
+  #spendReserve(): boolean {
+    this.#reserve.spend();
+    this.#cutLog();
+    return true;
+  }
+
+  /** For the others: what the log gives back, with the reserve whole again before it is used. False when there is nothing to gain. */
+  #lendReserve(): boolean {
+    const logBytes = statSync(`${this.#file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+    if (logBytes === 0) return false;
+    // Moving the log into the database needs room before it gives any.
+    if (logBytes > RESERVE_BYTES / 2) this.#reserve.lend();
+    this.#cutLog();
+    return this.#reserve.ensure();
   }
 
   /** The log of writes is the largest thing here that can be given up: what it holds moves into the database. */
-  #makeRoom(): void {
-    this.#reserve.spend();
+  #cutLog(): void {
     try {
       this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // No room for that either: the reserve's must do.
+      // No room for that either: what the reserve gave must do.
     }
   }
 
@@ -96,26 +133,30 @@ export class SqliteBatch {
         return { id: operation.id, value, freed: this.#store.takeFreed() };
       });
       written = this.#store.takeWritten();
-      if (written) this.#faults("registry.commit");
+      if (written) {
+        this.#store.identity.advance();
+        this.#faults("registry.commit");
+      }
       this.#database.exec("COMMIT");
     } catch (error) {
       this.#store.takeFreed();
       this.#store.takeWritten();
+      this.#store.identity.revert();
       // SQLite may have rolled back by itself (full disk): a second ROLLBACK would hide the real error.
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       throw error;
     }
-    if (written) this.#faults("registry.committed");
+    this.#store.identity.settle();
+    if (written) {
+      this.#witness?.write(this.#store.identity);
+      this.#faults("registry.committed");
+    }
     return replies;
   }
-}
 
-/** Whether the disk had no room for it. */
-export function isFull(error: unknown): boolean {
-  return error instanceof Error && "errcode" in error && error.errcode === SQLITE_FULL;
-}
-
-function failed(operation: Operation, error: unknown): Reply {
-  const message = messageOf(error);
-  return { id: operation.id, error: { message, full: isFull(error) } };
+  #failed(operation: Operation, error: unknown): Reply {
+    const message = describeStorage(error, this.#file);
+    const kind = { full: isFull(error), isStorage: isStorage(error), isDamage: isDamage(error) };
+    return { id: operation.id, error: { message, ...kind } };
+  }
 }

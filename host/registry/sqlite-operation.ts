@@ -10,11 +10,12 @@ import type { SqliteJournal } from "./sqlite-journal.ts";
 /** Store methods that may be called from outside. */
 export type StoreMethod = Exclude<keyof SqliteJournal, Internal>;
 
-type Internal = "takeFreed" | "takeWritten" | "coolDeadBoots" | "quarantine" | "countCooling";
+type Internal = "takeFreed" | "takeWritten" | "coolDeadBoots" | "quarantine" | "countCooling" | "identity";
 
 export interface CallMessage {
   readonly id: number;
-  readonly method: StoreMethod | "close";
+  /** `probe` and `close` are about the database, not its rows. */
+  readonly method: StoreMethod | "probe" | "close";
   readonly args: readonly unknown[];
 }
 
@@ -38,7 +39,10 @@ export function operationOf(message: CallMessage): Operation {
     recordsRelease: RELEASES.includes(message.method),
     outlivesPower: OUTLIVE_POWER.includes(message.method),
     run: (store) => {
-      invariant(message.method !== "close", "close is no operation of the store");
+      invariant(
+        message.method !== "close" && message.method !== "probe",
+        `${message.method} is no operation of the store`,
+      );
       const method = Reflect.get(store, message.method) as ((...args: readonly unknown[]) => unknown) | undefined;
       invariant(method !== undefined, `${message.method} is an operation of a journal`);
       return method.apply(store, [...message.args]);

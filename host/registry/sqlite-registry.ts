@@ -8,6 +8,7 @@ import { Worker } from "node:worker_threads";
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Ip } from "../net/ip.ts";
 import type { Adoption, Journal } from "./journal.ts";
+import { PROBE_INTERVAL_MS } from "./limits.ts";
 import type {
   AddressSpan,
   Allocation,
@@ -26,11 +27,13 @@ import { RegistryError } from "./registry.ts";
 import type { Reply } from "./sqlite-batch.ts";
 import type { SqliteJournal } from "./sqlite-journal.ts";
 import type { CallMessage, StoreMethod } from "./sqlite-operation.ts";
-import type { OpenMessage, WorkerOptions } from "./sqlite-worker.ts";
+import type { NoticeMessage, OpenMessage, WorkerOptions } from "./sqlite-worker.ts";
 
 export interface SqliteRegistryOptions {
   /** Made when missing, mode 0700. */
   readonly directory: string;
+  /** Path of a file in memory that knows the registry's last commit, for as long as the machine runs (registry-witness.ts); absent: none does. */
+  readonly witness?: string | undefined;
   /** Of the running kernel: /proc/sys/kernel/random/boot_id. */
   readonly bootId: string;
   /** The machine's monotonic clock, the same in all processes of one boot. */
@@ -39,6 +42,8 @@ export interface SqliteRegistryOptions {
   readonly lockWaitMs: number;
   /** Called once, before that wait, with the holder. */
   readonly onWaiting?: ((holder: string) => void) | undefined;
+  /** Rows were lost, and that heals by itself: a sentence. */
+  readonly onNotice?: ((text: string) => void) | undefined;
   readonly cooldowns: Cooldowns;
   readonly onFreed: FreedObserver;
   /** The thread died: nothing can be recorded any more. */
@@ -72,25 +77,26 @@ export function openSqliteJournal(options: SqliteRegistryOptions): Promise<Journ
 
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
-  const { directory, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter } = options;
+  const { directory, witness, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter } = options;
   const workerData: WorkerOptions = {
-    ...{ directory, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter, isJournal },
+    ...{ directory, witness, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter, isJournal },
     nowMs: options.nowMs(),
   };
   const worker = new Worker(workerUrl(), { workerData, name: "registry", resourceLimits: WORKER_HEAP });
   const opened = await new Promise<OpenMessage>((resolve, reject) => {
     worker.on("message", (message: OpenMessage) => {
       if (message.kind === "waiting") options.onWaiting?.(message.holder);
+      else if (message.kind === "notice") options.onNotice?.(message.text);
       else resolve(message);
     });
     worker.once("error", reject);
   });
   worker.removeAllListeners("message");
-  if (opened.kind === "failed") {
+  if (opened.kind !== "opened") {
     await worker.terminate();
-    throw new RegistryError(opened.message);
+    throw new RegistryError(opened.kind === "failed" ? opened.message : "The registry's thread did not start");
   }
-  return new SqliteRegistry(worker, options);
+  return new SqliteRegistry(worker, options, opened.loss);
 }
 
 class SqliteRegistry implements Journal {
@@ -99,12 +105,18 @@ class SqliteRegistry implements Journal {
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
   #gone: RegistryError | undefined;
+  #trouble: string | undefined;
+  #probedAtMs = performance.now();
 
-  constructor(worker: Worker, options: SqliteRegistryOptions) {
+  constructor(worker: Worker, options: SqliteRegistryOptions, loss: string | undefined) {
+    this.#trouble = loss;
     this.#worker = worker;
     this.#nowMs = options.nowMs;
     worker.removeAllListeners("error");
-    worker.on("message", (reply: Reply) => this.#settle(reply, options.onFreed));
+    worker.on("message", (message: Reply | NoticeMessage) => {
+      if ("kind" in message) options.onNotice?.(message.text);
+      else this.#settle(message, options.onFreed);
+    });
     const die = (error: Error): void => {
       if (this.#gone !== undefined) return;
       this.#end(new RegistryError(`The registry's thread ended: ${error.message}`, { cause: error }));
@@ -112,6 +124,22 @@ class SqliteRegistry implements Journal {
     };
     worker.on("error", die);
     worker.on("exit", (code) => die(new Error(`exit code ${code}`)));
+  }
+
+  get trouble(): string | undefined {
+    return this.#gone?.message ?? this.#trouble;
+  }
+
+  async probe(): Promise<void> {
+    const isThorough = this.#trouble !== undefined;
+    if (!isThorough && performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) return;
+    this.#probedAtMs = performance.now();
+    if (this.#gone !== undefined) return;
+    try {
+      this.#trouble = (await this.#send("probe", [isThorough])) as string | undefined;
+    } catch {
+      // What is in the way is told by `trouble`.
+    }
   }
 
   claim(claim: Claim): Promise<ClaimOutcome> {
@@ -237,6 +265,7 @@ class SqliteRegistry implements Journal {
     const waiting = this.#waiting.get(reply.id);
     this.#waiting.delete(reply.id);
     if ("error" in reply) {
+      if (reply.error.isStorage) this.#trouble = reply.error.message;
       waiting?.reject(new RegistryError(reply.error.message, { full: reply.error.full }));
     } else {
       for (const { space, ip } of reply.freed) onFreed(space, ip);

@@ -11,7 +11,7 @@ import type { AllocationState, Workload } from "../resources/ip-allocation.ts";
 import { type Allocation, type Quarantine, RegistryError } from "./registry.ts";
 
 /** Stored in `user_version`; a database of a newer Berth is refused rather than misread. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /* One row per address that is not free. Times are CLOCK_MONOTONIC milliseconds and mean something only together
    with the boot id: after a reboot no sandbox lives, and no old time can be compared (allocation rule 13). */
@@ -59,12 +59,29 @@ ALTER TABLE allocation ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 0 CHECK (co
 ALTER TABLE allocation ADD COLUMN workload TEXT NOT NULL DEFAULT '';
 `;
 
+/* Format 4: which registry this is, how many commits it has seen, and why it is not complete. `room` is written to see whether there is room. */
+const IDENTITY = `
+CREATE TABLE identity (
+  id         TEXT    NOT NULL,
+  generation INTEGER NOT NULL,
+  loss       TEXT    NOT NULL,
+  loss_boot  TEXT    NOT NULL,
+  room       BLOB    NOT NULL
+) STRICT;
+INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, '', '', x'');
+`;
+
 /** What leads from each format to the next. */
-const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER];
+const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER, IDENTITY];
+
+/** The format of the database; 0: it is empty. */
+export function readFormat(database: DatabaseSync): number {
+  return Number(database.prepare("PRAGMA user_version").get()?.user_version);
+}
 
 /** Creates the table in an empty database, brings an older format up to date, refuses a newer one. All or nothing: it may be tried again. */
 export function prepareSchema(database: DatabaseSync): void {
-  const found = Number(database.prepare("PRAGMA user_version").get()?.user_version);
+  const found = readFormat(database);
   if (found === SCHEMA_VERSION) return;
   if (found > SCHEMA_VERSION || found < 0) {
     throw new RegistryError(`The registry has format ${found}, this Berth reads format ${SCHEMA_VERSION}`);

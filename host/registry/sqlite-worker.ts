@@ -2,107 +2,31 @@
  * The thread that owns the registry's database. It must never stop the event loop on which detection counts
  * milliseconds (allocation rule 13), so every commit happens here.
  * Started by sqlite-registry.ts; speaks in the messages below.
- * Effects: opens, locks, reads and writes the database file.
+ * Effects: those of sqlite-session.ts.
  */
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { messageOf } from "../lib/describe.ts";
-import { type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
-import { CHECKPOINT_PAGES, LOCK_RETRY_MS, MAX_GROUP } from "./limits.ts";
-import { type Cooldowns, RegistryError } from "./registry.ts";
-import { ReserveFile } from "./reserve-file.ts";
-import { isFull, SqliteBatch } from "./sqlite-batch.ts";
-import { SqliteJournal } from "./sqlite-journal.ts";
-import { type CallMessage, operationOf } from "./sqlite-operation.ts";
-import { prepareSchema } from "./sqlite-schema.ts";
-import { SqliteStore } from "./sqlite-store.ts";
+import { MAX_GROUP } from "./limits.ts";
+import type { CallMessage } from "./sqlite-operation.ts";
+import { openSession, type SessionOptions, type SqliteSession } from "./sqlite-session.ts";
 
-export interface WorkerOptions {
-  readonly directory: string;
-  readonly bootId: string;
-  readonly nowMs: number;
-  readonly lockWaitMs: number;
-  readonly cooldowns: Cooldowns;
-  /** Keep what nobody wants until it is forgotten: journal.ts. */
-  readonly isJournal: boolean;
-  readonly faultPlan: FaultPlan | undefined;
-  readonly faultCounter: SharedArrayBuffer;
+export type WorkerOptions = SessionOptions;
+
+/** For people: what was lost, and is made good without them. May come at any time. */
+export interface NoticeMessage {
+  readonly kind: "notice";
+  readonly text: string;
 }
 
 /** The first messages of the worker; after `opened` it sends a `Reply` for each call. `waiting` comes once, before another agent ends. */
 export type OpenMessage =
+  | NoticeMessage
   | { readonly kind: "waiting"; readonly holder: string }
-  | { readonly kind: "opened" }
+  | { readonly kind: "opened"; readonly loss: string | undefined }
   | { readonly kind: "failed"; readonly message: string };
 
-/** SQLITE_BUSY, sqlite3.h */
-const SQLITE_BUSY = 5;
-
-function openDatabase(file: string): DatabaseSync {
-  const database = new DatabaseSync(file, { timeout: 0 });
-  try {
-    // Exclusive before the first access: the lock is the file's own, and no shared-memory file is needed.
-    database.exec("PRAGMA locking_mode = exclusive; PRAGMA journal_mode = wal; PRAGMA synchronous = normal");
-    database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    database.exec("BEGIN IMMEDIATE; COMMIT");
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY;
-}
-
-/** For people only: the lock itself is the database file's, so a full disk need not stop the start. */
-function signHolder(holderFile: string): void {
-  try {
-    writeFileSync(holderFile, `process ${process.pid}\n`, { mode: 0o600 });
-  } catch {
-    rmSync(holderFile, { force: true });
-  }
-}
-
-/** Waits until the other agent is gone; says who it is when it does not go. */
-function lockDatabase(options: WorkerOptions, onWaiting: (holder: string) => void): DatabaseSync {
-  const file = join(options.directory, "registry.sqlite");
-  const holderFile = join(options.directory, "holder");
-  const sleep = new Int32Array(new SharedArrayBuffer(4));
-  for (let waitedMs = 0; ; waitedMs += LOCK_RETRY_MS) {
-    try {
-      const database = openDatabase(file);
-      signHolder(holderFile);
-      return database;
-    } catch (error) {
-      if (!isBusy(error)) throw new RegistryError(`Registry ${file} cannot be opened: ${messageOf(error)}`);
-      const holder = existsSync(holderFile) ? readFileSync(holderFile, "utf8").trim() : "unknown process";
-      if (waitedMs === 0) onWaiting(holder);
-      if (waitedMs >= options.lockWaitMs) {
-        throw new RegistryError(
-          `State directory ${options.directory} is in use by another agent (${holder}): waited ${options.lockWaitMs} ms`,
-        );
-      }
-      Atomics.wait(sleep, 0, 0, LOCK_RETRY_MS);
-    }
-  }
-}
-
-/** Allocation rule 19: a new format needs a few pages, and an agent that does not start records no DEL. */
-function prepareWithReserve(database: DatabaseSync, reserve: ReserveFile): void {
-  try {
-    prepareSchema(database);
-  } catch (error) {
-    if (!isFull(error) || !reserve.spend()) throw error;
-    prepareSchema(database);
-  }
-}
-
-function serve(port: MessagePort, database: DatabaseSync, batch: SqliteBatch, reserve: ReserveFile): void {
+function serve(port: MessagePort, session: SqliteSession): void {
   let waiting: CallMessage[] = [];
   const flush = (): void => {
     for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
@@ -111,15 +35,13 @@ function serve(port: MessagePort, database: DatabaseSync, batch: SqliteBatch, re
     const calls = waiting;
     waiting = [];
     for (let start = 0; start < calls.length; start += MAX_GROUP) {
-      const group = calls.slice(start, start + MAX_GROUP);
-      const operations = group.filter(({ method }) => method !== "close").map(operationOf);
+      const group = calls.slice(start, start + MAX_GROUP).filter(({ method }) => method !== "close");
       // One message each: Node.js runs what waits for one before it delivers the next.
-      if (operations.length > 0) for (const reply of batch.run(operations)) port.postMessage(reply);
-      if (group.some(({ method }) => method === "expire")) reserve.ensure();
+      if (group.length > 0) for (const reply of session.run(group)) port.postMessage(reply);
     }
     const close = calls.find(({ method }) => method === "close");
     if (close !== undefined) {
-      database.close();
+      session.close();
       port.postMessage({ id: close.id, value: undefined, freed: [] });
       port.close();
     }
@@ -131,23 +53,16 @@ function serve(port: MessagePort, database: DatabaseSync, batch: SqliteBatch, re
 }
 
 function main(port: MessagePort, options: WorkerOptions): void {
+  const post = (message: OpenMessage): void => port.postMessage(message);
   try {
-    const faults = openFaults(options.faultPlan, options.faultCounter);
-    const database = lockDatabase(options, (holder) =>
-      port.postMessage({ kind: "waiting", holder } satisfies OpenMessage),
-    );
-    const reserve = new ReserveFile(join(options.directory, "reserve"));
-    prepareWithReserve(database, reserve);
-    const Store = options.isJournal ? SqliteJournal : SqliteStore;
-    const store = new Store(database, { bootId: options.bootId, cooldowns: options.cooldowns, faults });
-    reserve.ensure();
-    const batch = new SqliteBatch(database, store, reserve, faults);
-    const [cooled] = batch.run([{ id: 0, recordsRelease: true, run: () => store.coolDeadBoots(options.nowMs) }]);
-    if (cooled !== undefined && "error" in cooled) throw new RegistryError(cooled.error.message);
-    port.postMessage({ kind: "opened" } satisfies OpenMessage);
-    serve(port, database, batch, reserve);
+    const session = openSession(options, {
+      onWaiting: (holder) => post({ kind: "waiting", holder }),
+      onNotice: (text) => post({ kind: "notice", text }),
+    });
+    post({ kind: "opened", loss: session.loss });
+    serve(port, session);
   } catch (error) {
-    port.postMessage({ kind: "failed", message: messageOf(error) } satisfies OpenMessage);
+    post({ kind: "failed", message: messageOf(error) });
     port.close();
   }
 }

@@ -7,6 +7,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Faults } from "../lib/fault.ts";
 import type { Ip } from "../net/ip.ts";
 import type { Allocation } from "./registry.ts";
+import { SqliteIdentity } from "./sqlite-identity.ts";
 import { KEY, keyOf, SqliteReader, type SqlValue } from "./sqlite-reader.ts";
 
 /** An address that a transaction made free. */
@@ -23,6 +24,7 @@ export interface WriterOptions {
 export class SqliteWriter extends SqliteReader {
   readonly #faults: Faults;
   protected readonly bootId: string;
+  readonly identity: SqliteIdentity;
   #freed: Freed[] = [];
   #hasWritten = false;
   /** Versions are never used twice, even for an address that was freed in between: undo relies on it. */
@@ -32,6 +34,7 @@ export class SqliteWriter extends SqliteReader {
     super(database);
     this.#faults = faults;
     this.bootId = bootId;
+    this.identity = new SqliteIdentity(database, bootId);
     this.#lastVersion = Number(database.prepare("SELECT max(version) AS last FROM allocation").get()?.last ?? 0);
   }
 

@@ -10,7 +10,7 @@ import { ReserveFile } from "../../host/registry/reserve-file.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite-registry.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { ip } from "../unit/ipam/subjects.ts";
-import { CONF, ipPool, withWorld } from "./world.ts";
+import { CONF, eventually, ipPool, type World, withWorld } from "./world.ts";
 
 /** A kubelet runs 110 unless told otherwise. */
 const PODS = 180;
@@ -24,6 +24,54 @@ async function withDisk(size: string, test: (directory: string) => Promise<void>
     await requireCommand(["umount", directory]);
     rmSync(directory, { recursive: true });
   }
+}
+
+/** A file system of its own on a file, which can be aborted as by a failing disk. */
+async function withExt4(test: (directory: string, disk: { remount(): Promise<void> }) => Promise<void>): Promise<void> {
+  const place = mkdtempSync(join(tmpdir(), "berth-ext4-"));
+  const [image, directory] = [join(place, "image"), join(place, "state")];
+  mkdirSync(directory);
+  await requireCommand(["sh", "-c", `truncate -s 24M ${image} && mkfs.ext4 -q -F ${image}`]);
+  const mount = (): Promise<unknown> => requireCommand(["mount", "-o", "loop", image, directory]);
+  const umount = (): Promise<unknown> => requireCommand(["umount", directory]);
+  await mount();
+  try {
+    await test(directory, {
+      remount: async () => {
+        await umount();
+        await requireCommand(["sh", "-c", `e2fsck -fy ${image} || test $? = 1`]);
+        await mount();
+      },
+    });
+  } finally {
+    await umount();
+    rmSync(place, { recursive: true });
+  }
+}
+
+const WIDE = { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) };
+
+/** STATUS as a runtime asks it, and what a person reads. */
+async function readinessOf(
+  world: World,
+): Promise<{ exitCode: number; code?: number; status: string; problems: string }> {
+  const status = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
+  const { body } = await world.agent.request("/v1/health");
+  const health: { status: string; problems: string[] } = JSON.parse(body);
+  return { exitCode: status.exitCode, code: status.stdout?.code, status: health.status, problems: health.problems.join("; ") }; // biome-ignore format: one thought
+}
+
+async function becomesReady(world: World): Promise<void> {
+  const ready = { exitCode: 0, code: undefined, status: "ready", problems: "" };
+  expect(await eventually(() => readinessOf(world), ({ status }) => status === "ready")).toEqual(ready); // biome-ignore format: one thought
+  await world.add("after");
+}
+
+/** Both say what is in the way, without any ADD that would have met it. */
+async function becomesUnready(world: World, reason: RegExp): Promise<void> {
+  const found = await eventually(() => readinessOf(world), ({ status, exitCode }) => status !== "ready" && exitCode !== 0, 20_000); // biome-ignore format: one thought
+  expect(found).toMatchObject({ exitCode: 1, code: 51, status: "not-ready", problems: expect.stringMatching(reason) });
+  expect((await world.refused("ADD", "during")).code).toBe(107);
 }
 
 async function fill(directory: string): Promise<void> {
@@ -41,7 +89,7 @@ describe("a full state directory", () => {
   it("records the DELs of all pods of a node", () =>
     withDisk("6m", async (stateDir) =>
       withWorld(
-        { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) },
+        WIDE,
         async (world) => {
           const pods = Array.from({ length: PODS }, (_, index) => `c${index}`);
           for (const pod of pods) await world.add(pod);
@@ -71,6 +119,80 @@ describe("a full state directory", () => {
     }));
 });
 
+describe("an agent that cannot record", () => {
+  it("says so while its disk is full, and takes every DEL", () =>
+    withDisk("6m", (stateDir) =>
+      withWorld(
+        WIDE,
+        async (world) => {
+          await world.add("before");
+          await fill(stateDir);
+          await becomesUnready(world, /registry\.sqlite has no room/);
+          await world.del("before");
+          rmSync(join(stateDir, "filler"));
+          await becomesReady(world);
+        },
+        { stateDir },
+      ),
+    ));
+
+  it("says so while its file may not be changed", () =>
+    withExt4((stateDir) =>
+      withWorld(
+        WIDE,
+        async (world) => {
+          await world.add("before");
+          const files = [join(stateDir, "registry.sqlite"), join(stateDir, "registry.sqlite-wal")];
+          await requireCommand(["chattr", "+i", ...files]);
+          try {
+            await becomesUnready(world, /registry\.sqlite cannot be written/);
+          } finally {
+            await requireCommand(["chattr", "-i", ...files]);
+          }
+          await becomesReady(world);
+        },
+        { stateDir },
+      ),
+    ));
+
+  it("says so when its file system gives up, and counts what was not written through as lost", () =>
+    withExt4((stateDir, disk) =>
+      withWorld(
+        WIDE,
+        async (world) => {
+          for (let pod = 0; pod < 18; pod++) await world.add(`c${pod}`);
+          await requireCommand(["mount", "-o", "remount,abort", stateDir]);
+          await becomesUnready(world, /registry\.sqlite cannot be written/);
+          await world.agent.kill("SIGKILL");
+          await disk.remount();
+          await world.agent.start();
+          const left = (await world.usage()).Bound ?? [];
+          expect(left.length).toBeLessThan(18);
+          await becomesUnready(world, /older than what this node has recorded|missing or empty/);
+          await world.del("c17");
+        },
+        { stateDir },
+      ),
+    ));
+
+  it("takes back the room of its log before it refuses an ADD", () =>
+    withDisk("6m", (stateDir) =>
+      withWorld(
+        WIDE,
+        async (world) => {
+          const lane = async (number: number): Promise<void> => {
+            for (let round = 0; round < 100; round++) {
+              await world.add(`c${number}-${round}`);
+              await world.del(`c${number}-${round}`);
+            }
+          };
+          await Promise.all([lane(0), lane(1), lane(2), lane(3)]);
+        },
+        { stateDir },
+      ),
+    ));
+});
+
 describe("a registry of the first format", () => {
   const claimant = { owner: "a", namespace: "", pod: "", ifName: "eth0", containerId: "c", network: "lab" };
 
@@ -85,7 +207,7 @@ describe("a registry of the first format", () => {
     for (const column of ["netns", "mac", "reason", "foreign_mac", "parent", "probe_at", "confirmed", "workload"]) {
       file.exec(`ALTER TABLE allocation DROP COLUMN ${column}`);
     }
-    file.exec("PRAGMA user_version = 1");
+    file.exec("DROP TABLE identity; PRAGMA user_version = 1");
     file.close();
   }
 

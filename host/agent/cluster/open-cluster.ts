@@ -203,6 +203,7 @@ function openRegistry(options: ClusterOptions, { resources, book, lost, isPodGon
   const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onWaiting, onDeath } = options;
   return openKubernetesRegistry({
     ...{ api, node, log, nowMs, random, directory, bootId, lockWaitMs, onWaiting, onDeath, isPodGone },
+    ...{ witness: options.witness, onNotice: options.onNotice },
     ...{ faultPlan: options.faultPlan, faultCounter: options.faultCounter },
     cooldowns: cooldownsOf(resources.state.snapshot),
     onFreed: (space, ip) => {

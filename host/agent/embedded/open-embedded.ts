@@ -29,7 +29,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Foundation
     const book = new AddressBook(PoolSpace.open(options.coreWasm));
     const registry = await openSqliteRegistry({
       ...{ bootId: options.bootId, nowMs, lockWaitMs: options.lockWaitMs },
-      ...{ onWaiting: options.onWaiting, onDeath: options.onDeath },
+      ...{ onWaiting: options.onWaiting, onNotice: options.onNotice, onDeath: options.onDeath },
+      witness: options.witness,
       directory: options.stateDirectory,
       cooldowns: cooldownsOf(directory.state.snapshot),
       onFreed: (space, ip) => book.unmark(space, ip),

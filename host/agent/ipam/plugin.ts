@@ -11,6 +11,8 @@ import { type CheckTools, checkAddresses } from "./check.ts";
 /** Whether the agent can serve, from memory. */
 export interface Readiness {
   readonly ready: boolean;
+  /** Why no address can be recorded, a sentence: pods that run keep theirs, an ADD is refused by the registry. Absent: all is well. */
+  readonly trouble?: string | undefined;
   /** Each a sentence, the most important first. */
   readonly problems: readonly string[];
 }
@@ -45,6 +47,7 @@ export function createIpamPlugin(options: IpamPluginOptions): Plugin {
     status: async () => {
       const now = readiness();
       requireReady(now);
+      requireRecording(now);
       return now.problems.join("; ");
     },
   };
@@ -53,6 +56,13 @@ export function createIpamPlugin(options: IpamPluginOptions): Plugin {
 function requireReady({ ready, problems }: Readiness): void {
   if (ready) return;
   throw new CniError(ErrorCode.PluginNotAvailable, `Berth is not ready: ${problems[0] ?? "it is starting"}`, {
+    details: problems.join("\n"),
+  });
+}
+
+function requireRecording({ trouble, problems }: Readiness): void {
+  if (trouble === undefined) return;
+  throw new CniError(ErrorCode.LimitedConnectivity, `Pods keep their network, new ones get no address: ${trouble}`, {
     details: problems.join("\n"),
   });
 }

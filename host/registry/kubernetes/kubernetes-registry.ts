@@ -197,6 +197,12 @@ class JournalledRegistry implements KubernetesRegistry {
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
     return this.#journal.list(after, limit);
   }
+  get trouble(): string | undefined {
+    return this.#journal.trouble;
+  }
+  probe(): Promise<void> {
+    return this.#journal.probe();
+  }
   setCooldowns(cooldowns: Cooldowns): void {
     this.#journal.setCooldowns(cooldowns);
   }

@@ -21,7 +21,10 @@ function withBatch(test: (batch: SqliteBatch, level: () => number) => void): voi
     prepareSchema(database);
     const cooldowns = { defaultMs: 1, byPool: new Map() };
     const store = new SqliteStore(database, { bootId: "b", cooldowns, faults: noFaults });
-    const batch = new SqliteBatch(database, store, new ReserveFile(join(directory, "reserve")), noFaults);
+    const batch = new SqliteBatch({
+      file: join(directory, "registry.sqlite"),
+      ...{ database, store, reserve: new ReserveFile(join(directory, "reserve")), faults: noFaults },
+    });
     test(batch, () => Number(database.prepare("PRAGMA synchronous").get()?.synchronous));
   } finally {
     database.close();
@@ -54,6 +57,8 @@ it("a failure leaves the level as it was", () =>
     const fail = operation(() => {
       throw new Error("broken");
     }, true);
-    expect(batch.run([fail])).toEqual([{ id: 1, error: { message: "broken", full: false } }]);
+    expect(batch.run([fail])).toEqual([
+      { id: 1, error: { message: "broken", full: false, isStorage: false, isDamage: false } },
+    ]);
     expect(level()).toBe(NORMAL);
   }));

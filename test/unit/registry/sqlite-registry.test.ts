@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -8,6 +8,7 @@ import { formatIp, parseIp } from "../../../host/net/ip.ts";
 import { MAX_AT_ONCE } from "../../../host/registry/limits.ts";
 import type { Claim, Registry } from "../../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+import { SCHEMA_VERSION } from "../../../host/registry/sqlite-schema.ts";
 import { bind, CONFLICT, describeQuarantine } from "./registry-quarantine-suite.ts";
 import { COOLDOWN_MS, describeRegistry, type SuiteWorld } from "./registry-suite.ts";
 import { describeTakingBack } from "./registry-taking-back-suite.ts";
@@ -193,11 +194,12 @@ describe("SQLite registry: one agent at a time", () => {
 });
 
 describe("SQLite registry: trouble", () => {
-  it("refuses a file that is no database, and leaves it as it is", () =>
+  it("sets a file that is no database aside, and leaves it as it is", () =>
     withDirectory(async (world) => {
-      writeFileSync(join(world.directory, "registry.sqlite"), "not a database, but somebody's file".repeat(100));
-      await expect(world.open()).rejects.toThrow(/registry\.sqlite cannot be opened: file is not a database/);
-      expect(readdirSync(world.directory)).toContain("registry.sqlite");
+      const text = "not a database, but somebody's file".repeat(100);
+      writeFileSync(join(world.directory, "registry.sqlite"), text);
+      expect(await (await world.open()).list(undefined, 10)).toEqual([]);
+      expect(readFileSync(join(world.directory, "registry.sqlite.damaged"), "utf8")).toBe(text);
     }));
 
   it("refuses the format of a newer Berth", () =>
@@ -205,7 +207,9 @@ describe("SQLite registry: trouble", () => {
       const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
       file.exec("PRAGMA user_version = 99");
       file.close();
-      await expect(world.open()).rejects.toThrow("The registry has format 99, this Berth reads format 3");
+      await expect(world.open()).rejects.toThrow(
+        `The registry has format 99, this Berth reads format ${SCHEMA_VERSION}`,
+      );
     }));
 
   it.each([1, 2])("brings format %i up to date, with what is in it", (format) =>
@@ -216,7 +220,7 @@ describe("SQLite registry: trouble", () => {
       const later = [["netns", "mac", "reason", "foreign_mac", "parent", "probe_at"], ["confirmed", "workload"]]; // biome-ignore format: by format
       if (format < 2) file.exec("DROP INDEX quarantined");
       for (const column of later.slice(format - 1).flat()) file.exec(`ALTER TABLE allocation DROP COLUMN ${column}`);
-      file.exec(`PRAGMA user_version = ${format}`);
+      file.exec(`DROP TABLE identity; PRAGMA user_version = ${format}`);
       file.close();
       const after = await world.open();
       const found = await after.findAddress("", ADDRESS);

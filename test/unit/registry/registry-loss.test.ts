@@ -1,0 +1,247 @@
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"; // biome-ignore format: one list
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createFaultCounter } from "../../../host/lib/fault.ts";
+import { parseIp } from "../../../host/net/ip.ts";
+import type { Registry } from "../../../host/registry/registry.ts";
+import { openSqliteJournal, openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+
+interface World {
+  readonly state: string;
+  readonly database: string;
+  readonly log: string;
+  readonly notices: string[];
+  open(options?: { bootId?: string; isJournal?: boolean; witness?: string | undefined }): Promise<Registry>;
+  /** Everything as it is on the disk now. */
+  snapshot(name: string): string;
+  /** Ends the agent as kill -9 does: the files stay as they are. */
+  crash(): Promise<void>;
+}
+
+async function withWorld(test: (world: World) => Promise<void>): Promise<void> {
+  const place = mkdtempSync(join(tmpdir(), "berth-loss-"));
+  const state = join(place, "state");
+  const opened: Registry[] = [];
+  const notices: string[] = [];
+  const world: World = {
+    ...{ state, notices, database: join(state, "registry.sqlite"), log: join(state, "registry.sqlite-wal") },
+    open: async ({ bootId = "boot-1", isJournal = false, witness = join(place, "run", "witness") } = {}) => {
+      const registry = await (isJournal ? openSqliteJournal : openSqliteRegistry)({
+        ...{ directory: state, witness, bootId, nowMs: () => 1_000_000, lockWaitMs: 0, onFreed: () => {} },
+        ...{ onDeath: () => {}, onNotice: (text) => notices.push(text), faultCounter: createFaultCounter() },
+        cooldowns: { defaultMs: 1_000, byPool: new Map() },
+      });
+      opened.push(registry);
+      return registry;
+    },
+    snapshot: (name) => {
+      cpSync(state, join(place, name), { recursive: true });
+      return join(place, name);
+    },
+    crash: async () => {
+      const image = world.snapshot("crash");
+      const witness = existsSync(join(place, "run")) && cpSync(join(place, "run"), join(place, "run-crash"), { recursive: true }); // biome-ignore format: one thought
+      for (const registry of opened.splice(0)) await registry.close();
+      rmSync(state, { recursive: true, force: true });
+      cpSync(image, state, { recursive: true });
+      if (witness !== false) cpSync(join(place, "run-crash"), join(place, "run"), { recursive: true });
+    },
+  };
+  try {
+    await test(world);
+  } finally {
+    for (const registry of opened) await registry.close();
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+function claim(registry: Registry, number: number): Promise<unknown> {
+  const ip = parseIp(`10.0.0.${number}`);
+  if (ip === undefined) throw new Error("No address");
+  const about = { namespace: "", pod: "", ifName: "eth0", network: "lab" };
+  const proposals = [{ space: "", ip, prefixLength: 24, pool: "blue", ifName: "eth0" }];
+  return registry.claim({ ...about, owner: `o${number}`, containerId: `c${number}`, proposals });
+}
+
+async function claimAll(registry: Registry, first: number, last: number): Promise<void> {
+  for (let number = first; number <= last; number++) await claim(registry, number);
+}
+
+/** Ten live pods; `backup` holds the first three. */
+async function withTenPods(test: (world: World, backup: string) => Promise<void>): Promise<void> {
+  await withWorld(async (world) => {
+    const first = await world.open();
+    await claimAll(first, 1, 3);
+    const backup = world.snapshot("backup");
+    await claimAll(first, 4, 10);
+    await world.crash();
+    await test(world, backup);
+  });
+}
+
+const half = (path: string): void => truncateSync(path, Math.floor(statSync(path).size / 2 / 4096) * 4096 + 100);
+
+const LOSSES: [what: string, lose: (world: World, backup: string) => void | Promise<void>, reason: RegExp][] = [
+  [
+    "whose files were removed",
+    ({ database, log }) => {
+      for (const path of [database, log]) rmSync(path);
+    },
+    /missing or empty/,
+  ],
+  ["whose directory was removed", ({ state }) => rmSync(state, { recursive: true }), /missing or empty/],
+  [
+    "that is empty",
+    ({ database, log }) => {
+      writeFileSync(database, "");
+      rmSync(log);
+    },
+    /missing or empty/,
+  ],
+  [
+    "that is no database",
+    ({ database, log }) => {
+      for (const path of [database, log]) writeFileSync(path, "x".repeat(9_000));
+    },
+    /damaged \(file is not a database/,
+  ],
+  ["whose log was removed", ({ log }) => rmSync(log), /missing or empty|older than/],
+  ["whose log was cut", ({ log }) => half(log), /older than .* the last \d+ commits are missing/],
+  [
+    "that was brought back from a backup",
+    ({ state }, backup) => {
+      rmSync(state, { recursive: true });
+      cpSync(backup, state, { recursive: true });
+    },
+    /older than .* the last 7 commits are missing/,
+  ],
+  [
+    "of which an agent has written and cut the log into the table, and that is cut then",
+    async (world) => {
+      const registry = await world.open();
+      await registry.close();
+      half(world.database);
+    },
+    /damaged/,
+  ],
+  [
+    "that is another one",
+    async (world) => {
+      rmSync(world.state, { recursive: true });
+      const other = await world.open({ bootId: "boot-1", witness: join(world.state, "..", "other") });
+      await claimAll(other, 1, 20);
+      await other.close();
+    },
+    /not the one that this node has had/,
+  ],
+];
+
+describe("a registry", () => {
+  it.each(LOSSES)("%s gives out nothing, and takes every DEL", (_what, lose, reason) =>
+    withTenPods(async (world, backup) => {
+      await lose(world, backup);
+      for (const _start of ["first", "second"]) {
+        const registry = await world.open();
+        expect(registry.trouble).toMatch(reason);
+        expect(registry.trouble).toContain(world.database);
+        expect(registry.trouble).toContain('run "berthctl recover"');
+        await expect(claim(registry, 77)).rejects.toThrow(reason);
+        await registry.release({ containerId: "c2", ifName: "eth0" });
+        await registry.probe();
+        expect(registry.trouble).toMatch(reason);
+        await registry.close();
+      }
+      const next = await world.open({ bootId: "boot-2" });
+      expect(next.trouble).toBeUndefined();
+      await claim(next, 77);
+    }),
+  );
+
+  it.each(LOSSES.filter((_loss, index) => index % 3 === 0))(
+    "%s heals by itself where the API server has all of it",
+    (_what, lose, reason) =>
+      withTenPods(async (world, backup) => {
+        await lose(world, backup);
+        const journal = await world.open({ isJournal: true });
+        expect([journal.trouble, world.notices.length]).toEqual([undefined, 1]);
+        expect(world.notices.join()).toMatch(reason);
+        await claim(journal, 77);
+      }),
+  );
+
+  it("that is whole after a crash, and after a stop, has lost nothing", () =>
+    withTenPods(async (world) => {
+      for (const _start of ["after the crash", "after a stop"]) {
+        const registry = await world.open();
+        expect([registry.trouble, (await registry.list(undefined, 100)).length]).toEqual([undefined, 10]);
+        await registry.close();
+      }
+      expect(world.notices).toEqual([]);
+    }));
+
+  it("of a node whose witness was lost has lost nothing, unless it is missing beside its holder", () =>
+    withTenPods(async (world) => {
+      const other = join(world.state, "..", "elsewhere");
+      const registry = await world.open({ witness: other });
+      expect(registry.trouble).toBeUndefined();
+      await registry.close();
+      rmSync(other);
+      rmSync(world.database);
+      const empty = await world.open({ witness: other });
+      expect(empty.trouble).toMatch(/missing or empty/);
+    }));
+
+  it("that was removed before anything was recorded has lost nothing", () =>
+    withWorld(async (world) => {
+      await (await world.open()).close();
+      rmSync(world.state, { recursive: true });
+      const next = await world.open();
+      expect(next.trouble).toBeUndefined();
+      await claim(next, 1);
+    }));
+
+  const ACCIDENTS: [what: string, happens: (world: World) => void, reason: RegExp][] = [
+    ["file is removed", ({ database }) => rmSync(database), /registry\.sqlite was removed while the agent ran/],
+    ["log is removed", ({ log }) => rmSync(log), /registry\.sqlite-wal was removed while/],
+    ["directory is removed", ({ state }) => rmSync(state, { recursive: true }), /was removed while/],
+    [
+      "file is replaced",
+      ({ database }) => {
+        copyFileSync(database, `${database}.new`);
+        rmSync(database);
+        copyFileSync(`${database}.new`, database);
+      },
+      /was (replaced|cut) while/,
+    ],
+    ["log is cut", ({ log }) => truncateSync(log, 4_096), /was cut while/],
+  ];
+  it.each(ACCIDENTS)("whose %s gives out nothing from then on, and takes every DEL", (_what, happens, reason) =>
+    withWorld(async (world) => {
+      const registry = await world.open();
+      await claimAll(registry, 1, 10);
+      happens(world);
+      await expect(claim(registry, 77)).rejects.toThrow(reason);
+      expect(registry.trouble).toMatch(reason);
+      await registry.release({ containerId: "c2", ifName: "eth0" });
+      await registry.close();
+      mkdirSync(world.state, { recursive: true });
+      const next = await world.open();
+      expect(next.trouble).toBeDefined();
+      await expect(claim(next, 77)).rejects.toThrow("berthctl recover");
+    }),
+  );
+
+  it.each(ACCIDENTS)("whose %s in a cluster is written anew with all its rows", (_what, happens, reason) =>
+    withWorld(async (world) => {
+      const journal = await world.open({ isJournal: true });
+      await claimAll(journal, 1, 10);
+      happens(world);
+      await claim(journal, 11);
+      expect(world.notices.join()).toMatch(reason);
+      await journal.close();
+      const next = await world.open({ isJournal: true });
+      expect([next.trouble, (await next.list(undefined, 100)).length]).toEqual([undefined, 11]);
+    }),
+  );
+});
