@@ -1,5 +1,17 @@
 /** What the three executables are as processes: wrong usage, an old Node.js, signals, a log that is not read. */
-import { closeSync, constants, mkdtempSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -202,6 +214,41 @@ describe("a log that is not read costs lines, and no pod", () => {
       );
     } finally {
       for (const each of [fd, reader]) closeSync(each);
+    }
+  });
+
+  it("of the controller neither, from its start on", async () => {
+    const directory = createDirectory();
+    const [path, socketPath] = [join(directory, "pipe"), join(directory, "controller.sock")];
+    await requireCommand(["mkfifo", path]);
+    const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+    const fill = (): void => {
+      for (;;) writeSync(fd, Buffer.alloc(4_096));
+    };
+    expect(fill).toThrow(/EAGAIN/);
+    const stderr = openSync(path, constants.O_WRONLY);
+    const args = ["--kubeconfig", unreachable(), "--listen", `unix:${socketPath}`];
+    const child = spawn(process.execPath, [join(root, "dist", "berth-controller.mjs"), ...args], {
+      stdio: ["ignore", "ignore", stderr],
+    });
+    const ended = once(child, "exit");
+    try {
+      const ask = (): Promise<number | undefined> =>
+        new Promise((resolve) => {
+          const call = request({ socketPath, path: "/healthz", agent: false, timeout: 1_000 }, (answer) => {
+            answer.resume().once("end", () => resolve(answer.statusCode));
+          });
+          call.once("timeout", () => call.destroy());
+          call.once("error", () => resolve(undefined)).end();
+        });
+      expect(await eventually(ask, (status) => status !== undefined)).toBeGreaterThanOrEqual(200);
+      // It has told the log of its start by now, and answers still.
+      for (let count = 0; count < 3; count++) expect(await ask()).toBeGreaterThanOrEqual(200);
+      child.kill("SIGTERM");
+      expect((await ended)[0]).toBe(0);
+    } finally {
+      child.kill("SIGKILL");
+      for (const each of [fd, stderr]) closeSync(each);
     }
   });
 
