@@ -116,7 +116,10 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   });
   closers.push(() => coordinator.close());
   foundation.fenceWith?.((attachment) => coordinator.withdraw(attachment));
-  const ifacer = await openIfacer({ stateDirectory: options.stateDirectory, bootId, faults, log });
+  const ifacer = await openIfacer({
+    ...{ stateDirectory: options.stateDirectory, bootId, faults, log },
+    permission: () => resources.state.snapshot.vendorConf.ifacer,
+  });
   closers.push(() => ifacer[Symbol.dispose]());
   const registryWatch = watchRegistry(tools.registry, log);
   closers.push(() => registryWatch.close());

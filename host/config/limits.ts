@@ -81,5 +81,8 @@ export const MAX_VLAN_ID = 4_094;
 /** Most members of one bond (`interfaces`): more than a node has ports. */
 export const MAX_INTERFACES = 64;
 
+/** Most names in `ifacer.interfaces` of vendor-conf: the NICs of all kinds of nodes. */
+export const MAX_IFACER_INTERFACES = 1_024;
+
 /** Longest `bond.options`: UTF-16 units. Every option of the kernel at its longest fits several times. */
 export const MAX_BOND_OPTIONS_LENGTH = 4_096;

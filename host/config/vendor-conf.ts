@@ -7,8 +7,8 @@ import { z } from "zod";
 import { wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { duration, positiveDuration } from "./fields/duration.ts";
-import { prefixOrIp } from "./fields/network.ts";
-import { MAX_CIDRS } from "./limits.ts";
+import { ifName, prefixOrIp } from "./fields/network.ts";
+import { MAX_CIDRS, MAX_IFACER_INTERFACES, MAX_VLAN_ID } from "./limits.ts";
 
 const garbageCollection = z
   .strictObject({
@@ -19,6 +19,42 @@ const garbageCollection = z
       .meta({ description: "Silence on the segment after which the addresses of a lost node are freed." }),
   })
   .transform(({ interval, grace, nodeLost }) => ({ intervalMs: interval, graceMs: grace, nodeLostMs: nodeLost }));
+
+const VLAN_RANGE_FORM = `a VLAN id from 1 to ${MAX_VLAN_ID}, or a range such as "100-199"`;
+
+function parseVlanRange(text: string): VlanRange | undefined {
+  const [, first, last = first] = /^([0-9]{1,4})(?:-([0-9]{1,4}))?$/.exec(text) ?? [];
+  const range = { first: Number(first), last: Number(last) };
+  return range.first >= 1 && range.first <= range.last && range.last <= MAX_VLAN_ID ? range : undefined;
+}
+
+/** VLAN ids, both ends included. */
+export interface VlanRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+const vlanRange = z.unknown().transform((value, context): VlanRange => {
+  const range = typeof value === "string" || typeof value === "number" ? parseVlanRange(String(value)) : undefined;
+  if (range !== undefined) return range;
+  context.addIssue({ code: "custom", message: VLAN_RANGE_FORM });
+  return z.NEVER;
+});
+
+const ifacer = z.strictObject({
+  interfaces: z
+    .array(ifName)
+    .max(MAX_IFACER_INTERFACES)
+    .default([])
+    .meta({ description: "Masters, members and bonds that network definitions may name; empty: all." }),
+  vlanIDs: z
+    .array(vlanRange.meta({ title: "VLAN id or range" }))
+    .max(MAX_VLAN_ID)
+    .default([])
+    .meta({ description: 'VLAN ids that they may name, each a number or a range `"100-199"`; empty: all.' }),
+});
+
+export type IfacerPermission = Readonly<z.output<typeof ifacer>>;
 
 /** The keys of `conf.yml`. */
 export const vendorConfSchema = z
@@ -44,6 +80,7 @@ export const vendorConfSchema = z
     maxGeneratedAddressesPerNamespace: wholeNumber(0)
       .default(4_096)
       .meta({ description: "Addresses of all generated pools of one namespace; 0 is no limit." }),
+    ifacer: ifacer.prefault({}).meta({ description: "What the plugin `ifacer` may do to the node's devices." }),
     hostRouteCIDR: z.array(prefixOrIp).max(MAX_CIDRS).default([]).meta({
       description: "Networks in which other IPAM plugins may give pods of the coordinator an address. Default none.",
     }),

@@ -12,6 +12,7 @@ import { MoveRecord } from "../../host/agent/ifacer/move-record.ts";
 import { createIfacerPlugin } from "../../host/agent/ifacer/plugin.ts";
 import type { Plugin } from "../../host/agent/plugin.ts";
 import { type AttachRequest, decodeRequest } from "../../host/cni/request.ts";
+import { DEFAULT_VENDOR_CONF } from "../../host/config/vendor-conf.ts";
 import { IFA_F_NODAD, IFA_F_TENTATIVE } from "../../host/kernel/netlink/address/constants.ts";
 import { RT_TABLE_LOCAL } from "../../host/kernel/netlink/route/constants.ts";
 import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
@@ -43,6 +44,7 @@ export function placeIn(host: OpenNamespace): IfacerPlace {
       moves: new MoveRecord(mkdtempSync(join(tmpdir(), "moves-")), "boot"),
       faults: typeof faults === "function" ? faults : openFaults(faults, createFaultCounter()),
       log,
+      permission: () => DEFAULT_VENDOR_CONF.ifacer,
     });
   return {
     log: seen,

@@ -7,7 +7,9 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
+import type { IfacerPermission } from "../../config/vendor-conf.ts";
 import { DEVICE_ATTEMPTS } from "../../ifacer/limits.ts";
+import { requirePermitted } from "../../ifacer/permission.ts";
 import { type DevicePlan, needsTraffic, planDevices } from "../../ifacer/plan-devices.ts";
 import type { Wish } from "../../ifacer/wish.ts";
 import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
@@ -33,6 +35,8 @@ export interface IfacerTools {
   readonly moves: MoveRecord;
   readonly faults: Faults;
   readonly log: Log;
+  /** `ifacer` of vendor-conf, as it is now. */
+  readonly permission: () => IfacerPermission;
 }
 
 /** No plan of the ifacer deletes a veth. */
@@ -79,7 +83,7 @@ async function applyOnRecord(operations: readonly Operation[], tools: IfacerTool
 }
 
 /** Takes back what an agent that was killed was doing; the node may be cut off until then. */
-export async function takeBackMoves({ host, moves, log }: IfacerTools): Promise<void> {
+export async function takeBackMoves({ host, moves, log }: Pick<IfacerTools, "host" | "moves" | "log">): Promise<void> {
   const operations = moves.find();
   if (operations.length === 0) return;
   const leftovers = await undoOperations(operations, { host, pod: host }, { remover: NO_REMOVER });
@@ -111,6 +115,7 @@ function resultOf(device: string, { host }: IfacerTools): CniResult {
 
 export async function attach(wish: Wish, request: AttachRequest, tools: IfacerTools): Promise<CniResult> {
   const { log } = tools;
+  requirePermitted(wish, tools.permission());
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
   const plan = await planAndApply(wish, tools);
   for (const warning of plan.warnings) log.warn(about, warning);

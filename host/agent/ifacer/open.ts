@@ -14,15 +14,15 @@ export interface OpenIfacer extends Disposable {
   readonly plugin: Plugin;
 }
 
-export interface OpenIfacerOptions extends Pick<IfacerTools, "faults" | "log"> {
+export interface OpenIfacerOptions extends Pick<IfacerTools, "faults" | "log" | "permission"> {
   readonly stateDirectory: string;
   readonly bootId: string;
 }
 
 /** Takes back what an agent before was doing when it was killed. Throws NetlinkError when the kernel refuses a socket. */
-export async function openIfacer({ stateDirectory, bootId, faults, log }: OpenIfacerOptions): Promise<OpenIfacer> {
+export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacerOptions): Promise<OpenIfacer> {
   const host = openNamespace(OWN_NETNS);
-  const tools = { host, moves: new MoveRecord(stateDirectory, bootId), faults, log };
+  const tools = { host, moves: new MoveRecord(stateDirectory, bootId), ...rest };
   await takeBackMoves(tools);
   return { plugin: createIfacerPlugin(tools), [Symbol.dispose]: () => host[Symbol.dispose]() };
 }

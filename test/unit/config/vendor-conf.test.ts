@@ -14,6 +14,7 @@ const DEFAULTS = {
   garbageCollection: { intervalMs: 300_000, graceMs: 60_000, nodeLostMs: 600_000 },
   maxGeneratedPoolSize: 1_024,
   maxGeneratedAddressesPerNamespace: 4_096,
+  ifacer: { interfaces: [], vlanIDs: [] },
   hostRouteCIDR: [],
 };
 
@@ -38,6 +39,14 @@ describe("decodeVendorConf refuses", () => {
     [[], "file x: found an empty list, want an object"],
     [{ enableIPV4: true }, 'file x: field "enableIPV4": found an unknown key, want the key "enableIPv4"'],
     [{ enableIPv4: "true" }, 'field "enableIPv4": found "true", want true or false'],
+    [
+      { ifacer: { vlanIDs: [0] } },
+      'field "ifacer.vlanIDs[0]": found 0, want a VLAN id from 1 to 4094, or a range such as "100-199"',
+    ],
+    [{ ifacer: { vlanIDs: ["9-5"] } }, 'field "ifacer.vlanIDs[0]": found "9-5", want a VLAN id from 1 to 4094'],
+    [{ ifacer: { vlanIDs: ["1-4095"] } }, 'found "1-4095", want a VLAN id'],
+    [{ ifacer: { interfaces: ["a/b"] } }, 'field "ifacer.interfaces[0]": found "a/b", want'],
+    [{ hostRouteCIDR: ["10.0.0.0/33"] }, 'field "hostRouteCIDR[0]": found "10.0.0.0/33", want'],
     [{ enableIPv4: null }, 'field "enableIPv4": found null, want true or false'],
     [{ enableIPv4: false, enableIPv6: false }, 'field "enableIPv4": found false, want true here or for "enableIPv6"'],
     [{ allocationCooldown: 30 }, 'field "allocationCooldown": found 30, want a duration such as'],
