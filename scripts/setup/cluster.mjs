@@ -1,6 +1,6 @@
 /**
- * The control plane that the tests run: etcd, kube-apiserver and kube-proxy, and the Debian packages that kube-proxy calls.
- * A cold build costs about six minutes of one processor; it tells how many packages it has compiled.
+ * The control plane that the tests run: etcd, kube-apiserver and kube-proxy, the Debian packages that kube-proxy calls, and kubectl.
+ * A cold build costs about seven minutes of one processor; it tells how many packages it has compiled.
  * Effects: the user's cache, Debian packages (as root); nothing in the repository.
  */
 import { debianStep } from "./debian.mjs";
@@ -9,7 +9,11 @@ import { referenceTool } from "./paths.mjs";
 
 export function clusterSteps() {
   const title = "etcd, kube-apiserver and kube-proxy (minutes, the first time), Kubernetes";
-  return [debianStep("cluster"), kubernetesStep("kubernetes", { title, rename: { server: "etcd" } })];
+  return [
+    debianStep("cluster"),
+    kubernetesStep("kubernetes", { title, rename: { server: "etcd" } }),
+    kubernetesStep("kubectl", { title: "kubectl, Kubernetes" }),
+  ];
 }
 
 /** Programs of Kubernetes, from the module scripts/reference/<tool>. With the same flags everywhere: what two of them share is compiled once. */

@@ -19,6 +19,7 @@ const modules = {
   plugins: "github.com/containernetworking/plugins",
   cnitool: "github.com/containernetworking/cni",
   kubernetes: "k8s.io/kubernetes",
+  kubectl: "k8s.io/kubernetes",
   nodes: "k8s.io/kubernetes",
   multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
 };

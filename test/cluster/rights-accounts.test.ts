@@ -169,7 +169,7 @@ describe("the controller", () => {
 
 describe("rule 5: an administrator", () => {
   const BOUND =
-    /^403 .*IPAllocation 10\.6\.0\.1 is Bound to pod shop\/web-0 on node "a"; delete the pod.*kubectl annotate ipallocation 10\.6\.0\.1 ipam\.vendor\.io\/force-delete=true/;
+    /^403 .*IPAllocation 10\.6\.0\.1 is Bound to pod shop\/web-0 on node "a"; delete the pod.*kubectl annotate ipallocations\.ipam\.vendor\.io 10\.6\.0\.1 ipam\.vendor\.io\/force-delete=true/;
 
   it("cannot delete an address in use, nor all addresses at once", async () => {
     expect(await outcomeOf(admin.delete(pathOf("10.6.0.1")))).toMatch(BOUND);

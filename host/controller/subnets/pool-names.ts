@@ -44,7 +44,7 @@ export function labelValueOf(text: string): string {
   return `${begin.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}-${hashOf(text)}`.replace(/^-/, "");
 }
 
-/** For people: `kubectl get ippools -l ipam.vendor.io/subnet=blue`. Nothing is decided by them. */
+/** For people: `kubectl get ippools.ipam.vendor.io -l ipam.vendor.io/subnet=blue`. Nothing is decided by them. */
 export function poolLabels({ subnet, application, interface: ifName }: Generated): Record<string, string> {
   return {
     "ipam.vendor.io/subnet": labelValueOf(subnet),

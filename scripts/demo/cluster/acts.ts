@@ -37,7 +37,7 @@ export async function allocationsOf(stage: Stage, { uid }: Pick<Pod, "uid">): Pr
   );
 }
 
-/** What `kubectl get ipallocations` prints. */
+/** What `kubectl get ipallocations.ipam.vendor.io` prints. */
 export async function kubectlGetAllocations(stage: Stage): Promise<string[]> {
   const rows = (await allocations(stage)).map(({ metadata, spec }) => {
     const [holder] = spec.holders ?? [];

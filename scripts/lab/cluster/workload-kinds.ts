@@ -14,20 +14,23 @@ export const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const SERVED_MS = 20_000;
 
-interface Kind {
+/** A kind without a schema. */
+export interface ForeignKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
   readonly plural: string;
+  /** Default: Namespaced. */
+  readonly scope?: "Cluster" | "Namespaced";
 }
 
-const KINDS: readonly Kind[] = [
+const KINDS: readonly ForeignKind[] = [
   { group: "kubevirt.io", version: "v1", kind: "VirtualMachine", plural: "virtualmachines" },
   { group: "kubevirt.io", version: "v1", kind: "VirtualMachineInstance", plural: "virtualmachineinstances" },
   { group: "k8s.cni.cncf.io", version: "v1alpha1", kind: "IPAMClaim", plural: "ipamclaims" },
 ];
 
-const MAKERS: readonly Kind[] = [
+const MAKERS: readonly ForeignKind[] = [
   { group: "argoproj.io", version: "v1alpha1", kind: "Rollout", plural: "rollouts" },
   { group: "apps.kruise.io", version: "v1alpha1", kind: "CloneSet", plural: "clonesets" },
 ];
@@ -35,14 +38,14 @@ const MAKERS: readonly Kind[] = [
 export const ROLLOUTS = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts";
 export const CLONE_SETS = "/apis/apps.kruise.io/v1alpha1/namespaces/shop/clonesets";
 
-function crdOf({ group, version, kind, plural }: Kind): KubeObject {
+function crdOf({ group, version, kind, plural, scope = "Namespaced" }: ForeignKind): KubeObject {
   const anything = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
   const schema = { openAPIV3Schema: { type: "object", properties: { spec: anything, status: anything } } };
   return {
     ...{ apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" },
     metadata: { name: `${plural}.${group}` },
     spec: {
-      ...{ group, scope: "Namespaced", names: { plural, singular: kind.toLowerCase(), kind } },
+      ...{ group, scope, names: { plural, singular: kind.toLowerCase(), kind } },
       versions: [{ name: version, served: true, storage: true, subresources: { status: {} }, schema }],
     },
   };
@@ -58,7 +61,8 @@ export function applyPodMakers(client: KubeClient): Promise<void> {
   return applyKinds(client, MAKERS);
 }
 
-async function applyKinds(client: KubeClient, kinds: readonly Kind[]): Promise<void> {
+/** Resolves when all are served. */
+export async function applyKinds(client: KubeClient, kinds: readonly ForeignKind[]): Promise<void> {
   for (const kind of kinds) await client.apply(`${CRDS}/${kind.plural}.${kind.group}`, crdOf(kind));
   const deadline = performance.now() + SERVED_MS;
   for (const { group, version, plural } of kinds) {
