@@ -62,6 +62,8 @@ export class Rounds {
     this.#timer = setTimeout(() => {
       this.#running = this.#round().finally(() => {
         this.#running = undefined;
+        // Here and not at the round's end: what wakes it in between would find a round that looks at nothing any more.
+        if (this.#isWoken && this.#failures === 0) this.#after(this.#options.restMs());
       });
     }, milliseconds).unref();
   }
@@ -83,7 +85,6 @@ export class Rounds {
       this.#failures++;
       return this.#after(restMs() + ROUND_FAILED_MS + pauseMs(this.#failures, random()));
     }
-    if (this.#isWoken) this.#after(restMs());
-    else if (nextMs !== undefined) this.#after(Math.max(nextMs, restMs()));
+    if (nextMs !== undefined) this.#after(Math.max(nextMs, restMs()));
   }
 }

@@ -216,3 +216,37 @@ test("a Subnet for some namespaces gives others nothing, and gives them a pool a
   await world.plane.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: null } } });
   expect(controller.problems("subnets")).toEqual([]);
 });
+
+test("a deleted Subnet that cannot be read goes when its last pool has gone: with a wrong specification, and with a wrong status", async () => {
+  await subnet("blue", { subnet: "10.9.0.0/24" });
+  await subnet("green", { subnet: "10.8.0.0/24" });
+  const controller = await lead();
+  applications.want("a", "u-a", { count: 2 });
+  applications.want("b", "u-b", { count: 2, subnets: ["green"] });
+  await untilDivided({ a: ["10.9.0.2-10.9.0.3"], b: ["10.8.0.2-10.8.0.3"] });
+  // The API server compares neither two ranges nor the ends of one.
+  await world.plane.client.patch(`${BERTH}/subnets/blue`, { spec: { ips: ["10.9.0.2-10.9.0.9", "10.9.0.5"] } });
+  const { status } = await world.read("subnets", "green");
+  const [pool] = status.pools;
+  const backwards = [{ ...pool, ips: ["10.8.0.3-10.8.0.2"] }];
+  await world.plane.client.patch(`${BERTH}/subnets/green/status`, { status: { pools: backwards } });
+  for (const name of ["blue", "green"]) await world.plane.client.delete(`${BERTH}/subnets/${name}`);
+  const unread = expect.stringContaining('Subnet "green" gives nothing, as its status cannot be read');
+  await eventually(async () => {
+    expect(controller.problems("subnets")).toEqual([unread]);
+    // A round comes with each change.
+    for (const name of ["blue", "green"])
+      await world.plane.client.patch(`${BERTH}/subnets/${name}`, {
+        metadata: { labels: { at: String(performance.now()) } },
+      });
+  });
+  for (const [name, uid] of [
+    ["blue", "u-a"],
+    ["green", "u-b"],
+  ] as const) {
+    expect((await world.read("subnets", name)).metadata.finalizers).toHaveLength(1);
+    applications.end(uid);
+    await eventually(async () => expect(await world.read("subnets", name)).toBeUndefined());
+  }
+  expect(await pools()).toEqual([]);
+}, 120_000);

@@ -27,6 +27,7 @@ import { Fates } from "./fates.ts";
 import type { PoolNow, SubnetNow, SubnetsPlan } from "./model.ts";
 import { OwnWrites } from "./own-writes.ts";
 import { planSubnets } from "./plan/plan-subnets.ts";
+import { endUnreadable } from "./unreadable.ts";
 import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
 
 export const startSubnets: StartPart = (tools) => new SubnetsPart(tools);
@@ -107,6 +108,7 @@ class SubnetsPart implements Part {
     this.#waiting = plan.waiting;
     await inParallel(plan.remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
     await inParallel(plan.networks, NETWORKS_AT_ONCE, (network) => divide(this.#divideTools, network));
+    await endUnreadable(this.#tools, this.#unreadable);
     this.#tell(plan, demands);
     return this.#dueMs(plan);
   }
@@ -147,6 +149,12 @@ class SubnetsPart implements Part {
       this.#read.set(object.uid, { version: object.resourceVersion, subnet });
       return subnet ?? [];
     });
+  }
+
+  /** As of the last {@link SubnetsPart.#readSubnets}. */
+  get #unreadable(): ControlledSubnet[] {
+    const all = [...this.#tools.caches.subnets.items.values()];
+    return all.filter(({ uid }) => this.#read.get(uid)?.subnet === undefined);
   }
 
   get #divideTools(): DivideTools {
@@ -202,8 +210,8 @@ class SubnetsPart implements Part {
     this.#told = new Set(news.map(({ key }) => key));
     this.#problems = [
       ...this.#refusals,
-      ...[...this.#tools.caches.subnets.items.values()].flatMap((object) => {
-        const fault = this.#read.get(object.uid)?.subnet === undefined ? faultOfStatus(object) : undefined;
+      ...this.#unreadable.flatMap((object) => {
+        const fault = faultOfStatus(object);
         return fault === undefined
           ? []
           : [`Subnet "${object.name}" gives nothing, as its status cannot be read: ${fault}`];

@@ -38,6 +38,24 @@ describe("rounds", () => {
     await vi.advanceTimersByTimeAsync(10_000);
     expect(rounds()).toBe(2);
   });
+  it.each(Array.from({ length: 12 }, (_, ticks) => [ticks]))(
+    "follow a change that comes %d microtasks after the work's end",
+    async (ticks) => {
+      const { opened, rounds } = open(async (round) => {
+        if (round === 1) void soon();
+        return undefined;
+      });
+      const soon = async (): Promise<void> => {
+        for (let tick = 0; tick < ticks; tick++) await undefined;
+        opened.wake();
+      };
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(rounds()).toBe(2);
+      opened.wake();
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(rounds()).toBe(3);
+    },
+  );
   it("come when the last one said so, though not without a rest", async () => {
     const { rounds } = open(async (round) => (round === 1 ? 1_000 : round === 2 ? 0 : undefined));
     await vi.advanceTimersByTimeAsync(999);
