@@ -125,6 +125,8 @@ export type ClaimOutcome =
 export interface Attachment {
   readonly containerId: string;
   readonly ifName: string;
+  /** Name of its network. Absent: of whichever network. */
+  readonly network?: string;
 }
 
 /** All addresses of one family in one space from `first` to `last`, both included. */

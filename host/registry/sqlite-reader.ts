@@ -22,9 +22,10 @@ export class SqliteReader {
     this.#database = database;
   }
 
-  findAttachment({ containerId, ifName }: Attachment): readonly Allocation[] {
+  findAttachment({ containerId, ifName, network }: Attachment): readonly Allocation[] {
     if (containerId === "") return [];
-    return this.all("container = ? AND interface = ? AND container <> ''", containerId, ifName);
+    const found = this.all("container = ? AND interface = ? AND container <> ''", containerId, ifName);
+    return network === undefined ? found : found.filter((each) => each.network === network);
   }
 
   findAddress(space: string, ip: Ip): Allocation | undefined {

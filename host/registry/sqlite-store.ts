@@ -8,6 +8,7 @@ import { invariant } from "../lib/invariant.ts";
 import { equalIp } from "../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "./journal.ts";
 import { MAX_AT_ONCE, MAX_FREED_AT_ONCE } from "./limits.ts";
+import { isOfOtherNetwork } from "./nic.ts";
 import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal, Quarantine } from "./registry.ts";
 import { SqliteQuarantine } from "./sqlite-quarantine.ts";
 import { KEY, keyOf } from "./sqlite-reader.ts";
@@ -74,7 +75,7 @@ export class SqliteStore extends SqliteQuarantine {
 
   claim(claim: Claim, nowMs: number): ClaimOutcome {
     const own = this.findOwner(claim.owner);
-    const bound = own.filter(({ state }) => state === "Bound");
+    const bound = own.filter((each) => each.state === "Bound" && !isOfOtherNetwork(each, claim));
     const held = bound.filter(({ ifName }) => ifName === claim.ifName);
     const cooling = own.filter(({ state, ifName }) => state === "Cooling" && ifName === claim.ifName);
     const offered = new Set(claim.proposals.map(({ replaces }) => replaces));

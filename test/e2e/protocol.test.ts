@@ -65,6 +65,20 @@ describe("ADD", () => {
       expect(await world.usage()).toEqual({ Cooling: old });
     }));
 
+  it("in another network is another attachment: an address of its own, and a DEL of one frees nothing of the other", () =>
+    withWorld(BLUE, async (world) => {
+      const [lan, wan] = ["lan", "wan"].map((name) => ({ conf: { name } }));
+      const first = await world.add("c1", lan);
+      await world.del("c1", wan);
+      const second = await world.add("c1", wan);
+      expect(second).not.toEqual(first);
+      expect(await world.add("c1", lan)).toEqual(first);
+      await world.del("c1", wan);
+      expect(await world.usage()).toEqual({ Bound: first, Cooling: second });
+      await world.del("c1", lan);
+      expect((await world.usage()).Bound).toBeUndefined();
+    }));
+
   it("on two interfaces of one pod gives two addresses of one pool", () =>
     withWorld(BLUE, async (world) => {
       const first = await world.add("c1", { pod: "shop/web-0/uid-1" });

@@ -58,8 +58,10 @@ export class LostAddresses {
   }
 
   /** Why CHECK of the attachment must fail; undefined when it has lost nothing. */
-  find({ containerId, ifName }: Attachment): string | undefined {
-    return [...this.#lost.values()].find(({ row }) => row.containerId === containerId && row.ifName === ifName)?.brief;
+  find({ containerId, ifName, network }: Attachment): string | undefined {
+    const isOf = ({ row }: Lost): boolean =>
+      row.containerId === containerId && row.ifName === ifName && (network === undefined || row.network === network);
+    return [...this.#lost.values()].find(isOf)?.brief;
   }
 
   /** Whether the row's pod has lost its address, as far as is known. */

@@ -24,7 +24,8 @@ export async function checkAddresses(
   request: AttachRequest,
 ): Promise<void> {
   const { containerId, ifName } = request;
-  const found = await registry.findAttachment({ containerId, ifName });
+  const attachment = { containerId, ifName, network: request.netConf.name };
+  const found = await registry.findAttachment(attachment);
   const held = found.filter(({ state }) => state === "Bound");
   if (held.length === 0) {
     throw new CniError(
@@ -32,7 +33,7 @@ export async function checkAddresses(
       `No address is recorded for interface "${ifName}" of container ${containerId}`,
     );
   }
-  const loss = findLoss?.({ containerId, ifName });
+  const loss = findLoss?.(attachment);
   if (loss !== undefined) throw new CniError(ErrorCode.AddressConflict, loss);
   comparePrevResult(request, held);
   compareGateways(request, held, catalogue.snapshot.pools);

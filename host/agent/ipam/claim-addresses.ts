@@ -13,6 +13,7 @@ import { giveBack, hashText, type Picked, pickAddresses, poolsOf, type Shortage 
 import { findUnservable, noPoolMatches, type PoolShortage, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
+import { isOfOtherNetwork } from "../../registry/nic.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
 import {
   awaitsNode,
@@ -182,7 +183,8 @@ class AddressSearch {
   async #findMissing(): Promise<readonly NicDemand[]> {
     const { nics, claimant } = this.#demand;
     if (nics.length < 2 && !this.#isPartial) return nics;
-    const own = await this.#tools.registry.findOwner(claimant.owner);
+    const rows = await this.#tools.registry.findOwner(claimant.owner);
+    const own = rows.filter((each) => !isOfOtherNetwork(each, claimant) || each.state === "Cooling");
     if (!this.#forsakeCooling) this.#settleOwn(own.filter(({ state }) => state === "Cooling"));
     const has = (ifName: string, family: Family): boolean =>
       own.some((each) => each.state === "Bound" && each.ifName === ifName && each.ip.family === family && !this.#isUnwanted(each)); // biome-ignore format: one thought

@@ -33,9 +33,9 @@ export function createIpamPlugin(options: IpamPluginOptions): Plugin {
       return addAddresses(options, request, signal);
     },
     check: (request) => checkAddresses(options, request),
-    del: async ({ containerId, ifName }) => {
+    del: async ({ containerId, ifName, netConf }) => {
       verified.delete({ containerId, ifName });
-      const released = await registry.release({ containerId, ifName });
+      const released = await registry.release({ containerId, ifName, network: netConf.name });
       log.debug({ containerId, ifName, released: released.length }, "DEL");
     },
     gc: async ({ netConf }) => {

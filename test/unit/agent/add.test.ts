@@ -247,6 +247,17 @@ describe("two NICs of one pool, and an address that was asked for while it cools
     }));
 });
 
+describe("one NIC in two networks", () => {
+  it("has addresses of each, and is asked for nothing that its other NICs have", () =>
+    withPlugin([...POOLS, podOf({ ippools: TWO_NICS })], async ({ add, registry }) => {
+      const lan = addressesOf(await add("eth0"));
+      const wan = addressesOf(await add("eth0", { name: "wan" }));
+      expect(wan).not.toEqual(lan);
+      expect([addressesOf(await add("eth0")), addressesOf(await add("eth0", { name: "wan" }))]).toEqual([lan, wan]);
+      expect((await boundTo(registry)).map((text) => text.split("=")[0]).sort()).toEqual(["eth0", "eth0", "net1"]);
+    }));
+});
+
 describe("routes of the pod", () => {
   it("one that no NIC can carry is refused with the last NIC, and its addresses go back", () =>
     withPlugin(

@@ -128,6 +128,53 @@ export function describeRegistry(
     });
   });
 
+  describe(`${name}: one container and interface in two networks`, () => {
+    const [lan, wan] = [{ network: "lan" }, { network: "wan" }];
+    const attachment = { containerId: "c-a", ifName: "eth0" };
+
+    check("are two attachments, each with addresses of its own", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")], lan));
+      const other = await registry.claim(claim("a", [proposal("10.0.1.1")], wan));
+      expect(other).toMatchObject({ kind: "bound", previous: [], held: [{ ip: ip("10.0.1.1"), network: "wan" }] });
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", network: "lan" });
+      expect(held(await registry.claim(claim("a", [proposal("10.0.0.2")], lan)))).toEqual(["10.0.0.1"]);
+      expect(held(await registry.claim(claim("a", [proposal("10.0.0.2")], wan)))).toEqual(["10.0.1.1"]);
+      expect(await registry.findAttachment(attachment)).toHaveLength(2);
+      expect(await registry.findAttachment({ ...attachment, ...wan })).toMatchObject([{ ip: ip("10.0.1.1") }]);
+    });
+
+    check("a DEL in one releases nothing of the other", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")], lan));
+      expect(await registry.release({ ...attachment, ...wan })).toEqual([]);
+      await registry.claim(claim("a", [proposal("10.0.1.1")], wan));
+      expect(await registry.release({ ...attachment, ...wan })).toMatchObject([{ ip: ip("10.0.1.1") }]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound" });
+      expect(await registry.release({ ...attachment, ...lan })).toMatchObject([{ ip: ip("10.0.0.1") }]);
+    });
+
+    check("GC of one releases nothing of the other", async ({ registry, advance, nowMs }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")], lan));
+      await registry.claim(claim("a", [proposal("10.0.1.1")], wan));
+      advance(1);
+      expect(await registry.releaseOthers("wan", [], nowMs())).toMatchObject([{ ip: ip("10.0.1.1") }]);
+      expect(await registry.releaseOthers("lan", [attachment], nowMs())).toEqual([]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound" });
+    });
+
+    check("what was claimed ahead is of the network whose ADD attaches it", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")], { ...lan, containerId: "" }));
+      expect(held(await registry.claim(claim("a", [proposal("10.0.0.2")], wan)))).toEqual(["10.0.0.1"]);
+      expect(await registry.findAttachment({ ...attachment, ...wan })).toHaveLength(1);
+    });
+
+    check("a new sandbox keeps the addresses of its own network alone", async ({ registry }) => {
+      await registry.claim(claim("a", [proposal("10.0.0.1")], lan));
+      const next = { containerId: "next" };
+      expect(held(await registry.claim(claim("a", [proposal("10.0.1.1")], { ...wan, ...next })))).toEqual(["10.0.1.1"]);
+      expect(held(await registry.claim(claim("a", [proposal("10.0.0.2")], { ...lan, ...next })))).toEqual(["10.0.0.1"]);
+    });
+  });
+
   describe(`${name}: release`, () => {
     check("cools, and then frees, an address", async ({ registry, freed, advance }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
