@@ -143,14 +143,13 @@ async function memberAddresses(): Promise<string[]> {
   return members.map(({ metadata, status }) => `${metadata.name} ${status.podIP}`).sort();
 }
 
-/** Links, rules, routes and namespaces of pods that are left on the node. */
+/** Links, routes and namespaces of pods that are left on the node. The rule of the table stays: it belongs to the node. */
 async function leftOnNode({ name, machine }: RealNode): Promise<string[]> {
   const run = (argv: readonly string[]) => requireCommand(machine.enter(argv));
   const links = (await run(["ip", "-o", "link"])).split("\n").filter((line) => !/^\d+: (?:lo|eth0)[:@]|^$/.test(line));
-  const rules = (await run(["ip", "rule"])).split("\n").filter((line) => /^900:/.test(line));
   const routes = await run(["sh", "-c", "ip route show table 500 2>/dev/null || true"]);
   const namespaces = await readdir(`${machine.root}/run/netns`).catch(() => []);
-  return [...links, ...rules, ...routes.split("\n").filter((line) => line !== ""), ...namespaces].map(
+  return [...links, ...routes.split("\n").filter((line) => line !== ""), ...namespaces].map(
     (text) => `${name}: ${text}`,
   );
 }
