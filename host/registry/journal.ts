@@ -39,7 +39,7 @@ export interface Journal extends Registry {
   confirm(allocations: readonly Allocation[]): Promise<void>;
   /** The API object is gone, or was never made: deletes exactly this version of the row and reports the address as free. False when somebody has written since. */
   forget(allocation: Allocation): Promise<boolean>;
-  /** Writes a confirmed row with {@link UNKNOWN_CONTAINER} when Bound. Undefined when the address has a row already. Cooling: it cools anew. */
+  /** Writes a confirmed row with {@link UNKNOWN_CONTAINER} when Bound. Undefined when the address has a row already, or its NIC another Bound one of the family. Cooling: it cools anew. */
   adopt(adoption: Adoption): Promise<Allocation | undefined>;
   /** Bound → Cooling, exactly this version, whatever the container: its pod is gone. Undefined when somebody has written since. */
   collect(allocation: Allocation): Promise<Allocation | undefined>;

@@ -47,6 +47,10 @@ export class SqliteJournal extends SqliteStore {
   adopt(adoption: Adoption, nowMs: number): Allocation | undefined {
     const { space, ip, prefixLength, pool, state, owner, ifName, namespace, pod, workload, quarantine } = adoption;
     if (this.findAddress(space, ip) !== undefined) return undefined;
+    // An ADD may have given the NIC an address since the object was judged.
+    const isOnNic = (row: Allocation): boolean =>
+      row.state === "Bound" && row.ifName === ifName && row.ip.family === ip.family;
+    if (state === "Bound" && this.findOwner(owner).some(isOnNic)) return undefined;
     const { reason = "", mac = "", parent = "", nextProbeAtMs = 0 } = quarantine ?? {};
     const container = state === "Bound" ? UNKNOWN_CONTAINER : "";
     this.write(

@@ -235,4 +235,12 @@ it("rule 12: nobody attaches from the pool: the address stays, and the controlle
   world.advance(10 * INTERVAL_MS);
   await world.look();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
+  // An autoscaler deletes the Node. Who knows that the machine is off makes it again, with the taint, and says so by that.
+  await world.deleteNode("n1");
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
+  await world.setNode("n1", "Unknown", [OUT_OF_SERVICE]);
+  await world.look();
+  expect(await world.stateOf("10.6.0.1")).toBe("free");
+  await world.deleteNode("n1");
 });

@@ -203,6 +203,15 @@ describe("journal: adopted rows", () => {
     expect(await journal.adopt(adoption("10.0.0.1", { owner: "b" }))).toBeUndefined();
   });
 
+  check("rule 4: beside an ADD that was faster, a NIC gets no second address of a family", async (journal) => {
+    await journal.claim(claim("a", [proposal("10.0.0.2")]));
+    expect(await journal.adopt(adoption("10.0.0.1"))).toBeUndefined();
+    expect(await journal.adopt(adoption("fd00::1"))).toMatchObject({ state: "Bound" });
+    expect(await journal.adopt(adoption("10.0.0.3", { ifName: "net1" }))).toMatchObject({ state: "Bound" });
+    expect(await journal.adopt(adoption("10.0.0.4", { state: "Cooling" }))).toMatchObject({ state: "Cooling" });
+    expect(await journal.adopt(adoption("10.0.0.1", { owner: "b" }))).toMatchObject({ state: "Bound" });
+  });
+
   check("rule 1: no DEL, no GC and no sweep of what was never attached releases them", async (journal, world) => {
     await journal.adopt(adoption("10.0.0.1"));
     const unknown = { containerId: UNKNOWN_CONTAINER, ifName: "eth0" };
