@@ -81,6 +81,13 @@ export const vendorConfSchema = z
       .default(4_096)
       .meta({ description: "Addresses of all generated pools of one namespace; 0 is no limit." }),
     ifacer: ifacer.prefault({}).meta({ description: "What the plugin `ifacer` may do to the node's devices." }),
+    maxAddressesPerPod: wholeNumber(0)
+      .default(32)
+      .meta({ description: "Addresses of one pod, on all its NICs; 0 is no limit." }),
+    maxAddressesPerNamespace: wholeNumber(0).default(16_384).meta({
+      description:
+        "Addresses of all pods of one namespace and of what is kept for its workloads; 0 is no limit. In a cluster.",
+    }),
     hostRouteCIDR: z.array(prefixOrIp).max(MAX_CIDRS).default([]).meta({
       description: "Networks in which other IPAM plugins may give pods of the coordinator an address. Default none.",
     }),

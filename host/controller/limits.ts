@@ -116,3 +116,6 @@ export const FATE_AGAIN_MS = 5_000;
 
 /** After this a write to a generated pool that the API server has refused is tried again if nothing changes: milliseconds. */
 export const REFUSED_WRITE_MS = 5_000;
+
+/** Between two looks at which namespaces have as many addresses as they may have: milliseconds. So long, and the way of two watches, a namespace may go beyond. */
+export const SHARES_REST_MS = 2_000;

@@ -7,6 +7,7 @@ import { startConditions } from "./conditions/start-conditions.ts";
 import { startFinalizers } from "./finalizers/start-finalizers.ts";
 import { startGarbage } from "./garbage/garbage-collector.ts";
 import { startNetworks } from "./networks/keep-status.ts";
+import { startShares } from "./shares/keep-shares.ts";
 import { startSubnets } from "./subnets/start-subnets.ts";
 import type { Parts } from "./term.ts";
 import { startUsage } from "./usage/start-usage.ts";
@@ -16,6 +17,7 @@ export const PARTS: Parts = {
   networks: startNetworks,
   subnets: startSubnets,
   usage: startUsage,
+  shares: startShares,
   conditions: startConditions,
   finalizers: startFinalizers,
   claims: startClaimStatuses,

@@ -24,6 +24,8 @@ export interface Coordinator {
   };
   /** What the controller has found out. Undefined: nothing yet, or there is none: in the embedded mode there is no cluster to ask. */
   readonly collected?: CollectedNetworks | undefined;
+  /** Namespaces that have as many addresses as they may have, with how many that were. Undefined: nobody counts. */
+  readonly fullNamespaces?: ReadonlyMap<string, number> | undefined;
 }
 
 export interface CollectedNetworks {
@@ -66,7 +68,16 @@ const collectedSchema = z.object({
 /** Like {@link decodeCoordinator} for an object of the API server, whose status the controller writes. */
 export function decodeServedCoordinator(value: unknown, source: string): Coordinator {
   const status = typeof value === "object" && value !== null && "status" in value ? value.status : undefined;
-  return { ...decodeCoordinator(value, source), collected: collectedSchema.safeParse(status).data };
+  const collected = collectedSchema.safeParse(status).data;
+  return { ...decodeCoordinator(value, source), collected, fullNamespaces: fullNamespacesOf(status) };
+}
+
+const fullSchema = z.object({ fullNamespaces: z.array(z.object({ name: z.string(), addresses: z.number() })) });
+
+/** By name, out of a status; none of one that does not say. */
+export function fullNamespacesOf(status: unknown): ReadonlyMap<string, number> {
+  const { fullNamespaces = [] } = fullSchema.safeParse(status).data ?? {};
+  return new Map(fullNamespaces.map(({ name, addresses }) => [name, addresses]));
 }
 
 /** The settings of the resource, first what it says, then what was collected for it: to be laid under those of a network definition. */

@@ -50,3 +50,6 @@ export const MAX_KEPT_ANNOTATIONS = 32;
 
 /** Largest `spec.config` of a NetworkAttachmentDefinition that is used: bytes. Every agent keeps those of all namespaces. */
 export const MAX_DEFINITION_CONFIG_BYTES = 65_536;
+
+/** Most namespaces that the controller reports as having as many addresses as they may have. */
+export const MAX_FULL_NAMESPACES = 1_024;

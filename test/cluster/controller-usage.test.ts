@@ -2,6 +2,7 @@
  * The usage of pools, written by the controller's part on a real API server.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startShares } from "../../host/controller/shares/keep-shares.ts";
 import { startUsage } from "../../host/controller/usage/start-usage.ts";
 import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { parseIp } from "../../host/net/ip.ts";
@@ -49,7 +50,11 @@ afterAll(() => agents?.stop());
 async function start(wrap: (api: WatchedApi) => KubeApi = (api) => api): Promise<LabController & { api: WatchedApi }> {
   const bare = await startParts(kubeconfig, {});
   const api = new WatchedApi(bare.client);
-  const controller = await startParts(kubeconfig, { usage: startUsage }, { tools: { api: wrap(api) } });
+  const controller = await startParts(
+    kubeconfig,
+    { usage: startUsage, shares: startShares },
+    { tools: { api: wrap(api) } },
+  );
   running.push(controller, bare);
   return { ...controller, api, problems: (name) => controller.problems(name) };
 }
@@ -59,9 +64,9 @@ async function createPool(name: string, spec: object): Promise<string> {
   return (await plane.client.create(POOLS, object)).metadata.uid;
 }
 
-async function allocate(pool: string, address: string, state: "Bound" | "Cooling" = "Bound"): Promise<void> {
+async function allocate(pool: string, address: string, state: "Bound" | "Cooling" = "Bound", namespace = "shop") {
   const ip = parseIp(address) ?? expect.fail(address);
-  const holder = { namespace: "shop", pod: "web-0", podUid: "u-1", ifName: "eth0", node: "n1" };
+  const holder = { namespace, pod: "web-0", podUid: "u-1", ifName: "eth0", node: "n1" };
   const spec: IpAllocationSpec = {
     ...{ ip, addressSpace: "", prefixLength: 24, pool, state, node: "n1" },
     holders: state === "Bound" ? [holder] : [],
@@ -257,4 +262,40 @@ it("the status of a pool that an agent marks as wanted keeps its mark", async ()
   await until("the counts are there", async () => (await plane.client.get(`${POOLS}/busy`)).status?.total === 254);
   expect((await plane.client.get(`${POOLS}/busy`)).status).toMatchObject({ wanted, total: 254, used: 0 });
   expect(await counts("busy")).toEqual({ bound: 0, cooling: 0, free: 254, total: 254 });
+});
+
+it("the Coordinator tells of namespaces that have as many addresses as they may have, and beside that what it told before", async () => {
+  const coordinators = "/apis/ipam.vendor.io/v1/coordinators";
+  const conf = (most: number) => ({ data: { "conf.yml": `maxAddressesPerNamespace: ${most}` } });
+  const maps = "/api/v1/namespaces/kube-system/configmaps";
+  await plane.client.create(maps, {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "vendor-conf" },
+    ...conf(3),
+  });
+  await plane.client.create(coordinators, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} }); // biome-ignore format: one thought
+  await plane.client.patch(`${coordinators}/default/status`, { status: { phase: "Synced", reason: "as before" } });
+  await createPool("share", { subnet: "10.39.0.0/24" });
+  for (const last of [1, 2]) await allocate("share", `10.39.0.${last}`, "Bound", "tenant");
+  await allocate("share", "10.39.0.3", "Cooling", "tenant");
+  for (const last of [5, 6, 7]) await allocate("share", `10.39.0.${last}`, "Bound", "crowd");
+  await start();
+  const told = async () => {
+    const { status } = await plane.client.get(`${coordinators}/default`);
+    expect(status).toMatchObject({ phase: "Synced", reason: "as before" });
+    return (status.fullNamespaces ?? []).filter(({ name }: { name: string }) => name === "tenant");
+  };
+  const isCrowdTold = async () => JSON.stringify(await plane.client.get(`${coordinators}/default`)).includes('"crowd"');
+  await until("another namespace is told of", isCrowdTold);
+  expect(await told()).toEqual([]);
+  await allocate("share", "10.39.0.4", "Bound", "tenant");
+  await until("the namespace is told of", async () => (await told()).length === 1);
+  expect(await told()).toEqual([{ name: "tenant", addresses: 3 }]);
+  await plane.client.patch(`${ALLOCATIONS}/10.39.0.4`, { spec: { state: "Cooling", holders: [] } });
+  await until("it has fewer", async () => (await told()).length === 0);
+  await plane.client.patch(`${maps}/vendor-conf`, conf(2));
+  await until("it may have fewer", async () => (await told()).length === 1);
+  await plane.client.patch(`${maps}/vendor-conf`, conf(0));
+  await until("nobody is limited", async () => (await told()).length === 0);
 });

@@ -175,6 +175,24 @@ describe("filters", () => {
   });
 });
 
+it("a pod of a namespace that has its share of addresses gets none, until it may have more", async () => {
+  await world.namespace("greedy");
+  const coordinators = COORDINATOR.replace(/\/default$/, "");
+  const object = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} };
+  await world.client.create(coordinators, object).catch(() => {});
+  const tell = (fullNamespaces: object[]) =>
+    world.client.patch(`${COORDINATOR}/status`, { status: { fullNamespaces } });
+  await tell([{ name: "greedy", addresses: 16_384 }]);
+  const pod = await world.pod({ name: `p${++pods}`, namespace: "greedy", annotations: only("p-other") });
+  const outcome = () => world.add(pod).then(({ pools }) => pools.length, (error: CniError) => `${error.code} ${error.message}`); // biome-ignore format: one thought
+  const refusal = '101 Pods and workloads of namespace "greedy" have 16384 addresses, and may have 16384 (maxAddressesPerNamespace of vendor-conf)'; // biome-ignore format: one thought
+  await expect.poll(() => world.node.resources.state.snapshot.coordinator?.fullNamespaces?.size, { timeout: 30_000 }).toBe(1); // biome-ignore format: one thought
+  const other = await world.pod({ name: `p${++pods}`, namespace: "greedy", annotations: only("p-other") });
+  expect(await world.add(other).catch(({ code, message }) => `${code} ${message}`)).toBe(refusal);
+  await tell([]);
+  await expect.poll(outcome, { timeout: 30_000 }).toBe(1);
+});
+
 describe("several NICs", () => {
   const berth = (pool: string, rest: object = {}) => ({
     ...{ cniVersion: "1.0.0", plugins: [{ type: "macvlan", ipam: { type: "berth", default_ipv4_ippool: [pool] } }] },

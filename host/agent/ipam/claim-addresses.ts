@@ -27,6 +27,7 @@ import {
 import { describeHolder, isAt, type Keepers, proposalOf, seedTextOf } from "./proposals.ts";
 import { Surveys } from "./surveys.ts";
 import { type IsSpoken, TakeOvers } from "./take-overs.ts";
+import { refuseFresh, requireWithinLimits, type TenantLimits } from "./tenant-limits.ts";
 
 export interface ClaimTools extends KeptTools {
   readonly registry: Registry;
@@ -44,6 +45,8 @@ export interface AddressDemand extends Keepers {
   readonly nics: readonly NicDemand[];
   readonly asked: readonly RequestedIp[];
   readonly claimant: Omit<Claim, "proposals" | "forsakeCooling">;
+  /** Absent: none. */
+  readonly limits?: TenantLimits | undefined;
   /** Pods of the same name start their search at the same place. */
   readonly seedText: string;
   /** Whether the pool's order does not matter now, by name: its first addresses are somebody's who answers for many. Absent: it does. */
@@ -99,6 +102,9 @@ class AddressSearch {
   }
 
   async run(): Promise<Claimed> {
+    const { claimant, workloads } = this.#demand;
+    const keeps = claimant.workload !== undefined || (workloads?.size ?? 0) > 0;
+    await requireWithinLimits(this.#tools.registry, this.#demand, keeps);
     this.#settled = settleAsked(this.#tools.book, this.#nic, this.#demand.asked);
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
       const claimed = await this.#attempt();
@@ -140,7 +146,7 @@ class AddressSearch {
     this.#learn(outcome);
     switch (outcome.kind) {
       case "bound":
-        if (this.#isWhole(outcome.held)) return (await this.#preferKept(outcome)) ? undefined : outcome;
+        if (this.#isWhole(outcome.held)) return (await this.#preferKept(outcome)) ? undefined : this.#accept(outcome);
         if (pick.kind === "short") await this.#overcomeFor(outcome.held, pick.shortage);
         return undefined;
       case "cooling":
@@ -151,6 +157,14 @@ class AddressSearch {
         if (outcome.by.some(({ version }) => version < 0)) await this.#surveys.miss(picked);
         return undefined;
     }
+  }
+
+  /** What is kept for the pod it may have, and nothing new while its namespace has its share. */
+  async #accept(bound: Bound): Promise<Claimed> {
+    const refusal = refuseFresh(this.#demand, bound.fresh);
+    if (refusal === undefined) return bound;
+    await this.#tools.registry.undo(bound.created);
+    throw refusal;
   }
 
   /** Nodes that look for free addresses from one place would meet again and again. */

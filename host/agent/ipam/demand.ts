@@ -6,7 +6,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
-import { claimedWith } from "../../ipam/announced-nics.ts";
+import { announcedNics, claimedWith } from "../../ipam/announced-nics.ts";
 import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
 import { selectPools } from "../../ipam/selection.ts";
@@ -21,6 +21,7 @@ import type { Catalogue } from "./catalogue.ts";
 import type { AddressDemand } from "./claim-addresses.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 import { describeSubject } from "./subject.ts";
+import { limitsFor } from "./tenant-limits.ts";
 
 /** A NIC for which addresses are wanted, now or soon. */
 export interface WantingNic {
@@ -67,6 +68,10 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
   const nics = selection.nics.filter((each) => isClaimed(each.ifName));
   const { workloads, asked } = followClaims(tools, nic, nics);
   const { owner, namespace, name, workload } = identity;
+  // Two families for each NIC that it announces, and what is wanted now.
+  const most =
+    2 * announcedNics(annotations, subject.firstNic).length + nics.flatMap(({ families }) => families).length;
+  const limits = limitsFor(tools.catalogue.snapshot, namespace, most);
   for (const warning of selection.warnings) tools.log.warn({ namespace, pod: name, ifName }, warning);
   return {
     subject,
@@ -75,6 +80,7 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
       nics,
       asked,
       workloads,
+      limits,
       claimant: { owner, namespace, pod: name, ifName, containerId, network, netns, workload },
       seedText: seedOf(identity),
       isWhole: nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),

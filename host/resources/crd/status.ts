@@ -4,7 +4,8 @@
  * Effects: none.
  */
 import { z } from "zod";
-import { MAX_POOLS_OF_SUBNET } from "../limits.ts";
+import { MAX_LABEL_LENGTH } from "../../config/limits.ts";
+import { MAX_FULL_NAMESPACES, MAX_POOLS_OF_SUBNET } from "../limits.ts";
 
 const condition = z.object({
   type: z.string().max(316).meta({ description: "What the condition is about." }),
@@ -64,4 +65,14 @@ export const coordinatorStatus = z.object({
     .meta({ description: "Where each of them comes from, or why it is not known." }),
   overlayPodCIDR: networks("Pod networks of the cluster."),
   serviceCIDR: networks("Service networks of the cluster."),
+  fullNamespaces: z
+    .array(
+      z.object({
+        name: z.string().max(MAX_LABEL_LENGTH).meta({ description: "Name of the namespace." }),
+        addresses: z.int().min(0).meta({ description: "Addresses that it had when it came to the limit." }),
+      }),
+    )
+    .max(MAX_FULL_NAMESPACES)
+    .optional()
+    .meta({ description: "Namespaces that have as many addresses as `maxAddressesPerNamespace` lets them have." }),
 });

@@ -8,6 +8,7 @@ import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import { openManifestIdentifier } from "../../../host/agent/ipam/pod-identity.ts";
 import type { Addition } from "../../../host/agent/plugin.ts";
 import { decodeRequest } from "../../../host/cni/request.ts";
+import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
 import { AddressBook } from "../../../host/ipam/address-book.ts";
 import { UNATTACHED_MS } from "../../../host/ipam/limits.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
@@ -56,9 +57,13 @@ function snapshotOf(manifests: readonly object[]): Snapshot {
   return assembleSnapshot([{ source: "test", resources }]);
 }
 
-async function withPlugin(manifests: readonly object[], test: (world: World) => Promise<void>): Promise<void> {
+async function withPlugin(
+  manifests: readonly object[],
+  test: (world: World) => Promise<void>,
+  more: Partial<Snapshot> = {},
+): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "berth-add-"));
-  const snapshot = snapshotOf(manifests);
+  const snapshot = { ...snapshotOf(manifests), ...more };
   const book = new AddressBook(openCore());
   let clockMs = 1_000_000;
   const nowMs = (): number => clockMs;
@@ -200,6 +205,47 @@ describe("a list of 32 NICs, of which the pod has some", () => {
       await add("net7");
       expect(await nicsOf(registry)).toEqual(["eth0", "net1", "net7"]);
     }));
+});
+
+describe("what one tenant may hold", () => {
+  const wide = ipPool("wide", "10.6.0.0/24", { default: true });
+  const vendorConf = decodeVendorConf({ enableIPv6: false, maxAddressesPerPod: 3, maxAddressesPerNamespace: 100 }, "x");
+  const coordinator = (addresses: number): Snapshot["coordinator"] => ({
+    ...{ kind: "Coordinator", name: "default", spec: { podCIDRType: "auto", warnings: [] } },
+    fullNamespaces: new Map([["shop", addresses]]),
+  });
+
+  it("is of one pod maxAddressesPerPod, NIC by NIC", () =>
+    withPlugin([wide, podOf({}, "lab,lab,lab,lab")], async ({ add, registry }) => {
+      for (const ifName of ["eth0", "net1", "net2", "net1"]) await add(ifName);
+      const message = "Pod shop/web-0 has 3 addresses and wants 1 more, and may have 3 (maxAddressesPerPod of vendor-conf)";
+      await expect(add("net3")).rejects.toMatchObject({ code: 101, message });
+      expect(await boundTo(registry)).toHaveLength(3);
+    }, { vendorConf })); // biome-ignore format: one thought
+
+  it("is of one pod maxAddressesPerPod, all NICs at once", () =>
+    withPlugin([wide, podOf({ ippools: ["eth0", "net1", "net2", "net3"].map((nic) => ({ interface: nic, ipv4: ["wide"] })) }, "lab,lab,lab")], async ({ add, registry }) => {
+      const message = "Pod shop/web-0 has 0 addresses and wants 4 more, and may have 3 (maxAddressesPerPod of vendor-conf)";
+      await expect(add("eth0")).rejects.toMatchObject({ code: 101, message });
+      expect(await boundTo(registry)).toEqual([]);
+    }, { vendorConf })); // biome-ignore format: one thought
+
+  it("is of one namespace what the controller counted; what a NIC has it keeps", async () => {
+    const full = { vendorConf, coordinator: coordinator(100) };
+    await withPlugin([wide, podOf({})], async ({ add, registry }) => {
+      const message = 'Pods and workloads of namespace "shop" have 100 addresses, and may have 100 (maxAddressesPerNamespace of vendor-conf)'; // biome-ignore format: one thought
+      await expect(add("eth0")).rejects.toMatchObject({ code: 101, message });
+      const claimant = { owner: "uid-1", namespace: "shop", pod: "web-0", ifName: "net1", containerId: "c1", network: "lab" };
+      await registry.claim({ ...claimant, proposals: [{ space: "", ip: ip("10.6.0.9"), prefixLength: 24, pool: "wide", ifName: "net1" }] }); // biome-ignore format: one thought
+      expect(addressesOf(await add("net1"))).toEqual(["10.6.0.9/24"]);
+    }, full); // biome-ignore format: one thought
+    for (const more of [
+      { vendorConf, coordinator: coordinator(99) },
+      { ...full, vendorConf: { ...vendorConf, maxAddressesPerNamespace: 0 } },
+    ]) {
+      await withPlugin([wide, podOf({})], async ({ add }) => void (await add("eth0")), more);
+    }
+  });
 });
 
 describe("two NICs of one full pool", () => {

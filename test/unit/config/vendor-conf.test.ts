@@ -15,6 +15,8 @@ const DEFAULTS = {
   maxGeneratedPoolSize: 1_024,
   maxGeneratedAddressesPerNamespace: 4_096,
   ifacer: { interfaces: [], vlanIDs: [] },
+  maxAddressesPerPod: 32,
+  maxAddressesPerNamespace: 16_384,
   hostRouteCIDR: [],
 };
 
