@@ -9,6 +9,7 @@ SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h nativ
 ADDON_SOURCES="native/addon/addon.c native/addon/arguments.c native/addon/watch.c"
 ADDON_HEADERS="native/addon/arguments.h native/addon/watch.h"
 WARNINGS="-Wall -Wextra -Werror"
+HARDENING="-fstack-protector-strong -Wl,-z,relro,-z,now,-z,noexecstack"
 
 # is_fresh OUTPUT INPUT...: whether OUTPUT is newer than this script and every input.
 is_fresh() {
@@ -26,8 +27,8 @@ build_shim() {
     command -v "$compiler" >/dev/null || compiler=cc
     mkdir -p dist/bin
     temporary=dist/bin/.berth.$$
-    # One page less to map at every exec: -z noseparate-code, no build id.
-    "$compiler" -std=gnu11 -static -Os -s $WARNINGS -ffunction-sections -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
+    # One page less to map at every exec: -z noseparate-code, no build id. Debian's musl-gcc makes no static PIE, and musl has no FORTIFY.
+    "$compiler" -std=gnu11 -static -Os -s $WARNINGS $HARDENING -ffunction-sections -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
         -o "$temporary" $SHIM_SOURCES
     for name in berth coordinator ifacer; do
         cp "$temporary" "$temporary.$name"
@@ -47,7 +48,7 @@ build_addon() {
     [ -e "$headers/node_api.h" ] || { echo "native/build.sh: $headers/node_api.h is missing; run: npm ci" >&2 && exit 1; }
     mkdir -p dist/native
     temporary=dist/native/.berth.node.$$
-    cc -std=gnu11 -O2 -s -shared -fPIC -fvisibility=hidden $WARNINGS -isystem "$headers" -o "$temporary" $ADDON_SOURCES
+    cc -std=gnu11 -O2 -s -shared -fPIC -fvisibility=hidden $WARNINGS $HARDENING -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -isystem "$headers" -o "$temporary" $ADDON_SOURCES
     mv "$temporary" dist/native/berth.node
     echo "built dist/native/berth.node"
 }

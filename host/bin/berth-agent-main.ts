@@ -44,6 +44,9 @@ function parseSeconds(text: string): number {
   return seconds;
 }
 
+// Registry, spool and socket are root's alone, whoever starts this with whatever mask: SQLite makes files as the mask says, and a socket is there before its mode.
+process.umask(0o077);
+
 const program = new Command("berth-agent")
   .description("Serves the CNI plugins of this node: addresses from pools, recorded durably")
   .version(VERSION)

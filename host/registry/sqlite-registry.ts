@@ -3,7 +3,7 @@
  * Called by the agent and by the cluster's registry; the statements are in sqlite-store.ts, the thread in sqlite-worker.ts.
  * Effects: starts a thread, which owns one database file.
  */
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Ip } from "../net/ip.ts";
@@ -75,8 +75,14 @@ export function openSqliteJournal(options: SqliteRegistryOptions): Promise<Journ
   return openSqlite(options, true);
 }
 
+/** Somebody else has made it, a hostPath volume say, open to all: who has which address is no business of theirs. */
+function closeToOthers(directory: string): void {
+  if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, 0o700);
+}
+
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
+  closeToOthers(options.directory);
   const { directory, witness, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter } = options;
   const workerData: WorkerOptions = {
     ...{ directory, witness, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter, isJournal },

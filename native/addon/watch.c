@@ -59,15 +59,23 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
     if (status != 0 && !uv_is_closing((uv_handle_t *)poll)) uv_poll_start(poll, UV_READABLE, on_ready);
 }
 
-/* Returns 0 or -errno; on failure nothing is left. */
+static void on_unstarted(uv_handle_t *poll) {
+    free(poll->data);
+}
+
+/* Returns 0 or -errno; on failure the watch is freed, at once or, once its handle is in the loop, by the loop. */
 static int start_watch(napi_env env, struct watch *watch, int fd) {
     uv_loop_t *loop;
-    if (napi_get_uv_event_loop(env, &loop) != napi_ok) return -EINVAL;
-    int result = uv_poll_init(loop, &watch->poll, fd);
-    if (result != 0) return result;
+    int result = napi_get_uv_event_loop(env, &loop) == napi_ok ? uv_poll_init(loop, &watch->poll, fd) : -EINVAL;
+    if (result != 0) {
+        free(watch);
+        return result;
+    }
     watch->env = env;
     watch->poll.data = watch;
-    return uv_poll_start(&watch->poll, UV_READABLE, on_ready);
+    result = uv_poll_start(&watch->poll, UV_READABLE, on_ready);
+    if (result != 0) uv_close((uv_handle_t *)&watch->poll, on_unstarted);
+    return result;
 }
 
 /* watch(fd, ready: function): object | -errno */
@@ -81,10 +89,7 @@ napi_value addon_watch(napi_env env, napi_callback_info info) {
     struct watch *watch = calloc(1, sizeof *watch);
     if (watch == NULL) return number_of(env, -ENOMEM);
     int result = start_watch(env, watch, fd);
-    if (result != 0) {
-        free(watch);
-        return number_of(env, result);
-    }
+    if (result != 0) return number_of(env, result);
     napi_create_string_utf8(env, "berth:watch", NAPI_AUTO_LENGTH, &name);
     napi_create_object(env, &handle);
     napi_type_tag_object(env, handle, &watch_tag);

@@ -1,8 +1,11 @@
 import { spawn } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { startAgent } from "../../scripts/lab/agent.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { CONF, eventually, ipPool, vendorConf, type World, withWorld } from "./world.ts";
 
@@ -41,6 +44,26 @@ function addRequest(world: World, containerId: string, ipam: object = {}): strin
   ];
   return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
+
+it("state, spool and socket are closed to others, whatever the mask and the directory were", async () => {
+  const parent = mkdtempSync(join(tmpdir(), "berth-modes-"));
+  const stateDir = join(parent, "state");
+  mkdirSync(stateDir);
+  chmodSync(stateDir, 0o755);
+  // A mask of zero, as some service managers have it.
+  const wrapper = ["sh", "-c", 'umask 0; exec "$@"', "sh"];
+  const agent = await startAgent({ config: BLUE, stateDir, wrapper });
+  try {
+    const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+    const files = readdirSync(stateDir).map((name) => [name, modeOf(join(stateDir, name))]);
+    expect(files.filter(([, mode]) => mode !== "600")).toEqual([]);
+    expect(files.length).toBeGreaterThan(1);
+    expect([modeOf(stateDir), modeOf(agent.socket)]).toEqual(["700", "600"]);
+  } finally {
+    await agent.delete();
+    rmSync(parent, { recursive: true });
+  }
+});
 
 describe("the socket", () => {
   it("answers one request of a connection; a second one is not carried out", () =>

@@ -7,8 +7,10 @@
  */
 import {
   type BigIntStats,
+  chmodSync,
   closeSync,
   constants,
+  fchmodSync,
   fstatSync,
   ftruncateSync,
   mkdirSync,
@@ -56,7 +58,8 @@ export interface LogPath {
 
 /** Makes the file when it is not there. Throws {@link LogPathError}; and the system's errors when the disk will not have it. */
 export function openLogPath({ directory, parts }: LogPath): OpenLogFile {
-  mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
+  if (mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE }) !== undefined)
+    chmodSync(directory, DIRECTORY_MODE);
   return inFolder({ directory, parts }, (folder, name) => openFile(folder, name, shown(parts, parts.length)));
 }
 
@@ -102,7 +105,10 @@ function openPart(path: string, text: string): number {
 function openFile(folder: string, name: string, text: string): OpenLogFile {
   const path = `${folder}/${name}`;
   try {
-    return describeOpen(openSync(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE), text);
+    const fd = openSync(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
+    // Whoever collects logs reads them as the group, whatever the agent's mask is.
+    fchmodSync(fd, FILE_MODE);
+    return describeOpen(fd, text);
   } catch (error) {
     if (errnoOf(error) !== "EEXIST") throw pathError(error, text);
   }
