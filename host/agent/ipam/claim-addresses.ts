@@ -17,12 +17,15 @@ import { isOfOtherNetwork } from "../../registry/nic.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
 import {
   awaitsNode,
-  type Bound,
-  findKeptInstead,
+  chooseRetained,
+  findRetained,
   inheritLost,
   isFormer,
+  isSameAddress,
   type KeptTools,
+  type Retained,
   refuseLiving,
+  surplusOf,
 } from "./kept-addresses.ts";
 import { describeHolder, isAt, type Keepers, proposalOf, seedTextOf } from "./proposals.ts";
 import { Surveys } from "./surveys.ts";
@@ -78,6 +81,14 @@ export async function claimAddresses(tools: ClaimTools, demand: AddressDemand): 
   }
 }
 
+/** What the pod lacks, and of which of it there is no free address. */
+interface Want {
+  readonly nics: readonly NicDemand[];
+  readonly shortage: Shortage;
+}
+
+type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
+
 /** One ADD's search: what is settled so far, and what has been tried. */
 class AddressSearch {
   readonly #tools: ClaimTools;
@@ -88,7 +99,8 @@ class AddressSearch {
   readonly #surveys: Surveys;
   #hasExpired = false;
   #forsakeCooling = false;
-  #hasSoughtKept = false;
+  /** What is kept for the members of the demand; undefined until it is asked for, which is done once. */
+  #retained: readonly Retained[] | undefined;
   /** The NIC has some of the families and lacks others. */
   #isPartial = false;
   /** Until when other nodes may take addresses off the NICs of earlier pods. */
@@ -146,15 +158,17 @@ class AddressSearch {
     this.#learn(outcome);
     switch (outcome.kind) {
       case "bound":
-        if (this.#isWhole(outcome.held)) return (await this.#preferKept(outcome)) ? undefined : this.#accept(outcome);
-        if (pick.kind === "short") await this.#overcomeFor(outcome.held, pick.shortage);
+        if (this.#isWhole(outcome.held))
+          return (await this.#preferRetained(outcome, picked)) ? undefined : this.#accept(outcome);
+        if (pick.kind === "short") await this.#overcomeFor(outcome.held, { nics, shortage: pick.shortage });
         return undefined;
       case "cooling":
         this.#settleOwn(outcome.own);
         return undefined;
       case "taken":
-        await this.#settleTaken(outcome.by);
-        if (outcome.by.some(({ version }) => version < 0)) await this.#surveys.miss(picked);
+        await this.#settleTaken(outcome.by, picked);
+        if (!outcome.by.some(({ version }) => version < 0) || (await this.#settleRetained(nics))) return undefined;
+        await this.#surveys.miss(picked);
         return undefined;
     }
   }
@@ -172,20 +186,55 @@ class AddressSearch {
     return this.#surveys.misses >= SURVEY_MISSES;
   }
 
-  /** True when what was claimed is given back for something that is kept for this pod. */
-  async #preferKept(bound: Bound): Promise<boolean> {
-    if (this.#hasSoughtKept || this.#demand.asked.length > 0) return false;
-    this.#hasSoughtKept = true;
+  /** Allocation rule 8: what is kept for the pod is sought before anything is taken from others. True when there is something to claim. */
+  async #settleRetained(nics: readonly NicDemand[]): Promise<boolean> {
+    if (this.#retained !== undefined) return false;
+    this.#retained = await findRetained(this.#tools, this.#demand);
+    const isWanted = ({ ifName, ip }: Pick<Picked, "ifName" | "ip">): boolean => {
+      const isIts = (each: Picked): boolean => each.ifName === ifName && each.ip.family === ip.family;
+      const isMissing = nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family)); // biome-ignore format: one thought
+      return isMissing && !this.#settled.some(isIts);
+    };
+    const chosen = chooseRetained(this.#retained, isWanted);
+    this.#settle(chosen);
+    return chosen.length > 0;
+  }
+
+  /** True when what was claimed is given back for something that is kept for this pod. What is left over then is released. */
+  async #preferRetained(bound: Bound, picked: readonly Picked[]): Promise<boolean> {
+    const { held, created, fresh = [] } = bound;
     try {
-      const kept = await findKeptInstead(this.#tools, this.#demand, bound);
-      if (kept.length === 0) return false;
-      this.#settle(kept);
+      if (this.#retained === undefined && fresh.length > 0) {
+        const all = await findRetained(this.#tools, this.#demand);
+        this.#retained = all.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
+        const isFresh = ({ ifName, ip }: Pick<Picked, "ifName" | "ip">): boolean =>
+          fresh.some((row) => row.ifName === ifName && row.ip.family === ip.family && !this.#isAsked(row));
+        const chosen = chooseRetained(this.#retained, isFresh);
+        if (chosen.length > 0) {
+          // All of a claim is undone or nothing; the rest of it is claimed again.
+          const rest = picked.filter((each) => created.some((row) => isAt(each, row)));
+          this.#settle(rest.map(({ replaces: _, ...each }) => each));
+          this.#settle(chosen);
+          await this.#tools.registry.undo(created);
+          this.#forsakeCooling = false;
+          return true;
+        }
+      }
+      await this.#releaseSurplus(bound);
+      return false;
     } catch (error) {
-      await this.#tools.registry.undo(bound.created);
+      await this.#tools.registry.undo(created);
       throw error;
     }
-    await this.#tools.registry.undo(bound.created);
-    return true;
+  }
+
+  async #releaseSurplus({ held, created }: Bound): Promise<void> {
+    const surplus = surplusOf(this.#retained ?? [], this.#demand, [...held, ...created]);
+    if (surplus.length > 0) await this.#tools.releaseKept?.(surplus);
+  }
+
+  #isAsked({ ifName, ip }: Allocation): boolean {
+    return ifName === this.#demand.claimant.ifName && this.#demand.asked.some((wish) => equalIp(wish.ip, ip));
   }
 
   /** A NIC has an address of each family that is demanded: an answer with one of two would be the pod's for its life. */
@@ -252,19 +301,29 @@ class AddressSearch {
     this.#settled = [...this.#settled.filter((old) => !replaced(old)), ...picked];
   }
 
-  async #settleTaken(by: readonly Allocation[]): Promise<void> {
+  async #settleTaken(by: readonly Allocation[], picked: readonly Picked[]): Promise<void> {
     for (const holder of by) {
       const settled = this.#settled.find((each) => isAt(each, holder));
       if (holder.awaitedOf !== undefined) {
         await this.#awaitNode(holder);
         continue;
       }
-      if (isFormer(this.#demand, holder)) {
+      // Each NIC keeps its own: what another NIC of the member has is somebody else's.
+      const isItsNic = picked.some(
+        (each) => isAt(each, holder) && (holder.ifName === "" || holder.ifName === each.ifName),
+      );
+      if (isItsNic && isFormer(this.#demand, holder)) {
         await this.#succeed(holder);
         continue;
       }
-      refuseLiving(this.#demand, holder);
+      if (isItsNic) refuseLiving(this.#demand, holder);
       if (settled === undefined) continue;
+      // This node's row is older than what the API server has said: the address went to the member elsewhere.
+      const isOld = holder.version >= 0 && holder.state === "Cooling" && settled.replaces !== holder.version;
+      if (isOld && this.#retained?.some(({ kept }) => isSameAddress(kept, holder)) === true) {
+        this.#settle([{ ...settled, replaces: holder.version }]);
+        continue;
+      }
       const request = this.#demand.asked.find(({ ip }) => settled.asked === true && equalIp(ip, holder.ip));
       if (request === undefined) {
         this.#settled = this.#settled.filter((each) => each !== settled);
@@ -307,15 +366,16 @@ class AddressSearch {
   }
 
   /** What falls short may be a family that the NIC has. */
-  async #overcomeFor(held: readonly Allocation[], shortage: Shortage): Promise<void> {
-    if (held.length === 0 || this.#isPartial) return this.#overcome(shortage);
+  async #overcomeFor(held: readonly Allocation[], want: Want): Promise<void> {
+    if (held.length === 0 || this.#isPartial) return this.#overcome(want);
     this.#isPartial = true;
   }
 
   /** No pool has a free address: take over the longest released one, or wait for it, or give up. */
-  async #overcome(shortage: Shortage): Promise<void> {
+  async #overcome({ nics, shortage }: Want): Promise<void> {
     const unservable = findUnservable(this.#demand.nics);
     if (unservable !== undefined) throw noPoolMatches(this.#demand.nics, unservable.nic, unservable.demand);
+    if (await this.#settleRetained(nics)) return;
     const exhausted = (): PoolShortage =>
       poolsExhausted(this.#demand.nics, shortage.nic, shortage.demand, shortage.reasons);
     if (shortage.demand.generated !== undefined && this.#demand.isLeft?.(shortage.demand)) throw exhausted();

@@ -1,8 +1,8 @@
 /**
- * What is kept for a workload's pod that has just been given something else (allocation rule 8). The search for its address begins where its
- * last one was found, so that most pods never come here.
+ * What is kept for a workload's pod that does not find its own addresses at once (allocation rule 8). The search for an address begins where the
+ * member's last one was found, so that most pods never come here.
  * Called by claim-addresses.ts.
- * Effects: reads and writes the registry.
+ * Effects: reads the registry.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AddressBook } from "../../ipam/address-book.ts";
@@ -11,7 +11,7 @@ import type { NicDemand } from "../../ipam/model.ts";
 import type { Picked } from "../../ipam/pick.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
-import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
+import type { Allocation, Claim, Registry } from "../../registry/registry.ts";
 import { isSameMember, type Workload } from "../../resources/ip-allocation.ts";
 import { type Keepers, workloadOf } from "./proposals.ts";
 
@@ -27,8 +27,6 @@ export interface KeptTools {
   readonly awaitChange?: ((holder: Allocation, withinMs: number, signal: AbortSignal) => Promise<boolean>) | undefined;
 }
 
-export type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
-
 /** Of AddressDemand what matters here. */
 interface KeptDemand extends Keepers {
   readonly nics: readonly NicDemand[];
@@ -39,48 +37,58 @@ interface KeptDemand extends Keepers {
   readonly signal: AbortSignal;
 }
 
-/**
- * The members' kept addresses that suit the demand, in place of fresh ones of the same NIC and family; none when it has what it should have.
- * What is kept for it and suits no more is released.
- */
-export async function findKeptInstead(
-  tools: KeptTools & { readonly registry: Pick<Registry, "findKept">; readonly book: AddressBook },
+/** An address that is kept for a member of the demand, or that an earlier pod of it has, and the NICs of the demand that may have it. */
+export interface Retained {
+  readonly kept: Allocation;
+  readonly picks: readonly Picked[];
+}
+
+/** All of them, those that a pod has first, then the last one that was kept. One list of the API server for each workload of the demand. */
+export async function findRetained(
+  { registry, book }: { readonly registry: Pick<Registry, "findKept">; readonly book: AddressBook },
   demand: KeptDemand,
-  bound: Bound,
-): Promise<readonly Picked[]> {
-  const kept = demand.nics.map(({ ifName }) => workloadOf(demand, ifName));
-  const members = new Set(kept.filter((workload) => workload !== undefined));
+): Promise<readonly Retained[]> {
+  const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
+  const found: Retained[] = [];
+  for (const member of members) {
+    const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
+    const all = (await registry.findKept(member, demand.signal)).filter((kept) => mayHave(demand, kept));
+    found.push(...all.map((kept) => ({ kept, picks: picksOf(book, nics, kept) })));
+  }
+  const isHeld = ({ kept }: Retained): number => (kept.state === "Bound" ? 0 : 1);
+  return found.sort((a, b) => isHeld(a) - isHeld(b) || a.kept.version - b.kept.version);
+}
+
+/** For each NIC and family that is wanted the first one that it may have. */
+export function chooseRetained(
+  retained: readonly Retained[],
+  isWanted: (nic: Pick<Picked, "ifName" | "ip">) => boolean,
+): readonly Picked[] {
   const chosen: Picked[] = [];
-  for (const member of members) chosen.push(...(await findKeptOf(tools, member, demand, bound)));
+  const isFree = (pick: Picked): boolean =>
+    !chosen.some((each) => isSameNic(each, pick) || isSameAddress(placeOf(each), placeOf(pick)));
+  for (const { picks } of retained) {
+    const pick = picks.find((each) => isWanted(each) && isFree(each));
+    if (pick !== undefined) chosen.push(pick);
+  }
   return chosen;
 }
 
-async function findKeptOf(
-  tools: KeptTools & { readonly registry: Pick<Registry, "findKept">; readonly book: AddressBook },
-  member: Workload,
-  demand: KeptDemand,
-  { held, created, fresh: allFresh = [] }: Bound,
-): Promise<readonly Picked[]> {
-  const { isWhole = false, signal } = demand;
-  const isOfMember = ({ ifName }: { readonly ifName: string }): boolean => workloadOf(demand, ifName) === member;
-  const [nics, fresh] = [demand.nics.filter(isOfMember), allFresh.filter(isOfMember)];
-  if (fresh.length === 0) return [];
-  const own = [...held, ...created];
-  const all = (await tools.registry.findKept(member, signal)).filter((each) => mayHave(demand, each));
-  const others = all.filter((each) => !own.some((mine) => isSame(mine, each)));
-  const fitting = others.map((kept) => ({ kept, picks: picksOf(tools.book, nics, kept) }));
-  // What is kept for a NIC that is not asked about now, or does not say for which, may be just what that NIC will want.
-  const isAskedAbout = (ifName: string): boolean => nics.some((nic) => nic.ifName === ifName);
-  const isUnfit = ({ ifName, state }: Allocation): boolean => state === "Kept" && (isWhole || isAskedAbout(ifName));
-  const unfit = fitting.filter(({ kept, picks }) => picks.length === 0 && isUnfit(kept));
-  if (unfit.length > 0) await tools.releaseKept?.(unfit.map(({ kept }) => kept));
-  const chosen: Picked[] = [];
-  const isWanted = ({ ifName, ip }: Picked): boolean => {
-    const isIts = (each: Picked | Allocation): boolean => each.ifName === ifName && each.ip.family === ip.family;
-    return fresh.some(isIts) && !chosen.some(isIts);
+/**
+ * What is of no use to the member now that it has these addresses: kept for a NIC and family that has one of them, or in no pool that is selected. What is
+ * kept for a NIC that is not asked about now, or does not say for which, may be just what that NIC will want.
+ */
+export function surplusOf(
+  retained: readonly Retained[],
+  { nics, isWhole = false }: Pick<KeptDemand, "nics" | "isWhole">,
+  rows: readonly Allocation[],
+): readonly Allocation[] {
+  const isAskedAbout = (ifName: string): boolean => isWhole || nics.some((nic) => nic.ifName === ifName);
+  const isSurplus = ({ kept, picks }: Retained): boolean => {
+    if (kept.state !== "Kept" || rows.some((row) => isSameAddress(row, kept))) return false;
+    return rows.some((row) => isSameNic(row, kept)) || (picks.length === 0 && isAskedAbout(kept.ifName));
   };
-  for (const { picks } of fitting) chosen.push(...picks.filter(isWanted).slice(0, 1));
-  return chosen;
+  return retained.filter(isSurplus).map(({ kept }) => kept);
 }
 
 /** The NICs that could have it: an object that an older agent has Kept does not say of which NIC it was. */
@@ -154,6 +162,16 @@ export function livesOn({ ip, namespace, pod, workload }: Allocation): CniError 
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 
-function isSame(a: Allocation, b: Allocation): boolean {
+type Place = Pick<Allocation, "space" | "ip">;
+
+function placeOf({ pool, ip }: Picked): Place {
+  return { space: pool.spec.addressSpace, ip };
+}
+
+function isSameNic(a: Pick<Picked, "ifName" | "ip">, b: Pick<Picked, "ifName" | "ip">): boolean {
+  return a.ifName === b.ifName && a.ip.family === b.ip.family;
+}
+
+export function isSameAddress(a: Place, b: Place): boolean {
   return a.space === b.space && equalIp(a.ip, b.ip);
 }

@@ -86,7 +86,10 @@ export class TakeOvers {
 
   #usable(found: readonly Allocation[], pool: IpPool, isSpoken: IsSpoken): Allocation[] {
     const { book } = this.#tools;
-    const isFree = (each: Allocation): boolean => !book.takeOvers.has(each.version) && !isSpoken(each);
+    // What a workload's pod of this node has just released is about to be kept for the next one.
+    const isRetained = ({ version, workload }: Allocation): boolean => version >= 0 && workload !== undefined;
+    const isFree = (each: Allocation): boolean =>
+      !book.takeOvers.has(each.version) && !isSpoken(each) && !isRetained(each);
     return found.filter((each) => book.contains(pool.name, each.ip) && isFree(each));
   }
 

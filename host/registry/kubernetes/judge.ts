@@ -3,9 +3,9 @@
  * Called by publisher.ts, again after each call, until nothing is left to do.
  * Effects: none.
  */
-import { type AllocationState, type Holder, isSameMember } from "../../resources/ip-allocation.ts";
+import type { AllocationState, Holder } from "../../resources/ip-allocation.ts";
 import type { Allocation } from "../registry.ts";
-import { findOthers, type KnownObject } from "./known-object.ts";
+import { findOthers, isOfSameNic, type KnownObject } from "./known-object.ts";
 
 export type Verdict =
   /** Nothing is known of the object: ask. */
@@ -81,9 +81,9 @@ function judgeBound({ row, object, node, former, isUnanswered, replaces }: Case)
     case "Bound":
       if (object.podUid === row.owner && object.ifName === row.ifName) return object.node === node && !isUnanswered ? { kind: "equal" } : bind; // biome-ignore format: one thought
       if (object.node === node && former.has(object.podUid)) return bind;
-      return { kind: isSameMember(row.workload, object.workload) ? "contest" : "taken" };
+      return { kind: isOfSameNic(row, object) ? "contest" : "taken" };
     case "Kept":
-      return isSameMember(row.workload, object.workload) ? bind : { kind: "taken" };
+      return isOfSameNic(row, object) ? bind : { kind: "taken" };
     case "Cooling":
     case "Quarantined":
       if (object.resourceVersion === replaces) return bind;

@@ -4,12 +4,13 @@
  * Effects: none.
  */
 
-import type {
-  AllocationState,
-  Holder,
-  IpAllocation,
-  IpAllocationSpec,
-  Workload,
+import {
+  type AllocationState,
+  type Holder,
+  type IpAllocation,
+  type IpAllocationSpec,
+  isSameMember,
+  type Workload,
 } from "../../resources/ip-allocation.ts";
 import type { Allocation, Quarantine } from "../registry.ts";
 
@@ -87,6 +88,15 @@ export function foreignOf({ resourceVersion, spec }: IpAllocation, sinceMs: numb
     ...{ containerId: "", network: "", isConfirmed: true, version: -Number(resourceVersion) },
     ...(isLost ? { quarantine: DOUBT } : {}),
   };
+}
+
+/** Whether the object is the same member's as the row, for the same NIC: each NIC keeps its own (allocation rule 8). One that an older agent kept does not say for which. */
+export function isOfSameNic(
+  { workload, ifName }: Allocation,
+  object: Pick<KnownObject, "workload" | "ifName">,
+): boolean {
+  const nic = object.ifName === "" ? object.workload?.ifName : object.ifName;
+  return isSameMember(workload, object.workload) && (nic === undefined || nic === ifName);
 }
 
 /** Whoever has an address whose object cannot be understood: nobody may take it from them. */

@@ -28,6 +28,7 @@ export async function contest(tools: ContestTools, row: Allocation, task: Task):
   if (seeHolder !== undefined) {
     if (seen === undefined || seen.resourceVersion !== known?.resourceVersion) return { kind: "look" };
     for (const holder of seen.spec.holders) {
+      if (holder.ifName !== row.ifName) return { kind: "taken" };
       const sighting = await seeHolder(row, holder);
       if (sighting === "alive") return { kind: "taken" };
       (sighting === "twin" ? beside : gone).push(holder);

@@ -185,6 +185,68 @@ describe("rule 8: what is kept for a member", () => {
     expect(equalIp(ip(address ?? "::"), ip("10.6.0.77"))).toBe(false);
   });
 
+  it("is asked for at the first address that is somebody else's, before the pool is surveyed", async () => {
+    const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
+    for (const address of range(1, 9)) cluster.put(address);
+    cluster.put("10.6.0.77", kept());
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+    expect([cluster.proposed, cluster.surveys]).toEqual([["10.6.0.1", "10.6.0.77"], 0]);
+  });
+
+  it("is asked for before a pool counts as full, whatever cools there", async () => {
+    const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] });
+    const { cluster, book, tools, claim } = worldOf([tiny]);
+    for (const address of range(1, 2)) book.mark("", ip(address));
+    const cooling = cluster.put("10.6.0.1", { state: "Cooling" });
+    tools.registry.findCooling = async () => [cooling];
+    cluster.put("10.6.0.2", kept());
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.2"]);
+    expect([cluster.proposed, cluster.surveys]).toEqual([["10.6.0.2"], 0]);
+  });
+
+  it("beside what the NIC gets is released, the last one that was kept is used, and other NICs' stay", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    cluster.put("10.6.0.77", kept());
+    cluster.put("10.6.0.78", kept());
+    cluster.put("10.6.0.79", kept({ ifName: "net1" }));
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.78"]);
+    expect(cluster.released).toEqual(["10.6.0.77"]);
+  });
+
+  it("is about to be: what a pod of this node has just released is nobody else's", async () => {
+    const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1"] });
+    const { cluster, tools, claim } = worldOf([tiny]);
+    const released = cluster.put("10.6.0.1", {
+      state: "Cooling",
+      workload: { ...WORKLOAD, member: "db-1" },
+      version: 7,
+    });
+    tools.registry.findCooling = async () => [released];
+    await expect(claim()).rejects.toMatchObject({ code: 101 });
+    await expect(claim({ workload: WORKLOAD })).rejects.toMatchObject({ code: 101 });
+  });
+
+  it("is the member's where this node's own row of it is older", async () => {
+    const { cluster, tools, claim } = worldOf([blue]);
+    const object = { ...cluster.put("10.6.0.77", kept()) };
+    const row = cluster.put("10.6.0.77", { state: "Cooling", version: 7 });
+    tools.registry.findKept = async () => [object];
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+    expect(row.workload).toBeUndefined();
+  });
+
+  it.each([
+    ["a live pod elsewhere", { version: -40 }],
+    ["an earlier pod of this node", { version: 40 }],
+  ])("of another NIC of %s is somebody else's, and no reason to wait", async (_, rest) => {
+    const { cluster, tools, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
+    const displaced: Allocation[] = [];
+    Object.assign(tools, { displace: async (row: Allocation) => void displaced.push(row) });
+    const other = cluster.put("10.6.0.1", { ...kept(), ifName: "net1", state: "Bound", owner: "before", ...rest });
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.2"]);
+    expect([cluster.objects.get("10.6.0.1"), displaced]).toEqual([other, []]);
+  });
+
   it("starts its search at the same place whatever the pod's UID", async () => {
     const first = await worldOf([blue]).claim({ workload: WORKLOAD, seedText: "set/db-0" });
     const second = await worldOf([blue]).claim({ workload: WORKLOAD, seedText: "set/db-0" });

@@ -60,6 +60,11 @@ const ROWS: readonly Row[] = [
   ["rule 2: what another asks for was a third one's", { ...bound, isConfirmed: true }, { ...theyAsk, lost: "n3" }, {}, "taken"], // biome-ignore format: one line each
   ["rule 8: kept for the member", { ...bound, workload: WEB }, elsewhere(ourKept), {}, "replace Bound"],
   ["rule 8: kept for another member", { ...bound, workload: OTHER_WEB }, ourKept, {}, "taken"],
+  ["rule 8: kept for another NIC of the member", { ...bound, workload: WEB }, { ...ourKept, workload: { ...WEB, ifName: "net1" } }, {}, "taken"], // biome-ignore format: one line each
+  ["rule 8: kept for this NIC of the member", { ...bound, workload: WEB }, { ...ourKept, workload: { ...WEB, ifName: "eth0" } }, {}, "replace Bound"], // biome-ignore format: one line each
+  ["rule 8: an earlier pod of the member has it on another NIC", { ...bound, workload: WEB }, elsewhere({ ...ofOtherPod, ifName: "net1", workload: WEB }), {}, "taken"], // biome-ignore format: one line each
+  ["rule 8: kept for that member of another namespace", { ...bound, workload: { ...WEB, namespace: "evil" } }, ourKept, {}, "taken"], // biome-ignore format: one line each
+  ["rule 8: that member of another namespace has it", { ...bound, workload: { ...WEB, namespace: "evil" } }, { ...ofOtherPod, workload: WEB }, {}, "taken"], // biome-ignore format: one line each
   ["rule 8: kept, and the pod is of no workload", bound, ourKept, {}, "taken"],
   ["rule 8: an earlier pod of the member has it", { ...bound, workload: WEB }, elsewhere({ ...ofOtherPod, workload: WEB }), {}, "contest"], // biome-ignore format: one line each
   ["rule 8: another member's pod has it", { ...bound, workload: WEB }, { ...ofOtherPod, workload: OTHER_WEB }, {}, "taken"], // biome-ignore format: one line each

@@ -202,6 +202,9 @@ describe("who has the address of a member", () => {
   it("not ours, when ours is not the live pod of its name", async () => {
     expect(await decide([THEIRS], { b: "gone" }, false)).toEqual({ kind: "taken" });
   });
+  it("not ours, when another NIC of the machine has it", async () => {
+    expect(await decide([{ ...THEIRS, ifName: "net1" }], { b: "twin" })).toEqual({ kind: "taken" });
+  });
   it("is asked of the object as it is now", async () => {
     const seeHolder = async (): Promise<Sighting> => "twin";
     const task = {
