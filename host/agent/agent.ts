@@ -142,6 +142,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
       ...tools,
       mode: foundation.mode,
       live: foundation.live,
+      recover: foundation.recover?.bind(foundation),
       stats: () => foundation.stats(),
       readiness,
       spool,

@@ -7,6 +7,7 @@ import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Allocation } from "../registry/registry.ts";
 import type { Detection } from "./detection/open-detection.ts";
+import type { RecoverOptions } from "./embedded/recovery/recover.ts";
 import type { LiveObjects } from "./explain/live-objects.ts";
 import type { AddTools } from "./ipam/add.ts";
 import type { CheckTools } from "./ipam/check.ts";
@@ -55,6 +56,8 @@ export interface Foundation {
   readonly fenceWith?: ((detach: (row: Allocation) => Promise<void>) => void) | undefined;
   /** For explanations; undefined where there is no API server. */
   readonly live?: LiveObjects | undefined;
+  /** Fills a registry that has lost rows: lines for people. Absent where that needs nobody. */
+  recover?(options: RecoverOptions): Promise<readonly string[]>;
   /** Counters for GET /v1/stats: plain JSON. */
   stats(): Readonly<Record<string, unknown>>;
   close(): Promise<void>;

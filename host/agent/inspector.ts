@@ -1,8 +1,8 @@
 /**
  * What people and tools may ask the agent: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats. In a cluster
  * these pages tell what this node knows: its own allocations, and pools as far as its address book has heard.
- * Called by the socket server; answers are JSON and change nothing.
- * Effects: reads the registry.
+ * Called by the socket server; answers are JSON. GET changes nothing; POST /v1/recover does what recover.ts says.
+ * Effects: reads the registry; those of a recovery.
  */
 import { describeValue } from "../lib/describe.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
@@ -24,6 +24,7 @@ export interface InspectorOptions extends IpamTools {
   readonly mode: Foundation["mode"];
   readonly stats: Foundation["stats"];
   readonly live: Foundation["live"];
+  readonly recover?: Foundation["recover"];
   readonly spool: Spool;
   readonly readiness: () => Readiness;
   readonly version: string;
@@ -44,6 +45,7 @@ export function createInspector(options: InspectorOptions): Inspector {
   return async (method, url) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
     const page = Object.hasOwn(pages, pathname) ? pages[pathname] : undefined;
+    if (method === "POST" && pathname === "/v1/recover") return answerRecovery(options, searchParams);
     if (page === undefined || method !== "GET") {
       const served = Object.keys(pages).join(", GET ");
       return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; there are GET ${served}`);
@@ -54,6 +56,18 @@ export function createInspector(options: InspectorOptions): Inspector {
       return answerError(error, "");
     }
   };
+}
+
+async function answerRecovery({ recover }: InspectorOptions, query: URLSearchParams): Promise<Answer> {
+  if (recover === undefined) {
+    return answerRefusal(409, "In a cluster the agent recovers its registry from the API server by itself");
+  }
+  const [results, netns, isDryRun] = [query.getAll("results"), query.getAll("netns"), query.has("dryRun")];
+  try {
+    return answerJson({ report: await recover({ results, netns, isDryRun }) });
+  } catch (error) {
+    return answerError(error, "");
+  }
 }
 
 async function explain(options: InspectorOptions, query: URLSearchParams): Promise<string> {

@@ -8,6 +8,8 @@ import {
   explainPod,
   explainPool,
   type Outcome,
+  type RecoverOptions,
+  recover,
   showAllocations,
   showHealth,
   showPools,
@@ -63,5 +65,16 @@ program
       return program.error(`berthctl: found "${subject}" before "${name}", want "pool" or "pod"`, { exitCode: 2 });
     },
   );
+
+program
+  .command("recover")
+  .description(
+    "fills a registry that has lost rows, from what the runtimes and the NICs of pods know (docs/recovery.md)",
+  )
+  .option("--results <directory...>", "cached results of the runtimes", ["/var/lib/cni/results"])
+  .option("--netns <directory...>", "network namespaces of pods", ["/run/netns", "/run/docker/netns"])
+  .option("--dry-run", "say what was found, and write nothing")
+  .addOption(socket)
+  .action(({ socket: path, ...options }: RecoverOptions & { socket: string }) => print(recover(path, options)));
 
 await program.parseAsync();

@@ -10,10 +10,13 @@ export class AgentError extends Error {
   override readonly name = "AgentError";
 }
 
-/** The decoded answer of GET `path`, whatever its status. Rejects with AgentError. */
-export function askAgent(socketPath: string, path: string): Promise<unknown> {
+/** How long an answer may take: milliseconds. A recovery reads files and namespaces of all pods. */
+const PATIENCE_MS = { GET: 10_000, POST: 120_000 };
+
+/** The decoded answer of GET or POST `path`, whatever its status. Rejects with AgentError. */
+export function askAgent(socketPath: string, path: string, method: "GET" | "POST" = "GET"): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const call = request({ socketPath, path, agent: false, timeout: 10_000 }, (answer) => {
+    const call = request({ socketPath, path, method, agent: false, timeout: PATIENCE_MS[method] }, (answer) => {
       const chunks: Buffer[] = [];
       answer.on("data", (chunk: Buffer) => chunks.push(chunk));
       answer.on("error", reject);
@@ -44,7 +47,9 @@ export async function askForList(socketPath: string, path: string): Promise<read
 }
 
 /** An answer that is not what was asked for; `msg` is a CNI error's, `error` any other's. */
-export function refusalOf(socketPath: string, path: string, answer: unknown): AgentError {
+export function refusalOf(socketPath: string, path: string, answer: unknown, method = "GET"): AgentError {
   const { msg, error } = (answer ?? {}) as { msg?: unknown; error?: unknown };
-  return new AgentError(`The agent on ${socketPath} refuses GET ${path}: ${msg ?? error ?? JSON.stringify(answer)}`);
+  return new AgentError(
+    `The agent on ${socketPath} refuses ${method} ${path}: ${msg ?? error ?? JSON.stringify(answer)}`,
+  );
 }

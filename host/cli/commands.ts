@@ -118,6 +118,26 @@ export function explainPool(socket: string, pool: string): Promise<Outcome> {
   return explain(socket, new URLSearchParams({ pool }));
 }
 
+export interface RecoverOptions {
+  readonly results: readonly string[];
+  readonly netns: readonly string[];
+  readonly dryRun?: true;
+}
+
+/** Fills a registry that has lost rows; the text says what was found, and where. */
+export async function recover(socket: string, { results, netns, dryRun }: RecoverOptions): Promise<Outcome> {
+  const query = new URLSearchParams([
+    ...results.map((path) => ["results", path]),
+    ...netns.map((path) => ["netns", path]),
+    ...(dryRun === undefined ? [] : [["dryRun", ""]]),
+  ]);
+  const answer = await askAgent(socket, `/v1/recover?${query}`, "POST");
+  if (typeof answer === "object" && answer !== null && "report" in answer && Array.isArray(answer.report)) {
+    return { text: answer.report.join("\n"), ok: true };
+  }
+  throw refusalOf(socket, "/v1/recover", answer, "POST");
+}
+
 async function explain(socket: string, query: URLSearchParams): Promise<Outcome> {
   const answer = await askAgent(socket, `/v1/explain?${query}`);
   if (typeof answer !== "object" || answer === null) throw new AgentError("The agent's answer is no object");

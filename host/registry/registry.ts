@@ -244,6 +244,22 @@ export interface Registry {
   close(): Promise<void>;
 }
 
+/** An address that a live NIC has, as others than the registry know. */
+export type Recovered = Pick<
+  Allocation,
+  "space" | "ip" | "prefixLength" | "pool" | "owner" | "ifName" | "containerId" | "network" | "namespace" | "pod"
+> &
+  Pick<Allocation, "netns" | "mac">;
+
+/** A registry that nothing else can fill again: the embedded mode's. */
+export interface RecoverableRegistry extends Registry {
+  /**
+   * `found` are Bound from now on, whatever their rows say; `gone` cool, if nobody has written since. After that the registry counts as complete:
+   * a loss ends. Where the file was damaged or lost, all rows that can be read go into a new one.
+   */
+  recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void>;
+}
+
 /** The registry could not do it. `full` says that the state directory has no room. */
 export class RegistryError extends Error {
   override readonly name = "RegistryError";

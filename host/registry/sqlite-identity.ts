@@ -20,6 +20,7 @@ export class SqliteIdentity implements RegistryPoint {
   #committed: number;
   #generation: number;
   #loss: string | undefined;
+  #committedLoss: string | undefined;
 
   constructor(database: DatabaseSync, bootId: string) {
     this.#database = database;
@@ -30,6 +31,7 @@ export class SqliteIdentity implements RegistryPoint {
     this.#committed = this.#generation;
     // Rows that were lost before the machine started were of sandboxes that are dead.
     this.#loss = row.loss !== "" && row.loss_boot === bootId ? String(row.loss) : undefined;
+    this.#committedLoss = this.#loss;
     this.#advance = database.prepare("UPDATE identity SET generation = ?");
   }
 
@@ -51,16 +53,19 @@ export class SqliteIdentity implements RegistryPoint {
   /** The transaction is committed. */
   settle(): void {
     this.#committed = this.#generation;
+    this.#committedLoss = this.#loss;
   }
 
   /** The transaction is rolled back. */
   revert(): void {
     this.#generation = this.#committed;
+    this.#loss = this.#committedLoss;
   }
 
   /** Remembers the loss where it can; in memory in any case. */
   lose(reason: string): void {
     this.#loss = reason;
+    this.#committedLoss = reason;
     try {
       this.#database.prepare("UPDATE identity SET loss = ?, loss_boot = ?").run(reason, this.#bootId);
     } catch {
@@ -68,7 +73,7 @@ export class SqliteIdentity implements RegistryPoint {
     }
   }
 
-  /** The rows are complete again. */
+  /** Within a transaction: the rows are complete again. */
   recover(): void {
     this.#database.exec("UPDATE identity SET loss = '', loss_boot = ''");
     this.#loss = undefined;

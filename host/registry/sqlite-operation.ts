@@ -28,6 +28,7 @@ const RELEASES: readonly string[] = [
   "endQuarantine",
   "collect",
   "forget",
+  "recover",
 ];
 
 /** Allocation rule 13: a sandbox does not outlive the power, a machine with our address does. */

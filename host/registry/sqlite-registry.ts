@@ -20,7 +20,8 @@ import type {
   ListCursor,
   Quarantine,
   QuarantineQuery,
-  Registry,
+  RecoverableRegistry,
+  Recovered,
   UsageCount,
 } from "./registry.ts";
 import { RegistryError } from "./registry.ts";
@@ -66,7 +67,7 @@ function workerUrl(): URL {
 }
 
 /** Opens the database, or rejects with a RegistryError that says what is in the way. */
-export function openSqliteRegistry(options: SqliteRegistryOptions): Promise<Registry> {
+export function openSqliteRegistry(options: SqliteRegistryOptions): Promise<RecoverableRegistry> {
   return openSqlite(options, false);
 }
 
@@ -105,7 +106,7 @@ async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): P
   return new SqliteRegistry(worker, options, opened.loss);
 }
 
-class SqliteRegistry implements Journal {
+class SqliteRegistry implements Journal, RecoverableRegistry {
   readonly #worker: Worker;
   readonly #nowMs: () => number;
   readonly #waiting = new Map<number, Waiting>();
@@ -146,6 +147,11 @@ class SqliteRegistry implements Journal {
     } catch {
       // What is in the way is told by `trouble`.
     }
+  }
+
+  async recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void> {
+    await this.#call("recover", found, gone, this.#nowMs());
+    this.#trouble = undefined;
   }
 
   claim(claim: Claim): Promise<ClaimOutcome> {

@@ -87,6 +87,7 @@ export class SqliteSession {
   /** The answer to each call, in order. */
   run(calls: readonly CallMessage[]): Reply[] {
     if (calls.some(({ method }) => method === "claim" || method === "probe")) this.#look();
+    if (calls.some(({ method }) => method === "recover")) this.#renewLost();
     const { loss } = this;
     const isServed = ({ method }: CallMessage): boolean => loss === undefined || method !== "claim";
     const refused = calls.filter((call) => !isServed(call)).map(({ id }) => refusal(id, loss ?? ""));
@@ -130,6 +131,12 @@ export class SqliteSession {
     }
     this.#events.onNotice(`${reason}; it is written anew, and the API server has what is missing`);
     this.#renew();
+  }
+
+  /** Before a recovery: what was lost under this process has rows that nothing else has. */
+  #renewLost(): void {
+    const isUsable = findDamageOf(this.#open.database) === undefined && this.#files.findLoss() === undefined;
+    if (!isUsable) this.#renew();
   }
 
   /** A new database with all rows that can still be read of the one that is open. */
@@ -200,6 +207,14 @@ export class SqliteSession {
 /** What SQLite's own check found. */
 class DamageError extends Error {
   override readonly name = "DamageError";
+}
+
+function findDamageOf(database: DatabaseSync): string | undefined {
+  try {
+    return findDamage(database);
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 function findDamage(database: DatabaseSync): string | undefined {

@@ -9,7 +9,16 @@ import { equalIp } from "../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "./journal.ts";
 import { MAX_AT_ONCE, MAX_FREED_AT_ONCE } from "./limits.ts";
 import { isOfOtherNetwork } from "./nic.ts";
-import type { Allocation, Attachment, Claim, ClaimOutcome, Cooldowns, Proposal, Quarantine } from "./registry.ts";
+import type {
+  Allocation,
+  Attachment,
+  Claim,
+  ClaimOutcome,
+  Cooldowns,
+  Proposal,
+  Quarantine,
+  Recovered,
+} from "./registry.ts";
 import { SqliteQuarantine } from "./sqlite-quarantine.ts";
 import { KEY, keyOf } from "./sqlite-reader.ts";
 import { decodeAddress, encodeWorkload } from "./sqlite-schema.ts";
@@ -101,6 +110,21 @@ export class SqliteStore extends SqliteQuarantine {
     const isMoved = ({ containerId }: Allocation): boolean => containerId !== "" && containerId !== claim.containerId;
     const moved = isAhead ? [] : wanted.filter(isMoved);
     return { ...outcome, held: [...attached, ...outcome.held], previous: [...moved, ...outcome.previous] };
+  }
+
+  /** What lives has its address, whatever the rows say; what is gone cools, if nobody has written since. Ends a loss. */
+  recover(found: readonly Recovered[], gone: readonly Allocation[], nowMs: number): void {
+    for (const each of found) {
+      const row = this.findAddress(each.space, each.ip);
+      const { space, ip, prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns, mac } = each;
+      const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns ?? "", mac ?? "", "", this.bootId, nowMs, this.nextVersion()]; // biome-ignore format: in the order of the table
+      if (row === undefined) this.write(INSERT, ...keyOf(space, ip), ...values);
+      else this.write(TAKE_OVER, ...values, ...keyOf(space, ip), row.version);
+    }
+    for (const each of gone) {
+      if (this.findAddress(each.space, each.ip)?.version === each.version) this.cool(each, nowMs);
+    }
+    this.identity.recover();
   }
 
   undo(created: readonly Allocation[], nowMs: number): void {

@@ -14,6 +14,7 @@ import type { Foundation, FoundationOptions } from "../foundation.ts";
 import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
+import { recover } from "./recovery/recover.ts";
 
 export interface EmbeddedOptions extends FoundationOptions {
   readonly configDirectory: string;
@@ -36,9 +37,10 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Foundation
       onFreed: (space, ip) => book.unmark(space, ip),
       ...{ faultPlan: options.faultPlan, faultCounter: options.faultCounter },
     });
-    catalogue = new Catalogue(book, registry, directory.state.snapshot);
-    catalogue.follow(directory.state.snapshot);
-    await catalogue.settled();
+    const known = new Catalogue(book, registry, directory.state.snapshot);
+    catalogue = known;
+    known.follow(directory.state.snapshot);
+    await known.settled();
     const definitions = new Definitions(options.cniConfDirectory, log, setImmediate);
     const pools = (): PoolsByName => directory.state.snapshot.pools;
     const detection = openDetection({ registry, pools, nowMs, log });
@@ -47,7 +49,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Foundation
       resources: directory,
       tools: {
         ...detection,
-        ...{ catalogue, registry, nowMs, log },
+        ...{ catalogue: known, registry, nowMs, log },
         node: { name: node, labels: { "kubernetes.io/hostname": node, ...options.nodeLabels } },
         identifier: openManifestIdentifier(() => directory.state.snapshot),
         networkNames: () => undefined,
@@ -58,6 +60,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Foundation
       synced: async () => {},
       isReady: () => directory.state.complete,
       problems: () => [...definitions.problems, ...detection.keeper.problems],
+      recover: (asked) => recover({ registry, catalogue: known, log }, asked),
       stats: () => ({}),
       close: async () => {
         await detection.keeper.close();

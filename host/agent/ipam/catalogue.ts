@@ -45,6 +45,11 @@ export class Catalogue {
     }
   }
 
+  /** The registry has rows that the book has not heard of: {@link settled} waits until it has. */
+  reread(): void {
+    for (const pool of this.#snapshot.pools.values()) this.#unread.set(pool.name, pool);
+  }
+
   /** The current snapshot, once the book agrees with it. What could not be read is tried again by the next caller. */
   async settled(): Promise<Snapshot> {
     while (this.#unread.size > 0) {

@@ -4,6 +4,8 @@
  * Effects: those of the registry.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
+import { containerOfNetns } from "../embedded/recovery/plan-recovery.ts";
 import type { Plugin } from "../plugin.ts";
 import { type AddTools, addAddresses } from "./add.ts";
 import { type CheckTools, checkAddresses } from "./check.ts";
@@ -33,9 +35,10 @@ export function createIpamPlugin(options: IpamPluginOptions): Plugin {
       return addAddresses(options, request, signal);
     },
     check: (request) => checkAddresses(options, request),
-    del: async ({ containerId, ifName, netConf }) => {
+    del: async ({ containerId, ifName, netns, netConf }) => {
       verified.delete({ containerId, ifName });
-      const released = await registry.release({ containerId, ifName, network: netConf.name });
+      const own = await registry.release({ containerId, ifName, network: netConf.name });
+      const released = own.length > 0 || netns === undefined ? own : await releaseRecovered(registry, netns, ifName);
       log.debug({ containerId, ifName, released: released.length }, "DEL");
     },
     gc: async ({ netConf }) => {
@@ -65,4 +68,9 @@ function requireRecording({ trouble, problems }: Readiness): void {
   throw new CniError(ErrorCode.LimitedConnectivity, `Pods keep their network, new ones get no address: ${trouble}`, {
     details: problems.join("\n"),
   });
+}
+
+/** What a recovery found on a NIC, without any container (docs/recovery.md). */
+function releaseRecovered(registry: Registry, netns: string, ifName: string): Promise<readonly Allocation[]> {
+  return registry.release({ containerId: containerOfNetns(netns), ifName });
 }

@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"; // biome-ignore format: one list
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"; // biome-ignore format: one list
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -122,6 +122,16 @@ const LOSSES: [what: string, lose: (world: World, backup: string) => void | Prom
       const registry = await world.open();
       await registry.close();
       half(world.database);
+    },
+    /damaged/,
+  ],
+  [
+    "one page of which was overwritten",
+    async (world) => {
+      const registry = await world.open();
+      await registry.close();
+      const bytes = readFileSync(world.database);
+      writeFileSync(world.database, bytes.fill(0, 2 * 4_096, 3 * 4_096));
     },
     /damaged/,
   ],

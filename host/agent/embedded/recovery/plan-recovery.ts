@@ -1,0 +1,104 @@
+/**
+ * Which rows a registry that lost some is to have: what the runtimes remember and what the kernel has, beside the rows that are left.
+ * Called by recover.ts.
+ * Effects: none.
+ */
+import { decodePodArgs } from "../../../cni/request.ts";
+import { equalIp, formatIp } from "../../../net/ip.ts";
+import type { Mac } from "../../../net/mac.ts";
+import { type Prefix, prefixContains } from "../../../net/prefix.ts";
+import { rangeContains } from "../../../net/range.ts";
+import type { Allocation, Recovered } from "../../../registry/registry.ts";
+import type { IpPool } from "../../../resources/ip-pool.ts";
+import type { LiveAddress } from "./live-namespaces.ts";
+import type { CachedAttachment } from "./runtime-cache.ts";
+
+export interface Evidence {
+  readonly cached: readonly CachedAttachment[];
+  readonly live: readonly LiveAddress[];
+  /** All rows of the registry, as it is. */
+  readonly rows: readonly Allocation[];
+  readonly pools: readonly IpPool[];
+  /** Whether a path leads into a network namespace now. */
+  readonly isLive: (netns: string) => boolean;
+}
+
+/** `source`: where it was found, for people. */
+export type Find = Recovered & { readonly source: string };
+
+export interface Recovery {
+  /** To be Bound; those whose row says so already are left out. */
+  readonly found: readonly Find[];
+  /** Rows that are right. */
+  readonly kept: readonly Allocation[];
+  /** Bound rows whose pod's namespace is gone. */
+  readonly gone: readonly Allocation[];
+  /** Each a sentence: what was found and left out, and why. */
+  readonly ignored: readonly string[];
+}
+
+/** The container of a NIC that only the kernel knows; a DEL with this namespace releases it. */
+export function containerOfNetns(netns: string): string {
+  return `netns:${netns}`;
+}
+
+export function planRecovery(evidence: Evidence): Recovery {
+  const { rows, isLive } = evidence;
+  const bound = rows.filter(({ state }) => state === "Bound");
+  const isGone = ({ netns }: Allocation): boolean => netns !== undefined && !isLive(netns);
+  const ignored: string[] = [];
+  const cached = evidence.cached.flatMap((attachment) => findsOfCache(attachment, evidence, ignored));
+  const isTold = ({ ip, space }: Recovered): boolean =>
+    cached.some((find) => find.space === space && equalIp(find.ip, ip)) ||
+    bound.some((row) => row.space === space && equalIp(row.ip, ip) && !isGone(row));
+  const alone = evidence.live.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isTold(find));
+  const found = [...new Map([...alone, ...cached].map((find) => [keyOf(find), find])).values()];
+  const isRight = (find: Find): boolean => bound.some((row) => keyOf(row) === keyOf(find) && row.containerId === find.containerId && row.ifName === find.ifName); // biome-ignore format: one thought
+  const keys = new Set(found.map(keyOf));
+  return {
+    found: found.filter((find) => !isRight(find)),
+    kept: bound.filter((row) => (keys.has(keyOf(row)) ? found.some((find) => isRight(find) && keyOf(find) === keyOf(row)) : !isGone(row))), // biome-ignore format: one thought
+    gone: bound.filter((row) => !keys.has(keyOf(row)) && isGone(row)),
+    ignored,
+  };
+}
+
+function keyOf({ space, ip }: Pick<Recovered, "space" | "ip">): string {
+  return `${formatIp(ip)}/${space}`;
+}
+
+function findsOfCache(attachment: CachedAttachment, { pools, isLive }: Evidence, ignored: string[]): Find[] {
+  const { source, containerId, ifName, network, netns, args, result } = attachment;
+  if (netns !== undefined && !isLive(netns)) {
+    ignored.push(`${source} is of a pod that is gone: its namespace ${netns} is`);
+    return [];
+  }
+  const { namespace = "", name = "", uid } = decodePodArgs(args);
+  const about = { owner: uid ?? containerId, containerId, ifName, network, namespace, pod: name, netns, source };
+  return result.ips.flatMap(({ address, interface: position }) => {
+    const mac = position === undefined ? undefined : result.interfaces[position]?.mac;
+    const finds = inPools(address, pools).map((place) => ({ ...place, ...about, mac: mac as Mac | undefined }));
+    if (finds.length === 0) ignored.push(`${source}: ${formatIp(address.ip)} lies in no pool`);
+    return finds;
+  });
+}
+
+function findsOfNic({ netns, ifName, mac, prefix }: LiveAddress, pools: readonly IpPool[]): Find[] {
+  const containerId = containerOfNetns(netns);
+  const about = { owner: containerId, containerId, ifName, network: "", namespace: "", pod: "", netns, mac };
+  return inPools(prefix, pools).map((place) => ({ ...place, ...about, source: netns }));
+}
+
+/** One place for each address space of which a pool has the address: nobody knows in which of them it was given out. */
+function inPools(
+  { ip }: Prefix,
+  pools: readonly IpPool[],
+): Pick<Recovered, "space" | "ip" | "prefixLength" | "pool">[] {
+  const fitting = pools.filter(({ spec }) => prefixContains(spec.subnet, ip));
+  const hasIt = ({ spec }: IpPool): boolean => spec.ranges.some((range) => rangeContains(range, ip));
+  const bySpace = Map.groupBy(fitting, ({ spec }) => spec.addressSpace);
+  return [...bySpace].flatMap(([space, some]) => {
+    const pool = some.find(hasIt) ?? some[0];
+    return pool === undefined ? [] : [{ space, ip, prefixLength: pool.spec.subnet.length, pool: pool.name }];
+  });
+}

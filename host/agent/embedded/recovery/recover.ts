@@ -1,0 +1,68 @@
+/**
+ * `berthctl recover`: makes a registry that has lost rows complete again, out of what the runtimes and the kernel know (docs/recovery.md).
+ * Called by the inspector for POST /v1/recover.
+ * Effects: reads files and namespaces; writes the registry unless it is a dry run.
+ */
+import type { Log } from "../../../lib/log.ts";
+import { formatIp } from "../../../net/ip.ts";
+import { listRows } from "../../../registry/kubernetes/list-rows.ts";
+import type { Allocation, RecoverableRegistry } from "../../../registry/registry.ts";
+import type { Catalogue } from "../../ipam/catalogue.ts";
+import { SWEEP_PAGE } from "../../limits.ts";
+import { isLiveNetns, readLiveNamespaces } from "./live-namespaces.ts";
+import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
+import { readRuntimeCache } from "./runtime-cache.ts";
+
+export interface RecoverTools {
+  readonly registry: RecoverableRegistry;
+  readonly catalogue: Catalogue;
+  readonly log: Log;
+}
+
+export interface RecoverOptions {
+  /** Where runtimes keep cached results. */
+  readonly results: readonly string[];
+  /** Where runtimes keep network namespaces. */
+  readonly netns: readonly string[];
+  readonly isDryRun: boolean;
+}
+
+/** What was found and done, as lines for people. Rejects with RegistryError. */
+export async function recover({ registry, catalogue, log }: RecoverTools, options: RecoverOptions): Promise<string[]> {
+  const cache = readRuntimeCache(options.results);
+  const namespaces = readLiveNamespaces(options.netns);
+  const recovery = planRecovery({
+    cached: cache.attachments,
+    live: namespaces.addresses,
+    rows: await Array.fromAsync(listRows(registry, SWEEP_PAGE)),
+    pools: [...catalogue.snapshot.pools.values()],
+    isLive: isLiveNetns,
+  });
+  const { found, kept, gone, ignored } = recovery;
+  if (!options.isDryRun) {
+    await registry.recover(found, gone);
+    catalogue.reread();
+    await catalogue.settled();
+    log.warn({ found: found.length, kept: kept.length, gone: gone.length }, "The registry is recovered");
+  }
+  const end = options.isDryRun ? "Dry run: nothing was written" : "Recorded: addresses are given out again";
+  return [...describe(recovery), ...[...cache.problems, ...namespaces.problems, ...ignored].map((text) => `! ${text}`), end]; // biome-ignore format: one thought
+}
+
+function describe({ found, kept, gone }: Recovery): string[] {
+  return [
+    `${kept.length} addresses are in the registry`,
+    `${found.length} addresses of live pods are not, and are recorded`,
+    ...found.map(describeFind),
+    `${gone.length} addresses are of pods that are gone, and are released`,
+    ...gone.map(describeRow),
+  ];
+}
+
+function describeFind({ source, ...find }: Find): string {
+  return `${describeRow(find)}, from ${source}`;
+}
+
+function describeRow({ ip, namespace, pod, ifName, containerId, pool }: Omit<Find, "source"> | Allocation): string {
+  return `  ${formatIp(ip)} (${pool}): ${pod === "" ? containerId : `${namespace}/${pod}`}, ${ifName}`;
+}

@@ -1,0 +1,81 @@
+/**
+ * What the runtimes of this node remember of the attachments that they made: libcni keeps the result of each ADD until the DEL, one file each
+ * (containernetworking/cni, libcni/api.go, `cachedInfo`), below /var/lib/cni/results for containerd, CRI-O, Multus and podman.
+ * Called by recover.ts.
+ * Effects: reads the files.
+ */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import type { CniResult } from "../../../cni/result.ts";
+import { decodeResult } from "../../../cni/result-versions.ts";
+import { decodeCniVersion } from "../../../cni/version.ts";
+import { messageOf } from "../../../lib/describe.ts";
+import { MAX_DEFINITION_BYTES } from "../../limits.ts";
+import { readRegular } from "../../regular-file.ts";
+
+export interface CachedAttachment {
+  /** Path of the file. */
+  readonly source: string;
+  readonly containerId: string;
+  readonly ifName: string;
+  readonly network: string;
+  /** Path of the pod's network namespace; undefined when neither file nor result tells. */
+  readonly netns: string | undefined;
+  /** Of CNI_ARGS: `K8S_POD_NAMESPACE` and so on. */
+  readonly args: ReadonlyMap<string, string>;
+  readonly result: CniResult;
+}
+
+export interface RuntimeCache {
+  readonly attachments: readonly CachedAttachment[];
+  /** Each a sentence that names the file or directory. */
+  readonly problems: readonly string[];
+}
+
+const cachedInfo = z.object({
+  kind: z.literal("cniCacheV1"),
+  containerId: z.string().min(1),
+  ifName: z.string().min(1),
+  networkName: z.string(),
+  netns: z.string().optional(),
+  cniArgs: z.array(z.tuple([z.string(), z.string()])).nullish(),
+  result: z.looseObject({ cniVersion: z.unknown() }),
+});
+
+/** All attachments in the directories; one that is not there has none. */
+export function readRuntimeCache(directories: readonly string[]): RuntimeCache {
+  const attachments: CachedAttachment[] = [];
+  const problems: string[] = [];
+  for (const directory of directories) {
+    for (const name of listFiles(directory, problems)) {
+      const path = join(directory, name);
+      try {
+        attachments.push(readCached(path));
+      } catch (error) {
+        problems.push(`${path} is not understood and left out: ${messageOf(error)}`);
+      }
+    }
+  }
+  return { attachments, problems };
+}
+
+function listFiles(directory: string, problems: string[]): readonly string[] {
+  try {
+    return readdirSync(directory).sort(); // biome-ignore format: one thought
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) {
+      problems.push(`${directory} cannot be read: ${messageOf(error)}`);
+    }
+    return [];
+  }
+}
+
+function readCached(path: string): CachedAttachment {
+  const text = readRegular(path, MAX_DEFINITION_BYTES).bytes.toString("utf8");
+  const { containerId, ifName, networkName, netns, cniArgs, result } = cachedInfo.parse(JSON.parse(text));
+  const decoded = decodeResult(result, decodeCniVersion(result.cniVersion, "result.cniVersion"), "result");
+  const sandbox = decoded.interfaces.find(({ name, sandbox }) => name === ifName && sandbox !== undefined)?.sandbox;
+  const args = new Map(cniArgs ?? []);
+  return { source: path, containerId, ifName, network: networkName, netns: netns || sandbox, args, result: decoded };
+}

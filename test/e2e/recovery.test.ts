@@ -1,0 +1,142 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { requireCommand } from "../../scripts/lab/command.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { CONF, ipPool, type World, withWorld } from "./world.ts";
+
+/** As many as a kubelet runs, in a pool of 254. */
+const PODS = 100;
+const CONFIG = { "conf.yaml": CONF, "pool.yaml": ipPool("blue", "10.8.0.0/24", { default: true }) };
+
+interface Place {
+  readonly results: string;
+  readonly netns: string;
+}
+
+async function withPlace(test: (world: World, place: Place) => Promise<void>): Promise<void> {
+  await withWorld(CONFIG, async (world) => {
+    const place = { results: join(world.agent.directory, "results"), netns: join(world.agent.directory, "netns") };
+    mkdirSync(place.results);
+    mkdirSync(place.netns);
+    await test(world, place);
+  });
+}
+
+const runFile = promisify(execFile);
+
+async function berthctl(world: World, { results, netns }: Place, ...args: string[]): Promise<string> {
+  const argv = [join(root, "dist", "berthctl.mjs"), "recover", "--results", results, "--netns", netns, ...args];
+  const { stdout } = await runFile(process.execPath, argv, { env: { ...process.env, ...world.agent.env } });
+  return stdout;
+}
+
+/** ADDs of live pods, whose results are kept as libcni keeps them (libcni/api.go, `cacheAdd`). */
+async function attachPods(world: World, { results }: Place): Promise<Map<string, string>> {
+  const addresses = new Map<string, string>();
+  const attach = async (number: number): Promise<void> => {
+    const containerId = `c${number}`;
+    const outcome = await world.call("ADD", containerId, { pod: `shop/web-${number}/uid-${number}` });
+    expect(outcome.exitCode, outcome.text).toBe(0);
+    addresses.set(containerId, outcome.stdout.ips[0].address.split("/")[0]);
+    const about = { kind: "cniCacheV1", containerId, ifName: "eth0", networkName: "lab", config: "e30=" };
+    const cniArgs = [["IgnoreUnknown", "1"], ["K8S_POD_NAMESPACE", "shop"], ["K8S_POD_NAME", `web-${number}`], ["K8S_POD_UID", `uid-${number}`]]; // biome-ignore format: one thought
+    const interfaces = [{ name: "eth0", mac: "02:00:00:00:00:01", sandbox: world.pod.path }];
+    const ips = outcome.stdout.ips.map((one: object) => ({ ...one, interface: 0 }));
+    const result = { ...outcome.stdout, interfaces, ips };
+    writeFileSync(join(results, `lab-${containerId}-eth0`), JSON.stringify({ ...about, cniArgs, result }));
+  };
+  for (let first = 0; first < PODS; first += 10) {
+    await Promise.all(Array.from({ length: 10 }, (_, index) => attach(first + index)));
+  }
+  return addresses;
+}
+
+function removeRegistry(world: World): void {
+  for (const name of ["registry.sqlite", "registry.sqlite-wal"]) rmSync(join(world.agent.state, name), { force: true });
+}
+
+/** What so many ADDs are answered: addresses, and codes of refusals. */
+async function addMany(world: World, count: number, prefix: string): Promise<{ given: string[]; codes: number[] }> {
+  const [given, codes]: [string[], number[]] = [[], []];
+  const add = async (number: number): Promise<void> => {
+    const { exitCode, stdout } = await world.call("ADD", `${prefix}${number}`);
+    if (exitCode === 0) given.push(stdout.ips[0].address.split("/")[0]);
+    else codes.push(stdout.code);
+  };
+  for (let first = 0; first < count; first += 10) {
+    await Promise.all(Array.from({ length: 10 }, (_, index) => add(first + index)));
+  }
+  return { given, codes };
+}
+
+async function expectWhole(world: World, live: ReadonlyMap<string, string>): Promise<void> {
+  const { given, codes } = await addMany(world, 60, "new");
+  expect(codes).toEqual([]);
+  expect(given.filter((address) => [...live.values()].includes(address))).toEqual([]);
+  const rows: { address: string; containerId: string; state: string }[] = await world.agent.get("/v1/allocations");
+  const bound = new Map(rows.filter(({ state }) => state === "Bound").map((row) => [row.containerId, row.address]));
+  for (const [containerId, address] of live) expect(bound.get(containerId), containerId).toBe(address);
+}
+
+describe("a registry that was removed while pods live", () => {
+  it("gives none of their addresses away, and has them again after berthctl recover", () =>
+    withPlace(async (world, place) => {
+      const live = await attachPods(world, place);
+      await world.agent.kill("SIGKILL");
+      removeRegistry(world);
+      await world.agent.start();
+      expect(await addMany(world, 60, "lost")).toEqual({ given: [], codes: Array(60).fill(107) });
+      await world.del("c99");
+      live.delete("c99");
+      rmSync(join(place.results, "lab-c99-eth0"));
+
+      expect(await berthctl(world, place, "--dry-run")).toMatch(/99 addresses of live pods are not.*[\s\S]*Dry run/);
+      expect((await world.refused("ADD", "still")).code).toBe(107);
+      const text = await berthctl(world, place);
+      expect(text).toContain(
+        `  ${live.get("c7")} (blue): shop/web-7, eth0, from ${join(place.results, "lab-c7-eth0")}`,
+      );
+      await expectWhole(world, live);
+      expect((await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } })).exitCode).toBe(0);
+      for (const containerId of live.keys()) await world.del(containerId);
+      expect((await world.usage()).Bound).toHaveLength(60);
+      await world.agent.stop();
+      await world.agent.start();
+      expect((await world.usage()).Bound).toHaveLength(60);
+      await world.add("c-after");
+    }));
+
+  it("is written anew from the agent that still has it open, whatever the runtimes know", () =>
+    withPlace(async (world, place) => {
+      const live = await attachPods(world, place);
+      rmSync(world.agent.state, { recursive: true });
+      expect((await world.refused("ADD", "lost")).code).toBe(107);
+      rmSync(place.results, { recursive: true });
+      expect(await berthctl(world, place)).toContain(`${PODS} addresses are in the registry`);
+      await world.agent.kill("SIGKILL");
+      await world.agent.start();
+      await expectWhole(world, live);
+    }));
+
+  it("learns from the NICs of pods that no runtime remembers, and forgets pods that are gone", () =>
+    withPlace(async (world, place) => {
+      const live = await attachPods(world, place);
+      const address = live.get("c0") ?? "";
+      const { pod } = world;
+      const ip = (...args: string[]): Promise<unknown> => requireCommand(pod.enter(["ip", ...args]));
+      await ip("link", "add", "eth0", "type", "veth", "peer", "name", "peer0");
+      await ip("addr", "add", `${address}/24`, "dev", "eth0");
+      symlinkSync(pod.path, join(place.netns, "one"));
+      await world.agent.kill("SIGKILL");
+      removeRegistry(world);
+      await world.agent.start();
+      rmSync(place.results, { recursive: true });
+      expect(await berthctl(world, place)).toContain(`${address} (blue): netns:${join(place.netns, "one")}, eth0`);
+      expect(await world.usage()).toEqual({ Bound: [address] });
+      await world.del("c0", { netns: join(place.netns, "one") });
+      expect(await world.usage()).toEqual({ Cooling: [address] });
+    }));
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import type { LiveAddress } from "../../../host/agent/embedded/recovery/live-namespaces.ts";
+import { type Evidence, planRecovery } from "../../../host/agent/embedded/recovery/plan-recovery.ts";
+import type { CachedAttachment } from "../../../host/agent/embedded/recovery/runtime-cache.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import type { Allocation } from "../../../host/registry/registry.ts";
+import { ip, pool, prefix } from "../ipam/subjects.ts";
+
+const POOLS = [pool("blue", "10.0.0.0/24"), pool("lab", "10.0.0.0/24", { addressSpace: "lab" }), pool("red", "10.1.0.0/24")]; // biome-ignore format: one thought
+
+/** Of container `c`, in namespace `/live/c` or `/dead/c`. */
+function cached(containerId: string, address: string, where = "/live"): CachedAttachment {
+  const netns = `${where}/${containerId}`;
+  const args = new Map([["K8S_POD_NAMESPACE", "shop"], ["K8S_POD_NAME", `pod-${containerId}`], ["K8S_POD_UID", `uid-${containerId}`]]); // biome-ignore format: one thought
+  const ips = [{ address: prefix(address), interface: 0 }];
+  const result = { interfaces: [{ name: "eth0", sandbox: netns }], ips, routes: [] };
+  return { source: `cache/${containerId}`, containerId, ifName: "eth0", network: "lab", netns, args, result };
+}
+
+function live(netns: string, address: string): LiveAddress {
+  return { netns, ifName: "eth0", mac: undefined, prefix: prefix(address) };
+}
+
+function row(containerId: string, address: string, netns: string | undefined): Allocation {
+  const about = { space: "", ip: ip(address), prefixLength: 24, pool: "red", state: "Bound" as const };
+  return { ...about, owner: containerId, ifName: "eth0", containerId, network: "lab", namespace: "", pod: "", netns, sinceMs: 0, version: 1 }; // biome-ignore format: one thought
+}
+
+/** Each as `address container`, found ones with their space and source. */
+function check(evidence: Partial<Evidence>): Record<string, string[]> {
+  const isLive = (path: string): boolean => path.startsWith("/live");
+  const { found, kept, gone, ignored } = planRecovery({ cached: [], live: [], rows: [], pools: POOLS, isLive, ...evidence }); // biome-ignore format: one thought
+  const text = (one: Pick<Allocation, "ip" | "containerId">): string => `${formatIp(one.ip)} ${one.containerId}`;
+  return {
+    found: found.map((one) => `${text(one)} ${one.pool}/${one.space} ${one.owner} from ${one.source}`),
+    kept: kept.map(text),
+    gone: gone.map(text),
+    ignored: [...ignored],
+  };
+}
+
+const NOTHING = { found: [], kept: [], gone: [], ignored: [] };
+
+describe("planRecovery", () => {
+  const rows: [what: string, evidence: Partial<Evidence>, expected: Partial<ReturnType<typeof check>>][] = [
+    [
+      "takes in what a runtime remembers, once for each address space",
+      { cached: [cached("a", "10.0.0.5/24")] },
+      { found: ["10.0.0.5 a blue/ uid-a from cache/a", "10.0.0.5 a lab/lab uid-a from cache/a"] },
+    ],
+    [
+      "leaves out what a runtime remembers of a pod that is gone",
+      { cached: [cached("a", "10.0.0.5/24", "/dead")] },
+      { ignored: ["cache/a is of a pod that is gone: its namespace /dead/a is"] },
+    ],
+    [
+      "leaves out addresses of no pool, and says so",
+      { cached: [cached("a", "10.9.0.5/24")], live: [live("/live/b", "10.9.0.6/24")] },
+      { ignored: ["cache/a: 10.9.0.5 lies in no pool"] },
+    ],
+    [
+      "takes in a NIC's address that nothing else tells",
+      { live: [live("/live/b", "10.1.0.6/24")] },
+      { found: ["10.1.0.6 netns:/live/b red/ netns:/live/b from /live/b"] },
+    ],
+    [
+      "does not take in a NIC's address a second time",
+      { cached: [cached("a", "10.1.0.5/24")], live: [live("/live/a", "10.1.0.5/24")] },
+      { found: ["10.1.0.5 a red/ uid-a from cache/a"] },
+    ],
+    ["keeps a row of a live namespace", { rows: [row("a", "10.1.0.5", "/live/a")] }, { kept: ["10.1.0.5 a"] }],
+    [
+      "keeps a row of which no namespace is known",
+      { rows: [row("a", "10.1.0.5", undefined)] },
+      { kept: ["10.1.0.5 a"] },
+    ],
+    [
+      "releases a row of a namespace that is gone",
+      { rows: [row("a", "10.1.0.5", "/dead/a")] },
+      { gone: ["10.1.0.5 a"] },
+    ],
+    [
+      "keeps the row of what a runtime remembers",
+      { cached: [cached("a", "10.1.0.5/24")], rows: [row("a", "10.1.0.5", "/live/a")] },
+      { kept: ["10.1.0.5 a"] },
+    ],
+    [
+      "gives the row of an old copy to the pod that lives",
+      { cached: [cached("b", "10.1.0.5/24")], rows: [row("a", "10.1.0.5", "/dead/a")] },
+      { found: ["10.1.0.5 b red/ uid-b from cache/b"] },
+    ],
+    [
+      "gives the row of a pod that is gone to the NIC that has the address",
+      { live: [live("/live/b", "10.1.0.5/24")], rows: [row("a", "10.1.0.5", "/dead/a")] },
+      { found: ["10.1.0.5 netns:/live/b red/ netns:/live/b from /live/b"] },
+    ],
+  ];
+  it.each(rows)("%s", (_what, evidence, expected) => expect(check(evidence)).toEqual({ ...NOTHING, ...expected }));
+});
