@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fenceNics } from "../../host/agent/cluster/fencing/fence-nics.ts";
 import { fenceOrphan, type OrphanRow } from "../../host/agent/cluster/fencing/fence-orphan.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
+import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
 import type { Workload } from "../../host/resources/ip-allocation.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";
@@ -110,11 +111,12 @@ describe("an orphan", () => {
     };
   }
 
-  async function end(of: OrphanRow, isEnabled = true) {
+  async function end(of: OrphanRow, isEnabled = true, known: readonly string[] = []) {
     const events: KubeEvent[] = [];
     const detached: string[] = [];
     const { log, lines } = recordLog();
     const tools = {
+      knownNetns: async () => known,
       ...{ node: "n1", log, isEnabled: () => isEnabled, emit: (event: KubeEvent) => events.push(event) },
       detach: async ({ containerId }: Allocation) => void detached.push(containerId),
     };
@@ -150,5 +152,16 @@ describe("an orphan", () => {
     expect((await end(row("/run/netns/bkfn-none"), false)).isOff).toBe(true);
     expect((await end(row("/nowhere/netns/bkfn-none"))).isOff).toBe(false);
     expect((await end(row(undefined))).isOff).toBe(false);
+  });
+
+  it("is found by its address when the journal was lost; whose namespace the journal knows is no orphan", async () => {
+    const pod = orphan();
+    const { netnsPath } = pod.link;
+    const { isOff } = await end(row(undefined), true, [`/var${netnsPath}`, netnsPath]);
+    expect([isOff, addressesOn(pod)]).toEqual([false, [V4, V6]]);
+    // Of an unknown container the registry would find all that it took in.
+    const adopted = { ...row(undefined), containerId: UNKNOWN_CONTAINER };
+    expect(await end(adopted)).toMatchObject({ isOff: true, detached: [] });
+    expect([addressesOn(pod), downLinks(pod)]).toEqual([[], ["eth0"]]);
   });
 });

@@ -56,8 +56,15 @@ export async function withOrphan(
   await client.delete(`${sets}/${SET}`, { propagationPolicy: "Background" });
   await seen.untilGone(SET);
   await seen.untilReturned();
+  await untilEnded(node);
   expect(census.duplicates()).toEqual([]);
   await cluster.setNetwork("berth");
+}
+
+/** The runtime removes a namespace when all its DELs have succeeded, that of the orphan, too. */
+async function untilEnded({ machine }: RealNode): Promise<void> {
+  const list = () => machine.run(["ls", "/run/netns"]);
+  await until(async () => (await list()).trim() === "" || undefined, list, FENCED_MS);
 }
 
 function sceneOf(given: Pick<OrphanScene, "cluster" | "seen" | "census" | "node" | "earlier">): OrphanScene {

@@ -13,6 +13,7 @@ import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/reflector.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/cluster-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
+import { listRows } from "../../registry/kubernetes/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { Definitions } from "../definitions.ts";
@@ -21,6 +22,7 @@ import { openLiveObjects } from "../explain/live-objects.ts";
 import type { Foundation, FoundationOptions } from "../foundation.ts";
 import type { AddTools } from "../ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
+import { SWEEP_PAGE } from "../limits.ts";
 import { seeNode } from "./collector/live-nodes.ts";
 import { type Collector, startCollector } from "./collector.ts";
 import { ClusterDefinitions } from "./definitions.ts";
@@ -132,6 +134,11 @@ async function openParts(options: ClusterOptions, stack: AsyncDisposableStack): 
   stack.defer(() => base.keeper.close());
   const fencing: FenceTools = {
     ...{ node, log, emit: (event) => events.emit(event) },
+    knownNetns: async () => {
+      const known = new Set<string>();
+      for await (const { netns = "" } of listRows(registry, SWEEP_PAGE)) if (netns !== "") known.add(netns);
+      return [...known];
+    },
     isEnabled: () => snapshot().vendorConf.enableFencing,
     detach: (row) => listeners.detach(row),
   };

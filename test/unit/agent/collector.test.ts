@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { checkAddresses } from "../../../host/agent/ipam/check.ts";
 import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../host/agent/limits.ts";
+import type { AttachRequest } from "../../../host/cni/request.ts";
 import { ApiError } from "../../../host/kubernetes/kube-api.ts";
 import { GRACE_MS, inWorld, UNREACHABLE } from "./collector-world.ts";
 
@@ -174,6 +176,21 @@ describe("rule 8: the pod of a workload that keeps its address", () => {
   );
 
   it(
+    "fails its CHECK then, and its late DEL finds nothing",
+    inWorld(async (it) => {
+      it.addPod("web");
+      await it.bind("10.0.0.1", "web", { workload });
+      it.collector.podDeleted(it.removePod("web"));
+      await it.collector.settled();
+      const attachment = { containerId: "c-web", ifName: "eth0", network: "lab" };
+      const request = { ...attachment, netConf: { name: "lab" } } as unknown as AttachRequest;
+      const check = checkAddresses({ registry: it.journal, catalogue: { snapshot: { pools: new Map() } } }, request);
+      await expect(check).rejects.toMatchObject({ code: 3 });
+      expect(await it.journal.release(attachment)).toEqual([]);
+    }),
+  );
+
+  it(
     "is left alone when the API server still has it, at either of two looks",
     inWorld(async (it) => {
       it.fence = async () => expect.unreachable("It lives");
@@ -220,10 +237,12 @@ describe("rule 8: the pod of a workload that keeps its address", () => {
       it.addPod("web");
       await it.bind("10.0.0.1", "web", { workload });
       it.api.trouble = UNREACHABLE;
-      it.collector.podDeleted(it.removePod("web"));
+      const pod = it.removePod("web");
+      it.collector.podDeleted(pod);
       await it.collector.settled();
       it.isSynced = false;
       it.api.trouble = undefined;
+      it.collector.podDeleted(pod);
       await it.collector.settled();
       expect(fenced).toEqual([]);
       it.isSynced = true;

@@ -8,15 +8,19 @@ import { mayBeShared } from "../../../ipam/workload.ts";
 import type { KubeEvent } from "../../../kubernetes/events.ts";
 import type { Log } from "../../../lib/log.ts";
 import { formatIp } from "../../../net/ip.ts";
+import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import type { Workload } from "../../../resources/ip-allocation.ts";
 import { seeNetns } from "../collector/live-pods.ts";
 import { fenceNics } from "./fence-nics.ts";
+import { findNetns } from "./find-netns.ts";
 
 /** An address whose workload waits for it. */
 export type OrphanRow = Allocation & { readonly workload: Workload };
 
 export interface FenceTools {
+  /** Paths of the network namespaces of all attachments in the journal. */
+  readonly knownNetns: () => Promise<readonly string[]>;
   readonly node: string;
   /** The setting `enableFencing`, as it is now. */
   readonly isEnabled: () => boolean;
@@ -30,7 +34,8 @@ export interface FenceTools {
  * Whether no NIC of this node has the address any more; the agent makes it so, unless that is disabled. False also when the agent cannot see the
  * orphan's namespace. Rejects when the kernel refuses.
  */
-export async function fenceOrphan(tools: FenceTools, row: OrphanRow): Promise<boolean> {
+export async function fenceOrphan(tools: FenceTools, told: OrphanRow): Promise<boolean> {
+  const row = told.netns === undefined ? { ...told, netns: findNetns(told.ip, await tools.knownNetns()) } : told;
   const { netns, ip, workload } = row;
   const sighting = await seeNetns(row);
   if (sighting === "gone") return true;
@@ -38,7 +43,8 @@ export async function fenceOrphan(tools: FenceTools, row: OrphanRow): Promise<bo
   const hasMachine = mayBeShared(workload);
   if (!tools.isEnabled()) return sighting === "there" && !hasMachine;
   const links = fenceNics({ netns, ips: [ip], hasMachine }) ?? [];
-  await tools.detach(row);
+  // Of what was taken in from the API server no container is known; the next attachment of the address replaces the routes.
+  if (row.containerId !== UNKNOWN_CONTAINER) await tools.detach(row);
   if (links.length > 0) report(tools, row, links);
   return (await seeNetns(row)) !== "inUse";
 }
