@@ -111,6 +111,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const coordinator = openCoordinator({
     ...tools,
     snapshot: () => resources.state.snapshot,
+    isCluster: foundation.mode === "cluster",
     faults,
     logDirectory: options.logDirectory,
   });

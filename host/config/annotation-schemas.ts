@@ -83,7 +83,8 @@ export const POD_ANNOTATIONS = {
   routes: {
     format: "JSON",
     schema: routes,
-    meaning: "Additional routes; each goes to the NIC whose network contains its `gw`.",
+    meaning:
+      "Additional routes; each goes to the NIC whose network contains its `gw`. A default destination replaces the pool's default route of that family there.",
   },
   "default-route-nic": { format: "text", schema: ifName, meaning: "NIC that carries the pod's default route." },
   "ippool-ip-number": {

@@ -175,8 +175,14 @@ export const coordinatorKeys = z
       ...cel(matchRule(MAC_PREFIX, MAC_PREFIX_FORM)),
       description: "First two octets of the pods' MAC addresses; empty: left alone. Default empty.",
     }),
-    overlayPodCIDR: networks.meta({ description: "Cluster pod networks; collected when empty, as by default." }),
-    serviceCIDR: networks.meta({ description: "Service networks; collected when empty, as by default." }),
+    overlayPodCIDR: networks.meta({
+      description:
+        "Cluster pod networks; collected unless a definition has a list, or the Coordinator one that is not empty.",
+    }),
+    serviceCIDR: networks.meta({
+      description:
+        "Service networks; collected unless a definition has a list, or the Coordinator one that is not empty.",
+    }),
     hijackCIDR: networks.meta({ description: "Networks reached through the host. Default empty." }),
     hostRuleTable: wholeNumber(1, MAX_ROUTE_TABLE)
       .refine(isFreeTable, { error: ROUTE_TABLE_FORM })
@@ -207,7 +213,15 @@ export function settingsOf(keys: z.output<typeof coordinatorKeys>, context: z.Re
 
 const coordinatorEntry = coordinatorKeys.transform(settingsOf);
 
-/** Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError. */
+/** Whether the entry says that the coordinator has nothing to do. What else it holds does not matter then, and may be anything. */
+function isDisabled(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { mode, tune_mode } = value as Readonly<Record<string, unknown>>;
+  return ["disable", "disabled"].some((word) => word === (mode ?? tune_mode));
+}
+
+/** Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError, but not for an entry that says `disable`. */
 export function decodeCoordinatorConf(value: unknown, source: string): CoordinatorSettings {
+  if (isDisabled(value)) return { mode: "disable", warnings: [] };
   return decodeConfig(coordinatorEntry, value, source);
 }

@@ -70,15 +70,10 @@ export const DEFAULT_COORDINATOR_CONF: CoordinatorConf = {
   logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },
 };
 
-/** Of these an empty list says nothing: the cluster's networks are collected when nobody names any. */
+/** Of these an empty list in the resource Coordinator says nothing: the cluster's networks are collected when nobody names any. */
 export const COLLECTED_KEYS = ["serviceCIDR", "overlayPodCIDR"] as const satisfies (keyof CoordinatorConf)[];
 
 export type CollectedKey = (typeof COLLECTED_KEYS)[number];
-
-function says(key: PropertyKey, value: unknown): boolean {
-  const isEmpty = Array.isArray(value) && value.length === 0 && COLLECTED_KEYS.some((each) => each === key);
-  return value !== undefined && !isEmpty;
-}
 
 /** What several sources say, the strongest first. */
 type Layers<T> = readonly (Settings<T> | undefined)[];
@@ -86,7 +81,7 @@ type Layers<T> = readonly (Settings<T> | undefined)[];
 /** For each key of `defaults` what the first layer says that says anything. */
 function layOver<T extends object>(layers: Layers<T>, defaults: T): T {
   const entries = Object.entries(defaults).map(([key, fallback]) => {
-    const said = layers.find((layer) => says(key, layer?.[key as keyof T]));
+    const said = layers.find((layer) => layer?.[key as keyof T] !== undefined);
     return [key, said === undefined ? fallback : said[key as keyof T]];
   });
   return Object.fromEntries(entries) as T;
@@ -94,7 +89,7 @@ function layOver<T extends object>(layers: Layers<T>, defaults: T): T {
 
 /** Whether conflicts go by `retry`, `interval` and `timeout`: one of them is written out, and `window` is not (specification, Resolved D). */
 function isPaced(layers: Layers<DetectOptions>): boolean {
-  const isSaid = (key: keyof DetectOptions): boolean => layers.some((layer) => says(key, layer?.[key]));
+  const isSaid = (key: keyof DetectOptions): boolean => layers.some((layer) => layer?.[key] !== undefined);
   return !isSaid("windowMs") && (["retry", "intervalMs", "timeoutMs"] as const).some(isSaid);
 }
 

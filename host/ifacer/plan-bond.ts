@@ -48,7 +48,7 @@ function isUntouched(host: NamespaceState, link: LinkState): boolean {
   return addresses.length === 0 && routes.length === 0 && !host.links.some(isOnIt);
 }
 
-/** Refuses a device of that name that is not this bond. */
+/** Refuses a device of that name that is not this bond. Members that the definition does not name are its administrator's, and are left alone. */
 function requireSame(host: NamespaceState, link: LinkState, wish: BondWish): void {
   const { name, mode } = wish;
   const found = link.bond?.numbers.mode;
@@ -58,12 +58,6 @@ function requireSame(host: NamespaceState, link: LinkState, wish: BondWish): voi
   if (mode !== undefined && found !== mode && !isUntouched(host, link)) {
     refuse(`Bond "${name}" exists in mode ${formatBondMode(found)}, want mode ${formatBondMode(mode)}`);
   }
-  const strangers = membersOf(host, name)
-    .filter((member) => !wish.members.includes(member.name))
-    .map((member) => `"${member.name}"`);
-  if (strangers.length === 0) return;
-  const wanted = wish.members.map((member) => `"${member}"`).join(", ");
-  refuse(`Bond "${name}" exists with the member ${strangers.join(", ")}, want only ${wanted}`);
 }
 
 /** Whether its frames pass `lower`: a device on it, a bridge that it is a member of, and so on. */

@@ -25,7 +25,7 @@ export interface NicResultOptions {
   readonly podRoutes: readonly AnnotatedRoute[];
 }
 
-/** Addresses v4 before v6; routes: default, the pool's, then those of the pod whose gateway is on this NIC. */
+/** Addresses v4 before v6; routes: default, the pool's, then those of the pod whose gateway is on this NIC; a default route of the pod replaces the others of its family. */
 export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptions): CniResult {
   const ordered = [...held].sort((a, b) => a.ip.family - b.ip.family);
   const ips = ordered.map(({ ip, prefixLength, pool }): ResultIp => {
@@ -37,17 +37,19 @@ export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptio
     const defaultRoute = gateway === undefined ? [] : [{ dst: EVERYWHERE[gateway.family], gw: gateway }];
     return [...defaultRoute, ...(pool?.spec.routes ?? [])];
   });
-  return {
-    interfaces: [],
-    ips,
-    routes: [
-      ...routes,
-      ...routesOfNic(
-        podRoutes,
-        ips.map(({ address }) => address),
-      ),
-    ],
-  };
+  const own = routesOfNic(
+    podRoutes,
+    ips.map(({ address }) => address),
+  );
+  return { interfaces: [], ips, routes: [...withoutReplaced(routes, own), ...own] };
+}
+
+const isDefault = ({ dst }: ResultRoute): boolean => dst.length === 0;
+
+/** Of the pools' routes those that the pod's own leave: its default route stands in place of theirs of that family. */
+function withoutReplaced(routes: readonly ResultRoute[], own: readonly AnnotatedRoute[]): readonly ResultRoute[] {
+  const replaced = new Set(own.filter(isDefault).map(({ dst }) => dst.ip.family));
+  return routes.filter((route) => !isDefault(route) || !replaced.has(route.dst.ip.family));
 }
 
 /** Each route goes to the NIC whose prefix contains its gateway (spec.md, Resolved A). */

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { coordinatorKeys, LOG_OPTIONS, MODE_RULE, resolvedLogOptions, settingsOf } from "../config/coordinator-conf.ts";
-import type { CoordinatorSettings } from "../config/coordinator-settings.ts";
+import { COLLECTED_KEYS, type CoordinatorSettings } from "../config/coordinator-settings.ts";
 import { prefixOrIp } from "../config/fields/network.ts";
 import { MAX_CIDRS } from "../config/limits.ts";
 import { cel } from "../lib/cel.ts";
@@ -80,10 +80,17 @@ export function fullNamespacesOf(status: unknown): ReadonlyMap<string, number> {
   return new Map(fullNamespaces.map(({ name, addresses }) => [name, addresses]));
 }
 
+/** Here an empty list says that nobody has named any; in a network's definition it says that there are none. */
+function withoutEmpty(spec: Coordinator["spec"]): Coordinator["spec"] {
+  const empty = COLLECTED_KEYS.filter((key) => spec[key]?.length === 0).map((key) => [key, undefined] as const);
+  return { ...spec, ...Object.fromEntries(empty) };
+}
+
 /** The settings of the resource, first what it says, then what was collected for it: to be laid under those of a network definition. */
 export function coordinatorLayers(coordinator: Coordinator | undefined): CoordinatorSettings[] {
   if (coordinator === undefined) return [];
-  const { spec, collected } = coordinator;
+  const { collected } = coordinator;
+  const spec = withoutEmpty(coordinator.spec);
   if (collected === undefined) return [spec];
   const { overlayPodCIDR, serviceCIDR } = collected;
   const pods = spec.podCIDRType === "none" ? {} : { overlayPodCIDR };

@@ -22,6 +22,45 @@ beforeEach(() =>
 afterEach(() => world.clean());
 afterAll(() => world?.stop());
 
+describe("the Coordinator", () => {
+  it("is made when there is none, also again, and its networks are collected", async () => {
+    await world.remove(`${COORDINATORS}/default`);
+    await world.start();
+    const isThere = () =>
+      world.statusNow().then(
+        (status) => status.phase !== undefined,
+        () => false,
+      );
+    await until("it has a status", isThere);
+    expect((await world.client.get(`${COORDINATORS}/default`)).spec).toEqual({ podCIDRType: "auto" });
+    await world.expectStatus({ serviceCIDR: world.services });
+    await world.remove(`${COORDINATORS}/default`);
+    await until("it has a status again", isThere);
+  });
+
+  it("of an administrator stays as it is", async () => {
+    const spec = { hostRuleTable: 600, podCIDRType: "none", serviceCIDR: ["10.7.0.0/16"] };
+    await world.client.patch(`${COORDINATORS}/default`, { spec });
+    const { metadata } = await world.client.get(`${COORDINATORS}/default`);
+    await world.start();
+    await world.expectStatus({ phase: "Synced", serviceCIDR: ["10.7.0.0/16"] });
+    const now = await world.client.get(`${COORDINATORS}/default`);
+    expect([now.metadata.uid, now.metadata.generation, now.spec]).toEqual([metadata.uid, metadata.generation, spec]);
+  });
+
+  it("of another name is told that it does not count", async () => {
+    const controller = await world.start();
+    await world.make(COORDINATORS, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec: { mode: "underlay" } }, "mine"); // biome-ignore format: one thought
+    const statusOf = async () => (await world.client.get(`${COORDINATORS}/mine`)).status ?? {};
+    await until("it has a status", async () => (await statusOf()).phase === "NotReady");
+    expect((await statusOf()).reason).toBe(
+      'This Coordinator is ignored: only the one named "default" counts. Write its settings there and delete it',
+    );
+    expect(controller.problems("networks").join()).toContain('Coordinator "mine"');
+    await world.expectStatus({ serviceCIDR: world.services });
+  });
+});
+
 describe("service networks", () => {
   it("are those of all ServiceCIDR objects; a second one comes and goes", async () => {
     await world.client.patch(`${COORDINATORS}/default`, { spec: { podCIDRType: "none" } });
@@ -272,14 +311,5 @@ describe("the status", () => {
     await world.expectStatus({ phase: "Synced", overlayPodCIDR: ["10.244.0.0/16"] });
     expect(controller.api.takeWrites()).toEqual([]);
     expect(next.api.takeWrites()).toEqual(["PATCH"]);
-  });
-
-  it("of another Coordinator is nobody's business, and one that comes later is taken up", async () => {
-    await world.remove(`${COORDINATORS}/default`);
-    await world.make(COORDINATORS, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec: {} }, "other");
-    await world.start();
-    await world.make(COORDINATORS, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec: {} }, "default");
-    await world.expectStatus({ serviceCIDR: world.services });
-    expect((await world.client.get(`${COORDINATORS}/other`)).status).toBeUndefined();
   });
 });

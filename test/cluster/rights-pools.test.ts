@@ -172,6 +172,16 @@ describe("the controller, of what somebody made by hand,", () => {
   });
 });
 
+it('the controller makes the Coordinator "default" with nothing in it, and no other', async () => {
+  const make = (name: string, spec: object) =>
+    outcomeOf(controller.create(`${BERTH}/coordinators`, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name }, spec })); // biome-ignore format: one thought
+  await admin.delete(`${BERTH}/coordinators/default`);
+  const refusal = /^403 .*the controller writes its status and its finalizers; the rest is the administrators'/;
+  expect(await make("default", { serviceCIDR: ["0.0.0.0/1"] })).toMatch(refusal);
+  expect(await make("other", {})).toMatch(refusal);
+  expect(await make("default", {})).toBe("done");
+});
+
 describe("the controller, of the cluster's networks,", () => {
   const path = `${BERTH}/coordinators/default`;
   const status = (networks: object) => ({ status: { phase: "Synced", reason: "", ...networks } });

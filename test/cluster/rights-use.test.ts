@@ -203,7 +203,8 @@ it("agents and controller do all their work, and are refused nothing", async () 
   const [address] = world.ledger.find(web, "eth0")?.addresses ?? [];
   await client.create("/apis/ipam.vendor.io/v1/reservedips", { apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP", metadata: { name: "taken" }, spec: { ips: [address] } }); // biome-ignore format: one thought
   await client.create("/apis/ipam.vendor.io/v1/subnets", { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "over" }, spec: { subnet: "10.6.0.0/16", ips: ["10.6.0.1-10.6.0.9"] } }); // biome-ignore format: one thought
-  await client.create("/apis/ipam.vendor.io/v1/coordinators", { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} }); // biome-ignore format: one thought
+  const isSynced = async () => (await client.get("/apis/ipam.vendor.io/v1/coordinators/default")).status !== undefined;
+  await until("the Coordinator is made, and has a status", () => isSynced().catch(() => false));
   // A node is lost that never confirms, and one is off; a workload ends.
   await client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name: "off" }, spec: { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }] } }); // biome-ignore format: one thought
   await client.create(ALLOCATIONS, boundObject({ address: "10.6.0.201", node: "gone" }));

@@ -255,9 +255,12 @@ describe("the pod's namespace is gone", () => {
 });
 
 describe("mode disable", () => {
-  it("does nothing", async () => {
+  it("does nothing, whatever else the entry holds", async () => {
     const network = `${NETWORK}-off`;
-    await node.define(network, [MACVLAN, { ...ENTRY, mode: "disable" }]);
+    await node.define(network, [
+      MACVLAN,
+      { ...ENTRY, mode: "disable", detectOptions: 7, hostRuleTable: "none", unknown: true },
+    ]);
     await node.withPod("off", async (pod) => {
       await pod.attach(network);
       expect((await pod.netns.ipJson<{ ifname: string }>("link")).map(({ ifname }) => ifname)).toEqual(["lo", "eth0"]);

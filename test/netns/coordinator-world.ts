@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CoordinatedAttachments } from "../../host/agent/coordinator/attachments.ts";
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
+import { openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
 import { CniError, ErrorCode } from "../../host/cni/error.ts";
 import { type AttachRequest, type CniRequest, type DetachRequest, decodeRequest } from "../../host/cni/request.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
@@ -186,7 +187,8 @@ export async function openWorld(
   let faults = noFaults;
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({
-    ...{ host, remover, registry, log, attachments, snapshot },
+    ...{ host, remover, registry, log, attachments, snapshot, isCluster: false },
+    identifier: openManifestIdentifier(snapshot),
     faults: (point) => faults(point),
     pluginLog: () => log,
     isVerified: () => false,

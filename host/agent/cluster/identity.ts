@@ -16,6 +16,7 @@ import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Identifier, PodIdentity } from "../ipam/pod-identity.ts";
+import { identifyRequest } from "../ipam/pod-identity.ts";
 import { POD_READ_PATIENCE_MS } from "../limits.ts";
 import { Applications } from "./generated/applications.ts";
 import { findKeepers } from "./keepers.ts";
@@ -60,6 +61,16 @@ export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
       requireUnfinished(pod, named);
       const home = await findHome(tools, pod, signal);
       return identityOf(pod, { owner: named.uid, home, ifName: request.ifName }, signal);
+    },
+    recognize: async (request, signal) => {
+      const { namespace, name } = decodePodArgs(request.args);
+      // Another IPAM serves what has no name, too.
+      if (namespace === undefined || name === undefined) return identifyRequest(request, snapshot());
+      const named = requireNamed(request);
+      const pod = await findPod(tools, named, signal);
+      return pod === undefined
+        ? staticPod(named, request, snapshot().vendorConf)
+        : identityOfPod(pod, snapshot().vendorConf, { owner: named.uid });
     },
     find: async (namespace, name) => {
       const signal = AbortSignal.timeout(POD_READ_PATIENCE_MS);

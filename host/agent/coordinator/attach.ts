@@ -18,6 +18,7 @@ import { isNicTable, withoutStrangers } from "../../coordinator/plan/plan-nics.t
 import type { Situation } from "../../coordinator/plan/situation.ts";
 import { isOfCollection, isOfRouter, settledSince } from "../../coordinator/plan-check.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
+import { announcedNics } from "../../ipam/announced-nics.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
@@ -28,7 +29,7 @@ import type { Mac } from "../../net/mac.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
-import { identifyRequest } from "../ipam/pod-identity.ts";
+import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
 import type { AttachmentFacts } from "./attachments.ts";
 import { type ClusterNetworks, requireServiceNetworks } from "./cluster-networks.ts";
@@ -64,6 +65,7 @@ interface Decision {
 
 /** What the registry says of a pod's NICs before anything is decided. */
 interface Recorded {
+  readonly pod: PodIdentity;
   readonly firstIsOurs: boolean;
   readonly routable: RoutableAddresses | undefined;
 }
@@ -89,9 +91,12 @@ async function findRoutable(
   };
 }
 
-async function findRecorded(attaching: Attaching, request: AttachRequest): Promise<Recorded> {
+/** A CHECK asks nobody: what the watch does not know of the pod is not held against it. */
+async function findRecorded(attaching: Attaching, request: AttachRequest, signal?: AbortSignal): Promise<Recorded> {
+  const { identifier, snapshot } = attaching.tools;
+  const pod = signal ? await identifier.recognize(request, signal) : identifyRequest(request, snapshot());
   const firstIsOurs = await isFirstOurs(attaching, request);
-  return { firstIsOurs, routable: request.command === "ADD" ? await findRoutable(attaching, request) : undefined };
+  return { pod, firstIsOurs, routable: request.command === "ADD" ? await findRoutable(attaching, request) : undefined };
 }
 
 /** What is to be done for the request; undefined when the mode is `disable`. Synchronous but for the registry's answer before it. */
@@ -100,10 +105,10 @@ function decide(
   request: AttachRequest,
   pod: OpenNamespace,
   prevResult: CniResult,
-  { firstIsOurs, routable }: Recorded,
+  { pod: identity, firstIsOurs, routable }: Recorded,
 ): Decision | undefined {
   const { containerId, ifName, netConf } = request;
-  const { owner, namespace, name, subject } = identifyRequest(request, tools.snapshot());
+  const { owner, namespace, name, subject } = identity;
   const found = observePod(pod, ifName, conf.podDefaultCniNic);
   const observed = request.command === "CHECK" ? withoutStrangers(found, conf.podDefaultCniNic, ifName) : found;
   const mode = decideMode({ conf, ifName, network: netConf.name, pod: observed, isFirstOurs: firstIsOurs });
@@ -139,12 +144,28 @@ function decide(
   const { plan, warnings } = planAttachment(situation);
   return {
     operations: diffPlan(situation.observed, plan),
-    warnings,
+    warnings: [...warnings, ...warnOfAbsentNic(asked, subject)],
     situation,
     mode,
     identity: { namespace, pod: name },
   };
 }
+
+/** The default route moves when the NIC comes; of one that nothing announces nobody else would ever say that it did not. */
+function warnOfAbsentNic({ defaultNic, conf, observed }: Situation, subject: PodIdentity["subject"]): string[] {
+  const known = [
+    ...observed.pod.links.map(({ name }) => name),
+    ...announcedNics(subject?.annotations ?? {}, conf.podDefaultCniNic),
+  ];
+  if (defaultNic === "" || known.includes(defaultNic)) return [];
+  return [
+    `Interface "${defaultNic}", which is to carry the default route, is not in the pod, and no network of its annotations has that name: ` +
+      'the default route stays where it is until such an interface comes; correct "default-route-nic" or "podDefaultRouteNic"',
+  ];
+}
+
+/** What the coordinator answers by itself, where it has nothing to do and nothing to pass on. */
+const NO_RESULT: CniResult = { interfaces: [], ips: [], routes: [], dns: {} };
 
 function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniResult {
   if (mac === undefined) return result;
@@ -242,11 +263,11 @@ async function ask(
 /** Detection comes before anything is made: a conflict is told at once, and leaves nothing to take back. */
 export async function attach(attaching: Attaching, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { tools, conf, log } = attaching;
+  if (conf.mode === "disable") return { result: request.netConf.prevResult ?? NO_RESULT, undo: async () => {} };
   const prevResult = requirePrevResult(request);
   const nothing = { result: prevResult, undo: async () => {} };
-  if (conf.mode === "disable") return nothing;
   requireServiceNetworks(attaching.networks);
-  const recorded = await findRecorded(attaching, request);
+  const recorded = await findRecorded(attaching, request, signal);
   using pod = openPodNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, recorded);
   if (decision === undefined) return nothing;
@@ -291,8 +312,8 @@ function isRemnant(operation: Operation): boolean {
 /** Throws CniError 106 that lists what is missing or too much, in the words of `ip`. */
 export async function checkAttachment(attaching: Attaching, request: AttachRequest): Promise<void> {
   const { conf } = attaching;
-  const prevResult = requirePrevResult(request);
   if (conf.mode === "disable") return;
+  const prevResult = requirePrevResult(request);
   const recorded = await findRecorded(attaching, request);
   using pod = openPodNamespace(request.netns);
   const decision = decide(attaching, request, pod, prevResult, recorded);

@@ -20,25 +20,38 @@ export interface ClusterNetworks {
   readonly collected: readonly CollectedKey[];
 }
 
-/** What an empty list says: nothing. */
+/** What an empty list in the resource says: nothing. In a definition it says that there are none. */
 const said = (networks: readonly Prefix[] | undefined): readonly Prefix[] | undefined =>
   networks === undefined || networks.length === 0 ? undefined : networks;
 
 /** Whether the key is what was collected, or would be. */
-function isCollected(key: CollectedKey, entry: CoordinatorSettings, { spec }: Coordinator): boolean {
-  if (said(entry[key]) !== undefined || said(spec[key]) !== undefined) return false;
-  return key === "serviceCIDR" || spec.podCIDRType !== "none";
+function isCollected(key: CollectedKey, entry: CoordinatorSettings, spec: Coordinator["spec"] | undefined): boolean {
+  if (entry[key] !== undefined || said(spec?.[key]) !== undefined) return false;
+  return key === "serviceCIDR" || spec?.podCIDRType !== "none";
 }
 
-export function describeNetworks(entry: CoordinatorSettings, coordinator: Coordinator | undefined): ClusterNetworks {
+const COLLECTOR = "The controller (berth-controller) collects them into its status";
+
+/** `isCluster`: whether there is a controller that collects. */
+export function describeNetworks(
+  entry: CoordinatorSettings,
+  coordinator: Coordinator | undefined,
+  isCluster: boolean,
+): ClusterNetworks {
   const origins = COLLECTED_KEYS.map((key) => originOf(key, entry, coordinator));
-  const { collected: status } = coordinator ?? {};
-  if (coordinator === undefined || status === undefined)
-    return { origins, warnings: [], missing: undefined, collected: [] };
-  const collected = COLLECTED_KEYS.filter((key) => isCollected(key, entry, coordinator));
+  const collected = COLLECTED_KEYS.filter((key) => isCollected(key, entry, coordinator?.spec));
+  const status = coordinator?.collected;
+  const isWanted = collected.includes("serviceCIDR");
+  if (status === undefined) {
+    const lack =
+      coordinator === undefined
+        ? 'There is no Coordinator "default"'
+        : `Coordinator "${coordinator.name}" has no status yet`;
+    return { origins, warnings: [], missing: isCluster && isWanted ? lack : undefined, collected: [] };
+  }
   if (status.phase === "Synced") return { origins, warnings: [], missing: undefined, collected };
-  const text = `Coordinator "${coordinator.name}" is not ready: ${status.reason}`;
-  const isMissing = collected.includes("serviceCIDR") && status.serviceCIDR.length === 0;
+  const text = `Coordinator "${coordinator?.name}" is not ready: ${status.reason}`;
+  const isMissing = isWanted && status.serviceCIDR.length === 0;
   return { origins, warnings: collected.length === 0 ? [] : [text], missing: isMissing ? text : undefined, collected };
 }
 
@@ -48,20 +61,20 @@ export function describeNetworks(entry: CoordinatorSettings, coordinator: Coordi
  */
 export function requireServiceNetworks({ missing }: ClusterNetworks): void {
   if (missing === undefined) return;
-  const text = `The cluster's service networks are not known. ${missing}. Name them in "serviceCIDR" there or in the network's definition`;
+  const text = `The cluster's service networks are not known. ${missing}. ${COLLECTOR}; see that it runs, or name them in "serviceCIDR" there or in the network's definition`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
 function originOf(key: CollectedKey, entry: CoordinatorSettings, coordinator: Coordinator | undefined): string {
-  const ofEntry = said(entry[key]);
+  const ofEntry = entry[key];
+  if (ofEntry?.length === 0) return `${key} is empty, as the network's definition says`;
   if (ofEntry !== undefined) return `${key} is ${list(ofEntry)}, as the network's definition says`;
   if (coordinator === undefined)
     return `${key} is empty: the definition names none, and there is no Coordinator "default"`;
   const { name, spec, collected } = coordinator;
   const ofSpec = said(spec[key]);
   if (ofSpec !== undefined) return `${key} is ${list(ofSpec)}, as Coordinator "${name}" says`;
-  if (!isCollected(key, entry, coordinator))
-    return `${key} is empty, since podCIDRType of Coordinator "${name}" is none`;
+  if (!isCollected(key, entry, spec)) return `${key} is empty, since podCIDRType of Coordinator "${name}" is none`;
   if (collected === undefined) return `${key} is empty: nobody names any, and Coordinator "${name}" has no status`;
   const found = said(collected[key]);
   const status = `the status of Coordinator "${name}" (${collected.phase}: ${collected.reason})`;

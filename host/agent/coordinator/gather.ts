@@ -26,6 +26,7 @@ import type { NamespaceState, SysctlKey } from "../../plan/state.ts";
 import type { Registry } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import type { Identifier } from "../ipam/pod-identity.ts";
 import { type ClusterNetworks, describeNetworks } from "./cluster-networks.ts";
 
 export interface CoordinatorTools {
@@ -34,9 +35,14 @@ export interface CoordinatorTools {
   readonly remover: LinkRemover;
   readonly registry: Registry;
   readonly snapshot: () => Snapshot;
+  readonly identifier: Pick<Identifier, "recognize">;
+  /** Whether there is a controller, which collects the cluster's networks. */
+  readonly isCluster: boolean;
   readonly faults: Faults;
   readonly log: Log;
 }
+
+type SettingsTools = Pick<CoordinatorTools, "snapshot" | "isCluster">;
 
 /** What the configuration says, and sentences about how it says it. */
 export interface Settings {
@@ -46,10 +52,11 @@ export interface Settings {
 }
 
 /** The entry's own keys over the resource Coordinator, over what was collected for it, over the defaults. Throws ConfigError. */
-export function settingsOf({ netConf }: CniRequest, { coordinator }: Snapshot): Settings {
+export function settingsOf({ netConf }: CniRequest, { snapshot, isCluster }: SettingsTools): Settings {
+  const { coordinator } = snapshot();
   const entry = decodeCoordinatorConf(pluginKeys(netConf), "CNI configuration");
   const layers = [entry, ...coordinatorLayers(coordinator)];
-  const networks = describeNetworks(entry, coordinator);
+  const networks = describeNetworks(entry, coordinator, isCluster);
   const warnings = [...layers.flatMap((layer) => layer.warnings), ...networks.warnings];
   return { conf: resolveCoordinatorConf(...layers), networks, warnings };
 }

@@ -60,7 +60,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     announcements.delete(keyOf(attachment));
   };
   const attachingOf = (request: CniRequest & Attachment): Attaching => {
-    const { conf, warnings, networks } = settingsOf(request, options.snapshot());
+    const { conf, warnings, networks } = settingsOf(request, options);
     const log = options.pluginLog(conf.logOptions);
     for (const warning of warnings) log.warn({ network: request.netConf.name }, warning);
     return {
@@ -112,7 +112,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       if (removed.length > 0) options.log.info({ network: request.netConf.name, removed }, "GC removed pairs");
     },
     status: async (request) => {
-      const { conf, warnings } = settingsOf(request, options.snapshot());
+      const { conf, warnings } = settingsOf(request, options);
       options.pluginLog(conf.logOptions);
       return warnings.join("; ");
     },
@@ -131,7 +131,7 @@ function detachSettings(
   const { coordinator } = options.snapshot();
   let conf: CoordinatorConf;
   try {
-    ({ conf } = settingsOf(request, options.snapshot()));
+    ({ conf } = settingsOf(request, options));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     conf = resolveCoordinatorConf(...coordinatorLayers(coordinator));

@@ -38,6 +38,8 @@ export interface NicClaim {
 export interface Identifier {
   /** The pod of an ADD. `signal` ends the wait for an API server. */
   identify(request: AttachRequest, signal: AbortSignal): Promise<PodIdentity>;
+  /** The same without what keeps the pod's addresses and what it belongs to, which may be asked of the API server. */
+  recognize(request: AttachRequest, signal: AbortSignal): Promise<PodIdentity>;
   /** The pod of a question; its owner is "" when nothing is known of it. */
   find(namespace: string, name: string): Promise<PodIdentity>;
 }
@@ -46,9 +48,12 @@ export interface Identifier {
 export function openManifestIdentifier(snapshot: () => Snapshot): Identifier {
   return {
     identify: async (request) => identifyRequest(request, snapshot()),
+    recognize: async (request) => identifyRequest(request, snapshot()),
     find: async (namespace, name) => identifyPod({ namespace, name, containerId: "" }, snapshot()),
   };
 }
+
+type Known = Pick<Snapshot, "pods" | "vendorConf">;
 
 /** What is known without a manifest of the pod. */
 export interface PodHints {
@@ -61,14 +66,14 @@ export interface PodHints {
 }
 
 /** Throws ConfigError when an annotation of the pod is wrong. */
-export function identifyRequest(request: AttachRequest, snapshot: Snapshot): PodIdentity {
+export function identifyRequest(request: AttachRequest, snapshot: Known): PodIdentity {
   const { namespace = "", name = "", uid } = decodePodArgs(request.args);
   const annotations = request.netConf.runtimeConfig.podAnnotations;
   return identifyPod({ namespace, name, uid, annotations, containerId: request.containerId }, snapshot);
 }
 
 /** Throws ConfigError when an annotation of the pod is wrong. */
-export function identifyPod(hints: PodHints, snapshot: Snapshot): PodIdentity {
+export function identifyPod(hints: PodHints, snapshot: Known): PodIdentity {
   const { namespace, name } = hints;
   const known = namespace === "" || name === "" ? undefined : snapshot.pods.get(`${namespace}/${name}`);
   const annotations = known?.annotations ?? hints.annotations;

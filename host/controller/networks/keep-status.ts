@@ -1,9 +1,11 @@
 /**
- * Keeps the status of the Coordinator `default` what the sources say: looks after each change, and writes when it differs.
+ * Keeps the status of the Coordinator `default` what the sources say: looks after each change, and writes when it differs. Where there is no such object
+ * it is created, with nothing in it; the specification is the administrators'.
  * A part of the controller, started by parts.ts.
- * Effects: watches; writes the status, only while this process leads.
+ * Effects: watches; creates the Coordinator, writes statuses, only while this process leads.
  */
-import { API_PATH } from "../../resources/fields/metadata.ts";
+import { isConflict } from "../../kubernetes/kube-api.ts";
+import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
 import { NETWORKS_DELAY_MS, NETWORKS_LOOK_MS } from "../limits.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
@@ -15,7 +17,15 @@ import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
 /** The one that counts. */
 const NAME = "default";
 
-const PATH = `${API_PATH}/coordinators/${NAME}/status`;
+const COORDINATORS = `${API_PATH}/coordinators`;
+
+/** The status of any other one. */
+const IGNORED: NetworksStatus = {
+  phase: "NotReady",
+  reason: `This Coordinator is ignored: only the one named "${NAME}" counts. Write its settings there and delete it`,
+  overlayPodCIDR: [],
+  serviceCIDR: [],
+};
 
 export const startNetworks: StartPart = (tools) => keepNetworks(tools);
 
@@ -23,10 +33,18 @@ export function keepNetworks(tools: ControllerTools, options: Pick<SourcesOption
   const { api, caches, leading, log, random } = tools;
   /** Of the last look. */
   let notReady: string | undefined;
+  /** Names of Coordinators that do not count. */
+  let ignored: readonly string[] = [];
   const look = async (sources: Sources): Promise<number | undefined> => {
     const coordinator = caches.coordinators.items.get(NAME);
     notReady = undefined;
-    if (coordinator === undefined || coordinator.deleting) return undefined;
+    ignored = [...caches.coordinators.items.keys()].filter((name) => name !== NAME).sort();
+    await reportIgnored(tools, ignored);
+    if (coordinator === undefined) {
+      await create(tools);
+      return undefined;
+    }
+    if (coordinator.deleting) return undefined;
     const planned = planStatus(coordinator, sources.sightings);
     if (planned?.phase === "NotReady") notReady = `Coordinator "${NAME}" is not ready: ${planned.reason}`;
     if (planned !== undefined && !isStatus(coordinator, planned)) {
@@ -45,12 +63,11 @@ export function keepNetworks(tools: ControllerTools, options: Pick<SourcesOption
     work: () => look(sources),
     restMs: () => NETWORKS_DELAY_MS,
   });
-  const leave = caches.coordinators.subscribe(({ key }) => {
-    if (key === NAME) rounds.wake();
-  });
+  const leave = caches.coordinators.subscribe(() => rounds.wake());
   return {
     get problems() {
-      return [...sources.problems, ...(notReady === undefined ? [] : [notReady]), ...rounds.problems];
+      const others = ignored.map((name) => `Coordinator "${name}": ${IGNORED.reason}`);
+      return [...sources.problems, ...(notReady === undefined ? [] : [notReady]), ...others, ...rounds.problems];
     },
     close: async () => {
       leave();
@@ -60,12 +77,35 @@ export function keepNetworks(tools: ControllerTools, options: Pick<SourcesOption
   };
 }
 
+/** Nobody has to make it: all its fields have defaults. One that an administrator has made since is left as it is. */
+async function create({ api, leading, log }: ControllerTools): Promise<void> {
+  const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: NAME }, spec: {} };
+  try {
+    await api.call({ method: "POST", path: COORDINATORS, body, signal: leading });
+    log.info({ name: NAME }, "The Coordinator was created with the default settings, since there was none");
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+  }
+}
+
+/** Tells it where whoever made them looks: in their status. */
+async function reportIgnored(tools: ControllerTools, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const coordinator = tools.caches.coordinators.items.get(name);
+    if (coordinator === undefined || coordinator.deleting || isStatus(coordinator, IGNORED)) continue;
+    await write(tools, coordinator, IGNORED, name);
+    tools.log.warn({ name, reason: IGNORED.reason }, "A Coordinator is ignored");
+  }
+}
+
 /** False: it is another object by now, or none. The watch is about to tell. */
 async function write(
   { api, leading }: ControllerTools,
   { uid, resourceVersion }: ControlledCoordinator,
   status: NetworksStatus,
+  name = NAME,
 ): Promise<boolean> {
-  const patched = await patchIfSame(api, { path: PATH, uid, resourceVersion, body: { status }, signal: leading });
+  const path = `${COORDINATORS}/${name}/status`;
+  const patched = await patchIfSame(api, { path, uid, resourceVersion, body: { status }, signal: leading });
   return patched !== undefined;
 }

@@ -41,12 +41,25 @@ function guess({ conf, ifName, pod, isFirstOurs }: ModeQuestion): Mode {
   return { mode: "overlay", reason: `"${first}" ${what}` };
 }
 
+/**
+ * Why the first NIC is underlay although the configuration says "overlay"; undefined when it may be as it says. A device of the machine may carry an
+ * overlay network, too (a virtual function behind a switch that encapsulates), and Berth gives addresses to bridges: there the configuration is believed.
+ */
+function findUnderlayReason({ conf, pod }: Pick<ModeQuestion, "conf" | "pod">): string | undefined {
+  const first = conf.podDefaultCniNic;
+  const link = pod.links.find(({ name }) => name === first);
+  return link !== undefined && link.kind !== "" && UNDERLAY_KINDS.has(link.kind)
+    ? `"${first}" is of kind ${link.kind}`
+    : undefined;
+}
+
 function refuse(text: string): never {
   throw new CniError(ErrorCode.InterfaceRefused, text);
 }
 
 /** Refuses what cannot work, naming the interface and the definition to change. */
-function requirePossible({ mode }: Mode, { conf, ifName, network, pod }: ModeQuestion): void {
+function requirePossible({ mode }: Mode, question: ModeQuestion): void {
+  const { conf, ifName, network, pod } = question;
   const first = conf.podDefaultCniNic;
   const isFirst = ifName === first;
   const links = pod.links.map(({ name }) => name);
@@ -69,6 +82,13 @@ function requirePossible({ mode }: Mode, { conf, ifName, network, pod }: ModeQue
     refuse(
       `Interface "${ifName}" is overlay, but the pod has "${POD_VETH}", so its first NIC is underlay: ` +
         `set "mode" of network "${network}" to "underlay" or "auto"`,
+    );
+  }
+  const why = mode === "overlay" ? findUnderlayReason({ conf, pod }) : undefined;
+  if (why !== undefined) {
+    refuse(
+      `Interface "${ifName}" is overlay, but the pod's first NIC is underlay: ${why}. ` +
+        `Set "mode" of network "${network}" to "underlay" or "auto", and give the network of "${first}" a coordinator`,
     );
   }
   if (mode === "overlay" && !links.includes(first)) {

@@ -19,11 +19,11 @@ const SYNCED = {
 const NOT_READY = { phase: "NotReady", reason: "serviceCIDR: nothing in ServiceCIDR objects" };
 
 /** What an ADD goes by: the networks, and where they come from. */
-function look(entry: object, spec: object | undefined, status?: unknown) {
+function look(entry: object, spec: object | undefined, status?: unknown, isCluster = false) {
   const said = decodeCoordinatorConf(entry, "x");
   const coordinator = spec && decodeServedCoordinator(object(spec, status), "x");
   const conf = resolveCoordinatorConf(said, ...coordinatorLayers(coordinator));
-  const { origins, warnings, missing, collected } = describeNetworks(said, coordinator);
+  const { origins, warnings, missing, collected } = describeNetworks(said, coordinator, isCluster);
   const networks = [...conf.serviceCIDR, ...conf.overlayPodCIDR].map(formatPrefix);
   return { networks, origins, warnings, missing, collected };
 }
@@ -52,8 +52,29 @@ describe("networks of an ADD", () => {
       [],
     ],
     [
-      "the specification's, also when the definition has an empty list",
-      { serviceCIDR: [] },
+      "none, as the definition's empty list says",
+      { serviceCIDR: [], overlayPodCIDR: [] },
+      { serviceCIDR: ["10.3.0.0/16"] },
+      SYNCED,
+      [],
+      ["serviceCIDR", "overlayPodCIDR"].map((key) => `${key} is empty, as the network's definition says`),
+      [],
+    ],
+    [
+      "what was collected, when the resource's lists are empty",
+      {},
+      { serviceCIDR: [], overlayPodCIDR: [] },
+      SYNCED,
+      ["10.96.0.0/12", "10.244.0.0/16"],
+      [
+        'serviceCIDR is 10.96.0.0/12, as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
+        'overlayPodCIDR is 10.244.0.0/16, as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
+      ],
+      ["serviceCIDR", "overlayPodCIDR"],
+    ],
+    [
+      "the specification's",
+      {},
       { serviceCIDR: ["10.3.0.0/16"], overlayPodCIDR: ["10.4.0.0/16"] },
       SYNCED,
       ["10.3.0.0/16", "10.4.0.0/16"],
@@ -116,6 +137,26 @@ describe("networks of an ADD", () => {
   });
 });
 
+describe("a cluster whose networks were not collected yet", () => {
+  const rows: [what: string, entry: object, spec: object | undefined, missing: string | undefined][] = [
+    ["no Coordinator", {}, undefined, 'There is no Coordinator "default"'],
+    ["no status", {}, {}, 'Coordinator "default" has no status yet'],
+    ["networks of the definition", { serviceCIDR: ["10.1.0.0/16"] }, undefined, undefined],
+    ["an empty list of the definition", { serviceCIDR: [] }, undefined, undefined],
+    ["networks of the specification", {}, { serviceCIDR: ["10.1.0.0/16"] }, undefined],
+    ["an entry that is switched off", { mode: "disable" }, undefined, 'There is no Coordinator "default"'],
+  ];
+  it.each(rows)("with %s", (_, entry, spec, missing) => {
+    const found = look(entry, spec, undefined, true);
+    expect(found.missing).toBe(missing);
+    expect(look(entry, spec).missing).toBeUndefined();
+    if (missing === undefined) return;
+    expect(() => requireServiceNetworks(found)).toThrow(
+      `The cluster's service networks are not known. ${missing}. The controller (berth-controller) collects them`,
+    );
+  });
+});
+
 describe("a Coordinator that is not ready", () => {
   const text = 'Coordinator "default" is not ready: serviceCIDR: nothing in ServiceCIDR objects';
 
@@ -126,7 +167,7 @@ describe("a Coordinator that is not ready", () => {
     expect(refusal).toThrow(CniError);
     expect(refusal).toThrow(expect.objectContaining({ code: ErrorCode.TryAgainLater }));
     expect(refusal).toThrow(
-      `The cluster's service networks are not known. ${text}. Name them in "serviceCIDR" there or in the network's definition`,
+      `The cluster's service networks are not known. ${text}. The controller (berth-controller) collects them into its status; see that it runs, or name them in "serviceCIDR" there or in the network's definition`,
     );
   });
 

@@ -121,6 +121,14 @@ it.each([
   expect(detectOptions.windowMs).toBe(windowMs);
 });
 
+it.each([
+  { mode: "disable", detectOptions: 7, unknown: true, hostRuleTable: "x", podMACPrefix: null },
+  { mode: "disabled", tune_mode: "underlay" },
+  { tune_mode: "disabled", logOptions: { logFile: "/etc/passwd" } },
+])("%j has nothing to do, whatever else it holds", (entry) => {
+  expect(decodeCoordinatorConf(entry, "x")).toEqual({ mode: "disable", warnings: [] });
+});
+
 it("tune_mode is accepted with a warning", () => {
   expect(decodeCoordinatorConf({ tune_mode: "auto" }, "x").warnings).toEqual([
     'Key "tune_mode" is an alias; write "mode" instead',

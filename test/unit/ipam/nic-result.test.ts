@@ -36,6 +36,18 @@ describe("the result of a NIC", () => {
   it("has no gateway with cleangateway", () =>
     check({ cleanGateway: true }, ["10.0.0.7/24"], ["172.16.0.0/12 via 10.0.0.9"]));
 
+  it.each([
+    ["of one family", ["0.0.0.0/0"], ["::/0 via fd00::1", "0.0.0.0/0 via 10.0.0.9"]],
+    ["of both", ["0.0.0.0/0", "::/0"], ["0.0.0.0/0 via 10.0.0.9", "::/0 via fd00::9"]],
+  ])("has the pod's default route in place of the pools' %s", (_what, defaults, expected) => {
+    const podRoutes = defaults.map((dst) => ({ dst: prefix(dst), gw: ip(dst === "::/0" ? "fd00::9" : "10.0.0.9") }));
+    check(
+      { held: [heldBlue, heldSix], podRoutes },
+      ["10.0.0.7/24 via 10.0.0.1", "fd00::7/64 via fd00::1"],
+      ["172.16.0.0/12 via 10.0.0.9", ...expected],
+    );
+  });
+
   it("carries the pod's routes whose gateway is on this NIC", () =>
     check(
       {
