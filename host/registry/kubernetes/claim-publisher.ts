@@ -113,7 +113,8 @@ export class ClaimPublisher {
     await this.#journal.undo(created.filter((each) => !isOf(each, "taken over")));
     for (const row of created) {
       const found = await this.#journal.findAddress(row.space, row.ip);
-      if (found?.state === "Cooling" && isOf(row, "new")) this.#publisher.discard(row);
+      if (found?.state === "Cooling" && this.#origins.get(nameOf(row))?.version === row.version)
+        this.#publisher.discard(row);
       this.forget(row);
       this.#publisher.settleLater(row);
     }
@@ -260,7 +261,8 @@ export class ClaimPublisher {
   #noteOrigin({ row, replaces, outcome }: Result): void {
     if (outcome.kind !== "published") return;
     const isForeign = replaces !== undefined && replaces < 0;
-    if (isForeign && row.workload === undefined) this.#origins.set(nameOf(row), { version: row.version, kind: "taken over" });
+    // What is kept for the member it keeps; what it took over while that cooled was never its own.
+    if (isForeign && (row.workload === undefined || outcome.isTakenOver)) this.#origins.set(nameOf(row), { version: row.version, kind: "taken over" });
     else if (outcome.isNew && row.workload !== undefined) this.#origins.set(nameOf(row), { version: row.version, kind: "new" }); // biome-ignore format: one thought
   }
 

@@ -27,8 +27,9 @@ import { contest, reclaim, specWithout } from "./sharing/contest.ts";
 import type { PublisherOptions, Task } from "./task.ts";
 
 export type PublishOutcome =
-  /** `isNew`: the claim made it; false when it was taken over or was there. */
-  { readonly kind: "published"; readonly isNew: boolean } | { readonly kind: "taken"; readonly by: Allocation };
+  /** `isNew`: the claim made it; false when it was taken over or was there. `isTakenOver`: it cooled before. */
+  | { readonly kind: "published"; readonly isNew: boolean; readonly isTakenOver: boolean }
+  | { readonly kind: "taken"; readonly by: Allocation };
 
 /** What the watch tells of an object that names this node. */
 export type ObjectChange =
@@ -68,7 +69,7 @@ export class Publisher {
         switch (verdict.kind) {
           case "equal":
             this.#end(task);
-            return { kind: "published", isNew: task.isNew };
+            return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
           case "taken":
             return { kind: "taken", by: { ...(await this.#holder(task, verdict.isDoubtful)), ...awaitedOf(verdict) } };
           case "look":
@@ -249,6 +250,7 @@ export class Publisher {
         task.object = knownOf(
           await this.#objects.replace({ ...spec, holders: [...spec.holders, ...beside] }, object, terms),
         );
+        task.isTakenOver = object.state === "Cooling";
       } else if (typeof object === "object" && verdict.kind === "leave") {
         task.object = knownOf(
           await this.#objects.replace(specWithout(this.#specOf(row, "Bound"), object, verdict.others), object, terms),
@@ -288,7 +290,7 @@ export class Publisher {
   }
 
   #begin(name: string, terms: CallTerms): Task {
-    return { name, terms, object: this.#memory.find(name), seen: undefined, isNew: false };
+    return { name, terms, object: this.#memory.find(name), seen: undefined, isNew: false, isTakenOver: false };
   }
 
   /** The object is what the row says, or there is neither. */

@@ -42,4 +42,6 @@ export interface Task {
   /** The object in full, if this task has looked. */
   seen: IpAllocation | undefined;
   isNew: boolean;
+  /** The object cooled, and was written over. */
+  isTakenOver: boolean;
 }

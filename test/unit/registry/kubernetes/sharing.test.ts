@@ -100,7 +100,14 @@ describe("who has the address of a member", () => {
   type Sighting = "gone" | "twin" | "alive";
   const decide = (holders: readonly Holder[], sightings: Readonly<Record<string, Sighting>>, isLive = true) => {
     const seen = objectOf(holders, "there");
-    const task = { name: seen.name, terms: { lane: "pod" as const }, object: knownOf(seen), seen, isNew: false };
+    const task = {
+      name: seen.name,
+      terms: { lane: "pod" as const },
+      object: knownOf(seen),
+      seen,
+      isNew: false,
+      isTakenOver: false,
+    };
     const seeHolder = async (_row: Allocation, { podUid }: Holder): Promise<Sighting> => sightings[podUid] ?? "alive";
     return contest({ node: "n2", isLivePod: async () => isLive, seeHolder }, bound, task);
   };
@@ -153,7 +160,14 @@ describe("who has the address of a member", () => {
     ["it lives: that one", "alive", {}, { kind: "taken" }],
   ] as const)("the other's node is lost, %s", async (_what, sighting, changes, wanted) => {
     const seen = objectOf([THEIRS], "there");
-    const task = { name: seen.name, terms: { lane: "pod" as const }, object: knownOf(seen), seen, isNew: false };
+    const task = {
+      name: seen.name,
+      terms: { lane: "pod" as const },
+      object: knownOf(seen),
+      seen,
+      isNew: false,
+      isTakenOver: false,
+    };
     const looks = { isLivePod: async () => true, seeHolder: async () => sighting, seeNode: async () => "lost" as const, node: "here" }; // biome-ignore format: one thought
     expect(await contest(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
   });
@@ -183,7 +197,14 @@ describe("who has the address of a member", () => {
     ["the machine is off: ours at once", "off", "gone", {}, { kind: "replace", state: "Bound", beside: [] }],
   ] as const)("the other's node answers, %s", async (_what, state, sighting, changes, wanted) => {
     const seen = objectOf([THEIRS], "there");
-    const task = { name: seen.name, terms: { lane: "pod" as const }, object: knownOf(seen), seen, isNew: false };
+    const task = {
+      name: seen.name,
+      terms: { lane: "pod" as const },
+      object: knownOf(seen),
+      seen,
+      isNew: false,
+      isTakenOver: false,
+    };
     const looks = {
       isLivePod: async () => true,
       seeHolder: async () => sighting,
@@ -194,7 +215,14 @@ describe("who has the address of a member", () => {
   });
   it("of this node's own earlier pod the journal tells, and no node is asked for", async () => {
     const own = objectOf([holderOn("here", "b")], "here");
-    const task = { name: own.name, terms: { lane: "pod" as const }, object: knownOf(own), seen: own, isNew: false };
+    const task = {
+      name: own.name,
+      terms: { lane: "pod" as const },
+      object: knownOf(own),
+      seen: own,
+      isNew: false,
+      isTakenOver: false,
+    };
     const seeNode = async () => expect.unreachable("It is this node");
     const looks = { isLivePod: async () => true, seeHolder: async () => "gone" as const, seeNode, node: "here" };
     expect(await contest(looks, { ...bound, isConfirmed: false }, task)).toMatchObject({ kind: "replace" });
@@ -213,6 +241,7 @@ describe("who has the address of a member", () => {
       object: WITHOUT_US,
       seen: undefined,
       isNew: false,
+      isTakenOver: false,
     };
     expect(await contest({ node: "n2", isLivePod: async () => true, seeHolder }, bound, task)).toEqual({
       kind: "look",

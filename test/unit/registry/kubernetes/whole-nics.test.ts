@@ -2,7 +2,7 @@
  * A NIC of two families is answered with both or not at all, what was answered is confirmed, whatever ends in between, and what is known to be another pod's is not answered again.
  */
 import { describe, expect, it } from "vitest";
-import { claim, held, ip, proposal } from "../registry-suite.ts";
+import { claim, held, ip, proposal, spanOfTen } from "../registry-suite.ts";
 import { MemoryNode } from "./memory-node.ts";
 
 const FOUR = "10.0.0.1";
@@ -146,5 +146,43 @@ describe("rule 5: the new sandbox of a pod whose address is another pod's by now
     node.server.remove(FOUR);
     expect(held(await node.registry.claim(claim("a", wish, next))).sort()).toEqual([FOUR, SIX]);
     expect(node.lines()).toContain(`${FOUR} Bound n1`);
+  });
+});
+
+describe("a member's claim that is undone", () => {
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
+  const tenFour = proposal(FOUR);
+
+  async function undone(
+    replaces: (node: MemoryNode) => Promise<number | undefined>,
+    first: MemoryNode,
+  ): Promise<string[]> {
+    const node = await new MemoryNode({ server: first.server, name: "n2", poolSize: 256 }).open();
+    const version = await replaces(node);
+    if (version === undefined) throw new Error("There is nothing to take over");
+    const outcome = await node.registry.claim(claim("a", [{ ...tenFour, replaces: version }], { workload }));
+    if (outcome.kind !== "bound") throw new Error(outcome.kind);
+    await node.registry.undo(outcome.created);
+    await node.pass(0);
+    return node.lines();
+  }
+
+  it("leaves what it had taken over cooling, and not kept", async () => {
+    const first = await new MemoryNode({ poolSize: 256 }).open();
+    await first.registry.claim(claim("b", [tenFour]));
+    await first.registry.release({ containerId: "c-b", ifName: "eth0" });
+    await first.pass(0);
+    const cooling = async ({ registry }: MemoryNode) =>
+      (await registry.findCooling([spanOfTen()], 1, "blue"))[0]?.version;
+    expect(await undone(cooling, first)).toEqual([`${FOUR} Cooling n2`]);
+  });
+
+  it("leaves what is kept for it kept", async () => {
+    const first = await new MemoryNode({ poolSize: 256 }).open();
+    await first.registry.claim(claim("b", [tenFour], { workload }));
+    await first.registry.release({ containerId: "c-b", ifName: "eth0" });
+    await first.pass(0);
+    const kept = async ({ registry }: MemoryNode) => (await registry.findKept(workload))[0]?.version;
+    expect(await undone(kept, first)).toEqual([`${FOUR} Kept n2`]);
   });
 });
