@@ -64,9 +64,21 @@ export class ForeignObjects {
     this.#met.delete(name);
   }
 
-  /** Cooling addresses of other nodes in the spans, those seen longest ago first. */
+  /**
+   * Cooling addresses of other nodes in the spans, those seen longest ago first. Those of the pool's name are asked for first: the list is short. Without
+   * one, all that cool, as an address counts and not the name that its pool had.
+   */
   async findCooling(spans: readonly AddressSpan[], pool: string, terms: CallTerms): Promise<readonly Allocation[]> {
-    const fields = { "spec.state": "Cooling", "spec.pool": pool };
+    const ofPool = await this.#listCooling(spans, { "spec.pool": pool }, terms);
+    return ofPool.length > 0 ? ofPool : this.#listCooling(spans, {}, terms);
+  }
+
+  async #listCooling(
+    spans: readonly AddressSpan[],
+    more: Readonly<Record<string, string>>,
+    terms: CallTerms,
+  ): Promise<readonly Allocation[]> {
+    const fields = { "spec.state": "Cooling", ...more };
     const found = (await this.#objects.list({ fields }, terms)).filter(({ spec }) => spec.node !== this.#options.node);
     const within = found.filter(
       ({ deleting, spec }) => !deleting && spans.some((span) => isWithin(span, spec.addressSpace, spec.ip)),

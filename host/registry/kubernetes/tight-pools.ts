@@ -29,7 +29,8 @@ export class TightPools {
   isTight(pool: string): boolean {
     const { poolSize, usedShare, nowMs } = this.#options;
     const size = poolSize(pool);
-    if (size === undefined) return false;
+    // Renamed or made anew: whose the addresses are now, and how full that is, is not known by this name.
+    if (size === undefined) return true;
     if (size <= SMALL_POOL_ADDRESSES || (usedShare(pool) ?? 0) >= TIGHT_SHARE) return true;
     const untilMs = this.#untilMs.get(pool);
     if (untilMs !== undefined && untilMs <= nowMs()) this.#untilMs.delete(pool);

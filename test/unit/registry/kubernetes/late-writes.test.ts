@@ -202,6 +202,13 @@ describe("a list", () => {
     await expect(node.registry.findCooling([spanOfTen()], 10, "blue")).rejects.toThrow("too old");
   });
 
+  it("rule 10: finds by the address what cools under the name that the pool had before", async () => {
+    const node = await withCooling();
+    expect(await node.registry.findCooling([spanOfTen()], 10, "renamed")).toHaveLength(2);
+    const elsewhere = { ...spanOfTen(), space: "lab" };
+    expect(await node.registry.findCooling([elsewhere], 10, "renamed")).toEqual([]);
+  });
+
   it("leaves out what cannot be understood", async () => {
     const node = await withCooling();
     node.server.edit(NAME, (spec) => ({ ...spec, address: "odd" }));
