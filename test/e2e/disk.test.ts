@@ -63,7 +63,7 @@ async function readinessOf(
 
 async function becomesReady(world: World): Promise<void> {
   const ready = { exitCode: 0, code: undefined, status: "ready", problems: "" };
-  expect(await eventually(() => readinessOf(world), ({ status }) => status === "ready")).toEqual(ready); // biome-ignore format: one thought
+  expect(await eventually(() => readinessOf(world), ({ status, exitCode }) => status === "ready" && exitCode === 0)).toEqual(ready); // biome-ignore format: one thought
   await world.add("after");
 }
 
