@@ -54,6 +54,7 @@ describe("a call", () => {
         method: "POST",
         url: "/api/v1/things?limit=5&fieldSelector=spec.node%3Da+b&dryRun=All",
         authorization: "Bearer first",
+        accept: "application/json",
         body: '{"a":"ö"}',
       },
     ]);
