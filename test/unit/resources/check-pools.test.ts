@@ -75,15 +75,19 @@ it.each(rows)("checkPools of %s", (_title, pools, accepted, problems) => {
   expect(check.problems).toEqual(problems.map((problem) => expect.stringContaining(problem)));
 });
 
-it("checkPools takes 2,000 pools of many lengths in less than 200 ms when nothing else runs", () => {
-  const pools = Array.from({ length: 2_000 }, (_, i) =>
+/** The best of some, as other tests run at the same time: milliseconds. */
+function bestMs(count: number): number {
+  const pools = Array.from({ length: count }, (_, i) =>
     poolOf(`p${i}`, `fd00:${(i + 1).toString(16)}::/${48 + (i % 32)}`),
   );
-  // The best of some: other tests run at the same time.
   const tookMs = Array.from({ length: 8 }, () => {
     const began = performance.now();
-    expect(checkPools(pools).accepted).toHaveLength(2_000);
+    expect(checkPools(pools).accepted).toHaveLength(count);
     return performance.now() - began;
   });
-  expect(Math.min(...tookMs)).toBeLessThan(200);
+  return Math.min(...tookMs);
+}
+
+it("checkPools does not compare every two pools: eight times as many take less than a third of 64 times as long", () => {
+  expect(bestMs(2_000) / bestMs(250)).toBeLessThan(21);
 });
