@@ -11,7 +11,7 @@ const CONFIG = {
   "conf.yaml": vendorConf({ allocationCooldown: "1s", allowSingleFamily: true }),
   "four.yaml": ipPool("four", "10.66.0.0/24", { gateway: "10.66.0.1", default: true }),
   "six.yaml": ipPool("six", "fd00:66::/64", { gateway: "fd00:66::1", default: true }),
-  "store.yaml": ipPool("store", "10.67.0.0/24"),
+  "store.yaml": ipPool("store", "10.67.0.0/24", { gateway: "10.67.0.1" }),
   "pod.yaml": podManifest("shop", "two-nics", {
     ippools: [
       { interface: "eth0", ipv4: ["four"] },

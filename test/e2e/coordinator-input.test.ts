@@ -4,6 +4,7 @@ import { linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "n
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
+import { segmentAddress } from "../../scripts/lab/addressing.ts";
 import { type CoordinatorWorld, makeCoordinatorWorld } from "./coordinator-world.ts";
 
 let world: CoordinatorWorld;
@@ -152,4 +153,47 @@ describe("a log file that leads elsewhere is refused", () => {
     expect((await world.refused("ADD", { conf })).msg).toContain(WANTED);
     expect(readFileSync(victim, "utf8")).toBe("untouched");
   });
+});
+
+describe("detectGateway through the plugin", () => {
+  const conf = { detectGateway: true, detectOptions: { retry: 2, interval: "50ms", timeout: "200ms" } };
+  /** The NIC's result with other gateways: host 1 is the segment's router, nothing has host 99. */
+  const via = (...hosts: readonly [v4: number, v6: number]) => {
+    const { ips, ...result } = world.resultOf("eth0");
+    const gateways = [segmentAddress(0, hosts[0], 4), segmentAddress(0, hosts[1], 6)];
+    return { ...result, ips: ips.map((each, index) => ({ ...each, gateway: gateways[index] })) };
+  };
+
+  /** What the coordinator has made. Of the neighbours each asking changes some. */
+  const made = () => {
+    const ask = ["-4 route show table all proto 98", "-6 route show table all proto 98", "-brief link show type veth"];
+    return Promise.all([
+      ...ask.map((each) => world.pod.ip(each)),
+      ...ask.slice(0, 2).map((each) => world.fabric.node1.ip(each)),
+    ]);
+  };
+
+  it("passes where both gateways answer", async () => {
+    await world.succeed("ADD", { conf, prevResult: via(1, 1) });
+    expect((await made()).filter((text) => text === "")).toEqual([]);
+    await world.succeed("DEL");
+  });
+
+  const silent: [family: string, hosts: readonly [number, number], gateway: string][] = [
+    ["IPv4", [99, 1], segmentAddress(0, 99, 4)],
+    ["IPv6", [1, 99], segmentAddress(0, 99, 6)],
+  ];
+  it.each(silent)(
+    "refuses with code 105 an %s gateway that does not answer, and changes nothing",
+    async (_, hosts, gateway) => {
+      const prevResult = via(...hosts);
+      expect(await world.refused("ADD", { conf, prevResult })).toMatchObject({
+        code: 105,
+        msg: expect.stringContaining(gateway),
+      });
+      expect((await made()).join("")).toBe("");
+      await world.succeed("ADD", { prevResult });
+      await world.succeed("DEL");
+    },
+  );
 });

@@ -50,7 +50,7 @@ export class CoordinatorWorld {
   }
 
   /** As a main plugin tells it. */
-  resultOf(ifName: string): object {
+  resultOf(ifName: string) {
     return {
       cniVersion: "1.1.0",
       interfaces: [{ name: ifName, sandbox: this.pod.path }],

@@ -83,6 +83,22 @@ describe("never handed out", () => {
     }));
 });
 
+describe("cleangateway", () => {
+  const rows: [what: string, cleangateway: boolean | undefined, gateway: string | undefined, routes: object[]][] = [
+    ["absent", undefined, "10.2.0.1", [{ dst: "0.0.0.0/0", gw: "10.2.0.1" }]],
+    ["false", false, "10.2.0.1", [{ dst: "0.0.0.0/0", gw: "10.2.0.1" }]],
+    ["true", true, undefined, []],
+  ];
+  it.each(rows)("%s: gateway and default route of a pool that has one", (_what, cleangateway, gateway, routes) =>
+    withWorld(
+      { ...CONFIG, "pods.yaml": podManifest("shop", "nic", { ippools: [{ interface: "eth0", ipv4: ["green"], cleangateway }] }) },
+      async (world) => {
+        const { stdout, text } = await world.call("ADD", "c1", { pod: "shop/nic/1" });
+        expect([stdout.ips?.[0]?.address, stdout.ips?.[0]?.gateway, stdout.routes ?? []], text).toEqual(["10.2.0.6/29", gateway, routes]);
+      },
+    ));
+}); // biome-ignore format: a table
+
 describe("a refusal", () => {
   it("counts what a pattern found, and berthctl and the log name it", () =>
     withWorld(CONFIG, async (world) => {
