@@ -40,16 +40,22 @@ function refusal(pool: IpPool, other: IpPool): string {
   );
 }
 
-/** Of two pools with one name, or whose subnets partly overlap, the one that comes first is accepted. */
+/** The older first, whose pods are running; those of one second, and those without an API server, as they are given. */
+function byAge(a: IpPool, b: IpPool): number {
+  const [one, other] = [a.created ?? "", b.created ?? ""];
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+/** Of two pools with one name, or whose subnets partly overlap, the older one is accepted, else the one that comes first. */
 export function checkPools(pools: readonly IpPool[]): PoolCheck {
-  const accepted: IpPool[] = [];
+  const fitting = new Set<IpPool>();
   const problems: string[] = [];
   const refused = new Map<string, string>();
   const lengths = [...new Set(pools.map(({ spec }) => spec.subnet.length))];
   const names = new Set<string>();
   const at = new Map<string, IpPool>();
   const inside = new Map<string, IpPool>();
-  for (const pool of pools) {
+  for (const pool of pools.toSorted(byAge)) {
     const key = keyOf(pool.spec.addressSpace, pool.spec.subnet);
     const wider = at.has(key) ? [] : widerKeys(pool, lengths);
     const other = inside.get(key) ?? wider.map((outer) => at.get(outer)).find((found) => found !== undefined);
@@ -59,12 +65,13 @@ export function checkPools(pools: readonly IpPool[]): PoolCheck {
       refused.set(pool.name, reason);
       problems.push(`IPPool "${pool.name}" ${reason}`);
     } else {
-      accepted.push(pool);
+      fitting.add(pool);
       names.add(pool.name);
       if (!at.has(key)) at.set(key, pool);
       for (const outer of wider) if (!inside.has(outer)) inside.set(outer, pool);
     }
   }
+  const accepted = pools.filter((pool) => fitting.has(pool));
   return { accepted, refused, problems: [...problems, ...sharedRanges(accepted)] };
 }
 

@@ -44,6 +44,8 @@ export interface IpPool {
   readonly name: PoolName;
   readonly labels: Labels;
   readonly deleting: boolean;
+  /** RFC 3339, in whole seconds of UTC as the API server writes it. Absent: the pool is not from an API server. */
+  readonly created?: string | undefined;
   readonly spec: IpPoolSpec;
   /** `status.wanted`: the last agent that found the pool exhausted, and when (allocation rule 10). */
   readonly wanted?: string | undefined;
@@ -120,6 +122,7 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
     name: metadata.name as PoolName,
     labels: metadata.labels,
     deleting: isDeleting(metadata),
+    created: metadata.creationTimestamp,
     spec,
     wanted,
     lack: conditions.find((condition) => condition?.type === "Supplied" && condition.status === "False")?.message,

@@ -37,6 +37,7 @@ const metadataKeys = z.looseObject({
     .array(ownerReference)
     .nullish()
     .transform((owners) => owners ?? []),
+  creationTimestamp: z.string().optional().catch(undefined),
   deletionTimestamp: z.string().nullish(),
 });
 
@@ -44,8 +45,10 @@ const METADATA_KEYS = Object.keys(metadataKeys.shape);
 
 export const metadata = metadataKeys.transform((metadata, context) => {
   if (!isServed(metadata)) refuseSlips(metadata, METADATA_KEYS, context);
-  const { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, deletionTimestamp } = metadata;
-  return { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, deletionTimestamp };
+  const { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences } = metadata;
+  const { creationTimestamp, deletionTimestamp } = metadata;
+  const times = { creationTimestamp, deletionTimestamp };
+  return { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, ...times };
 });
 
 /** An API server has the object: it knows each key, also one that is new to us and looks like a slip of another. */

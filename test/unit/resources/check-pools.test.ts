@@ -2,14 +2,18 @@ import { expect, it } from "vitest";
 import { checkPools } from "../../../host/resources/check-pools.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 
-function poolOf(name: string, subnet: string, more: object = {}) {
-  const spec = { subnet, ...more };
-  return decodeIpPool({ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec }, "pool");
+function poolOf(name: string, subnet: string, more: object = {}, creationTimestamp?: string) {
+  const [metadata, spec] = [
+    { name, creationTimestamp },
+    { subnet, ...more },
+  ];
+  return decodeIpPool({ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata, spec }, "pool");
 }
 
 type Row = [title: string, pools: ReturnType<typeof poolOf>[], accepted: string[], problems: string[]];
 const ips = (...list: string[]) => ({ ips: list });
 const lab = { addressSpace: "lab" };
+const [OLD, NEW] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"];
 
 const rows: Row[] = [
   ["none", [], [], []],
@@ -54,6 +58,24 @@ const rows: Row[] = [
       'IPPool "a" is refused: its subnet 10.0.0.0/16 partly overlaps 10.0.1.0/24 of IPPool "b"',
       'IPPool "z" is refused: its subnet 0.0.0.0/0 partly overlaps 10.0.1.0/24 of IPPool "b"',
     ],
+  ],
+  [
+    "a younger pool of an earlier name around one that is in use",
+    [poolOf("a", "10.0.0.0/16", {}, NEW), poolOf("b", "10.0.1.0/24", {}, OLD), poolOf("c", "10.1.0.0/24", {}, NEW)],
+    ["b", "c"],
+    ['IPPool "a" is refused: its subnet 10.0.0.0/16 partly overlaps 10.0.1.0/24 of IPPool "b"'],
+  ],
+  [
+    "pools that are accepted in the order given, whatever their age",
+    [poolOf("a", "10.0.0.0/24", {}, NEW), poolOf("b", "10.0.1.0/24", {}, OLD)],
+    ["a", "b"],
+    [],
+  ],
+  [
+    "pools of one second, of which the first counts",
+    [poolOf("a", "10.0.0.0/16", {}, OLD), poolOf("b", "10.0.1.0/24", {}, OLD)],
+    ["a"],
+    ['IPPool "b" is refused'],
   ],
   [
     "a refused pool refuses nobody",

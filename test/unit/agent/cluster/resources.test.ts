@@ -107,6 +107,19 @@ describe("the resources of a cluster", () => {
       expect(snapshots.length - before).toBe(1);
     }));
 
+  it("of pools that do not fit together the older one counts, so that a new one stops no pod", () => {
+    const born = (name: string, year: number) => ({
+      metadata: { name, uid: name, resourceVersion: "1", creationTimestamp: `${year}-01-01T00:00:00Z` },
+    });
+    const old = poolOf("old", "10.1.0.0/24", born("old", 2025));
+    return withResources({ [POOLS]: [old] }, async ({ script, resources }) => {
+      script.tell(POOLS, poolOf("a", "10.1.0.0/16", born("a", 2026)));
+      resources.settle();
+      const { pools, refused } = resources.state.snapshot;
+      expect([[...pools.keys()], [...refused.keys()]]).toEqual([["old"], ["a"]]);
+    });
+  });
+
   it("a change on its way ends the wait for it", () =>
     withResources({}, async ({ script, resources }) => {
       const waiting = resources.changed(signal(), soon(resources));

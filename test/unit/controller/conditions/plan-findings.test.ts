@@ -14,6 +14,7 @@ function of(findings: readonly Finding[] | undefined, type: ConditionType) {
   return { isTrue: found.isTrue, reason: found.reason, message: found.message };
 }
 
+const BORN = (second: number) => ({ metadata: { creationTimestamp: `2026-01-01T00:00:0${second}Z` } });
 const NOTHING = { isTrue: false, message: "" };
 const blue = pool("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.19"] });
 
@@ -69,15 +70,17 @@ describe("Overlap of pools", () => {
       '256 addresses, from 10.6.0.0 on, are also in IPPools "p1", "p2", "p3" and others',
     );
   });
-  it("of subnets in part refuses the later pool in the words of the agents", () => {
-    const wide = pool("wide", { subnet: "10.6.0.0/16" });
-    const { pools } = look({ pools: [wide, blue] });
-    const message =
-      'IPPool "wide" is refused: its subnet 10.6.0.0/16 partly overlaps 10.6.0.0/24 of IPPool "blue"; make them equal or disjoint';
+  it.each([
+    ["the later of two of one second", blue, {}],
+    ["the younger one, whatever its name", pool("zoo", { subnet: "10.6.0.0/24" }, BORN(1)), BORN(2)],
+  ])("of subnets in part refuses %s in the words of the agents", (_, other, born) => {
+    const wide = pool("wide", { subnet: "10.6.0.0/16" }, born);
+    const { pools } = look({ pools: [wide, other] });
+    const message = `IPPool "wide" is refused: its subnet 10.6.0.0/16 partly overlaps 10.6.0.0/24 of IPPool "${other.name}"; make them equal or disjoint`;
     expect(of(pools.get("wide"), "Overlap")).toEqual({ isTrue: true, reason: "SubnetsOverlap", message });
     expect(of(pools.get("wide"), "Ready")).toEqual({ isTrue: false, reason: "Refused", message });
-    expect(of(pools.get("blue"), "Overlap").isTrue).toBe(false);
-    expect(of(pools.get("blue"), "Ready").isTrue).toBe(true);
+    expect(of(pools.get(other.name), "Overlap").isTrue).toBe(false);
+    expect(of(pools.get(other.name), "Ready").isTrue).toBe(true);
   });
   it("of 1,000 pools that all overlap is found within two seconds", () => {
     const many = Array.from({ length: 1_000 }, (_, index) => {
