@@ -10,7 +10,8 @@ import { formatIp } from "../../host/net/ip.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";
-import { GarbageWorld, GRACE_MS, INTERVAL_MS, NODE_LOST_MS, OUT_OF_SERVICE } from "./garbage-world.ts";
+import { ip } from "../unit/ipam/subjects.ts";
+import { GarbageWorld, GRACE_MS, INTERVAL_MS, NODE_LOST_MS, OUT_OF_SERVICE, WEB } from "./garbage-world.ts";
 import { COOLDOWN_MS, KeepingNode, requireMac } from "./keeping-node.ts";
 import { ALLOCATIONS, until } from "./registry-world.ts";
 
@@ -243,4 +244,32 @@ it("rule 12: nobody attaches from the pool: the address stays, and the controlle
   await world.look();
   expect(await world.stateOf("10.6.0.1")).toBe("free");
   await world.deleteNode("n1");
+});
+
+it("rule 2: a set has moved to another pool: what its member had on the lost node is asked for, and free when it is silent", async () => {
+  const [one, two, three] = [await openNode("n1"), await openNode("n2"), await openNode("n3")];
+  await startPod(three, "10.6.0.9");
+  world.workloads.set(WEB.uid, "lives");
+  const before = await lab.createPod(plane.client, { name: "web-0", node: "n1" });
+  await one.attach("10.6.0.1", before, { workload: WEB });
+  await until("the controller knows it", () => world.controller.caches.allocations.items.has("10.6.0.1"));
+  await loseNode(one, [before]);
+  expect(await world.spec("10.6.0.1")).toMatchObject({ state: "Quarantined", workload: { uid: WEB.uid } });
+  // No pod of the member has another address: the next one may come back for this one.
+  await waitNodeLost();
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
+  const after = await lab.createPod(plane.client, { name: "web-0", node: "n2" });
+  const green = { space: "", ip: ip("10.7.0.1"), prefixLength: 16, pool: "green", ifName: "eth0" };
+  await two.attach("10.7.0.1", after, { workload: WEB, proposals: [green] });
+  await until("the controller knows it", () => world.controller.caches.allocations.items.has("10.7.0.1"));
+  await waitNodeLost();
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
+  answering.add("10.6.0.1");
+  await until("n3 hears of it", () => three.parts.own.stats.objects === 2);
+  await ask(three);
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
+  answering.clear();
+  three.advance(QUARANTINE_PROBE_MAX_MS);
+  await ask(three);
+  expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.7.0.1")]).toEqual(["free", "Bound n2"]);
 });

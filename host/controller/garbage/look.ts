@@ -26,6 +26,7 @@ import {
 } from "./plan-collection.ts";
 import type { Probers } from "./probers.ts";
 import { bestNode, bestPod, readNode, readPod, type SightTools } from "./sightings.ts";
+import { isSubstitute, Substitutes } from "./substitutes.ts";
 
 export interface LookTools extends ControllerTools {
   readonly observations: Observations;
@@ -54,6 +55,7 @@ export class Look {
   readonly #tools: LookTools;
   readonly #objects: AllocationObjects;
   readonly #probers: Probers;
+  readonly #substitutes: Substitutes;
   readonly #live: Sources;
   /** Who was told before, by name of the allocation; lasts as long as the controller. */
   readonly #told: Map<string, Set<string>>;
@@ -65,6 +67,7 @@ export class Look {
     this.#tools = tools;
     this.#objects = new AllocationObjects(api);
     this.#probers = probers;
+    this.#substitutes = new Substitutes(tools.caches);
     this.#told = told;
     this.#live = liveSources({ api, log, signal });
   }
@@ -122,7 +125,7 @@ export class Look {
     const pods = await Promise.all(known.map((holder, index) => sources.pod(holder, nodes[index] ?? node)));
     const pod = bestPod(pods);
     const asked = await this.#askedOf(object, sources);
-    return { standing, node, pod, asked, workload: await this.#keeperOf(object, standing, node, pod) };
+    return { standing, node, pod, asked, workload: await this.#keeperOf(object, { standing, node, pod }) };
   }
 
   async #askedOf(object: IpAllocation, sources: Sources): Promise<Seen["asked"]> {
@@ -132,15 +135,25 @@ export class Look {
 
   /** Asked for only where the table wants to know. */
   async #keeperOf(
-    { spec: { workload } }: IpAllocation,
-    standing: Standing,
-    node: NodeSighting,
-    pod: PodSighting,
+    object: IpAllocation,
+    { standing, node, pod }: Pick<Seen, "standing" | "node" | "pod">,
   ): Promise<Seen["workload"]> {
+    const { workload } = object.spec;
     if (workload === undefined) return "none";
     const isEnded = pod !== "alive" && pod !== "unknown";
     const matters = standing === "Kept" || (isEnded && (standing === "NodeLost" || node === "outOfService"));
-    return matters ? this.#tools.workloads.look(workload, this.#tools.signal) : "none";
+    if (!matters) return "none";
+    const found = await this.#tools.workloads.look(workload, this.#tools.signal);
+    return found === "lives" && standing === "NodeLost" && (await this.#hasOther(object)) ? "moved" : found;
+  }
+
+  /** As the API server has it now; the caches say where to look. */
+  async #hasOther(object: IpAllocation): Promise<boolean> {
+    for (const name of this.#substitutes.find(object)) {
+      const other = await this.#read(name);
+      if (other !== undefined && isSubstitute(object, other)) return true;
+    }
+    return false;
   }
 
   async #act(object: IpAllocation, action: Action, why: string): Promise<Collected | undefined> {

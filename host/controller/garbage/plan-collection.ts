@@ -14,8 +14,8 @@ export type NodeSighting = "ready" | "notReady" | "outOfService" | "absent";
 /** That very pod, by its UID. `replaced`: its name is another's. `unknown`: it may run although no object tells. */
 export type PodSighting = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
-/** What keeps the address. */
-export type KeeperSighting = "none" | "lives" | "gone" | "unknown";
+/** What keeps the address. `moved`: it lives, and its member has another address for the NIC, elsewhere; told of `NodeLost` only. */
+export type KeeperSighting = "none" | "lives" | "moved" | "gone" | "unknown";
 
 /** The node that was told to ask for an address of `NodeLost`. */
 export type AskedSighting = "nobody" | "ready" | "away";

@@ -30,7 +30,7 @@ const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", me
 /** What may happen, besides time. */
 const STEPS = [
   ...["cut off", "reconnect", "node object gone", "node object back", "marked out of service", "mark taken away"],
-  ...["pod object gone", "pod ends", "workload gone", "controller changes", "journal lost"],
+  ...["pod object gone", "pod ends", "workload gone", "member moves", "controller changes", "journal lost"],
   ...["look", "look", "look", "agent looks", "agent looks", "prober asks", "prober gone", "prober back"],
 ] as const;
 type Step = (typeof STEPS)[number] | number;
@@ -70,6 +70,7 @@ class Model {
     else if (step === "pod object gone") this.isPodObject = false;
     else if (step === "pod ends") this.#endPod();
     else if (step === "workload gone") this.workload = this.workload === "none" ? "none" : "gone";
+    else if (step === "member moves") this.workload = this.workload === "lives" ? "moved" : this.workload;
     else if (step === "controller changes") this.#seen = undefined;
     else if (step === "journal lost") this.hasJournal = false;
     else if (step === "look") this.#look();
@@ -102,6 +103,11 @@ class Model {
     return this.isPodObject ? "alive" : "absent";
   }
 
+  #keeperOf({ workload, quarantine }: IpAllocationSpec): Seen["workload"] {
+    if (workload === undefined) return "none";
+    return this.workload === "moved" && quarantine?.reason !== "NodeLost" ? "lives" : this.workload;
+  }
+
   #look(): void {
     const { object, nowMs } = this;
     if (object === undefined) return;
@@ -109,7 +115,7 @@ class Model {
     const isHandedOver = spec.state === "Quarantined" && spec.node !== "n1";
     const seen: Seen = {
       standing: spec.state === "Quarantined" ? (spec.quarantine?.reason ?? "Conflict") : spec.state,
-      ...{ node: this.#node, pod: this.#pod, workload: spec.workload === undefined ? "none" : this.workload },
+      ...{ node: this.#node, pod: this.#pod, workload: this.#keeperOf(spec) },
       asked: isHandedOver ? (this.isProberReady ? "ready" : "away") : "nobody",
     };
     const key = `${object.resourceVersion} ${situationOf(seen)}`;

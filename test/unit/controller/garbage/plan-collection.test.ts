@@ -32,7 +32,7 @@ const STANDINGS: readonly Standing[] = ["Bound", "Cooling", "Kept", "NodeLost", 
 const NODES: readonly NodeSighting[] = ["ready", "notReady", "outOfService", "absent"];
 const PODS: readonly PodSighting[] = ["alive", "finished", "replaced", "absent", "unknown"];
 const ENDED: readonly PodSighting[] = ["finished", "replaced", "absent"];
-const KEEPERS: readonly KeeperSighting[] = ["none", "lives", "gone", "unknown"];
+const KEEPERS: readonly KeeperSighting[] = ["none", "lives", "moved", "gone", "unknown"];
 const ASKED: readonly AskedSighting[] = ["nobody", "ready", "away"];
 
 /** Every combination; `changes` fixes some of it. */
@@ -62,7 +62,7 @@ function pauseOf(found: Seen): number | undefined {
 
 describe("the table", () => {
   it("has an answer for every combination", () => {
-    expect(all()).toHaveLength(1_200);
+    expect(all()).toHaveLength(1_500);
     expect(all().filter((each) => findRow(each) === undefined)).toEqual([]);
   });
 
@@ -132,6 +132,14 @@ describe("rule 2: a dead node is not a silent node", () => {
     expect(actionsOf(all({ standing: "NodeLost", node: "absent", pod: "absent", workload: "lives" }))).toEqual([
       "keep",
     ]);
+  });
+
+  it("rule 2: an address of a member that has another one by now waits for nobody: it is asked for, as others are", () => {
+    for (const node of ["ready", "notReady", "absent"] as const) {
+      const found = seen({ standing: "NodeLost", node, workload: "moved" });
+      expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
+    }
+    expect(actionOf(seen({ standing: "NodeLost", node: "outOfService", workload: "moved" }))).toBe("free");
   });
 
   it("rule 2: whose node is alive is that node's agent's, until it has missed its sweeps and nodeLost besides", () => {
