@@ -1,8 +1,10 @@
 /**
  * Selection in a cluster: who the pod of a request is, what its refusal looks like, and when the agent does not believe its own cache.
  */
+import { execFileSync } from "node:child_process";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { deletePod, finishPod, podPath } from "../../scripts/lab/cluster/pods.ts";
+import { deleteNamespaces, makeNamespaces, makeNic, type Nic, openWorld } from "../netns/coordinator-world.ts";
 import { type SelectionWorld, startSelectionWorld } from "./selection-world.ts";
 
 let world: SelectionWorld;
@@ -98,6 +100,56 @@ describe("who asks", () => {
     await expect
       .poll(events, { timeout: 10_000 })
       .toMatchObject([{ reason: "NoPoolMatches", note: text, type: "Warning", regarding: { name: pod.name } }]);
+  });
+});
+
+describe("the coordinator of a pod that the watch does not know yet", () => {
+  const first: Nic = { name: "eth0", net: 6, families: [4], gateway: true, kind: "macvlan" };
+  const second: Nic = { ...first, name: "net1", net: 7 };
+  const route = (nic: string) => ({ "default-route-nic": nic, "k8s.v1.cni.cncf.io/networks": "store" });
+
+  /** Makes both NICs for the young pod `name`, of which the watch still has the earlier one of that name, and gives the NIC of its default route. */
+  async function attach(name: string, wish: string) {
+    const names = makeNamespaces("bsp");
+    try {
+      const old = await world.pod({ name, annotations: route("eth0") });
+      const known = () => world.node.resources.state.snapshot.pods.get(`shop/${name}`)?.uid;
+      await expect.poll(known, { timeout: 5_000 }).toBe(old.uid);
+      world.holdPods(true);
+      await deletePod(world.client, old);
+      const young = await world.pod({ name, annotations: route(wish) });
+      let asking = young;
+      const args = () => `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${asking.uid}`;
+      const { identifier } = world.node.tools;
+      await using coordinator = await openWorld(names, undefined, undefined, { identifier, args });
+      for (const nic of [first, second]) {
+        makeNic(names, nic);
+        await coordinator.add(nic, {});
+      }
+      expect(known()).toBe(old.uid);
+      const way = execFileSync("ip", ["-n", names.pod, "route", "get", "192.0.2.1"], { encoding: "utf8" });
+      const explained = coordinator.explain("shop", name).join("\n");
+      world.holdPods(false);
+      await expect.poll(known, { timeout: 5_000 }).toBe(young.uid);
+      asking = old;
+      const refusal: unknown = await coordinator.add(first, {}).catch((error: unknown) => error);
+      expect(refusal).toMatchObject({ code: 103, message: expect.stringContaining(`has one with UID ${young.uid}`) });
+      return { nic: / dev (\S+)/.exec(way)?.[1], explained };
+    } finally {
+      deleteNamespaces(names);
+    }
+  }
+
+  it("follows the young pod's default-route-nic, and refuses the earlier one", async () => {
+    const { nic, explained } = await attach("route-0", "net1");
+    expect(nic).toBe("net1");
+    expect(explained).not.toContain("which is to carry the default route");
+  });
+
+  it("warns of a NIC that is neither in the pod nor announced", async () => {
+    const { nic, explained } = await attach("route-1", "net9");
+    expect(nic).toBe("eth0");
+    expect(explained).toContain('Interface "net9", which is to carry the default route, is not in the pod');
   });
 });
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CoordinatedAttachments } from "../../host/agent/coordinator/attachments.ts";
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
-import { openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
+import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
 import { CniError, ErrorCode } from "../../host/cni/error.ts";
 import { type AttachRequest, type CniRequest, type DetachRequest, decodeRequest } from "../../host/cni/request.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
@@ -121,7 +121,16 @@ export function removeNic(names: Names, { name, kind }: Nic): void {
   if (kind === "bridge") ipIn(names.node, `link del ${OVERLAY_END.bridge}`);
 }
 
-function decodeFor(command: "ADD" | "CHECK" | "DEL", names: Names, nic: Nic, conf: object): CniRequest {
+const POD_ARGS = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=uid-1";
+
+interface Asked {
+  readonly names: Names;
+  readonly nic: Nic;
+  readonly conf: object;
+  readonly args: string;
+}
+
+function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args }: Asked): CniRequest {
   const netns = `/run/netns/${names.pod}`;
   const ips = nic.families.map((family) => ({
     address: `${addressOf(nic, family)}/${family === 4 ? 24 : 64}`,
@@ -135,7 +144,7 @@ function decodeFor(command: "ADD" | "CHECK" | "DEL", names: Names, nic: Nic, con
     "cni-netns": netns,
     "cni-ifname": nic.name,
     "cni-path": "/opt/cni/bin",
-    "cni-args": "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=uid-1",
+    "cni-args": args,
   };
   const netConf = { cniVersion: "1.0.0", name: `lan${nic.net}`, type: "coordinator", ...conf, prevResult };
   return decodeRequest("coordinator", headers, JSON.stringify(netConf));
@@ -167,11 +176,20 @@ export interface World extends AsyncDisposable {
   setFaults(faults: Faults): void;
 }
 
+/** Whose NICs they are, and how the agent finds that out. */
+export interface PodOptions {
+  /** Default: that of an agent without a cluster. */
+  readonly identifier?: Pick<Identifier, "recognize">;
+  /** CNI_ARGS; default: of one pod `shop/web-0`. */
+  readonly args?: () => string;
+}
+
 /** The plugin with a registry of its own; an agent that has just started. */
 export async function openWorld(
   names: Names,
   snapshot: () => Snapshot = () => LAB_SNAPSHOT,
   isShared: (ip: Ip) => boolean = () => false,
+  { identifier = openManifestIdentifier(snapshot), args = () => POD_ARGS }: PodOptions = {},
 ): Promise<World> {
   const directory = mkdtempSync(join(tmpdir(), "berth-coordinator-"));
   const log = openLog("coordinator", "silent");
@@ -188,7 +206,7 @@ export async function openWorld(
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({
     ...{ host, remover, registry, log, attachments, snapshot, isCluster: false },
-    identifier: openManifestIdentifier(snapshot),
+    identifier,
     faults: (point) => faults(point),
     pluginLog: () => log,
     isVerified: () => false,
@@ -196,7 +214,7 @@ export async function openWorld(
     refuseConflict: async () => new CniError(ErrorCode.AddressConflict, "Nobody asked for detection"),
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {
-    const request = decodeFor(command, names, nic, conf);
+    const request = decodeFor(command, { names, nic, conf, args: args() });
     if (!isAttach(request)) throw new Error(`${command} became ${request.command}`);
     return request;
   };
@@ -212,7 +230,7 @@ export async function openWorld(
       (await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal)).undo,
     check: (nic, conf) => plugin.check(attachRequest("CHECK", nic, conf)),
     del: async (nic, conf) => {
-      const request = decodeFor("DEL", names, nic, conf);
+      const request = decodeFor("DEL", { names, nic, conf, args: args() });
       if (!isDetach(request)) throw new Error(`DEL became ${request.command}`);
       await plugin.del(request);
     },
