@@ -102,6 +102,29 @@ test("a tenant's definition with an IPAM of its own does not get the node's traf
   await cluster.client.delete(`${paths.pods(tenant)}/thief`, { gracePeriodSeconds: 0 });
 }, 120_000);
 
+test("a chain in CNI 0.3.1 that names no service networks has those that the controller collects", async () => {
+  await cluster.setNetwork("collected");
+  await cluster.client.create(deployments, deploymentOf({ name: "old", replicas: 3 }));
+  const pods = await seen.untilReady("old", 3);
+  await seen.settled();
+  const { items }: KubeObject = await cluster.client.get("/apis/networking.k8s.io/v1/servicecidrs");
+  const services: string[] = items
+    .flatMap(({ spec }: KubeObject) => spec.cidrs)
+    .filter((cidr: string) => !cidr.includes(":"));
+  expect(services).toHaveLength(1);
+  const coordinator = await cluster.client.get("/apis/ipam.vendor.io/v1/coordinators/default");
+  expect(coordinator.spec?.serviceCIDR ?? []).toEqual([]);
+  for (const pod of pods) {
+    const node = cluster.node(pod.spec.nodeName);
+    const routes = await node.execInPod(pod.metadata.uid, ["ip", "route", "show", "table", "all", services[0] ?? ""]);
+    expect(routes.stdout, pod.metadata.name).toMatch(/ dev veth0 /);
+  }
+  await seen.reach(pods[0], pods.slice(1));
+  await cluster.client.delete(`${deployments}/old`, { propagationPolicy: "Background" });
+  await seen.untilGone("old");
+  await cluster.setNetwork("multus");
+}, 180_000);
+
 /** With wide room: this is a gate, and no benchmark. */
 const MOST_TIMES_HOST_LOCAL = 2;
 

@@ -4,6 +4,7 @@
  *   berth        macvlan on the node's eth0, addresses by Berth, and the coordinator
  *   detecting    the same, and every address is asked for before it is used
  *   multus       the first by way of Multus, so that pods may have more NICs
+ *   collected    the first in the oldest widespread format, with the service networks that the controller collects
  *   bare         macvlan with Berth and nothing else: what is compared with
  *   host-local   macvlan with a range for each node by the reference plugin
  *
@@ -12,7 +13,7 @@
  */
 import type { KubeObject } from "../kube-client.ts";
 
-export const NETWORKS = ["berth", "detecting", "multus", "bare", "host-local"] as const;
+export const NETWORKS = ["berth", "detecting", "multus", "collected", "bare", "host-local"] as const;
 export type NetworkName = (typeof NETWORKS)[number];
 
 /** The switch that all nodes and pods are plugged into. */
@@ -37,7 +38,8 @@ export interface NetworkPlace {
 /** The one configuration list of a node. */
 export function networkList(name: NetworkName, place: NetworkPlace): object {
   if (name === "multus") return multusList(place);
-  return { cniVersion: "1.0.0", name: `lan-${name}`, plugins: pluginsOf(name, place) };
+  const cniVersion = name === "collected" ? "0.3.1" : "1.0.0";
+  return { cniVersion, name: `lan-${name}`, plugins: pluginsOf(name, place) };
 }
 
 function pluginsOf(name: Exclude<NetworkName, "multus">, { number }: NetworkPlace): object[] {
@@ -46,8 +48,9 @@ function pluginsOf(name: Exclude<NetworkName, "multus">, { number }: NetworkPlac
     return [macvlan({ type: "host-local", ranges, routes: [{ dst: "0.0.0.0/0" }] })];
   }
   const berth = macvlan({ type: "berth" });
-  const coordinator = { type: "coordinator", serviceCIDR: [SERVICE_CIDR] };
   if (name === "bare") return [berth];
+  if (name === "collected") return [berth, { type: "coordinator" }];
+  const coordinator = { type: "coordinator", serviceCIDR: [SERVICE_CIDR] };
   return [berth, name === "detecting" ? { ...coordinator, detectIPConflict: true } : coordinator];
 }
 
