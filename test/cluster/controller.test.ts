@@ -30,6 +30,10 @@ beforeAll(async () => {
   const metadata = { name: "kube-system" };
   await client.apply("/api/v1/namespaces/kube-system", { apiVersion: "v1", kind: "Namespace", metadata });
   await applyFile(client, join(root, "deploy", "controller.yaml"));
+  // Where the controller finds the network of the pods: without it the Coordinator that it makes is not ready.
+  const data = { ClusterConfiguration: "networking: {podSubnet: 10.244.0.0/16}" };
+  const kubeadm = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kubeadm-config" }, data };
+  await client.create("/api/v1/namespaces/kube-system/configmaps", kubeadm);
   await client.create(`${BERTH}/ippools`, poolObject({ name: "blue", subnet: "10.6.0.0/24" }));
   const account = "/api/v1/namespaces/kube-system/serviceaccounts/berth-controller/token";
   const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
@@ -131,7 +135,7 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
     expect(status.leader).toBe(status.identity);
     expect(status.caches.pools).toMatchObject({ objects: 1, lists: 1 });
     expect(Object.keys(status.caches).sort()).toEqual(
-      ["allocations", "coordinators", "nodes", "pools", "reserved", "subnets", "vendorConf"].sort(),
+      ["allocations", "coordinators", "namespaces", "nodes", "pools", "reserved", "subnets", "vendorConf"].sort(),
     );
     expect(await controller.ask("/healthz")).toEqual({ status: 200, body: "ok\n" });
     expect(await controller.ask("/v1/pools")).toMatchObject({ status: 404 });

@@ -71,7 +71,8 @@ describe("an ADD waits", () => {
 
   it("with all its NICs, and nothing of them is claimed before", async () => {
     const subnets = ["eth0", "net1"].map((nic) => ({ interface: nic, ipv4: ["blue"] }));
-    const pod = await world.pod(node, `${name}-a`, { of: web, annotations: { subnets } });
+    const annotations = { subnets, "k8s.v1.cni.cncf.io/networks": "second" };
+    const pod = await world.pod(node, `${name}-a`, { of: web, annotations });
     await world.pool(`${name}-0`, web, { ips: [address(1)] });
     await known(node, `${name}-0`, 1);
     const { answer } = await beginWaiting(node, pod);
