@@ -7,7 +7,7 @@ import { z } from "zod";
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
-import { keepAnnotations } from "./fields/kept-metadata.ts";
+import { cutMetadata, keepAnnotations } from "./fields/kept-metadata.ts";
 import { metadata } from "./fields/metadata.ts";
 
 export interface Namespace {
@@ -23,7 +23,10 @@ const namespaceSchema = z.object({ kind: z.literal("Namespace").optional(), meta
 
 /** Throws ConfigError. */
 export function decodeNamespace(value: unknown, source: string): Namespace {
-  const { metadata } = decodeConfig(namespaceSchema, value, source);
-  const { name, labels, annotations } = metadata;
-  return { kind: "Namespace", name, labels, annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, []) };
+  const cut = cutMetadata(value, ({ annotations }) => ({
+    annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, []),
+    ownerReferences: [],
+  }));
+  const { name, labels, annotations } = decodeConfig(namespaceSchema, cut, source).metadata;
+  return { kind: "Namespace", name, labels, annotations };
 }

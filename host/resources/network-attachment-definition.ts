@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
+import { cutMetadata } from "./fields/kept-metadata.ts";
 import { metadata } from "./fields/metadata.ts";
 import { MAX_DEFINITION_CONFIG_BYTES } from "./limits.ts";
 
@@ -34,7 +35,8 @@ const definitionSchema = z.object({
 
 /** Throws ConfigError. */
 export function decodeNetworkDefinition(value: unknown, source: string): NetworkAttachmentDefinition {
-  const { metadata, spec } = decodeConfig(definitionSchema, value, source);
+  const cut = cutMetadata(value, () => ({ labels: {}, annotations: {}, ownerReferences: [] }));
+  const { metadata, spec } = decodeConfig(definitionSchema, cut, source);
   const { namespace = "default", name } = metadata;
   const config = spec?.config ?? "";
   const bytes = Buffer.byteLength(config);

@@ -8,7 +8,7 @@ import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } fr
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { refuseSlips } from "../lib/schema.ts";
-import { keepAnnotations, keepController, keepLabels } from "./fields/kept-metadata.ts";
+import { countLabels, cutMetadata, keepAnnotations, keepController, keepLabels } from "./fields/kept-metadata.ts";
 import { isDeleting, isServed, metadata, type OwnerReference } from "./fields/metadata.ts";
 
 /** The annotation by which a mirror pod tells of which static pod it is (allocation rule 9). */
@@ -69,21 +69,26 @@ const podSchema = z
 
 /** Throws ConfigError. */
 export function decodePod(value: unknown, source: string): Pod {
-  const { metadata, spec, status } = decodeConfig(podSchema, value, source);
+  const cut = cutMetadata(value, ({ labels, annotations, ownerReferences }) => ({
+    labels: keepLabels(labels, [LAUNCHER_LABEL]),
+    annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, OTHER_ANNOTATIONS),
+    ownerReferences: keepController(ownerReferences),
+  }));
+  const { metadata, spec, status } = decodeConfig(podSchema, cut, source);
   const { name, namespace, uid, labels, annotations, ownerReferences } = metadata;
   return {
     kind: "Pod",
     namespace: namespace ?? "default",
     name,
     uid,
-    labels: keepLabels(labels, [LAUNCHER_LABEL]),
-    labelCount: Object.keys(labels).length,
-    annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, OTHER_ANNOTATIONS),
+    labels,
+    labelCount: countLabels(value),
+    annotations,
     nodeName: spec?.nodeName,
     deleting: isDeleting(metadata),
     phase: status?.phase,
     reason: status?.reason,
-    ownerReferences: keepController(ownerReferences),
+    ownerReferences,
     hostNetwork: spec?.hostNetwork ?? false,
     hasSandbox: hasSandbox(status ?? {}),
     isFinished: status?.phase === "Succeeded" || status?.phase === "Failed",

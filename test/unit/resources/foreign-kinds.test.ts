@@ -49,6 +49,36 @@ describe("of a pod is kept", () => {
     expect(sizeOf(unknown)).toBeLessThan(2_000);
     expect(() => decodePodAnnotations(unknown.annotations)).toThrow("found an unknown annotation");
   });
+
+  // A schema that looked at all of it would take several times as long as JSON.parse.
+  it.each<[what: string, metadata: object, kept: Partial<Pod>]>([
+    ["owners", { ownerReferences: [{}, 5, null, owner(7, { controller: true }), {}] }, { ownerReferences: [owner(7, { controller: true }) as never] }], // biome-ignore format: one row
+    ["owners none of which controls it", { ownerReferences: [{}, owner(1, { controller: false }), owner(2, { controller: null })] }, { ownerReferences: [] }], // biome-ignore format: one row
+    ["annotations", { annotations: { other: 5, "kubernetes.io/config.hash": "c" } }, { annotations: { "kubernetes.io/config.hash": "c" } }], // biome-ignore format: one row
+    ["labels", { labels: { ...many(MAX_KEPT_LABELS, (index) => [`l-${index}`, "x"]), other: 5 } }, { labelCount: MAX_KEPT_LABELS + 1 }], // biome-ignore format: one row
+  ])("nothing of its other %s, whatever they are", (_, metadata, kept) => {
+    expect(hugePod(metadata)).toMatchObject(kept);
+  });
+
+  it.each<[metadata: object, wanted: string]>([
+    [{ ownerReferences: [owner(1), { ...owner(2, { controller: true }), name: 5 }] }, 'field "metadata.ownerReferences[0].name": found 5, want text'], // biome-ignore format: one row
+    [{ ownerReferences: [owner(1, { controller: "yes" })] }, 'field "metadata.ownerReferences[0].controller": found "yes"'], // biome-ignore format: one row
+    [{ ownerReferences: {} }, 'field "metadata.ownerReferences": found an object, want a list'],
+    [{ annotations: { "kubernetes.io/config.hash": 5 } }, "found 5, want text"],
+    [{ annotations: { "ipam.vendor.io/ippool": 5 } }, "found 5, want text"],
+    [{ annotations: [] }, 'field "metadata.annotations": found an empty list'],
+    [{ labels: { app: 5 } }, 'field "metadata.labels.app": found 5, want text'],
+    [{ labels: "x" }, 'field "metadata.labels": found "x"'],
+  ])("only what is well-formed: %j is refused", (metadata, wanted) => {
+    expect(() => hugePod(metadata)).toThrow(wanted);
+  });
+
+  it("also of namespaces and network definitions", () => {
+    const metadata = { ...METADATA, annotations: { other: 5 }, ownerReferences: [{}] };
+    expect(decodeNamespace({ metadata }, "namespace")).toMatchObject({ labels: {}, annotations: {} });
+    const found = decodeNetworkDefinition({ metadata: { ...metadata, labels: { a: 5 } } }, "definition");
+    expect(found).toMatchObject({ namespace: "shop", name: "web-0", config: "" });
+  });
 });
 
 function podOf(status: object | null, spec: object = {}) {
