@@ -204,7 +204,7 @@ class AddressSearch {
   async #preferRetained(bound: Bound, picked: readonly Picked[]): Promise<boolean> {
     const { held, created, fresh = [] } = bound;
     try {
-      if (this.#retained === undefined && fresh.length > 0) {
+      if (this.#retained === undefined && (fresh.length > 0 || this.#isMovedByName(created))) {
         const all = await findRetained(this.#tools, this.#demand);
         this.#retained = all.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
         const isFresh = ({ ifName, ip }: Pick<Picked, "ifName" | "ip">): boolean =>
@@ -226,6 +226,15 @@ class AddressSearch {
       await this.#tools.registry.undo(created);
       throw error;
     }
+  }
+
+  /**
+   * The pod asked for an address by name and took over one that was kept: another one may be kept for the NIC. An IPAMClaim asks for its own address
+   * at each start of a machine, which is no reason to ask the API server for more.
+   */
+  #isMovedByName(created: readonly Allocation[]): boolean {
+    const names = this.#demand.asked.filter(({ source }) => !source.startsWith("IPAMClaim "));
+    return names.some(({ ip }) => created.some((row) => equalIp(row.ip, ip)));
   }
 
   async #releaseSurplus({ held, created }: Bound): Promise<void> {

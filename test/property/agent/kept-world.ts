@@ -5,20 +5,23 @@
 import { displaceFormer, seeHolder } from "../../../host/agent/cluster/keepers.ts";
 import { type ClaimTools, claimAddresses } from "../../../host/agent/ipam/claim-addresses.ts";
 import { CniError } from "../../../host/cni/error.ts";
+import type { RequestedIp } from "../../../host/cni/request.ts";
 import { AddressBook } from "../../../host/ipam/address-book.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
+import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { KubernetesRegistry } from "../../../host/registry/kubernetes/cluster-registry.ts";
 import { openRegistryOn } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
+import { API_PATH } from "../../../host/resources/fields/metadata.ts";
 import { memberKey, type Workload } from "../../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 import { MemoryApiServer, type StoredObject } from "../../fakes/memory-api-server.ts";
 import { openDisk, openMemoryJournal } from "../../fakes/memory-journal.ts";
-import { openCore } from "../../unit/ipam/subjects.ts";
+import { ip, openCore } from "../../unit/ipam/subjects.ts";
 
 const COOLDOWN_MS = 30_000;
 
@@ -47,6 +50,10 @@ export interface LivePod {
 export interface StartOptions {
   /** All NICs are claimed with the first ADD, as with `ippools`. */
   readonly isAtOnce?: boolean;
+  /** For the first NIC, by name. */
+  readonly asked?: string;
+  /** Default: CNI_ARGS. */
+  readonly source?: RequestedIp["source"] | undefined;
 }
 
 export class KeptWorld {
@@ -102,7 +109,11 @@ export class KeptWorld {
   }
 
   /** Its pod starts there: an ADD for each NIC. Rejects as the first ADD that is refused; then the pod is gone again. */
-  async start(member: Member, node: KeptNode, { isAtOnce = false }: StartOptions = {}): Promise<LivePod> {
+  async start(
+    member: Member,
+    node: KeptNode,
+    { isAtOnce = false, asked, source = "CNI_ARGS IP" }: StartOptions = {},
+  ): Promise<LivePod> {
     const pod = this.#podOf(member);
     this.#pods.set(`${pod.namespace}/${pod.name}`, pod);
     const demands = this.#nics.map((ifName) => this.#demandOf(ifName));
@@ -111,7 +122,8 @@ export class KeptWorld {
       for (const [index, ifName] of this.#nics.entries()) {
         const { held } = await claimAddresses(node.tools, {
           nics: isAtOnce ? demands : demands.filter((demand) => demand.ifName === ifName),
-          ...{ asked: [], seedText: member.workload ? memberKey(member.workload) : pod.name },
+          asked: asked === undefined || index > 0 ? [] : [{ ip: ip(asked), source }],
+          ...{ seedText: member.workload ? memberKey(member.workload) : pod.name },
           isWhole: isAtOnce || this.#nics.length === 1,
           signal: new AbortController().signal,
           claimant: {
@@ -119,7 +131,7 @@ export class KeptWorld {
             ...{ containerId: `${pod.uid}-${index}`, workload: member.workload },
           },
         });
-        for (const { ip } of held) addresses.set(`${ifName}/${ip.family}`, formatIp(ip));
+        for (const { ip: own } of held) addresses.set(`${ifName}/${own.family}`, formatIp(own));
       }
     } catch (error) {
       await this.end({ member, pod, node, addresses });
@@ -146,6 +158,15 @@ export class KeptWorld {
       await registry.expire();
       await registry.idle();
     }
+  }
+
+  /** As an earlier version left it: what is kept at `from` is kept there, too. */
+  async keepAlso(from: string, address: string): Promise<void> {
+    const path = `${API_PATH}/ipallocations`;
+    const object: KubeObject = await this.server.client().call({ method: "GET", path: `${path}/${from}` });
+    const { name: _, uid: __, resourceVersion: ___, ...metadata } = Object(object.metadata);
+    const body = { ...object, metadata: { ...metadata, name: address }, spec: { ...Object(object.spec), address } };
+    await this.server.client().call({ method: "POST", path, body });
   }
 
   /** What is Bound to or kept for each NIC and family of a workload's members, beyond one: `web-0/eth0/4 10.6.0.7 10.6.0.9`. */

@@ -6,7 +6,16 @@ import { expect, it } from "vitest";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { pool } from "../../unit/ipam/subjects.ts";
 import { Seeded } from "../core/seeded.ts";
-import { isRefused, type KeptNode, KeptWorld, type LivePod, type Member, machineOf, memberOf } from "./kept-world.ts";
+import {
+  isRefused,
+  type KeptNode,
+  KeptWorld,
+  type LivePod,
+  type Member,
+  machineOf,
+  memberOf,
+  type StartOptions,
+} from "./kept-world.ts";
 
 /** The same each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with BERTH_RUNS. */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
@@ -85,6 +94,27 @@ it.each<[title: string, members: number, selection: "hash" | "ascending", machin
   }
   expect(tally.all).toEqual(NOTHING);
   expect(tally.restarts).toBe(RESTARTS * count);
+});
+
+it.each<[title: string, at: number, source: StartOptions["source"], left: number]>([
+  ["that it had before", 0, "CNI_ARGS IP", 0],
+  ["that is kept for it, too", 1, "runtimeConfig.ips", 0],
+  ["that nobody had", 2, "args.cni.ips", 0],
+  // A list of all for each start of a machine would be too dear.
+  ["that its claim names", 0, "IPAMClaim shop/db", 1],
+])("rule 8: what is left beside an address that a member asks for by name, %s", async (_, at, source, left) => {
+  const world = new KeptWorld([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.40"] })], ["eth0"]);
+  const member = memberOf("db", 0);
+  const first = await world.start(member, await world.node());
+  const own = first.addresses.get("eth0/4") ?? expect.fail("It has none");
+  await world.end(first);
+  const others = ["10.6.0.7", "10.6.0.8", "10.6.0.9"].filter((address) => address !== own);
+  await world.keepAlso(own, `${others[0]}`);
+  expect(world.surplus()).toHaveLength(1);
+  const asked = `${[own, ...others][at]}`;
+  const again = await world.start(member, await world.node(), { asked, source });
+  expect([...again.addresses.values()]).toEqual([asked]);
+  expect(world.surplus()).toHaveLength(left);
 });
 
 const BLUE = (last: number, selection: "hash" | "ascending"): IpPool =>

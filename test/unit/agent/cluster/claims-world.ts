@@ -116,15 +116,16 @@ export function worldOf(pools: readonly IpPool[]) {
     },
     releaseKept: async (kept) => void cluster.released.push(...kept.map((each) => formatIp(each.ip))),
   };
-  const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string } = {}) => {
+  const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string; asked?: string } = {}) => {
     const names = pools.map(({ name }) => name);
     const asking = subject({ pod: { namespace: "shop", name: "db-0", labels: {}, annotations: { ippool: { ipv4: names } } } }); // biome-ignore format: one thought
     const claimant = {
       ...{ owner: "uid", namespace: "shop", pod: "db-0", ifName: "eth0", containerId: "c", network: "lab" },
       workload: options.workload,
     };
+    const asked = options.asked === undefined ? [] : [{ ip: ip(options.asked), source: "CNI_ARGS IP" as const }];
     const { held } = await claimAddresses(tools, {
-      ...{ nics: selectPools(asking, poolsByName(...pools)).nics, asked: [], claimant },
+      ...{ nics: selectPools(asking, poolsByName(...pools)).nics, asked, claimant },
       ...{ seedText: options.seedText ?? "seed", signal: new AbortController().signal },
     });
     return held.map((each) => formatIp(each.ip));

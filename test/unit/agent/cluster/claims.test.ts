@@ -140,6 +140,20 @@ describe("rule 8: what is kept for a member", () => {
     expect(cluster.released).toEqual([]);
   });
 
+  it("gives way to an address that the pod asks for by name", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    cluster.put("10.6.0.77", kept());
+    cluster.put("10.6.0.79", kept({ ifName: "net1" }));
+    expect(await claim({ workload: WORKLOAD, asked: "10.6.0.5" })).toEqual(["10.6.0.5"]);
+    expect(cluster.released).toEqual(["10.6.0.77"]);
+  });
+
+  it("is not asked for again when a pod that asked for an address has it", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    for (let repeat = 0; repeat < 3; repeat++) await claim({ workload: WORKLOAD, asked: "10.6.0.5" });
+    expect(cluster.keptQuestions).toBe(1);
+  });
+
   it("is not asked for by other pods, nor when the NIC has an address", async () => {
     const { cluster, claim } = worldOf([blue]);
     await claim();
