@@ -17,8 +17,12 @@ import { printTable, type Row } from "../../scripts/lab/scale/figures.ts";
 const POOLS = 1_000;
 /** Others' ADDs in each measurement; the 99th of a hundred is the second slowest of two hundred. */
 const ADDS = 200;
+/** Quiet and attacked take turns, so that what else the machine does falls on both. */
+const TURNS = 4;
 /** So much slower may others' ADDs be while an attack goes on. */
 const MAX_RATIO = 3;
+/** Definitions of 1.4 MB: as many as ended an agent that kept them. */
+const DEFINITIONS = 61;
 /** What the attacks may add to the agent's memory, most of it what a call leaves to be collected. */
 const MAX_GROWTH_MIB = 32;
 const NODE = "n1";
@@ -76,10 +80,10 @@ async function del(namespace: string, name: string) {
   expect((await runPlugin({ ...call, command: "DEL", stdin, env: agent().env })).exitCode).toBe(0);
 }
 
-/** Milliseconds of other pods' ADDs, one after the other. */
-async function others(): Promise<number[]> {
+/** Milliseconds of `times` ADDs of other pods, one after the other. */
+async function others(times: number): Promise<number[]> {
   const tookMs: number[] = [];
-  for (let count = 0; count < ADDS; count++) {
+  for (let count = 0; count < times; count++) {
     const pod = await objects.createPod(world.client, { name: `other-${pods++}`, node: NODE });
     const startedMs = performance.now();
     const { exitCode, text } = await add("shop", pod.name);
@@ -91,25 +95,41 @@ async function others(): Promise<number[]> {
   return tookMs;
 }
 
-/** Repeats the attack until the others have come and gone; quiet and attacked in one run, as one machine has it. */
-async function measure(what: string, attack: () => Promise<unknown>): Promise<number> {
-  const { pid } = agent();
-  const quietMs = await others();
-  const beforeMib = daemonRssMib(pid);
+/** Gives how often the attack was repeated until the others had come and gone, and the milliseconds of their ADDs. */
+async function attacked(attack: () => Promise<unknown>, times: number): Promise<{ count: number; tookMs: number[] }> {
   let isOver = false;
-  let times = 0;
+  let count = 0;
   const attacking = (async () => {
-    for (; !isOver; times++) await attack();
+    for (; !isOver; count++) await attack();
   })();
-  const attackedMs = await others().finally(() => {
+  const tookMs = await others(times).finally(() => {
     isOver = true;
   });
   await attacking;
+  return { count, tookMs };
+}
+
+/** By what others' ADDs are slower while the attack goes on: the 99th of a hundred against that of turns in between, which are quiet or have `load`. */
+async function measure(what: string, attack: () => Promise<unknown>, load?: () => Promise<unknown>): Promise<number> {
+  const { pid } = agent();
+  const quietTurn = async (): Promise<number[]> =>
+    load === undefined ? others(ADDS / TURNS) : (await attacked(load, ADDS / TURNS)).tookMs;
+  const quietMs = await quietTurn();
+  const beforeMib = daemonRssMib(pid);
+  const attackedMs: number[] = [];
+  let times = 0;
+  for (let turn = 0; turn < TURNS; turn++) {
+    const { count, tookMs } = await attacked(attack, ADDS / TURNS);
+    times += count;
+    attackedMs.push(...tookMs);
+    if (turn + 1 < TURNS) quietMs.push(...(await quietTurn()));
+  }
   const afterMib = daemonRssMib(agent().pid);
-  const [quiet, attacked] = [quietMs, attackedMs].map((samples) => percentile(samples, 0.99));
-  const ratio = (attacked ?? 0) / (quiet ?? 1);
+  const [quiet = 1, meanwhile = 0] = [quietMs, attackedMs].map((samples) => percentile(samples, 0.99));
+  const ratio = meanwhile / quiet;
   const memory = `RSS ${beforeMib.toFixed(1)} -> ${afterMib.toFixed(1)} MiB`;
-  rows.push([`${what} (${times} times)`, `${memory}, p99 of others ${quiet?.toFixed(1)} -> ${attacked?.toFixed(1)} ms, x ${ratio.toFixed(2)}, wanted ${MAX_RATIO}: ${ratio <= MAX_RATIO ? "met" : "MISSED"}`]); // biome-ignore format: one thought
+  const medians = [quietMs, attackedMs].map((samples) => percentile(samples, 0.5).toFixed(1)).join(" -> ");
+  rows.push([`${what} (${times} times)`, `${memory}, p50 of others ${medians} ms, p99 ${quiet.toFixed(1)} -> ${meanwhile.toFixed(1)} ms, x ${ratio.toFixed(2)}, wanted ${MAX_RATIO}: ${ratio <= MAX_RATIO ? "met" : "MISSED"}`]); // biome-ignore format: one thought
   expect(agent().pid, `${what}: the agent is another one`).toBe(pid);
   expect((await agent().request("/v1/health")).status).toBeLessThan(500);
   expect(afterMib - beforeMib).toBeLessThan(MAX_GROWTH_MIB);
@@ -182,39 +202,29 @@ describe("one tenant", () => {
     const labels = Object.fromEntries(
       Array.from({ length: 6_000 }, (_, at) => [`l${at}-${"k".repeat(50)}`, "v".repeat(60)]),
     );
-    const spec = { nodeName: NODE, containers: [{ name: "main", image: "local/pause:1" }] };
     const path = `${objects.NAMESPACES}/evil/pods`;
-    const large = async (metadata: object) => {
-      const name = `large-${pods++}`;
-      await world.client.create(path, { apiVersion: "v1", kind: "Pod", metadata: { name, ...metadata }, spec });
+    const large = async (nodeName: string) => {
+      const count = pods++;
+      const metadata = { name: `large-${count}`, ...(count % 2 === 0 ? { ownerReferences: owners } : { labels }) };
+      const spec = { nodeName, containers: [{ name: "main", image: "local/pause:1" }] };
+      await world.client.create(path, { apiVersion: "v1", kind: "Pod", metadata, spec });
     };
+    let definitions = 0;
     const definition = async () => {
-      const config = JSON.stringify({ cniVersion: "1.0.0", name: "x", type: "macvlan", ipam: { type: "berth" }, x: "x".repeat(1_300_000) }); // biome-ignore format: one thought
-      const object = { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { name: `d${pods++}` }, spec: { config } }; // biome-ignore format: one thought
+      const config = JSON.stringify({ cniVersion: "1.0.0", name: "x", type: "macvlan", ipam: { type: "berth" }, x: "x".repeat(1_400_000) }); // biome-ignore format: one thought
+      const object = { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { name: `d${definitions++}` }, spec: { config } }; // biome-ignore format: one thought
       await world.client.create("/apis/k8s.cni.cncf.io/v1/namespaces/evil/network-attachment-definitions", object);
     };
-    const counts = { owners: 0, labels: 0, definitions: 0 };
-    // The API server and etcd of the same machine write megabytes meanwhile, and others' claims wait for them: told, and not required.
-    await measure("H4, large pods and definitions", async () => {
-      if (counts.owners < 50) {
-        counts.owners++;
-        await large({ ownerReferences: owners });
-      } else if (counts.labels < 100) {
-        counts.labels++;
-        await large({ labels });
-      } else if (counts.definitions < 70) {
-        counts.definitions++;
-        await definition();
-      } else await strike({ [NETWORKS]: "d1" });
-    });
-    rows.push(["H4, made in the end", JSON.stringify(counts)]);
+    // The API server and etcd of the same machine write megabytes meanwhile, which no agent can change: against quiet is told, and not required.
+    await measure("H4, large pods", () => large(NODE));
+    const ofElsewhere = "H4, large pods, against the same on another node";
+    expect(await measure(ofElsewhere, () => large(NODE), () => large("elsewhere"))).toBeLessThanOrEqual(MAX_RATIO); // biome-ignore format: one thought
+    await measure("H4, definitions of 1.4 MB", () => (definitions < DEFINITIONS ? definition() : strike({ [NETWORKS]: "d1" }))); // biome-ignore format: one thought
+    while (definitions < DEFINITIONS) await definition();
     await agent().kill("SIGTERM");
     await agent().start();
-    await expect
-      .poll(async () => (await agent().request("/v1/health")).status, { timeout: 60_000 })
-      .toBe(200)
-      .catch(() => {});
-    rows.push(["H4, RSS of an agent that starts among them", `${daemonRssMib(agent().pid).toFixed(1)} MiB`]);
-    expect(await others()).toHaveLength(ADDS);
+    await vi.waitFor(async () => expect((await agent().request("/v1/health")).status).toBeLessThan(500), { timeout: 60_000 }); // biome-ignore format: one thought
+    const tookMs = await others(ADDS);
+    rows.push(["H4, an agent that starts among them", `RSS ${daemonRssMib(agent().pid).toFixed(1)} MiB, p99 of others ${percentile(tookMs, 0.99).toFixed(1)} ms`]); // biome-ignore format: one thought
   });
 });
