@@ -15,6 +15,7 @@ import { outsideScene, twoNicsScene, underlayScene } from "./underlay-scenes.ts"
 const BLUE_ONLY = { "ipam.vendor.io/ippool": '{"ipv4":["blue"]}' };
 const DUAL_STACK = { "ipam.vendor.io/ippool": '{"ipv4":["lan-v4"],"ipv6":["lan-v6"]}' };
 const TWO_NICS = {
+  "k8s.v1.cni.cncf.io/networks": "lan",
   "ipam.vendor.io/ippools":
     '[{"interface":"eth0","ipv4":["blue"]},{"interface":"net1","ipv4":["lan-v4"],"ipv6":["lan-v6"],"cleangateway":true}]',
 };

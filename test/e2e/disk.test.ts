@@ -32,19 +32,22 @@ async function withExt4(test: (directory: string, disk: { remount(): Promise<voi
   const [image, directory] = [join(place, "image"), join(place, "state")];
   mkdirSync(directory);
   await requireCommand(["sh", "-c", `truncate -s 24M ${image} && mkfs.ext4 -q -F ${image}`]);
-  const mount = (): Promise<unknown> => requireCommand(["mount", "-o", "loop", image, directory]);
+  // One loop device for all mounts: what `mount -o loop` makes for each of them goes some time after its umount.
+  const device = (await requireCommand(["losetup", "--find", "--show", image])).trim();
+  const mount = (): Promise<unknown> => requireCommand(["mount", device, directory]);
   const umount = (): Promise<unknown> => requireCommand(["umount", directory]);
   await mount();
   try {
     await test(directory, {
       remount: async () => {
         await umount();
-        await requireCommand(["sh", "-c", `e2fsck -fy ${image} || test $? = 1`]);
+        await requireCommand(["sh", "-c", `e2fsck -fy ${device} || test $? = 1`]);
         await mount();
       },
     });
   } finally {
     await umount();
+    await requireCommand(["losetup", "--detach", device]);
     rmSync(place, { recursive: true });
   }
 }
