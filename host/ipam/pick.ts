@@ -89,7 +89,7 @@ function explainShortage(book: AddressBook, demand: FamilyDemand): Map<string, s
     poolsOf(demand).map(({ name }) => {
       const counts = book.counts(name);
       if (counts === undefined || counts.total === 0n) return [name, "has no address that may be handed out"];
-      return [name, `has no free address (${counts.total - counts.free} of ${counts.total} in use)`];
+      return [name, `has no free address (${counts.total - counts.free} of ${counts.total} in use or cooling)`];
     }),
   );
 }

@@ -69,7 +69,7 @@ describe("a pod that waited in vain is told", () => {
     const absent = (name: string) =>
       `No pool may serve ${BY}: no pool has been generated for Deployment shop/none out of Subnet ${name} yet`;
     const short = (name: string) => `No address is free for ${BY}: pool "${name}" has no`;
-    const inUse = "free address (1 of 1 in use)";
+    const inUse = "free address (1 of 1 in use or cooling)";
     const wanted = "of 10 addresses wanted (9 replicas and 1 more): no more have come within 5 s";
     expect(Object.fromEntries(await Promise.all(told))).toEqual({
       nowhere: { code: 11, message: `${absent('"nowhere"')}: Subnet "nowhere" does not exist` },

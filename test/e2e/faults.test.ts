@@ -173,7 +173,7 @@ describe("a caller that hangs up", () => {
       expect([code, msg]).toEqual([
         101,
         'No address is free for IPv4 of interface "eth0" (pools with spec.default: true): ' +
-          'pool "one" has no free address (1 of 1 in use)',
+          'pool "one" has no free address (1 of 1 in use or cooling)',
       ]);
     }));
 });

@@ -78,7 +78,7 @@ describe("never handed out", () => {
       expect([code, msg]).toEqual([
         101,
         'No address is free for IPv4 of interface "eth0" (namespace annotation "ipam.vendor.io/default-ipv4-ippool"): ' +
-          'pool "green" has no free address (1 of 1 in use)',
+          'pool "green" has no free address (1 of 1 in use or cooling)',
       ]);
     }));
 });

@@ -83,7 +83,7 @@ describe("pick", () => {
     pick(book, demand);
     const short = pick(book, demand);
     expect(short.kind === "short" && [...short.shortage.reasons]).toEqual([
-      ["four", "has no free address (2 of 2 in use)"],
+      ["four", "has no free address (2 of 2 in use or cooling)"],
       ["none", "has no address that may be handed out"],
     ]);
   });
@@ -306,13 +306,13 @@ describe("a refusal", () => {
 
   it("of full pools says how full they are", () => {
     const demand = nic("eth0", [four]);
-    const reasons = new Map([["four", "has no free address (2 of 2 in use)"]]);
+    const reasons = new Map([["four", "has no free address (2 of 2 in use or cooling)"]]);
     const [family] = demand.families;
     if (family === undefined) throw new Error("no family");
     const error = poolsExhausted([demand], demand, family, reasons);
     expect([error.code, error.message]).toEqual([
       101,
-      'No address is free for IPv4 of interface "eth0" (a test): pool "four" has no free address (2 of 2 in use)',
+      'No address is free for IPv4 of interface "eth0" (a test): pool "four" has no free address (2 of 2 in use or cooling)',
     ]);
     expect(describeDemand(demand, new Map())).toContain('pool "four": fits');
   });
