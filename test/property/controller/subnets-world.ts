@@ -27,6 +27,8 @@ export const SERVES: Served = {
   "/apis/ipam.vendor.io/v1/coordinators": own("Coordinator"),
   "/api/v1/nodes": { apiVersion: "v1", kind: "Node" },
   [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
+  // Behind the collections below it: the first one that fits is the one that is meant.
+  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
 };
 
 export interface Pending {
