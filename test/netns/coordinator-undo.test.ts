@@ -1,7 +1,6 @@
 /** An ADD that is taken back when its pod's namespace has lost its path, or the path leads to another pod: nothing stays on the node. */
 import { execFileSync } from "node:child_process";
-import { setImmediate } from "node:timers/promises";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { addressOf, deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
 import { ipIn, unmountNetns } from "./kernel-scene.ts";
 
@@ -32,12 +31,15 @@ const leftOnNode = (): string => {
   return [...routes, ip(names.node, "neigh show nud permanent")].join("").trim();
 };
 
+/** In the pod: detection listens there for as long as it waits. The first line is a heading. */
+const packetSockets = (): number =>
+  execFileSync("ip", ["netns", "exec", names.pod, "cat", "/proc/net/packet"]).toString().trim().split("\n").length - 1;
+
 it("while detection waits: the refusal is detection's", async () => {
   const detectOptions = { retry: 1, interval: "100ms", timeout: "600ms" };
-  // With a mode that is told nobody is asked before the namespace is opened.
   const added = world.add(net1, { mode: "overlay", detectGateway: true, detectOptions });
   const refused = expect(added).rejects.toThrow("did not answer");
-  await setImmediate();
+  await vi.waitFor(() => expect(packetSockets()).toBeGreaterThan(0), { interval: 5 });
   unmountNetns(names.pod);
   await refused;
   expect(leftOnNode()).toBe("");
