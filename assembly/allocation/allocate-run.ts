@@ -1,6 +1,5 @@
 /**
  * Contiguous runs: so many neighbouring addresses, aligned or not, as for a block or a delegated prefix.
- * Called by the ABI. A search looks at words, not bits, yet its cost grows with the number of holes too small.
  * Effects: linear memory; may grow it.
  */
 import { NONE, OK, OUTSIDE } from "../abi";

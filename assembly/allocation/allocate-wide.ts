@@ -1,6 +1,5 @@
 /**
  * Hashed order over a pool of any size: the window's bits and, beyond it, the sparse set.
- * Called by the ABI. Finding marks nothing.
  * Effects: none but the WIDE registers.
  */
 import { NONE, OK, WIDE_HI, WIDE_LO } from "../abi";

@@ -1,7 +1,5 @@
 /**
  * Searches in the bitmap: the next free ordinal in a handful of loads at any fill, and runs word by word.
- * Called by policies, edits and snapshots.
- * Effects: none.
  */
 import { NONE } from "../abi";
 import { ALL, chunkAt, groupAt, MASKED, TOP, USED, windowOf } from "./bitmap";

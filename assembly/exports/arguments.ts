@@ -1,6 +1,5 @@
 /**
  * Checks of arguments, and the address at the start of the exchange buffer.
- * Called by the exports.
  * Effects: none, except giveAddress.
  */
 import {

@@ -1,7 +1,6 @@
 /**
  * The exchange buffer: the one place where host and core pass bytes. The host writes an operation's input to its
  * start and finds the output there. No pointer of the host's is ever followed, so none can be wrong.
- * Called by the ABI.
  * Effects: linear memory; may grow it and move the buffer.
  */
 import { EXCHANGE, EXCHANGE_SIZE, MAX_EXCHANGE, NO_MEMORY, OVER_CEILING } from "../abi";

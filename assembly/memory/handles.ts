@@ -1,7 +1,6 @@
 /**
  * Handles: the numbers by which the host names sets and pools. A handle is generation << 16 | slot; it is
  * refused once its object is gone, and a forged one never reaches memory.
- * Called by the ABI only. A generation comes back after its slot has been reused 32,767 times.
  * Effects: the handle table in linear memory; may grow memory.
  *
  *  slot, 8 bytes:  object u32, of a free slot the next free one + 1 │ kind u16 (0 = free) │ generation u16

@@ -1,7 +1,5 @@
 /**
  * FNV-1a, 64 bits: the checksum of snapshots, and the digest by which a snapshot names its pool's ranges.
- * Called by snapshots and counts.
- * Effects: none.
  */
 import { countOf, entryAt, familyOf } from "../sets/range-set";
 

@@ -1,7 +1,6 @@
 /**
  * Numbers of up to 64 bits in groups of seven, lowest first (LEB128): written at an address, read from a cursor that
  * never passes its end.
- * Called by snapshots.
  * Effects: the cursor READ_AT, the register WIDE_LO; the bytes written.
  */
 import { READ_AT, READ_END, WIDE_LO } from "../abi";

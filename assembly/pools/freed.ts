@@ -1,6 +1,5 @@
 /**
  * The order in which a pool's ordinals became free: a first-in first-out ring, for the least-recently-freed policy.
- * Called by pools that track it. It never needs memory after it was made, so a release cannot fail.
  * An ordinal may stand in the ring several times; only its last entry counts, and only while it is free.
  * An ordinal that is free and not in the ring has not been freed since the ring was made: it is fresh.
  * Effects: linear memory.

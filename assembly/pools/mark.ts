@@ -1,6 +1,5 @@
 /**
  * The four operations on one address or ordinal of a pool: contains, test, claim, release.
- * Called by the ABI, one by one and in batches, by edits and by snapshots.
  * Effects: linear memory; may grow it.
  */
 import { MAX_SPARSE, NO_MEMORY, OUTSIDE, OVER_CEILING, WIDE_HI, WIDE_LO } from "../abi";

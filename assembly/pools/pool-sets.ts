@@ -1,7 +1,6 @@
 /**
  * Range sets out of a pool. Set algebra does the rest: free is `ranges - masks - used`, and the used addresses that a
  * smaller shape would leave outside are `used - ranges`.
- * Called by the ABI and by snapshots.
  * Effects: linear memory; may grow it.
  */
 import { WIDE_HI, WIDE_LO } from "../abi";

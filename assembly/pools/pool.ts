@@ -2,7 +2,6 @@
  * Pools: which addresses of a range set are used. Ordinals count the addresses of the ranges from 0; the first
  * 2^24 (the window) are bits, used ordinals beyond it stand in a sparse set. Masked addresses (excluded,
  * reserved, gateway ...) keep their ordinals, so that masks come and go without losing what is used.
- * Called by the ABI and the policies.
  * Effects: linear memory; may grow it.
  *
  *  pool:  family u32 │ bytes u32 │ ranges │ masks │ sparse │ cursor u32 │ freed │ sparse masked u32 │ bitmap ...

@@ -1,6 +1,5 @@
 /**
  * Live edits: a pool of another shape with the used marks of the old one, wherever the address is in both.
- * Called by the ABI. The old pool is untouched, so a failure changes nothing.
  * Effects: linear memory; may grow it.
  */
 import { MAX_WINDOW, OK, OUTSIDE, WIDE_HI, WIDE_LO } from "../abi";

@@ -1,6 +1,5 @@
 /**
  * Range sets as bytes in the exchange buffer: pairs of addresses in, pairs, prefixes and sizes out.
- * Called by the ABI. Output is written to the start of the buffer, which grows and may move.
  * Effects: the exchange buffer; may grow memory.
  */
 import { BAD_ARGUMENT, BAD_RANGE, OK } from "../abi";

@@ -1,6 +1,5 @@
 /**
  * Algebra on range sets: walks over two sorted lists at once. The sets are of one family; results are new sets.
- * Called by the ABI and by pools.
  * Effects: linear memory; may grow it.
  */
 

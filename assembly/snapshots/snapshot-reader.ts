@@ -1,7 +1,6 @@
 /**
  * Reads a snapshot into a pool. Whatever the bytes are, nothing outside the pool changes, and on any failure the
  * pool itself is as before.
- * Called by the ABI. snapshot.ts draws the format.
  * Effects: linear memory; may grow it.
  */
 import { BAD_SNAPSHOT, NO_MEMORY, OK, OTHER_POOL, OTHER_VERSION, OVER_CEILING, WIDE_HI, WIDE_LO } from "../abi";

@@ -1,6 +1,5 @@
 /**
  * A pool's used addresses as bytes: versioned, with a checksum, bound to the ranges of the pool. Masks are not in it.
- * Called by the ABI. snapshot-reader.ts reads what this writes.
  * Effects: the exchange buffer; may grow memory.
  *
  *  0   "BRTS" │ version u8 │ family u8 │ 0 u16

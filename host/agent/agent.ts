@@ -1,6 +1,5 @@
 /**
  * One agent, from its start to its end: the socket's lock, what its mode rests on, plugins, spool, socket, in this order; and back.
- * Called by bin/berth-agent-main.ts, and by tests, which may run several in one process.
  * Effects: those of its parts.
  */
 import { readFileSync } from "node:fs";
@@ -8,21 +7,21 @@ import { hostname } from "node:os";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
+import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/open.ts";
-import { createDispatcher } from "./dispatcher.ts";
-import { openEmbedded } from "./embedded/open-embedded.ts";
-import type { Foundation, FoundationOptions } from "./foundation.ts";
+import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/open.ts";
-import { createInspector } from "./inspector.ts";
 import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
-import { startJanitor } from "./janitor.ts";
-import { logReadiness } from "./readiness-log.ts";
+import { startMaintenance } from "./maintenance.ts";
 import { watchRegistry } from "./registry-watch.ts";
-import { lockSocket } from "./socket-lock.ts";
-import { listenOnSocket } from "./socket-server.ts";
-import { type SocketWatch, watchSocket } from "./socket-watch.ts";
-import { Spool } from "./spool.ts";
+import { createDispatcher } from "./server/dispatcher.ts";
+import { logReadiness } from "./server/readiness-log.ts";
+import { lockSocket } from "./server/socket-lock.ts";
+import { listenOnSocket } from "./server/socket-server.ts";
+import { type SocketWatch, watchSocket } from "./server/socket-watch.ts";
+import { Spool } from "./server/spool.ts";
+import { createStatusApi } from "./server/status-api.ts";
 
 export interface AgentOptions {
   /** Of the embedded mode: the manifests. Exactly one of this and `cluster` is given. */
@@ -133,13 +132,13 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const dispatch = createDispatcher(plugins, log);
   const spool = new Spool(options.spoolDirectory, dispatch, faults, log);
   await spool.drain();
-  const janitor = startJanitor({ ...tools, spool });
+  const janitor = startMaintenance({ ...tools, spool });
   closers.push(() => janitor.close());
   let watch: SocketWatch | undefined;
   const server = await listenOnSocket({
     path: socketPath,
     dispatch,
-    inspect: createInspector({
+    inspect: createStatusApi({
       ...tools,
       mode: foundation.mode,
       live: foundation.live,
@@ -167,10 +166,10 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
 
 async function openFoundation(
   { configDirectory, cluster, nodeLabels = {} }: AgentOptions,
-  base: FoundationOptions,
-): Promise<Foundation> {
+  base: BackendOptions,
+): Promise<Backend> {
   if (configDirectory !== undefined && cluster === undefined) {
-    return openEmbedded({ ...base, configDirectory, nodeLabels });
+    return openEmbeddedBackend({ ...base, configDirectory, nodeLabels });
   }
   invariant(configDirectory === undefined && cluster !== undefined, "An agent has a directory or a cluster, not both");
   const { connectCluster } = await import("./cluster/connect.ts");
@@ -178,7 +177,7 @@ async function openFoundation(
 }
 
 /** Not ready while something that never was read rightly may hold what must not be handed out. */
-function readinessOf(foundation: Foundation): Readiness {
+function readinessOf(foundation: Backend): Readiness {
   const { problems, snapshot } = foundation.resources.state;
   const { trouble } = foundation.tools.registry;
   return {

@@ -24,8 +24,13 @@ import { errnoOf, messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import { coordinatorLayers } from "../resources/coordinator.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
-import { MAX_DEFINITION_BYTES, MAX_DEFINITION_FILES } from "./limits.ts";
 import { StampedFiles } from "./stamped-files.ts";
+
+/** Largest file of a network definition, as the shim's stdin: bytes. @limit */
+export const MAX_DEFINITION_BYTES = 1024 * 1024;
+
+/** Most files of the CNI configuration directory, and of a network's folder in it, that are read. Each costs an ADD microseconds. @limit */
+export const MAX_DEFINITION_FILES = 256;
 
 /** A network, and the file that defines it. */
 interface Found {

@@ -1,7 +1,5 @@
 /**
  * What is known of the network behind one NIC beside the request itself: which names it goes by, and what its coordinator is told.
- * Implemented by definitions.ts for the node's own files, and by cluster/definitions.ts.
- * Effects: none (types only).
  */
 import type { CoordinatorConf } from "../config/coordinator-settings.ts";
 import type { PodSubject } from "../ipam/model.ts";

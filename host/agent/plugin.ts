@@ -1,7 +1,5 @@
 /**
  * What the dispatcher needs of a plugin, and what a plugin may use.
- * Implemented by plugin.ts of ipam, coordinator and ifacer.
- * Effects: none.
  */
 import type { AttachRequest, DetachRequest, NodeRequest } from "../cni/request.ts";
 import type { CniResult } from "../cni/result.ts";

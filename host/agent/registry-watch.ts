@@ -1,11 +1,12 @@
 /**
  * Keeps what the agent says of its registry true: STATUS and health tell within a second or two that nothing can be recorded, and that it can again.
- * Called by agent.ts.
  * Effects: a timer; a small write to the registry now and then.
  */
 import type { Log } from "../lib/log.ts";
 import type { Registry } from "../registry/registry.ts";
-import { REGISTRY_LOOK_MS } from "./limits.ts";
+
+/** How often the agent looks whether its registry can record what it could not: milliseconds. @limit */
+export const REGISTRY_LOOK_MS = 1_000;
 
 export interface RegistryWatch {
   close(): void;

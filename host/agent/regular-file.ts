@@ -1,6 +1,5 @@
 /**
  * Reading a file that somebody else may have put there: a pipe, a device or an endless file must not hold the agent.
- * Called by manifest-directory.ts, stamped-files.ts and spool.ts.
  * Effects: reads files.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from "node:fs";

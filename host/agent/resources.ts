@@ -1,8 +1,6 @@
 /**
  * What the agent knows of pools, pods, namespaces and settings, and how far it can be trusted. A port: embedded/manifest-directory.ts reads
  * files, cluster/resources.ts watches the API server.
- * Called by agent.ts and by whatever serves a request.
- * Effects: none (types only).
  */
 import type { Snapshot } from "../resources/snapshot.ts";
 

@@ -5,8 +5,10 @@
  */
 import { type BigIntStats, lstatSync, statSync } from "node:fs";
 import { messageOf } from "../lib/describe.ts";
-import { STAMP_GRAIN_MS } from "./limits.ts";
 import { readRegular } from "./regular-file.ts";
+
+/** A definition changed less than this before it was read is read again for the next question: milliseconds. Time stamps of files are coarser than changes. @limit */
+export const STAMP_GRAIN_MS = 100;
 
 export interface StampedFile<T> {
   /** What the file last said rightly; undefined when it never did. */

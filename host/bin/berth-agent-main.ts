@@ -6,13 +6,15 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
-import { LOCK_WAIT_MS } from "../agent/limits.ts";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { VERSION } from "./version.ts";
+
+/** How long a second agent waits for the first one's state directory unless told otherwise: milliseconds. @limit */
+export const LOCK_WAIT_MS = 30_000;
 
 interface Flags {
   readonly config?: string;

@@ -6,18 +6,26 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { CONTROLLERS } from "../controller/controllers.ts";
 import { LISTEN_FORMS, type ListenAddress, parseListenAddress } from "../controller/listen-address.ts";
 import { openController } from "../controller/open-controller.ts";
-import { PARTS } from "../controller/parts.ts";
 import { listenForQuestions } from "../controller/status-server.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { findTimingFault } from "../kubernetes/lease/plan-lease.ts";
-import { LEASE_DURATION_MS, LEASE_RENEW_DEADLINE_MS, LEASE_RETRY_MS } from "../kubernetes/limits.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { VERSION } from "./version.ts";
+
+/** How long a Lease that its holder no longer renews keeps others away: milliseconds, counted by each of them since it last saw the Lease change. @limit */
+export const LEASE_DURATION_MS = 15_000;
+
+/** How long a holder leads after the start of its last successful renewal: milliseconds. Shorter than the Lease's duration by what a call on its way may take. @limit */
+export const LEASE_RENEW_DEADLINE_MS = 10_000;
+
+/** How often a Lease is renewed, and looked at by who waits for it: milliseconds, more or less by a quarter. @limit */
+export const LEASE_RETRY_MS = 2_000;
 
 interface Flags {
   readonly kubeconfig?: string;
@@ -132,7 +140,7 @@ async function start() {
   // Two lives of one pod are two candidates.
   const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
   const controller = openController({
-    ...{ api, parts: PARTS, configNamespace, random, log },
+    ...{ api, parts: CONTROLLERS, configNamespace, random, log },
     lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
     clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
     now: () => new Date(),

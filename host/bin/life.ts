@@ -1,6 +1,5 @@
 /**
  * What the agent and the controller have in common as processes: their end by a signal, by a bug, by wrong usage, and the signal that ends nothing.
- * Called by berth-agent-main.ts and berth-controller-main.ts.
  * Effects: listens for signals; ends the process.
  */
 import type { Command } from "commander";

@@ -1,6 +1,5 @@
 /**
  * One question to the agent on its socket.
- * Called by every command.
  * Effects: connects to the socket.
  */
 import { request } from "node:http";

@@ -1,6 +1,5 @@
 /**
  * What berthctl can ask: each command a question to the agent and a text for its answer.
- * Called by bin/berthctl-main.ts.
  * Effects: those of ask-agent.ts.
  */
 import { AgentError, askAgent, askForList, refusalOf } from "./ask-agent.ts";

@@ -1,7 +1,5 @@
 /**
  * Rows as aligned text.
- * Called by the commands that list.
- * Effects: none.
  */
 
 /** A header line and a line per row; columns are two blanks apart. */

@@ -1,7 +1,6 @@
 /**
  * The one error a plugin shows: CNI error JSON with a code, a sentence and details.
  * Thrown wherever a request must be refused; turned into bytes by the agent's dispatcher only.
- * Effects: none.
  */
 
 /** CNI 1.1 §"Well-known Error Codes" (1-99) and Berth's own (from 100); docs/errors.md explains each. */

@@ -1,9 +1,9 @@
 /**
  * The names of the CNI protocol as branded text, so that one cannot stand for another.
- * Called by the request decoder and by the configuration wherever an interface is named.
- * Effects: none.
  */
-import { MAX_IF_NAME_BYTES } from "./limits.ts";
+
+/** Longest name of an interface, IFNAMSIZ of linux/if.h less its final NUL: bytes. @limit */
+export const MAX_IF_NAME_BYTES = 15;
 
 declare const containerIdBrand: unique symbol;
 declare const ifNameBrand: unique symbol;

@@ -1,7 +1,6 @@
 /**
  * The network configuration on a plugin's stdin: what every plugin reads from it.
  * Called by the request decoder; the plugin's own keys stay raw and are decoded by host/config.
- * Effects: none.
  */
 import { z } from "zod";
 import { JsonError, parseJson } from "../lib/json.ts";

@@ -1,7 +1,6 @@
 /**
  * One call of the container runtime, from the shim's HTTP request to checked values.
  * Called by the agent's dispatcher before anything else; VERSION never comes here, the shim answers it.
- * Effects: none.
  */
 import { describeValue } from "../lib/describe.ts";
 import { formatIp, type Ip } from "../net/ip.ts";

@@ -2,7 +2,6 @@
  * The version-free result to and from the JSON of each CNI version.
  * Called where a result is printed and where prevResult is read; reading is as lenient as the reference library
  * (null and "" stand for absent, unknown keys are ignored), since any plugin of a chain may have written it.
- * Effects: none.
  */
 import { z } from "zod";
 import { decode, formatMismatches, orAbsent, parsedText, wholeNumber } from "../lib/schema.ts";

@@ -1,7 +1,6 @@
 /**
  * What a plugin answers to ADD and reads as prevResult, free of any protocol version.
  * Built by the plugins; result-versions.ts turns it into each version's JSON and back.
- * Effects: none.
  */
 import type { Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";

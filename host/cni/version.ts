@@ -1,7 +1,5 @@
 /**
  * The versions of the CNI protocol that Berth speaks.
- * Called by the network configuration's decoder and by whoever prints a result.
- * Effects: none.
  */
 import { describeValue } from "../lib/describe.ts";
 import { CniError, ErrorCode } from "./error.ts";

@@ -1,7 +1,5 @@
 /**
  * The schema of each annotation under `ipam.vendor.io/`: the decoder's rules and the reference page's text.
- * Called by annotations.ts and by the page's generator.
- * Effects: none.
  */
 import { z } from "zod";
 import { parsedText } from "../lib/schema.ts";
@@ -9,9 +7,20 @@ import { formatPrefix } from "../net/prefix.ts";
 import { boundedList, refuseRepeated } from "./fields/lists.ts";
 import { nameOrPattern, objectName } from "./fields/names.ts";
 import { ifName, route } from "./fields/network.ts";
-import { MAX_LISTED_NAMES, MAX_PATTERNS, MAX_POD_NICS, MAX_POD_ROUTES } from "./limits.ts";
 import { isPattern } from "./pattern.ts";
 import { POOL_NUMBER_FORM, parsePoolNumber } from "./pool-number.ts";
+
+/** Most NICs for which one pod's annotations choose pools or Subnets, the first one included. @limit */
+export const MAX_POD_NICS = 32;
+
+/** Most names in one list of an annotation: of pools, of Subnets, or patterns. @limit */
+export const MAX_LISTED_NAMES = 64;
+
+/** Most different patterns in all lists of one annotation. Each is compared with every pool of the cluster, by the agent of the pod's node. @limit */
+export const MAX_PATTERNS = 64;
+
+/** Most routes that one annotation adds to a pod. @limit */
+export const MAX_POD_ROUTES = 128;
 
 function families(entry: typeof objectName | typeof nameOrPattern, what: string) {
   return {

@@ -1,15 +1,16 @@
 /**
  * Berth's annotations of pods and namespaces (specification 2.1, 2.2, Resolved A), from text to checked values.
  * Called per pod by selection; precedence between them is selection's, not this file's.
- * Effects: none.
  */
 import { z } from "zod";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/describe.ts";
 import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
-import { MAX_ANNOTATION_LENGTH } from "./limits.ts";
 import { decodeNetworkSelections, type NetworkSelection } from "./network-selection.ts";
+
+/** Longest annotation that Berth reads: UTF-16 units. A tenant writes it, the whole node's agent reads it. @limit */
+export const MAX_ANNOTATION_LENGTH = 16_384;
 
 export const ANNOTATION_PREFIX = "ipam.vendor.io/";
 

@@ -1,7 +1,6 @@
 /**
  * The one error of bad configuration: which source, which field, what was found, what is wanted.
  * Thrown by every decoder of host/config and host/resources.
- * Effects: none.
  */
 import type { z } from "zod";
 import { JsonError, parseJson } from "../lib/json.ts";

@@ -1,25 +1,34 @@
 /**
  * The keys of the coordinator's configuration, in a network definition or the resource Coordinator (specification 2.3, Resolved D).
  * Each source decodes to what it says; coordinator-settings.ts lays them over one another.
- * Effects: none.
  */
+
 import { z } from "zod";
-import { MAX_IF_NAME_BYTES } from "../cni/limits.ts";
-import { parseIfName } from "../cni/names.ts";
+import { MAX_IF_NAME_BYTES, parseIfName } from "../cni/names.ts";
 import { type CelRule, cel, matchRule } from "../lib/cel.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { type CoordinatorSettings, LOG_LEVELS } from "./coordinator-settings.ts";
 import { positiveDuration } from "./fields/duration.ts";
 import { IF_NAME_RULE, ifName, prefixOrIp } from "./fields/network.ts";
-import {
-  MAX_CIDRS,
-  MAX_DETECT_RETRY,
-  MAX_LOG_FILE_LENGTH,
-  MAX_ROUTE_TABLE,
-  POD_TABLES_FIRST,
-  POD_TABLES_LAST,
-} from "./limits.ts";
+
+/** First of the routing tables that Berth uses inside pods: the reply path's; each NIC's follow. @limit */
+export const POD_TABLES_FIRST = 100;
+
+/** Last of the routing tables that Berth uses inside pods. @limit */
+export const POD_TABLES_LAST = 199;
+
+/** Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`: each is a route in every pod, and others wait meanwhile. @limit */
+export const MAX_CIDRS = 1_024;
+
+/** Highest routing table: the kernel's numbers have 32 bits. @limit */
+export const MAX_ROUTE_TABLE = 4_294_967_295;
+
+/** Most requests of one gateway detection (`detectOptions.retry`). @limit */
+export const MAX_DETECT_RETRY = 100;
+
+/** Longest `logOptions.logFile` of the resource Coordinator: characters. @limit */
+export const MAX_LOG_FILE_LENGTH = 255;
 
 /** Where log files must lie: definitions are written by tenants, the writer is root. */
 export const LOG_DIRECTORY = "/var/log/vendor/";

@@ -1,7 +1,5 @@
 /**
  * The coordinator's settings as values: complete ones, what one source says of them, and their defaults.
- * Called by the coordinator plugin, which lays a network definition over the resource Coordinator.
- * Effects: none.
  */
 import type { IfName } from "../cni/names.ts";
 import type { Prefix } from "../net/prefix.ts";

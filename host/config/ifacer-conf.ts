@@ -1,15 +1,23 @@
 /**
  * The keys of the ifacer's configuration in a network definition (specification 2.4, Resolved E).
  * Called by the ifacer plugin; the bond's options are read by ifacer/parse-bond-options.ts, which knows what the kernel knows.
- * Effects: none.
  */
+
 import { z } from "zod";
-import { MAX_IF_NAME_BYTES } from "../cni/limits.ts";
 import type { IfName } from "../cni/names.ts";
+import { MAX_IF_NAME_BYTES } from "../cni/names.ts";
 import { orAbsent, wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { ifName } from "./fields/network.ts";
-import { MAX_BOND_OPTIONS_LENGTH, MAX_INTERFACES, MAX_VLAN_ID } from "./limits.ts";
+
+/** Highest VLAN id that a device may have; 4095 is reserved (IEEE 802.1Q §9.6). @limit */
+export const MAX_VLAN_ID = 4_094;
+
+/** Most members of one bond (`interfaces`): more than a node has ports. @limit */
+export const MAX_INTERFACES = 64;
+
+/** Longest `bond.options`: UTF-16 units. Every option of the kernel at its longest fits several times. @limit */
+export const MAX_BOND_OPTIONS_LENGTH = 4_096;
 
 /** Names of the modes by their numbers (linux/if_bonding.h, BOND_MODE_*). */
 export const BOND_MODES = [

@@ -2,7 +2,6 @@
  * The `ipam` object of a network configuration whose IPAM plugin is Berth.
  * Called by selection for the pools that a configuration names. The runtime, Multus and the main plugins
  * add no keys of their own to this object, so every other key is a fault.
- * Effects: none.
  */
 import { z } from "zod";
 import { decodeConfig } from "./config-error.ts";

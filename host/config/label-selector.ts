@@ -1,13 +1,17 @@
 /**
  * Kubernetes label selectors: decoded here, matched without a server.
- * Called by the pools' affinities.
- * Effects: none.
  */
+
 import { z } from "zod";
 import { type CelRule, cel, rawText } from "../lib/cel.ts";
 import { parsedText, textMap } from "../lib/schema.ts";
-import { DNS_SUBDOMAIN, isDnsSubdomain } from "./fields/names.ts";
-import { MAX_LABEL_KEY_LENGTH, MAX_LABEL_LENGTH, MAX_NAME_LENGTH, MAX_SELECTOR_ENTRIES } from "./limits.ts";
+import { DNS_SUBDOMAIN, isDnsSubdomain, MAX_LABEL_LENGTH, MAX_NAME_LENGTH } from "./fields/names.ts";
+
+/** Longest key of a label: characters. A name of 253, a slash, and 63. @limit */
+export const MAX_LABEL_KEY_LENGTH = MAX_NAME_LENGTH + 1 + MAX_LABEL_LENGTH;
+
+/** Most labels, expressions, or values of one expression, in a label selector. @limit */
+export const MAX_SELECTOR_ENTRIES = 128;
 
 export type Labels = Readonly<Record<string, string>>;
 

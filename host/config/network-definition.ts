@@ -1,8 +1,6 @@
 /**
  * Network definitions as a node's CNI directory has them, lists (`*.conflist`) and single plugins (`*.conf`, `*.json`), or as the text of a
  * NetworkAttachmentDefinition; and what the entries of the coordinator and of the IPAM plugin in them say.
- * Called by the agent, which must know the coordinator's settings before the coordinator is called.
- * Effects: none.
  */
 import { z } from "zod";
 import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";

@@ -2,7 +2,6 @@
  * `k8s.v1.cni.cncf.io/networks`: which networks a pod attaches beside its first
  * (Kubernetes Network Custom Resource Definition De-facto Standard, section 4.1).
  * Called by the annotations; keys of the JSON form that Berth does not read are Multus's to judge.
- * Effects: none.
  */
 import { z } from "zod";
 import { describeValue } from "../lib/describe.ts";

@@ -1,7 +1,5 @@
 /**
  * Patterns of pool names: `*` any text, `?` one character, `[a-c]` one of, `[!a-c]` one not of (specification, Resolved A).
- * Called by the annotations (syntax) and by selection (matching).
- * Effects: none.
  */
 
 /** Whether the text is a pattern rather than a plain name. */

@@ -1,7 +1,6 @@
 /**
  * The annotation `ipam.vendor.io/ippool-ip-number`: how many addresses a generated pool holds (specification, Resolved A).
  * Called by the annotations; the arithmetic with replicas is ipam/generated-pool's.
- * Effects: none.
  */
 
 /** `"N"` is fixed: `count` addresses; `"+N"` is flexible: the replicas and `count` more. */

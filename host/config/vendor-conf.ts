@@ -1,14 +1,18 @@
 /**
  * The service's own settings: key `conf.yml` of the ConfigMap `vendor-conf` (specification, Resolved C).
  * Called by whoever watches that ConfigMap or reads it from a file; they keep the last good settings.
- * Effects: none.
  */
+
 import { z } from "zod";
 import { wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
+import { MAX_CIDRS } from "./coordinator-conf.ts";
 import { duration, positiveDuration } from "./fields/duration.ts";
 import { ifName, prefixOrIp } from "./fields/network.ts";
-import { MAX_CIDRS, MAX_IFACER_INTERFACES, MAX_VLAN_ID } from "./limits.ts";
+import { MAX_VLAN_ID } from "./ifacer-conf.ts";
+
+/** Most names in `ifacer.interfaces` of vendor-conf: the NICs of all kinds of nodes. @limit */
+export const MAX_IFACER_INTERFACES = 1_024;
 
 const garbageCollection = z
   .strictObject({

@@ -1,7 +1,6 @@
 /**
  * YAML text to plain values, with the place of the first fault; what YAML merely warns of is a fault, too.
  * Called for manifests and for `conf.yml`.
- * Effects: none.
  */
 import { LineCounter, parseAllDocuments } from "yaml";
 import { messageOf } from "../lib/describe.ts";

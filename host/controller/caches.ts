@@ -24,7 +24,7 @@ import {
   decodeControlledReservation,
   decodeControlledSubnet,
 } from "./objects.ts";
-import type { Cache, Caches } from "./tools.ts";
+import type { Cache, Caches } from "./types.ts";
 
 export interface CachesOptions {
   readonly api: KubeApi;

@@ -1,7 +1,6 @@
 /**
  * The API server as the leader's parts have it: no call leaves a process whose time of leading is over, not even one whose timers are late because
  * the process stood still.
- * Made by open-controller.ts for each time of leading.
  * Effects: those of the API.
  */
 import type { KubeApi } from "../kubernetes/kube-api.ts";

@@ -1,7 +1,5 @@
 /**
  * Where a controller may be asked, as the command line has it.
- * Called by berth-controller-main.ts.
- * Effects: none.
  */
 import { formatIp, parseIp } from "../net/ip.ts";
 

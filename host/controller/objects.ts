@@ -1,8 +1,6 @@
 /**
  * The objects whose status and finalizers the controller writes: what the specification says, or why it cannot be read, and what a write
  * must know of the object as it is.
- * Called by the watches, and by every part that reports.
- * Effects: none.
  */
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.ts";

@@ -9,13 +9,15 @@ import { type Election, openElection } from "../kubernetes/lease/election.ts";
 import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
 import type { Log } from "../lib/log.ts";
-import { type OpenApplications, openApplications } from "./applications/open-applications.ts";
+import { type OpenWorkloads, openAddressOwners } from "./address-owners/open-workloads.ts";
 import { type OpenCaches, openCaches } from "./caches.ts";
 import { openLeaderApi } from "./leader-api.ts";
-import { CLOSE_PATIENCE_MS } from "./limits.ts";
-import { type Parts, startTerm, type Term } from "./term.ts";
-import type { ControllerTools } from "./tools.ts";
-import { type OpenWorkloads, openWorkloads } from "./workloads/open-workloads.ts";
+import { type Leadership, type Parts, startLeadership } from "./leadership.ts";
+import { type OpenApplications, openPoolOwners } from "./pool-owners/open-applications.ts";
+import type { ControllerDeps } from "./types.ts";
+
+/** How long the parts may take to end after leading did until the process says of itself that it is stuck: milliseconds. Whoever watches it starts it anew. @limit */
+export const CLOSE_PATIENCE_MS = 60_000;
 
 export interface ControllerOptions {
   /** Closed by whoever opened it. */
@@ -80,7 +82,7 @@ class ControllerProcess implements Controller {
   #election: Election | undefined;
   readonly #closing = new AbortController();
   readonly #opening: Promise<void>;
-  #term: Term | undefined;
+  #term: Leadership | undefined;
   /** When the parts were told to end, by the monotonic clock; undefined while they need not. */
   #endingSinceMs: number | undefined;
 
@@ -88,8 +90,8 @@ class ControllerProcess implements Controller {
     this.#options = options;
     const { api, configNamespace, random, log } = options;
     this.#caches = openCaches({ api, configNamespace, random, log });
-    this.#workloads = openWorkloads({ api, random, log });
-    this.#applications = openApplications({ api, random, log });
+    this.#workloads = openAddressOwners({ api, random, log });
+    this.#applications = openPoolOwners({ api, random, log });
     this.#opening = this.#open();
   }
 
@@ -147,7 +149,7 @@ class ControllerProcess implements Controller {
 
   async #lead(leading: Leading): Promise<void> {
     const events = openEvents(this.#eventOptions(leading));
-    const term = startTerm(this.#options.parts, this.#tools(leading, events));
+    const term = startLeadership(this.#options.parts, this.#tools(leading, events));
     this.#term = term;
     await untilEnded(leading.signal);
     this.#endingSinceMs = this.#options.clock.nowMs();
@@ -164,7 +166,7 @@ class ControllerProcess implements Controller {
     return { ...common, api: openLeaderApi(api, leading) };
   }
 
-  #tools(leading: Leading, events: ControllerTools["events"]): ControllerTools {
+  #tools(leading: Leading, events: ControllerDeps["events"]): ControllerDeps {
     const { api, clock, now, random, log } = this.#options;
     return {
       ...{ caches: this.#caches, workloads: this.#workloads, applications: this.#applications },

@@ -1,6 +1,5 @@
 /**
  * The write of a part to an object that it knows: refused by the API server when somebody else has written to the object since.
- * Called by the parts of the controller.
  * Effects: one PATCH.
  */
 import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";

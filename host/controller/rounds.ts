@@ -6,7 +6,9 @@
  */
 import { describeFailure, pauseMs } from "../kubernetes/http/retry.ts";
 import type { Log } from "../lib/log.ts";
-import { ROUND_FAILED_MS } from "./limits.ts";
+
+/** How long a part that reports about pools rests after a round that failed, and a random time more: milliseconds. @limit */
+export const ROUND_FAILED_MS = 1_000;
 
 export interface RoundsOptions {
   /** For logs and problems: `The usage of pools could not be written`. */

@@ -1,10 +1,8 @@
 /**
  * The service's settings as the controller knows them.
- * Called by the parts that follow them, each time they decide.
- * Effects: none.
  */
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
-import type { Caches } from "./tools.ts";
+import type { Caches } from "./types.ts";
 
 /** Those of the ConfigMap vendor-conf; the defaults when there is none. */
 export function settingsOf({ vendorConf }: Pick<Caches, "vendorConf">): VendorConf {

@@ -7,8 +7,10 @@ import { encodeArpAnnouncement } from "../kernel/packet/arp.ts";
 import { encodeNdpAnnouncement } from "../kernel/packet/ndp.ts";
 import { openSegment, type Segment } from "../kernel/packet/segment.ts";
 import type { Ip } from "../net/ip.ts";
-import { ANNOUNCE_INTERVAL_MS } from "./limits.ts";
 import type { ProbeLink } from "./probe.ts";
+
+/** Between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). @limit */
+export const ANNOUNCE_INTERVAL_MS = 2_000;
 
 function send(segment: Segment, link: ProbeLink, addresses: readonly Ip[]): void {
   for (const ip of addresses) {

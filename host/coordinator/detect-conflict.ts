@@ -1,7 +1,6 @@
 /**
  * Is an address free on a link's segment? Probes for all of them and both families at once, and listens until the window has passed, or until the last
  * probe of a pace has had its time.
- * Called by the IPAM plugin before an address is on the NIC, and by the coordinator after.
  *
  * An answer that comes later is not heard: the time is what was configured as enough.
  * Effects: frames on the link; sockets, timers.

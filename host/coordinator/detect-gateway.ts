@@ -1,6 +1,5 @@
 /**
  * Do the gateways of a link answer? Asks all of them at once, some times, and is done with each at its first answer.
- * Called by the coordinator, at the same time as conflict detection.
  *
  * While an own address is in doubt, the question goes out as a probe (sender 0.0.0.0, `::`), which every owner must answer, too: asked
  * from the address, it would put a rival's traffic into the gateway's neighbour table.

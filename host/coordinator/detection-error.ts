@@ -1,6 +1,5 @@
 /**
  * The one error of detection: the link cannot be asked, so nobody knows whether an address is free or a gateway there.
- * Effects: none.
  */
 
 /**

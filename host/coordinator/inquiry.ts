@@ -1,7 +1,6 @@
 /**
  * One inquiry on a link: wait for the carrier, ask on schedule, listen meanwhile and after, and end with the first answer that ends it
  * or with silence. All its sockets and timers live as long as the call.
- * Called by detect-conflict.ts and detect-gateway.ts.
  * Effects: frames on the link; sockets, timers.
  */
 import { EAGAIN, ENETDOWN, ENOBUFS, ENODEV } from "../kernel/errno.ts";
@@ -12,8 +11,10 @@ import { type NeighbourPacket, openSegment, type Segment } from "../kernel/packe
 import { messageOf } from "../lib/describe.ts";
 import type { Family, Ip } from "../net/ip.ts";
 import { DetectionError, type DetectionReason } from "./detection-error.ts";
-import { CARRIER_WAIT_MS } from "./limits.ts";
 import type { ProbeLink, Schedule } from "./probe.ts";
+
+/** How long detection waits for a link's carrier before it says that it cannot judge: milliseconds. A new bond takes its time. @limit */
+export const CARRIER_WAIT_MS = 10_000;
 
 export interface Question {
   readonly family: Family;

@@ -1,8 +1,6 @@
 /**
  * What CHECK may hold against a pod: not what came after the ADD by itself. Nodes get addresses (of a service that moves, say), routers advertise
  * prefixes and themselves, clusters get networks for services, and take that back; a runtime that kills pods for it would kill all of a node, and the next ones, too.
- * Called by the plugin for CHECK, before and after it plans.
- * Effects: none.
  */
 
 import type { CollectedKey, CoordinatorConf } from "../config/coordinator-settings.ts";

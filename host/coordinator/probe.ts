@@ -1,6 +1,5 @@
 /**
  * What detection asks and when, and what an answer means: without sockets, clock or randomness.
- * Called by detect-conflict.ts and detect-gateway.ts, which give it decoded packets.
  *
  * | Heard                                                          | IPv4 (RFC 5227 §2.1.1)      | IPv6 (RFC 4862 §5.4, RFC 7527)    |
  * |----------------------------------------------------------------|-----------------------------|-----------------------------------|
@@ -14,7 +13,6 @@
  *
  * A switch that prunes multicast (MLD snooping) may keep others' solicitations from us, since we join groups without a report, which
  * would be a frame more than our probes. Answers of owners go to all nodes and are never pruned.
- * Effects: none.
  */
 import { ConfigError } from "../config/config-error.ts";
 import type { DetectOptions } from "../config/coordinator-settings.ts";
@@ -22,7 +20,19 @@ import { formatDuration } from "../config/fields/duration.ts";
 import type { NeighbourPacket } from "../kernel/packet/segment.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
-import { FIRST_PROBE_JITTER_MS, MAX_DETECTION_MS, PROBE_COUNT } from "./limits.ts";
+
+/** Probes for one address, spread over the window of conflict detection (RFC 5227: PROBE_NUM). @limit */
+export const PROBE_COUNT = 3;
+
+/** The first probe or question goes out within this, at a random moment: milliseconds. Pods that start together are out of step. @limit */
+export const FIRST_PROBE_JITTER_MS = 2;
+
+/**
+ * Longest detection, of a conflict or of a gateway, that may be configured: milliseconds. Twice that and CARRIER_WAIT_MS are less than the shim's limit
+ * of an ADD, ADD_LIMIT_MS: on an ipvlan gateways are asked after the address.
+ * @limit
+ */
+export const MAX_DETECTION_MS = 35_000;
 
 /** A link in a pod, or a parent link on the node. */
 export interface ProbeLink {

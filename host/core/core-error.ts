@@ -1,7 +1,6 @@
 /**
  * What the core refused, as an error with fields.
  * Thrown by host/core only, for misuse and ceilings; "taken", "outside" and "full" are results, not errors.
- * Effects: none.
  */
 
 /** The status codes of the ABI (assembly/abi.ts) that may reach a caller, with what each says. */

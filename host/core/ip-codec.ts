@@ -1,6 +1,5 @@
 /**
  * Addresses and ranges as the bytes of the core's exchange buffer: 4 or 16 bytes, big-endian.
- * Used by host/core only.
  * Effects: writes to the view it is given.
  */
 import { bitsOf, type Family, type Ip } from "../net/ip.ts";

@@ -1,7 +1,6 @@
 /**
  * The part of the WebAssembly JavaScript interface that host/core uses: the compiler's library has it only together
  * with the browser's document model, which nothing in `host` may see.
- * Effects: none.
  */
 declare namespace WebAssembly {
   class Module {

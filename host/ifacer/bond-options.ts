@@ -1,9 +1,7 @@
 /**
  * The kernel's options of a bond: what their values look like, which modes allow them, when they are set.
- * Called by parse-bond-options.ts and plan-bond.ts.
  * Sources: drivers/net/bonding/bond_options.c (names, values, `unsuppmodes`), Documentation/networking/bonding.rst. The numbers of their
  * netlink attributes are in kernel/netlink/link/bond.ts, under the same names but for those with a `netlink` name.
- * Effects: none.
  */
 import type { BondNumberName } from "../plan/bond.ts";
 

@@ -1,7 +1,5 @@
 /**
  * `bond.options` as settings of a bond: `miimon=100; xmit_hash_policy=layer3+4` (specification 2.4, Resolved E).
- * Called by wish.ts. Whatever the kernel would refuse for sure is refused here, with the piece that says it.
- * Effects: none.
  */
 import { formatBondMode } from "../config/ifacer-conf.ts";
 import { findClosest } from "../lib/closest.ts";
@@ -19,7 +17,9 @@ import {
   NEED_MIIMON,
   OTHER_PARAMETERS,
 } from "./bond-options.ts";
-import { MAX_TARGETS } from "./limits.ts";
+
+/** Most addresses in `arp_ip_target` and in `ns_ip6_target`: the kernel's bond has room for no more (BOND_MAX_ARP_TARGETS). @limit */
+export const MAX_TARGETS = 16;
 
 type Value = number | string | readonly Ip[];
 

@@ -1,15 +1,14 @@
 /**
  * What the node's administrator lets network definitions do to the node's devices: definitions are written by tenants, a node's NICs are everybody's.
  * Called by the ifacer plugin for ADD, before anything is looked at; CHECK and DEL ask nothing of it.
- * Effects: none.
  */
 import type { IfacerPermission } from "../config/vendor-conf.ts";
+import type { DeviceSpec } from "./device-spec.ts";
 import { refuse } from "./refusal.ts";
-import type { Wish } from "./wish.ts";
 
 /** Throws CniError 106 for a device or a VLAN id that is not among those that are allowed. An empty list allows all. */
 export function requirePermitted(
-  { interfaces, bond, vlanId }: Wish,
+  { interfaces, bond, vlanId }: DeviceSpec,
   { interfaces: names, vlanIDs }: IfacerPermission,
 ): void {
   // The bond, too: one that is there already gets members.

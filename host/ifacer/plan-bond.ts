@@ -2,9 +2,6 @@
  * The bond that a definition asks for, and its members (specification 2.4, Resolved E).
  *
  *      bond with its mode and options → is a member in use? → each member: down, join, up → bond up → what has moved → primary
- *
- * Called by plan-devices.ts. Pure.
- * Effects: none.
  */
 import { formatBondMode } from "../config/ifacer-conf.ts";
 import type { BondSettings } from "../plan/bond.ts";
@@ -17,7 +14,7 @@ import { findLink, kindOf, refuse, requireInterface } from "./refusal.ts";
 
 const place = "host";
 
-export interface BondWish {
+export interface BondSpec {
   readonly name: string;
   /** Undefined: any, and the kernel's default for a new one. */
   readonly mode: number | undefined;
@@ -49,7 +46,7 @@ function isUntouched(host: NamespaceState, link: LinkState): boolean {
 }
 
 /** Refuses a device of that name that is not this bond. Members that the definition does not name are its administrator's, and are left alone. */
-function requireSame(host: NamespaceState, link: LinkState, wish: BondWish): void {
+function requireSame(host: NamespaceState, link: LinkState, wish: BondSpec): void {
   const { name, mode } = wish;
   const found = link.bond?.numbers.mode;
   if (link.kind !== "bond" || found === undefined) {
@@ -73,7 +70,7 @@ function standsOn({ links }: NamespaceState, link: LinkState, lower: string): bo
 }
 
 /** Refuses an interface that cannot join, or would take something down with it. */
-function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOver }: BondWish): void {
+function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOver }: BondSpec): void {
   const { name, index, master } = link;
   if (link.loopback) refuse(`Interface "${name}" is the loopback, want an interface that can be a member of a bond`);
   if (master !== undefined) {
@@ -175,7 +172,7 @@ function mtuOf(members: readonly LinkState[]): number | undefined {
   return sizes.length === 0 ? undefined : Math.min(...sizes);
 }
 
-export function planBond(host: NamespaceState, wish: BondWish): BondPlan {
+export function planBond(host: NamespaceState, wish: BondSpec): BondPlan {
   const { name, mode = 0, options } = wish;
   const members = wish.members.map((member) => requireInterface(host, member));
   const link = findLink(host, name);

@@ -1,7 +1,5 @@
 /**
  * What an interface carries when it is to become a member of a bond: addresses and routes, which would be cut off, or move to the bond.
- * Called by plan-bond.ts. Pure.
- * Effects: none.
  */
 import { IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_F_PERMANENT, IFA_LABEL } from "../kernel/netlink/address/constants.ts";
 import { RTPROT_KERNEL, RTPROT_RA, RTPROT_REDIRECT } from "../kernel/netlink/route/constants.ts";

@@ -1,7 +1,5 @@
 /**
  * The VLAN device that a definition asks for: on its master, or on the bond (specification 2.4, Resolved E).
- * Called by plan-devices.ts. Pure.
- * Effects: none.
  */
 import type { Operation } from "../plan/operation.ts";
 import type { LinkState, NamespaceState } from "../plan/state.ts";
@@ -10,7 +8,7 @@ import { findLink, kindOf, refuse } from "./refusal.ts";
 /** linux/if_ether.h, ETH_P_8021Q. */
 const ETH_P_8021Q = 0x8100;
 
-export interface VlanWish {
+export interface VlanSpec {
   readonly name: string;
   readonly id: number;
   readonly parent: string;
@@ -27,7 +25,7 @@ function parentName(host: NamespaceState, { parent, parentElsewhere }: LinkState
 }
 
 /** How the device of that name is another one: what was found and what is wanted. */
-function otherness(host: NamespaceState, link: LinkState, wish: VlanWish): [found: string, wanted: string] | undefined {
+function otherness(host: NamespaceState, link: LinkState, wish: VlanSpec): [found: string, wanted: string] | undefined {
   const { id, parent, parentLink } = wish;
   const { vlan } = link;
   if (link.kind !== "vlan" || vlan === undefined) return [kindOf(link), `of kind vlan on "${parent}"`];
@@ -38,7 +36,7 @@ function otherness(host: NamespaceState, link: LinkState, wish: VlanWish): [foun
   return vlan.protocol === ETH_P_8021Q ? undefined : ["802.1ad", "802.1Q"];
 }
 
-function requireSame(host: NamespaceState, link: LinkState, wish: VlanWish): void {
+function requireSame(host: NamespaceState, link: LinkState, wish: VlanSpec): void {
   const [found, wanted] = otherness(host, link, wish) ?? [];
   if (found === undefined) return;
   const mend = "remove it or change the definition";
@@ -46,7 +44,7 @@ function requireSame(host: NamespaceState, link: LinkState, wish: VlanWish): voi
 }
 
 /** The kernel has one device for an id on a parent. */
-function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink }: VlanWish): void {
+function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink }: VlanSpec): void {
   const taken = links.find(
     ({ vlan, parent: index, parentElsewhere }) =>
       vlan?.id === id && vlan.protocol === ETH_P_8021Q && !parentElsewhere && index === parentLink?.index,
@@ -58,7 +56,7 @@ function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink
 }
 
 /** What is to be done so that the device is there and up. A parent that is down is set up: nothing passes a VLAN device otherwise. */
-export function planVlan(host: NamespaceState, wish: VlanWish): Operation[] {
+export function planVlan(host: NamespaceState, wish: VlanSpec): Operation[] {
   const { name, id, parent, parentLink, parentWillBeUp } = wish;
   const link = findLink(host, name);
   if (link === undefined) requireFreeId(host, wish);

@@ -1,7 +1,6 @@
 /**
  * Refusals of the planners: what is on the node is not what the definition needs.
  * Thrown by the files beside it before anything is done.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { findClosest } from "../lib/closest.ts";

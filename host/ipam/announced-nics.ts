@@ -1,10 +1,8 @@
 /**
  * Which NICs a pod will have, as far as it announces them, and for which of them one request claims addresses.
- * Called by selection, by the claim of addresses, and by the lookup of IPAMClaims.
- * Effects: none.
  */
+import { MAX_POD_NICS } from "../config/annotation-schemas.ts";
 import type { PodAnnotations } from "../config/annotations.ts";
-import { MAX_POD_NICS } from "../config/limits.ts";
 
 type Announcement = Pick<PodAnnotations, "networks" | "ippools" | "subnets">;
 

@@ -1,17 +1,18 @@
 /**
  * What people read about addresses that another machine answers for.
- * Called by the agent, which finds them.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 
+/** A machine that answers for so many addresses of one pool is taken for proxy ARP, and nothing is quarantined for it. @limit */
+export const PROXY_ARP_ADDRESSES = 3;
+
 /**
  * What became of an address that was in conflict: it is in quarantine, or free again because the machine answers for any, or another
  * attachment of the same pod has it by now, so that the conflict is with that.
  */
-export type ConflictFate = "quarantined" | "proxyArp" | "superseded";
+export type ConflictAction = "quarantined" | "proxyArp" | "superseded";
 
 export interface RefusedAddress {
   readonly ip: Ip;
@@ -21,7 +22,7 @@ export interface RefusedAddress {
   readonly ifName: string;
   /** What asked for just this address. */
   readonly source: string | undefined;
-  readonly fate: ConflictFate;
+  readonly fate: ConflictAction;
 }
 
 /** Code 104, or 11 when the conflict is one of ours. */

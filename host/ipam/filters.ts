@@ -1,15 +1,16 @@
 /**
  * Why a pool must not serve a NIC: each filter in the order of docs/selection.md, the first that objects wins.
- * Called by selection.ts.
- * Effects: none.
  */
+
 import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
 import type { Family } from "../net/ip.ts";
-import { describeApplication } from "../resources/fields/generated.ts";
+import { MAX_KEPT_LABELS } from "../resources/fields/kept-metadata.ts";
+import { describeApplication } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { MAX_KEPT_LABELS } from "../resources/limits.ts";
-import { MAX_SHOWN_NAMES } from "./limits.ts";
 import { familyName, type Labels, type Subject } from "./model.ts";
+
+/** Most nodes, namespaces or networks of a pool that the reason of a refusal lists. @limit */
+export const MAX_SHOWN_NAMES = 8;
 
 /** Why a pool may not serve a NIC. `brief`, where it differs, leaves out the names of nodes, networks, and other namespaces and their objects. */
 export interface Objection {

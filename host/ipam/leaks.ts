@@ -1,6 +1,5 @@
 /**
  * Whether a recorded address has leaked: its pod is gone, or finished, and no DEL has come for it (allocation rule 16).
- * Called by the collector, once for each suspect of a sweep, with what it has just read.
  *
  *   pod under the row's name          first time   max(grace, cooldown) later
  *   absent, or has another UID        observe      collect
@@ -10,8 +9,6 @@
  *   cannot be read                    wait: what was observed before stands
  *   any but that, and the NIC that the address was given to still has it: keep, whatever the API server says
  *   of a workload that keeps addresses, absent or of another UID: it is fenced first ({@link isOrphan}), and collected at once
- *
- * Effects: none.
  */
 import type { AllocationState } from "../resources/ip-allocation.ts";
 import { CONFIG_HASH, type Pod } from "../resources/pod.ts";
@@ -36,18 +33,18 @@ export interface PodFacts {
 }
 
 /** The pod of a row's name, as the API server has just said it. */
-export type PodSighting =
+export type PodStatus =
   | { readonly kind: "unknown" }
   | { readonly kind: "absent" }
   | { readonly kind: "present"; readonly pod: PodFacts };
 
 /** Whether the network namespace of the attachment is still there under its path; `inUse`: and its NIC has the address. */
-export type NetnsSighting = "inUse" | "there" | "gone" | "unknown";
+export type NetnsStatus = "inUse" | "there" | "gone" | "unknown";
 
 export interface LeakQuestion {
   readonly row: LeakRow;
-  readonly pod: PodSighting;
-  readonly netns: NetnsSighting;
+  readonly pod: PodStatus;
+  readonly netns: NetnsStatus;
   /** When the row, in its present version, was first seen without its pod; undefined when it was not. */
   readonly observedAtMs: number | undefined;
   /** Of the same monotonic clock. */
@@ -103,14 +100,14 @@ export function mayLeak({ state, owner, containerId, namespace, pod }: LeakRow):
  * Whether the row's pod is an orphan: the API server has no such pod any more, and the workload that keeps the address may have made the next one.
  * Nothing is known of a static pod's object, so it never is one.
  */
-export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: PodSighting): boolean {
+export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: PodStatus): boolean {
   if (row.workload === undefined || !mayLeak(row) || isStaticOwner(row.owner)) return false;
   if (pod.kind !== "present") return pod.kind === "absent";
   return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
 }
 
 /** What a sweep does with a row. */
-export function judgeLeak(question: LeakQuestion): LeakVerdict {
+export function decideLeak(question: LeakQuestion): LeakVerdict {
   const { row, pod, netns } = question;
   if (!mayLeak(row)) return KEEP;
   if (pod.kind === "unknown") return { kind: "wait" };
@@ -131,7 +128,7 @@ function judgeOwner(question: LeakQuestion, pod: PodFacts): LeakVerdict {
  * A mirror pod may not exist yet, or have been deleted by hand, while its static pod runs. What tells is the network namespace; where
  * its path is not known, a mirror pod of another configuration: the kubelet starts that one only when the one before has ended.
  */
-function isStaticGone(pod: PodSighting, netns: NetnsSighting): boolean {
+function isStaticGone(pod: PodStatus, netns: NetnsStatus): boolean {
   if (netns !== "unknown") return netns === "gone";
   return pod.kind === "present" && pod.pod.configHash !== undefined;
 }

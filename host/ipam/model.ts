@@ -1,15 +1,13 @@
 /**
  * What selection talks about: who asks, and which pools were considered for it, with the reasons.
- * Called by everything in this folder and by the agent.
- * Effects: none.
  */
 import type { FamilyNames, PodAnnotations } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { Family } from "../net/ip.ts";
-import type { Application } from "../resources/fields/generated.ts";
+import type { Application } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import type { GeneratedWish } from "./generated/generated-pool.ts";
+import type { SubnetPoolRequest } from "./subnet-pools.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -78,7 +76,7 @@ export interface FamilyDemand {
 /** The candidates are the pools that were generated for this workload, out of these Subnets. */
 export interface GeneratedDemand {
   readonly application: Application;
-  readonly wish: GeneratedWish;
+  readonly wish: SubnetPoolRequest;
 }
 
 /** What one NIC shall get: one address of each family, all or nothing. */

@@ -1,7 +1,5 @@
 /**
  * What the NIC's addresses mean for the main plugin: addresses, gateways, routes, as a version-free CNI result.
- * Called by the agent for ADD, and again for CHECK.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { CniResult, ResultIp, ResultRoute } from "../cni/result.ts";

@@ -5,13 +5,11 @@
  *   ReplicaSet of apps/v1     what controls that, of any kind; without one the ReplicaSet
  *   Job of batch/v1           the CronJob that controls it; without one the Job
  *   any other                 that one
- *
- * Called by the agent for a pod, by the controller for the parts of workloads, and for what keeps addresses.
- * Effects: none.
  */
-import type { Application } from "../resources/fields/generated.ts";
+
 import type { OwnerReference } from "../resources/fields/metadata.ts";
-import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../resources/limits.ts";
+import type { Application } from "../resources/fields/subnet-pool.ts";
+import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../resources/ip-allocation.ts";
 
 /** Not simply the first of its owners: any object may be among them, only one controls it. */
 export function controllerOf({

@@ -1,11 +1,17 @@
 /**
  * Candidate pools and why they were passed over, as phrases whose number does not grow with the number of pools. Whoever made the pod reads which of the pools that
  * the rule names object, and how many of those that a pattern found; names of other namespaces' objects are for the node's administrator.
- * Called by refusal.ts and asked.ts.
- * Effects: none.
  */
-import { MAX_COUNTED_REASONS, MAX_LOGGED_POOLS, MAX_NAMED_POOLS } from "./limits.ts";
 import type { Candidate } from "./model.ts";
+
+/** Most candidate pools that a refusal names one by one to the pod; of the others it counts the reasons. @limit */
+export const MAX_NAMED_POOLS = 8;
+
+/** Most candidate pools that the node's log names one by one for a refusal. `berthctl explain` names all. @limit */
+export const MAX_LOGGED_POOLS = 32;
+
+/** Most different reasons that a refusal counts; pools with others are counted together. @limit */
+export const MAX_COUNTED_REASONS = 8;
 
 /** The pod's owner, or the administrator of its node. */
 export type Reader = "owner" | "administrator";

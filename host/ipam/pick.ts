@@ -1,13 +1,12 @@
 /**
  * Chooses an address for every family of every demanded NIC, from the address book, all or nothing. A guess: only the
  * registry can say that the addresses were free.
- * Called by the agent's claim loop.
  * Effects: marks what it picks in the address book that it is given; gives it back when the pick is not whole.
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import type { AddressBook } from "./address-book.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
+import type { PoolCache } from "./pool-cache.ts";
 
 /** An address out of a pool for a NIC. `replaces` is the version of the Cooling record to take over; `asked`: by name. */
 export interface Picked {
@@ -42,7 +41,7 @@ export interface PickOptions {
 }
 
 /** Picks; a `settled` address stands for its NIC and family. */
-export function pickAddresses(book: AddressBook, { nics, seedOf, settled, isScattered }: PickOptions): Pick {
+export function pickAddresses(book: PoolCache, { nics, seedOf, settled, isScattered }: PickOptions): Pick {
   const picked: Picked[] = [];
   for (const nic of nics) {
     for (const demand of nic.families) {
@@ -60,14 +59,14 @@ export function pickAddresses(book: AddressBook, { nics, seedOf, settled, isScat
 }
 
 /** Gives back what was picked and not settled before. */
-export function giveBack(book: AddressBook, picked: readonly Picked[], settled: readonly Picked[]): void {
+export function giveBack(book: PoolCache, picked: readonly Picked[], settled: readonly Picked[]): void {
   for (const each of picked) {
     if (!settled.includes(each)) book.giveBack(each.pool.spec.addressSpace, each.ip);
   }
 }
 
 function pickOne(
-  book: AddressBook,
+  book: PoolCache,
   ifName: string,
   demand: FamilyDemand,
   { seed, isScattered }: { seed: number; isScattered: PickOptions["isScattered"] },
@@ -84,7 +83,7 @@ export function poolsOf(demand: FamilyDemand): IpPool[] {
   return demand.candidates.flatMap((candidate) => (candidate.refusal === undefined ? [candidate.pool] : []));
 }
 
-function explainShortage(book: AddressBook, demand: FamilyDemand): Map<string, string> {
+function explainShortage(book: PoolCache, demand: FamilyDemand): Map<string, string> {
   return new Map(
     poolsOf(demand).map(({ name }) => {
       const counts = book.counts(name);

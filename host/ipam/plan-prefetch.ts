@@ -1,13 +1,13 @@
 /**
  * Which pods and NICs get their addresses before their ADD comes (docs/prefetch.md).
- * Called by the agent's prefetcher for every change of a pod of its node.
- * Effects: none.
  */
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import { CONFIG_HASH, CONFIG_MIRROR, type Pod } from "../resources/pod.ts";
 import { isStaticOwner } from "./leaks.ts";
-import { MAX_PREFETCHED_NICS } from "./limits.ts";
+
+/** Most NICs of one pod for which addresses are claimed ahead; a pod that announces more is left to its ADDs. @limit */
+export const MAX_PREFETCHED_NICS = 32;
 
 /** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */
 const ALL_NICS = ["ippools", "subnets"].map((key) => ANNOTATION_PREFIX + key);

@@ -1,14 +1,14 @@
 /**
  * The text of a refusal: the candidate pools with the reasons why they were passed over. The pod's owner reads counts and reasons, the node's log
  * some more with all names, `berthctl explain` shows every candidate (passed-over.ts).
- * Called by the agent.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
-import { describeAbsence, describeSupply } from "./generated/supply.ts";
-import { MAX_DETAIL_LINES } from "./limits.ts";
 import { type Candidate, type FamilyDemand, familyName, type NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
+import { describeAbsence, describeSupply } from "./subnet-capacity.ts";
+
+/** Most lines of a refusal's `details`; with the number of those left out. @limit */
+export const MAX_DETAIL_LINES = 40;
 
 /** Reasons that only the search for an address could find, by pool name. */
 export type Shortages = ReadonlyMap<string, string>;

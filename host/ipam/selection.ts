@@ -1,18 +1,15 @@
 /**
  * Which pools a NIC may take its addresses from: the first rule that is present decides alone
  * (docs/selection.md, "Order of precedence").
- * Called by the agent for ADD and explain.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { ANNOTATION_PREFIX, requireFamilies } from "../config/annotations.ts";
 import { compilePattern, isPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
-import type { Application } from "../resources/fields/generated.ts";
+import type { Application } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { nicNameAt } from "./announced-nics.ts";
 import { refuseOwnPool, refusePool, tieRank } from "./filters.ts";
-import { findGenerated, type GeneratedWish } from "./generated/generated-pool.ts";
 import {
   type Candidate,
   type FamilyDemand,
@@ -21,6 +18,7 @@ import {
   type Selection,
   type Subject,
 } from "./model.ts";
+import { findSubnetPool, type SubnetPoolRequest } from "./subnet-pools.ts";
 
 const SUBNET = `${ANNOTATION_PREFIX}subnet`;
 const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
@@ -92,8 +90,8 @@ function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): Ni
   return nics;
 }
 
-function candidatesOf(wish: GeneratedWish, subject: Subject, pools: PoolsByName): Candidate[] {
-  return findGenerated(pools.values(), wish).map((pool): Candidate => {
+function candidatesOf(wish: SubnetPoolRequest, subject: Subject, pools: PoolsByName): Candidate[] {
+  return findSubnetPool(pools.values(), wish).map((pool): Candidate => {
     const objection = refuseOwnPool(pool, subject, wish.family);
     return { name: pool.name, pool, ...objection };
   });

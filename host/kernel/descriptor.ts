@@ -2,7 +2,6 @@
  * Writing to an inherited descriptor, such as stderr, without ever waiting for its reader.
  * The flag O_NONBLOCK belongs to the open file, which other processes may share (a shell, a sidecar, systemd), so nothing here rests on it or sets it: a pipe or a
  * terminal is opened a second time with it, a socket has it per call, and a file needs none.
- * Called by the executables, for their logs.
  * Effects: a descriptor of its own; writes.
  */
 import { constants, fstatSync, openSync, writeSync } from "node:fs";

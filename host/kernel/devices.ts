@@ -1,6 +1,5 @@
 /**
  * VLAN devices and bonds: told to the kernel, and a bond's settings read from it, with members by name.
- * Called by apply-operation.ts and state-values.ts.
  * Effects: those of the conversation.
  */
 

@@ -1,7 +1,5 @@
 /**
  * Error numbers of the kernel as words.
- * Called by the errors of this folder.
- * Effects: none.
  */
 import { constants } from "node:os";
 import { getSystemErrorMap } from "node:util";

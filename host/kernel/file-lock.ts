@@ -1,6 +1,5 @@
 /**
  * A lock on a file (flock): the kernel frees it when its process ends, however that ends. The file's text says who holds it, for people.
- * Called by the agent for its socket.
  * Effects: a file that stays, and a descriptor until the lock is released.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from "node:fs";

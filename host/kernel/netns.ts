@@ -1,6 +1,5 @@
 /**
  * Network namespaces: what a path names, and working inside one.
- * Called by all of this folder that opens sockets or writes sysctls of a pod, and by the checks of CNI_NETNS.
  *
  * A namespace belongs to a thread. So inside there is synchronous work only: what a Promise or a callback does later happens outside,
  * and what the thread pool does never happens inside.

@@ -1,14 +1,19 @@
 /**
  * A namespace held open: one socket for its routes, one for its tables of nf_tables when somebody needs it, and a way in for its settings.
  * The path is followed once. What becomes of it afterwards does not matter: all of these stay with the same namespace, which lives as long.
- * Called by the agent, which keeps that of the node, and by observe-namespace.ts and apply.ts.
  * Effects: descriptors until it is disposed of.
  */
-import { MAX_POD_ENTRIES } from "./limits.ts";
 import { loadNative, type Native } from "./native.ts";
 import { type Conversation, createConversation } from "./netlink/conversation.ts";
 import { type Datagrams, openNetfilterSocket, openRouteSocket } from "./netlink/socket.ts";
 import { type NetnsIdentity, openNetns } from "./netns.ts";
+
+/**
+ * Most routes, rules, addresses, links … of one family that are read in a pod's namespace. Who may change it decides how many there are, and
+ * the whole node waits while they are read. As many as definitions may ask for in a pod of four NICs.
+ * @limit
+ */
+export const MAX_POD_ENTRIES = 16_384;
 
 /** What observing and changing a namespace needs of it. */
 export interface NamespaceSource {

@@ -1,7 +1,5 @@
 /**
  * States of plan/state.ts, which name links, ↔ values of netlink/, which number them.
- * Called by observe-namespace.ts and apply-operation.ts. Undefined is returned for what belongs to a link that is gone.
- * Effects: none.
  */
 import type { AddressState, LinkState, NeighbourState, NextHopState, RouteState, RuleState } from "../plan/state.ts";
 import { bondSettingsOf } from "./devices.ts";

@@ -1,6 +1,5 @@
 /**
  * Settings of the kernel's network stack (net.*) in a namespace: read and written from inside, synchronously.
- * Called by whoever observes or changes a pod. All else of /proc/sys is out of reach.
  * Effects: files below /proc/sys/net; the calling thread is in the namespace meanwhile.
  */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";

@@ -11,7 +11,15 @@ import { describeFailure, type Failure, mayPass, parseRetryAfter, pauseMs } from
 import { apiErrorOf, decodeObject, isSuccess } from "./http/status.ts";
 import { runWatch } from "./http/watch.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeCall, type KubeObject, type KubeWatch } from "./kube-api.ts";
-import { BACKGROUND_ATTEMPT_MS, CALL_PATIENCE_MS, POD_ATTEMPT_MS } from "./limits.ts";
+
+/** How long one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server needs more than one object. @limit */
+export const BACKGROUND_ATTEMPT_MS = 10_000;
+
+/** How long a call to the API server is tried again when its caller names no limit: milliseconds. Shorter than a runtime waits for a plugin. @limit */
+export const CALL_PATIENCE_MS = 15_000;
+
+/** How long one attempt of a call for a pod that is being started may take: milliseconds. A connection that leads nowhere costs this much. @limit */
+export const POD_ATTEMPT_MS = 5_000;
 
 export interface KubeClientOptions extends ExchangeOptions {
   /** In [0, 1): spreads the pauses. */

@@ -13,7 +13,9 @@ import { ConfigError } from "../config/config-error.ts";
 import { messageOf } from "../lib/describe.ts";
 import { type Connection, readKubeconfig } from "./kubeconfig.ts";
 import { LibraryQuestion, type Material } from "./library-question.ts";
-import { CREDENTIALS_FRESH_MS } from "./limits.ts";
+
+/** How long credentials are used before their files are looked at again: milliseconds. @limit */
+export const CREDENTIALS_FRESH_MS = 1_000;
 
 /** Where the server is and how to know it, and it us. The same object as long as connections may be kept. */
 export interface Endpoint {

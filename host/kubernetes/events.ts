@@ -8,15 +8,27 @@ import type { Log } from "../lib/log.ts";
 import { pause } from "./http/deadline.ts";
 import { describeFailure } from "./http/retry.ts";
 import type { KubeApi } from "./kube-api.ts";
-import {
-  EVENT_GAP_MS,
-  EVENT_PATIENCE_MS,
-  EVENT_REPEAT_MS,
-  MAX_EVENT_NOTE,
-  MAX_NOTES,
-  MAX_REMEMBERED_EVENTS,
-  MAX_WAITING_EVENTS,
-} from "./limits.ts";
+
+/** Longest note of an event: bytes. The server refuses longer ones. @limit */
+export const MAX_EVENT_NOTE = 1_024;
+
+/** How long the same event is not sent again: milliseconds. @limit */
+export const EVENT_REPEAT_MS = 300_000;
+
+/** Time between two events: milliseconds. Events tell people something, and must not keep the server busy. @limit */
+export const EVENT_GAP_MS = 300;
+
+/** Most events that wait to be sent; what comes then is dropped. @limit */
+export const MAX_WAITING_EVENTS = 100;
+
+/** Most different notes for one object and reason until one may be sent again: a text with a count or an address in it is always another. @limit */
+export const MAX_NOTES = 4;
+
+/** Most objects and reasons of events that are remembered so that they are not sent again. @limit */
+export const MAX_REMEMBERED_EVENTS = 1_000;
+
+/** How long sending one event is tried: milliseconds. @limit */
+export const EVENT_PATIENCE_MS = 5_000;
 
 export interface KubeEvent {
   readonly regarding: {

@@ -5,14 +5,17 @@
  * second in a cluster of 5,000 nodes, for ever, where the kind is never installed. So the one CustomResourceDefinition that would make it is watched,
  * by name and its metadata only: an idle watch, and only while the kind is missing. After an event the nodes' looks are spread, since all
  * hear of it at the same moment. Kinds that have no such object, and servers that refuse the watch, are looked for every MISSING_LOOK_MS.
- * Used by reflector.ts.
  * Effects: one watch while it is open.
  */
+
 import { Latch } from "../lib/latch.ts";
 import { pause } from "./http/deadline.ts";
 import { pauseMs } from "./http/retry.ts";
 import { ApiError, type KubeApi, METADATA, type WatchEvent } from "./kube-api.ts";
-import { KIND_LOOK_SPREAD_MS, MISSING_LOOK_MS, WATCH_LIFE_S } from "./limits.ts";
+import { MISSING_LOOK_MS, WATCH_LIFE_S } from "./reflector.ts";
+
+/** Over which time the looks of all nodes are spread once a kind was installed: milliseconds. Looks in vain follow at twice that time, four times it, and so on. @limit */
+export const KIND_LOOK_SPREAD_MS = 500;
 
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

@@ -1,6 +1,5 @@
 /**
  * The API server as Berth sees it: one call, one watch. A port; client.ts is the implementation over the network.
- * Called by the registry, the reflectors and whoever writes an object.
  * Effects: none (types, two errors, two media types).
  */
 

@@ -1,6 +1,5 @@
 /**
  * Has the library put its credentials into a request that is never sent: what it would send, and over which TLS.
- * Called by credentials.ts.
  * Effects: reads files; runs exec plugins.
  */
 import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
@@ -8,7 +7,9 @@ import { ConfigError } from "../config/config-error.ts";
 import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
 import { openDeadline } from "./http/deadline.ts";
 import type { Connection } from "./kubeconfig.ts";
-import { EXEC_PLUGIN_MS } from "./limits.ts";
+
+/** How long a kubeconfig's exec plugin may take: milliseconds. One that hangs is not started a second time. @limit */
+export const EXEC_PLUGIN_MS = 20_000;
 
 export interface Material {
   readonly ca?: unknown;

@@ -1,12 +1,13 @@
 /**
  * A collection page by page, as it was at one moment.
- * Called by the reflectors, and by whoever needs to know how things are now.
  * Effects: calls.
  */
 import { z } from "zod";
 import { errnoOf } from "../lib/describe.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
-import { LIST_PAGE } from "./limits.ts";
+
+/** Objects or names in one page of a list. @limit */
+export const LIST_PAGE = 500;
 
 export interface Page {
   readonly items: readonly KubeObject[];

@@ -1,6 +1,5 @@
 /**
  * The map of a reflector: objects as they came to values, changes told once, objects that cannot be decoded reported.
- * Called by reflector.ts.
  * Effects: none but what its owner does when told.
  */
 import { messageOf } from "../lib/describe.ts";

@@ -1,7 +1,5 @@
 /**
  * What an object of the API server is called: in maps, and in sentences.
- * Called by the watches of the agent and of the controller.
- * Effects: none.
  */
 import type { KubeObject } from "./kube-api.ts";
 

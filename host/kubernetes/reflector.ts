@@ -17,9 +17,23 @@ import {
   METADATA_LIST,
   type WatchEvent,
 } from "./kube-api.ts";
-import { LIST_PATIENCE_MS, MISSING_LOOK_MS, UNTOLD_MS, WATCH_LIFE_S, WATCH_SHORT_MS } from "./limits.ts";
 import { listPages, type Page } from "./list.ts";
 import { type Change, isVersion, Mirror } from "./mirror.ts";
+
+/** After how long the server ends a watch at the earliest: seconds. It is a random time up to twice as long, so that not all agents come back at once. @limit */
+export const WATCH_LIFE_S = 300;
+
+/** How often a collection that the server does not know is looked for again when no event says that its kind was installed: milliseconds. @limit */
+export const MISSING_LOOK_MS = 30_000;
+
+/** How long one page of a list is tried: milliseconds. Then its reflector says that the server cannot be reached, and goes on trying. @limit */
+export const LIST_PATIENCE_MS = 10_000;
+
+/** How long after an outage a watch may keep silent about an object that has changed meanwhile: milliseconds. Then all are listed: etcd may be an older copy. @limit */
+export const UNTOLD_MS = 2_000;
+
+/** A watch that ends sooner counts as a failure, after which there is a pause: milliseconds. @limit */
+export const WATCH_SHORT_MS = 2_000;
 
 export type { Change } from "./mirror.ts";
 

@@ -1,9 +1,13 @@
 /**
  * Lines to a reader that may stop reading: what cannot be taken at once waits, up to a limit; what comes then is lost, and counted.
- * Called by log.ts. A caller never waits.
  * Effects: a timer while something waits; those of `send`.
  */
-import { LOG_RETRY_MS, MAX_UNREAD_LOG_BYTES } from "./limits.ts";
+
+/** Most of an executable's log that waits for its reader: bytes. What comes while so much waits is lost, and counted. @limit */
+export const MAX_UNREAD_LOG_BYTES = 1024 * 1024;
+
+/** How often a reader that has stopped is tried again: milliseconds. @limit */
+export const LOG_RETRY_MS = 100;
 
 export interface BoundedLinesOptions {
   /** Takes as many of the bytes as there is room for, and returns how many; 0 when there is none. Throws when nobody can ever read them. */

@@ -1,7 +1,6 @@
 /**
  * Rules in the Common Expression Language, by which the API server checks an object without asking anybody.
  * Called by the schemas of resources and of what they are made of: each rule stands in the metadata of the check that it mirrors.
- * Effects: none.
  */
 
 export interface CelRule {

@@ -1,7 +1,6 @@
 /**
  * The known word that a mistyped one was probably meant to be.
  * Called for error texts only.
- * Effects: none.
  */
 
 /** Edits (insert, delete, replace, swap of neighbours) that still count as a slip, per length of the word. */

@@ -1,9 +1,10 @@
 /**
  * Found values as phrases of error texts: short, on one line, without invisible characters.
  * Called wherever an error says what was found.
- * Effects: none.
  */
-import { MAX_SHOWN_VALUE } from "./limits.ts";
+
+/** Longest piece of a found value that an error shows: UTF-16 units. @limit */
+export const MAX_SHOWN_VALUE = 80;
 
 /** A found value as a short phrase: quoted and cut when it is text, by its kind when it is big. */
 export function describeValue(value: unknown): string {

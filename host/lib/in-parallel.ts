@@ -1,6 +1,5 @@
 /**
  * The same work for many things, some at once.
- * Called by whoever writes many objects.
  * Effects: those of the work.
  */
 

@@ -1,7 +1,6 @@
 /**
  * Bugs, as opposed to failures: a broken invariant ends the request that met it, never the daemon.
  * Called from every layer; knows nothing of any.
- * Effects: none.
  */
 
 /** Thrown by {@link invariant}; nobody but the outermost catch of a request may handle it. */

@@ -1,10 +1,11 @@
 /**
  * JSON text to a value, with the place of the first fault; a key given twice is one (JSON.parse would keep the last).
  * Called where a person wrote the text: annotations and network configurations.
- * Effects: none.
  */
 import { describeValue } from "./describe.ts";
-import { MAX_SHOWN_JSON } from "./limits.ts";
+
+/** Longest piece of malformed JSON that an error shows: UTF-16 units. @limit */
+export const MAX_SHOWN_JSON = 12;
 
 /** `line` and `column` count from 1, in UTF-16 units; `found` and `wanted` are phrases. */
 export class JsonError extends Error {

@@ -1,7 +1,5 @@
 /**
  * One thing at a time for each key, in the order of the calls; different keys do not wait for each other.
- * Called by the cluster's registry, for each owner and for each address.
- * Effects: none.
  */
 
 export class KeyedMutex {

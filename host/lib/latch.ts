@@ -1,8 +1,6 @@
 /**
  * Something that happens once, or never, and for which many wait. Of a wait that is given up nothing stays, which a promise cannot do:
  * it keeps all who ever waited for it until it settles.
- * Called by whoever waits for a first list, or for news.
- * Effects: none.
  */
 
 interface Waiter {

@@ -1,13 +1,13 @@
 /**
  * Decoding of unknown values by zod schemas, with mismatches a person can act on: where, what was found, what is wanted.
- * Called by the CNI protocol, the configuration and the resources, each of which wraps mismatches in its own error.
  * In these schemas an issue's message is the phrase of what is wanted; `params.got` replaces that of what was found.
- * Effects: none.
  */
 import { z } from "zod";
 import { findClosest } from "./closest.ts";
 import { describeValue } from "./describe.ts";
-import { MAX_SHOWN_MISMATCHES } from "./limits.ts";
+
+/** Most mismatches that one error shows. @limit */
+export const MAX_SHOWN_MISMATCHES = 8;
 
 /** One disagreement: `path` as in `routes[0].gw` ("" is the value itself), `got` and `wanted` as phrases. */
 export interface Mismatch {

@@ -1,7 +1,6 @@
 /**
  * IP addresses as values: family and number, text in and out.
  * Called wherever an address crosses a border; prefixes are in prefix.ts, ranges in range.ts.
- * Effects: none.
  */
 
 export type Family = 4 | 6;

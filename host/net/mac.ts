@@ -1,7 +1,6 @@
 /**
  * MAC addresses of Ethernet as canonical text.
  * Called wherever one crosses a border.
- * Effects: none.
  */
 
 declare const macBrand: unique symbol;

@@ -1,7 +1,5 @@
 /**
  * Prefixes (CIDR): an address and a length, text in and out, first and last address.
- * Called by the resources, the configuration and the planners.
- * Effects: none.
  */
 import { bitsOf, type Family, formatIp, type Ip, parseIp } from "./ip.ts";
 

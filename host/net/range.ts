@@ -1,7 +1,5 @@
 /**
  * Inclusive address ranges of one family: text in and out, membership, overlap.
- * Called by the resources and by the door to the core, which does all heavy range arithmetic.
- * Effects: none.
  */
 import { equalIp, formatIp, type Ip, parseIp } from "./ip.ts";
 import { firstIp, lastIp, type Prefix } from "./prefix.ts";

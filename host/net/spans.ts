@@ -1,8 +1,6 @@
 /**
  * Sets of addresses of one family as sorted spans: union, difference, intersection, size. None of it lists addresses, so that a /8 costs what
  * a /24 does.
- * Called by the controller, which divides Subnets into pools. The agents' arithmetic is the core's.
- * Effects: none.
  */
 import type { Family } from "./ip.ts";
 import type { Range } from "./range.ts";

@@ -1,7 +1,6 @@
 /**
  * Settings of a bond as plain values, members by name.
  * Read from the kernel and told to it by kernel/devices.ts, planned by ifacer/plan-bond.ts.
- * Effects: none.
  */
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";

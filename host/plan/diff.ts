@@ -2,8 +2,6 @@
  * What has to be done so that a plan holds: an ordered list of operations, empty when it holds already.
  * What is new comes before what goes, so that there is a way at every moment; only where the kernel has room for one, the old one goes
  * first.
- * Called by the coordinator for ADD, CHECK and DEL.
- * Effects: none.
  */
 import { formatIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";

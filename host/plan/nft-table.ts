@@ -1,7 +1,6 @@
 /**
  * A table of nf_tables as a plain value: sets of interface names, base chains, rules that are chains of expressions.
  * Built by kernel/netlink/nftables/statement.ts, in the words of `nft`.
- * Effects: none.
  */
 import type { OpaqueAttribute } from "./state.ts";
 

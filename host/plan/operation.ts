@@ -1,7 +1,5 @@
 /**
  * One change of a namespace, with its inverse. What is done is a list of these, and what is undone is the same list backwards.
- * Made by diff.ts, done by kernel/apply.ts, shown by text.ts.
- * Effects: none.
  */
 import type { Mac } from "../net/mac.ts";
 import type { BondSettings } from "./bond.ts";

@@ -1,7 +1,5 @@
 /**
  * What somebody wants of two namespaces: what has to be there, and what is theirs and may go. Everything else is left alone.
- * Made by coordinator/plan.ts, compared with what is there by diff.ts.
- * Effects: none.
  */
 import type { NftTable } from "./nft-table.ts";
 import type { Veth } from "./operation.ts";

@@ -1,7 +1,6 @@
 /**
  * What is in a network namespace, and what should be, as plain values. Links go by name: an index says nothing before a link exists.
  * Filled by kernel/observe-namespace.ts, compared by diff.ts, shown by text.ts.
- * Effects: none.
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";

@@ -2,9 +2,6 @@
  * Operations and what they change as text, in the words of `ip`, `nft` and `sysctl`: for logs, errors and golden tests.
  *
  *      pod: ip route add default via 10.6.0.1 dev eth0 table 101 proto 98
- *
- * Called by whoever shows a plan. Numbers stay numbers where `ip` would ask /etc/iproute2 for a name.
- * Effects: none.
  */
 import { bitsOf, formatIp } from "../net/ip.ts";
 import { formatPrefix, type Prefix } from "../net/prefix.ts";

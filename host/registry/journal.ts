@@ -2,7 +2,6 @@
  * What an agent of a cluster writes down on its own node: its attachments, and what it still has to tell the API server. The embedded
  * registry's table with a second duty. An address that nobody wants any more is not forgotten but Cooling until the API object is known to be gone.
  * Implemented by sqlite-registry.ts; called by the cluster's registry only.
- * Effects: none (types only).
  */
 import type { Allocation, Registry } from "./registry.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Which rows of an owner are of the NIC that a claim is for. An attachment is a network, a container and an interface (CNI 1.1 §1).
- * Called by sqlite-store.ts, and by the agent's search for addresses.
- * Effects: none.
  */
 import type { Allocation, Claim } from "./registry.ts";
 

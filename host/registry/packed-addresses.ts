@@ -1,7 +1,5 @@
 /**
  * Many addresses as one piece of bytes, 4 or 16 big-endian each.
- * Called by sqlite-store.ts.
- * Effects: none.
  */
 
 /** Grows by doubling: a million addresses are four megabytes here and would be two hundred as rows. */

@@ -1,9 +1,7 @@
 /**
  * Whether a registry, as it is found at the start, lacks rows of pods that may live.
- * Called by sqlite-worker.ts.
- * Effects: none.
  */
-import type { RegistryPoint } from "./sqlite-identity.ts";
+import type { RegistryPoint } from "./sqlite/identity.ts";
 
 export interface FoundRegistry {
   /** Path of the database. */

@@ -1,6 +1,5 @@
 /**
  * The files of a registry as others may treat them while it is open: removed, replaced, cut.
- * Used by sqlite-worker.ts.
  * Effects: reads the files' stats; renames files that are damaged.
  */
 import { renameSync, rmSync, statSync } from "node:fs";

@@ -6,7 +6,7 @@
  */
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import type { RegistryPoint } from "./sqlite-identity.ts";
+import type { RegistryPoint } from "./sqlite/identity.ts";
 
 export class RegistryWitness {
   readonly #path: string;

@@ -1,7 +1,6 @@
 /**
  * The registry: who holds which address. A port; sqlite-registry.ts is the embedded implementation.
  * Called by the agent. It decides nothing about pools: it only says whether a name was free.
- * Effects: none (types only).
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";

@@ -1,10 +1,21 @@
 /**
  * A file whose only purpose is to be removed: on a full disk a DEL must still be recorded (allocation rule 19).
- * Called by sqlite-batch.ts.
  * Effects: writes and removes the file.
  */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"; // biome-ignore format: one list
-import { RESERVE_BYTES } from "./limits.ts";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+
+/** Room kept back so that a DEL can be recorded on a full disk: bytes. A handful of WAL pages per DEL. @limit */
+export const RESERVE_BYTES = 1024 * 1024;
 
 export class ReserveFile {
   readonly #path: string;

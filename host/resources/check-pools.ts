@@ -1,7 +1,6 @@
 /**
  * The rules that span pools: which of them do not fit together (specification, Resolved B; no webhook, so nobody refuses them earlier).
  * Called whenever a pool changes.
- * Effects: none.
  */
 import { compareIp } from "../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix } from "../net/prefix.ts";

@@ -1,13 +1,19 @@
 /**
  * The resource Coordinator: the cluster's settings of the coordinator plugin (specification, Resolved B).
  * Called by the manifests and the watches; only the one named `default` counts.
- * Effects: none.
  */
+
 import { z } from "zod";
-import { coordinatorKeys, LOG_OPTIONS, MODE_RULE, resolvedLogOptions, settingsOf } from "../config/coordinator-conf.ts";
+import {
+  coordinatorKeys,
+  LOG_OPTIONS,
+  MAX_CIDRS,
+  MODE_RULE,
+  resolvedLogOptions,
+  settingsOf,
+} from "../config/coordinator-conf.ts";
 import { COLLECTED_KEYS, type CoordinatorSettings } from "../config/coordinator-settings.ts";
 import { prefixOrIp } from "../config/fields/network.ts";
-import { MAX_CIDRS } from "../config/limits.ts";
 import { cel } from "../lib/cel.ts";
 import type { Prefix } from "../net/prefix.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";

@@ -1,21 +1,27 @@
 /**
  * The resource IPAllocation: one address that is not free. Its name is the address, so that creating it is the lock
  * (docs/allocation.md). Unknown keys pass: an agent reads what a newer one wrote.
- * Called by the cluster's registry, which writes it, and by its watch.
- * Effects: none.
  */
+
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { isDnsLabel } from "../config/fields/names.ts";
-import { parseAddress } from "../config/fields/network.ts";
-import { MAX_ADDRESS_LENGTH } from "../config/limits.ts";
+import { MAX_ADDRESS_LENGTH, parseAddress } from "../config/fields/network.ts";
 import { cel, IMMUTABLE } from "../lib/cel.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { addressSpace } from "./fields/address-spec.ts";
 import { ALLOCATION_RULES, NAME_FORM, SPEC_RULES } from "./fields/allocation-rules.ts";
 import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadata.ts";
-import { MAX_ALLOCATION_TEXT, MAX_HOLDERS, MAX_UID_LENGTH } from "./limits.ts";
+
+/** Most holders of one address: a virtual machine that migrates has two. @limit */
+export const MAX_HOLDERS = 2;
+
+/** Longest UID of a pod or a workload: characters. It is a label's value. @limit */
+export const MAX_UID_LENGTH = 63;
+
+/** Longest name of an object or a link in an IPAllocation: characters. @limit */
+export const MAX_ALLOCATION_TEXT = 253;
 
 /** The states of docs/allocation.md; an absent object is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";

@@ -1,7 +1,6 @@
 /**
  * What of a pool may be handed out: its ranges, and the addresses inside them that never are.
  * Called whenever a pool or a reserved address changes; the result feeds the core.
- * Effects: none.
  */
 import { compareIp, type Ip } from "../net/ip.ts";
 import { firstIp, lastIp, type Prefix } from "../net/prefix.ts";

@@ -1,7 +1,6 @@
 /**
  * The resource IPPool: a set of addresses of one subnet, and who may use it (specification, Resolved B).
  * Called by the manifests and the watches; what spans pools is check-pools.ts, what may be handed out ip-pool-shape.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import { parseNetworkName } from "../cni/names.ts";
@@ -11,9 +10,14 @@ import { type LabelSelector, type Labels, labelSelector } from "../config/label-
 import { cel, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
 import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
-import { type Generated, generated } from "./fields/generated.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
-import { MAX_NAMES, MAX_NETWORK_REFERENCE } from "./limits.ts";
+import { type Generated, generated } from "./fields/subnet-pool.ts";
+
+/** Most entries of each of `namespaceName`, `nodeName` and `multusName`. @limit */
+export const MAX_NAMES = 1_024;
+
+/** Longest entry of `multusName`: characters. A namespace, a slash and a name. @limit */
+export const MAX_NETWORK_REFERENCE = 317;
 
 declare const poolNameBrand: unique symbol;
 

@@ -1,7 +1,5 @@
 /**
  * Manifests: YAML (or JSON) text to resources, whatever their kind.
- * Called by the embedded mode's directory, the watches and berthctl.
- * Effects: none.
  */
 import { z } from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";

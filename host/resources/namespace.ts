@@ -1,7 +1,5 @@
 /**
  * The Kubernetes Namespace, as far as Berth reads it.
- * Called by the manifests and the watches.
- * Effects: none.
  */
 import { z } from "zod";
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";

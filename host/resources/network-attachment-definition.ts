@@ -1,13 +1,14 @@
 /**
  * The NetworkAttachmentDefinition of the network plumbing working group (k8s.cni.cncf.io/v1), as far as Berth reads it.
  * Called by the watches; what its configuration means is host/config/network-definition.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import { cutMetadata } from "./fields/kept-metadata.ts";
 import { metadata } from "./fields/metadata.ts";
-import { MAX_DEFINITION_CONFIG_BYTES } from "./limits.ts";
+
+/** Largest `spec.config` of a NetworkAttachmentDefinition that is used: bytes. Every agent keeps those of all namespaces. @limit */
+export const MAX_DEFINITION_CONFIG_BYTES = 65_536;
 
 export interface NetworkAttachmentDefinition {
   readonly kind: "NetworkAttachmentDefinition";

@@ -1,7 +1,5 @@
 /**
  * The Kubernetes Node, as far as Berth reads it.
- * Called by the watch of an agent's own node, and by the controller's of all.
- * Effects: none.
  */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";

@@ -1,7 +1,5 @@
 /**
  * The Kubernetes Pod, as far as Berth reads it.
- * Called by the manifests and the watches.
- * Effects: none.
  */
 import { z } from "zod";
 import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from "../config/annotations.ts";

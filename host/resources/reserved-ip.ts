@@ -1,7 +1,5 @@
 /**
  * The resource ReservedIP: addresses that no pool of an address space hands out (specification, Resolved B).
- * Called by the manifests and the watches.
- * Effects: none.
  */
 import { z } from "zod";
 import { cel } from "../lib/cel.ts";

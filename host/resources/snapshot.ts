@@ -1,7 +1,6 @@
 /**
  * All resources at one moment, by name, and what does not fit together among them.
  * Built by the agent's manifest directory whenever a file changes; read by everything that serves a request.
- * Effects: none.
  */
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
 import { checkPools } from "./check-pools.ts";

@@ -1,8 +1,7 @@
 /**
  * The resource Subnet: addresses out of which pools are generated (specification, Resolved B).
- * Called by the manifests and the watches.
- * Effects: none.
  */
+
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import { namespaceName } from "../config/fields/names.ts";
@@ -18,7 +17,7 @@ import {
   ranges,
 } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
-import { MAX_NAMES } from "./limits.ts";
+import { MAX_NAMES } from "./ip-pool.ts";
 
 /** Who may name it: with neither all namespaces. */
 export interface SubnetSpec extends AddressSpec {

@@ -1,7 +1,5 @@
 /**
  * The ConfigMap `vendor-conf`, whose key `conf.yml` holds the service's settings (specification, Resolved C).
- * Called by the manifests and the watches.
- * Effects: none.
  */
 import { z } from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";

@@ -16,7 +16,7 @@ const inRoot = (...parts) => join(root, ...parts);
 const packageLock = inRoot("package-lock.json");
 
 /** Each bundle's entry below host/; the executables are called by their users, the workers by the agent. */
-const workers = ["registry/sqlite-worker.ts", "kernel/link-remover-worker.ts"];
+const workers = ["registry/sqlite/sqlite-worker.ts", "kernel/link-remover-worker.ts"];
 const bundles = [
   "bin/berth-agent.ts",
   "bin/berth-agent-main.ts",

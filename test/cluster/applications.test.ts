@@ -3,12 +3,12 @@
  * No controller of Kubernetes runs: the test makes ReplicaSets, Jobs and pods, and writes what their controllers would report.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type OpenApplications, openApplications } from "../../host/controller/applications/open-applications.ts";
-import type { DemandSettings } from "../../host/controller/tools.ts";
+import { type OpenApplications, openPoolOwners } from "../../host/controller/pool-owners/open-applications.ts";
+import type { DemandSettings } from "../../host/controller/types.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
-import type { Application } from "../../host/resources/fields/generated.ts";
+import type { Application } from "../../host/resources/fields/subnet-pool.ts";
 import { createPod, DEFINITIONS_CRD, definitionsCrd, podPath } from "../../scripts/lab/cluster/pods.ts";
 import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -31,7 +31,7 @@ beforeAll(async () => {
     userAgent: "applications",
     random: Math.random,
   });
-  applications = openApplications({ api, log: recordLog().log, random: () => 0.5 });
+  applications = openPoolOwners({ api, log: recordLog().log, random: () => 0.5 });
   await applications.synced(AbortSignal.timeout(20_000));
 });
 

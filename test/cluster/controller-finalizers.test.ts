@@ -1,10 +1,10 @@
 /**
  * Deleted pools that stay until their last address is free, on a real API server.
  */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
+import { IN_USE_FINALIZER, POOL_LEAVING_LOOK_MS } from "../../host/controller/finalizers/plan-finalizers.ts";
 import { startFinalizers } from "../../host/controller/finalizers/start-finalizers.ts";
-import { POOL_LEAVING_LOOK_MS } from "../../host/controller/limits.ts";
 import { POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
 import { until } from "./registry-world.ts";
 

@@ -1,8 +1,10 @@
 /**
  * What the controller collects, on a real API server: each look is the test's, and so is the clock.
  */
+
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { COLLECTION_PAGE, COLLECTION_RETRY_MS } from "../../host/controller/limits.ts";
+import { COLLECTION_PAGE } from "../../host/controller/gc/garbage-collector.ts";
+import { COLLECTION_RETRY_MS } from "../../host/controller/gc/look.ts";
 import { ApiUnavailable } from "../../host/kubernetes/kube-api.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";

@@ -2,10 +2,10 @@
  * A node is lost: what the controller, the node's own agent when it is back, and another node's agent do with its addresses, on a real API
  * server. The segment is a table: who answers for which address. Clocks and looks are the test's.
  */
+
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { probeQuarantined } from "../../host/agent/detection/probe-quarantined.ts";
-import { QuarantineKeeper, type QuarantineTools } from "../../host/agent/detection/quarantine-keeper.ts";
-import { QUARANTINE_PROBE_MAX_MS } from "../../host/ipam/limits.ts";
+import { probeQuarantined, QUARANTINE_PROBE_MAX_MS } from "../../host/agent/detection/probe-quarantined.ts";
+import { QuarantineProber, type QuarantineTools } from "../../host/agent/detection/quarantine-prober.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -79,7 +79,7 @@ async function ask(node: KeepingNode): Promise<void> {
     findNodeLink: () => undefined,
     findPoolLink: async () => LINK,
   };
-  const keeper = new QuarantineKeeper(tools);
+  const keeper = new QuarantineProber(tools);
   await probeQuarantined(tools, keeper);
   await keeper.close();
   await node.registry.idle();

@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/start-conditions.ts";
 import type { Condition } from "../../host/controller/objects.ts";
-import { startSubnets } from "../../host/controller/subnets/start-subnets.ts";
+import { startSubnets } from "../../host/controller/subnets/controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { ScriptedApplications } from "../fakes/scripted-applications.ts";

@@ -1,12 +1,13 @@
 /**
  * The usage of pools, written by the controller's part on a real API server.
  */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startShares } from "../../host/controller/shares/keep-shares.ts";
 import { startUsage } from "../../host/controller/usage/start-usage.ts";
 import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { parseIp } from "../../host/net/ip.ts";
-import { USAGE_FRESH_MS } from "../../host/registry/limits.ts";
+import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usages.ts";
 import {
   allocationLabels,
   allocationName,

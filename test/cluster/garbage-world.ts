@@ -2,8 +2,8 @@
  * The controller's collection on a real API server, with the controller's own rights: nodes, pods and allocations are the test's, and so are clock
  * and workloads.
  */
-import { type GarbageCollector, startGarbageCollector } from "../../host/controller/garbage/garbage-collector.ts";
-import type { WorkloadSighting, Workloads } from "../../host/controller/tools.ts";
+import { type GarbageCollector, startGarbageCollector } from "../../host/controller/gc/garbage-collector.ts";
+import type { Liveness, Workloads } from "../../host/controller/types.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
@@ -35,7 +35,7 @@ export class GarbageWorld {
   readonly api: WatchedApi;
   readonly events: KubeEvent[] = [];
   /** By UID; others are unknown. */
-  readonly workloads = new Map<string, WorkloadSighting>();
+  readonly workloads = new Map<string, Liveness>();
   #tellWorkload: (uid: string) => void = () => {};
   #collector: GarbageCollector | undefined;
   #controller: LabController | undefined;

@@ -5,10 +5,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Collector, startCollector } from "../../host/agent/cluster/collector.ts";
 import { readPod } from "../../host/agent/cluster/identity.ts";
-import { type OwnAllocations, startOwnAllocations } from "../../host/agent/cluster/own-allocations.ts";
-import { LostAddresses } from "../../host/agent/cluster/own-allocations-lost.ts";
+import { type Collector, startCollector } from "../../host/agent/gc/collector.ts";
+import { LostAddresses } from "../../host/agent/gc/lost-addresses.ts";
+import { type OwnAllocations, startOwnAllocations } from "../../host/agent/gc/own-allocations.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { type Events, openEvents } from "../../host/kubernetes/events.ts";

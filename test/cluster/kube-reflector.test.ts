@@ -3,8 +3,7 @@ import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { openEvents } from "../../host/kubernetes/events.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
-import { MISSING_LOOK_MS } from "../../host/kubernetes/limits.ts";
-import { type Change, Reflector } from "../../host/kubernetes/reflector.ts";
+import { type Change, MISSING_LOOK_MS, Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../unit/kubernetes/stub-server.ts";

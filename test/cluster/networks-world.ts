@@ -1,7 +1,7 @@
 /** An API server, the controller's part that collects networks with the rights of deploy/controller.yaml, and the objects of others that it reads. */
 import { expect } from "vitest";
 import { keepNetworks } from "../../host/controller/networks/keep-status.ts";
-import type { ControllerTools } from "../../host/controller/tools.ts";
+import type { ControllerDeps } from "../../host/controller/types.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { applyRights, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
@@ -64,7 +64,7 @@ export async function openNetworksWorld(): Promise<NetworksWorld> {
       const bare = await startParts(kubeconfig, {});
       const api = new WatchedApi(bare.client);
       change?.(api);
-      const networks = (tools: ControllerTools) => keepNetworks(tools, { missingLookMs: 200 });
+      const networks = (tools: ControllerDeps) => keepNetworks(tools, { missingLookMs: 200 });
       const controller = await startParts(kubeconfig, { networks }, { tools: { api } });
       running.push(bare, controller);
       return { ...controller, api };

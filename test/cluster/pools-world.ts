@@ -3,7 +3,7 @@
  * of deploy/.
  */
 import { expect } from "vitest";
-import type { ControllerTools, StartPart } from "../../host/controller/tools.ts";
+import type { ControllerDeps, StartController } from "../../host/controller/types.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import {
   allocationLabels,
@@ -42,10 +42,10 @@ export class PoolsWorld {
   }
 
   async lead(
-    parts: Readonly<Record<string, StartPart>>,
+    parts: Readonly<Record<string, StartController>>,
     options: {
       prepare?: (api: WatchedApi) => void;
-      tools?: Partial<Pick<ControllerTools, "events" | "applications">>;
+      tools?: Partial<Pick<ControllerDeps, "events" | "applications">>;
     } = {},
   ): Promise<WatchedController> {
     const bare = await startParts(this.#kubeconfig, {});

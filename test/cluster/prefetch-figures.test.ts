@@ -1,6 +1,6 @@
 /** The prefetch in figures: how many ADDs find their address, what that saves, and what it costs. Prints them. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { hitRate } from "../../host/agent/cluster/prefetch/stats.ts";
+import { hitRate } from "../../host/agent/prefetch/stats.ts";
 import { openWorld, type TestNode, type TestWorld } from "./prefetch-world.ts";
 
 const PODS = 200;

@@ -2,14 +2,15 @@
  * A control plane, and agents' nodes of it in this process, for the tests of the prefetch: pods are bound as the scheduler does it, their
  * ADDs are calls of addAddresses. Calls of the API server are counted.
  */
+
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ClusterNode, openCluster } from "../../host/agent/cluster/open-cluster.ts";
-import { createCounters, type PrefetchStats } from "../../host/agent/cluster/prefetch/stats.ts";
+import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { addAddresses } from "../../host/agent/ipam/add.ts";
+import { UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
+import { createCounters, type PrefetchStats } from "../../host/agent/prefetch/stats.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
-import { UNATTACHED_MS } from "../../host/ipam/limits.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
@@ -32,7 +33,7 @@ export interface NodeOptions {
 
 export interface TestNode {
   readonly name: string;
-  readonly cluster: ClusterNode;
+  readonly cluster: ClusterBackend;
   /** `POST ipallocations`, in the order in which they were made; watches are not in it. */
   readonly calls: readonly string[];
   /** Calls whose text this fits wait until the answer resolves. */
@@ -174,7 +175,7 @@ async function openNode(plane: ControlPlane, { name, stateDirectory, plugin }: P
   const calls: string[] = [];
   let aheadMs = 0;
   const nowMs = (): number => Number(process.hrtime.bigint() / 1_000_000n) + aheadMs;
-  const cluster = await openCluster({
+  const cluster = await openClusterBackend({
     ...{ node: name, stateDirectory, cniConfDirectory, bootId: "boot", nowMs, random: Math.random },
     api: observed(api, calls, (call) => node.hold?.(call)),
     coreWasm: readFileSync(join(root, "dist", "core", "berth-core.wasm")),
@@ -217,7 +218,7 @@ async function openNode(plane: ControlPlane, { name, stateDirectory, plugin }: P
   return node;
 }
 
-function prefetchOf(cluster: ClusterNode): object {
+function prefetchOf(cluster: ClusterBackend): object {
   const { prefetch } = cluster.stats();
   if (typeof prefetch !== "object" || prefetch === null) throw new Error("The node counts no claims ahead");
   return prefetch;

@@ -2,8 +2,9 @@
  * Rule 7 on a real API server: who is claimed for ahead of the ADD, who is not, and what becomes of it. The figures are in
  * prefetch-figures.test.ts.
  */
+
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { UNATTACHED_MS } from "../../host/ipam/limits.ts";
+import { UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
 import { deletePod, type LabPod, setRunning } from "../../scripts/lab/cluster/pods.ts";
 import { OTHERS, OWN, openWorld, type TestNode, type TestWorld } from "./prefetch-world.ts";
 import { until } from "./registry-world.ts";

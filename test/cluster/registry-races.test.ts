@@ -2,9 +2,11 @@
  * The rules of docs/allocation.md about races: answers that are lost, deletes under way, records that vanish, an agent that
  * ends in between, an API server that refuses.
  */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { DOUBT_MS, RETRY_MAX_MS } from "../../host/registry/limits.ts";
+import { RETRY_MAX_MS } from "../../host/registry/kubernetes/backlog.ts";
+import { DOUBT_MS } from "../../host/registry/kubernetes/object-memory.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal } from "../unit/registry/registry-suite.ts";
 import { ALLOCATIONS, hold, pass, RegistryWorld, type TestNode, until } from "./registry-world.ts";

@@ -1,10 +1,12 @@
 /**
  * The rules of docs/allocation.md on the cluster's registry: registries of two nodes, one API server, and what is asked of it.
  */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { formatIp } from "../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
-import { SURVEY_MAX_ADDRESSES, WANTED_INTERVAL_MS } from "../../host/registry/limits.ts";
+import { WANTED_INTERVAL_MS } from "../../host/registry/kubernetes/foreign-objects.ts";
+import { SURVEY_MAX_ADDRESSES } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
 import { bind, CONFLICT } from "../unit/registry/registry-quarantine-suite.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../unit/registry/registry-suite.ts";

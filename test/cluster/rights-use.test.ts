@@ -2,16 +2,17 @@
  * The rights of deploy/rbac.yaml and deploy/controller.yaml beside what built agents and the controller really use, by the API server's own audit
  * log: nothing is refused, and nothing is granted that nobody uses, but for what UNUSED says.
  */
+
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import { type Controller, openController } from "../../host/controller/open-controller.ts";
-import { PARTS } from "../../host/controller/parts.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
-import { MISSING_LOOK_MS } from "../../host/kubernetes/limits.ts";
+import { MISSING_LOOK_MS } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { readDocuments } from "../../scripts/lab/apply.ts";
 import { ALLOCATIONS, type LabPod, NODES, POOLS } from "../../scripts/lab/cluster/pods.ts";
@@ -91,7 +92,7 @@ async function startController(): Promise<Controller> {
   closers.push(() => api.close());
   return openController({
     ...{ api, configNamespace: "kube-system", now: () => new Date(), random: Math.random },
-    parts: PARTS,
+    parts: CONTROLLERS,
     lease: {
       ...{ namespace: "kube-system", name: "berth-controller", identity: "lab" },
       timings: { durationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 },
@@ -167,7 +168,7 @@ it("agents and controller do all their work, and are refused nothing", async () 
   const { client } = world;
   await until(
     "the controller leads",
-    () => controller.status.isLeading && controller.status.parts.length === Object.keys(PARTS).length,
+    () => controller.status.isLeading && controller.status.parts.length === Object.keys(CONTROLLERS).length,
   );
   // Pods come and go; one DEL is lost; one pod of a StatefulSet moves.
   const [n1, n2] = [world.node("n1"), world.node("n2")];

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { type ClusterNode, openCluster } from "../../host/agent/cluster/open-cluster.ts";
+import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { addAddresses } from "../../host/agent/ipam/add.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
@@ -44,7 +44,7 @@ export interface Given {
 
 export interface SelectionWorld {
   readonly client: KubeClient;
-  readonly node: ClusterNode;
+  readonly node: ClusterBackend;
   /** While true the agent hears nothing new of its pods. */
   holdPods(isHeld: boolean): void;
   pool(name: string, spec: object): Promise<void>;
@@ -75,7 +75,7 @@ export async function startSelectionWorld(): Promise<SelectionWorld> {
     await mkdir(cniConfDirectory);
     const holding = await openHolding(plane);
     stack.defer(() => holding.api.close());
-    const node = await openCluster({
+    const node = await openClusterBackend({
       ...{ api: holding.api, node: NODE, configNamespace: "kube-system", random: Math.random },
       ...{ stateDirectory: join(directory, "state"), cniConfDirectory, bootId: "b", lockWaitMs: 0 },
       coreWasm: await readFile(join(root, "dist", "core", "berth-core.wasm")),
@@ -130,7 +130,7 @@ async function openHolding(plane: ControlPlane): Promise<{ api: KubeApi; hold: (
 }
 
 interface WorldParts {
-  readonly node: ClusterNode;
+  readonly node: ClusterBackend;
   readonly cniConfDirectory: string;
   readonly hold: (isHeld: boolean) => void;
   readonly close: () => Promise<void>;

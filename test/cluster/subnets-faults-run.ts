@@ -3,10 +3,10 @@
  * but see nothing of each other: their names end differently, and their networks are apart.
  */
 import { openCaches } from "../../host/controller/caches.ts";
-import { startSubnets } from "../../host/controller/subnets/start-subnets.ts";
-import { startTerm } from "../../host/controller/term.ts";
-import type { Applications, ControllerTools } from "../../host/controller/tools.ts";
-import type { PoolDemand } from "../../host/ipam/generated/generated-pool.ts";
+import { startLeadership } from "../../host/controller/leadership.ts";
+import { startSubnets } from "../../host/controller/subnets/controller.ts";
+import type { ControllerDeps, PoolOwners } from "../../host/controller/types.ts";
+import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../host/lib/log.ts";
 import type { KubeClient } from "../../scripts/lab/kube-client.ts";
@@ -139,7 +139,7 @@ export class FaultRun {
     const caches = openCaches({ api: this.#own(this.#api), configNamespace: "berth", log, random });
     await caches.synced(AbortSignal.timeout(PATIENCE_MS));
     const listeners = new Set<() => void>();
-    const tools: ControllerTools = {
+    const tools: ControllerDeps = {
       ...{ api: this.#faulty(takeOver), caches, log, random, leading: leading.signal },
       workloads: { look: async () => "unknown", subscribe: () => () => {} },
       applications: this.#applications(listeners),
@@ -147,7 +147,7 @@ export class FaultRun {
       nowMs: () => performance.now() + this.#skewMs,
       now: () => new Date(),
     };
-    const term = startTerm({ subnets: startSubnets }, tools);
+    const term = startLeadership({ subnets: startSubnets }, tools);
     return {
       wake: () => {
         for (const listener of [...listeners]) listener();
@@ -160,7 +160,7 @@ export class FaultRun {
     };
   }
 
-  #applications(listeners: Set<() => void>): Applications {
+  #applications(listeners: Set<() => void>): PoolOwners {
     return {
       demands: () => ({ demands: this.#demands(), faults: [] }),
       subscribe: (listener) => {

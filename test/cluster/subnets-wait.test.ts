@@ -4,8 +4,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { percentile } from "../../benchmarks/harness/statistics.ts";
-import { PARTS } from "../../host/controller/parts.ts";
-import type { Part } from "../../host/controller/tools.ts";
+import { CONTROLLERS } from "../../host/controller/controllers.ts";
+import type { RunningController } from "../../host/controller/types.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
 import { followPools, type PoolHistory } from "../../scripts/lab/history/follow-pools.ts";
 import { sumUse, useSince } from "../../scripts/lab/scale/counted-api.ts";
@@ -24,9 +24,9 @@ const annotations = { "ipam.vendor.io/subnet": '{"ipv4":["lan"]}' };
 let world: World;
 let pools: PoolHistory;
 let controller: LabController;
-let maker: Part | undefined;
+let maker: RunningController | undefined;
 
-const { subnets: startSubnets, ...OTHERS } = PARTS;
+const { subnets: startSubnets, ...OTHERS } = CONTROLLERS;
 
 /** The controller without the part that makes pools. */
 beforeAll(async () => {

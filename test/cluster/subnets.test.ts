@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { startFinalizers } from "../../host/controller/finalizers/start-finalizers.ts";
-import { startSubnets } from "../../host/controller/subnets/start-subnets.ts";
+import { startSubnets } from "../../host/controller/subnets/controller.ts";
 import { ScriptedApplications } from "../fakes/scripted-applications.ts";
 import { BERTH, POOLS, PoolsWorld } from "./pools-world.ts";
 

@@ -2,7 +2,7 @@
  * Whether what keeps an address is still there, asked of a real API server (docs/workloads.md): the controller's port Workloads.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type OpenWorkloads, openWorkloads } from "../../host/controller/workloads/open-workloads.ts";
+import { type OpenWorkloads, openAddressOwners } from "../../host/controller/address-owners/open-workloads.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
@@ -53,7 +53,7 @@ interface Told {
 }
 
 async function follow(): Promise<Told> {
-  const workloads = openWorkloads({ api, log: recordLog().log, random: () => 0.5 });
+  const workloads = openAddressOwners({ api, log: recordLog().log, random: () => 0.5 });
   opened.push(workloads);
   await workloads.synced(AbortSignal.timeout(PATIENCE_MS));
   const uids: string[] = [];

@@ -3,9 +3,9 @@
  * silent, and not otherwise (allocation rule 2). The segment is a table; the NICs are, too.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { ClusterNode } from "../../host/agent/cluster/open-cluster.ts";
+import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { inheritLost } from "../../host/agent/ipam/kept-addresses.ts";
-import { AddressBook } from "../../host/ipam/address-book.ts";
+import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import { SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
@@ -37,7 +37,7 @@ afterEach(async () => {
 afterAll(() => world?.stop());
 
 /** What a pod's NIC would be and hear; detection is switched off in the settings of these tests. */
-function segment(answering: readonly string[]): Partial<ClusterNode["tools"]> {
+function segment(answering: readonly string[]): Partial<ClusterBackend["tools"]> {
   const nic = { index: 1, mac: OWN, flags: 0, up: false, addresses: [] };
   return {
     links: {
@@ -145,5 +145,5 @@ it("rule 2: it is not claimed ahead of the NIC that could ask for it, and nothin
     workload,
   };
   const demand = { nics: [], claimant, signal: AbortSignal.timeout(1_000) };
-  expect(() => inheritLost(new AddressBook(openCore()), demand, holder)).toThrow("its ADD will");
+  expect(() => inheritLost(new PoolCache(openCore()), demand, holder)).toThrow("its ADD will");
 });

@@ -5,13 +5,13 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ClusterNode, openCluster } from "../../host/agent/cluster/open-cluster.ts";
+import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { addAddresses } from "../../host/agent/ipam/add.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
-import { type GarbageCollector, startGarbageCollector } from "../../host/controller/garbage/garbage-collector.ts";
-import type { StartPart } from "../../host/controller/tools.ts";
-import { type OpenWorkloads, openWorkloads } from "../../host/controller/workloads/open-workloads.ts";
-import { startClaimStatuses } from "../../host/controller/workloads/start-claim-statuses.ts";
+import { type OpenWorkloads, openAddressOwners } from "../../host/controller/address-owners/open-workloads.ts";
+import { startClaimStatuses } from "../../host/controller/address-owners/start-claim-statuses.ts";
+import { type GarbageCollector, startGarbageCollector } from "../../host/controller/gc/garbage-collector.ts";
+import type { StartController } from "../../host/controller/types.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
@@ -44,11 +44,11 @@ export interface AddWish {
   /** An address that the runtime asks for. */
   readonly asked?: string;
   /** In place of the agent's own: a NIC, and a segment that it can ask. */
-  readonly tools?: Partial<ClusterNode["tools"]>;
+  readonly tools?: Partial<ClusterBackend["tools"]>;
 }
 
 interface LabNode {
-  node: ClusterNode;
+  node: ClusterBackend;
   readonly api: KubeApi;
   readonly directory: string;
 }
@@ -82,7 +82,7 @@ export class WorkloadsWorld {
     return this.plane.client;
   }
 
-  node(name: string): ClusterNode {
+  node(name: string): ClusterBackend {
     return this.#node(name).node;
   }
 
@@ -129,8 +129,8 @@ export class WorkloadsWorld {
     this.#stack.defer(() => opened.node.close());
   }
 
-  async #open(name: string, api: KubeApi, directory: string): Promise<ClusterNode> {
-    const node = await openCluster({
+  async #open(name: string, api: KubeApi, directory: string): Promise<ClusterBackend> {
+    const node = await openClusterBackend({
       ...{ api, node: name, configNamespace: "kube-system", random: Math.random },
       ...{ stateDirectory: join(directory, "state"), cniConfDirectory: join(directory, "net.d") },
       ...{ bootId: "b", lockWaitMs: 5_000 },
@@ -164,7 +164,7 @@ export class WorkloadsWorld {
     this.#dead.delete(name);
   }
 
-  get #living(): ClusterNode[] {
+  get #living(): ClusterBackend[] {
     return [...this.#nodes].flatMap(([name, { node }]) => (this.#dead.has(name) ? [] : [node]));
   }
 
@@ -175,9 +175,9 @@ export class WorkloadsWorld {
     const credentials = await loadCredentials({ kubeconfig });
     const api = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
     const log = openLog("lab-controller", "silent");
-    const workloads: OpenWorkloads = openWorkloads({ api, log, random: Math.random });
+    const workloads: OpenWorkloads = openAddressOwners({ api, log, random: Math.random });
     await workloads.synced(AbortSignal.timeout(PATIENCE_MS));
-    const garbage: StartPart = (tools) => {
+    const garbage: StartController = (tools) => {
       this.#collector = startGarbageCollector(tools);
       return this.#collector;
     };

@@ -5,8 +5,8 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Journal } from "../../host/registry/journal.ts";
 import type { Cooldowns, FreedObserver } from "../../host/registry/registry.ts";
-import { SqliteJournal } from "../../host/registry/sqlite-journal.ts";
-import { prepareSchema } from "../../host/registry/sqlite-schema.ts";
+import { SqliteJournal } from "../../host/registry/sqlite/journal.ts";
+import { prepareSchema } from "../../host/registry/sqlite/schema.ts";
 
 /** Operations that are told the time, as sqlite-registry.ts does. */
 const TIMED: readonly string[] = [

@@ -2,13 +2,13 @@
  * Workloads that a test makes up: the port Applications of the controller, whose real implementation is host/controller/applications.
  * Effects: none.
  */
-import type { Applications, Demands, WorkloadSighting } from "../../host/controller/tools.ts";
-import type { PoolDemand } from "../../host/ipam/generated/generated-pool.ts";
-import type { Application } from "../../host/resources/fields/generated.ts";
+import type { Demands, Liveness, PoolOwners } from "../../host/controller/types.ts";
+import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
+import type { Application } from "../../host/resources/fields/subnet-pool.ts";
 
 export type DemandOptions = Partial<Omit<PoolDemand, "application">>;
 
-export class ScriptedApplications implements Applications {
+export class ScriptedApplications implements PoolOwners {
   readonly #listeners = new Set<() => void>();
   readonly #wishes = new Map<
     string,
@@ -45,7 +45,7 @@ export class ScriptedApplications implements Applications {
     return () => this.#listeners.delete(own);
   }
 
-  async look({ uid }: Application): Promise<WorkloadSighting> {
+  async look({ uid }: Application): Promise<Liveness> {
     return this.#gone.has(uid) ? "gone" : this.#wishes.has(uid) ? "lives" : "unknown";
   }
 

@@ -1,7 +1,8 @@
 /** A pod that means ill changes its own namespace: its DEL succeeds all the same, soon, and the node keeps nothing of it. */
+
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { MAX_POD_ENTRIES } from "../../host/kernel/limits.ts";
+import { MAX_POD_ENTRIES } from "../../host/kernel/open-namespace.ts";
 import { addressOf, deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
 import { ipIn } from "./kernel-scene.ts";
 

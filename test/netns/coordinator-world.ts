@@ -14,7 +14,7 @@ import { openNamespace } from "../../host/kernel/open-namespace.ts";
 import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import type { Ip } from "../../host/net/ip.ts";
-import { openSqliteRegistry } from "../../host/registry/sqlite-registry.ts";
+import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../host/resources/snapshot.ts";
 import { LAB_NETWORKS } from "../../scripts/lab/addressing.ts";
 import { ipIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";

@@ -1,7 +1,8 @@
 /** Other opinions on conflict detection: arping and ndisc6 on the same segment, and tcpdump on what was sent. */
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { announce } from "../../host/coordinator/announce.ts";
-import { ANNOUNCE_INTERVAL_MS, PROBE_COUNT } from "../../host/coordinator/limits.ts";
+import { ANNOUNCE_INTERVAL_MS, announce } from "../../host/coordinator/announce.ts";
+import { PROBE_COUNT } from "../../host/coordinator/probe.ts";
 import { runCommand } from "../../scripts/lab/command.ts";
 import { ip } from "../unit/kernel/values.ts";
 import { capture } from "./detection-capture.ts";

@@ -1,8 +1,9 @@
 /** The early stage: a link as the macvlan plugin leaves it before IPAM, raised without a word of the kernel's. */
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
-import { PROBE_COUNT } from "../../host/coordinator/limits.ts";
 import type { ProbeLink } from "../../host/coordinator/probe.ts";
+import { PROBE_COUNT } from "../../host/coordinator/probe.ts";
 import { withQuietLink } from "../../host/coordinator/quiet-link.ts";
 import { readSysctl } from "../../host/kernel/sysctl.ts";
 import { ip } from "../unit/kernel/values.ts";

@@ -1,8 +1,8 @@
 /** Orphans' NICs on the real kernel: what a rival hears of them before and after they are fenced. */
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fenceNics } from "../../host/agent/cluster/fencing/fence-nics.ts";
-import { fenceOrphan, type OrphanRow } from "../../host/agent/cluster/fencing/fence-orphan.ts";
+import { fenceNics } from "../../host/agent/fencing/fence-nics.ts";
+import { fenceOrphan, type OrphanRow } from "../../host/agent/fencing/fence-orphan.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import type { Allocation } from "../../host/registry/registry.ts";

@@ -1,7 +1,7 @@
 /** What the ifacer makes on a kernel that has VLAN devices and bonds, and what it leaves alone. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { toCniError } from "../../host/agent/answer.ts";
+import { toCniError } from "../../host/agent/server/answer.ts";
 import { type IfacerNode, makeIfacerNode } from "./ifacer-node.ts";
 
 let node: IfacerNode;

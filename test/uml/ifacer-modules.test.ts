@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { toCniError } from "../../host/agent/answer.ts";
+import { toCniError } from "../../host/agent/server/answer.ts";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
 import { type IfacerPlace, placeIn } from "./ifacer-node.ts";
 

@@ -2,7 +2,7 @@
 
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { toCniError } from "../../host/agent/answer.ts";
+import { toCniError } from "../../host/agent/server/answer.ts";
 import { type IfacerNode, makeIfacerNode } from "./ifacer-node.ts";
 
 let node: IfacerNode;

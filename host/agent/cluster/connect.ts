@@ -5,8 +5,8 @@
  */
 import { openKubeClient } from "../../kubernetes/client.ts";
 import { loadCredentials } from "../../kubernetes/credentials.ts";
-import type { Foundation, FoundationOptions } from "../foundation.ts";
-import { openCluster } from "./open-cluster.ts";
+import type { Backend, BackendOptions } from "../backend.ts";
+import { openClusterBackend } from "./backend.ts";
 
 /** Where a cluster's API server is. */
 export interface ClusterAccess {
@@ -17,13 +17,13 @@ export interface ClusterAccess {
 }
 
 /** Throws ConfigError for credentials that cannot be used. */
-export async function connectCluster(access: ClusterAccess, base: FoundationOptions): Promise<Foundation> {
+export async function connectCluster(access: ClusterAccess, base: BackendOptions): Promise<Backend> {
   const credentials = await loadCredentials({ kubeconfig: access.kubeconfig });
   const random = Math.random;
   const api = openKubeClient({ credentials, userAgent: "berth-agent", random });
   base.log.info({ server: credentials.server, node: base.node }, "The registry is a cluster");
   try {
-    const node = await openCluster({ ...base, api, random, configNamespace: access.configNamespace });
+    const node = await openClusterBackend({ ...base, api, random, configNamespace: access.configNamespace });
     return {
       ...node,
       problems: () => [...(credentials.problem === undefined ? [] : [credentials.problem]), ...node.problems()],

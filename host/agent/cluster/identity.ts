@@ -1,7 +1,6 @@
 /**
  * Who a request of a cluster's runtime is for. The watch is a cache: what it says of a pod counts only if the UID is that of the request,
  * else the API server is asked (allocation rules 9 and 16).
- * Called by add.ts and explain.ts through the port Identifier, and by the prefetch for a pod of the watch.
  * Effects: calls of the API server.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -11,15 +10,17 @@ import { isStaticOwner } from "../../ipam/leaks.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
-import type { Application } from "../../resources/fields/generated.ts";
+import type { Application } from "../../resources/fields/subnet-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Identifier, PodIdentity } from "../ipam/pod-identity.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
-import { POD_READ_PATIENCE_MS } from "../limits.ts";
-import { Applications } from "./generated/applications.ts";
-import { findKeepers } from "./keepers.ts";
+import { findAddressOwners } from "./address-owners.ts";
+import { PoolOwners } from "./pool-owners.ts";
+
+/** How long an ADD tries to read its pod from the API server, when the watch does not know it: milliseconds. @limit */
+export const POD_READ_PATIENCE_MS = 10_000;
 
 export interface IdentityTools {
   readonly api: KubeApi;
@@ -44,12 +45,12 @@ interface Named {
 
 export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
   const { snapshot } = tools;
-  const applications = new Applications(tools);
+  const applications = new PoolOwners(tools);
   const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
     const { subject, ...identity } = identityOfPod(pod, snapshot().vendorConf, options);
     const [application, keepers] = await Promise.all([
       applications.find(pod, subject.annotations, signal),
-      findKeepers(tools, { pod, annotations: subject.annotations, ifName: options.ifName }, signal),
+      findAddressOwners(tools, { pod, annotations: subject.annotations, ifName: options.ifName }, signal),
     ]);
     return { ...identity, subject: { ...subject, application }, ...keepers };
   };

@@ -1,7 +1,6 @@
 /**
  * The NICs that a pod announces: the first one, and those of its list of networks, each with its network
  * (Kubernetes Network Custom Resource Definition De-facto Standard, sections 4 and 5).
- * Called by definitions.ts for the NIC of a request, and by the prefetch for the NICs of a pod.
  * Effects: reads the node's CNI directory.
  */
 import type { PodAnnotations } from "../../config/annotations.ts";
@@ -11,7 +10,7 @@ import type { NetworkSelection } from "../../config/network-selection.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { firstNicOf } from "../ipam/subject.ts";
-import type { ClusterDefinitions, Network } from "./definitions.ts";
+import type { ClusterDefinitions, Network } from "./networks.ts";
 
 export interface NicPlan extends AnnouncedNic {
   /** `namespace/name` of the NetworkAttachmentDefinition; undefined: a definition of the node itself. */

@@ -1,12 +1,10 @@
 /**
  * A refused ADD as an event of its pod: `kubectl describe pod` shows what the runtime was told.
- * Called by open-cluster.ts.
- * Effects: none.
  */
 import { ErrorCode } from "../../cni/error.ts";
 import type { KubeEvent } from "../../kubernetes/events.ts";
-import { toCniError } from "../answer.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
+import { toCniError } from "../server/answer.ts";
 
 export function refusalEvent({ namespace, name, owner }: PodIdentity, error: unknown): KubeEvent {
   const { code, message } = toCniError(error);

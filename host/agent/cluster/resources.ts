@@ -4,6 +4,7 @@
  * Opened by open-cluster.ts.
  * Effects: watches of the API server; tells its owner of each new snapshot.
  */
+
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
@@ -12,9 +13,12 @@ import { Latch } from "../../lib/latch.ts";
 import { checkPools } from "../../resources/check-pools.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { RELOAD_DELAY_MS, SYNC_WAIT_MS } from "../limits.ts";
+import { RELOAD_DELAY_MS } from "../embedded/manifest-directory.ts";
 import type { Resources, ResourcesState } from "../resources.ts";
 import { type AnyWatch, openWatches, type WatchedPool, type Watches, type WatchesOptions } from "./watches.ts";
+
+/** How long an ADD waits for the first lists of the API server, before it is refused with code 50: milliseconds. @limit */
+export const SYNC_WAIT_MS = 20_000;
 
 export interface ClusterResourcesOptions extends Omit<WatchesOptions, "onSetting"> {
   /** A new snapshot; not called for pods and namespaces, whose maps change by themselves. */

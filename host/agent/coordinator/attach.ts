@@ -1,6 +1,5 @@
 /**
  * ADD and CHECK of `coordinator`: observe, plan, compare; then do it, or say what is missing.
- * Called by plugin.ts. Between observing and doing nothing else runs, so that two requests never plan with the same past.
  * Effects: changes both namespaces; probes on the NIC; announcements.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";

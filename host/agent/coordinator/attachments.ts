@@ -1,7 +1,5 @@
 /**
  * What the coordinator decided for the attachments of this node, for `berthctl explain`. Of this agent's life only: the kernel has the rest.
- * Written by plugin.ts, read by the inspector.
- * Effects: none.
  */
 import type { Attachment } from "../../registry/registry.ts";
 

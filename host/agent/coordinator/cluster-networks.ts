@@ -1,14 +1,14 @@
 /**
  * Where the cluster's networks come from, and what follows when nobody knows them: the network's definition, the resource Coordinator, or
  * what the controller has collected into its status.
- * Called by gather.ts for each request, and by attach.ts for an ADD.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { COLLECTED_KEYS, type CollectedKey, type CoordinatorSettings } from "../../config/coordinator-settings.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
 import type { Coordinator } from "../../resources/coordinator.ts";
-import { MAX_SHOWN_NETWORKS } from "../limits.ts";
+
+/** Most networks that one line of `berthctl explain` shows. @limit */
+export const MAX_SHOWN_NETWORKS = 8;
 
 export interface ClusterNetworks {
   /** One sentence for each key, for `berthctl explain`. */

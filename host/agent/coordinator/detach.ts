@@ -1,6 +1,5 @@
 /**
  * DEL and GC of `coordinator`: what an attachment has left in its pod and on the node goes, whatever is still known of it.
- * Called by plugin.ts. Needs neither the pod's namespace nor its object nor the main plugin's result.
  * Effects: changes both namespaces.
  */
 import type { DetachRequest, NodeRequest } from "../../cni/request.ts";

@@ -1,16 +1,16 @@
 /**
  * What a request means: the settings that hold for it, who the pod is, and what is in the pod and on the node now.
- * Called by attach.ts and detach.ts.
  * Effects: reads of both namespaces.
  */
+
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { pluginKeys } from "../../cni/net-conf.ts";
 import type { AttachRequest, CniRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { decodeCoordinatorConf } from "../../config/coordinator-conf.ts";
 import { type CoordinatorConf, resolveCoordinatorConf } from "../../config/coordinator-settings.ts";
-import { MAX_POD_ADDRESSES } from "../../coordinator/limits.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
+import { MAX_POD_ADDRESSES } from "../../coordinator/plan/plan-guards.ts";
 import { isOneOf, uniqueIps } from "../../coordinator/plan/plan-parts.ts";
 import type { LinkRemover } from "../../kernel/link-remover.ts";
 import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";

@@ -1,6 +1,5 @@
 /**
  * The late stage of detection, on a NIC that has its addresses already, and the gateways' (docs/detection.md).
- * Called by attach.ts. An address that `berth` has found to be free before it was on the NIC is not asked about again.
  * Effects: frames on the NIC; on a conflict the address leaves the NIC and is quarantined.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";

@@ -1,6 +1,5 @@
 /**
  * The coordinator's logs, one file per name that definitions give: written by root, named by tenants. JSON, one object per line.
- * Called by the coordinator plugin for each request.
  * Effects: those of the files; see log-path.ts and log-stream.ts.
  */
 import pino from "pino";
@@ -9,9 +8,11 @@ import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import { type CoordinatorConf, DEFAULT_COORDINATOR_CONF, type LogLevel } from "../../config/coordinator-settings.ts";
 import { describeValue } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import { MAX_LOG_FILES } from "../limits.ts";
 import { LogPathError } from "./log-path.ts";
 import { LogStream } from "./log-stream.ts";
+
+/** Most log files that network definitions name while an agent runs, beside the one that holds without a name. @limit */
+export const MAX_LOG_FILES = 16;
 
 export interface PluginLogs {
   /**

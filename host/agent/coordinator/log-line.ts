@@ -1,9 +1,13 @@
 /**
  * One line of a log that people read in terminals and that strangers' texts go into: nothing in it but what it shows.
  * Called by log-stream.ts with what pino wrote: one JSON object and a line feed.
- * Effects: none.
  */
-import { MAX_LOG_LINE, MAX_LOG_TEXT } from "../limits.ts";
+
+/** Longest line of such a log: UTF-16 units. In a longer one the texts are cut. @limit */
+export const MAX_LOG_LINE = 16 * 1024;
+
+/** Longest text in a line that is too long: UTF-16 units. @limit */
+export const MAX_LOG_TEXT = 1024;
 
 /** What JSON lets through and a terminal obeys or hides: C1 controls, DEL, separators, directions, zero widths. */
 const UNSEEN = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;

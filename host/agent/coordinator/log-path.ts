@@ -2,7 +2,6 @@
  * Opening a file that a tenant has named, below a directory that is the node's, so that no link leads elsewhere.
  * Each step opens one name inside what is open already (`/proc/self/fd/N/name`, which Node.js has for openat(2)) and looks
  * at what it opened: nothing can be exchanged between the look and the use, and nothing but a regular file is opened to be written.
- * Called by log-stream.ts.
  * Effects: opens, creates, renames and cuts files; makes the log directory itself, no folder in it.
  */
 import {

@@ -1,7 +1,6 @@
 /**
  * One log file, written behind the request: a line is taken at once and written when the disk is ready. A full disk, a file
  * that was moved or removed, and a file that has become something else cost lines, never a pod.
- * Called by log-file.ts, whose loggers write here.
  * Effects: writes the file, reopens it when another has its name, retires it when it is full.
  */
 import { closeSync, write } from "node:fs";
@@ -9,9 +8,17 @@ import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import { LOG_FILE_BYTES, LOG_RECHECK_MS, MAX_LOG_BACKLOG } from "../limits.ts";
 import { cleanLine } from "./log-line.ts";
 import { type LogPath, LogPathError, type OpenLogFile, openLogPath, retireLogFile } from "./log-path.ts";
+
+/** Largest log file that a network definition names: bytes. A full one becomes `.1`, which replaces the one before. Definitions are written by tenants, the disk is the node's. @limit */
+export const LOG_FILE_BYTES = 8 * 1024 * 1024;
+
+/** Most that waits to be written into one log file: UTF-16 units. What comes while so much waits is lost, and counted. @limit */
+export const MAX_LOG_BACKLOG = 1024 * 1024;
+
+/** How often a log file that is written is looked for under its name, where logrotate may have put another: milliseconds. @limit */
+export const LOG_RECHECK_MS = 1_000;
 
 const writeBytes = promisify(write);
 const LINE_FEED = 0x0a;

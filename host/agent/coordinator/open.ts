@@ -1,12 +1,11 @@
 /**
  * The coordinator with what it holds: the node's namespace, the thread that deletes links, its logs.
- * Called by agent.ts.
  * Effects: descriptors, a thread, files of logs.
  */
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
-import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
+import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import type { NicTools } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
@@ -25,7 +24,7 @@ export interface OpenCoordinator {
 }
 
 export interface OpenCoordinatorOptions extends Omit<CoordinatorTools, "host" | "remover"> {
-  readonly keeper: QuarantineKeeper;
+  readonly keeper: QuarantineProber;
   readonly verified: VerifiedAttachments;
   readonly settingsFor: NicTools["settingsFor"];
   readonly nowMs: () => number;

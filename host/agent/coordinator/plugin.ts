@@ -1,6 +1,5 @@
 /**
  * The plugin `coordinator`: the verbs of CNI over observe, plan, diff and apply (docs/coordinator.md).
- * Called by the dispatcher.
  * Effects: those of attach.ts and detach.ts.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";

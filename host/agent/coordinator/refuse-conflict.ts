@@ -9,11 +9,11 @@ import { addressConflicts } from "../../ipam/conflict.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import type { Attachment, Registry } from "../../registry/registry.ts";
 import { findParentName } from "../detection/node-link.ts";
-import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
+import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 
 export interface RefusalTools {
   readonly registry: Registry;
-  readonly keeper: QuarantineKeeper;
+  readonly keeper: QuarantineProber;
 }
 
 /** CniError 104 that names the address, the MAC and, when it is one of Berth's, the pool. */

@@ -1,8 +1,6 @@
 /**
  * Requests of one container, one after the other: a DEL waits until its pair is gone, and an ADD that looked meanwhile would take the
  * pair for its own.
- * Called by plugin.ts. Requests of different containers do not wait for each other.
- * Effects: none.
  */
 
 export class Turns {

@@ -10,7 +10,7 @@ import type { DetectionTools } from "../ipam/claim-verified.ts";
 import { findAskingLink, findNodeLink, findParentName, withdrawAddress } from "./node-link.ts";
 import { findPoolLink } from "./pool-link.ts";
 import { probeQuarantined } from "./probe-quarantined.ts";
-import { QuarantineKeeper, type QuarantineTools } from "./quarantine-keeper.ts";
+import { QuarantineProber, type QuarantineTools } from "./quarantine-prober.ts";
 import { VerifiedAttachments } from "./verified-attachments.ts";
 import type { NicLinks } from "./verify-addresses.ts";
 
@@ -28,7 +28,7 @@ export function openDetection(given: Pick<QuarantineTools, "registry" | "pools" 
     ...{ ...given, ...engine, findNodeLink },
     findPoolLink: (allocation) => findPoolLink({ registry, findParentName, findNodeLink }, allocation),
   };
-  const keeper = new QuarantineKeeper(tools);
+  const keeper = new QuarantineProber(tools);
   const verified = new VerifiedAttachments();
   return { ...engine, links, withQuietLink, keeper, verified, probeQuarantined: () => probeQuarantined(tools, keeper) };
 }

@@ -4,12 +4,13 @@
  * Handed to probe-quarantined.ts by open-detection.ts.
  * Effects: reads the registry; netlink sockets for the time of a call.
  */
+
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import { firstIp } from "../../net/prefix.ts";
-import { listRows } from "../../registry/kubernetes/list-rows.ts";
+import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
-import { SWEEP_PAGE } from "../limits.ts";
+import { SWEEP_PAGE } from "../gc/collector.ts";
 
 export interface PoolLinkTools {
   readonly registry: Pick<Registry, "list">;

@@ -1,18 +1,27 @@
 /**
  * Asks for quarantined addresses again, through the node's link under the NIC that met the conflict: silence frees an address, an
  * answer postpones it (allocation rule 12). So it asks for those of nodes that are lost, when this one was told to (rule 2).
- * Called by the janitor.
  * Effects: frames on links of the node; those of the registry.
  */
 import { DetectionError } from "../../coordinator/detection-error.ts";
-import { QUARANTINE_FIRST_PROBE_MS, QUARANTINE_PROBE_MAX_MS } from "../../ipam/limits.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import { PROBES_AT_ONCE, QUARANTINE_WINDOW_MS } from "../limits.ts";
-import type { QuarantineKeeper, QuarantineTools } from "./quarantine-keeper.ts";
+import type { QuarantineProber, QuarantineTools } from "./quarantine-prober.ts";
+
+/** How long silence must last before an address leaves quarantine: milliseconds. Nobody waits for it. @limit */
+export const QUARANTINE_WINDOW_MS = 1_000;
+
+/** A quarantined address is asked again after this, and then each time after as long as it has been in quarantine: milliseconds. @limit */
+export const QUARANTINE_FIRST_PROBE_MS = 5_000;
+
+/** Most quarantined addresses that are asked for at once; each has sockets of its own. @limit */
+export const PROBES_AT_ONCE = 32;
+
+/** A quarantined address is asked at least this often: milliseconds. @limit */
+export const QUARANTINE_PROBE_MAX_MS = 300_000;
 
 /** Asks for all that is due, PROBES_AT_ONCE at a time. Ends early when the keeper is closed. */
-export async function probeQuarantined(tools: QuarantineTools, keeper: QuarantineKeeper): Promise<void> {
+export async function probeQuarantined(tools: QuarantineTools, keeper: QuarantineProber): Promise<void> {
   const { registry, nowMs } = tools;
   const dueMs = nowMs();
   while (!keeper.signal.aborted) {
@@ -24,7 +33,7 @@ export async function probeQuarantined(tools: QuarantineTools, keeper: Quarantin
 
 type Judgement = "silent" | "answered" | "unknown";
 
-async function probe(tools: QuarantineTools, keeper: QuarantineKeeper, allocation: Allocation): Promise<void> {
+async function probe(tools: QuarantineTools, keeper: QuarantineProber, allocation: Allocation): Promise<void> {
   const { registry, nowMs, log } = tools;
   const judgement = await judge(tools, keeper, allocation);
   if (keeper.signal.aborted) return;
@@ -39,7 +48,7 @@ async function probe(tools: QuarantineTools, keeper: QuarantineKeeper, allocatio
 }
 
 /** A link that is gone, off or without a carrier says nothing about the address. */
-async function judge(tools: QuarantineTools, keeper: QuarantineKeeper, allocation: Allocation): Promise<Judgement> {
+async function judge(tools: QuarantineTools, keeper: QuarantineProber, allocation: Allocation): Promise<Judgement> {
   const { detect, findNodeLink, findPoolLink, random } = tools;
   const { parent = "" } = allocation.quarantine ?? {};
   // Of an address of a lost node no link is known here: any that its pool's NICs hang on.

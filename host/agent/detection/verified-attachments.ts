@@ -1,7 +1,6 @@
 /**
  * Which addresses of which attachments were found silent before they were on the NIC: the coordinator need not ask again.
  * Written by claim-verified.ts; forgotten with the DEL. Memory only: after a restart of the agent the coordinator asks itself.
- * Effects: none.
  */
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Attachment } from "../../registry/registry.ts";

@@ -14,7 +14,7 @@ import { equalIp, formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Claimed } from "../ipam/claim-addresses.ts";
-import type { DetectConflict } from "./quarantine-keeper.ts";
+import type { DetectConflict } from "./quarantine-prober.ts";
 
 /** What is read from and done to links besides asking: node-link.ts. */
 export interface NicLinks {

@@ -1,18 +1,27 @@
 /**
  * The embedded mode's resources: YAML manifests in a directory that is watched. A bad file keeps what it last said
  * rightly, and an empty one for a moment what it had; a problem is reported until it is fixed.
- * Called by the agent, which is told of each new snapshot.
  * Effects: reads the directory, watches it.
  */
+
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { decodeManifests, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
-import { EMPTY_FILE_MS, MAX_MANIFEST_BYTES, RECHECK_MS, RELOAD_DELAY_MS } from "../limits.ts";
+import { RECHECK_MS } from "../maintenance.ts";
 import { readRegular } from "../regular-file.ts";
 import type { Resources, ResourcesState } from "../resources.ts";
+
+/** Changes of the directory within this time are read together: milliseconds. @limit */
+export const RELOAD_DELAY_MS = 20;
+
+/** Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes into more files. @limit */
+export const MAX_MANIFEST_BYTES = 1024 * 1024;
+
+/** How long a manifest file that has become empty keeps its resources: milliseconds. Editors that rewrite a file in place empty it first. @limit */
+export const EMPTY_FILE_MS = 1_000;
 
 interface ManifestFile {
   /** Undefined when it could not be read. */

@@ -1,16 +1,16 @@
 /**
  * One pool in words: whose it is, why it has that size, how much of it is in use, what is in the way, and what becomes of it.
- * Called by the inspector for `berthctl explain pool`.
- * Effects: none.
  */
 import { familyName } from "../../ipam/model.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange, type Range } from "../../net/range.ts";
 import { sizeOf, spansOf } from "../../net/spans.ts";
-import { describeApplication, type Generated } from "../../resources/fields/generated.ts";
+import { describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { MAX_EXPLAINED_NAMES } from "../limits.ts";
 import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
+
+/** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. @limit */
+export const MAX_EXPLAINED_NAMES = 5;
 
 /** Lines for a person. */
 export function explainPool(facts: PoolFacts): string {

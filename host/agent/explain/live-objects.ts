@@ -6,7 +6,9 @@
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
-import { EXPLAIN_PATIENCE_MS } from "../limits.ts";
+
+/** How long `berthctl explain pool` tries to read each of the objects behind its answer: milliseconds. @limit */
+export const EXPLAIN_PATIENCE_MS = 2_000;
 
 /** What one question told. */
 export type Told<T> =

@@ -1,6 +1,5 @@
 /**
  * All that this node knows of one pool, and in a cluster what the API server has to say of it and of its Subnet.
- * Called by the inspector, for explain-pool.ts.
  * Effects: three calls of the API server at most.
  */
 import { z } from "zod";

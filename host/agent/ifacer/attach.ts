@@ -8,10 +8,9 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { IfacerPermission } from "../../config/vendor-conf.ts";
-import { DEVICE_ATTEMPTS } from "../../ifacer/limits.ts";
+import type { DeviceSpec } from "../../ifacer/device-spec.ts";
 import { requirePermitted } from "../../ifacer/permission.ts";
 import { type DevicePlan, needsTraffic, planDevices } from "../../ifacer/plan-devices.ts";
-import type { Wish } from "../../ifacer/wish.ts";
 import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { EEXIST } from "../../kernel/errno.ts";
 import type { LinkRemover } from "../../kernel/link-remover.ts";
@@ -27,6 +26,9 @@ import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { explain } from "./explain.ts";
 import type { MoveRecord } from "./move-record.ts";
+
+/** How often an ADD looks again when somebody else made the same device between its look and its deed. @limit */
+export const DEVICE_ATTEMPTS = 5;
 
 export interface IfacerTools {
   /** The node's own namespace. */
@@ -46,7 +48,7 @@ const NO_REMOVER: LinkRemover = {
 };
 
 /** Addresses and routes only when they matter: a node has many. */
-function observe(host: OpenNamespace, wish: Wish): NamespaceState {
+function observe(host: OpenNamespace, wish: DeviceSpec): NamespaceState {
   const links = observeNamespace(host, {});
   if (!needsTraffic(wish, links)) return links;
   const neighbours = wish.interfaces.map((link) => ({ link }));
@@ -94,7 +96,7 @@ export async function takeBackMoves({ host, moves, log }: Pick<IfacerTools, "hos
   moves.forget();
 }
 
-async function planAndApply(wish: Wish, tools: IfacerTools): Promise<DevicePlan> {
+async function planAndApply(wish: DeviceSpec, tools: IfacerTools): Promise<DevicePlan> {
   for (let attempt = 1; ; attempt += 1) {
     const plan = planDevices(wish, observe(tools.host, wish));
     try {
@@ -113,7 +115,7 @@ function resultOf(device: string, { host }: IfacerTools): CniResult {
   return { interfaces: [{ name: device, mac }], ips: [], routes: [] };
 }
 
-export async function attach(wish: Wish, request: AttachRequest, tools: IfacerTools): Promise<CniResult> {
+export async function attach(wish: DeviceSpec, request: AttachRequest, tools: IfacerTools): Promise<CniResult> {
   const { log } = tools;
   requirePermitted(wish, tools.permission());
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
@@ -132,7 +134,7 @@ export async function attach(wish: Wish, request: AttachRequest, tools: IfacerTo
 }
 
 /** Throws CniError 106 that lists what is missing, in the words of `ip`. */
-export function checkDevices(wish: Wish, { host }: IfacerTools): void {
+export function checkDevices(wish: DeviceSpec, { host }: IfacerTools): void {
   const { operations, device } = planDevices(wish, observe(host, wish));
   const lines = operations.filter(({ kind }) => kind !== "try-member").map(formatOperation);
   if (lines.length === 0) return;

@@ -1,7 +1,5 @@
 /**
  * What a refusal of the kernel means where its own words are about something else, or name nothing that can be looked for.
- * Called by attach.ts.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { ApplyError } from "../../kernel/apply.ts";

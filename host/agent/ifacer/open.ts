@@ -1,6 +1,5 @@
 /**
  * The ifacer with what it holds: the node's namespace.
- * Called by agent.ts.
  * Effects: descriptors; changes of the node when there is something to take back.
  */
 import { OWN_NETNS } from "../../kernel/netns.ts";

@@ -6,13 +6,13 @@
  */
 import { pluginKeys } from "../../cni/net-conf.ts";
 import type { CniRequest } from "../../cni/request.ts";
-import { decodeWish, type Wish } from "../../ifacer/wish.ts";
+import { type DeviceSpec, decodeDeviceSpec } from "../../ifacer/device-spec.ts";
 import type { Plugin } from "../plugin.ts";
 import { attach, checkDevices, type IfacerTools } from "./attach.ts";
 
 /** Throws ConfigError. */
-function wishOf({ netConf }: CniRequest): Wish {
-  return decodeWish(pluginKeys(netConf), "CNI configuration");
+function wishOf({ netConf }: CniRequest): DeviceSpec {
+  return decodeDeviceSpec(pluginKeys(netConf), "CNI configuration");
 }
 
 export function createIfacerPlugin(tools: IfacerTools): Plugin {

@@ -1,6 +1,5 @@
 /**
  * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md); once more when a pool is still being generated.
- * Called by plugin.ts.
  * Effects: those of claim-verified.ts.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -18,9 +17,9 @@ import type { Addition } from "../plugin.ts";
 import type { ClaimTools } from "./claim-addresses.ts";
 import { claimVerified, type DetectionTools } from "./claim-verified.ts";
 import { type DemandTools, prepareDemand, type WantingNic } from "./demand.ts";
-import { type IsLeft, type SupplyTools, untilSupplied } from "./generated/supply-wait.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import { giveBackUnfit, type Prefetched } from "./prefetched.ts";
+import { type IsLeft, type SupplyTools, waitForPool } from "./wait-for-pool.ts";
 
 export interface IpamTools extends DemandTools, SupplyTools, Omit<ClaimTools, "book"> {
   readonly identifier: Identifier;
@@ -41,7 +40,7 @@ export async function addAddresses(tools: AddTools, request: AttachRequest, sign
   try {
     await tools.prefetched?.settle(identity.owner, ifName, signal);
     const wanting = { ...nic, asked: requestedIps(request) };
-    return await untilSupplied(tools, (isLeft) => addTo(tools, wanting, isLeft, signal), signal);
+    return await waitForPool(tools, (isLeft) => addTo(tools, wanting, isLeft, signal), signal);
   } catch (error) {
     if (!signal.aborted) tools.reportRefusal?.(identity, error);
     throw error;

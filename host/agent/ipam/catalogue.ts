@@ -1,16 +1,15 @@
 /**
  * The pools as ADD sees them: the snapshot of the resources together with the address book that belongs to it.
- * Called by the agent when resources change, and by every ADD for the current view.
  * Effects: reads what is used from the registry into the address book.
  */
-import type { AddressBook } from "../../ipam/address-book.ts";
+import type { PoolCache } from "../../ipam/pool-cache.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { spanOf } from "./surveys.ts";
 
 export class Catalogue {
-  readonly #book: AddressBook;
+  readonly #book: PoolCache;
   readonly #registry: Registry;
   #snapshot: Snapshot;
   /** Pools whose used addresses the book has not heard of yet. */
@@ -19,13 +18,13 @@ export class Catalogue {
   /** As the registry was told last: it is another thread. */
   #cooldowns = "";
 
-  constructor(book: AddressBook, registry: Registry, snapshot: Snapshot) {
+  constructor(book: PoolCache, registry: Registry, snapshot: Snapshot) {
     this.#book = book;
     this.#registry = registry;
     this.#snapshot = snapshot;
   }
 
-  get book(): AddressBook {
+  get book(): PoolCache {
     return this.#book;
   }
 

@@ -1,6 +1,5 @@
 /**
  * CHECK of `berth`: recorded, equal to prevResult with its gateways, present on the link. It never heals.
- * Called by plugin.ts.
  * Effects: reads the registry and the pod's link.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";

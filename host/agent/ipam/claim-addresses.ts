@@ -3,14 +3,14 @@
  * Called by add.ts. What is chosen is decided in host/ipam; here the decisions meet the registry and the clock.
  * Effects: writes to the registry; waits up to MIN_COOLING_MS when only just-released addresses are left, and up to HAND_OVER_WAIT_MS for another node.
  */
+
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
-import type { AddressBook } from "../../ipam/address-book.ts";
-import { findPoolOfAsked, refuseAsked, settleAsked } from "../../ipam/asked.ts";
-import { HAND_OVER_WAIT_MS, MAX_CLAIM_ATTEMPTS, MIN_COOLING_MS, SURVEY_MISSES } from "../../ipam/limits.ts";
 import type { FamilyDemand, NicDemand } from "../../ipam/model.ts";
 import { giveBack, hashText, type Picked, pickAddresses, poolsOf, type Shortage } from "../../ipam/pick.ts";
+import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { findUnservable, noPoolMatches, type PoolShortage, poolsExhausted } from "../../ipam/refusal.ts";
+import { assignRequested, findPoolOfRequested, refuseRequested } from "../../ipam/requested-ips.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import { isOfOtherNetwork } from "../../registry/nic.ts";
@@ -28,13 +28,19 @@ import {
   surplusOf,
 } from "./kept-addresses.ts";
 import { describeHolder, isAt, type Keepers, proposalOf, seedTextOf } from "./proposals.ts";
-import { Surveys } from "./surveys.ts";
-import { type IsSpoken, TakeOvers } from "./take-overs.ts";
+import { SURVEY_MISSES, Surveys } from "./surveys.ts";
+import { type IsSpoken, MIN_COOLING_MS, TakeOvers } from "./take-overs.ts";
 import { refuseFresh, requireWithinLimits, type TenantLimits } from "./tenant-limits.ts";
+
+/** How often one ADD goes on to another address because somebody had the one before. @limit */
+export const MAX_CLAIM_ATTEMPTS = 64;
+
+/** How long an ADD waits for the agent of another node to take the address off the NIC of an earlier pod of the same member: milliseconds (allocation rule 8). @limit */
+export const HAND_OVER_WAIT_MS = 5_000;
 
 export interface ClaimTools extends KeptTools {
   readonly registry: Registry;
-  readonly book: AddressBook;
+  readonly book: PoolCache;
   readonly nowMs: () => number;
   /** Rejects when the signal says so. */
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -117,7 +123,7 @@ class AddressSearch {
     const { claimant, workloads } = this.#demand;
     const keeps = claimant.workload !== undefined || (workloads?.size ?? 0) > 0;
     await requireWithinLimits(this.#tools.registry, this.#demand, keeps);
-    this.#settled = settleAsked(this.#tools.book, this.#nic, this.#demand.asked);
+    this.#settled = assignRequested(this.#tools.book, this.#nic, this.#demand.asked);
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
       const claimed = await this.#attempt();
       if (claimed !== undefined) return claimed;
@@ -289,7 +295,7 @@ class AddressSearch {
     this.#forsakeCooling = true;
     for (const { space, ip, ifName, version } of newestFirst) {
       const nic = this.#demand.nics.find((each) => each.ifName === ifName);
-      const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, ip);
+      const found = nic === undefined ? undefined : findPoolOfRequested(this.#tools.book, nic, ip);
       if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;
       const settled = this.#settled.find((other) => other.ifName === ifName && other.ip.family === ip.family);
       if (settled !== undefined && !isAt(settled, { space, ip })) continue;
@@ -341,7 +347,11 @@ class AddressSearch {
       if (holder.state !== "Cooling") throw this.#refuseHeld(request, holder);
       await this.#takeOvers.waitFor(holder);
       if (this.#takeOvers.ageOf(holder) < MIN_COOLING_MS) {
-        throw refuseAsked(ErrorCode.TryAgainLater, request.source, `${formatIp(holder.ip)} was released only just now`);
+        throw refuseRequested(
+          ErrorCode.TryAgainLater,
+          request.source,
+          `${formatIp(holder.ip)} was released only just now`,
+        );
       }
       this.#settle([{ ...settled, replaces: holder.version }]);
     }
@@ -350,7 +360,7 @@ class AddressSearch {
   #refuseHeld({ source }: RequestedIp, holder: Allocation): CniError {
     const { text, forLog } = describeHolder(holder, this.#demand.claimant.namespace);
     const address = formatIp(holder.ip);
-    return refuseAsked(ErrorCode.PoolExhausted, source, `${address}: ${text}`, `${address}: ${forLog}`);
+    return refuseRequested(ErrorCode.PoolExhausted, source, `${address}: ${text}`, `${address}: ${forLog}`);
   }
 
   /** Allocation rule 8: the agent of the earlier pod's node takes the address off its NIC, which takes a moment. Rejects with CniError 11 when it does not. */
@@ -369,7 +379,7 @@ class AddressSearch {
     }
     const cooling = former.state === "Bound" ? await this.#tools.displace?.(former, this.#demand.claimant) : former;
     const nic = this.#demand.nics.find(({ ifName }) => ifName === former.ifName);
-    const found = nic === undefined ? undefined : findPoolOfAsked(this.#tools.book, nic, former.ip);
+    const found = nic === undefined ? undefined : findPoolOfRequested(this.#tools.book, nic, former.ip);
     if (cooling?.state !== "Cooling" || found?.kind !== "pool") return;
     this.#settle([{ ifName: former.ifName, pool: found.pool, ip: former.ip, replaces: cooling.version }]);
   }

@@ -1,23 +1,24 @@
 /**
  * Claims addresses and asks for them on the NIC before anybody hears of them: the early stage of conflict detection.
- * Called by add.ts. What is chosen is claim-addresses.ts, what is asked verify-addresses.ts, what a conflict means quarantine-keeper.ts.
  * Effects: theirs.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { refuseAsked } from "../../ipam/asked.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
-import { MAX_CONFLICT_CANDIDATES } from "../../ipam/limits.ts";
+import { refuseRequested } from "../../ipam/requested-ips.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
-import type { QuarantineKeeper } from "../detection/quarantine-keeper.ts";
+import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import { EarlyStage, type EarlyStageTools, type Verdict } from "../detection/verify-addresses.ts";
 import type { NicReference, NicTools } from "../nic-definition.ts";
 import { type AddressDemand, type Claimed, type ClaimTools, claimAddresses } from "./claim-addresses.ts";
 import { awaitsLostNode } from "./kept-addresses.ts";
 
+/** Most addresses that one ADD with `onConflict: next` asks for, before it ends like one with `fail`. @limit */
+export const MAX_CONFLICT_CANDIDATES = 8;
+
 export interface DetectionTools extends EarlyStageTools, Pick<NicTools, "settingsFor" | "isCoordinated"> {
-  readonly keeper: QuarantineKeeper;
+  readonly keeper: QuarantineProber;
   readonly verified: VerifiedAttachments;
   /** Whether another pod has the address, too, as it may: it is not asked for then. Absent: none ever has. */
   readonly isShared?: ((row: Allocation, signal: AbortSignal) => Promise<boolean>) | undefined;
@@ -84,7 +85,7 @@ function compareAsked({ asked }: AddressDemand, held: readonly Allocation[]): vo
   const refused = asked.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
   if (refused === undefined) return;
   const has = held.map(({ ip }) => formatIp(ip)).join(", ");
-  throw refuseAsked(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
+  throw refuseRequested(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
 }
 
 /** The twin of a machine that migrates answers for the address: that is no conflict, and nobody is to be told that the address has moved. */

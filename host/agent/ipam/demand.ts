@@ -1,6 +1,5 @@
 /**
  * From a NIC that wants addresses to the demand that the claim serves: pod and namespace → selection → where the search starts.
- * Called by add.ts for a request, and by the prefetch for a NIC whose ADD is still to come.
  * Effects: none; waits where a pool may just be on its way.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -9,19 +8,21 @@ import type { IpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics, claimedWith } from "../../ipam/announced-nics.ts";
 import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
+import { askedByClaim, refuseClaim, workloadOfClaim } from "../../ipam/retention.ts";
 import { selectPools } from "../../ipam/selection.ts";
-import { askedByClaim, refuseClaim, workloadOfClaim } from "../../ipam/workload.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
 import { memberKey, type Workload } from "../../resources/ip-allocation.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { POOL_GRACE_MS } from "../limits.ts";
 import type { NicReference, NicTools } from "../nic-definition.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { AddressDemand } from "./claim-addresses.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 import { describeSubject } from "./subject.ts";
 import { limitsFor } from "./tenant-limits.ts";
+
+/** How long an ADD that no pool may serve waits for one that was made just before it: milliseconds. @limit */
+export const POOL_GRACE_MS = 300;
 
 /** A NIC for which addresses are wanted, now or soon. */
 export interface WantingNic {

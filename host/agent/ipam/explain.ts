@@ -1,17 +1,16 @@
 /**
  * Why a pod would get its addresses from these pools and not from others: selection without a claim.
- * Called by the inspector for `berthctl explain`.
  * Effects: reads the registry; one look at a Subnet where a pool is to be generated out of it and is not there.
  */
 
-import { describeObstacle } from "../../ipam/generated/supply.ts";
 import { familyName, type Selection, type Subject } from "../../ipam/model.ts";
 import { poolsOf } from "../../ipam/pick.ts";
 import { describeDemand } from "../../ipam/refusal.ts";
 import { selectPools } from "../../ipam/selection.ts";
+import { describeObstacle } from "../../ipam/subnet-capacity.ts";
 import { formatIp } from "../../net/ip.ts";
-import { describeApplication } from "../../resources/fields/generated.ts";
-import { SUBNET_LOOK_MS } from "../limits.ts";
+import { describeApplication } from "../../resources/fields/subnet-pool.ts";
+import { SUBNET_LOOK_MS } from "../cluster/subnet-state.ts";
 import type { IpamTools } from "./add.ts";
 import { describeSubject } from "./subject.ts";
 

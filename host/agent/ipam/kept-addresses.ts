@@ -1,14 +1,13 @@
 /**
  * What is kept for a workload's pod that does not find its own addresses at once (allocation rule 8). The search for an address begins where the
  * member's last one was found, so that most pods never come here.
- * Called by claim-addresses.ts.
  * Effects: reads the registry.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { AddressBook } from "../../ipam/address-book.ts";
-import { findPoolOfAsked } from "../../ipam/asked.ts";
 import type { NicDemand } from "../../ipam/model.ts";
 import type { Picked } from "../../ipam/pick.ts";
+import type { PoolCache } from "../../ipam/pool-cache.ts";
+import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Claim, Registry } from "../../registry/registry.ts";
@@ -45,7 +44,7 @@ export interface Retained {
 
 /** All of them, those that a pod has first, then the last one that was kept. One list of the API server for each workload of the demand. */
 export async function findRetained(
-  { registry, book }: { readonly registry: Pick<Registry, "findKept">; readonly book: AddressBook },
+  { registry, book }: { readonly registry: Pick<Registry, "findKept">; readonly book: PoolCache },
   demand: KeptDemand,
 ): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
@@ -92,11 +91,11 @@ export function surplusOf(
 }
 
 /** The NICs that could have it: an object that an older agent has Kept does not say of which NIC it was. */
-function picksOf(book: AddressBook, nics: readonly NicDemand[], kept: Allocation): Picked[] {
+function picksOf(book: PoolCache, nics: readonly NicDemand[], kept: Allocation): Picked[] {
   return nics
     .filter(({ ifName }) => kept.ifName === "" || ifName === kept.ifName)
     .flatMap((nic) => {
-      const found = findPoolOfAsked(book, nic, kept.ip);
+      const found = findPoolOfRequested(book, nic, kept.ip);
       if (found.kind !== "pool" || found.pool.spec.addressSpace !== kept.space) return [];
       const isDoubtful = kept.quarantine === undefined ? {} : { isDoubtful: true };
       return [{ ifName: nic.ifName, pool: found.pool, ip: kept.ip, replaces: kept.version, ...isDoubtful }];
@@ -115,7 +114,7 @@ function mayHave({ mayAsk }: KeptDemand, { ip, workload, quarantine }: Allocatio
 }
 
 /** What a search that met such an address goes on with; none when it has to find another one. */
-export function inheritLost(book: AddressBook, demand: KeptDemand, holder: Allocation): readonly Picked[] {
+export function inheritLost(book: PoolCache, demand: KeptDemand, holder: Allocation): readonly Picked[] {
   return mayHave(demand, holder) ? picksOf(book, demand.nics, holder).slice(0, 1) : [];
 }
 

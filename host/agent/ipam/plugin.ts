@@ -1,6 +1,5 @@
 /**
  * The plugin `berth`: the verbs of CNI over the registry.
- * Called by the dispatcher.
  * Effects: those of the registry.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";

@@ -1,8 +1,6 @@
 /**
  * Who a request is for: the key under which its addresses are kept, and what is known of the pod. The port of both modes, and the
  * embedded mode's implementation, which believes the runtime and the manifests; the cluster's is ../cluster/identity.ts.
- * Called by add.ts and explain.ts.
- * Effects: none.
  */
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { decodePodAnnotations } from "../../config/annotations.ts";

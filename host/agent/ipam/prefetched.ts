@@ -3,9 +3,10 @@
  * Called by add.ts; the claims are made by the cluster's prefetch.
  * Effects: writes to the registry.
  */
-import type { AddressBook } from "../../ipam/address-book.ts";
-import { findPoolOfAsked } from "../../ipam/asked.ts";
+
 import type { NicDemand } from "../../ipam/model.ts";
+import type { PoolCache } from "../../ipam/pool-cache.ts";
+import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -41,14 +42,14 @@ export async function giveBackUnfit(
 
 /** All of them lie in candidates, each family has one, and nobody asks for another. */
 function isFit(
-  book: AddressBook,
+  book: PoolCache,
   nic: NicDemand,
   asked: AddressDemand["asked"],
   claimed: readonly Allocation[],
 ): boolean {
   const isServed = nic.families.every(({ family }) => claimed.some(({ ip }) => ip.family === family));
   const isWanted = ({ space, ip }: Allocation): boolean => {
-    const found = findPoolOfAsked(book, nic, ip);
+    const found = findPoolOfRequested(book, nic, ip);
     return found.kind === "pool" && found.pool.spec.addressSpace === space;
   };
   const isGiven = asked.every((wish) => claimed.some(({ ip }) => equalIp(ip, wish.ip)));

@@ -1,7 +1,5 @@
 /**
  * Between what was picked and what the registry speaks of, and what keeps the addresses of each NIC.
- * Called by claim-addresses.ts and kept-addresses.ts.
- * Effects: none.
  */
 import type { Picked } from "../../ipam/pick.ts";
 import { equalIp } from "../../net/ip.ts";

@@ -1,7 +1,5 @@
 /**
  * Everything that selection looks at, gathered from the resources of one moment.
- * Called by demand.ts for a NIC that is to be attached and by explain.ts for a question.
- * Effects: none.
  */
 import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
 import type { Subject } from "../../ipam/model.ts";

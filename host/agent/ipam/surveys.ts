@@ -2,20 +2,32 @@
  * What the address book has not heard of: the registry is asked once per search what anybody has in a pool, before the pool counts as full and
  * after misses (allocation rule 11); of a large pool first what somebody has counted, which is one small answer in place of a long one. The embedded
  * registry has told everything already, and costs nothing here.
- * Called by claim-addresses.ts.
  * Effects: reads the registry; replaces what the address book believes.
  */
-import type { AddressBook } from "../../ipam/address-book.ts";
-import { SURVEY_MISSES, SURVEY_MISSES_LARGE, SURVEY_POOL_ADDRESSES } from "../../ipam/limits.ts";
+
 import type { Picked } from "../../ipam/pick.ts";
+import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { firstIp, lastIp } from "../../net/prefix.ts";
 import { type AddressSpan, type Registry, RegistryError } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { hashOfRanges, ordinalsOf, packMarked } from "../../resources/usage/ordinals.ts";
 
+/** After so many addresses in a row that others had, one asks what is in use in a small pool (allocation rule 11). @limit */
+export const SURVEY_MISSES = 2;
+
+/** Pools of up to so many addresses are small in that sense; for larger ones the answer is long, and a miss says little. @limit */
+export const SURVEY_POOL_ADDRESSES = 4_096;
+
+/**
+ * After so many the same is asked for a larger pool, counted from what its usage object told, which is asked for after SURVEY_MISSES: one that is
+ * half full is hardly ever asked for, one that is nearly full is when nobody counts along.
+ * @limit
+ */
+export const SURVEY_MISSES_LARGE = 8;
+
 export interface SurveyTools {
   readonly registry: Pick<Registry, "surveyUsed" | "glimpseUsage" | "readUsed">;
-  readonly book: AddressBook;
+  readonly book: PoolCache;
 }
 
 export class Surveys {

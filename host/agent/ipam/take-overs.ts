@@ -1,19 +1,26 @@
 /**
  * What one search may take from others when nothing is free: an address that cools, and at the very end one in quarantine.
- * Called by claim-addresses.ts.
  * Effects: reads the registry; waits up to MIN_COOLING_MS, in a cluster up to WANTED_WAIT_MS more; what it chose is marked in the address book until {@link TakeOvers.end}.
  */
-import {
-  MIN_COOLING_MS,
-  QUARANTINE_MAX_MS,
-  TAKE_OVER_CHOICES,
-  WANTED_LOOK_MS,
-  WANTED_WAIT_MS,
-} from "../../ipam/limits.ts";
 import { hashText } from "../../ipam/pick.ts";
 import type { AddressSpan, Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { ClaimTools } from "./claim-addresses.ts";
+
+/** A released address is never handed to another pod sooner than this: milliseconds (allocation rules, "Cooling"). @limit */
+export const MIN_COOLING_MS = 2_000;
+
+/** Among how many of the longest released addresses a take-over chooses. @limit */
+export const TAKE_OVER_CHOICES = 8;
+
+/** After so long in quarantine an address may be handed out when nothing else is free, and is asked before it is used: milliseconds. @limit */
+export const QUARANTINE_MAX_MS = 3_600_000;
+
+/** How long an ADD that found nothing waits for other nodes to show addresses that cool there: milliseconds (allocation rule 10). @limit */
+export const WANTED_WAIT_MS = 2_000;
+
+/** How often it looks for them meanwhile: milliseconds. @limit */
+export const WANTED_LOOK_MS = 400;
 
 /** Whether an address is spoken for within the search itself. */
 export type IsSpoken = (allocation: Allocation) => boolean;

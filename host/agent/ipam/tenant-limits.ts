@@ -1,7 +1,6 @@
 /**
  * What one pod and one namespace may hold (`maxAddressesPerPod`, `maxAddressesPerNamespace` of vendor-conf), before addresses are claimed for a NIC. The pod's addresses are
  * all on this node, and are counted here; those of a namespace are counted by the controller, which tells agents of namespaces that have their share.
- * Called by claim-addresses.ts, and by demand.ts for what holds.
  * Effects: reads the registry.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";

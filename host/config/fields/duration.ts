@@ -1,11 +1,14 @@
 /**
  * Durations as people write them: `30s`, `200ms`, `1h30m`.
- * Called by the other files of host/config and by the resources.
- * Effects: none.
  */
 import { type CelRule, cel, rawText } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
-import { MAX_DURATION_LENGTH, MAX_DURATION_MS } from "../limits.ts";
+
+/** Longest text of a duration: characters. @limit */
+export const MAX_DURATION_LENGTH = 32;
+
+/** Longest duration, which is the longest that a timer of Node.js waits: milliseconds. @limit */
+export const MAX_DURATION_MS = 2_147_483_647;
 
 /** What {@link parseDuration} accepts, for error texts. */
 export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m", at most 24 days';

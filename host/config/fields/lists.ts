@@ -1,7 +1,5 @@
 /**
  * Rules of lists: at least one entry, no more than so many, no two entries with one key.
- * Called by the other files of host/config and by the resources.
- * Effects: none.
  */
 import { z } from "zod";
 

@@ -1,12 +1,15 @@
 /**
  * Schemas of the names of Kubernetes objects, and of patterns of pool names.
- * Called by the other files of host/config and by the resources.
- * Effects: none.
  */
 import { cel, matchRule } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
-import { MAX_LABEL_LENGTH, MAX_NAME_LENGTH } from "../limits.ts";
 import { isPattern, isWellFormedPattern } from "../pattern.ts";
+
+/** Longest name of a Kubernetes object (RFC 1123 subdomain): characters. @limit */
+export const MAX_NAME_LENGTH = 253;
+
+/** Longest DNS label (namespace, address space), and longest name or value of a Kubernetes label: characters. @limit */
+export const MAX_LABEL_LENGTH = 63;
 
 const LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?";
 

@@ -1,17 +1,20 @@
 /**
  * Schemas of addresses, prefixes, routes and interface names.
- * Called by the other files of host/config and by the resources.
- * Effects: none.
  */
+
 import { z } from "zod";
-import { MAX_IF_NAME_BYTES } from "../../cni/limits.ts";
-import { IF_NAME_FORM, parseIfName } from "../../cni/names.ts";
+import { IF_NAME_FORM, MAX_IF_NAME_BYTES, parseIfName } from "../../cni/names.ts";
 import { type CelRule, cel, rawText } from "../../lib/cel.ts";
 import { describeValue } from "../../lib/describe.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { type Ip, isIpv4Mapped, parseIp } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, parsePrefixOrIp } from "../../net/prefix.ts";
-import { MAX_ADDRESS_LENGTH, MAX_PREFIX_LENGTH } from "../limits.ts";
+
+/** Longest text of an address: characters. Six groups of IPv6 and a dotted quad. @limit */
+export const MAX_ADDRESS_LENGTH = 45;
+
+/** Longest text of a network in CIDR form: characters. @limit */
+export const MAX_PREFIX_LENGTH = MAX_ADDRESS_LENGTH + 4;
 
 /** An address that two families could claim is none of either, for us as for the API server. */
 export function parseAddress(text: string): Ip | undefined {

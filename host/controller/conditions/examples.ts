@@ -1,11 +1,11 @@
 /**
  * Many of a kind as a number and a few that are named: the lowest addresses, so that whoever looks names the same ones.
- * Called by the planners of conditions.
- * Effects: none.
  */
 import { compareIp, formatIp } from "../../net/ip.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
-import { MAX_EXAMPLES } from "../limits.ts";
+
+/** Most examples that a message names: addresses, pools, pods. @limit */
+export const MAX_EXAMPLES = 3;
 
 export class Examples {
   #count = 0;

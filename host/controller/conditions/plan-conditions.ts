@@ -1,10 +1,10 @@
 /**
  * What was found out about an object against the conditions that it has: the list to write, and what has turned bad.
- * Called by start-conditions.ts.
- * Effects: none.
  */
-import { CONDITION_MESSAGE_MS } from "../limits.ts";
 import type { Condition, ControlledMetadata } from "../objects.ts";
+
+/** A condition of which only the message changes is written at most so often: milliseconds. All agents watch the pools. @limit */
+export const CONDITION_MESSAGE_MS = 60_000;
 
 /** The types of conditions that are written here. */
 export const CONDITION_TYPES = [

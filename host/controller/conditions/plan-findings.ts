@@ -1,8 +1,8 @@
 /**
  * What is to be said about every pool, Subnet and ReservedIP, out of all that the controller knows at one moment.
  * Called by start-conditions.ts; each kind of trouble has a planner of its own.
- * Effects: none.
  */
+
 import { formatIp } from "../../net/ip.ts";
 import { checkPools } from "../../resources/check-pools.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
@@ -10,9 +10,8 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import { ordinalsOf } from "../../resources/usage/ordinals.ts";
-import { MAX_EXAMPLES } from "../limits.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
-import { addresses, listed } from "./examples.ts";
+import { addresses, listed, MAX_EXAMPLES } from "./examples.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
 import { findProxy, type InUse, type PoolInUse, planInUse } from "./plan-in-use.ts";
 import { planOutside } from "./plan-outside.ts";

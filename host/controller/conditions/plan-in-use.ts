@@ -1,9 +1,7 @@
 /**
  * One walk over all allocations: which of them are where they should not be. The price is two searches each, however many pools there are.
- * Called by plan-findings.ts.
- * Effects: none.
  */
-import { PROXY_ARP_ADDRESSES } from "../../ipam/limits.ts";
+import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";

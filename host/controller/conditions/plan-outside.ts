@@ -1,7 +1,5 @@
 /**
  * Pools against the Subnets that cover their network: a pool needs none, but where there is one it lies inside.
- * Called by plan-findings.ts.
- * Effects: none.
  */
 import { compareIp, type Ip } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";

@@ -1,11 +1,10 @@
 /**
  * Which of many pools, or subnets, have addresses of others: one walk over all ranges in their order, however many overlap.
- * Called by plan-findings.ts.
- * Effects: none.
  */
+
 import { type Family, formatIp } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
-import { MAX_EXAMPLES } from "../limits.ts";
+import { MAX_EXAMPLES } from "./examples.ts";
 
 /** The ranges of one are disjoint, ascending and of one family. */
 export interface RangeOwner {

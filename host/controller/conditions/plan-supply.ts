@@ -1,16 +1,14 @@
 /**
  * Whether generated pools have the addresses that are wanted of them, and what is in the way: a Subnet that is full or gone, or a limit.
- * Called by plan-findings.ts with all else, and by start-conditions.ts alone soon after a change, as pods wait for the answer.
- * Effects: none.
  */
+
 import type { VendorConf } from "../../config/vendor-conf.ts";
-import { describeApplication, type Generated } from "../../resources/fields/generated.ts";
+import { MAX_POOLS_OF_SUBNET } from "../../resources/crd/status.ts";
+import { describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { MAX_POOLS_OF_SUBNET } from "../../resources/limits.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
-import { MAX_EXAMPLES } from "../limits.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
-import { addresses, listed } from "./examples.ts";
+import { addresses, listed, MAX_EXAMPLES } from "./examples.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
 import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
 

@@ -1,19 +1,26 @@
 /**
  * The part that says in the status of pools, Subnets and ReservedIPs what is wrong with them, and by an event when something turns bad.
- * Started by parts.ts.
  * Effects: writes `status.conditions` and sends events.
  */
 import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
-import { CONDITIONS_REST_FACTOR, CONDITIONS_REST_MS, SUPPLY_REST_MS } from "../limits.ts";
 import type { Controlled, ControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { Rounds } from "../rounds.ts";
 import { settingsOf } from "../settings.ts";
-import type { ControllerTools, Part, StartPart } from "../tools.ts";
+import type { ControllerDeps, RunningController, StartController } from "../types.ts";
 import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Findings, planFindings } from "./plan-findings.ts";
 import { planSupply } from "./plan-supply.ts";
+
+/** Between two rounds that judge all pools, subnets and reserved addresses: milliseconds at least. @limit */
+export const CONDITIONS_REST_MS = 1_000;
+
+/** That rest is also so many times as long as the round took: a twentieth of a processor at most. @limit */
+export const CONDITIONS_REST_FACTOR = 20;
+
+/** Between two rounds that judge whether generated pools have what is wanted of them: milliseconds at least. Pods wait for the answer. @limit */
+export const SUPPLY_REST_MS = 100;
 
 /** What is written to, and where it is. */
 const KINDS = [
@@ -24,10 +31,10 @@ const KINDS = [
 
 type Kind = (typeof KINDS)[number];
 
-export const startConditions: StartPart = (tools) => new ConditionsPart(tools);
+export const startConditions: StartController = (tools) => new ConditionsPart(tools);
 
-class ConditionsPart implements Part {
-  readonly #tools: ControllerTools;
+class ConditionsPart implements RunningController {
+  readonly #tools: ControllerDeps;
   readonly #rounds: Rounds;
   /** A pod waits for what a generated pool lacks, so that is judged sooner than all else. */
   readonly #supplyRounds: Rounds;
@@ -39,7 +46,7 @@ class ConditionsPart implements Part {
   #supplyTookMs = 0;
   #problems: readonly string[] = [];
 
-  constructor(tools: ControllerTools) {
+  constructor(tools: ControllerDeps) {
     this.#tools = tools;
     const { caches, leading, log, random } = tools;
     this.#rounds = new Rounds({

@@ -9,7 +9,7 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Assignments, Subnet } from "../../resources/subnet.ts";
 import type { ControlledSubnet } from "../objects.ts";
-import { openSupplies, type Supply } from "../subnets/plan/supplies.ts";
+import { openSupplies, type Supply } from "../subnets/plan/capacity.ts";
 
 export interface SubnetUseView {
   readonly pools: readonly IpPool[];

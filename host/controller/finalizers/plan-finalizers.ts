@@ -1,11 +1,14 @@
 /**
  * Which pools get the finalizer, and which may lose it (allocation rule 15): it is there from first sight, and stays as long as an
  * allocation names the pool.
- * Called by start-finalizers.ts.
- * Effects: none.
  */
-import { POOL_LEAVING_LOOK_MS, POOL_LEAVING_MS } from "../limits.ts";
 import type { ControlledPool } from "../objects.ts";
+
+/** How long after a pool's deletion was seen its finalizer stays at least: milliseconds. Agents hear of the deletion meanwhile. @limit */
+export const POOL_LEAVING_MS = 2_000;
+
+/** How often a pool is looked at that is being deleted, if no event says that its last address is free: milliseconds. @limit */
+export const POOL_LEAVING_LOOK_MS = 30_000;
 
 /** The finalizer of a pool: the API server keeps the object until it is taken away. */
 export const IN_USE_FINALIZER = "ipam.vendor.io/in-use";

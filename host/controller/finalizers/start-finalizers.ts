@@ -1,7 +1,6 @@
 /**
  * The part that keeps a deleted pool until its last address is free (allocation rule 15). New addresses are refused by the agents from the moment
  * of deletion; a release that frees the last one ends the pool by its event.
- * Started by parts.ts.
  * Effects: lists allocations of pools in deletion; writes the finalizers of pools.
  */
 import { listPages } from "../../kubernetes/list.ts";
@@ -11,16 +10,16 @@ import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { Rounds } from "../rounds.ts";
-import type { ControllerTools, Part, StartPart } from "../tools.ts";
+import type { ControllerDeps, RunningController, StartController } from "../types.ts";
 import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
 
 /** Between two rounds: a pool in deletion of which address after address becomes free is looked at in this rhythm. */
 const REST_MS = 200;
 
-export const startFinalizers: StartPart = (tools) => new FinalizerPart(tools);
+export const startFinalizers: StartController = (tools) => new FinalizerPart(tools);
 
-class FinalizerPart implements Part {
-  readonly #tools: ControllerTools;
+class FinalizerPart implements RunningController {
+  readonly #tools: ControllerDeps;
   readonly #rounds: Rounds;
   readonly #ends: readonly (() => void)[];
   /** By UID of a pool: when its deletion was first seen. */
@@ -28,7 +27,7 @@ class FinalizerPart implements Part {
   /** Names of pools in deletion. */
   readonly #leaving = new Set<string>();
 
-  constructor(tools: ControllerTools) {
+  constructor(tools: ControllerDeps) {
     this.#tools = tools;
     const { caches, leading, log, random } = tools;
     for (const pool of caches.pools.items.values()) this.#notice(pool);

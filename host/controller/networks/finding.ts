@@ -1,12 +1,21 @@
 /**
  * What one source, or several of them one after the other, have to say about one kind of networks.
- * Made by plan-pod-networks.ts and plan-service-networks.ts, read by plan-status.ts.
- * Effects: none.
  */
-import { MAX_CIDRS, MAX_WIDE_NETWORKS, WIDE_IPV4_LENGTH, WIDE_IPV6_LENGTH } from "../../config/limits.ts";
+import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
-import { MAX_NAMED_PLACES } from "../limits.ts";
 import { type Statement, uniquePrefixes } from "./statement.ts";
+
+/** A collected IPv4 network with a shorter prefix than this is a wide one (MAX_WIDE_NETWORKS). @limit */
+export const WIDE_IPV4_LENGTH = 16;
+
+/** A collected IPv6 network with a shorter prefix than this is a wide one (MAX_WIDE_NETWORKS). @limit */
+export const WIDE_IPV6_LENGTH = 48;
+
+/** Most wide networks among the collected ones of pods, and among those of services: many of them would be every address there is. @limit */
+export const MAX_WIDE_NETWORKS = 16;
+
+/** Most places that a Coordinator's `status.reason` names for one key. @limit */
+export const MAX_NAMED_PLACES = 5;
 
 export type Finding =
   | { readonly kind: "found"; readonly networks: readonly Prefix[]; readonly place: string }

@@ -6,13 +6,18 @@
  */
 import { isConflict } from "../../kubernetes/kube-api.ts";
 import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
-import { NETWORKS_DELAY_MS, NETWORKS_LOOK_MS } from "../limits.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { Rounds } from "../rounds.ts";
-import type { ControllerTools, Part, StartPart } from "../tools.ts";
+import type { ControllerDeps, RunningController, StartController } from "../types.ts";
 import { isStatus, type NetworksStatus, planStatus } from "./plan-status.ts";
 import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
+
+/** How long after a change the networks of the cluster are looked at, so that several changes are one: milliseconds. @limit */
+export const NETWORKS_DELAY_MS = 200;
+
+/** How often the networks of the cluster are looked at while a source has not been read: milliseconds. @limit */
+export const NETWORKS_LOOK_MS = 5_000;
 
 /** The one that counts. */
 const NAME = "default";
@@ -27,9 +32,12 @@ const IGNORED: NetworksStatus = {
   serviceCIDR: [],
 };
 
-export const startNetworks: StartPart = (tools) => keepNetworks(tools);
+export const startNetworks: StartController = (tools) => keepNetworks(tools);
 
-export function keepNetworks(tools: ControllerTools, options: Pick<SourcesOptions, "missingLookMs"> = {}): Part {
+export function keepNetworks(
+  tools: ControllerDeps,
+  options: Pick<SourcesOptions, "missingLookMs"> = {},
+): RunningController {
   const { api, caches, leading, log, random } = tools;
   /** Of the last look. */
   let notReady: string | undefined;
@@ -78,7 +86,7 @@ export function keepNetworks(tools: ControllerTools, options: Pick<SourcesOption
 }
 
 /** Nobody has to make it: all its fields have defaults. One that an administrator has made since is left as it is. */
-async function create({ api, leading, log }: ControllerTools): Promise<void> {
+async function create({ api, leading, log }: ControllerDeps): Promise<void> {
   const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: NAME }, spec: {} };
   try {
     await api.call({ method: "POST", path: COORDINATORS, body, signal: leading });
@@ -89,7 +97,7 @@ async function create({ api, leading, log }: ControllerTools): Promise<void> {
 }
 
 /** Tells it where whoever made them looks: in their status. */
-async function reportIgnored(tools: ControllerTools, names: readonly string[]): Promise<void> {
+async function reportIgnored(tools: ControllerDeps, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const coordinator = tools.caches.coordinators.items.get(name);
     if (coordinator === undefined || coordinator.deleting || isStatus(coordinator, IGNORED)) continue;
@@ -100,7 +108,7 @@ async function reportIgnored(tools: ControllerTools, names: readonly string[]): 
 
 /** False: it is another object by now, or none. The watch is about to tell. */
 async function write(
-  { api, leading }: ControllerTools,
+  { api, leading }: ControllerDeps,
   { uid, resourceVersion }: ControlledCoordinator,
   status: NetworksStatus,
   name = NAME,

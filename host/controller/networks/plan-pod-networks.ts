@@ -1,7 +1,5 @@
 /**
  * Where the cluster's pod networks are told: by the network plugin that is there, else by what the cluster was set up with.
- * Called by plan-status.ts.
- * Effects: none.
  */
 import { agree, type Finding, firstOf, foundIn, unite } from "./finding.ts";
 import type { Sightings } from "./sightings.ts";

@@ -1,8 +1,6 @@
 /**
  * Where the cluster's service networks are told. ServiceCIDR objects are the truth where there are any (Kubernetes 1.33 and newer); what
  * the cluster was set up with comes after them.
- * Called by plan-status.ts.
- * Effects: none.
  */
 import { agree, type Finding, firstOf, foundIn, unite } from "./finding.ts";
 import type { Sightings } from "./sightings.ts";

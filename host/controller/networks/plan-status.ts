@@ -1,15 +1,15 @@
 /**
  * The status of the resource Coordinator, out of its specification and of all that is known about the cluster's networks.
- * Called by keep-status.ts.
- * Effects: none.
  */
 import { formatPrefix, type Prefix, parsePrefixOrIp } from "../../net/prefix.ts";
-import { MAX_FINDING_LENGTH } from "../limits.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import type { Finding } from "./finding.ts";
 import { findPodNetworks } from "./plan-pod-networks.ts";
 import { findServiceNetworks } from "./plan-service-networks.ts";
 import type { Sightings } from "./sightings.ts";
+
+/** Longest part of a Coordinator's `status.reason`, of which there are two: characters. @limit */
+export const MAX_FINDING_LENGTH = 480;
 
 export interface NetworksStatus {
   readonly phase: "Synced" | "NotReady";

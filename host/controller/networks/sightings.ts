@@ -1,7 +1,6 @@
 /**
  * All that is known about a cluster's networks at one moment.
  * Gathered by sources.ts, read by the planners.
- * Effects: none (types only).
  */
 import type { Family } from "../../net/ip.ts";
 import type { Seen } from "./finding.ts";

@@ -7,7 +7,7 @@ import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Cache } from "../tools.ts";
+import type { Cache } from "../types.ts";
 import type { Seen } from "./finding.ts";
 import type { Sightings } from "./sightings.ts";
 import { readCalicoPool } from "./sources/calico-pool.ts";

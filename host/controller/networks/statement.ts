@@ -1,12 +1,17 @@
 /**
  * What one place says about networks: texts of others, in whose care they are, as canonical prefixes, or what is wrong with them.
- * Called by the readers in sources/, and by the planners, which put statements together.
- * Effects: none.
  */
-import { MAX_CIDRS, MAX_PREFIX_LENGTH, MIN_CLUSTER_IPV4_LENGTH, MIN_CLUSTER_IPV6_LENGTH } from "../../config/limits.ts";
+import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
+import { MAX_PREFIX_LENGTH } from "../../config/fields/network.ts";
 import { describeValue } from "../../lib/describe.ts";
 import { bitsOf, compareIp, type Family, isIpv4Mapped } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
+
+/** Shortest prefix of an IPv4 network that is collected: no cluster has more to itself, and all of it would be led over the node. @limit */
+export const MIN_CLUSTER_IPV4_LENGTH = 8;
+
+/** Shortest prefix of an IPv6 network that is collected. @limit */
+export const MIN_CLUSTER_IPV6_LENGTH = 16;
 
 export interface Statement {
   /** `ServiceCIDR kubernetes`, `Pod kube-controller-manager-n1, --cluster-cidr`. */

@@ -6,23 +6,25 @@
  */
 
 import { fullNamespacesOf } from "../../resources/coordinator.ts";
+import { MAX_FULL_NAMESPACES } from "../../resources/crd/status.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
-import { MAX_FULL_NAMESPACES } from "../../resources/limits.ts";
-import { SHARES_REST_MS } from "../limits.ts";
 import { patchIfSame } from "../patch.ts";
 import { Rounds } from "../rounds.ts";
 import { settingsOf } from "../settings.ts";
-import type { ControllerTools, Part, StartPart } from "../tools.ts";
+import type { ControllerDeps, RunningController, StartController } from "../types.ts";
 import { NamespaceTally } from "./namespace-tally.ts";
+
+/** Between two looks at which namespaces have as many addresses as they may have: milliseconds. So long, and the way of two watches, a namespace may go beyond. @limit */
+export const SHARES_REST_MS = 2_000;
 
 /** The one that counts. */
 const NAME = "default";
 
 const PATH = `${API_PATH}/coordinators/${NAME}/status`;
 
-export const startShares: StartPart = (tools) => keepShares(tools);
+export const startShares: StartController = (tools) => keepShares(tools);
 
-function keepShares(tools: ControllerTools): Part {
+function keepShares(tools: ControllerDeps): RunningController {
   const { caches, leading, log, random } = tools;
   const tally = new NamespaceTally();
   for (const allocation of caches.allocations.items.values()) tally.change(undefined, allocation);
@@ -52,10 +54,7 @@ function keepShares(tools: ControllerTools): Part {
 }
 
 /** Gives after how many milliseconds it is to be tried again: another one has written to the object, and the watch is about to tell. */
-async function tell(
-  { api, caches, leading, log }: ControllerTools,
-  tally: NamespaceTally,
-): Promise<number | undefined> {
+async function tell({ api, caches, leading, log }: ControllerDeps, tally: NamespaceTally): Promise<number | undefined> {
   const coordinator = caches.coordinators.items.get(NAME);
   if (coordinator === undefined || coordinator.deleting) return undefined;
   const { maxAddressesPerNamespace: limit } = settingsOf(caches);

@@ -1,14 +1,12 @@
 /**
  * What the division of Subnets looks at, and what it decides (docs/subnets.md).
- * Called by the planners of this folder and by start-subnets.ts.
- * Effects: none (types only).
  */
 import type { Labels } from "../../config/label-selector.ts";
-import type { PoolDemand } from "../../ipam/generated/generated-pool.ts";
+import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import type { Family } from "../../net/ip.ts";
 import type { Spans } from "../../net/spans.ts";
 import type { AddressRoute, AddressSpec } from "../../resources/fields/address-spec.ts";
-import type { Application, Generated } from "../../resources/fields/generated.ts";
+import type { Application, Generated } from "../../resources/fields/subnet-pool.ts";
 import type { Assignments, SubnetSpec } from "../../resources/subnet.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 

@@ -1,6 +1,5 @@
 /**
  * What this process has written and the watch has not brought yet: the next round goes on from there instead of failing on an old version.
- * Used by start-subnets.ts for pools and for Subnets.
  * Effects: none but on itself.
  */
 

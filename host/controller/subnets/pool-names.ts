@@ -1,11 +1,9 @@
 /**
  * Names and labels of generated pools: a person sees whose they are, and two workloads never want one name.
- * Called by plan-subnets.ts and pool-object.ts.
- * Effects: none.
  */
 import { createHash } from "node:crypto";
 import type { Family } from "../../net/ip.ts";
-import type { Application, Generated } from "../../resources/fields/generated.ts";
+import type { Application, Generated } from "../../resources/fields/subnet-pool.ts";
 
 /** Longest name of a generated pool, and longest value of a label: characters (RFC 1123 labels). */
 const MAX_LENGTH = 63;

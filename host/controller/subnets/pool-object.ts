@@ -1,14 +1,12 @@
 /**
  * Generated pools and the status of Subnets as the API server gets them.
- * Called by divide.ts.
- * Effects: none.
  */
 import { formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange } from "../../net/range.ts";
 import { rangesOf, type Spans, sizeOf } from "../../net/spans.ts";
-import { describeApplication, type Generated } from "../../resources/fields/generated.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
+import { describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import type { PoolTarget, SubnetNow } from "./model.ts";
 import { poolLabels } from "./pool-names.ts";

@@ -1,7 +1,6 @@
 /**
  * Deleted Subnets whose specification or status cannot be read. The division leaves them out, and so they would stay for ever: their finalizer goes by what
  * metadata and pools say alone (docs/subnets.md).
- * Called by start-subnets.ts in each round.
  * Effects: lists pools; writes finalizers of Subnets.
  */
 import { z } from "zod";

@@ -1,10 +1,8 @@
 /**
  * What the division of Subnets looks at, out of the controller's caches.
- * Called by start-subnets.ts for each round, and by divide.ts for what it has written.
- * Effects: none.
  */
 
-import type { PoolDemand } from "../../ipam/generated/generated-pool.ts";
+import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Family } from "../../net/ip.ts";
 import { spansOf } from "../../net/spans.ts";
@@ -12,7 +10,7 @@ import { allocationName } from "../../resources/ip-allocation.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import { settingsOf } from "../settings.ts";
-import type { Caches, DemandSettings } from "../tools.ts";
+import type { Caches, DemandSettings } from "../types.ts";
 import type { Fate, PoolNow, SubnetNow, SubnetsView } from "./model.ts";
 
 /** Name of a pod's first NIC where no Coordinator says another (specification 2.3, podDefaultCniNic). */

@@ -1,10 +1,22 @@
 /**
  * When the usage of a pool is written, and when its counts in the pool's own status are (allocation rule 11: all agents watch the pools, so
  * these move slowly).
- * Called by start-usage.ts.
- * Effects: none.
  */
-import { POOL_COUNTS_MS, POOL_COUNTS_SLOW_MS, USAGE_CHANGE_SHARE, USAGE_MIN_MS, USAGE_WRITE_MS } from "../limits.ts";
+
+/** A pool's usage object is never written more often than this: milliseconds. @limit */
+export const USAGE_MIN_MS = 1_000;
+
+/** A pool's usage object is written at most so often while little changes: milliseconds (allocation rule 11). @limit */
+export const USAGE_WRITE_MS = 10_000;
+
+/** A usage object is written sooner than after USAGE_WRITE_MS when this share of the pool's addresses has become used or free since. @limit */
+export const USAGE_CHANGE_SHARE = 0.05;
+
+/** `status.used` of an IPPool follows after this when it is off by USAGE_CHANGE_SHARE of the pool: milliseconds. All agents watch the pools. @limit */
+export const POOL_COUNTS_MS = 60_000;
+
+/** `status.used` of an IPPool follows after this when it is off by less: milliseconds. @limit */
+export const POOL_COUNTS_SLOW_MS = 600_000;
 
 /** Addresses that may be handed out, and those of them that are not free. */
 export interface Counts {

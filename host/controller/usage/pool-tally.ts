@@ -2,14 +2,18 @@
  * How much of one pool is in use, counted along with every change: each address that becomes used or free costs a search among the pool's ranges
  * and a bit.
  * Made by usage-book.ts, which tells it of addresses; never stored, and counted anew when the pool's ranges change.
- * Effects: none.
  */
+
 import type { Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { PoolShape } from "../../resources/ip-pool-shape.ts";
-import { MAX_USAGE_BITMAP_BYTES, MAX_USAGE_BLOCKS } from "../../resources/limits.ts";
-import { type PoolUsage, USAGE_BLOCK } from "../../resources/usage/ip-pool-usage.ts";
+import {
+  MAX_USAGE_BITMAP_BYTES,
+  MAX_USAGE_BLOCKS,
+  type PoolUsage,
+  USAGE_BLOCK,
+} from "../../resources/usage/ip-pool-usage.ts";
 import { findRange, hashOfRanges, type Ordinals, ordinalOf, ordinalsOf } from "../../resources/usage/ordinals.ts";
 
 /** Allocations of one pool by state, wherever their addresses are. */

@@ -1,7 +1,5 @@
 /**
  * Which of many sets of ranges hold an address: one binary search, however many there are.
- * Called by usage-book.ts, and by the conditions for reserved addresses.
- * Effects: none.
  */
 import type { Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";

@@ -1,29 +1,31 @@
 /**
  * The part that keeps one IPPoolUsage per pool, and the slow counts in the pool's own status. What it writes is derived from the allocations that
  * are cached; one that starts anew writes only what differs.
- * Started by parts.ts.
  * Effects: writes usage objects and `status.total` and `status.used` of pools.
  */
+
 import type { Change } from "../../kubernetes/mirror.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
-import { USAGE_MIN_MS, USAGE_RELOAD_MS } from "../limits.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { Rounds } from "../rounds.ts";
-import type { ControllerTools, Part, StartPart } from "../tools.ts";
-import { type Counts, countsDueMs, usageDueMs } from "./plan-usage.ts";
+import type { ControllerDeps, RunningController, StartController } from "../types.ts";
+import { type Counts, countsDueMs, USAGE_MIN_MS, usageDueMs } from "./plan-usage.ts";
 import { UsageBook } from "./usage-book.ts";
 import { UsageObjects } from "./usage-objects.ts";
+
+/** How often all usage objects are read, to find what somebody else has done to them: milliseconds. @limit */
+export const USAGE_RELOAD_MS = 600_000;
 
 const POOLS = `${API_PATH}/ippools`;
 
 /** Between two looks at what is due: often enough for a quarter of the least interval. */
 const REST_MS = USAGE_MIN_MS / 4;
 
-export const startUsage: StartPart = (tools) => new UsagePart(tools);
+export const startUsage: StartController = (tools) => new UsagePart(tools);
 
-class UsagePart implements Part {
-  readonly #tools: ControllerTools;
+class UsagePart implements RunningController {
+  readonly #tools: ControllerDeps;
   readonly #book = new UsageBook();
   readonly #objects: UsageObjects;
   readonly #rounds: Rounds;
@@ -36,7 +38,7 @@ class UsagePart implements Part {
   /** Pools whose object or status may differ from the book. */
   readonly #open = new Set<string>();
 
-  constructor(tools: ControllerTools) {
+  constructor(tools: ControllerDeps) {
     this.#tools = tools;
     const { caches, leading, log, random } = tools;
     for (const [key, value] of caches.allocations.items) {

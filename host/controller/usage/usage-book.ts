@@ -1,8 +1,6 @@
 /**
  * The usage of all pools, kept up to date with each change of an allocation at the price of one search; derived from the allocations always
  * (a pool whose ranges change is counted anew from all of them).
- * Called by start-usage.ts.
- * Effects: none.
  */
 import type { Change } from "../../kubernetes/mirror.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";

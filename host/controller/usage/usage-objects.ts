@@ -1,6 +1,5 @@
 /**
  * The usage objects in the API server as this process knows them: reads all, writes one with preconditions, and drops what belongs to no pool.
- * Called by start-usage.ts.
  * Effects: calls.
  */
 import { createHash } from "node:crypto";
@@ -9,8 +8,10 @@ import { listPages } from "../../kubernetes/list.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPoolUsage, encodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
-import { USAGE_PAGE } from "../limits.ts";
 import type { Counts } from "./plan-usage.ts";
+
+/** Usage objects on one page of a list: each may have 90 KB. @limit */
+export const USAGE_PAGE = 100;
 
 export const USAGES = `${API_PATH}/ippoolusages`;
 

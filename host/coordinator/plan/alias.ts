@@ -1,8 +1,6 @@
 /**
  * Whose a host's end of a pair is, as a text on the link itself: what is there explains itself, to people and to an agent that has
  * forgotten everything.
- * Called by the planners and the plugin.
- * Effects: none.
  */
 
 /** The words of the alias. */

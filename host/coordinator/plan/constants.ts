@@ -1,9 +1,8 @@
 /**
  * The numbers by which the kernel knows what is the coordinator's: protocols, tables, preferences, marks, groups, names.
  * Called by the planners. docs/coordinator.md explains them; they are part of what an operator sees in `ip` and `nft`.
- * Effects: none.
  */
-import { POD_TABLES_FIRST, POD_TABLES_LAST } from "../../config/limits.ts";
+import { POD_TABLES_FIRST, POD_TABLES_LAST } from "../../config/coordinator-conf.ts";
 
 /** Who made it (RTPROT_*), on every route and rule of Berth's. iproute2 has no name for it, nor has any routing daemon. */
 export const BERTH_PROTOCOL = 98;

@@ -1,7 +1,5 @@
 /**
  * Whether a NIC is of an underlay or of an overlay pod (specification 2.3, "Values of mode").
- * Called by the plugin before it plans.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";

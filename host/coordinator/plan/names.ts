@@ -1,8 +1,6 @@
 /**
  * Names and addresses of the pair between a pod and its node. They come out of the container ID alone, so that a DEL finds what an
  * ADD has made, whatever has been forgotten meanwhile.
- * Called by the plugin.
- * Effects: none.
  */
 import { createHash } from "node:crypto";
 import { invariant } from "../../lib/invariant.ts";

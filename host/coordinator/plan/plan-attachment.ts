@@ -2,7 +2,6 @@
  * What the coordinator wants of a pod and its node once a NIC is attached.
  * Called by the plugin for ADD and CHECK. What a NIC adds to the way to the node stays until the way itself goes: definitions of
  * different networks may name different networks behind the node. A NIC speaks of the families that it has; the rest is other NICs'.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";

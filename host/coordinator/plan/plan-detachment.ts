@@ -1,7 +1,5 @@
 /**
  * What the coordinator wants of a pod and its node once a NIC is detached: nothing for this NIC, and for the others what they had.
- * Called by the plugin for DEL.
- * Effects: none.
  */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";

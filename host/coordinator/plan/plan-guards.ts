@@ -1,8 +1,6 @@
 /**
  * Which addresses a pod may bring. Definitions are written by tenants, and any IPAM may stand in them: an address of a pod is one that the
  * whole node reaches over the pair, before all of its other routes.
- * Called by plan-attachment.ts.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { IFA_F_PERMANENT } from "../../kernel/netlink/address/constants.ts";
@@ -10,9 +8,11 @@ import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 import type { AddressState } from "../../plan/state.ts";
-import { MAX_POD_ADDRESSES } from "../limits.ts";
 import { isOneOf, uniqueIps } from "./plan-parts.ts";
 import type { Situation } from "./situation.ts";
+
+/** Most addresses of one pod, those of all its NICs and of router advertisements together. Each is a route and a neighbour of the node. @limit */
+export const MAX_POD_ADDRESSES = 256;
 
 /** No machine's: this host, loopback, multicast, reserved, link-local of IPv6, IPv4 in IPv6's clothes. */
 const NOT_OF_A_MACHINE: readonly Prefix[] = [

@@ -1,7 +1,5 @@
 /**
  * The node's own addresses by which a pod reaches it.
- * Called by plan-service-path.ts.
- * Effects: none.
  */
 import { equalIp, type Family, type Ip } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";

@@ -1,7 +1,5 @@
 /**
  * The MAC address of a NIC with a fixed prefix: two octets of the configuration, four of the NIC's address (Resolved D).
- * Called by the plugin before it plans.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { invariant } from "../../lib/invariant.ts";

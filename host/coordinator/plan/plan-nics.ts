@@ -1,7 +1,5 @@
 /**
  * The NICs of a pod that the coordinator cares for: their addresses, their tables, the default routes that they have wherever these lie.
- * Called by plan-pod-routes.ts and plan-service-path.ts.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";

@@ -1,7 +1,5 @@
 /**
  * What plans of attachments and of detachments have in common.
- * Called by plan-attachment.ts and plan-detachment.ts.
- * Effects: none.
  */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";

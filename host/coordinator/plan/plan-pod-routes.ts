@@ -2,8 +2,6 @@
  * Routes of a pod with several NICs: each NIC has a table of its own, with its default route, what is on its link, and the way to the
  * node; a rule sends there what comes from its addresses. So replies leave by the NIC on which the request came. The main table has the
  * default route of one NIC.
- * Called by plan.ts.
- * Effects: none.
  */
 import { RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/route/constants.ts";
 import { FAMILIES, type Family, type Ip, isLinkLocal, isMulticast } from "../../net/ip.ts";

@@ -1,8 +1,6 @@
 /**
  * The tables of nf_tables: in an underlay pod, that replies go back by the pair through which the request came; on the node, that
  * service connections which leave it come back to it.
- * Called by plan.ts.
- * Effects: none.
  */
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import {

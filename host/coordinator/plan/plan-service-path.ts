@@ -1,8 +1,6 @@
 /**
  * The way between a pod and its node. Underlay pods cannot reach their node by their own NICs, nor the node them: a veth pair joins
  * them. Overlay pods have a first NIC that leads to the node already. Over this way go services, probes, and what is hijacked.
- * Called by plan.ts.
- * Effects: none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
@@ -19,13 +17,15 @@ import {
   type RuleState,
 } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
-import { MAX_HOST_TABLES } from "../limits.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
 import { linkOf, type Nic } from "./plan-nics.ts";
 import { isOneOf, ruledTablesOf, ruleTo } from "./plan-parts.ts";
 import type { Situation } from "./situation.ts";
+
+/** Most tables of a node (`hostRuleTable`) that definitions may name: each adds a rule for all of the node's traffic, and rules stay. @limit */
+export const MAX_HOST_TABLES = 8;
 
 /** Two ends, and how the pod goes on from its own. */
 export interface ServicePath {

@@ -1,7 +1,6 @@
 /**
  * All that a plan is made of.
  * Filled by the plugin, read by the planners.
- * Effects: none.
  */
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { Ip } from "../../net/ip.ts";

@@ -3,9 +3,6 @@
  *
  *      0        2      4                length
  *      ├ length ┼ type ┼ value …        ┤ padding to a multiple of 4      (linux/netlink.h, struct nlattr)
- *
- * Called by the message families. Numbers are in the machine's byte order, which is little-endian wherever Berth runs.
- * Effects: none.
  */
 import { invariant } from "../../lib/invariant.ts";
 import { malformed } from "./error.ts";

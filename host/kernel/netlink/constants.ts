@@ -1,7 +1,6 @@
 /**
  * Numbers of the netlink protocol itself, as the kernel spells them; those of a message family are in its folder.
  * Sources: linux/netlink.h, linux/socket.h, bits/socket.h.
- * Effects: none.
  */
 
 export const AF_UNSPEC = 0;

@@ -1,10 +1,8 @@
 /**
  * Requests and dumps over a netlink socket: sequence numbers, parts, acknowledgements, dumps that a change interrupted.
- * Called by the message families.
  * Effects: those of the socket that it is given.
  */
 import { EINTR, EMSGSIZE, ENOBUFS } from "../errno.ts";
-import { DUMP_ATTEMPTS } from "../limits.ts";
 import {
   NLM_F_ACK,
   NLM_F_DUMP,
@@ -24,6 +22,9 @@ import {
   type Message,
 } from "./message.ts";
 import type { Datagrams } from "./socket.ts";
+
+/** Dumps of a table that changes meanwhile are repeated; one that changes during each of so many is changing without end. @limit */
+export const DUMP_ATTEMPTS = 16;
 
 export interface Request {
   /** For errors: `get link "eth0"`. */

@@ -1,7 +1,6 @@
 /**
  * The one error of netlink: the kernel refused, answered nonsense, or could not be asked.
  * Thrown in this folder; turned into CNI code 108 elsewhere.
- * Effects: none.
  */
 import { EBADMSG, formatErrno } from "../errno.ts";
 

@@ -1,6 +1,5 @@
 /**
  * One link, watched: whether it is there, switched on, and has a carrier.
- * Called by who must not send before frames can pass, or must know that they no longer do.
  *
  * News only says that something changed; what is believed is a fresh look, since news may be older than the last look. A carrier that
  * was away for less than one turn of the event loop is not seen.

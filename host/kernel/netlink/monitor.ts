@@ -1,16 +1,16 @@
 /**
  * News of a namespace: what changes is told by the kernel, so that nobody has to ask again and again.
- * Called by who waits for a carrier, or for the end of the kernel's duplicate detection (IFA_F_DADFAILED).
  * Effects: a socket, and a watch on the event loop until it is disposed of; the calling thread is in the namespace while it is opened.
  */
+
 import { EAGAIN, ENOBUFS } from "../errno.ts";
-import { MAX_DATAGRAM_BYTES, MAX_FRAMES_PER_TURN } from "../limits.ts";
 import { loadNative, type Native, type Watch } from "../native.ts";
 import { withNetns } from "../netns.ts";
+import { MAX_FRAMES_PER_TURN } from "../packet/socket.ts";
 import { AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, SOCK_RAW, SOL_NETLINK } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
 import { decodeMessages, type Message } from "./message.ts";
-import { kernelAddress, receiveCopy, requireResult } from "./socket.ts";
+import { kernelAddress, MAX_DATAGRAM_BYTES, receiveCopy, requireResult } from "./socket.ts";
 
 /** linux/rtnetlink.h */
 export const RTNLGRP_LINK = 1;

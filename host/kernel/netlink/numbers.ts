@@ -1,6 +1,5 @@
 /**
  * Numbers in messages, in the machine's byte order, which is little-endian wherever Berth runs.
- * Called by attribute.ts, message.ts and the message families. A DataView for each would cost more than what is read or written with it.
  * Lengths are the caller's business: what lies beyond the end is read as zero.
  * Effects: the functions that put write into `bytes`.
  */

@@ -5,7 +5,6 @@
  * Effects: a socket; the calling thread is in the namespace while it is opened.
  */
 import { EINTR, EMSGSIZE } from "../errno.ts";
-import { MAX_DATAGRAM_BYTES } from "../limits.ts";
 import { loadNative, type Native } from "../native.ts";
 import { withNetns } from "../netns.ts";
 import {
@@ -22,6 +21,9 @@ import {
   SOL_NETLINK,
 } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
+
+/** Longest answer to a netlink question that is read: bytes. The kernel's dumps come in pieces of at most this. @limit */
+export const MAX_DATAGRAM_BYTES = 32_768;
 
 /** What a conversation needs of a socket; tests script it. */
 export interface Datagrams extends Disposable {

@@ -3,8 +3,6 @@
  *
  *      0              2          4      5      6         8            14          18           24          28
  *      ├ hardware = 1 ┼ protocol ┼ hlen ┼ plen ┼ operation ┼ sender MAC ┼ sender IP ┼ target MAC ┼ target IP ┤   (RFC 826)
- *
- * Effects: none.
  */
 import type { Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";

@@ -1,6 +1,5 @@
 /**
  * The one error of packet sockets.
- * Effects: none.
  */
 import { formatErrno } from "../errno.ts";
 

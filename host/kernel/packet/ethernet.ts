@@ -3,8 +3,6 @@
  *
  *      0             6        12           14
  *      ├ destination ┼ source ┼ ether type ┼ payload …      (IEEE 802.3)
- *
- * Effects: none.
  */
 import type { Mac } from "../../net/mac.ts";
 import { encodeMac } from "../mac-bytes.ts";

@@ -3,9 +3,6 @@
  *
  *      0      2    3    4       8
  *      ├ code ┼ jt ┼ jf ┼ k     ┤      (linux/filter.h, struct sock_filter)
- *
- * Called by whoever opens a packet socket.
- * Effects: none.
  */
 import type { Ip } from "../../net/ip.ts";
 import { viewOf } from "../netlink/attribute.ts";

@@ -3,8 +3,6 @@
  *
  *      0          14           54     55     56         58                62       78
  *      ├ Ethernet ┼ IPv6 header ┼ type ┼ code ┼ checksum ┼ flags, reserved ┼ target ┼ options …      (RFC 4861 §4.3, §4.4)
- *
- * Effects: none.
  */
 import { type Ip, isMulticast } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";

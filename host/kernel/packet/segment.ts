@@ -1,11 +1,9 @@
 /**
  * A link's segment: ARP and neighbour discovery through at most one packet socket per family, whatever the number of addresses.
- * Called by detection. It listens from the moment it is opened, so before anything is sent.
  * What is asked and what an answer means is decided elsewhere.
  * Effects: those of the packet sockets.
  */
 import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
-import { MAX_FRAMES_PER_DRAIN } from "../limits.ts";
 import { loadNative, type Native } from "../native.ts";
 import { type ArpPacket, decodeArp } from "./arp.ts";
 import type { PacketError } from "./error.ts";
@@ -13,6 +11,9 @@ import { ETH_P_ARP, ETH_P_IPV6 } from "./ethernet.ts";
 import { arpFilter, ndpFilter } from "./filter.ts";
 import { ALL_NODES, decodeNdp, multicastMac, type NdpMessage, solicitedNode } from "./ndp.ts";
 import { openPacketSocket, type PacketOptions, type PacketSocket } from "./socket.ts";
+
+/** Frames that are read out of one socket at once when all that has come must be seen. The kernel keeps some hundred at most. @limit */
+export const MAX_FRAMES_PER_DRAIN = 4_096;
 
 /** What is told of neighbours, decoded; what is malformed is nobody's word. */
 export type NeighbourPacket = ArpPacket | NdpMessage;

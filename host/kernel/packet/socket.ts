@@ -8,13 +8,15 @@
 import { close } from "node:fs";
 import type { Mac } from "../../net/mac.ts";
 import { EAGAIN, EINTR } from "../errno.ts";
-import { MAX_FRAMES_PER_TURN } from "../limits.ts";
 import { encodeMac } from "../mac-bytes.ts";
 import { loadNative, type Native, type Watch } from "../native.ts";
 import { viewOf } from "../netlink/attribute.ts";
 import { MSG_DONTWAIT, SOCK_CLOEXEC, SOCK_RAW } from "../netlink/constants.ts";
 import { withNetns } from "../netns.ts";
 import { PacketError } from "./error.ts";
+
+/** Frames or messages that one socket gives its listener before the event loop serves others. @limit */
+export const MAX_FRAMES_PER_TURN = 64;
 
 /** Every machine's. */
 const EBADF = 9;

@@ -1,6 +1,5 @@
 /**
  * A signal that ends by itself after a time, and with any of its parents.
- * Called by client.ts for each call and each attempt, by watch.ts, and by the reflectors for their pauses.
  * Effects: a timer, until `end`.
  */
 

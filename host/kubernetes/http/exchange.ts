@@ -1,14 +1,22 @@
 /**
  * One request and the head of its answer: credentials, address and headers put together, over connections that are kept.
- * Called by client.ts and watch.ts.
  * Effects: TCP connections.
  */
 import type { Dispatcher } from "undici";
 import type { Access, Credentials } from "../credentials.ts";
 import type { KubeCall } from "../kube-api.ts";
-import { WATCH_HEAD_MS, WATCH_SILENCE_MS } from "../limits.ts";
 import { untilAborted } from "./deadline.ts";
 import { openTransport, type Transport } from "./transport.ts";
+
+/**
+ * How long the head of a watch's answer may take: milliseconds. After twice that a connection on which the server does not answer at all is
+ * given up, with all watches on it.
+ * @limit
+ */
+export const WATCH_HEAD_MS = 5_000;
+
+/** How long a watch may be silent: milliseconds. The server sends a bookmark about every minute. @limit */
+export const WATCH_SILENCE_MS = 150_000;
 
 export interface Answer {
   readonly status: number;

@@ -1,10 +1,17 @@
 /**
  * Who may send: a bounded number of calls at once, those for pods first, each lane in order of arrival.
- * Called by client.ts.
  * Effects: none outside.
  */
 import type { Lane } from "../kube-api.ts";
-import { MAX_BACKGROUND_CALLS, MAX_CONNECTIONS, MAX_POD_CALLS } from "../limits.ts";
+
+/** Most connections for calls; watches have their own. Eight bring as much as a server of two processors creates. @limit */
+export const MAX_CONNECTIONS = 8;
+
+/** Most calls for pods under way at once: one fewer than there are connections, so that the others never stand still. @limit */
+export const MAX_POD_CALLS = 7;
+
+/** Most other calls under way at once: half of the connections stay free for pods. @limit */
+export const MAX_BACKGROUND_CALLS = 4;
 
 const LIMITS: Readonly<Record<Lane, number>> = { pod: MAX_POD_CALLS, background: MAX_BACKGROUND_CALLS };
 /** The order in which waiting calls are let through. */

@@ -1,9 +1,15 @@
 /**
  * Which failure of a call may pass by itself, and how long to wait before the next attempt. Pure: time and chance are arguments.
- * Called by client.ts and reflector.ts.
- * Effects: none.
  */
-import { BACK_OFF_FIRST_MS, BACK_OFF_MAX_MS, RETRY_AFTER_MAX_MS } from "../limits.ts";
+
+/** The first pause after a failure: milliseconds. Each pause is a random part of a limit that doubles. @limit */
+export const BACK_OFF_FIRST_MS = 100;
+
+/** Where the limit of a pause stops growing: milliseconds. So long after an outage everything has been tried again. @limit */
+export const BACK_OFF_MAX_MS = 1_500;
+
+/** Longest wait that the server may ask for by `Retry-After`: milliseconds. @limit */
+export const RETRY_AFTER_MAX_MS = 5_000;
 
 export type Failure =
   /** The server answered, not with 2xx. `retryAfter` is the header as it came. */

@@ -1,11 +1,11 @@
 /**
  * The API server's answers that are no 2xx, and the lines of a watch: unknown JSON to ApiError and WatchEvent.
- * Called by client.ts and watch.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
-import { MAX_SHOWN_ANSWER } from "../limits.ts";
+
+/** Longest text of the server that an error repeats: characters. @limit */
+export const MAX_SHOWN_ANSWER = 500;
 
 const cause = z.object({ field: z.string().catch(""), message: z.string().catch("") });
 /** meta/v1 Status, of which every field may be missing. */

@@ -1,24 +1,34 @@
 /**
  * Connections to one endpoint: a bounded number for calls, and others for watches, which share one where the server speaks HTTP/2.
- * Called by exchange.ts, which opens another one when address or certificates change.
  *
  * Calls go over HTTP/1.1. A call that is given up then takes its connection with it, so a connection that leads nowhere is never used
  * again; HTTP/2 brings no more calls per second and would keep it. Watches only listen: there one connection for all spares the server.
  *
  * Effects: TCP connections.
  */
+
 import { Socket } from "node:net";
 import { Agent, buildConnector, type Dispatcher } from "undici";
 import type { Endpoint } from "../credentials.ts";
-import {
-  CONNECT_MS,
-  IDLE_CONNECTION_MS,
-  MAX_ANSWER_BYTES,
-  MAX_CONNECTIONS,
-  PEER_QUESTION_MS,
-  PEER_QUESTIONS,
-  PEER_SILENCE_MS,
-} from "../limits.ts";
+import { MAX_CONNECTIONS } from "./lanes.ts";
+
+/** How long opening a connection to the API server may take: milliseconds. @limit */
+export const CONNECT_MS = 3_000;
+
+/** How long a connection without a call stays open: milliseconds. Shorter than the server's 90 seconds. @limit */
+export const IDLE_CONNECTION_MS = 45_000;
+
+/** How long a connection may be silent before the kernel asks whether the other end is there: milliseconds. @limit */
+export const PEER_SILENCE_MS = 10_000;
+
+/** How long the kernel waits between two such questions: milliseconds. @limit */
+export const PEER_QUESTION_MS = 3_000;
+
+/** How many such questions without an answer end a connection. @limit */
+export const PEER_QUESTIONS = 3;
+
+/** Largest answer of the API server that is read: bytes. A page of a list that is larger is read in smaller pages. @limit */
+export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 export interface Transport {
   readonly endpoint: Endpoint;

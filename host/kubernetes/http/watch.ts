@@ -1,11 +1,10 @@
 /**
  * One watch from its request to its end.
- * Called by client.ts.
  * Effects: a request on the exchange.
  */
 
+import { BACKGROUND_ATTEMPT_MS } from "../client.ts";
 import { ApiError, ApiUnavailable, type KubeWatch } from "../kube-api.ts";
-import { BACKGROUND_ATTEMPT_MS } from "../limits.ts";
 import { openDeadline } from "./deadline.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 import { Lines } from "./lines.ts";

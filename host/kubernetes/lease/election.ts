@@ -11,10 +11,12 @@
 import type { Log } from "../../lib/log.ts";
 import { describeFailure, pauseMs } from "../http/retry.ts";
 import { isConflict, isNotFound, type KubeApi, type KubeCall, type KubeObject } from "../kube-api.ts";
-import { LEASE_RELEASE_MS } from "../limits.ts";
 import { type ElectionClock, type Leading, LeadingTime } from "./leading.ts";
 import { decodeLease, encodeLease, formatTime, type LeaseObject, type LeaseWrite, recordOf } from "./lease-object.ts";
 import { findTimingFault, type LeaseTimings, pauseBetween, planLease, type Sighting, sight } from "./plan-lease.ts";
+
+/** How long giving a Lease back is tried when a holder stops: milliseconds. After that the next one waits for the Lease's duration. @limit */
+export const LEASE_RELEASE_MS = 3_000;
 
 export interface ElectionOptions {
   readonly api: KubeApi;

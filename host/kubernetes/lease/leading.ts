@@ -1,6 +1,5 @@
 /**
  * One time of leading: from the renewal that began it to its deadline, which each further renewal puts off.
- * Made by election.ts.
  * Effects: a wait on the clock.
  */
 

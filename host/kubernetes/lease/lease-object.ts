@@ -1,7 +1,5 @@
 /**
  * The object Lease (coordination.k8s.io/v1) to what it says, and back. Keys that we do not know stay as they are.
- * Called by election.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import type { KubeObject } from "../kube-api.ts";

@@ -1,8 +1,6 @@
 /**
  * Who may take a Lease, and when. Time is what one observer's monotonic clock says since it saw the record change: the times in the record
  * are of other machines' clocks, and nobody compares them.
- * Called by election.ts.
- * Effects: none.
  */
 
 export interface LeaseTimings {

@@ -1,8 +1,8 @@
 /**
  * The calls on IPAllocation objects that the cluster's registry makes, with values in and out.
- * Called by publisher.ts, foreign-objects.ts and survey.ts.
  * Effects: those of the API server's calls.
  */
+
 import { ConfigError } from "../../config/config-error.ts";
 import {
   ApiError,
@@ -12,6 +12,7 @@ import {
   type KubeObject,
   type Lane,
 } from "../../kubernetes/kube-api.ts";
+import { LIST_PAGE } from "../../kubernetes/list.ts";
 import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
 import {
   allocationLabels,
@@ -21,7 +22,12 @@ import {
   type IpAllocation,
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
-import { LIST_ATTEMPTS, LIST_PAGE, NAMES_PAGE } from "../limits.ts";
+
+/** How often a list is begun whose later pages the API server has compacted away meanwhile. @limit */
+export const LIST_ATTEMPTS = 3;
+
+/** Names in one page of a list that has nothing but names. @limit */
+export const NAMES_PAGE = 5_000;
 
 const COLLECTION = `${API_PATH}/ipallocations`;
 const POOLS = `${API_PATH}/ippools`;

@@ -1,10 +1,13 @@
 /**
  * Addresses whose objects are not yet what their rows say: when each is tried again.
- * Called by publisher.ts.
- * Effects: none.
  */
 import type { Ip } from "../../net/ip.ts";
-import { RETRY_FIRST_MS, RETRY_MAX_MS } from "../limits.ts";
+
+/** The first pause before what failed for an address is tried again: milliseconds. Each pause is twice the one before, less a random part. @limit */
+export const RETRY_FIRST_MS = 1_000;
+
+/** Where that pause stops growing: milliseconds. After an outage a full pool has its released addresses back within this time. @limit */
+export const RETRY_MAX_MS = 5_000;
 
 export interface Place {
   readonly space: string;

@@ -1,6 +1,5 @@
 /**
  * A claim in a cluster: the journal's rows first, then one object for each row, all at once; if one of them cannot be had, all are given back.
- * Called by kubernetes-registry.ts.
  * Effects: writes the journal and objects of the API server.
  */
 
@@ -8,11 +7,16 @@ import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { KeyedMutex } from "../../lib/keyed-mutex.ts";
 import type { Journal } from "../journal.ts";
-import { CLAIM_PATIENCE_MS, EXPIRE_WAIT_MS } from "../limits.ts";
 import { type Allocation, type Claim, type ClaimOutcome, RegistryError } from "../registry.ts";
 import { nameOf } from "./foreign-objects.ts";
-import type { Publisher, PublishOutcome } from "./publisher.ts";
+import type { ObjectSync, PublishOutcome } from "./object-sync.ts";
 import { atMost } from "./waiting.ts";
+
+/** How long the janitor waits for the API server in one round: milliseconds. The work goes on behind it. @limit */
+export const EXPIRE_WAIT_MS = 2_000;
+
+/** How long a claim of a cluster waits for the API server in all: milliseconds. Shorter than the shim's 90 seconds. @limit */
+export const CLAIM_PATIENCE_MS = 60_000;
 
 /** What became of one row: as the publisher says, or why it could not be found out. */
 interface Result {
@@ -57,7 +61,7 @@ interface OpenClaim {
 
 export class ClaimPublisher {
   readonly #journal: Journal;
-  readonly #publisher: Publisher;
+  readonly #publisher: ObjectSync;
   readonly #isLost: (row: Allocation) => boolean;
   /** The claims of one owner: the ADD that arrives while its prefetch claims waits for it. */
   readonly #owners = new KeyedMutex();
@@ -66,7 +70,7 @@ export class ClaimPublisher {
   /** Rows whose objects are still those of earlier pods on lost nodes: they are published when nobody answers for the addresses. */
   readonly #inherited = new Map<string, Inherited>();
 
-  constructor(journal: Journal, publisher: Publisher, isLost: (row: Allocation) => boolean = () => false) {
+  constructor(journal: Journal, publisher: ObjectSync, isLost: (row: Allocation) => boolean = () => false) {
     this.#journal = journal;
     this.#publisher = publisher;
     this.#isLost = isLost;

@@ -1,16 +1,14 @@
 /**
  * What the cluster's registry can do beyond the port, and what it needs; kubernetes-registry.ts implements it.
- * Called by the agent in cluster mode and by its reconciler.
- * Effects: none (types only).
  */
-import type { HolderSighting, NodeSighting } from "../../ipam/workload.ts";
+import type { HolderStatus, NodeStatus } from "../../ipam/retention.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import type { Adoption } from "../journal.ts";
 import type { Allocation, Registry } from "../registry.ts";
-import type { SqliteRegistryOptions } from "../sqlite-registry.ts";
-import type { ObjectChange } from "./publisher.ts";
+import type { SqliteRegistryOptions } from "../sqlite/registry.ts";
+import type { ObjectChange } from "./object-sync.ts";
 
 export interface KubernetesRegistryOptions extends SqliteRegistryOptions {
   readonly api: KubeApi;
@@ -28,11 +26,11 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions {
    * A live look at another pod of the row's member that has the address (allocation rule 8): it has ended; it runs the same machine, which
    * migrates, so that both have the address; or it lives. Absent: it has ended.
    */
-  readonly seeHolder?: (row: Allocation, holder: Holder) => Promise<HolderSighting>;
+  readonly seeHolder?: (row: Allocation, holder: Holder) => Promise<HolderStatus>;
   /** A live look: is the row's pod gone or finished? Allocation rule 1. */
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** A live look at another node, on which an earlier pod of the row's member has the address. Absent: it is off. Allocation rules 2 and 8. */
-  readonly seeNode?: ((node: string) => Promise<NodeSighting>) | undefined;
+  readonly seeNode?: ((node: string) => Promise<NodeStatus>) | undefined;
   /** Allocation rule 5: somebody else has the object of an address that a pod here has. Nothing is changed. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
   /** Whether {@link onLost} was told of the row and that still holds: an ADD asks for the object before it is answered with it. Absent: of no row. */

@@ -1,6 +1,5 @@
 /**
  * Objects of other nodes that this one has met: what may be taken over, and since when it was seen so.
- * Called by publisher.ts, which meets them when a name is taken, and by kubernetes-registry.ts, which looks for them.
  * Effects: reads of the API server by the searches; none by the rest.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,10 +12,18 @@ import {
   ownerLabelOf,
   type Workload,
 } from "../../resources/ip-allocation.ts";
-import { HAND_OVER_LOOK_MS, MAX_FOREIGN_OBJECTS, WANTED_INTERVAL_MS } from "../limits.ts";
 import type { AddressSpan, Allocation } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { foreignOf, type KnownObject, knownOf, specOf } from "./known-object.ts";
+
+/** A pool is marked as wanted at most so often: milliseconds. @limit */
+export const WANTED_INTERVAL_MS = 10_000;
+
+/** Most objects of other nodes that are remembered; the one met longest ago is forgotten first. @limit */
+export const MAX_FOREIGN_OBJECTS = 4_096;
+
+/** How often an ADD looks whether an earlier pod's node has let go of an address that it waits for: milliseconds. @limit */
+export const HAND_OVER_LOOK_MS = 200;
 
 interface Met {
   readonly object: KnownObject;

@@ -1,7 +1,5 @@
 /**
  * An IPAllocation object beside a row of the journal: what of it matters, what it should be, and what somebody else's is for the rest of the agent.
- * Called by the other files of this folder.
- * Effects: none.
  */
 
 import {

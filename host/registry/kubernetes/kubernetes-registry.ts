@@ -5,12 +5,13 @@
  */
 
 import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
+import { LIST_PAGE } from "../../kubernetes/list.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
-import { EXPIRE_WAIT_MS, LIST_PAGE, SURVEY_MAX_ADDRESSES, TIGHT_SHARE } from "../limits.ts";
+import { listRows } from "../list-rows.ts";
 import type {
   AddressSpan,
   Allocation,
@@ -24,17 +25,19 @@ import type {
   UsageCount,
 } from "../registry.ts";
 import { RegistryError } from "../registry.ts";
-import { openSqliteJournal } from "../sqlite-registry.ts";
+import { openSqliteJournal } from "../sqlite/registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
-import { ClaimPublisher } from "./claim-publisher.ts";
+import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
 import type { KubernetesRegistry, KubernetesRegistryOptions } from "./cluster-registry.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
-import { listRows } from "./list-rows.ts";
-import { type ObjectChange, Publisher } from "./publisher.ts";
+import { type ObjectChange, ObjectSync } from "./object-sync.ts";
+import { PoolUsages } from "./pool-usages.ts";
 import { packUsed, Survey } from "./survey.ts";
-import { TightPools } from "./tight-pools.ts";
-import { PoolUsages } from "./usage/pool-usages.ts";
+import { TIGHT_SHARE, TightPools } from "./tight-pools.ts";
 import { atMost } from "./waiting.ts";
+
+/** Pools of together so many addresses are asked for by name when they seem full, two of /16; for larger ones the answer would be many megabytes. @limit */
+export const SURVEY_MAX_ADDRESSES = 131_072;
 
 /** For a question that an ADD waits for. */
 const ASKED: CallTerms = { lane: "pod" };
@@ -56,7 +59,7 @@ export async function openRegistryOn(
 class JournalledRegistry implements KubernetesRegistry {
   readonly #journal: Journal;
   readonly #options: KubernetesRegistryOptions;
-  readonly #publisher: Publisher;
+  readonly #publisher: ObjectSync;
   readonly #claims: ClaimPublisher;
   readonly #foreign: ForeignObjects;
   readonly #survey: Survey;
@@ -71,7 +74,7 @@ class JournalledRegistry implements KubernetesRegistry {
     this.#tight = new TightPools({ usedShare: () => undefined, ...options });
     const isPublic = (pool: string): boolean => this.#tight.isTight(pool);
     const onUndone = (row: Allocation): void => this.#claims.forget(row);
-    this.#publisher = new Publisher({ ...options, journal, foreign: this.#foreign, isPublic, onUndone });
+    this.#publisher = new ObjectSync({ ...options, journal, foreign: this.#foreign, isPublic, onUndone });
     this.#claims = new ClaimPublisher(journal, this.#publisher, options.isLost);
     this.#survey = new Survey(new AllocationObjects(options.api), ASKED);
     this.#usages = new PoolUsages(options);

@@ -1,10 +1,13 @@
 /**
  * What this node remembers of its objects between two calls. None of it is more than a guess: the API server compares each call's precondition.
- * Called by publisher.ts.
- * Effects: none.
  */
-import { DOUBT_MS, MAX_FORMER_OBJECTS } from "../limits.ts";
 import type { KnownObject } from "./known-object.ts";
+
+/** How long a write whose answer was lost may still be carried out: milliseconds. Until then an object that is not there is not believed to be gone. @limit */
+export const DOUBT_MS = 5_000;
+
+/** Most objects that were this node's of which the last version is remembered, so that a late event is known for one; the one that ended longest ago is forgotten first. @limit */
+export const MAX_FORMER_OBJECTS = 4_096;
 
 const NOBODY: ReadonlySet<string> = new Set();
 

@@ -1,12 +1,11 @@
 /**
  * Which addresses of small pools anybody has, asked from the API server by name (allocation rule 11).
- * Called by kubernetes-registry.ts when a pool seems full.
  * Effects: lists of the API server, one at a time for each pool.
  */
 import { bitsOf, type Ip } from "../../net/ip.ts";
 import { parseAllocationName } from "../../resources/ip-allocation.ts";
 import type { AddressSpan } from "../registry.ts";
-import { decodeAddress, encodeAddress } from "../sqlite-schema.ts";
+import { decodeAddress, encodeAddress } from "../sqlite/schema.ts";
 import type { AllocationObjects, CallTerms } from "./allocation-objects.ts";
 
 /** The questions of one pool: one is asked, and one more may wait for all who came meanwhile. */

@@ -1,9 +1,16 @@
 /**
  * Which pools are small or nearly full, so that others must see which of their addresses cool (allocation rule 10).
  * Called by kubernetes-registry.ts; asked by publisher.ts.
- * Effects: none.
  */
-import { SMALL_POOL_ADDRESSES, TIGHT_MS, TIGHT_SHARE } from "../limits.ts";
+
+/** A larger pool tells so, too, from this share in use. @limit */
+export const TIGHT_SHARE = 0.8;
+
+/** Pools up to this size always tell the API server of their addresses that cool: others may have to take them over. @limit */
+export const SMALL_POOL_ADDRESSES = 256;
+
+/** How long a pool that was found nearly full, or wanted, is taken for that: milliseconds. @limit */
+export const TIGHT_MS = 600_000;
 
 export interface TightPoolsOptions {
   /** How many addresses the pool has; undefined when there is no such pool. */

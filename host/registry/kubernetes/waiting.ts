@@ -1,6 +1,5 @@
 /**
  * Waiting for work that goes on by itself, but not too long.
- * Called by the other files of this folder.
  * Effects: a timer, gone when the wait is over.
  */
 

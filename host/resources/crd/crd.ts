@@ -1,10 +1,9 @@
 /**
  * The CustomResourceDefinitions of Berth's own kinds, out of the schemas that decode them.
- * Called by the test that compares deploy/crds with them.
- * Effects: none.
  */
+
 import { stringify } from "yaml";
-import { MAX_NAME_LENGTH } from "../../config/limits.ts";
+import { MAX_NAME_LENGTH } from "../../config/fields/names.ts";
 import { API_VERSION } from "../fields/metadata.ts";
 import { CUSTOM_KINDS, type CustomKind } from "./custom-kinds.ts";
 import { structuralSchema } from "./structural-schema.ts";

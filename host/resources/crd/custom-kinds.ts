@@ -1,7 +1,5 @@
 /**
  * Berth's own kinds as the API server presents them: names, columns, fields to select by.
- * Called by crd.ts.
- * Effects: none.
  */
 import type { z } from "zod";
 import type { CelRule } from "../../lib/cel.ts";

@@ -1,11 +1,15 @@
 /**
  * What Berth reports in the status of its own kinds. No agent depends on a status: it may be missing or old.
- * Called by custom-kinds.ts.
- * Effects: none.
  */
+
 import { z } from "zod";
-import { MAX_LABEL_LENGTH } from "../../config/limits.ts";
-import { MAX_FULL_NAMESPACES, MAX_POOLS_OF_SUBNET } from "../limits.ts";
+import { MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
+
+/** Most pools that are generated out of one Subnet; its status lists them all, and etcd takes 1.5 MB. @limit */
+export const MAX_POOLS_OF_SUBNET = 2_048;
+
+/** Most namespaces that the controller reports as having as many addresses as they may have. @limit */
+export const MAX_FULL_NAMESPACES = 1_024;
 
 const condition = z.object({
   type: z.string().max(316).meta({ description: "What the condition is about." }),

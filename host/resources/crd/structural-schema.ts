@@ -1,7 +1,5 @@
 /**
  * A zod schema as the structural schema of a CustomResourceDefinition.
- * Called by crd.ts. The rules in CEL stand in the schemas' metadata, beside the checks that they mirror, and pass through.
- * Effects: none.
  */
 import { z } from "zod";
 

@@ -1,20 +1,26 @@
 /**
  * The addresses of an IPPool or a Subnet: their common keys, and the rules that one object can tell
  * (specification, Resolved B; reference: an `ips` that is absent is the whole subnet, an empty one is nothing).
- * Called by ip-pool.ts and subnet.ts.
- * Effects: none.
  */
+
 import { z } from "zod";
 import { refuseRepeated } from "../../config/fields/lists.ts";
-import { DNS_LABEL, isDnsLabel } from "../../config/fields/names.ts";
+import { DNS_LABEL, isDnsLabel, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
 import { address, EXACT_PREFIX_RULES, exactPrefix, parseAddress } from "../../config/fields/network.ts";
-import { MAX_LABEL_LENGTH } from "../../config/limits.ts";
 import { type CelRule, cel, IMMUTABLE, rawText } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { compareIp, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix, type Prefix, prefixContains } from "../../net/prefix.ts";
 import { formatRange, type Range, rangeOfPrefix } from "../../net/range.ts";
-import { MAX_RANGE_LENGTH, MAX_RANGES, MAX_ROUTES } from "../limits.ts";
+
+/** Most entries of `ips` and of `excludeIPs`; what the API server's rules can afford. @limit */
+export const MAX_RANGES = 1_024;
+
+/** Most entries of `routes`. @limit */
+export const MAX_ROUTES = 128;
+
+/** Longest entry of `ips` and of `excludeIPs`: characters. Two IPv6 addresses in full and a dash are 79. @limit */
+export const MAX_RANGE_LENGTH = 80;
 
 export interface AddressRoute {
   readonly dst: Prefix;

@@ -1,7 +1,5 @@
 /**
  * What one IPAllocation can tell about itself: each rule as the API server checks it and as the decoder does.
- * Called by ip-allocation.ts, and by the generator of the CustomResourceDefinition.
- * Effects: none.
  */
 import type { CelRule } from "../../lib/cel.ts";
 import type { IpAllocationSpec } from "../ip-allocation.ts";

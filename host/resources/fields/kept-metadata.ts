@@ -2,11 +2,15 @@
  * What Berth keeps of the metadata of objects that tenants write. An agent holds all pods of its node and all namespaces and network definitions of the cluster,
  * and the API server lets each of them have megabytes of labels, annotations and owners. They are cut as they came, before a schema looks at each of them:
  * the schema takes longer for thousands of entries than JSON.parse, and meanwhile no ADD is answered.
- * Called by the decoders of pods, namespaces and network definitions.
- * Effects: none.
  */
-import { MAX_ANNOTATION_LENGTH } from "../../config/limits.ts";
-import { MAX_ALLOCATION_TEXT, MAX_KEPT_ANNOTATIONS, MAX_KEPT_LABELS } from "../limits.ts";
+import { MAX_ANNOTATION_LENGTH } from "../../config/annotations.ts";
+import { MAX_ALLOCATION_TEXT } from "../ip-allocation.ts";
+
+/** Most labels of a pod that are kept. A pool's `podAffinity` is not judged for a pod with more, and such a pool does not serve it. @limit */
+export const MAX_KEPT_LABELS = 128;
+
+/** Most annotations under `ipam.vendor.io/` that are kept of one object: more than there are. @limit */
+export const MAX_KEPT_ANNOTATIONS = 32;
 
 type Raw = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,6 @@
 /**
  * What all resources share: the metadata of Kubernetes objects as far as Berth reads it, and the frame of its own kinds.
  * Called by every resource. Other metadata passes; a slip of a key that is read does not, unless an API server has let it pass.
- * Effects: none.
  */
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";

@@ -1,11 +1,16 @@
 /**
  * The page docs/annotations.md, out of the schemas that decode the annotations.
- * Called by the test that compares the committed page with it.
- * Effects: none.
  */
-import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "../../config/annotation-schemas.ts";
+import {
+  type AnnotationSchema,
+  MAX_LISTED_NAMES,
+  MAX_PATTERNS,
+  MAX_POD_NICS,
+  MAX_POD_ROUTES,
+  NAMESPACE_ANNOTATIONS,
+  POD_ANNOTATIONS,
+} from "../../config/annotation-schemas.ts";
 import { ANNOTATION_PREFIX } from "../../config/annotations.ts";
-import { MAX_LISTED_NAMES, MAX_PATTERNS, MAX_POD_NICS, MAX_POD_ROUTES } from "../../config/limits.ts";
 import { referenceTable } from "./reference-table.ts";
 
 const INTRODUCTION = `# Annotations

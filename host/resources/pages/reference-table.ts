@@ -1,7 +1,6 @@
 /**
  * A schema as a table of the reference pages: what a person may write, field by field.
  * Called by the pages' generators; titles of schemas are the names of their types.
- * Effects: none.
  */
 import { z } from "zod";
 

@@ -1,16 +1,15 @@
 /**
  * The page docs/resources.md, out of the schemas that decode the resources and the settings.
- * Called by the test that compares the committed page with it.
- * Effects: none.
  */
+
 import type { z } from "zod";
 import { ipamConfSchema } from "../../config/ipam-conf.ts";
 import { vendorConfSchema } from "../../config/vendor-conf.ts";
 import { coordinatorSchema } from "../coordinator.ts";
+import { MAX_RANGES, MAX_ROUTES } from "../fields/address-spec.ts";
 import { API_VERSION } from "../fields/metadata.ts";
 import { ipAllocationSchema, OWNER_LABEL, POD_UID_LABEL } from "../ip-allocation.ts";
 import { ipPoolSchema } from "../ip-pool.ts";
-import { MAX_RANGES, MAX_ROUTES } from "../limits.ts";
 import { reservedIpSchema } from "../reserved-ip.ts";
 import { subnetSchema } from "../subnet.ts";
 import { ipPoolUsageStatus } from "../usage/ip-pool-usage.ts";

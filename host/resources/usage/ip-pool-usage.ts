@@ -1,12 +1,15 @@
 /**
  * The resource IPPoolUsage: how much of one pool is in use, and which of its addresses (allocation rule 11). Its name is the pool's. Derived from the
  * allocations, and never more than a hint: nothing is claimed, refused or freed by it. Unknown keys pass: an agent reads what a newer controller wrote.
- * Called by the controller, which writes it, and by the agents, which read it on demand.
- * Effects: none.
  */
 import { z } from "zod";
 import { API_VERSION, decodeBerth, metadata } from "../fields/metadata.ts";
-import { MAX_USAGE_BITMAP_BYTES, MAX_USAGE_BLOCKS } from "../limits.ts";
+
+/** Largest bitmap of a pool's usage object: bytes, one bit for each address. Larger pools have free counts for each block instead. @limit */
+export const MAX_USAGE_BITMAP_BYTES = 65_536;
+
+/** Most blocks of 4,096 addresses for which a usage object counts what is free. @limit */
+export const MAX_USAGE_BLOCKS = 4_096;
 
 /** Addresses in a block of `freePerBlock`. */
 export const USAGE_BLOCK = 4_096;

@@ -1,8 +1,6 @@
 /**
  * The addresses of ranges numbered from 0 in their order: how a bitmap says which of them are in use, and a hash that names the ranges it
  * was made for. The same order and hash as the core's (docs/wasm-abi.md, Snapshots), without it.
- * Called by the controller, which writes usage objects, and by the agents, which read them.
- * Effects: none.
  */
 import { compareIp, type Family, type Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";

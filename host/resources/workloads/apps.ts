@@ -1,7 +1,5 @@
 /**
  * Deployment, ReplicaSet, StatefulSet and DaemonSet (apps/v1), as far as the pools of their pods need it.
- * Called by the controller.
- * Effects: none.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";

@@ -1,7 +1,5 @@
 /**
  * Job and CronJob (batch/v1), as far as the pools of their pods need it.
- * Called by the controller.
- * Effects: none.
  */
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";

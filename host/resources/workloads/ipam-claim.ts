@@ -1,15 +1,14 @@
 /**
  * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Whoever makes it names a network and an interface, and may
  * ask for addresses; whoever allocates writes into its status what it has.
- * Called by the agent for a pod that names one, and by the controller, which writes the status.
- * Effects: none.
  */
+
 import { z } from "zod";
 import { type AskedIp, parseAskedIp } from "../../cni/net-conf.ts";
 import { decodeConfig } from "../../config/config-error.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { metadata } from "../fields/metadata.ts";
-import { MAX_ALLOCATION_TEXT } from "../limits.ts";
+import { MAX_ALLOCATION_TEXT } from "../ip-allocation.ts";
 
 export interface IpamClaim {
   readonly namespace: string;

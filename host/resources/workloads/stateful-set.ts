@@ -1,7 +1,5 @@
 /**
  * The StatefulSet, as far as Berth reads it: which of its pods it wants.
- * Called by the controller, for addresses that are kept.
- * Effects: none.
  */
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";

@@ -1,7 +1,5 @@
 /**
  * What the kinds that make pods have in common: their metadata, and the pod template, of which Berth reads the annotations.
- * Called by apps.ts and batch.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import { orAbsent, textMap, wholeNumber } from "../../lib/schema.ts";

@@ -1,8 +1,6 @@
 /**
  * KubeVirt's machines, as far as Berth reads them (kubevirt.io/v1). A VirtualMachine lives while the machine is stopped; each run of it is a
  * VirtualMachineInstance of the same name, whose pod is a virt-launcher; while it migrates it has two.
- * Called by the agent for such a pod, and by the controller for addresses that are kept.
- * Effects: none.
  */
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";

@@ -9,10 +9,11 @@
  * `kubeconfig` may be a proxy's (api-proxy.ts), or one that plane.writeKubeconfig made for an account with fewer rights.
  * Effects: connections to the API server; those of the parts.
  */
-import { type OpenApplications, openApplications } from "../../../host/controller/applications/open-applications.ts";
+
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
-import { startTerm } from "../../../host/controller/term.ts";
-import type { ControllerTools, StartPart, Workloads } from "../../../host/controller/tools.ts";
+import { startLeadership } from "../../../host/controller/leadership.ts";
+import { type OpenApplications, openPoolOwners } from "../../../host/controller/pool-owners/open-applications.ts";
+import type { ControllerDeps, StartController, Workloads } from "../../../host/controller/types.ts";
 import { type KubeClient, openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { openEvents } from "../../../host/kubernetes/events.ts";
@@ -27,7 +28,7 @@ export interface LabControllerOptions {
   /** Of the ConfigMap vendor-conf. Default: kube-system. */
   readonly configNamespace?: string;
   /** Replace single tools: a clock, dice, events that are counted. */
-  readonly tools?: Partial<Pick<ControllerTools, "nowMs" | "now" | "random" | "events" | "api" | "applications">>;
+  readonly tools?: Partial<Pick<ControllerDeps, "nowMs" | "now" | "random" | "events" | "api" | "applications">>;
   /** How long the caches may take to be complete. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
   /** Default: silent. */
@@ -36,7 +37,7 @@ export interface LabControllerOptions {
 
 export interface LabController {
   readonly client: KubeClient;
-  readonly tools: ControllerTools;
+  readonly tools: ControllerDeps;
   readonly caches: OpenCaches;
   readonly applications: OpenApplications;
   /** Throws for a name that was not started. */
@@ -50,7 +51,7 @@ export interface LabController {
 /** Resolves when the caches are complete and the parts are started. Rejects with what is missing. */
 export async function startParts(
   kubeconfig: string,
-  parts: Readonly<Record<string, StartPart>>,
+  parts: Readonly<Record<string, StartController>>,
   options: LabControllerOptions = {},
 ): Promise<LabController> {
   const { workloads = UNKNOWN_WORKLOADS, configNamespace = "kube-system", readyMs = 60_000 } = options;
@@ -59,7 +60,7 @@ export async function startParts(
   const client = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
   const api = options.tools?.api ?? client;
   const caches = openCaches({ api, configNamespace, log, random: Math.random });
-  const applications = openApplications({ api, log, random: Math.random });
+  const applications = openPoolOwners({ api, log, random: Math.random });
   const leading = new AbortController();
   const events = openEvents({ api, component: "berth-controller", node: "lab", log });
   const release = async (): Promise<void> => {
@@ -76,14 +77,14 @@ export async function startParts(
     await release();
     throw new Error(`The caches are not complete after ${readyMs} ms: ${missing}`, { cause: error });
   }
-  const tools: ControllerTools = {
+  const tools: ControllerDeps = {
     ...{ api, caches, workloads, applications, events, log, leading: leading.signal },
     nowMs: () => performance.now(),
     now: () => new Date(),
     random: Math.random,
     ...options.tools,
   };
-  const term = startTerm(parts, tools);
+  const term = startLeadership(parts, tools);
   const resign = () => leading.abort(new Error("The lab's controller leads no more"));
   return {
     ...{ client, tools, caches, applications, resign },

@@ -14,8 +14,8 @@ import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ClusterNode, openCluster } from "../../../host/agent/cluster/open-cluster.ts";
-import { startJanitor } from "../../../host/agent/janitor.ts";
+import { type ClusterBackend, openClusterBackend } from "../../../host/agent/cluster/backend.ts";
+import { startMaintenance } from "../../../host/agent/maintenance.ts";
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
@@ -35,7 +35,7 @@ export interface FleetOptions {
 
 export interface SimNode {
   readonly name: string;
-  readonly cluster: ClusterNode;
+  readonly cluster: ClusterBackend;
   readonly api: CountedApi;
   close(): Promise<void>;
 }
@@ -99,7 +99,7 @@ async function openNode(name: string, { options, directory, coreWasm, bootId }: 
   const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
   const api = countCalls(openKubeClient({ credentials, userAgent: `berth-agent ${name}`, random: Math.random }));
   const log = openLog(`berth-agent ${name}`, "error");
-  const cluster = await openCluster({
+  const cluster = await openClusterBackend({
     ...{ api, node: name, stateDirectory, cniConfDirectory, coreWasm, bootId, log },
     configNamespace: "kube-system",
     nowMs: monotonicMs,
@@ -111,7 +111,7 @@ async function openNode(name: string, { options, directory, coreWasm, bootId }: 
     },
   });
   // Nobody's DEL is spooled here: each finds its agent.
-  const janitor = startJanitor({ ...cluster.tools, registry: cluster.registry, spool: { drain: async () => {} } });
+  const janitor = startMaintenance({ ...cluster.tools, registry: cluster.registry, spool: { drain: async () => {} } });
   const close = async (): Promise<void> => {
     janitor.close();
     await cluster.close();

@@ -11,11 +11,11 @@ import type { AddressDemand, Claimed } from "../../../host/agent/ipam/claim-addr
 import { claimVerified } from "../../../host/agent/ipam/claim-verified.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
-import { AddressBook } from "../../../host/ipam/address-book.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp, type Ip } from "../../../host/net/ip.ts";
 import type { Allocation, Attachment, Registry } from "../../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+import { openSqliteRegistry } from "../../../host/registry/sqlite/registry.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { assembleSnapshot, EMPTY_SNAPSHOT, type Snapshot } from "../../../host/resources/snapshot.ts";
 import { openCore } from "../../unit/ipam/subjects.ts";
@@ -54,7 +54,7 @@ export class IpamWorld {
   #boot = 1;
   #snapshot: Snapshot = EMPTY_SNAPSHOT;
   #registry!: Registry;
-  #book!: AddressBook;
+  #book!: PoolCache;
   #catalogue!: Catalogue;
   #answered: Answered[] = [];
   /** NICs whose addresses something may have released since they were answered. */
@@ -72,7 +72,7 @@ export class IpamWorld {
   }
 
   async start(): Promise<void> {
-    this.#book = new AddressBook(openCore());
+    this.#book = new PoolCache(openCore());
     this.#registry = await openSqliteRegistry({
       directory: this.#directory,
       bootId: `boot-${this.#boot}`,

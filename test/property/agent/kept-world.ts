@@ -2,12 +2,12 @@
  * Members of workloads and plain pods that come and go on several nodes: the product's claim, address book, journal and publisher on an API server in
  * memory. Time is the world's; what happens is the test's.
  */
-import { displaceFormer, seeHolder } from "../../../host/agent/cluster/keepers.ts";
+import { evictPredecessor, readHolder } from "../../../host/agent/cluster/address-owners.ts";
 import { type ClaimTools, claimAddresses } from "../../../host/agent/ipam/claim-addresses.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { RequestedIp } from "../../../host/cni/request.ts";
-import { AddressBook } from "../../../host/ipam/address-book.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { openLog } from "../../../host/lib/log.ts";
@@ -74,7 +74,7 @@ export class KeptWorld {
   /** An agent that knows nothing of the pools but that they are there. */
   async node(): Promise<KeptNode> {
     const name = `n${++this.#count}`;
-    const book = new AddressBook(openCore());
+    const book = new PoolCache(openCore());
     book.update(this.#pools, []);
     const nowMs = (): number => this.#clockMs;
     const cooldowns = { defaultMs: COOLDOWN_MS, byPool: new Map<string, number>() };
@@ -88,7 +88,7 @@ export class KeptWorld {
       poolSize: (pool) => Number(book.counts(pool)?.total ?? 0n),
       isLivePod: async (namespace, pod, uid) => this.#find(namespace, pod)?.uid === uid,
       isPodGone,
-      seeHolder: (row, holder) => seeHolder(readPod, row, holder),
+      seeHolder: (row, holder) => readHolder(readPod, row, holder),
       onLost: (row) => {
         throw new Error(`${formatIp(row.ip)} of ${row.pod} is lost`);
       },
@@ -101,7 +101,7 @@ export class KeptWorld {
       sleep: (milliseconds) => this.pass(milliseconds),
       releaseKept: (kept) => registry.releaseKept(kept),
       displace: (former, claimant) =>
-        displaceFormer({ registry, isPodGone, endOrphan: (row) => registry.collect(row) }, former, claimant),
+        evictPredecessor({ registry, isPodGone, endOrphan: (row) => registry.collect(row) }, former, claimant),
     };
     const node = { name, registry, tools };
     this.#nodes.push(node);

@@ -2,7 +2,7 @@
  * A segment that is a table: which machine answers for which address. With it, what claims need for detection, and what must hold
  * of quarantine while nothing is in flight.
  */
-import { QuarantineKeeper, type QuarantineTools } from "../../../host/agent/detection/quarantine-keeper.ts";
+import { QuarantineProber, type QuarantineTools } from "../../../host/agent/detection/quarantine-prober.ts";
 import { VerifiedAttachments } from "../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../host/agent/detection/verify-addresses.ts";
 import type { DetectionTools } from "../../../host/agent/ipam/claim-verified.ts";
@@ -51,7 +51,7 @@ export class ScriptedSegment {
       findNodeLink: (name: string) => link("", name),
     };
     return {
-      ...{ ...tools, keeper: new QuarantineKeeper(tools), verified: new VerifiedAttachments() },
+      ...{ ...tools, keeper: new QuarantineProber(tools), verified: new VerifiedAttachments() },
       withQuietLink: ({ netnsPath, ifName }, work) => work(link(netnsPath, ifName)),
     };
   }

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { formatDuration, parseDuration } from "../../../host/config/fields/duration.ts";
-import { MAX_DURATION_MS } from "../../../host/config/limits.ts";
+import { formatDuration, MAX_DURATION_MS, parseDuration } from "../../../host/config/fields/duration.ts";
 import { isWellFormedPattern, matchPattern } from "../../../host/config/pattern.ts";
 
 it("a duration survives its text", () => {

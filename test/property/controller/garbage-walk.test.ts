@@ -4,8 +4,8 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { judgeStranger } from "../../../host/agent/cluster/plan-reconciliation.ts";
-import { changedSpec, lastHolder } from "../../../host/controller/garbage/plan-change.ts";
+import { judgeStranger } from "../../../host/agent/gc/plan-reconciliation.ts";
+import { changedSpec, lastHolder } from "../../../host/controller/gc/plan-change.ts";
 import {
   type Action,
   type CollectionTimes,
@@ -14,7 +14,7 @@ import {
   type PodSighting,
   type Seen,
   situationOf,
-} from "../../../host/controller/garbage/plan-collection.ts";
+} from "../../../host/controller/gc/plan-collection.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { ip } from "../../unit/ipam/subjects.ts";
 

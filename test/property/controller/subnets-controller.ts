@@ -4,10 +4,10 @@
  */
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startFinalizers } from "../../../host/controller/finalizers/start-finalizers.ts";
-import { startSubnets } from "../../../host/controller/subnets/start-subnets.ts";
-import { startTerm, type Term } from "../../../host/controller/term.ts";
-import type { Applications, ControllerTools, Workloads } from "../../../host/controller/tools.ts";
-import type { PoolDemand } from "../../../host/ipam/generated/generated-pool.ts";
+import { type Leadership, startLeadership } from "../../../host/controller/leadership.ts";
+import { startSubnets } from "../../../host/controller/subnets/controller.ts";
+import type { ControllerDeps, PoolOwners, Workloads } from "../../../host/controller/types.ts";
+import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { addressesOf } from "./subnets-facts.ts";
@@ -28,7 +28,7 @@ export class WalkController {
   readonly #listeners = new Set<() => void>();
   #demands: readonly PoolDemand[] = [];
   #caches: OpenCaches | undefined;
-  #term: Term | undefined;
+  #term: Leadership | undefined;
   isDead = false;
   /** The caches are complete: from here on its calls wait for the walk. */
   isReady = false;
@@ -55,17 +55,17 @@ export class WalkController {
     await synced;
     this.isReady = true;
     this.#demands = this.#world.workloads.demands();
-    const tools: ControllerTools = {
+    const tools: ControllerDeps = {
       ...{ api, caches, workloads: NO_WORKLOADS, applications: this.#applications, log, random },
       events: { emit: () => {}, close: async () => {} },
       nowMs: () => performance.now(),
       now: () => new Date(),
       leading: this.#leading.signal,
     };
-    this.#term = startTerm({ finalizers: startFinalizers, subnets: startSubnets }, tools);
+    this.#term = startLeadership({ finalizers: startFinalizers, subnets: startSubnets }, tools);
   }
 
-  get #applications(): Applications {
+  get #applications(): PoolOwners {
     return {
       demands: () => ({ demands: this.#demands, faults: [] }),
       subscribe: (listener) => {

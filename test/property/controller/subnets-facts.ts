@@ -7,7 +7,7 @@
 import { formatIp } from "../../../host/net/ip.ts";
 import { firstIp, lastIp } from "../../../host/net/prefix.ts";
 import type { Range } from "../../../host/net/range.ts";
-import type { Generated } from "../../../host/resources/fields/generated.ts";
+import type { Generated } from "../../../host/resources/fields/subnet-pool.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { decodeReservedIp } from "../../../host/resources/reserved-ip.ts";
 import { decodeAssignments, decodeSubnet } from "../../../host/resources/subnet.ts";

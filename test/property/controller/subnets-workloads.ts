@@ -2,8 +2,8 @@
  * The workloads of the walk, as a script tells them: what they want, and whether they live. Each controller hears of a change when the walk lets it.
  * Effects: none but on itself.
  */
-import type { PoolDemand } from "../../../host/ipam/generated/generated-pool.ts";
-import type { Application } from "../../../host/resources/fields/generated.ts";
+import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
+import type { Application } from "../../../host/resources/fields/subnet-pool.ts";
 
 export interface Wanted {
   readonly subnets: readonly string[];

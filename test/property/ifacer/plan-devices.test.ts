@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
 import { ConfigError } from "../../../host/config/config-error.ts";
+import { decodeDeviceSpec } from "../../../host/ifacer/device-spec.ts";
 import { planDevices } from "../../../host/ifacer/plan-devices.ts";
-import { decodeWish } from "../../../host/ifacer/wish.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
 import { applyAll, inventory, undoAll } from "../../unit/ifacer/device-model.ts";
@@ -77,14 +77,14 @@ it("definitions one after another", () => {
   const run = (state: NamespaceState, wanted: object): NamespaceState => {
     let operations: ReturnType<typeof planDevices>["operations"];
     try {
-      ({ operations } = planDevices(decodeWish(wanted, "x"), state));
+      ({ operations } = planDevices(decodeDeviceSpec(wanted, "x"), state));
     } catch (error) {
       if (!(error instanceof CniError || error instanceof ConfigError)) throw error;
       seen.refused += 1;
       return state;
     }
     const after = applyAll(state, operations);
-    expect(planDevices(decodeWish(wanted, "x"), after).operations.map(formatOperation)).toEqual([]);
+    expect(planDevices(decodeDeviceSpec(wanted, "x"), after).operations.map(formatOperation)).toEqual([]);
     expect(inventory(undoAll(after, operations))).toEqual(inventory(state));
     expect(after.addresses.length).toBe(state.addresses.length);
     seen.done += operations.length > 0 ? 1 : 0;
@@ -105,7 +105,7 @@ it("an ADD that was cut off after any operation is completed by the next one", (
   let cut = 0;
   fc.assert(
     fc.property(node, conf, fc.nat(20), (state, wanted, count) => {
-      const plan = (now: NamespaceState) => planDevices(decodeWish(wanted, "x"), now).operations;
+      const plan = (now: NamespaceState) => planDevices(decodeDeviceSpec(wanted, "x"), now).operations;
       let operations: ReturnType<typeof plan>;
       try {
         operations = plan(state);

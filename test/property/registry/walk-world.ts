@@ -3,8 +3,8 @@
  * scheduler decides when a call is carried out, when and whether it is answered, when a watch tells of it, when an agent ends.
  */
 import { vi } from "vitest";
-import type { OwnAllocationsTools } from "../../../host/agent/cluster/own-allocations.ts";
-import { Reconciler } from "../../../host/agent/cluster/reconciler.ts";
+import type { OwnAllocationsTools } from "../../../host/agent/gc/own-allocations.ts";
+import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { openLog } from "../../../host/lib/log.ts";

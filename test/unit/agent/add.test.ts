@@ -7,15 +7,15 @@ import { addAddresses } from "../../../host/agent/ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import { openManifestIdentifier } from "../../../host/agent/ipam/pod-identity.ts";
 import type { Addition } from "../../../host/agent/plugin.ts";
+import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
 import { decodeRequest } from "../../../host/cni/request.ts";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
-import { AddressBook } from "../../../host/ipam/address-book.ts";
-import { UNATTACHED_MS } from "../../../host/ipam/limits.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+import { openSqliteRegistry } from "../../../host/registry/sqlite/registry.ts";
 import { decodeManifests } from "../../../host/resources/manifest.ts";
 import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
 import { ip, openCore } from "../ipam/subjects.ts";
@@ -24,7 +24,7 @@ import { recordLog } from "./recorded-log.ts";
 
 interface World {
   readonly registry: Registry;
-  readonly book: AddressBook;
+  readonly book: PoolCache;
   add(ifName: string, body?: object): Promise<Addition>;
   /** Time passes, and what then is to be freed is freed. */
   later(milliseconds: number): Promise<void>;
@@ -64,7 +64,7 @@ async function withPlugin(
 ): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "berth-add-"));
   const snapshot = { ...snapshotOf(manifests), ...more };
-  const book = new AddressBook(openCore());
+  const book = new PoolCache(openCore());
   let clockMs = 1_000_000;
   const nowMs = (): number => clockMs;
   const registry = await openSqliteRegistry({

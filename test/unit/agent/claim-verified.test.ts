@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Claimed } from "../../../host/agent/ipam/claim-addresses.ts";
+import { MAX_CONFLICT_CANDIDATES } from "../../../host/agent/ipam/claim-verified.ts";
+import { MIN_COOLING_MS } from "../../../host/agent/ipam/take-overs.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
-import { MAX_CONFLICT_CANDIDATES, MIN_COOLING_MS } from "../../../host/ipam/limits.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ip, pool } from "../ipam/subjects.ts";
 import { mac, RIVAL } from "../registry/registry-quarantine-suite.ts";

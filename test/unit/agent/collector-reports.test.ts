@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { COLLECTOR_TICK_MS, SWEEP_RETRY_MS } from "../../../host/agent/limits.ts";
+import { COLLECTOR_TICK_MS, SWEEP_RETRY_MS } from "../../../host/agent/gc/collector.ts";
 import { type CollectorWorld, GRACE_MS, INTERVAL_MS, inWorld, ipOf, UNREACHABLE } from "./collector-world.ts";
 import { until } from "./recorded-log.ts";
 

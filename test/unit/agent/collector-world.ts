@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Collector, type CollectorSettings, startCollector } from "../../../host/agent/cluster/collector.ts";
+import { type Collector, type CollectorSettings, startCollector } from "../../../host/agent/gc/collector.ts";
 import {
   ApiError,
   ApiUnavailable,
@@ -14,7 +14,7 @@ import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { type Ip, parseIp } from "../../../host/net/ip.ts";
 import type { Journal } from "../../../host/registry/journal.ts";
 import type { Allocation, Claim } from "../../../host/registry/registry.ts";
-import { openSqliteJournal } from "../../../host/registry/sqlite-registry.ts";
+import { openSqliteJournal } from "../../../host/registry/sqlite/registry.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 import { recordLog } from "./recorded-log.ts";
 

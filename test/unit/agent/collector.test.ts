@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../host/agent/gc/live-pods.ts";
 import { checkAddresses } from "../../../host/agent/ipam/check.ts";
-import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../host/agent/limits.ts";
 import type { AttachRequest } from "../../../host/cni/request.ts";
 import { ApiError } from "../../../host/kubernetes/kube-api.ts";
 import { GRACE_MS, inWorld, UNREACHABLE } from "./collector-world.ts";

@@ -13,8 +13,13 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Definitions, effectiveSettings } from "../../../host/agent/definitions.ts";
-import { MAX_DEFINITION_BYTES, MAX_DEFINITION_FILES, STAMP_GRAIN_MS } from "../../../host/agent/limits.ts";
+import {
+  Definitions,
+  effectiveSettings,
+  MAX_DEFINITION_BYTES,
+  MAX_DEFINITION_FILES,
+} from "../../../host/agent/definitions.ts";
+import { STAMP_GRAIN_MS } from "../../../host/agent/stamped-files.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import { decodeCoordinator } from "../../../host/resources/coordinator.ts";
 import { recordLog } from "./recorded-log.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { MAX_PROXY_ARP_SUSPECTS, PROXY_ARP_ADDRESSES } from "../../../host/ipam/limits.ts";
+import { MAX_PROXY_ARP_SUSPECTS } from "../../../host/agent/detection/quarantine-prober.ts";
+import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { pool } from "../ipam/subjects.ts";
 import { mac } from "../registry/registry-quarantine-suite.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { probeQuarantined } from "../../../host/agent/detection/probe-quarantined.ts";
-import { QuarantineKeeper, type QuarantineTools } from "../../../host/agent/detection/quarantine-keeper.ts";
+import { QuarantineProber, type QuarantineTools } from "../../../host/agent/detection/quarantine-prober.ts";
 import { VerifiedAttachments } from "../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../host/agent/detection/verify-addresses.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
@@ -14,12 +14,12 @@ import { claimVerified, type DetectionTools } from "../../../host/agent/ipam/cla
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import type { ConflictQuestion } from "../../../host/coordinator/detect-conflict.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
-import { AddressBook } from "../../../host/ipam/address-book.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp, type Ip } from "../../../host/net/ip.ts";
 import type { Mac } from "../../../host/net/mac.ts";
 import type { Allocation, Registry } from "../../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+import { openSqliteRegistry } from "../../../host/registry/sqlite/registry.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { assembleSnapshot } from "../../../host/resources/snapshot.ts";
 import { ip, openCore } from "../ipam/subjects.ts";
@@ -65,8 +65,8 @@ export class DetectionWorld {
   clockMs = 10_000_000;
   readonly verified = new VerifiedAttachments();
   registry!: Registry;
-  keeper!: QuarantineKeeper;
-  book!: AddressBook;
+  keeper!: QuarantineProber;
+  book!: PoolCache;
   #catalogue!: Catalogue;
   #tools!: ClaimTools & DetectionTools;
   #quarantineTools!: QuarantineTools;
@@ -78,7 +78,7 @@ export class DetectionWorld {
 
   async open(): Promise<void> {
     const snapshot = assembleSnapshot([{ source: "test", resources: [...this.#pools] }]);
-    this.book = new AddressBook(openCore());
+    this.book = new PoolCache(openCore());
     const nowMs = (): number => this.clockMs;
     const registry = await openSqliteRegistry({
       ...{ directory: this.directory, bootId: "b", nowMs, lockWaitMs: 0 },
@@ -97,7 +97,7 @@ export class DetectionWorld {
       ...{ ...engine, registry, nowMs, pools: () => snapshot.pools },
       findNodeLink: (name) => (this.nodeLinks.includes(name) ? this.#linkOf("", name, OWN) : undefined),
     };
-    this.keeper = new QuarantineKeeper(this.#quarantineTools);
+    this.keeper = new QuarantineProber(this.#quarantineTools);
     this.#tools = {
       ...{ ...engine, registry, nowMs, book: this.book, keeper: this.keeper, verified: this.verified },
       sleep: async (milliseconds) => {

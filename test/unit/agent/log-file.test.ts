@@ -13,7 +13,8 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { LOG_RECHECK_MS, MAX_LOG_FILES } from "../../../host/agent/limits.ts";
+import { MAX_LOG_FILES } from "../../../host/agent/coordinator/log-file.ts";
+import { LOG_RECHECK_MS } from "../../../host/agent/coordinator/log-stream.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import { withLogs } from "./log-world.ts";
 import { until } from "./recorded-log.ts";

@@ -3,8 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ManifestDirectory } from "../../../host/agent/embedded/manifest-directory.ts";
-import { MAX_MANIFEST_BYTES } from "../../../host/agent/limits.ts";
+import { MAX_MANIFEST_BYTES, ManifestDirectory } from "../../../host/agent/embedded/manifest-directory.ts";
 import { recordLog, until } from "./recorded-log.ts";
 
 function poolText(...names: string[]): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LostAddresses } from "../../../host/agent/cluster/own-allocations-lost.ts";
+import { LostAddresses } from "../../../host/agent/gc/lost-addresses.ts";
 import { checkAddresses } from "../../../host/agent/ipam/check.ts";
 import type { AttachRequest } from "../../../host/cni/request.ts";
 import type { KubeEvent } from "../../../host/kubernetes/events.ts";

@@ -4,7 +4,7 @@ import {
   judgeStranger,
   needsPublishing,
   type StrangerVerdict,
-} from "../../../host/agent/cluster/plan-reconciliation.ts";
+} from "../../../host/agent/gc/plan-reconciliation.ts";
 import { UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";

@@ -2,23 +2,23 @@
  * A node with a prefetch, for tests: the registry is the real one in a temporary folder, the ADD is the real one. The clock stands still
  * until a test moves it, and the registry can be told to keep claims waiting.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { demandAhead } from "../../../host/agent/cluster/prefetch/demand-ahead.ts";
-import { createPrefetcher, type Prefetcher } from "../../../host/agent/cluster/prefetch.ts";
 import { openDetection } from "../../../host/agent/detection/open-detection.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import { identifyPod, openManifestIdentifier } from "../../../host/agent/ipam/pod-identity.ts";
+import { demandAhead } from "../../../host/agent/prefetch/demand-ahead.ts";
+import { createPrefetcher, type Prefetcher, UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
 import { decodeRequest } from "../../../host/cni/request.ts";
-import { AddressBook } from "../../../host/ipam/address-book.ts";
-import { UNATTACHED_MS } from "../../../host/ipam/limits.ts";
 import { type AnnouncedNic, ownerOfPod } from "../../../host/ipam/plan-prefetch.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { Claim, ClaimOutcome, Registry } from "../../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../../host/registry/sqlite-registry.ts";
+import { openSqliteRegistry } from "../../../host/registry/sqlite/registry.ts";
 import { decodeManifests } from "../../../host/resources/manifest.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
@@ -163,7 +163,7 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
   let snapshot = snapshotOf(manifests);
   const clock = new Clock();
   const nowMs = (): number => clock.ms;
-  const book = new AddressBook(openCore());
+  const book = new PoolCache(openCore());
   const registry = await openSqliteRegistry({
     ...{ directory, bootId: "b", nowMs, lockWaitMs: 1_000, cooldowns: cooldownsOf(snapshot) },
     ...{ onFreed: (space, ip) => book.unmark(space, ip), onDeath: () => {}, faultCounter: createFaultCounter() },

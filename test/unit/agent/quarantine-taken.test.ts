@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Claimed } from "../../../host/agent/ipam/claim-addresses.ts";
+import { QUARANTINE_MAX_MS } from "../../../host/agent/ipam/take-overs.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
-import { QUARANTINE_MAX_MS } from "../../../host/ipam/limits.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ip, pool } from "../ipam/subjects.ts";
 import { conflictOn, type DetectionWorld, withDetection } from "./detection-world.ts";

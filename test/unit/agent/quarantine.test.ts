@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { PROBES_AT_ONCE } from "../../../host/agent/limits.ts";
-import { DetectionError } from "../../../host/coordinator/detection-error.ts";
 import {
-  PROXY_ARP_ADDRESSES,
-  PROXY_ARP_MEMORY_MS,
+  PROBES_AT_ONCE,
   QUARANTINE_FIRST_PROBE_MS,
   QUARANTINE_PROBE_MAX_MS,
-} from "../../../host/ipam/limits.ts";
+} from "../../../host/agent/detection/probe-quarantined.ts";
+import { PROXY_ARP_MEMORY_MS } from "../../../host/agent/detection/quarantine-prober.ts";
+import { DetectionError } from "../../../host/coordinator/detection-error.ts";
+import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ip, pool } from "../ipam/subjects.ts";
 import { mac } from "../registry/registry-quarantine-suite.ts";

@@ -2,12 +2,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Reconciler } from "../../../host/agent/cluster/reconciler.ts";
+import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { Journal } from "../../../host/registry/journal.ts";
-import { openSqliteJournal } from "../../../host/registry/sqlite-registry.ts";
+import { openSqliteJournal } from "../../../host/registry/sqlite/registry.ts";
 import {
   allocationName,
   encodeIpAllocation,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { ReconcileReport } from "../../../host/agent/cluster/reconciler.ts";
-import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS, SWEEP_RETRY_MS } from "../../../host/agent/limits.ts";
+import { SWEEP_RETRY_MS } from "../../../host/agent/gc/collector.ts";
+import type { ReconcileReport } from "../../../host/agent/gc/reconciler.ts";
+import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS } from "../../../host/agent/gc/reconciler.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
 import { UNREACHABLE } from "./collector-world.ts";

@@ -1,17 +1,17 @@
 /** The wait of an ADD for a generated pool: what wakes it, what it asks, and what it says when it gives up. */
+
 import { describe, expect, it } from "vitest";
 import { Catalogue } from "../../../host/agent/ipam/catalogue.ts";
 import type { PoolNews } from "../../../host/agent/ipam/demand.ts";
-import { type IsLeft, untilSupplied } from "../../../host/agent/ipam/generated/supply-wait.ts";
-import { GENERATED_WAIT_MS } from "../../../host/agent/limits.ts";
+import { GENERATED_WAIT_MS, type IsLeft, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
 import { CniError } from "../../../host/cni/error.ts";
-import { AddressBook } from "../../../host/ipam/address-book.ts";
-import { isGrowing, type SubnetSight } from "../../../host/ipam/generated/supply.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
+import { isGrowing, type SubnetState } from "../../../host/ipam/subnet-capacity.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
-import type { Application } from "../../../host/resources/fields/generated.ts";
+import type { Application } from "../../../host/resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { EMPTY_SNAPSHOT } from "../../../host/resources/snapshot.ts";
 import { ip, openCore, pool, poolsByName, subject } from "../ipam/subjects.ts";
@@ -29,11 +29,11 @@ const made = (ips: readonly string[], more: Partial<IpPool> = {}, application = 
 /** Attempts take an address out of the book, as a claim would; time passes only when nothing happens. */
 class World {
   nowMs = 1_000;
-  readonly book = new AddressBook(openCore());
+  readonly book = new PoolCache(openCore());
   readonly attempts: string[] = [];
   readonly looks: string[] = [];
   forgotten = 0;
-  sight: SubnetSight = { kind: "there", family: 4, isDeleting: false };
+  sight: SubnetState = { kind: "there", family: 4, isDeleting: false };
   /** What happens while the ADD waits, one for each wait. */
   readonly script: (() => void)[] = [];
   /** What happens at the begin of an attempt, and at the end of one that fails. */
@@ -88,7 +88,7 @@ class World {
         forget: () => void this.forgotten++,
       },
     };
-    return untilSupplied(tools, (isLeft) => this.#attempt(isLeft), signal);
+    return waitForPool(tools, (isLeft) => this.#attempt(isLeft), signal);
   }
 
   async #attempt(isLeft: IsLeft): Promise<string> {
@@ -200,7 +200,7 @@ describe("an ADD that waited in vain", () => {
   });
 
   const absent = `No pool may serve ${RULE}: no pool has been generated for Deployment shop/web out of Subnet "blue" yet`;
-  it.each<[sight: SubnetSight, why: string]>([
+  it.each<[sight: SubnetState, why: string]>([
     [{ kind: "absent" }, 'Subnet "blue" does not exist'],
     [{ kind: "there", family: 4, isDeleting: true }, 'Subnet "blue" is being deleted'],
     [{ kind: "there", family: 4, isDeleting: false, refusal: "is for other namespaces (spec.namespaceName)" }, 'Subnet "blue" is for other namespaces (spec.namespaceName)'], // biome-ignore format: one row

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
+import { decodeCoordinatorConf, MAX_CIDRS } from "../../../host/config/coordinator-conf.ts";
 import { DEFAULT_COORDINATOR_CONF, resolveCoordinatorConf } from "../../../host/config/coordinator-settings.ts";
-import { MAX_CIDRS } from "../../../host/config/limits.ts";
 import { parsePrefix } from "../../../host/net/prefix.ts";
 
 function resolve(...sources: object[]) {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decodeIfacerConf } from "../../../host/config/ifacer-conf.ts";
-import { MAX_BOND_OPTIONS_LENGTH, MAX_INTERFACES } from "../../../host/config/limits.ts";
+import { decodeIfacerConf, MAX_BOND_OPTIONS_LENGTH, MAX_INTERFACES } from "../../../host/config/ifacer-conf.ts";
 
 const decode = (value: unknown) => decodeIfacerConf(value, "x");
 const plain = { vlanId: 0, vlanName: undefined, bond: undefined, takeOver: false };

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { type Controller, openController } from "../../../host/controller/open-controller.ts";
-import type { ControllerTools, StartPart } from "../../../host/controller/tools.ts";
+import type { ControllerDeps, StartController } from "../../../host/controller/types.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { FakeClock, TIMINGS } from "../kubernetes/lease/lease-world.ts";
 import { FakeCluster } from "./fake-cluster.ts";
@@ -13,7 +13,7 @@ interface Scene {
   readonly controller: Controller;
   /** `+` and `-` for each start and end of the part, with what its caches had then. */
   readonly told: string[];
-  readonly tools: () => ControllerTools | undefined;
+  readonly tools: () => ControllerDeps | undefined;
   /** The part does not end before. */
   readonly finish: () => void;
 }
@@ -32,9 +32,9 @@ afterEach(async () => {
 function open(cluster: FakeCluster, options: { isSlow?: boolean; connectionProblem?: string } = {}): Scene {
   const time = new FakeClock();
   const told: string[] = [];
-  let tools: ControllerTools | undefined;
+  let tools: ControllerDeps | undefined;
   let finish = () => {};
-  const part: StartPart = (given) => {
+  const part: StartController = (given) => {
     tools = given;
     told.push(`+ ${[...given.caches.pools.items.keys()].join()}`);
     return {

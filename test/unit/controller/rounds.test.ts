@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ROUND_FAILED_MS } from "../../../host/controller/limits.ts";
-import { Rounds } from "../../../host/controller/rounds.ts";
+import { ROUND_FAILED_MS, Rounds } from "../../../host/controller/rounds.ts";
 import { openLog } from "../../../host/lib/log.ts";
 
 beforeEach(() => void vi.useFakeTimers());

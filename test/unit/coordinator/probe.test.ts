@@ -1,15 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import {
-  CARRIER_WAIT_MS,
-  FIRST_PROBE_JITTER_MS,
-  MAX_DETECTION_MS,
-  PROBE_COUNT,
-} from "../../../host/coordinator/limits.ts";
+import { CARRIER_WAIT_MS } from "../../../host/coordinator/inquiry.ts";
 import {
   type Asked,
   type ConflictTiming,
+  FIRST_PROBE_JITTER_MS,
   judge,
+  MAX_DETECTION_MS,
+  PROBE_COUNT,
   probeSchedule,
   questionSchedule,
   requireShort,

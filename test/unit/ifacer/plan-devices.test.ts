@@ -6,8 +6,8 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
+import { type DeviceSpec, decodeDeviceSpec } from "../../../host/ifacer/device-spec.ts";
 import { planDevices } from "../../../host/ifacer/plan-devices.ts";
-import { decodeWish, type Wish } from "../../../host/ifacer/wish.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
 import { applyAll, inventory, undoAll } from "./device-model.ts";
@@ -18,7 +18,7 @@ const FOLDER = join(import.meta.dirname, "../../vectors/ifacer");
 const MARGIN = "    ";
 
 /** Plans, does it on the values, and sees that this was all that there was to do, and that it can be undone. */
-function outcomeOf(wish: Wish, before: NamespaceState): { lines: string[]; after: NamespaceState } {
+function outcomeOf(wish: DeviceSpec, before: NamespaceState): { lines: string[]; after: NamespaceState } {
   try {
     const { operations, lastly, warnings, device } = planDevices(wish, before);
     const after = applyAll(before, operations);
@@ -51,7 +51,7 @@ function replay(file: string): string[] {
         state = follow(state, line);
         return [line];
       }
-      const { lines, after } = outcomeOf(decodeWish(JSON.parse(line.slice(4)), "x"), state);
+      const { lines, after } = outcomeOf(decodeDeviceSpec(JSON.parse(line.slice(4)), "x"), state);
       state = after;
       return [line, ...lines.map((each) => `${MARGIN}${each}`)];
     });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import {
+  decideLeak,
   isOrphan,
-  judgeLeak,
   type LeakQuestion,
   type LeakRow,
   type LeakVerdict,
-  type NetnsSighting,
+  type NetnsStatus,
   type PodFacts,
-  type PodSighting,
+  type PodStatus,
   settleMs,
 } from "../../../host/ipam/leaks.ts";
 
@@ -19,18 +19,18 @@ function row(changes: Partial<LeakRow> = {}): LeakRow {
   return { state: "Bound", owner: UID, containerId: "c1", namespace: "shop", pod: "web-0", ...changes };
 }
 
-const ABSENT: PodSighting = { kind: "absent" };
-const UNKNOWN: PodSighting = { kind: "unknown" };
+const ABSENT: PodStatus = { kind: "absent" };
+const UNKNOWN: PodStatus = { kind: "unknown" };
 
-function seen(facts: Partial<PodFacts> = {}): PodSighting {
+function seen(facts: Partial<PodFacts> = {}): PodStatus {
   return { kind: "present", pod: { uid: UID, configHash: undefined, phase: "Running", deleting: false, ...facts } };
 }
 
 interface Case {
   readonly what: string;
   readonly row?: Partial<LeakRow>;
-  readonly pod: PodSighting;
-  readonly netns?: NetnsSighting;
+  readonly pod: PodStatus;
+  readonly netns?: NetnsStatus;
   /** How long ago it was first observed. */
   readonly observedMs?: number;
   readonly verdict: string;
@@ -42,7 +42,7 @@ function check({ row: changes, pod, netns = "unknown", observedMs, verdict }: Ca
     ...{ row: row(changes), pod, netns, nowMs, settleMs: SETTLE_MS },
     observedAtMs: observedMs === undefined ? undefined : nowMs - observedMs,
   };
-  expect(describeVerdict(judgeLeak(question))).toBe(verdict);
+  expect(describeVerdict(decideLeak(question))).toBe(verdict);
 }
 
 function describeVerdict(verdict: LeakVerdict): string {

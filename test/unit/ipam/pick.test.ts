@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
-import { AddressBook } from "../../../host/ipam/address-book.ts";
-import { findPoolOfAsked } from "../../../host/ipam/asked.ts";
-import { MAX_DETAIL_LINES } from "../../../host/ipam/limits.ts";
 import type { Candidate, NicDemand } from "../../../host/ipam/model.ts";
 import { hashText, type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import {
   describeDemand,
   findUnservable,
+  MAX_DETAIL_LINES,
   noPoolMatches,
   type PoolShortage,
   poolsExhausted,
 } from "../../../host/ipam/refusal.ts";
+import { findPoolOfRequested } from "../../../host/ipam/requested-ips.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { ip, openCore, pool } from "./subjects.ts";
 
-function bookOf(...pools: IpPool[]): AddressBook {
-  const book = new AddressBook(openCore());
+function bookOf(...pools: IpPool[]): PoolCache {
+  const book = new PoolCache(openCore());
   book.update(pools, []);
   return book;
 }
@@ -33,7 +33,7 @@ function nic(ifName: string, ...families: (readonly IpPool[])[]): NicDemand {
   };
 }
 
-function pick(book: AddressBook, ...nics: NicDemand[]): Pick {
+function pick(book: PoolCache, ...nics: NicDemand[]): Pick {
   return pickAddresses(book, { nics, seedOf: () => 0, settled: [] });
 }
 
@@ -104,12 +104,12 @@ describe("an address that was asked for", () => {
     ["10.7.0.1", 'pool "four" may not hand out 10.7.0.1'],
   ];
   it.each(rows)("%s", (address, wanted) => {
-    const found = findPoolOfAsked(book, nic("eth0", [four], [six]), ip(address));
+    const found = findPoolOfRequested(book, nic("eth0", [four], [six]), ip(address));
     expect(found.kind === "pool" ? found.pool.name : found.reason).toBe(wanted);
   });
 
   it("of a family that is not served", () => {
-    expect(findPoolOfAsked(book, nic("eth0", [four]), ip("fd00::3"))).toMatchObject({
+    expect(findPoolOfRequested(book, nic("eth0", [four]), ip("fd00::3"))).toMatchObject({
       kind: "none",
       reason: "a test names no IPv6 pool",
     });
@@ -119,7 +119,7 @@ describe("an address that was asked for", () => {
 describe("the address book", () => {
   it("never hands out network, broadcast, gateway, excluded or reserved addresses", () => {
     const narrow = pool("narrow", "10.0.0.0/29", { gatewayIp: "10.0.0.1", excludeIPs: ["10.0.0.2"] });
-    const book = new AddressBook(openCore());
+    const book = new PoolCache(openCore());
     const reserved = {
       family: 4 as const,
       ranges: [{ first: ip("10.0.0.3"), last: ip("10.0.0.4") }],

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { MAX_PREFETCHED_NICS } from "../../../host/ipam/limits.ts";
-import { type AnnouncedNic, judgePod, ownerOfPod, planGroups } from "../../../host/ipam/plan-prefetch.ts";
+import {
+  type AnnouncedNic,
+  judgePod,
+  MAX_PREFETCHED_NICS,
+  ownerOfPod,
+  planGroups,
+} from "../../../host/ipam/plan-prefetch.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 
 const HASH = "0123456789abcdef0123456789abcdef";

@@ -2,12 +2,12 @@
 import { describe, expect, it } from "vitest";
 import type { IfName } from "../../../host/cni/names.ts";
 import { DEFAULT_VENDOR_CONF } from "../../../host/config/vendor-conf.ts";
-import { AddressBook } from "../../../host/ipam/address-book.ts";
-import { settleAsked } from "../../../host/ipam/asked.ts";
 import type { Belonging, Subject } from "../../../host/ipam/model.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { describeDemand, findUnservable, PoolShortage } from "../../../host/ipam/refusal.ts";
+import { assignRequested } from "../../../host/ipam/requested-ips.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
-import type { Application } from "../../../host/resources/fields/generated.ts";
+import type { Application } from "../../../host/resources/fields/subnet-pool.ts";
 import { ip, openCore, type PoolOptions, pool, poolsByName, subject } from "./subjects.ts";
 
 const WEB: Application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
@@ -189,7 +189,7 @@ describe("settings", () => {
 it("an address asked for by name out of a pool that is still to come is a shortage, for which an ADD waits", () => {
   const [nic] = selectPools(withPod({ subnet: { ipv4: ["red"] } }), POOLS).nics;
   const asked = [{ ip: ip("10.1.0.7"), source: "args.cni.ips" } as const];
-  expect(() => settleAsked(new AddressBook(openCore()), nic ?? expect.fail(), asked)).toThrow(PoolShortage);
+  expect(() => assignRequested(new PoolCache(openCore()), nic ?? expect.fail(), asked)).toThrow(PoolShortage);
 });
 
 describe("what is said of a demand", () => {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { EAGAIN, EINTR, ENOBUFS } from "../../../host/kernel/errno.ts";
-import { DUMP_ATTEMPTS } from "../../../host/kernel/limits.ts";
 import { NLM_F_DUMP_INTR } from "../../../host/kernel/netlink/constants.ts";
-import { createConversation } from "../../../host/kernel/netlink/conversation.ts";
+import { createConversation, DUMP_ATTEMPTS } from "../../../host/kernel/netlink/conversation.ts";
 import { decodeMessages, encodeMessage } from "../../../host/kernel/netlink/message.ts";
 import { answersOf, restamp, type Step, scriptDatagrams } from "./scripted-datagrams.ts";
 import { addressesAbsent, addressesV0, linkNameTooLong, linkV0, type Vector } from "./vectors.ts";

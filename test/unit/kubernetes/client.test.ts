@@ -4,10 +4,10 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { openKubeClient } from "../../../host/kubernetes/client.ts";
+import { BACKGROUND_ATTEMPT_MS, openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import { MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/http/lanes.ts";
 import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
-import { BACKGROUND_ATTEMPT_MS, MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/limits.ts";
 import {
   type Stub,
   type StubAnswer,

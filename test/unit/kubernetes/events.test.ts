@@ -1,6 +1,11 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { openEvents } from "../../../host/kubernetes/events.ts";
-import { EVENT_GAP_MS, EVENT_REPEAT_MS, MAX_NOTES, MAX_WAITING_EVENTS } from "../../../host/kubernetes/limits.ts";
+import {
+  EVENT_GAP_MS,
+  EVENT_REPEAT_MS,
+  MAX_NOTES,
+  MAX_WAITING_EVENTS,
+  openEvents,
+} from "../../../host/kubernetes/events.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { definitionOf, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
+import { definitionOf, KIND_LOOK_SPREAD_MS, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
 import { METADATA } from "../../../host/kubernetes/kube-api.ts";
-import { KIND_LOOK_SPREAD_MS, MISSING_LOOK_MS } from "../../../host/kubernetes/limits.ts";
+import { MISSING_LOOK_MS } from "../../../host/kubernetes/reflector.ts";
 import { type Stub, type StubAnswer, sendStatus, startStub, until } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];

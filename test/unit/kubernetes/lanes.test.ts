@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Lanes } from "../../../host/kubernetes/http/lanes.ts";
+import { Lanes, MAX_BACKGROUND_CALLS, MAX_CONNECTIONS, MAX_POD_CALLS } from "../../../host/kubernetes/http/lanes.ts";
 import type { Lane } from "../../../host/kubernetes/kube-api.ts";
-import { MAX_BACKGROUND_CALLS, MAX_CONNECTIONS, MAX_POD_CALLS } from "../../../host/kubernetes/limits.ts";
 
 const never = new AbortController().signal;
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { LIST_PAGE, MAX_ANSWER_BYTES } from "../../../host/kubernetes/limits.ts";
-import { listPages } from "../../../host/kubernetes/list.ts";
+import { MAX_ANSWER_BYTES } from "../../../host/kubernetes/http/transport.ts";
+import { LIST_PAGE, listPages } from "../../../host/kubernetes/list.ts";
 import { type Stub, sendJson, startStub } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];

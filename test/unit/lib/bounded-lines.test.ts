@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { BoundedLines } from "../../../host/lib/bounded-lines.ts";
-import { LOG_RETRY_MS, MAX_UNREAD_LOG_BYTES } from "../../../host/lib/limits.ts";
+import { BoundedLines, LOG_RETRY_MS, MAX_UNREAD_LOG_BYTES } from "../../../host/lib/bounded-lines.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -7,7 +7,7 @@ import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
-import { openSqliteJournal } from "../../../host/registry/sqlite-registry.ts";
+import { openSqliteJournal } from "../../../host/registry/sqlite/registry.ts";
 import type { Workload } from "../../../host/resources/ip-allocation.ts";
 import { bind, CONFLICT } from "./registry-quarantine-suite.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal } from "./registry-suite.ts";

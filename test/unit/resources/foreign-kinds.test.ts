@@ -1,8 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { decodePodAnnotations } from "../../../host/config/annotations.ts";
-import { MAX_DEFINITION_CONFIG_BYTES, MAX_KEPT_LABELS } from "../../../host/resources/limits.ts";
+import { MAX_KEPT_LABELS } from "../../../host/resources/fields/kept-metadata.ts";
 import { decodeNamespace } from "../../../host/resources/namespace.ts";
-import { decodeNetworkDefinition, refuseOversize } from "../../../host/resources/network-attachment-definition.ts";
+import {
+  decodeNetworkDefinition,
+  MAX_DEFINITION_CONFIG_BYTES,
+  refuseOversize,
+} from "../../../host/resources/network-attachment-definition.ts";
 import { decodeNode } from "../../../host/resources/node.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 

@@ -1,6 +1,5 @@
 /**
  * The addresses on the NICs of this node's pods, as the kernel has them.
- * Called by recover.ts.
  * Effects: reads directories; netlink sockets for the time of the call.
  */
 import { readdirSync } from "node:fs";

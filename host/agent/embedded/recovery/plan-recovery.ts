@@ -1,7 +1,5 @@
 /**
  * Which rows a registry that lost some is to have: what the runtimes remember and what the kernel has, beside the rows that are left.
- * Called by recover.ts.
- * Effects: none.
  */
 import { decodePodArgs } from "../../../cni/request.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";

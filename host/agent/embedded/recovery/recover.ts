@@ -1,14 +1,14 @@
 /**
  * `berthctl recover`: makes a registry that has lost rows complete again, out of what the runtimes and the kernel know (docs/recovery.md).
- * Called by the inspector for POST /v1/recover.
  * Effects: reads files and namespaces; writes the registry unless it is a dry run.
  */
+
 import type { Log } from "../../../lib/log.ts";
 import { formatIp } from "../../../net/ip.ts";
-import { listRows } from "../../../registry/kubernetes/list-rows.ts";
+import { listRows } from "../../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry } from "../../../registry/registry.ts";
+import { SWEEP_PAGE } from "../../gc/collector.ts";
 import type { Catalogue } from "../../ipam/catalogue.ts";
-import { SWEEP_PAGE } from "../../limits.ts";
 import { isLiveNetns, readLiveNamespaces } from "./live-namespaces.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
 import { readRuntimeCache } from "./runtime-cache.ts";

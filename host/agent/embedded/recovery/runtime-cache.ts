@@ -1,9 +1,9 @@
 /**
  * What the runtimes of this node remember of the attachments that they made: libcni keeps the result of each ADD until the DEL, one file each
  * (containernetworking/cni, libcni/api.go, `cachedInfo`), below /var/lib/cni/results for containerd, CRI-O, Multus and podman.
- * Called by recover.ts.
  * Effects: reads the files.
  */
+
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -11,7 +11,7 @@ import type { CniResult } from "../../../cni/result.ts";
 import { decodeResult } from "../../../cni/result-versions.ts";
 import { decodeCniVersion } from "../../../cni/version.ts";
 import { messageOf } from "../../../lib/describe.ts";
-import { MAX_DEFINITION_BYTES } from "../../limits.ts";
+import { MAX_DEFINITION_BYTES } from "../../definitions.ts";
 import { readRegular } from "../../regular-file.ts";
 
 export interface CachedAttachment {

@@ -1,8 +1,6 @@
 /**
  * Calico's IPPool, in either of its groups. One that is disabled counts: it gives out nothing new, and pods keep what they have. One for
  * tunnels or load balancers alone does not.
- * Called by sources.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import type { KubeObject } from "../../../kubernetes/kube-api.ts";

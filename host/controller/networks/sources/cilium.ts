@@ -1,7 +1,5 @@
 /**
  * Cilium's settings, the ConfigMap kube-system/cilium-config, and its CiliumPodIPPools, which count with `ipam: multi-pool`.
- * Called by sources.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import type { KubeObject } from "../../../kubernetes/kube-api.ts";

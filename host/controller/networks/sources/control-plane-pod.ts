@@ -1,7 +1,5 @@
 /**
  * The static pods of the control plane, as the API server mirrors them: what their programs are started with.
- * Called by sources.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import type { KubeObject } from "../../../kubernetes/kube-api.ts";

@@ -1,7 +1,6 @@
 /**
  * The values of a flag in the command line of a Kubernetes program (pflag's rules): `--name=value`, or `--name value` as two words.
  * Called for the pods of the control plane.
- * Effects: none.
  */
 
 /**

@@ -1,7 +1,5 @@
 /**
  * The ConfigMap kube-system/kubeadm-config, in whose key `ClusterConfiguration` kubeadm writes what it set the cluster up with.
- * Called by sources.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import { parseYaml } from "../../../config/yaml.ts";

@@ -1,7 +1,5 @@
 /**
  * The name of an object, for sentences.
- * Called by the other files of this folder.
- * Effects: none.
  */
 import { z } from "zod";
 import type { KubeObject } from "../../../kubernetes/kube-api.ts";

@@ -1,8 +1,6 @@
 /**
  * ServiceCIDR (networking.k8s.io/v1): what services have their addresses from. One that is being deleted counts until it is gone: as long
  * as it is there, services may have addresses of it.
- * Called by sources.ts.
- * Effects: none.
  */
 import { z } from "zod";
 import type { KubeObject } from "../../../kubernetes/kube-api.ts";

@@ -3,26 +3,26 @@
  *
  * A pool that has enough keeps what it has. One that lacks some gets them from the first of its Subnets that has any; one that has had too many
  * for a while gives back those that nobody holds. What the status of a Subnet reserves for one pool no other one gets, whoever wrote it.
- *
- * Called by start-subnets.ts in each of its rounds.
- * Effects: none.
  */
-import type { PoolDemand } from "../../../ipam/generated/generated-pool.ts";
+
+import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import type { Family } from "../../../net/ip.ts";
 import { spansOf, withoutSpans } from "../../../net/spans.ts";
-import { type Application, applicationKey } from "../../../resources/fields/generated.ts";
-import { MAX_POOLS_OF_SUBNET } from "../../../resources/limits.ts";
+import { MAX_POOLS_OF_SUBNET } from "../../../resources/crd/status.ts";
+import { type Application, applicationKey } from "../../../resources/fields/subnet-pool.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
-import { SHRINK_AFTER_MS } from "../../limits.ts";
 import type { Lack, NetworkPlan, PoolTarget, SubnetsPlan, SubnetsView } from "../model.ts";
 import { poolNameOf } from "../pool-names.ts";
+import { type Network, openSupplies, type Supply, subnetOf } from "./capacity.ts";
 import { giveBack, type IsBusy } from "./free-spans.ts";
-import { explainLack } from "./lack.ts";
-import { isLeftFor } from "./left-pools.ts";
+import { isLeftFor } from "./orphaned-pools.ts";
 import { keyOf, PoolState, settleClaims } from "./pool-state.ts";
 import { targetOf, unchangedTarget } from "./pool-target.ts";
-import { type Network, openSupplies, type Supply, subnetOf } from "./supplies.ts";
-import { compareDemands, join, sizeOfAll, usersOf, type Wish } from "./wishes.ts";
+import { compareDemands, join, sizeOfAll, usersOf, type Wish } from "./requests.ts";
+import { explainLack } from "./shortfall.ts";
+
+/** How long a generated pool must have had more addresses than are wanted before it gives them back, unless another one lacks some: milliseconds. @limit */
+export const SHRINK_AFTER_MS = 5_000;
 
 export function planSubnets(view: SubnetsView): SubnetsPlan {
   return new Planner(view).plan();

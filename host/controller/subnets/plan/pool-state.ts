@@ -1,14 +1,14 @@
 /**
  * One generated pool while it is planned: what it has, what of that it may keep, and what it is to have.
- * Made by plan-subnets.ts for each plan.
  * Effects: none but on itself.
  */
+
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../net/spans.ts";
-import { type Application, applicationKey, type Generated } from "../../../resources/fields/generated.ts";
-import { MAX_RANGES } from "../../../resources/limits.ts";
+import { MAX_RANGES } from "../../../resources/fields/address-spec.ts";
+import { type Application, applicationKey, type Generated } from "../../../resources/fields/subnet-pool.ts";
 import type { PoolNow } from "../model.ts";
+import type { Supply } from "./capacity.ts";
 import type { IsBusy } from "./free-spans.ts";
-import type { Supply } from "./supplies.ts";
 
 export class PoolState {
   readonly name: string;

@@ -1,13 +1,11 @@
 /**
  * A pool as it was planned, and whether that is another one than there is.
- * Called by plan-subnets.ts.
- * Effects: none.
  */
 import { formatIp } from "../../../net/ip.ts";
 import { formatPrefix } from "../../../net/prefix.ts";
 import { areSame, withoutSpans } from "../../../net/spans.ts";
 import type { AddressSpec } from "../../../resources/fields/address-spec.ts";
-import type { Generated } from "../../../resources/fields/generated.ts";
+import type { Generated } from "../../../resources/fields/subnet-pool.ts";
 import type { PoolTarget } from "../model.ts";
 import type { PoolState } from "./pool-state.ts";
 

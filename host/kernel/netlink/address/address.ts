@@ -1,7 +1,5 @@
 /**
  * Addresses of links as plain values.
- * Called by requests.ts and by observers.
- * Effects: none.
  */
 import type { Ip } from "../../../net/ip.ts";
 import type { Prefix } from "../../../net/prefix.ts";

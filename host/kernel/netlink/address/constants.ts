@@ -1,7 +1,6 @@
 /**
  * Numbers of address messages, as the kernel spells them.
  * Sources: linux/rtnetlink.h, linux/if_addr.h.
- * Effects: none.
  */
 
 export const RTM_NEWADDR = 20;

@@ -3,8 +3,6 @@
  *
  *      0        1               2       3       4       8
  *      ├ family ┼ prefix length ┼ flags ┼ scope ┼ index ┼ attributes …      (linux/if_addr.h, struct ifaddrmsg)
- *
- * Effects: none.
  */
 import { bitsOf } from "../../../net/ip.ts";
 import type { Prefix } from "../../../net/prefix.ts";

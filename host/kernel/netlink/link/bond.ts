@@ -2,7 +2,6 @@
  * Options of a bond: the attributes in its IFLA_INFO_DATA ↔ numbers, addresses and MACs by the kernel's option names.
  * What values are legal, and in which order they are set, is decided by the ifacer.
  * Sources: linux/if_link.h (IFLA_BOND_*), Documentation/networking/bonding.rst for the names.
- * Effects: none.
  */
 import type { Ip } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";

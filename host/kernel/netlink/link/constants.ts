@@ -1,7 +1,6 @@
 /**
  * Numbers of link messages, as the kernel spells them; those of bonds are in bond.ts.
  * Sources: linux/rtnetlink.h, linux/if_link.h, linux/veth.h, linux/if.h, linux/if_ether.h.
- * Effects: none.
  */
 
 export const RTM_NEWLINK = 16;

@@ -2,8 +2,6 @@
  * Kinds of links: IFLA_LINKINFO ↔ what it says, for the kinds that Berth makes; the others are kept as they came.
  *
  *      IFLA_LINKINFO { IFLA_INFO_KIND "macvlan", IFLA_INFO_DATA { IFLA_MACVLAN_MODE 4 } }
- *
- * Effects: none.
  */
 import {
   type Attribute,

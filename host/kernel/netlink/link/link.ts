@@ -1,7 +1,5 @@
 /**
  * Links as plain values: what a message says of one, and what a message must say to make or change one.
- * Called by requests.ts and by observers.
- * Effects: none.
  */
 import type { Mac } from "../../../net/mac.ts";
 import { decodeMac, encodeMac } from "../../mac-bytes.ts";

@@ -3,8 +3,6 @@
  *
  *      0        1     2      4       8       12       16
  *      ├ family ┼ pad ┼ type ┼ index ┼ flags ┼ change ┼ attributes …      (linux/rtnetlink.h, struct ifinfomsg)
- *
- * Effects: none.
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";

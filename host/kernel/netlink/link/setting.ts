@@ -2,9 +2,6 @@
  * Settings of IPv4 and IPv6 for one link, which its message carries along:
  *
  *      IFLA_AF_SPEC { AF_INET { IFLA_INET_CONF [s32 …] }, AF_INET6 { …, IFLA_INET6_CONF [s32 …] } }
- *
- * Called by netconf/sysctl-answers.ts, for links that somebody asks about.
- * Effects: none.
  */
 import type { Family } from "../../../net/ip.ts";
 import { decodeAttributes, findValue } from "../attribute.ts";

@@ -1,7 +1,6 @@
 /**
  * Numbers of neighbour messages, as the kernel spells them.
  * Sources: linux/rtnetlink.h, linux/neighbour.h.
- * Effects: none.
  */
 
 export const RTM_NEWNEIGH = 28;

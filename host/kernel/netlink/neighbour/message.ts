@@ -3,8 +3,6 @@
  *
  *      0        1     4       8       10      11     12
  *      ├ family ┼ pad ┼ index ┼ state ┼ flags ┼ type ┼ attributes …      (linux/neighbour.h, struct ndmsg)
- *
- * Effects: none.
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";

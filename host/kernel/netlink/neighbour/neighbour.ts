@@ -1,7 +1,5 @@
 /**
  * Neighbours (ARP and NDP entries) as plain values.
- * Called by requests.ts and by observers.
- * Effects: none.
  */
 import { formatIp, type Ip } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";

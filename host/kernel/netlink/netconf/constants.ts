@@ -1,7 +1,6 @@
 /**
  * Numbers of messages about settings of the protocols, as the kernel spells them.
  * Sources: linux/rtnetlink.h, linux/netconf.h.
- * Effects: none.
  */
 
 export const RTM_NEWNETCONF = 80;

@@ -3,8 +3,6 @@
  *
  *      0        1     4
  *      ├ family ┼ pad ┼ attributes …      (linux/netconf.h, struct netconfmsg)
- *
- * Effects: none.
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";

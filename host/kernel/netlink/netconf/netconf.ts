@@ -1,7 +1,5 @@
 /**
  * Settings of IPv4 or IPv6 for a link, for all links, or for those to come, as plain values.
- * Called by requests.ts and by sysctl-answers.ts.
- * Effects: none.
  */
 import { decodeInt32, readValue } from "../attribute.ts";
 import { NETCONFA_FORWARDING, NETCONFA_IFINDEX, NETCONFA_RP_FILTER } from "./constants.ts";

@@ -1,6 +1,5 @@
 /**
  * Settings below /proc/sys/net that netlink tells, too: a message costs a tenth of opening a file, and of links there is one already.
- * Called by observe-namespace.ts, which reads the others from their files.
  * Effects: those of the conversation.
  */
 import type { Family } from "../../../net/ip.ts";

@@ -4,7 +4,6 @@
  *      { NFTA_EXPR_NAME "cmp", NFTA_EXPR_DATA { NFTA_CMP_SREG 1, NFTA_CMP_OP 0, NFTA_CMP_DATA { NFTA_DATA_VALUE "veth0" } } }
  *
  * What a chain of them means is in statement.ts.
- * Effects: none.
  */
 import type { Expression } from "../../../plan/nft-table.ts";
 import {

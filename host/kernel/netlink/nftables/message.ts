@@ -3,8 +3,6 @@
  *
  *      0        1         2          4
  *      ├ family ┼ version ┼ resource ┼ attributes …      (linux/netfilter/nfnetlink.h, struct nfgenmsg)
- *
- * Effects: none.
  */
 import {
   type Attribute,

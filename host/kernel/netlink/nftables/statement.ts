@@ -1,7 +1,5 @@
 /**
  * Statements: pieces of a rule in the words of `nft`, each a chain of expressions over register 1.
- * Called by whoever plans a table.
- * Effects: none.
  */
 import { invariant } from "../../../lib/invariant.ts";
 import type { Expression } from "../../../plan/nft-table.ts";

@@ -1,7 +1,6 @@
 /**
  * A table as a plain value: sets of interface names, base chains, rules.
  * Called by requests.ts; written by whoever plans one.
- * Effects: none.
  */
 import type { NftChain, NftRule, NftSet } from "../../../plan/nft-table.ts";
 import { type Attribute, attribute, decodeAttributes, encodeString, findValue, readValue } from "../attribute.ts";

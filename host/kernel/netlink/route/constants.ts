@@ -1,7 +1,6 @@
 /**
  * Numbers of route messages, as the kernel spells them.
  * Source: linux/rtnetlink.h.
- * Effects: none.
  */
 
 export const RTM_NEWROUTE = 24;

@@ -3,8 +3,6 @@
  *
  *      0        1         2         3     4       5          6       7      8       12
  *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ protocol ┼ scope ┼ type ┼ flags ┼ attributes …   (linux/rtnetlink.h, struct rtmsg)
- *
- * Effects: none.
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";

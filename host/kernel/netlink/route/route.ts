@@ -1,7 +1,5 @@
 /**
  * Routes as plain values.
- * Called by requests.ts and by observers.
- * Effects: none.
  */
 import type { Ip } from "../../../net/ip.ts";
 import { formatIp } from "../../../net/ip.ts";

@@ -1,7 +1,6 @@
 /**
  * Numbers of rule messages, as the kernel spells them.
  * Sources: linux/rtnetlink.h, linux/fib_rules.h.
- * Effects: none.
  */
 
 export const RTM_NEWRULE = 32;

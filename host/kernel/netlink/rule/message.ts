@@ -3,8 +3,6 @@
  *
  *      0        1         2         3     4       5     7        8       12
  *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ pad ┼ action ┼ flags ┼ attributes …   (linux/fib_rules.h, struct fib_rule_hdr)
- *
- * Effects: none.
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
 import { malformed } from "../error.ts";

@@ -1,7 +1,5 @@
 /**
  * Routing rules as plain values.
- * Called by requests.ts and by observers.
- * Effects: none.
  */
 import type { Family } from "../../../net/ip.ts";
 import { formatPrefix, type Prefix } from "../../../net/prefix.ts";

@@ -1,7 +1,7 @@
 /** To which workload a pod belongs, by a scripted API server. */
+
 import { describe, expect, it } from "vitest";
-import { Applications } from "../../../../host/agent/cluster/generated/applications.ts";
-import { MAX_KNOWN_OWNERS } from "../../../../host/agent/limits.ts";
+import { MAX_KNOWN_OWNERS, PoolOwners } from "../../../../host/agent/cluster/pool-owners.ts";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
@@ -42,7 +42,7 @@ class Server {
     watch: () => new Promise(() => {}),
     close: async () => {},
   };
-  readonly applications = new Applications({
+  readonly applications = new PoolOwners({
     api: this.api,
     snapshot: () => ({ vendorConf: { ...DEFAULT_VENDOR_CONF, enableSubnet: this.enableSubnet } }),
   });

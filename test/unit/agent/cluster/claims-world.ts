@@ -1,6 +1,6 @@
 /** A registry that plays a cluster for the claim's loop: others have addresses of which the book has not heard, and keep some. */
 import { type ClaimTools, claimAddresses } from "../../../../host/agent/ipam/claim-addresses.ts";
-import { AddressBook } from "../../../../host/ipam/address-book.ts";
+import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { selectPools } from "../../../../host/ipam/selection.ts";
 import { formatIp, type Ip } from "../../../../host/net/ip.ts";
 import {
@@ -74,7 +74,7 @@ export function packed(addresses: readonly Ip[]): Uint8Array {
 
 export function worldOf(pools: readonly IpPool[]) {
   const cluster = new Cluster();
-  const book = new AddressBook(openCore());
+  const book = new PoolCache(openCore());
   book.update(pools, []);
   let clockMs = 0;
   const unplayed = (name: string) => () => Promise.reject(new Error(`${name} is not played here`));

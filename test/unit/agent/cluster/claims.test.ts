@@ -1,7 +1,8 @@
 /** The claim's loop against a registry that plays a cluster: claims-world.ts. */
+
 import { describe, expect, it } from "vitest";
-import { AddressBook } from "../../../../host/ipam/address-book.ts";
-import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/ipam/limits.ts";
+import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/surveys.ts";
+import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { equalIp, formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { ip, openCore, pool } from "../../ipam/subjects.ts";
@@ -80,7 +81,7 @@ describe("rule 11: a pool of which the book knows little", () => {
 describe("the address book after a survey", () => {
   it("keeps hopes, forgets what nobody has, in all pools of the subnet", () => {
     const pools = [pool("a", "10.6.0.0/24"), pool("b", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] })];
-    const book = new AddressBook(openCore());
+    const book = new PoolCache(openCore());
     book.update(pools, []);
     const [a, b] = pools;
     if (a === undefined || b === undefined) throw new Error("Two pools");
@@ -100,7 +101,7 @@ describe("the address book after a survey", () => {
       const [first, last] = ips.split("-").map((end) => `10.6.0.${end}`);
       return pool(name, "10.6.0.0/24", { ips: [`${first}-${last}`] });
     });
-    const book = new AddressBook(openCore());
+    const book = new PoolCache(openCore());
     book.update(pools, []);
     const neighbours = pools.map((each) => book.neighboursOf(each).map(({ name }) => name).join("")); // biome-ignore format: one thought
     expect(neighbours).toEqual(["abc", "abc", "abc", "d"]);
@@ -108,7 +109,7 @@ describe("the address book after a survey", () => {
 
   it("a hope that somebody else has is no hope any more: giving it back does not free it", () => {
     const blue = pool("blue", "10.6.0.0/24");
-    const book = new AddressBook(openCore());
+    const book = new PoolCache(openCore());
     book.update([blue], []);
     book.takeExactly(blue, ip("10.6.0.2"));
     book.replaceUsed(blue, packed([ip("10.6.0.2")]));

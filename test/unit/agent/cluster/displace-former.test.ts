@@ -1,6 +1,6 @@
 /** Rule 8: an earlier pod of a member loses its address on this node only when it is known to be over. */
 import { expect, it } from "vitest";
-import { displaceFormer } from "../../../../host/agent/cluster/keepers.ts";
+import { evictPredecessor } from "../../../../host/agent/cluster/address-owners.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { proposal } from "../../registry/registry-suite.ts";
 
@@ -51,6 +51,6 @@ it.each(cases)("rule 8: an earlier pod $what", async ({ claimant, changes, isEnd
     isPodGone: async () => isGone,
     endOrphan: async (row: Allocation) => (isEnded ? cool(row) : undefined),
   };
-  const displaced = displaceFormer(tools, { ...former, ...changes }, claimant);
+  const displaced = evictPredecessor(tools, { ...former, ...changes }, claimant);
   expect(await displaced.then((row) => row?.state, (error) => `${error.code}`)).toBe(wanted); // biome-ignore format: one thought
 });

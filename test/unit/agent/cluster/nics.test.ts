@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ClusterDefinitions } from "../../../../host/agent/cluster/definitions.ts";
+import { ClusterDefinitions } from "../../../../host/agent/cluster/networks.ts";
 import { describeNics } from "../../../../host/agent/cluster/nics.ts";
 import type { NodeNetwork } from "../../../../host/agent/definitions.ts";
 import { decodePodAnnotations } from "../../../../host/config/annotations.ts";

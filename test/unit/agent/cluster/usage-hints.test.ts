@@ -1,8 +1,9 @@
 /** The claim's loop with a usage object that tells the truth, is old, lies or is not there: claims-world.ts. */
+
 import { describe, expect, it } from "vitest";
+import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/surveys.ts";
 import { ErrorCode } from "../../../../host/cni/error.ts";
 import { PoolTally } from "../../../../host/controller/usage/pool-tally.ts";
-import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/ipam/limits.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../../host/resources/ip-pool-shape.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { explainPool } from "../../../../host/agent/explain/explain-pool.ts";
 import type { LiveFacts, PoolFacts } from "../../../../host/agent/explain/pool-facts.ts";
-import type { Generated } from "../../../../host/resources/fields/generated.ts";
+import type { Generated } from "../../../../host/resources/fields/subnet-pool.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
 import { pool, range } from "../../ipam/subjects.ts";
 

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { IN_USE_FINALIZER, planFinalizers } from "../../../../host/controller/finalizers/plan-finalizers.ts";
-import { POOL_LEAVING_LOOK_MS, POOL_LEAVING_MS } from "../../../../host/controller/limits.ts";
+import {
+  IN_USE_FINALIZER,
+  POOL_LEAVING_LOOK_MS,
+  POOL_LEAVING_MS,
+  planFinalizers,
+} from "../../../../host/controller/finalizers/plan-finalizers.ts";
 import { DELETED, pool } from "../conditions/judged.ts";
 
 const SPEC = { subnet: "10.6.0.0/24" };

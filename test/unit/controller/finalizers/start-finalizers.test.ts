@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { IN_USE_FINALIZER } from "../../../../host/controller/finalizers/plan-finalizers.ts";
 import { startFinalizers } from "../../../../host/controller/finalizers/start-finalizers.ts";
-import type { ControllerTools } from "../../../../host/controller/tools.ts";
+import type { ControllerDeps } from "../../../../host/controller/types.ts";
 import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { recordLog } from "../../agent/recorded-log.ts";
 import { DELETED, pool } from "../conditions/judged.ts";
@@ -26,7 +26,7 @@ async function lead(patched: () => void): Promise<string[]> {
     caches: { pools: { ...cache, items: new Map([["blue", leaving]]) }, allocations: cache },
     // An hour for each second: agents have heard of the deletion at once.
     nowMs: () => 3_600 * (performance.now() - start),
-  } as unknown as ControllerTools;
+  } as unknown as ControllerDeps;
   const part = startFinalizers(tools);
   await answered.promise;
   await part.close();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { MAX_CIDRS, MAX_WIDE_NETWORKS } from "../../../../host/config/limits.ts";
-import { MAX_FINDING_LENGTH } from "../../../../host/controller/limits.ts";
+import { MAX_CIDRS } from "../../../../host/config/coordinator-conf.ts";
 import type { Seen } from "../../../../host/controller/networks/finding.ts";
-import { isStatus, planStatus } from "../../../../host/controller/networks/plan-status.ts";
+import { MAX_WIDE_NETWORKS } from "../../../../host/controller/networks/finding.ts";
+import { isStatus, MAX_FINDING_LENGTH, planStatus } from "../../../../host/controller/networks/plan-status.ts";
 import type { ControlPlanePod, Sightings } from "../../../../host/controller/networks/sightings.ts";
 import { readStatements } from "../../../../host/controller/networks/statement.ts";
 import { decodeControlledCoordinator } from "../../../../host/controller/objects.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_CIDRS } from "../../../../host/config/limits.ts";
+import { MAX_CIDRS } from "../../../../host/config/coordinator-conf.ts";
 import { joinPrefixes, readStatements } from "../../../../host/controller/networks/statement.ts";
 import { formatPrefix, parsePrefix } from "../../../../host/net/prefix.ts";
 

@@ -6,7 +6,7 @@ import type { Fate, PoolNow, SubnetsPlan, SubnetsView } from "../../../../host/c
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../../../host/controller/subnets/view.ts";
-import type { PoolDemand } from "../../../../host/ipam/generated/generated-pool.ts";
+import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { type Ip, parseIp } from "../../../../host/net/ip.ts";
 import { parseRange } from "../../../../host/net/range.ts";
 import { spansOf } from "../../../../host/net/spans.ts";

@@ -1,9 +1,13 @@
 /**
  * What the walks of test/property/registry found, each as a row of its own: late writes, late events, edits by hand, lists that expire.
  */
+
 import { describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
-import { DOUBT_MS, LIST_ATTEMPTS, LIST_PAGE, RETRY_MAX_MS } from "../../../../host/registry/limits.ts";
+import { LIST_PAGE } from "../../../../host/kubernetes/list.ts";
+import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
+import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
+import { DOUBT_MS } from "../../../../host/registry/kubernetes/object-memory.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../registry-suite.ts";
 import { MemoryNode } from "./memory-node.ts";
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../../../host/lib/log.ts";
-import { PoolUsages } from "../../../../host/registry/kubernetes/usage/pool-usages.ts";
-import { SURVEYED_MS, USAGE_FRESH_MS } from "../../../../host/registry/limits.ts";
+import { PoolUsages, SURVEYED_MS, USAGE_FRESH_MS } from "../../../../host/registry/kubernetes/pool-usages.ts";
 import { encodeIpPoolUsage, type PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
 
 const USAGE: PoolUsage = {

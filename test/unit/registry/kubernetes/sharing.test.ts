@@ -1,6 +1,6 @@
 /** Rule 8: an address that two pods of one machine have while it migrates. */
 import { describe, expect, it } from "vitest";
-import { judge } from "../../../../host/registry/kubernetes/judge.ts";
+import { decide } from "../../../../host/registry/kubernetes/decide.ts";
 import {
   DOUBT,
   foreignOf,
@@ -8,7 +8,7 @@ import {
   knownOf,
   specOf,
 } from "../../../../host/registry/kubernetes/known-object.ts";
-import { contest, specWithout } from "../../../../host/registry/kubernetes/sharing/contest.ts";
+import { specWithout, takeOver } from "../../../../host/registry/kubernetes/take-over.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { Holder, IpAllocation } from "../../../../host/resources/ip-allocation.ts";
 import { proposal } from "../registry-suite.ts";
@@ -92,7 +92,7 @@ describe("what follows for the row of a pod", () => {
     ],
   ];
   it.each(rows)("%s", (_what, row, object, options, wanted) => {
-    expect(judge({ ...plain, row, object, ...options })).toEqual(wanted);
+    expect(decide({ ...plain, row, object, ...options })).toEqual(wanted);
   });
 });
 
@@ -109,7 +109,7 @@ describe("who has the address of a member", () => {
       isTakenOver: false,
     };
     const seeHolder = async (_row: Allocation, { podUid }: Holder): Promise<Sighting> => sightings[podUid] ?? "alive";
-    return contest({ node: "n2", isLivePod: async () => isLive, seeHolder }, bound, task);
+    return takeOver({ node: "n2", isLivePod: async () => isLive, seeHolder }, bound, task);
   };
   const third = holderOn("third", "x");
 
@@ -169,7 +169,7 @@ describe("who has the address of a member", () => {
       isTakenOver: false,
     };
     const looks = { isLivePod: async () => true, seeHolder: async () => sighting, seeNode: async () => "lost" as const, node: "here" }; // biome-ignore format: one thought
-    expect(await contest(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+    expect(await takeOver(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
   });
   it.each([
     [
@@ -211,7 +211,7 @@ describe("who has the address of a member", () => {
       seeNode: async () => state,
       node: "here",
     };
-    expect(await contest(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+    expect(await takeOver(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
   });
   it("of this node's own earlier pod the journal tells, and no node is asked for", async () => {
     const own = objectOf([holderOn("here", "b")], "here");
@@ -225,7 +225,7 @@ describe("who has the address of a member", () => {
     };
     const seeNode = async () => expect.unreachable("It is this node");
     const looks = { isLivePod: async () => true, seeHolder: async () => "gone" as const, seeNode, node: "here" };
-    expect(await contest(looks, { ...bound, isConfirmed: false }, task)).toMatchObject({ kind: "replace" });
+    expect(await takeOver(looks, { ...bound, isConfirmed: false }, task)).toMatchObject({ kind: "replace" });
   });
   it("not ours, when ours is not the live pod of its name", async () => {
     expect(await decide([THEIRS], { b: "gone" }, false)).toEqual({ kind: "taken" });
@@ -243,7 +243,7 @@ describe("who has the address of a member", () => {
       isNew: false,
       isTakenOver: false,
     };
-    expect(await contest({ node: "n2", isLivePod: async () => true, seeHolder }, bound, task)).toEqual({
+    expect(await takeOver({ node: "n2", isLivePod: async () => true, seeHolder }, bound, task)).toEqual({
       kind: "look",
     });
   });

@@ -1,0 +1,38 @@
+/**
+ * One look at a Subnet, to tell a pod that is refused why no pool was generated for it.
+ * Effects: a GET.
+ */
+import type { Labels } from "../../config/label-selector.ts";
+import type { SubnetState } from "../../ipam/subnet-capacity.ts";
+import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { messageOf } from "../../lib/describe.ts";
+import { API_PATH } from "../../resources/fields/metadata.ts";
+import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
+
+/** How long such an ADD tries to read the Subnet, to tell what is in the way: milliseconds. @limit */
+export const SUBNET_LOOK_MS = 1_000;
+
+export interface SubnetQuestion {
+  readonly name: string;
+  /** Of the workload that names it. */
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
+/** Never rejects: who is refused anyway is to hear of it. */
+export async function readSubnetState(
+  api: KubeApi,
+  { name, namespace, labels }: SubnetQuestion,
+  signal: AbortSignal,
+): Promise<SubnetState> {
+  const path = `${API_PATH}/subnets/${encodeURIComponent(name)}`;
+  try {
+    const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_LOOK_MS, signal });
+    const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
+    const refusal = refuseNamespace(spec, namespace, labels);
+    return { kind: "there", family: spec.family, isDeleting: deleting, refusal };
+  } catch (error) {
+    if (isNotFound(error)) return { kind: "absent" };
+    return { kind: "unseen", why: `Subnet "${name}" cannot be looked at: ${messageOf(error)}` };
+  }
+}

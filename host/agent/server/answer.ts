@@ -1,0 +1,138 @@
+/**
+ * The agent's answers on the socket, and the one place where any error becomes CNI error JSON.
+ */
+import { constants } from "node:os";
+import { CniError, ErrorCode, formatCniError } from "../../cni/error.ts";
+import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import { DetectionError } from "../../coordinator/detection-error.ts";
+import { ApplyError } from "../../kernel/apply.ts";
+import { LinkRemovalError } from "../../kernel/link-remover.ts";
+import { NetlinkError } from "../../kernel/netlink/error.ts";
+import { NetnsError } from "../../kernel/netns.ts";
+import { PacketError } from "../../kernel/packet/error.ts";
+import { SysctlError } from "../../kernel/sysctl.ts";
+import { cutText, messageOf } from "../../lib/describe.ts";
+import { RegistryError } from "../../registry/registry.ts";
+
+/** Longest message of an error that leaves the agent, to a runtime, an event or the log: UTF-16 units. A tenant may be its cause as often as it likes. @limit */
+export const MAX_ERROR_MESSAGE = 2_048;
+
+/** Longest details of such an error, and longest message with all names in the log: UTF-16 units. @limit */
+export const MAX_ERROR_DETAILS = 4_096;
+
+/** `notice` is a line for people, shown on the plugin's stderr. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+  readonly notice?: string;
+}
+
+export function answerJson(value: unknown): Answer {
+  return { status: 200, body: `${JSON.stringify(value)}\n` };
+}
+
+/** What the kernel refused, or could not undo. */
+const KERNEL_ERRORS = [NetlinkError, SysctlError, ApplyError, LinkRemovalError, PacketError];
+
+/** Printed when the configuration is too broken to say which version it is. */
+const FALLBACK_VERSION = SUPPORTED_VERSIONS[SUPPORTED_VERSIONS.length - 1] ?? "1.0.0";
+
+/** Whatever went wrong, as CNI error JSON in the caller's version. */
+export function answerError(error: unknown, requestBody: string): Answer {
+  const refusal = toCniError(error);
+  const body = JSON.stringify(formatCniError(refusal, findVersion(requestBody)));
+  return { status: isTransient(refusal) ? 503 : 422, body: `${body}\n` };
+}
+
+const TRANSIENT: readonly ErrorCode[] = [
+  ErrorCode.TryAgainLater,
+  ErrorCode.PluginNotAvailable,
+  ErrorCode.LimitedConnectivity,
+];
+
+function isTransient({ code }: CniError): boolean {
+  return TRANSIENT.includes(code);
+}
+
+/** Every failure as the one error that a runtime sees, of bounded length. */
+export function toCniError(error: unknown): CniError {
+  return cut(classify(error));
+}
+
+function cut(error: CniError): CniError {
+  const { code, message, details, forLog } = error;
+  const isShort =
+    message.length <= MAX_ERROR_MESSAGE && [details, forLog].every((text) => (text?.length ?? 0) <= MAX_ERROR_DETAILS);
+  if (isShort) return error;
+  return new CniError(code, cutText(message, MAX_ERROR_MESSAGE), {
+    details: details && cutText(details, MAX_ERROR_DETAILS),
+    forLog: forLog && cutText(forLog, MAX_ERROR_DETAILS),
+    cause: error.cause,
+  });
+}
+
+function classify(error: unknown): CniError {
+  if (error instanceof CniError) return error;
+  const cause = { cause: error };
+  const shortage = findShortage(error);
+  if (shortage !== undefined) {
+    return new CniError(ErrorCode.TryAgainLater, `${shortage}: ${messageOf(error)}`, cause);
+  }
+  if (error instanceof ConfigError) {
+    const code = /annotation /i.test(error.source) ? ErrorCode.InvalidAnnotation : ErrorCode.InvalidNetworkConfig;
+    return new CniError(code, capitalise(error.message), cause);
+  }
+  if (error instanceof RegistryError) {
+    const mend = error.full ? "; make room in the state directory" : "";
+    return new CniError(
+      ErrorCode.RegistryUnavailable,
+      `The registry did not record it: ${error.message}${mend}`,
+      cause,
+    );
+  }
+  if (error instanceof NetnsError) return new CniError(ErrorCode.InvalidNetns, error.message, cause);
+  if (error instanceof DetectionError) return new CniError(ErrorCode.TryAgainLater, error.message, cause);
+  const isKernel = KERNEL_ERRORS.some((kind) => error instanceof kind);
+  if (isKernel && error instanceof Error) return new CniError(ErrorCode.KernelRefused, error.message, cause);
+  const text = messageOf(error);
+  return new CniError(ErrorCode.TryAgainLater, `Berth met a bug of its own and gave the request up: ${text}`, cause);
+}
+
+/** Whether the error is a bug rather than a refusal: those go to the log with their stack. */
+export function isBug(error: unknown): boolean {
+  const known = [CniError, ConfigError, RegistryError, NetnsError, DetectionError, ...KERNEL_ERRORS];
+  return !known.some((kind) => error instanceof kind) && findShortage(error) === undefined;
+}
+
+/** By errno: whose limit of open files is reached, and what to do. */
+const SHORTAGES: Readonly<Record<number, string>> = {
+  [constants.errno.EMFILE]:
+    "The agent has as many files and sockets open as it may (RLIMIT_NOFILE); raise LimitNOFILE of its service",
+  [constants.errno.ENFILE]: "The node has as many files open as it may; raise its sysctl fs.file-max",
+};
+
+/** What is short when the error, or one of its causes, is that no file can be opened. */
+function findShortage(error: unknown): string | undefined {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const number = "errno" in each && typeof each.errno === "number" ? Math.abs(each.errno) : 0;
+    if (Object.hasOwn(SHORTAGES, number)) return SHORTAGES[number];
+  }
+  return undefined;
+}
+
+function capitalise(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function findVersion(requestBody: string): string {
+  try {
+    const value: unknown = JSON.parse(requestBody);
+    if (typeof value === "object" && value !== null && "cniVersion" in value && typeof value.cniVersion === "string") {
+      return value.cniVersion === "" ? FALLBACK_VERSION : value.cniVersion;
+    }
+  } catch {
+    // Said in the error itself.
+  }
+  return FALLBACK_VERSION;
+}

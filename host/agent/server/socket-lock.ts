@@ -1,0 +1,91 @@
+/**
+ * One agent per socket (allocation rule 14): a lock beside the socket, held from before it is bound until all is closed.
+ * Called by agent.ts; the watch in socket-watch.ts takes the lock again when its file was removed.
+ * Effects: those of the lock; connects to a socket to see whether it answers.
+ */
+import { mkdirSync } from "node:fs";
+import { connect } from "node:net";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type FileLock, tryLock } from "../../kernel/file-lock.ts";
+import type { Log } from "../../lib/log.ts";
+
+/** How often a starting agent looks whether another one still serves its socket: milliseconds. @limit */
+export const SOCKET_RETRY_MS = 100;
+
+/** How long connecting to a socket may take before its process counts as one that serves: milliseconds. @limit */
+export const SOCKET_ANSWER_MS = 1_000;
+
+export interface SocketLockOptions {
+  readonly path: string;
+  /** How long to wait for another agent that serves the socket. */
+  readonly lockWaitMs: number;
+  readonly log: Log;
+}
+
+export interface SocketLock {
+  /** Takes the lock again when its file was removed. Returns the holder when that is another agent now. */
+  ensure(): string | undefined;
+  release(): void;
+}
+
+/** Resolves when the lock is this process's and nothing answers on the socket. Rejects, naming the holder, after `lockWaitMs`. */
+export async function lockSocket({ path, lockWaitMs, log }: SocketLockOptions): Promise<SocketLock> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  const startMs = performance.now();
+  for (let isTold = false; ; await sleep(SOCKET_RETRY_MS)) {
+    const tried = tryLock(lockPathOf(path), ownText());
+    if ("lock" in tried && !(await answers(path))) return heldLock(path, tried.lock);
+    if ("lock" in tried) tried.lock.release();
+    const holder = nameOf("lock" in tried ? "" : tried.holder);
+    if (performance.now() - startMs >= lockWaitMs) {
+      throw new Error(
+        `Socket ${path} is served by another agent (${holder}), waited ${lockWaitMs} ms; stop that agent, or give this one another socket and state`,
+      );
+    }
+    if (!isTold) log.warn({ socket: path, holder, waitMs: lockWaitMs }, "Waiting for the other agent to end");
+    isTold = true;
+  }
+}
+
+function heldLock(path: string, first: FileLock): SocketLock {
+  let lock = first;
+  return {
+    ensure: () => {
+      if (lock.isInPlace()) return undefined;
+      mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+      const tried = tryLock(lockPathOf(path), ownText());
+      if (!("lock" in tried)) return nameOf(tried.holder);
+      lock.release();
+      lock = tried.lock;
+      return undefined;
+    },
+    release: () => lock.release(),
+  };
+}
+
+function lockPathOf(path: string): string {
+  return `${path}.lock`;
+}
+
+function ownText(): string {
+  return `process ${process.pid}`;
+}
+
+function nameOf(holder: string): string {
+  return holder === "" ? "process unknown" : holder;
+}
+
+/** Whether a process accepts connections there: an agent that holds no lock, for its file was removed or it is of an older version. */
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    const end = (answered: boolean): void => {
+      socket.destroy();
+      resolve(answered);
+    };
+    socket.setTimeout(SOCKET_ANSWER_MS, () => end(true));
+    socket.once("connect", () => end(true));
+    socket.once("error", () => end(false));
+  });
+}

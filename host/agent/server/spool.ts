@@ -1,0 +1,144 @@
+/**
+ * DELs that the shim wrote down because no agent answered: replayed before anything is attached
+ * (docs/shim-protocol.md, "Spool").
+ * Effects: removes what it has carried out; renames what it cannot read, so that nothing is lost.
+ */
+
+import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { ErrorCode } from "../../cni/error.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Faults } from "../../lib/fault.ts";
+import type { Log } from "../../lib/log.ts";
+import { readRegular, UnreadableFile } from "../regular-file.ts";
+import type { Dispatcher, RawRequest } from "./dispatcher.ts";
+import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./socket-server.ts";
+
+const SPOOLED = /\.del$/;
+const REJECTED = ".rejected";
+/** Codes up to this one no later try can make better: version, environment, JSON, configuration. */
+const LAST_UNREADABLE = ErrorCode.InvalidNetworkConfig;
+
+export class Spool {
+  readonly #directory: string;
+  readonly #dispatch: Dispatcher;
+  readonly #faults: Faults;
+  readonly #log: Log;
+  #draining: Promise<void> | undefined;
+
+  constructor(directory: string, dispatch: Dispatcher, faults: Faults, log: Log) {
+    this.#directory = directory;
+    this.#dispatch = dispatch;
+    this.#faults = faults;
+    this.#log = log;
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  }
+
+  /** How many requests wait, and how many could not be read. */
+  count(): { readonly waiting: number; readonly rejected: number } {
+    const names = this.#names();
+    return {
+      waiting: names.filter((name) => SPOOLED.test(name)).length,
+      rejected: names.filter((name) => name.endsWith(REJECTED)).length,
+    };
+  }
+
+  /** Carries out all that waits, oldest first. What fails stays for the next time. */
+  async drain(): Promise<void> {
+    if (this.#draining !== undefined) return this.#draining;
+    const names = this.#names().filter((name) => SPOOLED.test(name)).sort(); // biome-ignore format: one thought
+    if (names.length === 0) return;
+    this.#draining = this.#drainAll(names).finally(() => {
+      this.#draining = undefined;
+    });
+    return this.#draining;
+  }
+
+  #names(): string[] {
+    try {
+      return readdirSync(this.#directory);
+    } catch (error) {
+      // Removed under us: the shim makes it again with its next DEL.
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+      throw error;
+    }
+  }
+
+  async #drainAll(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      try {
+        if (!(await this.#replay(join(this.#directory, name)))) return;
+      } catch (error) {
+        this.#log.warn({ file: name, err: error }, "A spooled DEL could not be carried out and stays in the spool");
+      }
+    }
+  }
+
+  /** False when the next ones would fare no better. */
+  async #replay(path: string): Promise<boolean> {
+    const request = readSpooled(path);
+    if (typeof request === "string") {
+      this.#reject(path, request);
+      return true;
+    }
+    const { status, body } = await this.#dispatch(request, new AbortController().signal);
+    if (status === 200) {
+      this.#faults("spool.remove");
+      rmSync(path, { force: true });
+      return true;
+    }
+    const { code } = JSON.parse(body) as { code: number };
+    if (code <= LAST_UNREADABLE) this.#reject(path, body);
+    else this.#log.warn({ file: path, answer: body }, "A spooled DEL was refused and stays in the spool");
+    return code !== ErrorCode.RegistryUnavailable;
+  }
+
+  #reject(path: string, reason: string): void {
+    this.#log.error({ file: path, reason }, "A spooled request cannot be read and is set aside");
+    renameSync(path, `${path}${REJECTED}`);
+  }
+}
+
+/** The request, or why the file is none. Throws when a later attempt may read it. */
+function readSpooled(path: string): RawRequest | string {
+  const bytes = readShimFile(path);
+  if (typeof bytes === "string") return bytes;
+  try {
+    return parseSpooled(bytes);
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** The shim writes regular files: a link, a pipe or a device is not its own, whatever it leads to. */
+function readShimFile(path: string): Buffer | string {
+  if (!lstatSync(path).isFile()) return "it is no regular file";
+  try {
+    return readRegular(path, MAX_HEAD_BYTES + MAX_BODY_BYTES).bytes;
+  } catch (error) {
+    if (error instanceof UnreadableFile) return error.message;
+    throw error;
+  }
+}
+
+/** Throws when the bytes are no request as the shim writes it. */
+export function parseSpooled(bytes: Buffer): RawRequest {
+  const end = bytes.indexOf("\r\n\r\n");
+  if (end < 0) throw new Error("The head of the request has no end");
+  const [first = "", ...lines] = bytes.subarray(0, end).toString("latin1").split("\r\n");
+  const plugin = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/.exec(first)?.[1];
+  if (plugin === undefined) throw new Error(`"${first}" is no request line of the shim`);
+  const headers = Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(":");
+      if (colon < 1) throw new Error(`"${line}" is no header`);
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
+  const body = bytes.subarray(end + 4);
+  if (Number(headers["content-length"]) !== body.length) {
+    throw new Error(`The body has ${body.length} bytes, Content-Length says ${headers["content-length"] ?? "nothing"}`);
+  }
+  if (headers["cni-command"] !== "DEL") throw new Error(`Command ${headers["cni-command"] ?? "(none)"} is not spooled`);
+  return { plugin, headers, body: body.toString("utf8") };
+}

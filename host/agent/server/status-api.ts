@@ -1,0 +1,166 @@
+/**
+ * What people and tools may ask the agent: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats. In a cluster
+ * these pages tell what this node knows: its own allocations, and pools as far as its address book has heard.
+ * Called by the socket server; answers are JSON. GET changes nothing; POST /v1/recover does what recover.ts says.
+ * Effects: reads the registry; those of a recovery.
+ */
+import { describeValue } from "../../lib/describe.ts";
+import { formatIp, parseIp } from "../../net/ip.ts";
+import { formatPrefix } from "../../net/prefix.ts";
+import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
+import type { Backend } from "../backend.ts";
+import { explainPool } from "../explain/explain-pool.ts";
+import { gatherPoolFacts } from "../explain/pool-facts.ts";
+import type { IpamTools } from "../ipam/add.ts";
+import { explainPod, type Question } from "../ipam/explain.ts";
+import type { Readiness } from "../ipam/plugin.ts";
+import { type Answer, answerError, answerJson } from "./answer.ts";
+import type { Spool } from "./spool.ts";
+
+/** Most allocations on one page of GET /v1/allocations. @limit */
+export const MAX_PAGE = 1_000;
+
+export type StatusApi = (method: string, url: string) => Promise<Answer>;
+
+export interface StatusApiOptions extends IpamTools {
+  readonly mode: Backend["mode"];
+  readonly stats: Backend["stats"];
+  readonly live: Backend["live"];
+  readonly recover?: Backend["recover"];
+  readonly spool: Spool;
+  readonly readiness: () => Readiness;
+  readonly version: string;
+  /** How often the agent brought its socket back. */
+  readonly socketRestored: () => number;
+  /** What the coordinator has to say about a pod. */
+  readonly explainCoordinator: (namespace: string, pod: string) => readonly string[];
+}
+
+export function createStatusApi(options: StatusApiOptions): StatusApi {
+  const pages: Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>> = {
+    "/v1/health": async () => describeHealth(options),
+    "/v1/pools": () => describePools(options),
+    "/v1/allocations": (query) => describeAllocations(options, query),
+    "/v1/stats": async () => answerJson(options.stats()),
+    "/v1/explain": async (query) => answerJson({ explanation: await explain(options, query) }),
+  };
+  return async (method, url) => {
+    const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
+    const page = Object.hasOwn(pages, pathname) ? pages[pathname] : undefined;
+    if (method === "POST" && pathname === "/v1/recover") return answerRecovery(options, searchParams);
+    if (page === undefined || method !== "GET") {
+      const served = Object.keys(pages).join(", GET ");
+      return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; there are GET ${served}`);
+    }
+    try {
+      return await page(searchParams);
+    } catch (error) {
+      return answerError(error, "");
+    }
+  };
+}
+
+async function answerRecovery({ recover }: StatusApiOptions, query: URLSearchParams): Promise<Answer> {
+  if (recover === undefined) {
+    return answerRefusal(409, "In a cluster the agent recovers its registry from the API server by itself");
+  }
+  const [results, netns, isDryRun] = [query.getAll("results"), query.getAll("netns"), query.has("dryRun")];
+  try {
+    return answerJson({ report: await recover({ results, netns, isDryRun }) });
+  } catch (error) {
+    return answerError(error, "");
+  }
+}
+
+async function explain(options: StatusApiOptions, query: URLSearchParams): Promise<string> {
+  const pool = query.get("pool");
+  if (pool !== null) return explainPool(await gatherPoolFacts(options, pool));
+  const question = questionOf(query);
+  const { namespace, pod } = question;
+  return [await explainPod(options, question), ...options.explainCoordinator(namespace, pod)].join("\n");
+}
+
+function answerRefusal(status: number, error: string): Answer {
+  return { status, body: `${JSON.stringify({ error })}\n` };
+}
+
+function questionOf(query: URLSearchParams): Question {
+  const value = (key: string, absent: string): string => query.get(key) ?? absent;
+  return {
+    namespace: value("namespace", "default"),
+    pod: value("pod", ""),
+    ifName: value("interface", "eth0"),
+    network: value("network", ""),
+  };
+}
+
+function describeHealth({ readiness, spool, version, mode, node, socketRestored }: StatusApiOptions): Answer {
+  const { problems, ...now } = readiness();
+  const ready = now.ready && now.trouble === undefined;
+  const status = ready ? "ready" : "not-ready";
+  const about = { status, version, mode, node: node.name, problems };
+  const answer = answerJson({ ...about, spool: spool.count(), socketRestored: socketRestored() });
+  return ready ? answer : { ...answer, status: 503 };
+}
+
+async function describePools({ catalogue, registry }: StatusApiOptions): Promise<Answer> {
+  const usage = Map.groupBy(await registry.countUsage(), ({ pool }) => pool);
+  const { pools } = await catalogue.settled();
+  const known = [...pools.values()].map(({ name, spec }) => {
+    const counts = catalogue.book.counts(name);
+    const { total, free } = counts ?? { total: 0n, free: 0n };
+    return {
+      name,
+      subnet: formatPrefix(spec.subnet),
+      default: spec.default,
+      disabled: spec.disable,
+      // Text: an IPv6 pool has more addresses than a JSON number can count.
+      total: String(total),
+      used: String(total - free),
+      free: String(free),
+      states: statesOf(usage.get(name)),
+    };
+  });
+  const gone = [...usage].filter(([name]) => !pools.has(name));
+  const orphaned = gone.map(([name, counts]) => ({ name, gone: true, states: statesOf(counts) }));
+  return answerJson([...known, ...orphaned]);
+}
+
+/** Of the addresses that were claimed through this pool; overlapping pools count each address once. */
+function statesOf(counts: readonly UsageCount[] = []): Record<string, number> {
+  return Object.fromEntries(counts.map(({ state, count }) => [state, count]));
+}
+
+async function describeAllocations({ registry }: StatusApiOptions, query: URLSearchParams): Promise<Answer> {
+  const text = query.get("after");
+  const after = parseCursor(text);
+  if (text !== null && after === undefined) {
+    return answerRefusal(400, `after: found ${describeValue(text)}, want the "cursor" of an allocation`);
+  }
+  const page = await registry.list(after, MAX_PAGE);
+  return answerJson(page.map(describeAllocation));
+}
+
+/** The `cursor` of the last entry of the page before: `10.0.0.7`, or `10.0.0.7/space`. */
+function parseCursor(text: string | null): ListCursor | undefined {
+  if (text === null) return undefined;
+  const [address = "", space = ""] = text.split("/");
+  const ip = parseIp(address);
+  return ip && { space, ip };
+}
+
+function describeAllocation(allocation: Allocation): Record<string, unknown> {
+  const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod, quarantine } =
+    allocation;
+  const address = formatIp(ip);
+  return {
+    ...{ address, prefixLength, addressSpace: space, pool, state, namespace, pod, owner },
+    ...{ interface: ifName, containerId, network, cursor: space === "" ? address : `${address}/${space}` },
+    ...(quarantine === undefined ? {} : { quarantine: describeQuarantine(quarantine) }),
+  };
+}
+
+/** When it is asked next is a time of the machine's own clock, and says nothing to anybody else. */
+function describeQuarantine({ reason, mac, parent }: Quarantine): Record<string, unknown> {
+  return { reason, mac, parent };
+}

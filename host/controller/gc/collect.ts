@@ -1,0 +1,38 @@
+/**
+ * One write of the collection: the object as the table wants it, if nobody has written to it since it was read.
+ * Effects: one PUT or DELETE with preconditions.
+ */
+
+import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import type { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { COLLECTION_PATIENCE_MS } from "./look.ts";
+import { type ChangeTerms, changedSpec } from "./plan-change.ts";
+import type { Action } from "./plan-collection.ts";
+
+export interface CollectTerms extends ChangeTerms {
+  readonly signal: AbortSignal;
+}
+
+/** False when somebody was faster, or there was nothing to write. Rejects when the API server does not answer, or refuses. */
+export async function collect(
+  objects: AllocationObjects,
+  object: IpAllocation,
+  action: Action,
+  { signal, ...change }: CollectTerms,
+): Promise<boolean> {
+  const terms = { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal } as const;
+  try {
+    if (action === "free") {
+      await objects.delete(object.name, object, terms);
+      return true;
+    }
+    const spec = changedSpec(object, action, change);
+    if (spec === undefined) return false;
+    await objects.replace(spec, object, terms);
+    return true;
+  } catch (error) {
+    if (isConflict(error) || isNotFound(error)) return false;
+    throw error;
+  }
+}

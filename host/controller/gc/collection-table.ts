@@ -1,0 +1,58 @@
+/**
+ * The table of plan-collection.ts as Markdown.
+ */
+import { type Action, COLLECTION_ROWS, type CollectionRow, PAUSES } from "./plan-collection.ts";
+
+const ACTIONS: Readonly<Record<Action, string>> = {
+  keep: "stays",
+  wait: "stays; what was observed stands",
+  preserve: "→ Kept",
+  cool: "→ Cooling",
+  quarantine: "→ Quarantined(NodeLost)",
+  ask: "another node is told to ask",
+  free: "free",
+};
+
+const STATES: Readonly<Record<CollectionRow["standing"], string>> = {
+  Bound: "Bound",
+  Cooling: "Cooling",
+  Kept: "Kept",
+  NodeLost: "Quarantined(NodeLost)",
+  Conflict: "Quarantined(Conflict)",
+};
+
+const WORDS: Readonly<Record<string, string>> = {
+  notReady: "not ready",
+  outOfService: "out of service",
+  replaced: "of another UID",
+  none: "none",
+};
+
+function words(values: readonly string[] | undefined): string {
+  return values === undefined ? "" : values.map((value) => WORDS[value] ?? value).join(", ");
+}
+
+/** One line for each row, in the order in which they are tried. */
+export function formatCollectionTable(): string {
+  const head = [
+    "| State | Node | Pod | Workload | Told to ask | Seen so for | What follows | Why |",
+    "|---|---|---|---|---|---|---|---|",
+  ];
+  const lines = COLLECTION_ROWS.map(({ standing, node, pod, workload, asked, after, action, why }) =>
+    [
+      "",
+      STATES[standing],
+      words(node),
+      words(pod),
+      words(workload),
+      words(asked),
+      after === undefined ? "" : PAUSES[after].text,
+      ACTIONS[action],
+      why,
+      "",
+    ]
+      .join(" | ")
+      .trim(),
+  );
+  return [...head, ...lines, ""].join("\n");
+}

@@ -1,0 +1,215 @@
+/**
+ * What the controller does with one allocation: a table, whose first row that fits holds (allocation rules 1, 2, 8, 10, 12 and 16). What
+ * belongs to a node that lives is that node's agent's: here are only the cases in which no agent acts.
+ * Called by look.ts, with what it has just read; docs/garbage-collection.md is written from the table.
+ */
+
+/** Of an allocation; `NodeLost` and `Conflict` are the two reasons of a quarantine. */
+export type Standing = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
+
+/** The node of the pod that has, or had, the address; of two the one that is more there. `outOfService`: somebody says that it is off. */
+export type NodeSighting = "ready" | "notReady" | "outOfService" | "absent";
+
+/** That very pod, by its UID. `replaced`: its name is another's. `unknown`: it may run although no object tells. */
+export type PodSighting = "alive" | "finished" | "replaced" | "absent" | "unknown";
+
+/** What keeps the address. `moved`: it lives, and its member has another address for the NIC, elsewhere; told of `NodeLost` only. */
+export type KeeperSighting = "none" | "lives" | "moved" | "gone" | "unknown";
+
+/** The node that was told to ask for an address of `NodeLost`. */
+export type AskedSighting = "nobody" | "ready" | "away";
+
+/** What one look has found. */
+export interface Seen {
+  readonly standing: Standing;
+  readonly node: NodeSighting;
+  readonly pod: PodSighting;
+  readonly workload: KeeperSighting;
+  readonly asked: AskedSighting;
+}
+
+export interface CollectionCase extends Seen {
+  /** For how long it has been seen so, on the observer's monotonic clock; undefined at the first look. */
+  readonly ageMs: number | undefined;
+}
+
+export interface CollectionTimes {
+  /** `garbageCollection.interval`, `.grace`, `.nodeLost` */
+  readonly intervalMs: number;
+  readonly graceMs: number;
+  readonly nodeLostMs: number;
+  /** Of the pool. */
+  readonly cooldownMs: number;
+}
+
+export type Action =
+  /** Everything is as it should be; what was observed is forgotten. */
+  | "keep"
+  /** It cannot be told; what was observed stands. */
+  | "wait"
+  /** Bound or NodeLost → Kept, for its workload. */
+  | "preserve"
+  /** Kept → Cooling. */
+  | "cool"
+  /** Bound → Quarantined(NodeLost). */
+  | "quarantine"
+  /** Quarantined: another node's agent is told to ask for the address. */
+  | "ask"
+  /** The object goes. */
+  | "free";
+
+/** How long it must have been seen so. */
+export type Pause = "none" | "grace" | "settle" | "overdue" | "silence" | "nodeLost" | "turn";
+
+export interface CollectionRow {
+  readonly standing: Standing;
+  /** Absent: any. */
+  readonly node?: readonly NodeSighting[];
+  readonly pod?: readonly PodSighting[];
+  readonly workload?: readonly KeeperSighting[];
+  readonly asked?: readonly AskedSighting[];
+  /** Absent: at the first look. */
+  readonly after?: Pause;
+  readonly action: Action;
+  readonly why: string;
+}
+
+export type CollectionVerdict =
+  | { readonly kind: "act"; readonly action: Action; readonly why: string }
+  /** Not yet: to be looked at again when it has been seen so for `pauseMs`. */
+  | { readonly kind: "observe"; readonly action: Action; readonly why: string; readonly pauseMs: number };
+
+/** How many sweeps of its own an agent on a node that is ready may let pass before it counts as dead. */
+const MISSED_SWEEPS = 2;
+
+/** After how many times `nodeLost` another node is told to ask. */
+const TURN_TIMES = 3;
+
+export const PAUSES: Readonly<
+  Record<Pause, { readonly text: string; readonly ms: (times: CollectionTimes) => number }>
+> = {
+  none: { text: "at once", ms: () => 0 },
+  grace: { text: "`grace`", ms: ({ graceMs }) => graceMs },
+  settle: { text: "the longer of `grace` and the pool's cooldown", ms: settleMs },
+  overdue: {
+    text: "the cooldown, and the longer of `grace` and the cooldown",
+    ms: (times) => times.cooldownMs + settleMs(times),
+  },
+  silence: {
+    text: "two `interval` and `nodeLost`",
+    ms: ({ intervalMs, nodeLostMs }) => MISSED_SWEEPS * intervalMs + nodeLostMs,
+  },
+  nodeLost: { text: "`nodeLost`, at least `grace`", ms: ({ nodeLostMs, graceMs }) => Math.max(nodeLostMs, graceMs) },
+  turn: {
+    text: "three times `nodeLost`, at least `grace`",
+    ms: ({ nodeLostMs, graceMs }) => Math.max(TURN_TIMES * nodeLostMs, graceMs),
+  },
+};
+
+const ENDED = ["finished", "replaced", "absent"] as const;
+const PRESENT = ["ready", "notReady"] as const;
+const AWAY = ["outOfService", "absent"] as const;
+
+/** The first row that fits holds. */
+export const COLLECTION_ROWS: readonly CollectionRow[] = [
+  { standing: "Bound", pod: ["alive"], action: "keep", why: "its pod is there" },
+  { standing: "Bound", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
+  {
+    ...{ standing: "Bound", node: ["outOfService"], workload: ["unknown"], action: "wait" },
+    why: "whether its workload lives cannot be told",
+  },
+  {
+    ...{ standing: "Bound", node: ["outOfService"], workload: ["lives"], action: "preserve" },
+    why: "its node is out of service, and its workload lives",
+  },
+  { standing: "Bound", node: ["outOfService"], action: "free", why: "its node is out of service" },
+  {
+    ...{ standing: "Bound", node: ["absent"], pod: ENDED, after: "grace", action: "quarantine" },
+    why: "its pod and its node are gone, and the node has not confirmed it",
+  },
+  {
+    ...{ standing: "Bound", node: ["notReady"], pod: ENDED, after: "grace", action: "quarantine" },
+    why: "its pod is gone, and its node is not ready and has not confirmed it",
+  },
+  {
+    ...{ standing: "Bound", node: ["ready"], pod: ENDED, after: "silence", action: "quarantine" },
+    why: "its pod is gone, and the agent of its node does not act",
+  },
+
+  { standing: "Kept", workload: ["lives"], action: "keep", why: "its workload lives" },
+  { standing: "Kept", workload: ["gone"], after: "grace", action: "cool", why: "its workload is gone" },
+  { standing: "Kept", action: "wait", why: "whether its workload lives cannot be told" },
+
+  {
+    ...{ standing: "Cooling", node: PRESENT, after: "overdue", action: "free" },
+    why: "it has cooled, and the agent of its node does not act",
+  },
+  { standing: "Cooling", node: AWAY, after: "settle", action: "free", why: "it has cooled, and its node is gone" },
+
+  { standing: "NodeLost", pod: ["alive"], action: "wait", why: "its pod is there: its node's agent binds it again" },
+  { standing: "NodeLost", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
+  { standing: "NodeLost", workload: ["unknown"], action: "wait", why: "whether its workload lives cannot be told" },
+  {
+    ...{ standing: "NodeLost", node: ["outOfService"], workload: ["lives"], action: "preserve" },
+    why: "its node is out of service, and its workload lives",
+  },
+  { standing: "NodeLost", node: ["outOfService"], action: "free", why: "its node is out of service" },
+  {
+    ...{ standing: "NodeLost", workload: ["lives"], action: "keep" },
+    why: "the next pod of its workload asks for it and takes it over",
+  },
+  {
+    ...{ standing: "NodeLost", asked: ["nobody"], after: "nodeLost", action: "ask" },
+    why: "its node has not confirmed it for long",
+  },
+  {
+    ...{ standing: "NodeLost", asked: ["away"], after: "grace", action: "ask" },
+    why: "the node that was told to ask is gone or not ready",
+  },
+  {
+    ...{ standing: "NodeLost", asked: ["ready"], after: "turn", action: "ask" },
+    why: "the node that was told to ask has not found it silent",
+  },
+
+  { standing: "Conflict", node: PRESENT, action: "keep", why: "the agent of its node asks again" },
+  {
+    ...{ standing: "Conflict", node: AWAY, after: "nodeLost", action: "ask" },
+    why: "the node whose agent would ask again is gone",
+  },
+];
+
+/** The longer of grace and cooldown: the time counts once, from the first look to the last (allocation rule 10). */
+function settleMs({ graceMs, cooldownMs }: CollectionTimes): number {
+  return Math.max(graceMs, cooldownMs);
+}
+
+/** Undefined when no row fits, which a test excludes. */
+export function findRow(found: Seen): CollectionRow | undefined {
+  return COLLECTION_ROWS.find(
+    ({ standing, node, pod, workload, asked }) =>
+      standing === found.standing &&
+      (node?.includes(found.node) ?? true) &&
+      (pod?.includes(found.pod) ?? true) &&
+      (workload?.includes(found.workload) ?? true) &&
+      (asked?.includes(found.asked) ?? true),
+  );
+}
+
+/** What no row fits is left alone. */
+export function judgeCollection(found: CollectionCase, times: CollectionTimes): CollectionVerdict {
+  const {
+    action,
+    why,
+    after = "none",
+  } = findRow(found) ?? { action: "wait", why: "nothing is known about such a case" };
+  if (after === "none") return { kind: "act", action, why };
+  const pauseMs = PAUSES[after].ms(times);
+  // Two looks, whatever the pause (allocation rule 16).
+  const isDue = found.ageMs !== undefined && found.ageMs >= pauseMs;
+  return isDue ? { kind: "act", action, why } : { kind: "observe", action, why, pauseMs };
+}
+
+/** What an observation was made of: seen otherwise in between, it counts anew. */
+export function situationOf(seen: Seen): string {
+  return `${seen.standing} ${findRow(seen)?.why ?? ""}`;
+}

@@ -1,0 +1,87 @@
+/**
+ * What the collection tells people: events on nodes and pools, sentences for the part's problems.
+ * Effects: events.
+ */
+import type { KubeEvent } from "../../kubernetes/events.ts";
+import { formatIp } from "../../net/ip.ts";
+import { API_VERSION } from "../../resources/fields/metadata.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { OUT_OF_SERVICE } from "../../resources/node.ts";
+import type { ControllerDeps } from "../types.ts";
+import { type Collected, lostNode, standingOf } from "./look.ts";
+import type { Action } from "./plan-collection.ts";
+
+/** Most addresses that one event of the collection names. @limit */
+export const MAX_NAMED_ADDRESSES = 8;
+
+/** How an event calls it. */
+const NEWS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> & { readonly verb: string }>>> = {
+  quarantine: { reason: "NodeLost", type: "Warning", verb: "in quarantine" },
+  free: { reason: "AddressesFreed", type: "Normal", verb: "free" },
+  preserve: { reason: "AddressesKept", type: "Normal", verb: "kept" },
+  cool: { reason: "AddressesReleased", type: "Normal", verb: "no longer kept" },
+};
+
+/** One event for each node, pool and reason, and for a node that was lost one more on the node itself. */
+export function tell(
+  { events, caches }: Pick<ControllerDeps, "events" | "caches">,
+  collected: readonly Collected[],
+): void {
+  const groups = Map.groupBy(collected, ({ action, node, why, object }) =>
+    JSON.stringify([action, node, object.spec.pool, why]),
+  );
+  for (const group of groups.values()) {
+    const [first] = group;
+    const news = first === undefined ? undefined : NEWS[first.action];
+    if (first === undefined || news === undefined) continue;
+    const { reason, type, verb } = news;
+    const { pool } = first.object.spec;
+    const of = `${nameSome(group.map(({ object }) => object))} of pool "${pool}"`;
+    const note = `${of}: ${verb} (node ${first.node}: ${first.why})`;
+    const known = caches.pools.items.get(pool);
+    const event = { reason, type, action: "Collect", note };
+    const regarding = { kind: "IPPool", apiVersion: API_VERSION, namespace: "", name: pool };
+    events.emit({ ...event, regarding: { ...regarding, uid: known?.uid ?? "" } });
+    if (first.action !== "quarantine") continue;
+    // The kubelet's events of a node, too, have its name in place of a UID: the object may be gone.
+    events.emit({
+      ...event,
+      regarding: { kind: "Node", apiVersion: "v1", namespace: "", name: first.node, uid: first.node },
+    });
+  }
+}
+
+function nameSome(objects: readonly IpAllocation[]): string {
+  const names = objects.slice(0, MAX_NAMED_ADDRESSES).map(({ spec }) => formatIp(spec.ip));
+  const more = objects.length - names.length;
+  const what = objects.length === 1 ? "Address" : `${objects.length} addresses:`;
+  return `${what} ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** What a sweep has seen that stays so until somebody acts. */
+export class Findings {
+  readonly #lost = new Map<string, number>();
+  readonly #orphans = new Map<string, number>();
+
+  /** `isPool`: whether there is one of that name. An allocation of a vanished pool is legal. */
+  add(object: IpAllocation, isPool: boolean): void {
+    if (standingOf(object) === "NodeLost") count(this.#lost, lostNode(object));
+    if (!isPool) count(this.#orphans, object.spec.pool);
+  }
+
+  get sentences(): readonly string[] {
+    return [
+      ...lines(this.#lost, (node, many) => `Node "${node}" is lost: ${many} in quarantine until it confirms that its pods are gone, carries the taint ${OUT_OF_SERVICE}, or another node finds them silent`), // biome-ignore format: one thought
+      ...lines(this.#orphans, (pool, many) => `There is no IPPool "${pool}", and ${many} in use`),
+    ];
+  }
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+function lines(counts: ReadonlyMap<string, number>, line: (key: string, many: string) => string): string[] {
+  const many = (number: number): string => (number === 1 ? "1 of its addresses is" : `${number} of its addresses are`);
+  return [...counts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, number]) => line(key, many(number)));
+}

@@ -1,0 +1,122 @@
+/**
+ * What each Subnet has to give: its networks, the addresses that it offers, and those that no pool has yet.
+ * Effects: none but on itself.
+ */
+import type { Family } from "../../../net/ip.ts";
+import { formatPrefix, lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
+import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../net/spans.ts";
+import type { PoolNow, SubnetNow, SubnetsView } from "../model.ts";
+import { FreeSpans, firstOf, type IsBusy } from "./free-spans.ts";
+
+/** Subnets of one address space whose networks overlap. */
+export class Network {
+  readonly addressSpace: string;
+  readonly family: Family;
+  readonly supplies: Supply[] = [];
+  /** Nothing is given in this plan: a pool has addresses that no status reserves for it, which comes first. */
+  isClosed = false;
+  /** What generated pools have, and what is reserved for them. */
+  #taken: Span[] = [];
+
+  constructor(addressSpace: string, family: Family) {
+    this.addressSpace = addressSpace;
+    this.family = family;
+  }
+
+  has(spans: Spans): void {
+    this.#taken.push(...spans);
+  }
+
+  get taken(): Spans {
+    return joinSpans(this.#taken);
+  }
+
+  /** These are no Subnet's to give any more, in this plan. */
+  gave(spans: Spans): void {
+    for (const { free } of this.supplies) for (const span of spans) free.remove(span);
+  }
+}
+
+export class Supply {
+  readonly subnet: SubnetNow;
+  readonly network: Network;
+  /** What its specification offers to pools, without what others have. */
+  readonly offered: Spans;
+  /** How many its specification offers, whoever has them. */
+  readonly total: bigint;
+  /** What its status reserves, by the pool's name. */
+  readonly entries: ReadonlyMap<string, Spans>;
+  /** Pools that its status lists, and those that are to be created. */
+  poolCount: number;
+  #free: FreeSpans | undefined;
+
+  constructor(subnet: SubnetNow, network: Network, others: Spans) {
+    const byName = Map.groupBy(subnet.assignments.pools, ({ name }) => name);
+    this.entries = new Map([...byName].map(([name, all]) => [name, joinSpans(all.flatMap(({ ips }) => spansOf(ips)))]));
+    this.poolCount = this.entries.size;
+    this.subnet = subnet;
+    this.network = network;
+    const all = withoutSpans(spansOf(subnet.spec.ranges), withheldOf(subnet));
+    this.total = sizeOf(all);
+    this.offered = withoutSpans(all, others);
+  }
+
+  /** One that is being deleted gives nothing more. */
+  get isOpen(): boolean {
+    return !this.subnet.object.deleting && !this.network.isClosed;
+  }
+
+  get free(): FreeSpans {
+    this.#free ??= new FreeSpans(this.isOpen ? withoutSpans(this.offered, this.network.taken) : []);
+    return this.#free;
+  }
+
+  take(own: Spans, count: number, isBusy: IsBusy): Spans {
+    const taken = this.free.take(own, count, isBusy);
+    this.network.gave(taken);
+    return taken;
+  }
+
+  /** Of what is reserved for a pool already and is nobody else's. */
+  takePromised(promised: Spans, count: number): Spans {
+    return this.isOpen ? firstOf(sharedSpans(promised, this.offered), count) : [];
+  }
+}
+
+/** The network and broadcast addresses of IPv4, the gateway, and what is excluded. */
+function withheldOf({ spec }: SubnetNow): Spans {
+  const { subnet, gateway, excluded } = spec;
+  const hasEdges = subnet.ip.family === 4 && subnet.length < 31;
+  const single = [
+    ...(hasEdges ? [subnet.ip.value, lastIp(subnet).value] : []),
+    ...(gateway === undefined ? [] : [gateway.value]),
+  ];
+  return joinSpans([...spansOf(excluded), ...single.map((address) => ({ first: address, last: address }))]);
+}
+
+/** By the Subnet's name. */
+export function openSupplies({ subnets, others }: Pick<SubnetsView, "subnets" | "others">): Map<string, Supply> {
+  const supplies = new Map<string, Supply>();
+  const widest: { readonly prefix: Prefix; readonly network: Network }[] = [];
+  // Prefixes are equal, disjoint or one inside the other: the wider one comes first and has the rest.
+  for (const subnet of subnets.toSorted((a, b) => a.spec.subnet.length - b.spec.subnet.length)) {
+    const { addressSpace, subnet: prefix, family } = subnet.spec;
+    let network = widest.find((each) => each.network.addressSpace === addressSpace && prefixesOverlap(each.prefix, prefix))?.network; // biome-ignore format: one thought
+    if (network === undefined) {
+      network = new Network(addressSpace, family);
+      widest.push({ prefix, network });
+    }
+    const theirs = others.filter((each) => each.addressSpace === addressSpace && each.family === family);
+    const supply = new Supply(subnet, network, joinSpans(theirs.flatMap(({ spans }) => spans)));
+    network.supplies.push(supply);
+    supplies.set(subnet.object.name, supply);
+  }
+  return supplies;
+}
+
+/** The Subnet of a pool, if it is there and still that network. */
+export function subnetOf(subnets: ReadonlyMap<string, SubnetNow>, { generated, spec }: PoolNow): SubnetNow | undefined {
+  const subnet = subnets.get(generated.subnet);
+  if (subnet === undefined || subnet.spec.addressSpace !== spec.addressSpace) return undefined;
+  return formatPrefix(subnet.spec.subnet) === formatPrefix(spec.subnet) ? subnet : undefined;
+}

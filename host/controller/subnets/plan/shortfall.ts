@@ -1,0 +1,61 @@
+/**
+ * Why a workload does not get the addresses that it wants: in numbers, for its event and for the log.
+ */
+
+import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
+import { sizeOf } from "../../../net/spans.ts";
+import { MAX_RANGES } from "../../../resources/fields/address-spec.ts";
+import { refuseNamespace } from "../../../resources/subnet.ts";
+import { MAX_EXAMPLES } from "../../conditions/examples.ts";
+import type { Lack, SubnetsView } from "../model.ts";
+import type { Supply } from "./capacity.ts";
+
+export interface LackFacts {
+  readonly demand: PoolDemand;
+  readonly supplies: readonly Supply[];
+  readonly has: number;
+  readonly reasons: ReadonlySet<Lack["reason"]>;
+}
+
+export function explainLack(
+  {
+    subnets,
+    labelsOf,
+    maxPoolSize,
+    maxPerNamespace,
+  }: Pick<SubnetsView, "subnets" | "labelsOf" | "maxPoolSize" | "maxPerNamespace">,
+  { demand, supplies, has, reasons }: LackFacts,
+): Lack {
+  const { application, ifName, family, count } = demand;
+  const wish = `${count} ${count === 1 ? "address" : "addresses"} (${demand.reason}) for ${ifName}, IPv${family}`;
+  const known = new Map(subnets.map((subnet) => [subnet.object.name, subnet]));
+  const told = demand.subnets.slice(0, MAX_EXAMPLES).map((name) => {
+    const supply = supplies.find(({ subnet }) => subnet.object.name === name);
+    if (supply !== undefined) return describeSupply(supply);
+    const subnet = known.get(name);
+    if (subnet === undefined) return `Subnet "${name}" does not exist or cannot be used`;
+    if (subnet.spec.family !== family) return `Subnet "${name}" is not IPv${family}`;
+    return `Subnet "${name}" ${refuseNamespace(subnet.spec, application.namespace, labelsOf(application.namespace))}`;
+  });
+  if (demand.subnets.length > told.length) told.push(`and ${demand.subnets.length - told.length} more Subnets`);
+  const limits = [
+    ...(reasons.has("PoolTooLarge") ? [`a generated pool has at most ${maxPoolSize} (maxGeneratedPoolSize)`] : []),
+    ...(reasons.has("TooScattered")
+      ? [`a pool has at most ${MAX_RANGES} ranges, and what is free lies scattered`]
+      : []),
+    ...(reasons.has("NamespaceLimit")
+      ? [`namespace "${application.namespace}" may have ${maxPerNamespace} (maxGeneratedAddressesPerNamespace)`]
+      : []),
+  ];
+  const [first] = reasons;
+  const isRefused = demand.subnets.some((name) => known.get(name)?.spec.family === family);
+  const reason = supplies.length > 0 ? (first ?? "SubnetFull") : isRefused ? "SubnetRefused" : "SubnetMissing";
+  const causes = limits.length > 0 ? limits : told;
+  return { demand, has, reason, message: `Wants ${wish}, and has ${has}: ${causes.join("; ")}` };
+}
+
+function describeSupply({ subnet, total, free, poolCount: pools }: Supply): string {
+  const { name, deleting } = subnet.object;
+  if (deleting) return `Subnet "${name}" is being deleted`;
+  return `Subnet "${name}" has ${sizeOf(free.spans)} free of ${total} addresses, and ${pools} ${pools === 1 ? "pool" : "pools"}`;
+}

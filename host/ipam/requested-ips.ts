@@ -1,0 +1,62 @@
+/**
+ * Addresses that a person or the runtime asked for by name: honoured or refused, never replaced.
+ */
+import { CniError, ErrorCode } from "../cni/error.ts";
+import type { RequestedIp } from "../cni/request.ts";
+import { formatIp, type Ip } from "../net/ip.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+import { familyName, type NicDemand } from "./model.ts";
+import { describePassedOver, type Reader } from "./passed-over.ts";
+import { type Picked, poolsOf } from "./pick.ts";
+import type { PoolCache } from "./pool-cache.ts";
+import { noPoolMatches } from "./refusal.ts";
+
+export type RequestedPool =
+  | { readonly kind: "pool"; readonly pool: IpPool }
+  | { readonly kind: "none"; readonly reason: string; readonly forLog: string };
+
+/** The candidate that may hand out an address that somebody asked for by name. */
+export function findPoolOfRequested(book: PoolCache, nic: NicDemand, ip: Ip): RequestedPool {
+  const demand = nic.families.find(({ family }) => family === ip.family);
+  if (demand === undefined) {
+    const reason = `${nic.rule} names no ${familyName(ip.family)} pool`;
+    return { kind: "none", reason, forLog: reason };
+  }
+  const pool = poolsOf(demand).find(({ name }) => book.contains(name, ip));
+  if (pool !== undefined) return { kind: "pool", pool };
+  const reasonOf = (): string => `may not hand out ${formatIp(ip)}`;
+  const textFor = (reader: Reader): string =>
+    describePassedOver(demand.candidates, reader, { reasonOf, shortReasonOf: reasonOf, separator: " " }).join("; ");
+  return { kind: "none", reason: textFor("owner"), forLog: textFor("administrator") };
+}
+
+/** The pools of all addresses asked for. Throws CniError 100 or 7 when one cannot be had, whoever holds it; PoolShortage when its pool has yet to be generated. */
+export function assignRequested(book: PoolCache, nic: NicDemand, asked: readonly RequestedIp[]): Picked[] {
+  return asked.map(({ ip, length, source }, index) => {
+    const twin = asked.findIndex((other) => other.ip.family === ip.family);
+    if (twin !== index) {
+      const both = [asked[twin]?.ip ?? ip, ip].map(formatIp).join(" and ");
+      const text = `${both}: a NIC gets one ${familyName(ip.family)} address`;
+      throw refuseRequested(ErrorCode.InvalidNetworkConfig, source, text);
+    }
+    const demand = nic.families.find(({ family }) => family === ip.family);
+    if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
+    const found = findPoolOfRequested(book, nic, ip);
+    if (found.kind === "none") {
+      const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);
+      throw refuseRequested(ErrorCode.NoPoolMatches, source, text ?? "", forLog);
+    }
+    const { subnet } = found.pool.spec;
+    if (length !== undefined && length !== subnet.length) {
+      const text = `${formatIp(ip)}/${length}: the subnet of pool "${found.pool.name}" has length ${subnet.length}`;
+      throw refuseRequested(ErrorCode.InvalidNetworkConfig, source, text);
+    }
+    return { ifName: nic.ifName, pool: found.pool, ip, asked: true };
+  });
+}
+
+/** `text` says which address, and why not; `forLog` the same with all names. */
+export function refuseRequested(code: ErrorCode, source: string, text: string, forLog?: string): CniError {
+  const head = `The address asked for by ${source} is refused`;
+  return new CniError(code, `${head}: ${text}`, { forLog: forLog && `${head}: ${forLog}` });
+}

@@ -1,0 +1,132 @@
+/**
+ * What keeps a pod's addresses when the pod goes (allocation rule 8, docs/workloads.md).
+ *
+ *   pod's controller                     keeper                                member
+ *   StatefulSet of apps/v1               the set                               the pod's name
+ *   VirtualMachineInstance, launcher     the VirtualMachine that runs it,      the machine's name
+ *                                        without one the instance itself
+ *   any other, or none                   nothing
+ *   whatever it is, of a NIC whose       that claim                            the claim's name
+ *   network selection names an IPAMClaim
+ */
+import type { RequestedIp } from "../cni/request.ts";
+import type { PodAnnotations } from "../config/annotations.ts";
+import type { VendorConf } from "../config/vendor-conf.ts";
+import { bitsOf } from "../net/ip.ts";
+import type { OwnerReference } from "../resources/fields/metadata.ts";
+import type { Holder, Workload } from "../resources/ip-allocation.ts";
+import { LAUNCHER_LABEL, type Pod } from "../resources/pod.ts";
+import type { IpamClaim } from "../resources/workloads/ipam-claim.ts";
+import { isKubevirt } from "../resources/workloads/virtual-machine.ts";
+import { announcedNics, demandedNics } from "./announced-nics.ts";
+import { controllerOf } from "./owner.ts";
+
+export type RetentionSettings = Pick<VendorConf, "enableStatefulSet" | "enableKubevirt">;
+
+export type AddressOwner =
+  | { readonly kind: "none" }
+  | { readonly kind: "workload"; readonly workload: Workload }
+  /** One run of a machine; what keeps the machine only the run's object tells. */
+  | { readonly kind: "run"; readonly run: OwnerReference };
+
+const NONE: AddressOwner = { kind: "none" };
+
+/** The mark of the pods in which machines run. */
+const LAUNCHER = { label: LAUNCHER_LABEL, value: "virt-launcher" };
+
+export function findAddressOwner(pod: Pod, { enableStatefulSet, enableKubevirt }: RetentionSettings): AddressOwner {
+  const owner = controllerOf(pod);
+  if (owner?.kind === "StatefulSet" && owner.apiVersion === "apps/v1" && enableStatefulSet) {
+    const { namespace, name: member } = pod;
+    return { kind: "workload", workload: { kind: owner.kind, namespace, name: owner.name, uid: owner.uid, member } };
+  }
+  const run = enableKubevirt ? runOf(pod) : undefined;
+  return run === undefined ? NONE : { kind: "run", run };
+}
+
+/** The VirtualMachineInstance that runs in the pod; undefined when none does. */
+export function runOf(pod: Pod): OwnerReference | undefined {
+  const owner = controllerOf(pod);
+  const isRun = owner?.kind === "VirtualMachineInstance" && isKubevirt(owner.apiVersion);
+  return isRun && pod.labels[LAUNCHER.label] === LAUNCHER.value ? owner : undefined;
+}
+
+/** `machine`: the VirtualMachine behind the run, if there is one. */
+export function workloadOfRun(namespace: string, run: OwnerReference, machine: OwnerReference | undefined): Workload {
+  const { name, uid, kind } = machine ?? run;
+  return { kind, namespace, name, uid, member: name };
+}
+
+export function workloadOfClaim({ namespace, name, uid }: IpamClaim): Workload {
+  return { kind: "IPAMClaim", namespace, name, uid, member: name };
+}
+
+/** Names of the IPAMClaims of the pod's namespace that its NICs refer to, by interface; of those NICs whose addresses a request for `ifName` claims. */
+export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: string): ReadonlyMap<string, string> {
+  const { defaultNetwork, networks = [] } = annotations;
+  const claims = [defaultNetwork?.claim, ...networks.map(({ claim }) => claim)];
+  const byNic = new Map(announcedNics(annotations, firstNic).map((nic, index) => [nic, claims[index]] as const));
+  const demanded = demandedNics(ifName, annotations, firstNic).map((nic) => [nic, byNic.get(nic)] as const);
+  return new Map(demanded.flatMap(([nic, claim]) => (claim === undefined ? [] : [[nic, claim] as const])));
+}
+
+/** The addresses that the claim stands for: those that it has been given, else those that it asks for; none: any. */
+export function askedByClaim({ namespace, name, given, requested }: IpamClaim): RequestedIp[] {
+  const field = given.length > 0 ? "status.ips" : "spec.ipRequests";
+  const asked = given.length > 0 ? given : requested;
+  return asked.map(({ ip, length }) => ({
+    ip,
+    // The address alone, as a prefix of its own length.
+    length: length === bitsOf(ip.family) ? undefined : length,
+    source: `IPAMClaim "${namespace}/${name}", ${field}`,
+  }));
+}
+
+/** Why the claim cannot serve the NIC; undefined when it can. */
+export function refuseClaim(
+  { network, ifName: claimed }: IpamClaim,
+  ifName: string,
+  networkNames: readonly string[],
+): string | undefined {
+  if (claimed !== "" && claimed !== ifName) return `it is for interface "${claimed}", not for "${ifName}"`;
+  if (networkNames.includes(network)) return undefined;
+  return `it is for network "${network}", and interface "${ifName}" is of network "${networkNames[0]}"`;
+}
+
+/** Whether two pods of one member may have its address at one time: a machine migrates. The pods of a StatefulSet have one name, so there is only one. */
+export function mayBeShared(workload: Workload | undefined): boolean {
+  return workload !== undefined && workload.kind !== "StatefulSet";
+}
+
+/** Who else has an address of the member, by its pod as the API server has it now. */
+export type HolderStatus =
+  /** It has ended, or the pod that asks is its successor. */
+  | "gone"
+  /** It runs the same machine, which migrates to or from the pod that asks. */
+  | "twin"
+  | "alive";
+
+/** The node of a pod that has ended, or been deleted, and may still run there. */
+export type NodeStatus =
+  /** Its agent sees to the address. */
+  | "there"
+  /** Gone or silent: the pod may run on where nobody can see it (allocation rule 2). */
+  | "lost"
+  /** Somebody says that the machine is off. */
+  | "off";
+
+export interface HolderQuestion {
+  /** The pod that asks. */
+  readonly pod: Pod;
+  readonly holder: Pick<Holder, "namespace" | "pod" | "podUid">;
+  /** The pod of the holder's name; undefined when there is none. */
+  readonly found: Pod | undefined;
+}
+
+export function decideHolder({ pod, holder, found }: HolderQuestion): HolderStatus {
+  // Of two pods of one name the live one is the later one.
+  if (pod.namespace === holder.namespace && pod.name === holder.pod) return "gone";
+  if (found === undefined || found.uid !== holder.podUid || found.isFinished) return "gone";
+  const [own, other] = [runOf(pod), runOf(found)];
+  return own !== undefined && own.uid === other?.uid ? "twin" : "alive";
+}

@@ -1,0 +1,165 @@
+/**
+ * Group commit: many operations, one transaction, one write to the disk. What fails together is tried again
+ * one by one, so that one operation's trouble is not its neighbours'.
+ * Effects: commits to the database; spends the reserve file and empties the write-ahead log when the disk is full.
+ */
+
+import { statSync } from "node:fs";
+import type { DatabaseSync } from "node:sqlite";
+import type { Faults } from "../../lib/fault.ts";
+import type { RegistryWitness } from "../registry-witness.ts";
+import type { ReserveFile } from "../reserve-file.ts";
+import { RESERVE_BYTES } from "../reserve-file.ts";
+import { describeStorage, isDamage, isFull, isStorage } from "./error.ts";
+import type { SqliteStore } from "./store.ts";
+import type { Freed } from "./writer.ts";
+
+/** Most operations that share one commit. @limit */
+export const MAX_GROUP = 128;
+
+/** One call of a store method. */
+export interface Operation {
+  readonly id: number;
+  /** May spend the reserve. */
+  readonly recordsRelease: boolean;
+  /** Must outlive a power loss (allocation rule 13): its commit waits for the disk, and all that share it. */
+  readonly outlivesPower?: boolean;
+  readonly run: (store: SqliteStore) => unknown;
+}
+
+export type Reply =
+  | { readonly id: number; readonly value: unknown; readonly freed: readonly Freed[] }
+  | { readonly id: number; readonly error: Failure };
+
+/** `isStorage`: the disk or the file is in the way of every write. */
+export interface Failure {
+  readonly message: string;
+  readonly full: boolean;
+  readonly isStorage: boolean;
+  readonly isDamage: boolean;
+}
+
+export interface BatchParts {
+  /** The database's path, for errors. */
+  readonly file: string;
+  readonly database: DatabaseSync;
+  readonly store: SqliteStore;
+  readonly reserve: ReserveFile;
+  readonly faults: Faults;
+  readonly witness?: RegistryWitness | undefined;
+}
+
+export class SqliteBatch {
+  readonly #file: string;
+  readonly #database: DatabaseSync;
+  readonly #store: SqliteStore;
+  readonly #reserve: ReserveFile;
+  readonly #faults: Faults;
+  readonly #witness: RegistryWitness | undefined;
+
+  constructor({ file, database, store, reserve, faults, witness }: BatchParts) {
+    this.#file = file;
+    this.#database = database;
+    this.#store = store;
+    this.#reserve = reserve;
+    this.#faults = faults;
+    this.#witness = witness;
+  }
+
+  /** Runs all operations and says what became of each, in order. Never throws for the sake of one of them. */
+  run(operations: readonly Operation[]): Reply[] {
+    try {
+      return this.#transact(operations);
+    } catch (error) {
+      const [only, ...others] = operations;
+      if (only !== undefined && others.length === 0) return [this.#runAgain(only, error)];
+      return operations.flatMap((operation) => this.run([operation]));
+    }
+  }
+
+  #runAgain(operation: Operation, error: unknown): Reply {
+    if (!isFull(error)) return this.#failed(operation, error);
+    const hasRoom = operation.recordsRelease ? this.#spendReserve() : this.#lendReserve();
+    if (!hasRoom) return this.#failed(operation, error);
+    try {
+      const [reply] = this.#transact([operation]);
+      return reply ?? this.#failed(operation, error);
+    } catch (again) {
+      return this.#failed(operation, again);
+    }
+  }
+
+  /** For a release: all that can be had. */
+  #spendReserve(): boolean {
+    this.#reserve.spend();
+    this.#cutLog();
+    return true;
+  }
+
+  /** For the others: what the log gives back, with the reserve whole again before it is used. False when there is nothing to gain. */
+  #lendReserve(): boolean {
+    const logBytes = statSync(`${this.#file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+    if (logBytes === 0) return false;
+    // Moving the log into the database needs room before it gives any.
+    if (logBytes > RESERVE_BYTES / 2) this.#reserve.lend();
+    this.#cutLog();
+    return this.#reserve.ensure();
+  }
+
+  /** The log of writes is the largest thing here that can be given up: what it holds moves into the database. */
+  #cutLog(): void {
+    try {
+      this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // No room for that either: what the reserve gave must do.
+    }
+  }
+
+  /** The level is one of the connection and cannot change within a transaction. */
+  #transact(operations: readonly Operation[]): Reply[] {
+    if (!operations.some(({ outlivesPower }) => outlivesPower)) return this.#commit(operations);
+    this.#database.exec("PRAGMA synchronous = full");
+    try {
+      return this.#commit(operations);
+    } finally {
+      this.#database.exec("PRAGMA synchronous = normal");
+    }
+  }
+
+  #commit(operations: readonly Operation[]): Reply[] {
+    this.#database.exec("BEGIN IMMEDIATE");
+    let replies: Reply[];
+    let written = false;
+    try {
+      replies = operations.map((operation) => {
+        const value = operation.run(this.#store);
+        return { id: operation.id, value, freed: this.#store.takeFreed() };
+      });
+      written = this.#store.takeWritten();
+      if (written) {
+        this.#store.identity.advance();
+        this.#faults("registry.commit");
+      }
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      this.#store.takeFreed();
+      this.#store.takeWritten();
+      this.#store.identity.revert();
+      // SQLite may have rolled back by itself (full disk): a second ROLLBACK would hide the real error.
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      throw error;
+    }
+    this.#store.identity.settle();
+    if (written) {
+      this.#witness?.write(this.#store.identity);
+      this.#faults("registry.committed");
+    }
+    return replies;
+  }
+
+  #failed(operation: Operation, error: unknown): Reply {
+    const message = describeStorage(error, this.#file);
+    const kind = { full: isFull(error), isStorage: isStorage(error), isDamage: isDamage(error) };
+    return { id: operation.id, error: { message, ...kind } };
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Opens the registry's database for this process alone.
+ * Effects: opens and locks the database file; writes the file `holder` beside it.
+ */
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { RegistryError } from "../registry.ts";
+import { describeStorage, isBusy, isDamage } from "./error.ts";
+
+/** How often a second agent looks whether the state directory is free: milliseconds. @limit */
+export const LOCK_RETRY_MS = 100;
+
+/** How long the log grows before it is written into the table with an fsync, milliseconds that a claim may wait: pages of 4 KiB. @limit */
+export const CHECKPOINT_PAGES = 4_000;
+
+export interface LockOptions {
+  readonly directory: string;
+  readonly bootId: string;
+  readonly lockWaitMs: number;
+  /** Called once, before the wait, with the holder. */
+  readonly onWaiting: (holder: string) => void;
+}
+
+/** Exclusive before the first access: the lock is the file's own, and no shared-memory file is needed. */
+const SETTINGS = `PRAGMA locking_mode = exclusive; PRAGMA journal_mode = wal; PRAGMA synchronous = normal;
+  PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; BEGIN IMMEDIATE; COMMIT`;
+
+function openDatabase(file: string): DatabaseSync {
+  const database = new DatabaseSync(file, { timeout: 0 });
+  try {
+    database.exec(SETTINGS);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/**
+ * Waits until the other agent is gone; says who it is when it does not go. Throws what SQLite said of a file that is damaged, RegistryError for the rest.
+ */
+export function lockDatabase(file: string, options: LockOptions): DatabaseSync {
+  const sleep = new Int32Array(new SharedArrayBuffer(4));
+  for (let waitedMs = 0; ; waitedMs += LOCK_RETRY_MS) {
+    try {
+      return openDatabase(file);
+    } catch (error) {
+      if (isDamage(error)) throw error;
+      if (!isBusy(error)) throw new RegistryError(`Registry ${file} cannot be opened: ${describeStorage(error, file)}`);
+      const [holder = ""] = readHolder(options.directory) ?? ["unknown process"];
+      if (waitedMs === 0) options.onWaiting(holder);
+      if (waitedMs >= options.lockWaitMs) {
+        throw new RegistryError(
+          `State directory ${options.directory} is in use by another agent (${holder}): waited ${options.lockWaitMs} ms`,
+        );
+      }
+      Atomics.wait(sleep, 0, 0, LOCK_RETRY_MS);
+    }
+  }
+}
+
+/** For people, and for {@link wasInUse}: the lock itself is the database file's, so a full disk need not stop the start. */
+export function signHolder({ directory, bootId }: LockOptions): void {
+  try {
+    writeFileSync(join(directory, "holder"), `process ${process.pid}\nboot ${bootId}\n`, { mode: 0o600 });
+  } catch {
+    rmSync(join(directory, "holder"), { force: true });
+  }
+}
+
+/** Whether an agent may have used the directory since the machine started: one that did not say when may have. */
+export function wasInUse({ directory, bootId }: LockOptions): boolean {
+  const lines = readHolder(directory);
+  return lines !== undefined && (lines.length < 2 || lines.includes(`boot ${bootId}`));
+}
+
+function readHolder(directory: string): string[] | undefined {
+  try {
+    return readFileSync(join(directory, "holder"), "utf8").trim().split("\n");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * The embedded registry's one table, and its rows as values.
+ * Effects: creates the table in the database it is given.
+ */
+import type { DatabaseSync } from "node:sqlite";
+import { invariant } from "../../lib/invariant.ts";
+import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
+import { type Mac, parseMac } from "../../net/mac.ts";
+import type { AllocationState, Workload } from "../../resources/ip-allocation.ts";
+import { type Allocation, type Quarantine, RegistryError } from "../registry.ts";
+
+/** Stored in `user_version`; a database of a newer Berth is refused rather than misread. */
+export const SCHEMA_VERSION = 4;
+
+/* One row per address that is not free. Times are CLOCK_MONOTONIC milliseconds and mean something only together
+   with the boot id: after a reboot no sandbox lives, and no old time can be compared (allocation rule 13). */
+const SCHEMA = `
+CREATE TABLE allocation (
+  space     TEXT    NOT NULL,
+  family    INTEGER NOT NULL CHECK (family IN (4, 6)),
+  address   BLOB    NOT NULL CHECK (length(address) = CASE family WHEN 4 THEN 4 ELSE 16 END),
+  length    INTEGER NOT NULL,
+  pool      TEXT    NOT NULL,
+  state     TEXT    NOT NULL CHECK (state IN ('Bound', 'Cooling', 'Kept', 'Quarantined')),
+  owner     TEXT    NOT NULL,
+  interface TEXT    NOT NULL,
+  container TEXT    NOT NULL,
+  network   TEXT    NOT NULL,
+  namespace TEXT    NOT NULL,
+  pod       TEXT    NOT NULL,
+  boot      TEXT    NOT NULL,
+  since     INTEGER NOT NULL,
+  free_at   INTEGER NOT NULL,
+  version   INTEGER NOT NULL,
+  PRIMARY KEY (space, family, address)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX by_owner ON allocation (owner);
+CREATE INDEX by_container ON allocation (container, interface) WHERE container <> '';
+CREATE INDEX unattached ON allocation (since) WHERE container = '' AND state = 'Bound';
+CREATE INDEX cooling ON allocation (free_at) WHERE state = 'Cooling';
+CREATE INDEX released ON allocation (space, family, since) WHERE state = 'Cooling';
+`;
+
+/* Format 2: where the NIC is, and what is known of a conflict. `reason` is empty outside of quarantine. */
+const QUARANTINE = `
+ALTER TABLE allocation ADD COLUMN netns TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN mac TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN reason TEXT NOT NULL DEFAULT '' CHECK (reason IN ('', 'Conflict'));
+ALTER TABLE allocation ADD COLUMN foreign_mac TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN parent TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN probe_at INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX quarantined ON allocation (probe_at) WHERE state = 'Quarantined';
+`;
+
+/* Format 3, for a cluster's journal: whether the API server is known to have an object, and what keeps the address, as JSON. */
+const CLUSTER = `
+ALTER TABLE allocation ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 0 CHECK (confirmed IN (0, 1));
+ALTER TABLE allocation ADD COLUMN workload TEXT NOT NULL DEFAULT '';
+`;
+
+/* Format 4: which registry this is, how many commits it has seen, and why it is not complete. `room` is written to see whether there is room. */
+const IDENTITY = `
+CREATE TABLE identity (
+  id         TEXT    NOT NULL,
+  generation INTEGER NOT NULL,
+  loss       TEXT    NOT NULL,
+  loss_boot  TEXT    NOT NULL,
+  room       BLOB    NOT NULL
+) STRICT;
+INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, '', '', x'');
+`;
+
+/** What leads from each format to the next. */
+const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER, IDENTITY];
+
+/** The format of the database; 0: it is empty. */
+export function readFormat(database: DatabaseSync): number {
+  return Number(database.prepare("PRAGMA user_version").get()?.user_version);
+}
+
+/** Creates the table in an empty database, brings an older format up to date, refuses a newer one. All or nothing: it may be tried again. */
+export function prepareSchema(database: DatabaseSync): void {
+  const found = readFormat(database);
+  if (found === SCHEMA_VERSION) return;
+  if (found > SCHEMA_VERSION || found < 0) {
+    throw new RegistryError(`The registry has format ${found}, this Berth reads format ${SCHEMA_VERSION}`);
+  }
+  try {
+    database.exec(`BEGIN; ${STEPS.slice(found).join("")} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** 4 or 16 bytes, big-endian. */
+export function encodeAddress(ip: Ip): Uint8Array {
+  const bytes = new Uint8Array(bitsOf(ip.family) / 8);
+  let rest = ip.value;
+  for (let index = bytes.length - 1; index >= 0; index--) {
+    bytes[index] = Number(rest & 0xffn);
+    rest >>= 8n;
+  }
+  return bytes;
+}
+
+/** The inverse of {@link encodeAddress}. */
+export function decodeAddress(bytes: Uint8Array): Ip {
+  invariant(bytes.length === 4 || bytes.length === 16, `An address has 4 or 16 bytes, not ${bytes.length}`);
+  const family: Family = bytes.length === 4 ? 4 : 6;
+  return { family, value: bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n) };
+}
+
+/** A row as node:sqlite gives it. */
+export type Row = Record<string, unknown>;
+
+export function decodeRow(row: Row): Allocation {
+  return {
+    space: String(row.space),
+    ip: decodeAddress(row.address as Uint8Array),
+    prefixLength: Number(row.length),
+    pool: String(row.pool),
+    state: row.state as AllocationState,
+    owner: String(row.owner),
+    ifName: String(row.interface),
+    containerId: String(row.container),
+    network: String(row.network),
+    namespace: String(row.namespace),
+    pod: String(row.pod),
+    netns: String(row.netns) || undefined,
+    mac: decodeMac(row.mac),
+    quarantine: decodeQuarantine(row),
+    workload: decodeWorkload(row),
+    isConfirmed: row.confirmed === 1,
+    freeAtMs: row.state === "Cooling" ? Number(row.free_at) : undefined,
+    sinceMs: Number(row.since),
+    version: Number(row.version),
+  };
+}
+
+function decodeMac(text: unknown): Mac | undefined {
+  return parseMac(String(text));
+}
+
+/** As it is stored: "" is none. */
+export function encodeWorkload(workload: Workload | undefined): string {
+  return workload === undefined ? "" : JSON.stringify(workload);
+}
+
+/** In the namespace of its pod, where an older agent did not write it. */
+function decodeWorkload({ workload, namespace }: Row): Workload | undefined {
+  if (workload === "") return undefined;
+  const stored: Omit<Workload, "namespace"> & Partial<Workload> = JSON.parse(String(workload));
+  return { namespace: String(namespace), ...stored };
+}
+
+function decodeQuarantine({ reason, foreign_mac, parent, probe_at }: Row): Quarantine | undefined {
+  if (reason !== "Conflict") return undefined;
+  return { reason, mac: decodeMac(foreign_mac), parent: String(parent), nextProbeAtMs: Number(probe_at) };
+}

@@ -1,0 +1,259 @@
+/**
+ * The registry's database from opening to closing: whether rows were lost, what happens to its files meanwhile, and the groups of calls in between.
+ * Used by sqlite-worker.ts, on its thread. What counts as a loss: docs/recovery.md.
+ * Effects: opens, locks, reads and writes the database file; the reserve file, the file `holder`, the witness in /run.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../../lib/describe.ts";
+import { type FaultPlan, type Faults, openFaults } from "../../lib/fault.ts";
+import { findLoss } from "../plan-loss.ts";
+import { type Cooldowns, RegistryError } from "../registry.ts";
+import { RegistryFiles } from "../registry-files.ts";
+import { RegistryWitness } from "../registry-witness.ts";
+import { ReserveFile } from "../reserve-file.ts";
+import { type Failure, type Operation, type Reply, SqliteBatch } from "./batch.ts";
+import { isDamage, isFull } from "./error.ts";
+import { SqliteJournal } from "./journal.ts";
+import { type LockOptions, lockDatabase, signHolder, wasInUse } from "./lock.ts";
+import { type CallMessage, operationOf } from "./operation.ts";
+import { prepareSchema, readFormat } from "./schema.ts";
+import { SqliteStore } from "./store.ts";
+
+export interface SessionOptions {
+  readonly directory: string;
+  /** Path of the witness; undefined: there is none. */
+  readonly witness: string | undefined;
+  readonly bootId: string;
+  readonly nowMs: number;
+  readonly lockWaitMs: number;
+  readonly cooldowns: Cooldowns;
+  /** Keep what nobody wants until it is forgotten: journal.ts. The API server has all of it: a loss heals by itself. */
+  readonly isJournal: boolean;
+  readonly faultPlan: FaultPlan | undefined;
+  readonly faultCounter: SharedArrayBuffer;
+}
+
+export interface SessionEvents {
+  readonly onWaiting: (holder: string) => void;
+  /** What was lost, where that heals by itself. */
+  readonly onNotice: (text: string) => void;
+}
+
+/** An open database with what runs on it; another takes its place when the file is damaged or gone. */
+interface Open {
+  readonly database: DatabaseSync;
+  readonly store: SqliteStore;
+  readonly batch: SqliteBatch;
+}
+
+/** Throws RegistryError when the database cannot be had. */
+export function openSession(options: SessionOptions, events: SessionEvents): SqliteSession {
+  return new SqliteSession(options, events);
+}
+
+export class SqliteSession {
+  readonly #options: SessionOptions;
+  readonly #events: SessionEvents;
+  readonly #lock: LockOptions;
+  readonly #files: RegistryFiles;
+  readonly #reserve: ReserveFile;
+  readonly #witness: RegistryWitness | undefined;
+  readonly #faults: Faults;
+  #open: Open;
+
+  constructor(options: SessionOptions, events: SessionEvents) {
+    const { directory, bootId, lockWaitMs, witness } = options;
+    this.#options = options;
+    this.#events = events;
+    this.#lock = { directory, bootId, lockWaitMs, onWaiting: events.onWaiting };
+    this.#files = new RegistryFiles(directory);
+    this.#reserve = new ReserveFile(join(directory, "reserve"));
+    this.#witness = witness === undefined ? undefined : new RegistryWitness(witness, bootId);
+    this.#faults = openFaults(options.faultPlan, options.faultCounter);
+    this.#open = this.#begin();
+    this.#files.remember();
+  }
+
+  /** Why no claim is served, a sentence; undefined when they are. */
+  get loss(): string | undefined {
+    const { loss } = this.#open.store.identity;
+    return (
+      loss && `${loss}. Addresses of pods that run may be missing in it, so none are given out: run "berthctl recover"`
+    );
+  }
+
+  /** The answer to each call, in order. */
+  run(calls: readonly CallMessage[]): Reply[] {
+    if (calls.some(({ method }) => method === "claim" || method === "probe")) this.#look();
+    if (calls.some(({ method }) => method === "recover")) this.#renewLost();
+    const { loss } = this;
+    const isServed = ({ method }: CallMessage): boolean => loss === undefined || method !== "claim";
+    const refused = calls.filter((call) => !isServed(call)).map(({ id }) => refusal(id, loss ?? ""));
+    const replies = this.#open.batch.run(calls.filter(isServed).map((call) => this.#operationOf(call)));
+    const damage = replies.find((reply) => "error" in reply && reply.error.isDamage);
+    if (damage !== undefined && "error" in damage) this.#lose(damage.error.message);
+    if (calls.some(({ method }) => method === "expire")) this.#reserve.ensure();
+    this.#files.remember();
+    return [...refused, ...replies];
+  }
+
+  close(): void {
+    this.#open.database.close();
+    this.#witness?.close();
+  }
+
+  #operationOf(call: CallMessage): Operation {
+    if (call.method !== "probe") return operationOf(call);
+    const { identity } = this.#open.store;
+    return {
+      id: call.id,
+      recordsRelease: false,
+      run: () => {
+        identity.probe(call.args[0] === true);
+        this.#witness?.ensure(identity);
+        return this.loss;
+      },
+    };
+  }
+
+  /** What others have done to the files since the last group. */
+  #look(): void {
+    const loss = this.#open.store.identity.loss === undefined ? this.#files.findLoss() : undefined;
+    if (loss !== undefined) this.#lose(loss);
+  }
+
+  #lose(reason: string): void {
+    if (!this.#options.isJournal) {
+      this.#open.store.identity.lose(reason);
+      return;
+    }
+    this.#events.onNotice(`${reason}; it is written anew, and the API server has what is missing`);
+    this.#renew();
+  }
+
+  /** Before a recovery: what was lost under this process has rows that nothing else has. */
+  #renewLost(): void {
+    const isUsable = findDamageOf(this.#open.database) === undefined && this.#files.findLoss() === undefined;
+    if (!isUsable) this.#renew();
+  }
+
+  /** A new database with all rows that can still be read of the one that is open. */
+  #renew(): void {
+    const rows = readRows(this.#open.database);
+    this.#open.database.close();
+    mkdirSync(this.#options.directory, { recursive: true, mode: 0o700 });
+    this.#files.setAside();
+    this.#open = this.#start(lockDatabase(this.#files.database, this.#lock));
+    writeRows(this.#open.database, rows);
+    signHolder(this.#lock);
+    this.#witness?.ensure(this.#open.store.identity);
+  }
+
+  /** The first opening: what is there, and whether that is all. */
+  #begin(): Open {
+    const inUse = wasInUse(this.#lock);
+    const witness = this.#witness?.read();
+    const { database, damage } = this.#lockSound();
+    const isNew = readFormat(database) === 0;
+    const open = this.#start(database);
+    const { identity } = open.store;
+    const found = { file: this.#files.database, isNew, damage, point: identity, witness, wasInUse: inUse };
+    const loss = identity.loss === undefined ? findLoss(found) : undefined;
+    if (loss !== undefined && this.#options.isJournal)
+      this.#events.onNotice(`${loss}; the API server has what is missing`);
+    else if (loss !== undefined) identity.lose(loss);
+    else if (damage !== undefined)
+      this.#events.onNotice(
+        `Registry ${found.file} was damaged (${damage}); it was of before the machine started, and is made anew`,
+      );
+    signHolder(this.#lock);
+    const cool: Operation = { id: 0, recordsRelease: true, run: (store) => store.coolDeadBoots(this.#options.nowMs) };
+    const [cooled] = open.batch.run([cool]);
+    if (cooled !== undefined && "error" in cooled) throw new RegistryError(cooled.error.message);
+    this.#witness?.ensure(identity);
+    return open;
+  }
+
+  /** A database that is whole; one that is not is set aside. */
+  #lockSound(): { database: DatabaseSync; damage?: string } {
+    const { database: file } = this.#files;
+    let opened: DatabaseSync | undefined;
+    try {
+      opened = lockDatabase(file, this.#lock);
+      const damage = findDamage(opened);
+      if (damage === undefined) return { database: opened };
+      throw new DamageError(damage);
+    } catch (error) {
+      opened?.close();
+      if (!(error instanceof DamageError) && !isDamage(error)) throw error;
+      this.#files.setAside();
+      return { database: lockDatabase(file, this.#lock), damage: messageOf(error) };
+    }
+  }
+
+  #start(database: DatabaseSync): Open {
+    const { isJournal, bootId, cooldowns } = this.#options;
+    prepareWithReserve(database, this.#reserve);
+    const Store = isJournal ? SqliteJournal : SqliteStore;
+    const store = new Store(database, { bootId, cooldowns, faults: this.#faults });
+    this.#reserve.ensure();
+    const parts = { file: this.#files.database, reserve: this.#reserve, faults: this.#faults, witness: this.#witness };
+    return { database, store, batch: new SqliteBatch({ ...parts, database, store }) };
+  }
+}
+
+/** What SQLite's own check found. */
+class DamageError extends Error {
+  override readonly name = "DamageError";
+}
+
+function findDamageOf(database: DatabaseSync): string | undefined {
+  try {
+    return findDamage(database);
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function findDamage(database: DatabaseSync): string | undefined {
+  const text = String(database.prepare("PRAGMA quick_check(1)").get()?.quick_check);
+  return text === "ok" ? undefined : text;
+}
+
+/** Allocation rule 19: a new format needs a few pages, and an agent that does not start records no DEL. */
+function prepareWithReserve(database: DatabaseSync, reserve: ReserveFile): void {
+  try {
+    prepareSchema(database);
+  } catch (error) {
+    if (!isFull(error) || !reserve.spend()) throw error;
+    prepareSchema(database);
+  }
+}
+
+type RawRow = Record<string, null | number | bigint | string | Uint8Array>;
+
+/** All rows of addresses; none where the table cannot be read. */
+function readRows(database: DatabaseSync): RawRow[] {
+  try {
+    return database.prepare("SELECT * FROM allocation").all() as RawRow[];
+  } catch {
+    return [];
+  }
+}
+
+function writeRows(database: DatabaseSync, rows: readonly RawRow[]): void {
+  const [first] = rows;
+  if (first === undefined) return;
+  const columns = Object.keys(first);
+  const places = columns.map(() => "?").join(", ");
+  const insert = database.prepare(`INSERT INTO allocation (${columns.join(", ")}) VALUES (${places})`);
+  database.exec("BEGIN IMMEDIATE");
+  for (const row of rows) insert.run(...columns.map((column) => row[column] ?? null));
+  database.exec("COMMIT");
+}
+
+function refusal(id: number, message: string): { id: number; error: Failure } {
+  return { id, error: { message, full: false, isStorage: true, isDamage: false } };
+}

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { EXPIRE_INTERVAL_MS, RECHECK_MS, startMaintenance } from "../../../host/agent/maintenance.ts";
+import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
+import type { Spool } from "../../../host/agent/server/spool.ts";
+import type { Registry } from "../../../host/registry/registry.ts";
+import { recordLog } from "./recorded-log.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Starts a janitor whose work fails with these errors, one after the other; "" is success. */
+function start(failures: string[] = [], probe = async (begin: () => void): Promise<void> => begin()) {
+  const calls: string[] = [];
+  const work = async (what: string): Promise<never> => {
+    calls.push(what);
+    const failure = what === "expire" ? failures.shift() : undefined;
+    if (failure) throw new Error(failure);
+    return undefined as never;
+  };
+  const registry: Pick<Registry, "expire" | "releaseUnattached"> = {
+    expire: () => work("expire"),
+    releaseUnattached: (beforeMs) => work(`unattached before ${beforeMs}`),
+  };
+  const spool: Pick<Spool, "drain"> = { drain: () => work("drain") };
+  const { log, lines } = recordLog();
+  const janitor = startMaintenance({
+    ...{ registry: registry as Registry, spool: spool as Spool, nowMs: () => UNATTACHED_MS + 7, log },
+    probeQuarantined: () => probe(() => calls.push("probe")),
+  });
+  return { janitor, calls, lines };
+}
+
+describe("the janitor", () => {
+  it("frees, takes back and drains, until it is closed", async () => {
+    const { janitor, calls } = start();
+    await vi.advanceTimersByTimeAsync(RECHECK_MS);
+    const second = ["expire", "unattached before 7", "probe"];
+    expect(calls.toSorted()).toEqual([...second, ...second, "drain"].toSorted());
+    janitor.close();
+    await vi.advanceTimersByTimeAsync(10 * RECHECK_MS);
+    expect(calls).toHaveLength(7);
+  });
+
+  it("asks for what is in quarantine again only when it is through, whether that went well or not", async () => {
+    const ends: { resolve: () => void; reject: (error: Error) => void }[] = [];
+    const { janitor, calls, lines } = start([], (begin) => {
+      begin();
+      return new Promise((resolve, reject) => ends.push({ resolve, reject }));
+    });
+    const probes = (): number => calls.filter((call) => call === "probe").length;
+    await vi.advanceTimersByTimeAsync(5 * EXPIRE_INTERVAL_MS);
+    expect(probes()).toBe(1);
+    ends[0]?.reject(new Error("broken"));
+    await vi.advanceTimersByTimeAsync(5 * EXPIRE_INTERVAL_MS);
+    expect(probes()).toBe(2);
+    ends[1]?.resolve();
+    await vi.advanceTimersByTimeAsync(EXPIRE_INTERVAL_MS);
+    expect([probes(), lines]).toEqual([3, ["warn Asking for what is in quarantine failed; it is tried again"]]);
+    janitor.close();
+  });
+
+  it("tells a failure that lasts once, another one, and the same one after a success", async () => {
+    const { janitor, lines } = start(["full", "full", "full", "broken", "", "broken"]);
+    await vi.advanceTimersByTimeAsync(7 * EXPIRE_INTERVAL_MS);
+    expect(lines).toEqual(Array.from({ length: 3 }, () => "warn Freeing what has cooled failed; it is tried again"));
+    janitor.close();
+  });
+});

@@ -1,0 +1,211 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import type { Dispatched } from "../../../../host/agent/server/dispatcher.ts";
+import { listenOnSocket, type SocketServer } from "../../../../host/agent/server/socket-server.ts";
+import { noFaults } from "../../../../host/lib/fault.ts";
+import { recordLog, until } from "../recorded-log.ts";
+
+/** A moment, in which what has come in is read, however late the timer is. */
+async function pass(): Promise<void> {
+  await sleep(20);
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+interface World {
+  readonly path: string;
+  readonly server: SocketServer;
+  readonly lines: string[];
+  /** Container IDs in the order of their calls. */
+  readonly asked: string[];
+  readonly undone: string[];
+  /** Lets the call of this container end. */
+  answer(containerId: string, answer?: Partial<Dispatched>): void;
+}
+
+/** A server whose calls end when the test says so. */
+async function withServer(test: (world: World) => Promise<void>, beforeAdd = async (): Promise<void> => {}) {
+  const path = join(mkdtempSync(join(tmpdir(), "berth-socket-")), "run", "agent.sock");
+  const { log, lines } = recordLog();
+  const [asked, undone]: [string[], string[]] = [[], []];
+  const waiting = new Map<string, (answer: Dispatched) => void>();
+  const server = await listenOnSocket({
+    ...{ path, beforeAdd, faults: noFaults, log },
+    dispatch: ({ headers }) => {
+      const containerId = String(headers["cni-containerid"]);
+      asked.push(containerId);
+      return new Promise((resolve) => waiting.set(containerId, resolve));
+    },
+    inspect: async () => ({ status: 200, body: "{}" }),
+  });
+  const answer: World["answer"] = (containerId, given = {}) => {
+    const undo = async (): Promise<void> => void undone.push(containerId);
+    waiting.get(containerId)?.({ status: 200, body: "{}", undo, ...given });
+  };
+  try {
+    await test({ path, server, lines, asked, undone, answer });
+  } finally {
+    for (const containerId of waiting.keys()) answer(containerId);
+    await server.close();
+    rmSync(join(path, "..", ".."), { recursive: true });
+  }
+}
+
+function post(containerId: string): string {
+  const head = `POST /v1/cni/berth HTTP/1.1\r\nHost: b\r\nCNI-Command: ADD\r\nCNI-ContainerID: ${containerId}\r\n`;
+  return `${head}Content-Length: 2\r\n\r\n{}`;
+}
+
+interface Caller {
+  readonly socket: Socket;
+  readonly heard: Promise<string>;
+}
+
+function call(path: string, text: string): Caller {
+  const socket = connect(path);
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  socket.on("error", () => {});
+  const heard = new Promise<string>((resolve) => {
+    socket.once("close", () => resolve(Buffer.concat(chunks).toString()));
+  });
+  socket.write(text);
+  return { socket, heard };
+}
+
+describe("the socket server", () => {
+  it("is root's alone, and leaves nothing but itself", () =>
+    withServer(async ({ path }) => {
+      expect(statSync(path).mode & 0o777).toBe(0o600);
+      expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
+    }));
+
+  it("answers, and takes nothing back", () =>
+    withServer(async ({ path, asked, answer, undone }) => {
+      const { heard } = call(path, post("c1"));
+      await until(() => asked.length === 1);
+      answer("c1", { notice: "line\r\nX: 1 ü" });
+      expect(await heard).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Berth-Notice: line X: 1 +\r\n(.+\r\n)*\r\n\{\}$/);
+      expect(undone).toEqual([]);
+    }));
+
+  it("takes back what was claimed for a caller that hung up", () =>
+    withServer(async ({ path, asked, answer, undone, lines }) => {
+      const { socket, heard } = call(path, post("c1"));
+      await until(() => asked.length === 1);
+      socket.destroy();
+      await heard;
+      await pass();
+      answer("c1");
+      expect(await until(() => undone.length > 0)).toBe(true);
+      expect(undone).toEqual(["c1"]);
+      expect(lines).toEqual(["warn The caller hung up before the answer: the ADD is undone"]);
+    }));
+
+  it("says so when that fails, and goes on", () =>
+    withServer(async ({ path, asked, answer, lines }) => {
+      const { socket, heard } = call(path, post("c1"));
+      await until(() => asked.length === 1);
+      socket.destroy();
+      await heard;
+      await pass();
+      answer("c1", { undo: () => Promise.reject(new Error("no room")) });
+      expect(await until(() => lines.includes("error The ADD could not be undone"))).toBe(true);
+    }));
+
+  it("carries out one request of a connection, however many are sent at once", () =>
+    withServer(async ({ path, asked, answer }) => {
+      const { heard } = call(path, post("c1") + post("c2"));
+      await until(() => asked.length > 0);
+      await pass();
+      answer("c1");
+      answer("c2");
+      await heard;
+      expect(asked).toEqual(["c1"]);
+    }));
+
+  it("a request that is never finished is nobody's bug", () =>
+    withServer(async ({ path, asked, lines }) => {
+      const { socket, heard } = call(path, post("c1").slice(0, -1));
+      await pass();
+      socket.destroy();
+      await heard;
+      expect(await until(() => lines.length > 0)).toBe(true);
+      expect([lines, asked]).toEqual([["debug The caller hung up within its request"], []]);
+    }));
+
+  it("an ADD is refused, not lost, when what comes before it fails", () =>
+    withServer(
+      async ({ path, asked }) => {
+        expect(await call(path, post("c1")).heard).toMatch(/^HTTP\/1\.1 503 .*"code":11/s);
+        expect(asked).toEqual([]);
+      },
+      () => Promise.reject(new Error("no spool")),
+    ));
+
+  it("closes when the calls under way have ended, and removes its own socket only", () =>
+    withServer(async ({ path, server, asked, answer }) => {
+      const { heard } = call(path, post("c1"));
+      await until(() => asked.length === 1);
+      rmSync(path);
+      writeFileSync(path, "another agent's");
+      const closed = server.close();
+      answer("c1");
+      expect(await heard).toContain("200 OK");
+      await closed;
+      expect(existsSync(path)).toBe(true);
+    }));
+
+  it("answers all that had connected when it closes, though it had accepted none of them", () =>
+    withServer(async ({ path, server, asked, answer }) => {
+      const callers = Array.from({ length: 50 }, (_, index) => call(path, post(`c${index}`)));
+      // connect(2) has put them into the kernel's queue; the loop has had no turn to take them out.
+      const closed = server.close();
+      expect(existsSync(path)).toBe(false);
+      expect(await until(() => asked.length === callers.length)).toBe(true);
+      for (const containerId of asked) answer(containerId);
+      const heard = await Promise.all(callers.map((caller) => caller.heard));
+      expect(heard.filter((text) => !text.startsWith("HTTP/1.1 200 OK"))).toEqual([]);
+      await closed;
+      expect(readdirSync(join(path, ".."))).toEqual([]);
+    }));
+
+  it("says what became of its socket, and binds it anew beside calls that go on", () =>
+    withServer(async ({ path, server, asked, answer }) => {
+      expect(server.findLoss()).toBeUndefined();
+      const { heard } = call(path, post("c1"));
+      await until(() => asked.length === 1);
+      rmSync(join(path, ".."), { recursive: true });
+      expect(server.findLoss()).toBe("removed");
+      await server.restore();
+      expect(server.findLoss()).toBeUndefined();
+      rmSync(path);
+      writeFileSync(path, "");
+      expect(server.findLoss()).toBe("replaced");
+      await server.restore();
+      const second = call(path, post("c2"));
+      await until(() => asked.length === 2);
+      for (const containerId of asked) answer(containerId);
+      for (const text of [await heard, await second.heard]) expect(text).toContain("200 OK");
+      expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
+    }));
+
+  it("cannot be made where a file is in the way", async () => {
+    const place = mkdtempSync(join(tmpdir(), "berth-socket-"));
+    writeFileSync(join(place, "run"), "");
+    const { log } = recordLog();
+    const options = { beforeAdd: async () => {}, faults: noFaults, log };
+    const never = async (): Promise<Dispatched> => ({ status: 200, body: "" });
+    const listening = listenOnSocket({
+      ...options,
+      path: join(place, "run", "a.sock"),
+      dispatch: never,
+      inspect: never,
+    });
+    await expect(listening).rejects.toThrow(/EEXIST|ENOTDIR/);
+    rmSync(place, { recursive: true });
+  });
+});

@@ -1,0 +1,215 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Dispatched, Dispatcher } from "../../../../host/agent/server/dispatcher.ts";
+import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "../../../../host/agent/server/socket-server.ts";
+import { parseSpooled, Spool } from "../../../../host/agent/server/spool.ts";
+import { noFaults } from "../../../../host/lib/fault.ts";
+import { recordLog } from "../recorded-log.ts";
+
+function spooled(
+  containerId: string,
+  options: { body?: string; length?: number; head?: readonly string[] } = {},
+): Buffer {
+  const { body = "{}", length = body.length } = options;
+  const head = options.head ?? [
+    "POST /v1/cni/berth HTTP/1.1",
+    "Host: berth",
+    "CNI-Command: DEL",
+    `CNI-ContainerID: ${containerId}`,
+    `Content-Length: ${length}`,
+  ];
+  return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+describe("parseSpooled", () => {
+  it("reads a request as the shim writes it", () => {
+    expect(parseSpooled(spooled("c1", { body: '{"name":"ü"}', length: 13 }))).toEqual({
+      plugin: "berth",
+      headers: { host: "berth", "cni-command": "DEL", "cni-containerid": "c1", "content-length": "13" },
+      body: '{"name":"ü"}',
+    });
+  });
+
+  it("keeps blanks and colons inside values", () => {
+    const head = ["POST /v1/cni/ifacer HTTP/1.1", "CNI-Command: DEL", "CNI-Args: A=b: c", "Content-Length: 2"];
+    expect(parseSpooled(spooled("c1", { head })).headers["cni-args"]).toBe("A=b: c");
+  });
+
+  const faults: [what: string, bytes: Buffer, text: string][] = [
+    ["nothing", Buffer.alloc(0), "The head of the request has no end"],
+    ["a head without an end", spooled("c1").subarray(0, 40), "The head of the request has no end"],
+    [
+      "another request line",
+      spooled("c1", { head: ["GET / HTTP/1.1"] }),
+      '"GET / HTTP/1.1" is no request line of the shim',
+    ],
+    ["a line that is no header", spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", ": x"] }), '": x" is no header'],
+    ["a body cut short", spooled("c1").subarray(0, -1), "The body has 1 bytes, Content-Length says 2"],
+    ["a body too long", spooled("c1", { length: 1 }), "The body has 2 bytes, Content-Length says 1"],
+    [
+      "no length",
+      spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", "CNI-Command: DEL"] }),
+      "The body has 2 bytes, Content-Length says nothing",
+    ],
+    [
+      "another command",
+      spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", "CNI-Command: ADD", "Content-Length: 2"] }),
+      "Command ADD is not spooled",
+    ],
+    [
+      "no command",
+      spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", "Content-Length: 2"] }),
+      "Command (none) is not spooled",
+    ],
+  ];
+  it.each(faults)("refuses %s", (_what, bytes, text) => expect(() => parseSpooled(bytes)).toThrow(text));
+});
+
+interface World {
+  readonly directory: string;
+  readonly spool: Spool;
+  readonly asked: string[];
+  readonly lines: string[];
+  readonly files: () => string[];
+}
+
+async function withSpool(
+  answer: (containerId: string) => Dispatched | Promise<Dispatched>,
+  test: (world: World) => Promise<void>,
+) {
+  const directory = mkdtempSync(join(tmpdir(), "berth-spool-"));
+  const asked: string[] = [];
+  const dispatch: Dispatcher = async ({ headers }) => {
+    asked.push(String(headers["cni-containerid"]));
+    return answer(String(headers["cni-containerid"]));
+  };
+  const { log, lines } = recordLog();
+  try {
+    const spool = new Spool(directory, dispatch, noFaults, log);
+    const files = () => readdirSync(directory).sort();
+    await test({ directory, spool, asked, lines, files });
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+const done: Dispatched = { status: 200, body: "" };
+const refusal = (code: number): Dispatched => ({ status: 422, body: JSON.stringify({ code, msg: "no" }) });
+
+function put(directory: string, ...containerIds: string[]): void {
+  for (const [index, containerId] of containerIds.entries())
+    writeFileSync(join(directory, `${index}.1-1.del`), spooled(containerId));
+}
+
+describe("the spool", () => {
+  it("is carried out oldest first, once, whoever asks", () =>
+    withSpool(
+      () => done,
+      async ({ directory, spool, asked, files }) => {
+        put(directory, "a", "b", "c");
+        writeFileSync(join(directory, "9.1-1.tmp"), "half");
+        expect(spool.count()).toEqual({ waiting: 3, rejected: 0 });
+        await Promise.all([spool.drain(), spool.drain()]);
+        expect([asked, files()]).toEqual([["a", "b", "c"], ["9.1-1.tmp"]]);
+      },
+    ));
+
+  it("sets aside what cannot be read, and goes on", () =>
+    withSpool(
+      (containerId) => (containerId === "b" ? refusal(7) : done),
+      async ({ directory, spool, files }) => {
+        put(directory, "a", "b", "c");
+        writeFileSync(join(directory, "0.0-1.del"), "broken");
+        await spool.drain();
+        expect(files()).toEqual(["0.0-1.del.rejected", "1.1-1.del.rejected"]);
+        expect(spool.count()).toEqual({ waiting: 0, rejected: 2 });
+      },
+    ));
+
+  it("keeps what may be possible later, and goes on", () =>
+    withSpool(
+      (containerId) => (containerId === "a" ? refusal(11) : done),
+      async ({ directory, spool, asked, files }) => {
+        put(directory, "a", "b");
+        await spool.drain();
+        expect([asked, files()]).toEqual([["a", "b"], ["0.1-1.del"]]);
+      },
+    ));
+
+  it("stops where the registry records nothing", () =>
+    withSpool(
+      () => refusal(107),
+      async ({ directory, spool, asked, files, lines }) => {
+        put(directory, "a", "b");
+        await spool.drain();
+        expect([asked, files()]).toEqual([["a"], ["0.1-1.del", "1.1-1.del"]]);
+        expect(lines).toEqual(["warn A spooled DEL was refused and stays in the spool"]);
+      },
+    ));
+
+  it("survives a file that goes away before its turn", () =>
+    withSpool(
+      () => {
+        rmSync(join(place, "1.1-1.del"), { force: true });
+        return done;
+      },
+      async ({ directory, spool, asked, files, lines }) => {
+        place = directory;
+        put(directory, "a", "b", "c");
+        await spool.drain();
+        expect([asked, files()]).toEqual([["a", "c"], []]);
+        expect(lines).toEqual(["warn A spooled DEL could not be carried out and stays in the spool"]);
+      },
+    ));
+  let place = "";
+
+  const foreign: [what: string, make: (path: string) => void][] = [
+    ["a directory", (path) => mkdirSync(path)],
+    ["a pipe that nobody writes to", (path) => execFileSync("mkfifo", [path])],
+    ["a link to an endless file", (path) => symlinkSync("/dev/zero", path)],
+    ["a link to nothing", (path) => symlinkSync("nothing", path)],
+    [
+      "a file larger than any request",
+      (path) => {
+        writeFileSync(path, "");
+        truncateSync(path, MAX_HEAD_BYTES + MAX_BODY_BYTES + 1);
+      },
+    ],
+  ];
+  it.each(foreign)("sets %s aside, and goes on", (_what, make) =>
+    withSpool(
+      () => done,
+      async ({ directory, spool, asked, files, lines }) => {
+        make(join(directory, "0.0-1.del"));
+        put(directory, "a");
+        await spool.drain();
+        expect([asked, files()]).toEqual([["a"], ["0.0-1.del.rejected"]]);
+        expect(lines).toEqual(["error A spooled request cannot be read and is set aside"]);
+      },
+    ),
+  );
+
+  it("has nothing while its directory is gone", () =>
+    withSpool(
+      () => done,
+      async ({ directory, spool }) => {
+        rmSync(directory, { recursive: true });
+        await spool.drain();
+        expect(spool.count()).toEqual({ waiting: 0, rejected: 0 });
+      },
+    ));
+
+  it("says so when its directory cannot be read", () =>
+    withSpool(
+      () => done,
+      async ({ directory, spool }) => {
+        rmSync(directory, { recursive: true });
+        writeFileSync(directory, "");
+        await expect(spool.drain()).rejects.toThrow("ENOTDIR");
+        expect(() => spool.count()).toThrow("ENOTDIR");
+      },
+    ));
+});

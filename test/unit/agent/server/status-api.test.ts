@@ -1,0 +1,213 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Catalogue, cooldownsOf } from "../../../../host/agent/ipam/catalogue.ts";
+import { openManifestIdentifier } from "../../../../host/agent/ipam/pod-identity.ts";
+import { Spool } from "../../../../host/agent/server/spool.ts";
+import { createStatusApi, MAX_PAGE, type StatusApi } from "../../../../host/agent/server/status-api.ts";
+import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
+import { createFaultCounter, noFaults } from "../../../../host/lib/fault.ts";
+import type { Registry } from "../../../../host/registry/registry.ts";
+import { openSqliteRegistry } from "../../../../host/registry/sqlite/registry.ts";
+import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
+import { ip, openCore, pool } from "../../ipam/subjects.ts";
+import { nicTools } from "../nic-tools.ts";
+import { recordLog } from "../recorded-log.ts";
+
+interface World {
+  readonly registry: Registry;
+  readonly inspect: StatusApi;
+  readonly get: (url: string) => Promise<unknown>;
+  bind(first: string, count: number, options?: { pool?: string; space?: string }): Promise<void>;
+}
+
+const POOLS = [
+  pool("blue", "10.0.0.0/16", { default: true }),
+  pool("lab", "10.0.0.0/24", { addressSpace: "lab", disable: true }),
+  pool("six", "fd00::/64"),
+];
+
+async function withInspector(test: (world: World) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "berth-inspect-"));
+  const snapshot = assembleSnapshot([{ source: "test", resources: POOLS }]);
+  const book = new PoolCache(openCore());
+  const { log } = recordLog();
+  const registry = await openSqliteRegistry({
+    ...{ directory, bootId: "b", nowMs: () => 1, lockWaitMs: 0, cooldowns: cooldownsOf(snapshot) },
+    ...{
+      onFreed: (space, address) => book.unmark(space, address),
+      onDeath: () => {},
+      faultCounter: createFaultCounter(),
+    },
+  });
+  const catalogue = new Catalogue(book, registry, snapshot);
+  const inspect = createStatusApi({
+    ...{ catalogue, registry, log, nowMs: () => 1, sleep: async () => {}, node: { name: "n1", labels: {} } },
+    ...nicTools,
+    identifier: openManifestIdentifier(() => snapshot),
+    mode: "embedded",
+    stats: () => ({ calls: 3 }),
+    live: undefined,
+    readiness: () => ({ ready: true, problems: ["a hint"] }),
+    spool: new Spool(join(directory, "spool"), async () => ({ status: 200, body: "" }), noFaults, log),
+    explainCoordinator: () => [],
+    version: "1.2.3",
+    socketRestored: () => 2,
+  });
+  const bind: World["bind"] = async (first, count, { pool: name = "blue", space = "" } = {}) => {
+    const proposals = Array.from({ length: count }, (_, index) => {
+      return {
+        space,
+        ip: { ...ip(first), value: ip(first).value + BigInt(index) },
+        prefixLength: 16,
+        pool: name,
+        ifName: "eth0",
+      };
+    });
+    const claimant = {
+      owner: `${first}/${space}`,
+      namespace: "shop",
+      pod: "web-0",
+      ifName: "eth0",
+      containerId: first,
+      network: "n",
+    };
+    await registry.claim({ ...claimant, proposals });
+  };
+  try {
+    const get = async (url: string) => JSON.parse((await inspect("GET", url)).body) as unknown;
+    catalogue.follow(snapshot);
+    await test({ registry, inspect, get, bind });
+  } finally {
+    await registry.close();
+    rmSync(directory, { recursive: true });
+  }
+}
+
+describe("the inspector", () => {
+  it("stats has what the mode counts", () =>
+    withInspector(async ({ get }) => expect(await get("/v1/stats")).toEqual({ calls: 3 })));
+
+  it("health has readiness, version and spool", () =>
+    withInspector(async ({ get }) =>
+      expect(await get("/v1/health")).toEqual({
+        ...{
+          status: "ready",
+          version: "1.2.3",
+          mode: "embedded",
+          node: "n1",
+          problems: ["a hint"],
+          spool: { waiting: 0, rejected: 0 },
+          socketRestored: 2,
+        },
+      }),
+    ));
+
+  it("pools have counts as text and states, those that are gone too", () =>
+    withInspector(async ({ get, bind, registry }) => {
+      await bind("10.0.0.7", 2);
+      await bind("10.0.0.7", 1, { pool: "lab", space: "lab" });
+      await bind("10.9.0.1", 1, { pool: "old", space: "" });
+      await registry.release({ containerId: "10.9.0.1", ifName: "eth0" });
+      const flags = { default: false, disabled: false };
+      expect(await get("/v1/pools")).toEqual([
+        {
+          ...flags,
+          name: "blue",
+          subnet: "10.0.0.0/16",
+          default: true,
+          total: "65534",
+          used: "2",
+          free: "65532",
+          states: { Bound: 2 },
+        },
+        {
+          ...flags,
+          name: "lab",
+          subnet: "10.0.0.0/24",
+          disabled: true,
+          total: "254",
+          used: "1",
+          free: "253",
+          states: { Bound: 1 },
+        },
+        {
+          ...flags,
+          name: "six",
+          subnet: "fd00::/64",
+          total: "18446744073709551616",
+          used: "0",
+          free: "18446744073709551616",
+          states: {},
+        },
+        { name: "old", gone: true, states: { Cooling: 1 } },
+      ]);
+    }));
+
+  it("allocations come in pages; following the cursor shows each once", () =>
+    withInspector(async ({ get, bind }) => {
+      await bind("10.0.0.1", MAX_PAGE - 1);
+      await bind("10.0.0.1", 2, { pool: "lab", space: "lab" });
+      await bind("fd00::1", 1, { pool: "six" });
+      const seen: string[] = [];
+      let pages = 0;
+      for (let after = ""; ; pages++) {
+        const page = (await get(`/v1/allocations${after}`)) as {
+          address: string;
+          cursor: string;
+          addressSpace: string;
+        }[];
+        const last = page.at(-1);
+        if (last === undefined) break;
+        seen.push(...page.map(({ address, addressSpace }) => `${address} ${addressSpace}`));
+        after = `?after=${encodeURIComponent(last.cursor)}`;
+      }
+      expect([pages, seen.length, new Set(seen).size]).toEqual([2, MAX_PAGE + 2, MAX_PAGE + 2]);
+      expect(seen.slice(-3)).toEqual(["fd00::1 ", "10.0.0.1 lab", "10.0.0.2 lab"]);
+    }));
+
+  const refused: [method: string, url: string, status: number, text: string][] = [
+    ["GET", "/v1/allocations?after=10.0.0", 400, 'after: found "10.0.0", want the "cursor" of an allocation'],
+    ["GET", "/v1/allocations?after=", 400, "after: found"],
+    ["POST", "/v1/pools", 404, 'POST "/v1/pools" is not served; there are GET /v1/health'],
+    ["GET", "/v1/nothing", 404, 'GET "/v1/nothing" is not served'],
+    ["GET", "//", 404, 'GET "//" is not served'],
+    ["GET", "http://[", 404, "is not served"],
+    ["GET", "/constructor", 404, "is not served"],
+    ["GET", "__proto__", 404, "is not served"],
+  ];
+  it.each(refused)("%s %s is answered with an error", (method, url, status, text) =>
+    withInspector(async ({ inspect }) => {
+      const answer = await inspect(method, url);
+      expect(answer.status).toBe(status);
+      expect((JSON.parse(answer.body) as { error: string }).error).toContain(text);
+    }),
+  );
+
+  it("explains a pool, and says that there is none", () =>
+    withInspector(async ({ get, bind }) => {
+      await bind("10.0.0.7", 2);
+      const { explanation } = (await get("/v1/explain?pool=blue")) as { explanation: string };
+      expect(explanation.split("\n")).toEqual([
+        'pool "blue": made by hand; it has the size that somebody gave it',
+        "has: 65536 addresses of IPv4 network 10.0.0.0/16: 10.0.0.0-10.0.255.255",
+        "in use: 2; 65532 of 65534 are free, as far as this node knows",
+      ]);
+      expect(await get("/v1/explain?pool=old")).toMatchObject({ code: 100, msg: 'There is no IPPool "old"' });
+    }));
+
+  it("explains a pod that is not known, by its defaults", () =>
+    withInspector(async ({ get }) => {
+      const { explanation } = (await get("/v1/explain?pod=web-0")) as { explanation: string };
+      expect(explanation).toContain('eth0 IPv4 pool "blue": fits, 65534 of 65534 addresses are free');
+    }));
+
+  it("a registry that is gone is a CNI error", () =>
+    withInspector(async ({ inspect, registry }) => {
+      await registry.close();
+      const answer = await inspect("GET", "/v1/allocations");
+      expect(answer.status).toBe(422);
+      expect(JSON.parse(answer.body)).toMatchObject({ code: 107 });
+    }));
+});

@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import { openLeaderApi } from "../../../host/controller/leader-api.ts";
+import { startLeadership } from "../../../host/controller/leadership.ts";
+import type { ControllerDeps, StartController } from "../../../host/controller/types.ts";
+import type { KubeApi, KubeCall } from "../../../host/kubernetes/kube-api.ts";
+import { LeadingTime } from "../../../host/kubernetes/lease/leading.ts";
+import { openLog } from "../../../host/lib/log.ts";
+import { FakeClock } from "../kubernetes/lease/lease-world.ts";
+
+/** Parts of a test look at their log alone. */
+const tools = { log: openLog("test", "silent") } as ControllerDeps;
+
+function playParts(...names: string[]) {
+  const events: string[] = [];
+  const part =
+    (name: string, close: () => Promise<void> = async () => {}): StartController =>
+    () => {
+      events.push(`+${name}`);
+      return {
+        problems: name === "sick" ? ["It is sick"] : [],
+        close: async () => {
+          await close();
+          events.push(`-${name}`);
+        },
+      };
+    };
+  return { events, part, parts: Object.fromEntries(names.map((name) => [name, part(name)])) };
+}
+
+describe("a time of leading", () => {
+  it("begins its parts in order, and ends them in the opposite order, one after the other", async () => {
+    const { events, parts } = playParts("a", "b", "c");
+    const term = startLeadership(parts, tools);
+    expect(events).toEqual(["+a", "+b", "+c"]);
+    await term.close();
+    expect(events.slice(3)).toEqual(["-c", "-b", "-a"]);
+  });
+
+  it("waits for each part", async () => {
+    const { events, part } = playParts();
+    let finish = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const term = startLeadership({ a: part("a"), slow: part("slow", () => waiting) }, tools);
+    const closed = term.close();
+    await Promise.resolve();
+    expect(events).toEqual(["+a", "+slow"]);
+    finish();
+    await closed;
+    expect(events).toEqual(["+a", "+slow", "-slow", "-a"]);
+  });
+
+  it("goes on without a part that cannot be started, or closed", async () => {
+    const { events, part } = playParts();
+    const term = startLeadership(
+      {
+        a: part("a"),
+        broken: () => {
+          throw new Error("no way");
+        },
+        b: part("b", () => Promise.reject(new Error("no end"))),
+      },
+      tools,
+    );
+    expect(term.problems).toEqual({ broken: ['The part "broken" did not start: no way'], a: [], b: [] });
+    await term.close();
+    expect(events).toEqual(["+a", "+b", "-a"]);
+  });
+
+  it("tells what its parts say", () =>
+    expect(startLeadership(playParts("a", "sick").parts, tools).problems).toEqual({ a: [], sick: ["It is sick"] }));
+});
+
+describe("the API server as the leader's parts have it", () => {
+  const open = () => {
+    const time = new FakeClock();
+    const leading = new LeadingTime(time.clock(), time.nowMs + 10_000);
+    const calls: KubeCall[] = [];
+    const api: KubeApi = {
+      call: (call) => {
+        calls.push(call);
+        return new Promise((_, reject) => call.signal?.addEventListener("abort", () => reject(call.signal?.reason)));
+      },
+      watch: async () => {},
+      close: () => Promise.reject(new Error("It is not the leader's to close")),
+    };
+    return { time, leading, calls, api: openLeaderApi(api, leading) };
+  };
+  const call = { method: "PATCH", path: "/x" } as const;
+
+  it("ends a call when leading ends, also one without the signal, or with another one", async () => {
+    const { leading, api } = open();
+    const other = new AbortController();
+    const all = [
+      api.call(call),
+      api.call({ ...call, signal: leading.signal }),
+      api.call({ ...call, signal: other.signal }),
+    ];
+    leading.end("Over");
+    for (const each of all) await expect(each).rejects.toThrow("Over");
+  });
+
+  it("a call ends with its own signal, too", async () => {
+    const { leading, api } = open();
+    const own = new AbortController();
+    const waiting = api.call({ ...call, signal: own.signal });
+    own.abort(new Error("Enough"));
+    await expect(waiting).rejects.toThrow("Enough");
+    expect(leading.signal.aborted).toBe(false);
+  });
+
+  it("sends nothing after the time is over, although no timer has fired yet", async () => {
+    const { time, api, calls, leading } = open();
+    time.jump(10_000);
+    expect(leading.signal.aborted).toBe(false);
+    await expect(api.call(call)).rejects.toThrow("The lease could not be renewed in time");
+    expect(calls).toEqual([]);
+  });
+
+  it("cannot be closed by a part", () => expect(open().api.close()).resolves.toBeUndefined());
+});

@@ -1,0 +1,244 @@
+import { describe, expect, it } from "vitest";
+import { decodePodAnnotations } from "../../../host/config/annotations.ts";
+import {
+  askedByClaim,
+  claimsOf,
+  decideHolder,
+  findAddressOwner,
+  mayBeShared,
+  refuseClaim,
+  workloadOfClaim,
+  workloadOfRun,
+} from "../../../host/ipam/retention.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import { decodePod, type Pod } from "../../../host/resources/pod.ts";
+import { decodeIpamClaim } from "../../../host/resources/workloads/ipam-claim.ts";
+import { hasMember } from "../../../host/resources/workloads/stateful-set.ts";
+import { decodeMachine } from "../../../host/resources/workloads/virtual-machine.ts";
+
+const BOTH = { enableStatefulSet: true, enableKubevirt: true };
+const LAUNCHER = { "kubevirt.io": "virt-launcher" };
+
+interface Owner {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name?: string;
+  readonly uid?: string;
+  readonly controller?: boolean;
+}
+
+function podOf(ownerReferences: readonly Owner[], more: object = {}, status: object = {}): Pod {
+  const owners = ownerReferences.map((owner) => ({ name: "web", uid: "w-1", controller: true, ...owner }));
+  const metadata = {
+    namespace: "shop",
+    name: "web-0",
+    uid: "p-1",
+    resourceVersion: "1",
+    ownerReferences: owners,
+    ...more,
+  };
+  return decodePod({ kind: "Pod", metadata, spec: {}, status }, "a test");
+}
+
+const SET = { apiVersion: "apps/v1", kind: "StatefulSet" };
+const RUN = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "db", uid: "i-1" };
+const OLD_RUN = { ...RUN, apiVersion: "kubevirt.io/v1alpha3" };
+
+describe("what keeps a pod's addresses: its controller", () => {
+  const rows: [title: string, owners: readonly Owner[], keeper: string][] = [
+    ["none", [], "none"],
+    ["a StatefulSet", [SET], "StatefulSet shop/web w-1 web-0"],
+    ["a StatefulSet that only owns it", [{ ...SET, controller: false }], "none"],
+    [
+      "a StatefulSet after an owner that is not the controller",
+      [{ apiVersion: "v1", kind: "Node", controller: false }, SET],
+      "StatefulSet shop/web w-1 web-0",
+    ],
+    [
+      "another one, after a StatefulSet that is not the controller",
+      [
+        { ...SET, controller: false },
+        { apiVersion: "batch/v1", kind: "Job" },
+      ],
+      "none",
+    ],
+    ["a StatefulSet of another group", [{ apiVersion: "apps.kruise.io/v1", kind: "StatefulSet" }], "none"],
+    ["a ReplicaSet", [{ apiVersion: "apps/v1", kind: "ReplicaSet" }], "none"],
+    ["a ReplicationController", [{ apiVersion: "v1", kind: "ReplicationController" }], "none"],
+    ["a DaemonSet", [{ apiVersion: "apps/v1", kind: "DaemonSet" }], "none"],
+    ["a Job", [{ apiVersion: "batch/v1", kind: "Job" }], "none"],
+    ["a VirtualMachineInstance", [RUN], "run db i-1"],
+    ["a VirtualMachineInstance of an older version", [OLD_RUN], "run db i-1"],
+    ["a VirtualMachineInstance of another group", [{ ...RUN, apiVersion: "kubevirt.example/v1" }], "none"],
+    ["a VirtualMachine", [{ ...RUN, kind: "VirtualMachine" }], "none"],
+  ];
+  const format = (pod: Pod, settings = BOTH): string => {
+    const keeper = findAddressOwner(pod, settings);
+    if (keeper.kind === "run") return `run ${keeper.run.name} ${keeper.run.uid}`;
+    if (keeper.kind === "none") return "none";
+    const { kind, namespace, name, uid, member } = keeper.workload;
+    return `${kind} ${namespace}/${name} ${uid} ${member}`;
+  };
+
+  it.each(rows)("%s", (_title, owners, wanted) => {
+    expect(format(podOf(owners, { labels: LAUNCHER }))).toBe(wanted);
+  });
+  it("a machine's pod is the launcher, no other one of the instance", () => {
+    expect(format(podOf([RUN]))).toBe("none");
+    expect(format(podOf([RUN], { labels: { "kubevirt.io": "hotplug-disk" } }))).toBe("none");
+  });
+  it("counts only where the settings say so", () => {
+    expect(format(podOf([SET]), { ...BOTH, enableStatefulSet: false })).toBe("none");
+    expect(format(podOf([RUN], { labels: LAUNCHER }), { ...BOTH, enableKubevirt: false })).toBe("none");
+    expect(format(podOf([SET]), { ...BOTH, enableKubevirt: false })).not.toBe("none");
+  });
+});
+
+describe("a machine", () => {
+  const machineOf = (ownerReferences: readonly object[], phase?: string) =>
+    decodeMachine(
+      { metadata: { name: "db", uid: "i-1", resourceVersion: "1", ownerReferences }, status: { phase } },
+      "x",
+    );
+  const vm = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "db", uid: "v-1", controller: true };
+
+  it("is what runs the instance, and without one the instance itself", () => {
+    const run = { ...RUN, controller: true };
+    const { machine } = machineOf([vm]);
+    expect(workloadOfRun("shop", run, machine)).toEqual({ kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v-1", member: "db" }); // biome-ignore format: one thought
+    expect(workloadOfRun("shop", run, undefined)).toMatchObject({
+      kind: "VirtualMachineInstance",
+      uid: "i-1",
+      member: "db",
+    });
+  });
+  it.each([
+    [[{ ...vm, controller: false }]],
+    [[{ ...vm, apiVersion: "example.org/v1" }]],
+    [[{ ...vm, kind: "VirtualMachinePool" }]],
+  ])("does not run the instance: %j", (owners) => {
+    expect(machineOf(owners).machine).toBeUndefined();
+  });
+  it.each([
+    [undefined, false],
+    ["Running", false],
+    ["Succeeded", true],
+    ["Failed", true],
+  ])("in phase %s is finished: %s", (phase, isFinished) => {
+    expect(machineOf([], phase).isFinished).toBe(isFinished);
+  });
+});
+
+describe("the members of a StatefulSet", () => {
+  it.each([
+    ["web-0", 0, 3, true],
+    ["web-2", 0, 3, true],
+    ["web-3", 0, 3, false],
+    ["web-4", 5, 3, false],
+    ["web-5", 5, 3, true],
+    ["web-7", 5, 3, true],
+    ["web-8", 5, 3, false],
+    ["web-0", 0, 0, false],
+    ["web", 0, 3, false],
+    ["web-", 0, 3, false],
+    ["web-01", 0, 3, false],
+    ["web-1-1", 0, 3, false],
+    ["other-1", 0, 3, false],
+  ])("%s of [%i, +%i): %s", (member, start, replicas, wanted) => {
+    expect(hasMember("web", { uid: "w-1", start, replicas }, member)).toBe(wanted);
+  });
+});
+
+describe("an IPAMClaim", () => {
+  const claimOf = (spec: object, status?: object) =>
+    decodeIpamClaim(
+      { metadata: { namespace: "shop", name: "c", uid: "c-1", resourceVersion: "7" }, spec, status },
+      "x",
+    );
+  const WIDE = { network: "lan", interface: "net1" };
+
+  it("is referred to by the networks of a pod, by interface", () => {
+    const annotations = decodePodAnnotations({
+      "k8s.v1.cni.cncf.io/networks": JSON.stringify([
+        { name: "a", "ipam-claim-reference": "one" },
+        { name: "b" },
+        { name: "c", interface: "lan0", "ipam-claim-reference": "two" },
+      ]),
+      "v1.multus-cni.io/default-network": JSON.stringify([{ name: "d", "ipam-claim-reference": "first" }]),
+    });
+    const found = ["eth0", "net1", "net2", "lan0"].map((nic) => [...claimsOf(annotations, "eth0", nic)]);
+    expect(found).toEqual([[["eth0", "first"]], [["net1", "one"]], [], [["lan0", "two"]]]);
+    expect(claimsOf(decodePodAnnotations({ "k8s.v1.cni.cncf.io/networks": "a,b" }), "eth0", "net1").size).toBe(0);
+  });
+  it("is one of a NIC that is claimed with the one that is asked for: not of all networks that a pod may write down", () => {
+    const networks = Array.from({ length: 300 }, (_, at) => ({ name: "n", "ipam-claim-reference": `c${at + 1}` }));
+    const listed = (count: number) =>
+      Array.from({ length: count }, (_, at) => ({ interface: `net${at}`, ipv4: ["p"] }));
+    const claims = (nics: number) => {
+      const ippools = nics === 0 ? {} : { "ipam.vendor.io/ippools": JSON.stringify(listed(nics)) };
+      const annotations = { "k8s.v1.cni.cncf.io/networks": JSON.stringify(networks), ...ippools };
+      return [...claimsOf(decodePodAnnotations(annotations), "eth0", "net200").values()];
+    };
+    expect(claims(0)).toEqual(["c200"]);
+    expect(claims(3)).toEqual(["c200", "c1", "c2"]);
+    expect(claims(32)).toHaveLength(32);
+  });
+  it("keeps by its own UID", () => {
+    const workload = { kind: "IPAMClaim", namespace: "shop", name: "c", uid: "c-1", member: "c" };
+    expect(workloadOfClaim(claimOf(WIDE))).toEqual(workload);
+  });
+  it("asks for what it has been given, before that for what its spec requests", () => {
+    const requested = { ...WIDE, ipRequests: ["10.6.0.7/24", "fd00::7/128"] };
+    const asked = (claim: ReturnType<typeof claimOf>) =>
+      askedByClaim(claim).map(({ ip, length, source }) => `${formatIp(ip)} ${length} ${source}`);
+    expect(asked(claimOf(WIDE))).toEqual([]);
+    expect(asked(claimOf(requested))).toEqual([
+      '10.6.0.7 24 IPAMClaim "shop/c", spec.ipRequests',
+      'fd00::7 undefined IPAMClaim "shop/c", spec.ipRequests',
+    ]);
+    const given = claimOf(requested, { ips: ["10.6.0.9/24"], ownerPod: "web-0" });
+    expect([asked(given), given.ownerPod]).toEqual([['10.6.0.9 24 IPAMClaim "shop/c", status.ips'], "web-0"]);
+  });
+  it("serves the NIC and the network that it is for", () => {
+    expect(refuseClaim(claimOf(WIDE), "net1", ["lan", "shop/lan-nad"])).toBeUndefined();
+    expect(refuseClaim(claimOf({ network: "shop/lan-nad" }), "net7", ["lan", "shop/lan-nad"])).toBeUndefined();
+    expect(refuseClaim(claimOf(WIDE), "net2", ["lan"])).toBe('it is for interface "net1", not for "net2"');
+    expect(refuseClaim(claimOf(WIDE), "net1", ["wan"])).toBe(
+      'it is for network "lan", and interface "net1" is of network "wan"',
+    );
+  });
+  it.each([
+    [{ ...WIDE, ipRequests: ["ten"] }, 'field "spec.ipRequests[0]": found "ten", want an address such as 10.6.0.21/16'],
+    [{ ...WIDE, ipRequests: ["10.0.0.1", "10.0.0.2", "10.0.0.3"] }, 'field "spec.ipRequests"'],
+    [{ interface: "net1" }, 'field "spec.network"'],
+  ])("%j is refused", (spec, message) => {
+    expect(() => claimOf(spec)).toThrow(message);
+  });
+});
+
+describe("rule 8: two pods of one member", () => {
+  const launcher = (name: string, run: string, status: object = {}): Pod =>
+    podOf([{ ...RUN, uid: run }], { name, uid: `u-${name}`, labels: LAUNCHER }, status);
+  const holder = { namespace: "shop", pod: "a", podUid: "u-a" };
+  const rows: [title: string, found: Pod | undefined, wanted: string][] = [
+    ["the other is not there", undefined, "gone"],
+    ["the other's name is another pod's", podOf([RUN], { name: "a", uid: "u-other", labels: LAUNCHER }), "gone"],
+    ["the other has finished", launcher("a", "i-1", { phase: "Succeeded" }), "gone"],
+    ["the other runs the same instance", launcher("a", "i-1"), "twin"],
+    ["the other runs an earlier instance", launcher("a", "i-0"), "alive"],
+    ["the other is no machine's", podOf([SET], { name: "a", uid: "u-a" }), "alive"],
+  ];
+  it.each(rows)("%s", (_title, found, wanted) => {
+    expect(decideHolder({ pod: launcher("b", "i-1"), holder, found })).toBe(wanted);
+  });
+  it("two of one name: the one before is gone", () => {
+    const pod = podOf([SET], { name: "a", uid: "u-b" });
+    expect(decideHolder({ pod, holder, found: podOf([SET], { name: "a", uid: "u-a" }) })).toBe("gone");
+  });
+  it("share an address only where a machine may be behind them", () => {
+    const workload = { namespace: "shop", name: "x", uid: "x", member: "x" };
+    const kinds = ["StatefulSet", "VirtualMachine", "VirtualMachineInstance", "IPAMClaim"];
+    expect(kinds.map((kind) => mayBeShared({ ...workload, kind }))).toEqual([false, true, true, true]);
+    expect(mayBeShared(undefined)).toBe(false);
+  });
+});

@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, it } from "vitest";
+import { noFaults } from "../../../../host/lib/fault.ts";
+import { ReserveFile } from "../../../../host/registry/reserve-file.ts";
+import { type Operation, SqliteBatch } from "../../../../host/registry/sqlite/batch.ts";
+import { operationOf } from "../../../../host/registry/sqlite/operation.ts";
+import { prepareSchema } from "../../../../host/registry/sqlite/schema.ts";
+import { SqliteStore } from "../../../../host/registry/sqlite/store.ts";
+
+/** `PRAGMA synchronous`: https://sqlite.org/pragma.html#pragma_synchronous */
+const [NORMAL, FULL] = [1, 2];
+
+function withBatch(test: (batch: SqliteBatch, level: () => number) => void): void {
+  const directory = mkdtempSync(join(tmpdir(), "berth-batch-"));
+  const database = new DatabaseSync(join(directory, "registry.sqlite"));
+  try {
+    database.exec("PRAGMA journal_mode = wal; PRAGMA synchronous = normal");
+    prepareSchema(database);
+    const cooldowns = { defaultMs: 1, byPool: new Map() };
+    const store = new SqliteStore(database, { bootId: "b", cooldowns, faults: noFaults });
+    const batch = new SqliteBatch({
+      file: join(directory, "registry.sqlite"),
+      ...{ database, store, reserve: new ReserveFile(join(directory, "reserve")), faults: noFaults },
+    });
+    test(batch, () => Number(database.prepare("PRAGMA synchronous").get()?.synchronous));
+  } finally {
+    database.close();
+    rmSync(directory, { recursive: true });
+  }
+}
+
+function operation(run: () => unknown, outlivesPower: boolean): Operation {
+  return { id: 1, recordsRelease: false, outlivesPower, run };
+}
+
+it("rule 13: a commit waits for the disk when one of its operations must outlive the power, and only then", () =>
+  withBatch((batch, level) => {
+    const seen: number[] = [];
+    const look = (outlivesPower: boolean): Operation => operation(() => seen.push(level()), outlivesPower);
+    batch.run([look(false)]);
+    batch.run([look(false), look(true)]);
+    batch.run([look(false)]);
+    expect(seen).toEqual([NORMAL, FULL, FULL, NORMAL]);
+  }));
+
+it("rule 13: of the registry's calls a quarantine outlives the power, a claim need not", () => {
+  const outlives = (method: "quarantineAndUndo" | "claim" | "release") =>
+    operationOf({ id: 1, method, args: [] }).outlivesPower;
+  expect([outlives("quarantineAndUndo"), outlives("claim"), outlives("release")]).toEqual([true, false, false]);
+});
+
+it("a failure leaves the level as it was", () =>
+  withBatch((batch, level) => {
+    const fail = operation(() => {
+      throw new Error("broken");
+    }, true);
+    expect(batch.run([fail])).toEqual([
+      { id: 1, error: { message: "broken", full: false, isStorage: false, isDamage: false } },
+    ]);
+    expect(level()).toBe(NORMAL);
+  }));

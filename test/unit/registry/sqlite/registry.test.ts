@@ -1,0 +1,261 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it } from "vitest";
+import { createFaultCounter, type FaultPlan } from "../../../../host/lib/fault.ts";
+import { formatIp, parseIp } from "../../../../host/net/ip.ts";
+import type { Claim, Registry } from "../../../../host/registry/registry.ts";
+import { openSqliteRegistry } from "../../../../host/registry/sqlite/registry.ts";
+import { SCHEMA_VERSION } from "../../../../host/registry/sqlite/schema.ts";
+import { MAX_AT_ONCE } from "../../../../host/registry/sqlite/store.ts";
+import { bind, CONFLICT, describeQuarantine } from "../registry-quarantine-suite.ts";
+import { COOLDOWN_MS, describeRegistry, type SuiteWorld } from "../registry-suite.ts";
+import { describeTakingBack } from "../registry-taking-back-suite.ts";
+
+interface OpenOptions {
+  readonly bootId?: string;
+  readonly lockWaitMs?: number;
+  readonly faultPlan?: FaultPlan;
+}
+
+class World implements SuiteWorld {
+  readonly directory = mkdtempSync(join(tmpdir(), "berth-registry-"));
+  readonly freed: string[] = [];
+  readonly deaths: Error[] = [];
+  #clockMs = 1_000_000;
+  #open: Registry[] = [];
+
+  async open(options: OpenOptions = {}): Promise<Registry> {
+    const registry = await openSqliteRegistry({
+      directory: this.directory,
+      bootId: options.bootId ?? "boot-1",
+      nowMs: () => this.#clockMs,
+      lockWaitMs: options.lockWaitMs ?? 0,
+      cooldowns: { defaultMs: COOLDOWN_MS, byPool: new Map() },
+      onFreed: (_space, ip) => this.freed.push(formatIp(ip)),
+      onDeath: (error) => this.deaths.push(error),
+      faultCounter: createFaultCounter(),
+      faultPlan: options.faultPlan,
+    });
+    this.#open.push(registry);
+    return registry;
+  }
+
+  get registry(): Registry {
+    const [first] = this.#open;
+    if (first === undefined) throw new Error("No registry is open");
+    return first;
+  }
+
+  advance = (milliseconds: number): void => {
+    this.#clockMs += milliseconds;
+  };
+  nowMs = (): number => this.#clockMs;
+
+  async close(): Promise<void> {
+    for (const registry of this.#open) await registry.close();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+async function withDirectory(test: (world: World) => Promise<void>): Promise<void> {
+  const world = new World();
+  try {
+    await test(world);
+  } finally {
+    await world.close();
+  }
+}
+
+for (const describeSuite of [describeRegistry, describeTakingBack, describeQuarantine]) {
+  describeSuite("SQLite registry", (test) =>
+    withDirectory(async (world) => {
+      await world.open();
+      await test(world);
+      expect(world.deaths).toEqual([]);
+    }),
+  );
+}
+
+const ADDRESS = parseIp("10.0.0.1") as NonNullable<ReturnType<typeof parseIp>>;
+const CLAIM = {
+  ...{ owner: "a", namespace: "", pod: "", ifName: "eth0", containerId: "c-a", network: "net" },
+  proposals: [{ space: "", ip: ADDRESS, prefixLength: 24, pool: "blue", ifName: "eth0" }],
+};
+
+describe("SQLite registry: durability", () => {
+  it("remembers over a restart", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      await before.claim(CLAIM);
+      await before.close();
+      const after = await world.open();
+      expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Bound", owner: "a" });
+    }));
+
+  it("rule 13: what another boot bound is dead and cools", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      await before.claim(CLAIM);
+      await before.close();
+      const after = await world.open({ bootId: "boot-2" });
+      expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Cooling" });
+      world.advance(COOLDOWN_MS);
+      await after.expire();
+      expect(world.freed).toEqual(["10.0.0.1"]);
+    }));
+
+  it("rule 13: a cooldown of another boot begins anew, whatever its clock said", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      await before.claim(CLAIM);
+      await before.release({ containerId: "c-a", ifName: "eth0" });
+      await before.close();
+      world.advance(-900_000);
+      const after = await world.open({ bootId: "boot-2" });
+      expect(await after.expire()).toBe(1);
+      world.advance(COOLDOWN_MS);
+      expect(await after.expire()).toBe(0);
+    }));
+
+  it("rule 13: a quarantine survives the restart as it is, and a reboot with times of the new clock", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      const given = { ...CONFLICT, nextProbeAtMs: 2_000_000 };
+      const found = await before.quarantine(await bind(before, CLAIM), given);
+      await before.close();
+      const restarted = await world.open();
+      expect(await restarted.findAddress("", ADDRESS)).toEqual(found);
+      await restarted.close();
+      world.advance(-900_000);
+      const rebooted = await world.open({ bootId: "boot-2" });
+      expect(await rebooted.findAddress("", ADDRESS)).toMatchObject({
+        ...{ state: "Quarantined", sinceMs: world.nowMs() },
+        quarantine: { ...CONFLICT, nextProbeAtMs: world.nowMs() },
+      });
+    }));
+
+  it("rule 12: what was bound out of quarantine and never trusted is there again after a reboot", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      const found = await before.quarantine(await bind(before, CLAIM), CONFLICT);
+      const proposals = CLAIM.proposals.map((each) => ({ ...each, replaces: found?.version ?? 0 }));
+      expect(await before.claim({ ...CLAIM, proposals })).toMatchObject({ held: [{ state: "Bound" }] });
+      await before.close();
+      const after = await world.open({ bootId: "boot-2" });
+      expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Quarantined", owner: "" });
+    }));
+
+  it("another boot's records, and cooled ones, are more than one piece", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      const proposals = Array.from({ length: MAX_AT_ONCE + 10 }, (_, index) => {
+        return { ...CLAIM.proposals[0], ip: { ...ADDRESS, value: ADDRESS.value + BigInt(index) } };
+      });
+      await before.claim({ ...CLAIM, proposals: proposals as Claim["proposals"] });
+      await before.close();
+      const after = await world.open({ bootId: "boot-2" });
+      expect(await after.countUsage()).toEqual([{ pool: "blue", state: "Cooling", count: MAX_AT_ONCE + 10 }]);
+      world.advance(COOLDOWN_MS);
+      expect(await after.expire()).toBe(0);
+      expect(world.freed).toHaveLength(MAX_AT_ONCE + 10);
+    }));
+
+  it("uses no version twice after a restart", () =>
+    withDirectory(async (world) => {
+      const before = await world.open();
+      const first = await before.claim(CLAIM);
+      await before.close();
+      const after = await world.open();
+      await after.claim({ ...CLAIM, containerId: "second" });
+      if (first.kind === "bound") await after.undo(first.created);
+      expect(await after.findAddress("", ADDRESS)).toMatchObject({ containerId: "second" });
+    }));
+});
+
+describe("SQLite registry: one agent at a time", () => {
+  it("a second one says who has the directory", () =>
+    withDirectory(async (world) => {
+      await world.open();
+      await expect(world.open({ lockWaitMs: 100 })).rejects.toThrow(
+        new RegExp(`in use by another agent \\(process ${process.pid}\\): waited 100 ms`),
+      );
+    }));
+
+  it("a second one takes over as soon as the first is gone", () =>
+    withDirectory(async (world) => {
+      const first = await world.open();
+      await first.claim(CLAIM);
+      const second = world.open({ lockWaitMs: 5_000 });
+      await first.close();
+      expect(await (await second).list(undefined, 10)).toHaveLength(1);
+    }));
+});
+
+describe("SQLite registry: trouble", () => {
+  it("sets a file that is no database aside, and leaves it as it is", () =>
+    withDirectory(async (world) => {
+      const text = "not a database, but somebody's file".repeat(100);
+      writeFileSync(join(world.directory, "registry.sqlite"), text);
+      expect(await (await world.open()).list(undefined, 10)).toEqual([]);
+      expect(readFileSync(join(world.directory, "registry.sqlite.damaged"), "utf8")).toBe(text);
+    }));
+
+  it("refuses the format of a newer Berth", () =>
+    withDirectory(async (world) => {
+      const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
+      file.exec("PRAGMA user_version = 99");
+      file.close();
+      await expect(world.open()).rejects.toThrow(
+        `The registry has format 99, this Berth reads format ${SCHEMA_VERSION}`,
+      );
+    }));
+
+  it.each([1, 2])("brings format %i up to date, with what is in it", (format) =>
+    withDirectory(async (world) => {
+      await (await world.open()).claim(CLAIM);
+      await world.registry.close();
+      const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
+      const later = [["netns", "mac", "reason", "foreign_mac", "parent", "probe_at"], ["confirmed", "workload"]]; // biome-ignore format: by format
+      if (format < 2) file.exec("DROP INDEX quarantined");
+      for (const column of later.slice(format - 1).flat()) file.exec(`ALTER TABLE allocation DROP COLUMN ${column}`);
+      file.exec(`DROP TABLE identity; PRAGMA user_version = ${format}`);
+      file.close();
+      const after = await world.open();
+      const found = await after.findAddress("", ADDRESS);
+      expect(found).toMatchObject({ state: "Bound", owner: "a", netns: undefined, mac: undefined });
+      expect(found).toMatchObject({ isConfirmed: false, workload: undefined });
+      if (found !== undefined) expect(await after.quarantine(found, CONFLICT)).toMatchObject({ quarantine: CONFLICT });
+    }),
+  );
+
+  it.each([1, 2])("a failure at write %i of a claim leaves nothing behind, and the next claim succeeds", (number) =>
+    withDirectory(async (world) => {
+      const registry = await world.open({ faultPlan: { action: "fail", number } });
+      await expect(registry.claim(CLAIM)).rejects.toThrow(/failed by order of the fault plan/);
+      expect(await registry.list(undefined, 10)).toEqual([]);
+      expect(await registry.claim(CLAIM)).toMatchObject({ kind: "bound" });
+    }),
+  );
+
+  it("one claim's failure is not its neighbours'", () =>
+    withDirectory(async (world) => {
+      const registry = await world.open({ faultPlan: { action: "fail", number: 3, point: "registry.write" } });
+      const claims = ["a", "b", "c", "d"].map((owner, index) => {
+        const ip = { family: 4 as const, value: ADDRESS.value + BigInt(index) };
+        const proposals = [{ space: "", ip, prefixLength: 24, pool: "blue", ifName: "eth0" }];
+        return registry.claim({ ...CLAIM, owner, containerId: `c-${owner}`, proposals });
+      });
+      const outcomes = await Promise.allSettled(claims);
+      expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled", "fulfilled"]);
+      expect(await registry.list(undefined, 10)).toHaveLength(4);
+    }));
+
+  it("refuses calls after close", () =>
+    withDirectory(async (world) => {
+      const registry = await world.open();
+      await registry.close();
+      await expect(registry.claim(CLAIM)).rejects.toThrow("The registry is closed");
+    }));
+});
