@@ -1,6 +1,7 @@
 /**
  * The raw exports of the core. Written from assembly/abi.json by the unit tests (UPDATE_VECTORS=1), never by hand.
  * Used by host/core, and through the package berth-core by whoever wants ordinals; docs/wasm-abi.md has inputs, outputs and statuses.
+ * Effects: none.
  */
 
 /** All parameters and results are i32, or u32 where all 32 bits count; a result below 0 is a status. */
