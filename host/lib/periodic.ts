@@ -1,0 +1,103 @@
+/**
+ * Repeats a piece of work in the background: at times that the work itself names, and when it is woken. Runs never overlap.
+ */
+import { messageOf } from "./describe.ts";
+import type { Log } from "./log.ts";
+
+export interface PeriodicOptions {
+  /** A clause for the log and for `problems`: `Draining the spool failed`. */
+  readonly failure: string;
+  /** One run. Returns after how many milliseconds the next one is due; undefined: only `wake` starts another. */
+  readonly work: () => Promise<number | undefined>;
+  /** How long to wait after a run that failed, for the `failures`th time in succession: milliseconds. */
+  readonly retryMs: (failures: number) => number;
+  /** Shortest time between the end of a run and the start of the next: milliseconds. Default: 0. */
+  readonly restMs?: () => number;
+  /** Delay of the first run: milliseconds. Default: 0. */
+  readonly firstMs?: number;
+  /** When it aborts, no run starts any more, and a failure is not reported. */
+  readonly signal?: AbortSignal;
+  readonly log: Log;
+}
+
+export class PeriodicWorker {
+  readonly #options: PeriodicOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #isWoken = false;
+  #isClosed = false;
+  #failures = 0;
+  #problem: string | undefined;
+
+  constructor(options: PeriodicOptions) {
+    this.#options = options;
+    this.#schedule(options.firstMs ?? 0);
+  }
+
+  /** Why the last run failed, as sentences; empty after a successful one. */
+  get problems(): readonly string[] {
+    return this.#problem === undefined ? [] : [this.#problem];
+  }
+
+  /** Guarantees a run that starts after this call, after the rest. The pause after a failure is not shortened. */
+  wake(): void {
+    if (this.#isWoken) return;
+    this.#isWoken = true;
+    if (this.#running === undefined) this.#scheduleWoken();
+  }
+
+  /** Starts no further run; resolves when the current one has ended. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  get #isOver(): boolean {
+    return this.#isClosed || this.#options.signal?.aborted === true;
+  }
+
+  get #restMs(): number {
+    return this.#options.restMs?.() ?? 0;
+  }
+
+  #scheduleWoken(): void {
+    if (this.#isWoken && this.#failures === 0) this.#schedule(this.#restMs);
+  }
+
+  #schedule(milliseconds: number): void {
+    if (this.#isOver) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#running = this.#run().finally(() => {
+        this.#running = undefined;
+        // Not at the end of #run: a wake between that and here would be lost.
+        this.#scheduleWoken();
+      });
+    }, milliseconds).unref();
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isOver) return;
+    this.#isWoken = false;
+    try {
+      const nextMs = await this.#options.work();
+      this.#failures = 0;
+      this.#problem = undefined;
+      if (nextMs !== undefined) this.#schedule(Math.max(nextMs, this.#restMs));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Logs a persistent failure only once. */
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    const { failure, log, retryMs } = this.#options;
+    const problem = `${failure}: ${messageOf(error)}`;
+    if (problem !== this.#problem) log.warn({ err: error }, `${failure}; retrying`);
+    this.#problem = problem;
+    this.#failures++;
+    this.#schedule(retryMs(this.#failures));
+  }
+}

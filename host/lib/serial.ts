@@ -1,0 +1,50 @@
+/** Queues that run one job at a time, in the order of the calls. A job that fails does not stop the ones behind it. */
+
+export class SerialQueue {
+  /** Never rejects. */
+  #tail: Promise<void> = Promise.resolve();
+  #size = 0;
+
+  /** How many jobs run or wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Runs the job when all earlier ones have ended. Returns its result, or rejects with its error. */
+  run<T>(job: () => Promise<T>): Promise<T> {
+    this.#size++;
+    const result = this.#tail.then(job);
+    const leave = (): void => {
+      this.#size--;
+    };
+    this.#tail = result.then(leave, leave);
+    return result;
+  }
+
+  /** Resolves when the jobs queued so far have ended. */
+  idle(): Promise<void> {
+    return this.#tail;
+  }
+}
+
+/** A {@link SerialQueue} per key: jobs of different keys do not wait for each other. */
+export class KeyedSerialQueue {
+  readonly #queues = new Map<string, SerialQueue>();
+
+  /** How many keys have a job that runs or waits. */
+  get size(): number {
+    return this.#queues.size;
+  }
+
+  /** Runs the job when all earlier ones of the key have ended. Returns its result, or rejects with its error. */
+  run<T>(key: string, job: () => Promise<T>): Promise<T> {
+    const queue = this.#queues.get(key) ?? new SerialQueue();
+    this.#queues.set(key, queue);
+    const result = queue.run(job);
+    const leave = (): void => {
+      if (queue.size === 0 && this.#queues.get(key) === queue) this.#queues.delete(key);
+    };
+    result.then(leave, leave);
+    return result;
+  }
+}
