@@ -1,10 +1,10 @@
 /**
- * A tenant that creates pods with metadata as large as the API server takes, one after the other, in a thread of its own: what it spends on encoding
- * is not part of the latencies that the test's thread measures.
- * Effects: a thread; TLS connections to the API server.
+ * A tenant that creates pods with metadata as large as the API server takes, one after the other, in a process of its own: what encoding them costs is
+ * no part of the latencies that the test measures.
+ * Effects: a child process; TLS connections to the API server.
  */
+import { fork } from "node:child_process";
 import { once } from "node:events";
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { createKubeClient } from "../../scripts/lab/kube-client.ts";
 
 interface Tenant {
@@ -16,28 +16,39 @@ interface Tenant {
 }
 
 export interface LargePods {
-  /** Creates them, bound to that node, until `isOver`; resolves to how many. */
+  readonly pid: number;
+  /** Creates them, bound to that node, until `isOver`; resolves to their number. */
   attack(nodeName: string, isOver: () => boolean): Promise<number>;
   close(): Promise<void>;
 }
 
+const ARGUMENT = "tenant-of-large-pods";
+
 export function startLargePods(tenant: Tenant): LargePods {
-  const worker = new Worker(new URL(import.meta.url), { workerData: tenant });
+  const child = fork(import.meta.filename, [ARGUMENT]);
+  child.send(tenant);
   return {
+    pid: child.pid ?? 0,
     attack: async (nodeName, isOver) => {
       let count = 0;
       for (; !isOver(); count++) {
-        worker.postMessage(nodeName);
-        const [failure] = await once(worker, "message");
-        if (failure !== undefined) throw new Error(failure);
+        child.send(nodeName);
+        const [failure] = await once(child, "message");
+        if (failure !== "created") throw new Error(failure);
       }
       return count;
     },
-    close: async () => void (await worker.terminate()),
+    close: async () => {
+      const ended = once(child, "exit");
+      child.disconnect();
+      await ended;
+    },
   };
 }
 
-function serve({ url, token, ca, path }: Tenant): void {
+async function serve(): Promise<void> {
+  const [tenant] = await once(process, "message");
+  const { url, token, ca, path } = tenant as Tenant;
   const { hostname, port } = new URL(url);
   const client = createKubeClient({ address: hostname, port: Number(port), token, ca });
   const owners = Array.from({ length: 4_500 }, (_, at) => ({
@@ -50,14 +61,15 @@ function serve({ url, token, ca, path }: Tenant): void {
     Array.from({ length: 6_000 }, (_, at) => [`l${at}-${"k".repeat(50)}`, "v".repeat(60)]),
   );
   let count = 0;
-  parentPort?.on("message", (nodeName: string) => {
+  process.on("message", (nodeName) => {
     const metadata = { name: `large-${count}`, ...(count++ % 2 === 0 ? { ownerReferences: owners } : { labels }) };
     const spec = { nodeName, containers: [{ name: "main", image: "local/pause:1" }] };
     client.create(path, { apiVersion: "v1", kind: "Pod", metadata, spec }).then(
-      () => parentPort?.postMessage(undefined),
-      (error) => parentPort?.postMessage(String(error)),
+      () => process.send?.("created"),
+      (error) => process.send?.(String(error)),
     );
   });
+  process.on("disconnect", () => client.close());
 }
 
-if (!isMainThread && workerData?.path !== undefined) serve(workerData);
+if (process.argv.includes(ARGUMENT)) await serve();
