@@ -2,6 +2,6 @@
 #define BERTH_VERSION_H
 
 /* The release, as in package.json; a test compares the two, and both with CHANGELOG.md. */
-#define BERTH_VERSION "0.2.0"
+#define BERTH_VERSION "0.3.0"
 
 #endif

@@ -92,14 +92,18 @@ function readAnnotation(annotations: Annotations, key: string, { format, schema 
   return decodeText(schema, text, sourceOf(ANNOTATION_PREFIX + key));
 }
 
-/** What of `vendor-conf` decides which annotations, and which of their fields, say anything. */
-export interface AnnotationRules {
+/** The keys of `vendor-conf` that decide whether the names of a family are read. */
+export interface EnabledFamilies {
   readonly enableIPv4: boolean;
   readonly enableIPv6: boolean;
+}
+
+/** The keys of `vendor-conf` that decide which annotations, and which of their fields, have an effect. */
+export interface AnnotationRules extends EnabledFamilies {
   readonly enableSubnet: boolean;
 }
 
-const ALL_ENABLED: AnnotationRules = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
+export const ALL_ENABLED: AnnotationRules = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
 
 /** In place of what a disabled family holds, which may be anything: it was named, and nobody reads the names. */
 const IGNORED = "ignored";
@@ -107,15 +111,18 @@ const IGNORED = "ignored";
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** Returns the object with a name that is never read in place of whatever `keys` hold; keys that are absent stay absent. */
+export function ignoreNames(value: unknown, keys: readonly string[]): unknown {
+  if (!isRecord(value)) return value;
+  const ignored = keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, [IGNORED]] as const);
+  return { ...value, ...Object.fromEntries(ignored) };
+}
+
 /** The schema for an annotation, with or without `interface`, whose fields of disabled families say nothing. */
 function tolerant(annotation: AnnotationSchema, { enableIPv4, enableIPv6 }: AnnotationRules): AnnotationSchema {
   const disabled = [...(enableIPv4 ? [] : ["ipv4"]), ...(enableIPv6 ? [] : ["ipv6"])];
   if (disabled.length === 0) return annotation;
-  const ignore = (entry: unknown): unknown => {
-    if (!isRecord(entry)) return entry;
-    const named = disabled.filter((key) => Object.hasOwn(entry, key)).map((key) => [key, [IGNORED]] as const);
-    return { ...entry, ...Object.fromEntries(named) };
-  };
+  const ignore = (entry: unknown): unknown => ignoreNames(entry, disabled);
   const prepare = (value: unknown): unknown => (Array.isArray(value) ? value.map(ignore) : ignore(value));
   return { ...annotation, schema: z.preprocess(prepare, annotation.schema) };
 }

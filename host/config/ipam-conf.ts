@@ -4,6 +4,7 @@
  * add no keys of their own to this object, so every other key is a fault.
  */
 import { z } from "zod";
+import { ALL_ENABLED, type EnabledFamilies, ignoreNames } from "./annotations.ts";
 import { decodeConfig } from "./config-error.ts";
 import { nonEmptyList } from "./fields/lists.ts";
 import { nameOrPattern } from "./fields/names.ts";
@@ -21,7 +22,11 @@ export const ipamConfSchema = z.strictObject({
 
 export type IpamConf = Readonly<z.output<typeof ipamConfSchema>>;
 
-/** Throws ConfigError. */
-export function decodeIpamConf(value: unknown, source: string): IpamConf {
-  return decodeConfig(ipamConfSchema, value, source);
+/** The key of a disabled family may hold anything: the family counts as named, and its names are not read. Throws ConfigError. */
+export function decodeIpamConf(value: unknown, source: string, rules: EnabledFamilies = ALL_ENABLED): IpamConf {
+  const disabled = [
+    ...(rules.enableIPv4 ? [] : ["default_ipv4_ippool"]),
+    ...(rules.enableIPv6 ? [] : ["default_ipv6_ippool"]),
+  ];
+  return decodeConfig(ipamConfSchema, ignoreNames(value, disabled), source);
 }

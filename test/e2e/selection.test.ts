@@ -161,25 +161,29 @@ describe("what is switched off", () => {
     ["a text", "six"],
     ["names that are none", [7, "A/B"]],
   ];
-  it.each(families)("IPv6: %s is ignored in each annotation, with a warning", (_what, ipv6) =>
-    withWorld(
-      {
-        ...CONFIG,
-        "bank.yaml": bank(JSON.stringify(ipv6)),
-        "pods.yaml": [
-          podManifest("shop", "one", { ippool: { ipv4: ["blue"], ipv6 } }),
-          podManifest("shop", "list", { ippools: [{ interface: "eth0", ipv4: ["blue"], ipv6 }] }),
-        ].join("---\n"),
-      },
-      async (world) => {
-        expect(await poolOf(world, "shop/one")).toBe("1");
-        expect(await poolOf(world, "shop/list")).toBe("1");
-        expect(await poolOf(world, "bank/any")).toBe("2");
-        const warning =
-          'annotation \\"ipam.vendor.io/ippool\\" names IPv6 pools, which are ignored because enableIPv6 is false';
-        expect(world.agent.stderr()).toContain(warning);
-      },
-    ),
+  it.each(families)(
+    "IPv6: %s is ignored in each annotation and in the CNI configuration, with a warning",
+    (_what, ipv6) =>
+      withWorld(
+        {
+          ...CONFIG,
+          "bank.yaml": bank(JSON.stringify(ipv6)),
+          "pods.yaml": [
+            podManifest("shop", "one", { ippool: { ipv4: ["blue"], ipv6 } }),
+            podManifest("shop", "list", { ippools: [{ interface: "eth0", ipv4: ["blue"], ipv6 }] }),
+          ].join("---\n"),
+        },
+        async (world) => {
+          expect(await poolOf(world, "shop/one")).toBe("1");
+          expect(await poolOf(world, "shop/list")).toBe("1");
+          expect(await poolOf(world, "bank/any")).toBe("2");
+          const ipam = { default_ipv4_ippool: ["blue"], default_ipv6_ippool: ipv6 };
+          expect(await poolOf(world, "shop/plain", { ipam })).toBe("1");
+          const warning =
+            'annotation \\"ipam.vendor.io/ippool\\" names IPv6 pools, which are ignored because enableIPv6 is false';
+          expect(world.agent.stderr()).toContain(warning);
+        },
+      ),
   );
 
   it("Subnets: their four annotations have no effect, whatever they hold", () =>

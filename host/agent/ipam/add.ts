@@ -34,7 +34,7 @@ export interface AddTools extends IpamTools, DetectionTools {
 
 export async function addAddresses(tools: AddTools, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { ifName, containerId, netns } = request;
-  const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam");
+  const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", tools.catalogue.snapshot.vendorConf);
   const identity = await tools.identifier.identify(request, signal);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
   try {

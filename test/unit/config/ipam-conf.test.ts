@@ -29,3 +29,12 @@ const refused: [value: unknown, message: string][] = [
 it.each(refused)("%j is refused", (value, message) => {
   expect(() => decodeIpamConf(value, "ipam")).toThrow(message);
 });
+
+it.each([[[]], [null], ["six"], [[null]]])("the key of a disabled family may hold %j", (value) => {
+  const rules = { enableIPv4: true, enableIPv6: false };
+  const decoded = decodeIpamConf({ type: "berth", default_ipv6_ippool: value }, "ipam", rules);
+  expect(Object.keys(decoded)).toEqual(["type", "default_ipv6_ippool"]);
+  expect(() => decodeIpamConf({ type: "berth", default_ipv4_ippool: value }, "ipam", rules)).toThrow(
+    "default_ipv4_ippool",
+  );
+});
