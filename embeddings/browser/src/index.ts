@@ -4,8 +4,18 @@
  * Effects: none.
  */
 export { CoreError } from "../../../host/core/core-error.ts";
-export { ABI_VERSION, type CoreExports, CountOffset, Policy, Status } from "../../../host/core/core-exports.ts";
-export * from "../../../host/core/limits.ts";
+export {
+  ABI_VERSION,
+  type CoreExports,
+  CountOffset,
+  MAX_EXCHANGE,
+  MAX_OBJECTS,
+  MAX_RANGES,
+  MAX_SPARSE,
+  MAX_WINDOW,
+  Policy,
+  Status,
+} from "../../../host/core/core-exports.ts";
 export type { AllocationOrder, Pool as PoolOfValues } from "../../../host/core/pool.ts";
 export type { PoolCounts, PoolShape } from "../../../host/core/pool-shape.ts";
 export type { RangeSet as RangeSetOfValues } from "../../../host/core/range-set.ts";

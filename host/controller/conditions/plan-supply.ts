@@ -3,9 +3,9 @@
  */
 
 import type { VendorConf } from "../../config/vendor-conf.ts";
-import { MAX_POOLS_OF_SUBNET } from "../../resources/crd/status.ts";
 import { describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
+import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { addresses, listed, MAX_EXAMPLES } from "./examples.ts";

@@ -6,8 +6,8 @@
  */
 
 import { fullNamespacesOf } from "../../resources/coordinator.ts";
-import { MAX_FULL_NAMESPACES } from "../../resources/crd/status.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
+import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
 import { patchIfSame } from "../patch.ts";
 import { Rounds } from "../rounds.ts";
 import { settingsOf } from "../settings.ts";

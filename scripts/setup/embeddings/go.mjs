@@ -1,9 +1,8 @@
 /**
- * The Go embedding: the core where `go:embed` finds it, and the programs for tests and benchmarks.
- * Called by embeddings.mjs.
- * Effects: embeddings/go/berth-core.wasm, dist/embeddings/go, Go's caches below the user's cache.
+ * The Go embedding's programs for tests and benchmarks. `go:embed` finds the core in a committed copy, which `npm run generate` writes.
+ * Effects: dist/embeddings/go, Go's caches below the user's cache.
  */
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
 import { cacheDir, root } from "../paths.mjs";
@@ -37,22 +36,7 @@ export function requireGo() {
 }
 
 export function goSteps() {
-  return [copyStep(), buildProgramsStep()];
-}
-
-/** The copy is committed, since `go get` takes the tree as it is. */
-function copyStep() {
-  const core = join(root, "dist", "core", "berth-core.wasm");
-  const copy = join(source, "berth-core.wasm");
-  return {
-    name: "core for Go",
-    isCurrent: () => existsSync(core) && existsSync(copy) && readFileSync(core).equals(readFileSync(copy)),
-    run: () => {
-      if (!existsSync(core)) throw new SetupError("The Go embedding lacks the core", `no ${core}`, "npm run build");
-      copyFileSync(core, `${copy}.tmp`);
-      renameSync(`${copy}.tmp`, copy);
-    },
-  };
+  return [buildProgramsStep()];
 }
 
 function buildProgramsStep() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ABI, type AbiExport } from "../../../scripts/embeddings/abi-description.ts";
+import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
 import { putSpans } from "./pool-pair.ts";
 import { bytesOf, checksumOf, joinBytes, RawCore } from "./raw-core.ts";
 import { Seeded } from "./seeded.ts";

@@ -1,20 +1,20 @@
 /**
  * What the planners do, case by case: test/vectors/coordinator/README.md has the form of a case.
- * `UPDATE_VECTORS=1` writes what is done now into them; review it like code.
+ * `npm run generate` records the current outcomes; review them like code.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
 import { inverseOfAll } from "../../../host/plan/operation.ts";
 import type { Observed } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
+import { expectRecorded } from "../../fakes/recorded.ts";
 import { applyAll, applyStatement, inventory, NOTHING } from "./plan-model.ts";
 import { answerRequest, type Request, readRequest } from "./plan-request.ts";
 import { readStatement } from "./plan-words.ts";
 
 const FOLDER = join(import.meta.dirname, "../../vectors/coordinator");
-const isUpdate = process.env.UPDATE_VECTORS === "1";
 /** What stands before an expected line. */
 const MARGIN = "    ";
 
@@ -77,10 +77,8 @@ function replay(file: string): string[] {
 const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
 
 describe("the planners", () => {
-  it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", (_, file) => {
-    const found = replay(file);
-    if (isUpdate) writeFileSync(join(FOLDER, file), `${found.join("\n")}\n`);
-    else expect(found).toEqual(linesOf(file));
+  it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", async (_, file) => {
+    await expectRecorded(join(FOLDER, file), `${replay(file).join("\n")}\n`);
   });
 
   it("there are many cases, each says what it shows, and none is without a request", () => {

@@ -1,7 +1,6 @@
 /**
- * The stories that test/vectors/core tells: calls of the raw ABI in order. Results and outputs are recorded from the
- * core (UPDATE_VECTORS=1) and then hold every embedding to them.
- * Effects: none.
+ * The stories that test/vectors/core tells: calls of the raw ABI in order. `npm run generate` records results
+ * and outputs from the core; every embedding replays them.
  */
 import { walk } from "./walk-scenario.ts";
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ABI } from "../../../scripts/embeddings/abi-description.ts";
-import { expectCommitted } from "../house/committed-page.ts";
+import { ABI } from "../../../scripts/generate/abi-description.ts";
+import { expectRecorded } from "../../fakes/recorded.ts";
 import { CORE_BUILDS } from "./core-build.ts";
 import { SCENARIOS, type Scenario } from "./scenarios.ts";
 
@@ -86,8 +86,8 @@ describe("the conformance vectors", () => {
 
   it.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
     "%s is what the core does",
-    (name, scenario) => {
-      expectCommitted(pathOf(name), format(record(scenario, release)));
+    async (name, scenario) => {
+      await expectRecorded(pathOf(name), format(record(scenario, release)));
     },
   );
 

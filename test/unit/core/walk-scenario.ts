@@ -3,7 +3,7 @@
  * It reaches what nobody thought of telling; the seed is fixed, so that it is the same walk every time.
  * Effects: none.
  */
-import { ABI, type AbiExport } from "../../../scripts/embeddings/abi-description.ts";
+import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
 import { Seeded } from "../../property/core/seeded.ts";
 import type { Scenario, Tell } from "./scenarios.ts";
 

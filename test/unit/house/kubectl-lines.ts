@@ -4,7 +4,7 @@
  * Effects: reads the names of the project's files.
  */
 import { execFileSync } from "node:child_process";
-import { CUSTOM_KINDS } from "../../../host/resources/crd/custom-kinds.ts";
+import { CUSTOM_KINDS } from "../../../scripts/generate/crds/custom-kinds.ts";
 import { root } from "./sources.ts";
 
 const FOLDERS = ["docs", "deploy", "host", "native", "scripts", "benchmarks", "embeddings", ".ci"];

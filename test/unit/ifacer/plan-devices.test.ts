@@ -1,8 +1,8 @@
 /**
  * What the ifacer's planners do, case by case: lines of what is there, requests, and what each leads to.
- * `UPDATE_VECTORS=1` writes what is done now into the cases; review it like code.
+ * `npm run generate` records the current outcomes; review them like code.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
@@ -10,6 +10,7 @@ import { type DeviceSpec, decodeDeviceSpec } from "../../../host/ifacer/device-s
 import { planDevices } from "../../../host/ifacer/plan-devices.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
+import { expectRecorded } from "../../fakes/recorded.ts";
 import { applyAll, inventory, undoAll } from "./device-model.ts";
 import { follow } from "./device-words.ts";
 
@@ -60,10 +61,8 @@ function replay(file: string): string[] {
 const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
 
 describe("the planners", () => {
-  it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", (_, file) => {
-    const found = replay(file);
-    if (process.env.UPDATE_VECTORS === "1") writeFileSync(join(FOLDER, file), `${found.join("\n")}\n`);
-    else expect(found).toEqual(linesOf(file));
+  it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", async (_, file) => {
+    await expectRecorded(join(FOLDER, file), `${replay(file).join("\n")}\n`);
   });
 
   it("there are many cases, each says what it shows, and none is without a request", () => {

@@ -8,8 +8,8 @@
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import type { Family } from "../../../net/ip.ts";
 import { spansOf, withoutSpans } from "../../../net/spans.ts";
-import { MAX_POOLS_OF_SUBNET } from "../../../resources/crd/status.ts";
 import { type Application, applicationKey } from "../../../resources/fields/subnet-pool.ts";
+import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
 import type { Lack, NetworkPlan, PoolTarget, SubnetsPlan, SubnetsView } from "../model.ts";
 import { poolNameOf } from "../pool-names.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/crd/status.ts";
 import type { Application } from "../../../../host/resources/fields/subnet-pool.ts";
+import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/status.ts";
 import { PlanWorld } from "./plan-world.ts";
 
 let world: PlanWorld;

@@ -1,9 +1,9 @@
 /**
  * The raw exports for Java: Abi.java, one class with a method per export, the statuses and policies as enums, ceilings and offsets as constants.
  * Laid out as google-java-format does: two spaces, 100 columns.
- * Effects: none.
  */
-import { type AbiDescription, type AbiExport, type BindingFile, isUnsigned } from "../abi-description.ts";
+import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+import type { GeneratedText } from "../generated-text.ts";
 
 const WIDTH = 100;
 
@@ -69,10 +69,9 @@ function renderMember(name: string, value: number, doc: string, text = ""): stri
   return `${javadoc("    ", [doc])}\n${single.length < WIDTH ? single : broken}`;
 }
 
-export function renderJavaBindings(abi: AbiDescription): readonly BindingFile[] {
+export function renderJavaBindings(abi: AbiDescription): readonly GeneratedText[] {
   const { statuses, policies, ceilings, counts } = abi;
-  const text = `// Written from assembly/abi.json by the unit tests (UPDATE_VECTORS=1), never by hand.
-package io.vendor.berth.core;
+  const text = `package io.vendor.berth.core;
 
 import java.util.List;
 

@@ -1,11 +1,9 @@
 /**
  * The raw layer of the Go embedding: statuses, policies, ceilings, offsets, and one method per export.
- * Called by all.ts. The text is as gofmt wants it.
- * Effects: none.
+ * The text is as gofmt wants it.
  */
-import { type AbiDescription, type AbiExport, type BindingFile, isUnsigned } from "../abi-description.ts";
-
-const HEADER = "// Code generated from assembly/abi.json. DO NOT EDIT.";
+import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+import type { GeneratedText } from "../generated-text.ts";
 
 /** Words that Go spells in capitals. */
 const INITIALISMS: Readonly<Record<string, string>> = { abi: "ABI", ok: "OK" };
@@ -165,7 +163,7 @@ ${rows.join("\n")}
 const stackWords = ${Math.max(1, ...exports.map(({ params }) => params.length))}`;
 }
 
-export function renderGoBindings(abi: AbiDescription): readonly BindingFile[] {
+export function renderGoBindings(abi: AbiDescription): readonly GeneratedText[] {
   const parts = [statuses(abi), numbers(abi), exportTable(abi), ...abi.exports.map(method)];
-  return [{ path: "embeddings/go/abi.go", text: `${HEADER}\n\npackage core\n\n${parts.join("\n\n")}\n` }];
+  return [{ path: "embeddings/go/abi.go", text: `\npackage core\n\n${parts.join("\n\n")}\n` }];
 }

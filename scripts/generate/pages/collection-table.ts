@@ -1,7 +1,10 @@
-/**
- * The table of plan-collection.ts as Markdown.
- */
-import { type Action, COLLECTION_ROWS, type CollectionRow, PAUSES } from "./plan-collection.ts";
+/** The table of plan-collection.ts, for docs/garbage-collection.md. */
+import {
+  type Action,
+  COLLECTION_ROWS,
+  type CollectionRow,
+  PAUSES,
+} from "../../../host/controller/gc/plan-collection.ts";
 
 const ACTIONS: Readonly<Record<Action, string>> = {
   keep: "stays",
@@ -33,7 +36,7 @@ function words(values: readonly string[] | undefined): string {
 }
 
 /** One line for each row, in the order in which they are tried. */
-export function formatCollectionTable(): string {
+export function collectionTable(): string {
   const head = [
     "| State | Node | Pod | Workload | Told to ask | Seen so for | What follows | Why |",
     "|---|---|---|---|---|---|---|---|",

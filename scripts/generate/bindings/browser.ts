@@ -1,26 +1,26 @@
 /**
  * The raw exports for JavaScript: host/core/core-exports.ts, which Berth itself uses and the package berth-core shows.
- * Effects: none.
  */
-import type { AbiDescription, BindingFile } from "../abi-description.ts";
+import type { AbiDescription } from "../abi-description.ts";
+import type { GeneratedText } from "../generated-text.ts";
 
 function camelCase(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-export function renderBrowserBindings(abi: AbiDescription): readonly BindingFile[] {
+export function renderBrowserBindings(abi: AbiDescription): readonly GeneratedText[] {
   const methods = abi.exports.map(({ name, doc, params }) => {
     const list = params.map((param) => `${param.name}: number`).join(", ");
     return `  /** ${doc} */\n  ${name}(${list}): number;`;
   });
   const statuses = abi.statuses.map(({ name, code, doc }) => `  /** ${doc} */\n  ${name}: ${code},`);
   const policies = abi.policies.map(({ name, value, doc }) => `  /** ${doc} */\n  ${name}: ${value},`);
+  const ceilings = abi.ceilings.map(
+    ({ name, value, doc }) =>
+      `/** ${doc} */\nexport const ${name} = ${value.toLocaleString("en-US").replaceAll(",", "_")};`,
+  );
   const counts = abi.counts.map(({ name, at, as, doc }) => `  /** ${as}: ${doc} */\n  ${camelCase(name)}: ${at},`);
-  const text = `/**
- * The raw exports of the core. Written from assembly/abi.json by the unit tests (UPDATE_VECTORS=1), never by hand.
- * Used by host/core, and through the package berth-core by whoever wants ordinals; docs/wasm-abi.md has inputs, outputs and statuses.
- * Effects: none.
- */
+  const text = `/** The raw exports of the core, for host/core and the package berth-core; docs/wasm-abi.md lists inputs, outputs and statuses. */
 
 /** All parameters and results are i32, or u32 where all 32 bits count; a result below 0 is a status. */
 export interface CoreExports {
@@ -38,6 +38,8 @@ ${statuses.join("\n")}
 export const Policy = {
 ${policies.join("\n")}
 } as const;
+
+${ceilings.join("\n\n")}
 
 /** Where each number stands in the output of pool_counts, in bytes from its start; little-endian unless stated. */
 export const CountOffset = {

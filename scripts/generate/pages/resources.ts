@@ -3,16 +3,16 @@
  */
 
 import type { z } from "zod";
-import { ipamConfSchema } from "../../config/ipam-conf.ts";
-import { vendorConfSchema } from "../../config/vendor-conf.ts";
-import { coordinatorSchema } from "../coordinator.ts";
-import { MAX_RANGES, MAX_ROUTES } from "../fields/address-spec.ts";
-import { API_VERSION } from "../fields/metadata.ts";
-import { ipAllocationSchema, OWNER_LABEL, POD_UID_LABEL } from "../ip-allocation.ts";
-import { ipPoolSchema } from "../ip-pool.ts";
-import { reservedIpSchema } from "../reserved-ip.ts";
-import { subnetSchema } from "../subnet.ts";
-import { ipPoolUsageStatus } from "../usage/ip-pool-usage.ts";
+import { ipamConfSchema } from "../../../host/config/ipam-conf.ts";
+import { vendorConfSchema } from "../../../host/config/vendor-conf.ts";
+import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
+import { MAX_RANGES, MAX_ROUTES } from "../../../host/resources/fields/address-spec.ts";
+import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
+import { ipAllocationSchema, OWNER_LABEL, POD_UID_LABEL } from "../../../host/resources/ip-allocation.ts";
+import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
+import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
+import { subnetSchema } from "../../../host/resources/subnet.ts";
+import { ipPoolUsageStatus } from "../../../host/resources/usage/ip-pool-usage.ts";
 import { referenceTable } from "./reference-table.ts";
 
 interface Section {

@@ -9,8 +9,8 @@ import {
   MAX_POD_ROUTES,
   NAMESPACE_ANNOTATIONS,
   POD_ANNOTATIONS,
-} from "../../config/annotation-schemas.ts";
-import { ANNOTATION_PREFIX } from "../../config/annotations.ts";
+} from "../../../host/config/annotation-schemas.ts";
+import { ANNOTATION_PREFIX } from "../../../host/config/annotations.ts";
 import { referenceTable } from "./reference-table.ts";
 
 const INTRODUCTION = `# Annotations

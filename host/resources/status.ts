@@ -3,7 +3,7 @@
  */
 
 import { z } from "zod";
-import { MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
+import { MAX_LABEL_LENGTH } from "../config/fields/names.ts";
 
 /** Most pools that are generated out of one Subnet; its status lists them all, and etcd takes 1.5 MB. @limit */
 export const MAX_POOLS_OF_SUBNET = 2_048;

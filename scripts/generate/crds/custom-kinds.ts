@@ -2,15 +2,15 @@
  * Berth's own kinds as the API server presents them: names, columns, fields to select by.
  */
 import type { z } from "zod";
-import type { CelRule } from "../../lib/cel.ts";
-import { coordinatorSchema } from "../coordinator.ts";
-import { NAME_RULE } from "../fields/allocation-rules.ts";
-import { ipAllocationSchema } from "../ip-allocation.ts";
-import { ipPoolSchema } from "../ip-pool.ts";
-import { reservedIpSchema } from "../reserved-ip.ts";
-import { subnetSchema } from "../subnet.ts";
-import { ipPoolUsageStatus } from "../usage/ip-pool-usage.ts";
-import { coordinatorStatus, ipPoolStatus, reservedIpStatus, subnetStatus } from "./status.ts";
+import type { CelRule } from "../../../host/lib/cel.ts";
+import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
+import { NAME_RULE } from "../../../host/resources/fields/allocation-rules.ts";
+import { ipAllocationSchema } from "../../../host/resources/ip-allocation.ts";
+import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
+import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
+import { coordinatorStatus, ipPoolStatus, reservedIpStatus, subnetStatus } from "../../../host/resources/status.ts";
+import { subnetSchema } from "../../../host/resources/subnet.ts";
+import { ipPoolUsageStatus } from "../../../host/resources/usage/ip-pool-usage.ts";
 
 export interface PrinterColumn {
   readonly name: string;

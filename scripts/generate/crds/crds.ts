@@ -3,8 +3,9 @@
  */
 
 import { stringify } from "yaml";
-import { MAX_NAME_LENGTH } from "../../config/fields/names.ts";
-import { API_VERSION } from "../fields/metadata.ts";
+import { MAX_NAME_LENGTH } from "../../../host/config/fields/names.ts";
+import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
+import type { GeneratedText } from "../generated-text.ts";
 import { CUSTOM_KINDS, type CustomKind } from "./custom-kinds.ts";
 import { structuralSchema } from "./structural-schema.ts";
 
@@ -33,7 +34,7 @@ function openApiSchema(custom: CustomKind): object {
   };
 }
 
-export function crdOf(custom: CustomKind): object {
+function crdOf(custom: CustomKind): object {
   const { kind, plural, shortNames, spec, status, columns, selectableFields } = custom;
   const hasStatusApart = spec !== undefined && status !== undefined;
   const version = {
@@ -58,19 +59,10 @@ export function crdOf(custom: CustomKind): object {
   };
 }
 
-export interface CrdFile {
-  /** `ippools.yaml` */
-  readonly name: string;
-  readonly text: string;
-}
-
 /** The files of deploy/crds. */
-export function crdFiles(): CrdFile[] {
-  return CUSTOM_KINDS.map((custom) => {
-    const head = "# Generated from the schemas in host/resources; change those.\n";
-    return {
-      name: `${custom.plural}.yaml`,
-      text: head + stringify(crdOf(custom), { lineWidth: 140, aliasDuplicateObjects: false }),
-    };
-  });
+export function crdFiles(): GeneratedText[] {
+  return CUSTOM_KINDS.map((custom) => ({
+    path: `deploy/crds/${custom.plural}.yaml`,
+    text: stringify(crdOf(custom), { lineWidth: 140, aliasDuplicateObjects: false }),
+  }));
 }

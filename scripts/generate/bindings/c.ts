@@ -1,16 +1,13 @@
 /**
  * The raw layer of the C embedding: a header with one function per export, the statuses, policies, ceilings and offsets; and its source.
- * Called by all.ts.
- * Effects: none.
  */
-import { type AbiDescription, type AbiExport, type BindingFile, isUnsigned } from "../abi-description.ts";
+import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+import type { GeneratedText } from "../generated-text.ts";
 
 /** Columns of a comment. */
 const WIDTH = 130;
 
-const ORIGIN = "Written from assembly/abi.json, never by hand";
-
-export function renderCBindings(abi: AbiDescription): readonly BindingFile[] {
+export function renderCBindings(abi: AbiDescription): readonly GeneratedText[] {
   return [
     { path: "embeddings/c/include/berth_raw.h", text: renderHeader(abi) },
     { path: "embeddings/c/src/raw.c", text: renderSource(abi) },
@@ -25,8 +22,7 @@ function renderHeader({ version, statuses, policies, ceilings, counts, exports }
     doc: `${as}: ${doc}`,
   }));
   return `${comment([
-    "The calls of the core as they are, for whoever wants ordinals or the exchange buffer.",
-    `${ORIGIN}.`,
+    "The raw calls of the core, for callers that want ordinals or the exchange buffer.",
     "",
     "A result below 0 is a status. Input is read from the start of the exchange buffer and output is written there.",
     "Any call may move the buffer: ask berth_raw_exchange(core, 0) again, and berth_core_memory for its place in this process.",
@@ -81,8 +77,7 @@ ${exports.map(({ name, params }) => `    X(${name}, ${params.length})`).join(" \
 
 function renderSource({ statuses, exports }: AbiDescription): string {
   const rows = statuses.map(({ name, code, doc }) => `    {${code}, ${JSON.stringify(name)}, ${JSON.stringify(doc)}},`);
-  return `/* ${ORIGIN}. */
-#include "internal.h"
+  return `#include "internal.h"
 
 /* By the code without its sign. */
 static const struct {

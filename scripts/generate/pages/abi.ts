@@ -1,8 +1,5 @@
-/**
- * The page for embedders, written from assembly/abi.json.
- * Effects: none.
- */
-import type { AbiDescription, AbiExport } from "../../../scripts/embeddings/abi-description.ts";
+/** The page docs/wasm-abi.md, for embedders. */
+import type { AbiDescription, AbiExport } from "../abi-description.ts";
 
 const MEMORY_PICTURE = `\`\`\`
        0 ┌───────────────────────────────────────────────┐
@@ -72,8 +69,7 @@ const GROUPS: readonly (readonly [string, RegExp])[] = [
   ["Pools", /^pool_/],
 ];
 
-/** docs/wasm-abi.md */
-export function renderPage(abi: AbiDescription): string {
+export function abiPage(abi: AbiDescription): string {
   const conventions = Object.entries(abi.conventions).map(([name, text]) => `* **${name}**: ${text}`);
   const groups = GROUPS.map(([title, names]) => {
     const own = abi.exports.filter(({ name }) => names.test(name));
@@ -81,8 +77,8 @@ export function renderPage(abi: AbiDescription): string {
   });
   return `# The ABI of berth-core.wasm
 
-Version ${abi.version.major}.${abi.version.minor}. Written from \`assembly/abi.json\`, which the tests hold to the source and to the built module. Vectors that every
-embedding replays are in \`test/vectors/core\`; a small complete embedding is \`host/core\`.
+Version ${abi.version.major}.${abi.version.minor}. The tests compare \`assembly/abi.json\`, the source of this page, with the core's source and with the built module. Every
+embedding replays the vectors in \`test/vectors/core\`; \`host/core\` is a small complete embedding.
 
 ${conventions.join("\n")}
 

@@ -1,7 +1,4 @@
-/**
- * assembly/abi.json as a value: for the tests that hold the source, the artefact and the pages to it, and for the bindings written from it.
- * Effects: reads assembly/abi.json.
- */
+/** assembly/abi.json as a value. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
@@ -34,10 +31,4 @@ export const ABI = JSON.parse(readFileSync(join(root, "assembly", "abi.json"), "
 /** Whether all 32 bits of the parameter count, so that a language with unsigned numbers takes one. */
 export function isUnsigned(param: AbiExport["params"][number]): boolean {
   return param.is.startsWith("u32");
-}
-
-/** A file of bindings: its path from the root, and its text. */
-export interface BindingFile {
-  readonly path: string;
-  readonly text: string;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { structuralSchema } from "../../../../host/resources/crd/structural-schema.ts";
+import { structuralSchema } from "../../../../scripts/generate/crds/structural-schema.ts";
 
 describe("structuralSchema", () => {
   it("keeps what the API server knows, in one order, and drops the rest", () => {

@@ -1,13 +1,13 @@
 /**
  * The Python embedding's raw layer, written from assembly/abi.json: one method per export, statuses, policies, ceilings and counts.
- * Called by all.ts. The text is laid out as black does, 88 columns wide.
- * Effects: none.
+ * The text is laid out as black does, 88 columns wide.
  */
-import { type AbiDescription, type AbiExport, type BindingFile, isUnsigned } from "../abi-description.ts";
+import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+import type { GeneratedText } from "../generated-text.ts";
 
 const COLUMNS = 88;
 
-export function renderPythonBindings(abi: AbiDescription): readonly BindingFile[] {
+export function renderPythonBindings(abi: AbiDescription): readonly GeneratedText[] {
   const text = [
     ...header(abi),
     ...abi.ceilings.flatMap(({ name, value, doc }) => ["", ...comment(doc), `${name}: Final = ${thousands(value)}`]),
@@ -23,7 +23,7 @@ export function renderPythonBindings(abi: AbiDescription): readonly BindingFile[
 
 function header({ version, conventions }: AbiDescription): string[] {
   return [
-    '"""The ABI of the core. Written from assembly/abi.json; do not edit.',
+    '"""The ABI of the core.',
     "",
     ...Object.entries(conventions).flatMap(([name, doc]) => wrap(`${name}: ${doc}`, "", "    ")),
     '"""',

@@ -1,18 +1,18 @@
 /**
  * The raw layer of the Rust embedding: what its macros (embeddings/rust/src/raw/macros.rs) make methods, enums and constants of.
- * Effects: none.
  */
-import { type AbiDescription, type AbiExport, type BindingFile, isUnsigned } from "../abi-description.ts";
+import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+import type { GeneratedText } from "../generated-text.ts";
 
 const WIDTH = 100;
 
-export function renderRustBindings(abi: AbiDescription): readonly BindingFile[] {
+export function renderRustBindings(abi: AbiDescription): readonly GeneratedText[] {
   return [{ path: "embeddings/rust/src/raw/abi.rs", text: `${renderAbi(abi).join("\n")}\n` }];
 }
 
 function renderAbi(abi: AbiDescription): string[] {
   return [
-    "//! Every call, status and constant of the core. Written from assembly/abi.json, never by hand.",
+    "//! Every call, status and constant of the core.",
     "",
     "use super::macros::{exports, policies, statuses};",
     "use crate::Error;",

@@ -1,0 +1,36 @@
+/**
+ * `npm run generate` writes every generated file of the repository, then the recorded outcomes in test/vectors, and prints what it changed.
+ * It needs what `npm run build` made and no network. Review the difference like code.
+ */
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../setup/paths.mjs";
+import { GENERATED_COPIES, generatedSections, generatedTexts, RECORDING_TESTS } from "./generated-files.ts";
+
+function write(path: string, content: Buffer): void {
+  const target = join(root, path);
+  let current: Buffer | undefined;
+  try {
+    current = readFileSync(target);
+  } catch {
+    // A new file.
+  }
+  if (current?.equals(content)) return;
+  writeFileSync(target, content);
+  console.log(`Wrote ${path}`);
+}
+
+for (const { path, text } of [...(await generatedTexts()), ...generatedSections()]) write(path, Buffer.from(text));
+for (const { path, from } of GENERATED_COPIES) write(path, readFileSync(join(root, from)));
+
+const vitest = join(root, "node_modules", ".bin", "vitest");
+const { status, stdout } = spawnSync(vitest, ["run", "--update", "--project", "unit", ...RECORDING_TESTS], {
+  cwd: root,
+  encoding: "utf8",
+  stdio: ["ignore", "pipe", "inherit"],
+});
+if (status !== 0) {
+  console.error(stdout);
+  process.exitCode = 1;
+}

@@ -1,0 +1,72 @@
+/** Every generated file with its content. The tests compare them with the tree; generate.ts writes them. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../setup/paths.mjs";
+import { ABI, type AbiDescription } from "./abi-description.ts";
+import { renderBrowserBindings } from "./bindings/browser.ts";
+import { renderCBindings } from "./bindings/c.ts";
+import { renderGoBindings } from "./bindings/go.ts";
+import { renderJavaBindings } from "./bindings/java.ts";
+import { renderPythonBindings } from "./bindings/python.ts";
+import { renderRustBindings } from "./bindings/rust.ts";
+import { crdFiles } from "./crds/crds.ts";
+import { type GeneratedText, headerOf, withHeader } from "./generated-text.ts";
+import { abiPage } from "./pages/abi.ts";
+import { annotationsPage } from "./pages/annotations.ts";
+import { collectionTable } from "./pages/collection-table.ts";
+import { limitsPage } from "./pages/limits.ts";
+import { resourcesPage } from "./pages/resources.ts";
+
+/** One per runtime. */
+const BINDINGS: readonly ((abi: AbiDescription) => readonly GeneratedText[])[] = [
+  renderBrowserBindings,
+  renderCBindings,
+  renderGoBindings,
+  renderJavaBindings,
+  renderPythonBindings,
+  renderRustBindings,
+];
+
+/** Returns the files that are generated as a whole, each with its header. */
+export async function generatedTexts(): Promise<GeneratedText[]> {
+  const limits = { path: "docs/limits.md", text: await limitsPage() };
+  return [
+    ...crdFiles().map((file) => withHeader("the schemas in host/resources", file)),
+    withHeader("host/config/annotation-schemas.ts", { path: "docs/annotations.md", text: annotationsPage() }),
+    withHeader("the constants marked @limit, assembly/abi.json and native/limits.h", limits),
+    withHeader("the schemas in host/resources and host/config", { path: "docs/resources.md", text: resourcesPage() }),
+    withHeader("assembly/abi.json", { path: "docs/wasm-abi.md", text: abiPage(ABI) }),
+    ...BINDINGS.flatMap((render) => render(ABI)).map((file) => withHeader("assembly/abi.json", file)),
+  ];
+}
+
+const SECTION_END = "<!-- End of generated code. -->";
+
+/** Replaces the generated part of a hand-written page: from the header to the end mark. */
+function withSection(source: string, path: string, section: string): GeneratedText {
+  const header = headerOf(path, source);
+  const [before, rest] = readFileSync(join(root, path), "utf8").split(header);
+  const after = rest?.split(SECTION_END)[1];
+  if (after === undefined) throw new Error(`${path} needs the lines ${header.trim()} and ${SECTION_END}`);
+  return { path, text: `${before}${header}${section}\n${SECTION_END}${after}` };
+}
+
+/** Returns the hand-written pages that have a generated section. */
+export function generatedSections(): GeneratedText[] {
+  return [withSection("host/controller/gc/plan-collection.ts", "docs/garbage-collection.md", collectionTable())];
+}
+
+/** Committed copies of built files. `go get` takes the tree as it is, so the Go embedding has its copy of the core. */
+export const GENERATED_COPIES: readonly { readonly path: string; readonly from: string }[] = [
+  { path: "embeddings/go/berth-core.wasm", from: "dist/core/berth-core.wasm" },
+];
+
+/**
+ * Tests whose expected outcomes are in files of test/vectors. They compare like any test; `vitest run -u` rewrites the files.
+ * JSON has no comments, and the text cases hold hand-written input: these files have no header.
+ */
+export const RECORDING_TESTS: readonly string[] = [
+  "test/unit/core/vectors.test.ts",
+  "test/unit/coordinator/plan-vectors.test.ts",
+  "test/unit/ifacer/plan-devices.test.ts",
+];

@@ -1,0 +1,66 @@
+/** The page docs/limits.md, from the constants marked `@limit` in host/, the core's ceilings and native/limits.h. */
+import { globSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../../setup/paths.mjs";
+import { ABI } from "../abi-description.ts";
+
+const INTRODUCTION = `# Limits
+
+Every limit is a constant that stands in the file that uses it, marked with \`@limit\` in its doc comment. The ceilings of the core are in
+\`assembly/abi.json\`, the shim's limits in \`native/limits.h\`.
+`;
+
+/** A doc comment of one or more lines that ends in the tag, right above a constant. */
+const LIMIT = /\/\*\*((?:(?!\*\/)[\s\S])*?)\s*(?:\* )?@limit\s*\*\/\n(export )?const (\w+)(?:: number)? = ([^;]+);/g;
+
+const ARITHMETIC = /^[\d_\s*+()-]+$/;
+
+interface Limit {
+  readonly name: string;
+  readonly value: number;
+  readonly doc: string;
+}
+
+/** Returns the limits of one file, in its order. A value that refers to other constants is read from the imported module. */
+async function limitsOf(path: string): Promise<Limit[]> {
+  const limits: Limit[] = [];
+  for (const [, comment = "", exported, name = "", expression = ""] of readFileSync(path, "utf8").matchAll(LIMIT)) {
+    const isArithmetic = ARITHMETIC.test(expression);
+    if (!isArithmetic && exported === undefined)
+      throw new Error(`${path}: export ${name}, or write its value in digits`);
+    const value = isArithmetic ? new Function(`return ${expression}`)() : (await import(path))[name];
+    if (typeof value !== "number") throw new Error(`${path}: ${name} is not a number`);
+    limits.push({ name, value, doc: comment.replace(/\n \*/g, "").trim() });
+  }
+  return limits;
+}
+
+function section(title: string, limits: readonly Limit[]): string {
+  if (limits.length === 0) return "";
+  const rows = limits.map(({ name, value, doc }) => `| \`${name}\` | ${value.toLocaleString("en-US")} | ${doc} |`);
+  return [`\n## ${title}\n`, "| Constant | Value | Meaning |", "|---|---|---|", ...rows, ""].join("\n");
+}
+
+async function hostSection(folder: string): Promise<string> {
+  const paths = globSync(join(root, "host", folder, "**/*.ts")).sort();
+  const limits = (await Promise.all(paths.map(limitsOf))).flat();
+  return section(folder, folder === "core" ? [...ABI.ceilings, ...limits] : limits);
+}
+
+/** A comment, then the definition as a plain number. */
+const DEFINITION = /\/\* ((?:(?!\*\/)[\s\S])*) \*\/\n#define (\w+) (\d+)\n/g;
+
+function shimSection(): string {
+  const text = readFileSync(join(root, "native", "limits.h"), "utf8");
+  const limits = [...text.matchAll(DEFINITION)].map(([, doc = "", name = "", value]) => {
+    return { name, value: Number(value), doc };
+  });
+  if (limits.length !== text.match(/#define \w+ /g)?.length)
+    throw new Error("native/limits.h: each definition needs a comment above it and a plain number");
+  return section("shim (C)", limits);
+}
+
+export async function limitsPage(): Promise<string> {
+  const sections = await Promise.all(readdirSync(join(root, "host")).sort().map(hostSection));
+  return INTRODUCTION + sections.join("") + shimSection();
+}

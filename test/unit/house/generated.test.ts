@@ -1,0 +1,70 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join, matchesGlob } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ABI } from "../../../scripts/generate/abi-description.ts";
+import { GENERATED_COPIES, generatedSections, generatedTexts } from "../../../scripts/generate/generated-files.ts";
+import { HEADER } from "../../../scripts/generate/generated-text.ts";
+import { root } from "./sources.ts";
+
+const texts = await generatedTexts();
+const sections = generatedSections();
+
+function listTracked(): string[] {
+  const listing = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root, encoding: "utf8" });
+  return listing.split("\n").filter((path) => path !== "");
+}
+
+const tracked = listTracked();
+
+/** Of generated sources, not of measurements: those come from benchmarks. */
+const attributed = readFileSync(join(root, ".gitattributes"), "utf8")
+  .split("\n")
+  .filter((line) => line.includes(" linguist-generated") && !line.startsWith("benchmarks/"))
+  .flatMap((line) => {
+    const pattern = line.split(" ")[0] ?? "";
+    return tracked.filter((path) => matchesGlob(path, pattern));
+  });
+
+describe("generated files", () => {
+  it.each([...texts, ...sections].map(({ path, text }) => [path, text] as const))(
+    "%s is what npm run generate writes",
+    (path, text) => {
+      const committed = readFileSync(join(root, path), "utf8");
+      expect(committed, `${path} differs from its source: run npm run generate, and review the difference`).toBe(text);
+    },
+  );
+
+  it.each(GENERATED_COPIES)("$path is a copy of $from", ({ path, from }) => {
+    const isEqual = readFileSync(join(root, path)).equals(readFileSync(join(root, from)));
+    expect(isEqual, `${path} is outdated: run npm run generate`).toBe(true);
+  });
+
+  it("are those, and only those, with the header", () => {
+    const withHeader = tracked
+      .filter((path) => /\.(?:c|go|h|java|md|py|rs|ts|yaml)$/.test(path))
+      .filter((path) => HEADER.test(readFileSync(join(root, path), "utf8")));
+    expect(withHeader.sort()).toEqual([...texts, ...sections].map(({ path }) => path).sort());
+  });
+
+  it("begin with the header", () => {
+    const late = texts.filter(({ text }) => !HEADER.test(text.split("\n")[0] ?? ""));
+    expect(late.map(({ path }) => path)).toEqual([]);
+  });
+
+  it("are listed in .gitattributes, and nothing else is", () => {
+    const recorded = tracked.filter((path) => path.startsWith("test/vectors/core/") && path.endsWith(".json"));
+    const written = [...texts, ...GENERATED_COPIES].map(({ path }) => path);
+    expect(attributed.sort()).toEqual([...written, ...recorded].sort());
+  });
+
+  it("of the embeddings name every export and every status", () => {
+    const bindings = texts.filter(({ path }) => /^(?:embeddings|host)\//.test(path));
+    expect(bindings).toHaveLength(7);
+    const missing = bindings.flatMap(({ path, text }) => [
+      ...ABI.exports.filter(({ name }) => !text.includes(name)).map(({ name }) => `${path}: ${name}`),
+      ...ABI.statuses.filter(({ code }) => !text.includes(String(code))).map(({ code }) => `${path}: ${code}`),
+    ]);
+    expect(missing).toEqual([]);
+  });
+});
