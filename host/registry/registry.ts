@@ -49,7 +49,7 @@ export interface Allocation {
    * Of another node's address whose pod is deleted: that node, whose agent has yet to take it off the pod's NIC (allocation rule 8). Of a Bound one
    * of this node: the node of the earlier pod, which is lost; {@link Registry.trust} is told that nobody answers, and makes the address this pod's.
    */
-  readonly awaitedOf?: string | undefined;
+  readonly predecessorNode?: string | undefined;
   /** False: the API server is not known to have an object for it (cluster only). */
   readonly isConfirmed?: boolean | undefined;
   /** Of a Cooling one of this node: when it has cooled long enough, on the same clock as sinceMs. */
@@ -70,9 +70,9 @@ export interface Proposal {
   /** Version of the Cooling or Quarantined allocation to take over; absent when the address must be free. */
   readonly replaces?: number;
   /** Somebody asked for just this address: what was claimed for the NIC and never attached gives way to it. */
-  readonly asked?: boolean;
+  readonly requested?: boolean;
   /** Somebody may answer for it: it is bound as if it had been in quarantine ({@link Allocation.quarantine}). */
-  readonly isDoubtful?: boolean;
+  readonly needsProbe?: boolean;
   /** What keeps this address, in place of the claim's. */
   readonly workload?: Workload;
 }
@@ -98,9 +98,9 @@ export interface Claim {
    * The same ADD again, which has lost an address of one family. What its NIC has is not written to; `taken` when another sandbox has it
    * by now. Any claim gives a NIC only the families that it lacks.
    */
-  readonly completes?: boolean;
+  readonly partial?: boolean;
   /** Do not offer the owner's own cooling addresses again: they lie outside what is selected now. */
-  readonly forsakeCooling?: boolean;
+  readonly skipOwnCooling?: boolean;
 }
 
 export type ClaimOutcome =
@@ -221,18 +221,18 @@ export interface Registry {
    * All addresses that anybody has in the span, in the same form, as of a moment after the call. Undefined where {@link readUsed} tells that
    * already, or nobody can tell at a reasonable price; `pools` are the names of all pools that lie in the span.
    */
-  surveyUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined>;
+  listUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined>;
   /**
    * How much of the pool is in use as somebody has counted a while ago, if that is news; undefined otherwise. A hint of which anything may be
    * wrong: it says where to look first, and nothing is refused for it. Never rejects.
    */
-  glimpseUsage(pool: string): Promise<PoolUsage | undefined>;
+  readUsageSummary(pool: string): Promise<PoolUsage | undefined>;
   /**
    * Allocation rule 8: the addresses, anywhere, that are kept for this member of the workload, or that an earlier pod of it has. The caller asks when
    * its first candidate was somebody else's or free, compares the answer with the pools that are selected, and proposes what fits with
    * `replaces`: the registry knows no pools. {@link claim} decides whether it may be had. Empty where nothing is kept.
    */
-  findKept(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]>;
+  findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]>;
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;

@@ -222,14 +222,14 @@ describe("an agent", () => {
     await createPool("read", { subnet: "10.32.0.0/22" });
     await allocate("read", "10.32.0.9");
     const agent = await agents.openNode();
-    expect(await agent.registry.glimpseUsage("read")).toBeUndefined();
+    expect(await agent.registry.readUsageSummary("read")).toBeUndefined();
     await start();
     await until("it is counted", async () => (await read("read"))?.usage.bound === 1);
     agent.clockMs += USAGE_FRESH_MS;
-    const [first, second] = await Promise.all([1, 2].map(() => agent.registry.glimpseUsage("read")));
+    const [first, second] = await Promise.all([1, 2].map(() => agent.registry.readUsageSummary("read")));
     expect(first).toMatchObject({ total: 1_022, free: 1_021, bound: 1 });
     expect(second).toBe(first);
-    expect(await agent.registry.glimpseUsage("read")).toBeUndefined();
+    expect(await agent.registry.readUsageSummary("read")).toBeUndefined();
     expect(agent.api.calls).toEqual(["GET ippoolusages/read", "GET ippoolusages/read"]);
   });
 
@@ -248,7 +248,7 @@ describe("an agent", () => {
     await agent.registry.release({ containerId: "c-a", ifName: "eth0" });
     await agent.registry.idle();
     expect(await stateOf("10.33.0.9")).toBe("Bound");
-    expect(await agent.registry.glimpseUsage("tight")).toMatchObject({ total: 10 });
+    expect(await agent.registry.readUsageSummary("tight")).toMatchObject({ total: 10 });
     await agent.registry.release({ containerId: "c-b", ifName: "eth0" });
     await agent.registry.idle();
     expect(await stateOf("10.33.0.10")).toBe("Cooling");

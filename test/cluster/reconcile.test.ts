@@ -240,7 +240,7 @@ it("rule 4: what is in quarantine is in quarantine after the journal was lost, a
   const pod = await createPod("n1");
   await node.attach("10.6.0.2", pod);
   await node.detach(pod);
-  await node.registry.wanted("blue");
+  await node.registry.publishCooling("blue");
   await node.registry.idle();
   expect(await world.lines()).toEqual(["10.6.0.1 Quarantined -", "10.6.0.2 Cooling -"]);
   await node.stop();

@@ -48,8 +48,8 @@ describe("rule 8: an identity that moves", () => {
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
     await pass(node, 0);
-    expect(await other.registry.findKept({ ...WORKLOAD, member: "web-1" })).toEqual([]);
-    const [kept] = await other.registry.findKept(WORKLOAD);
+    expect(await other.registry.findRetained({ ...WORKLOAD, member: "web-1" })).toEqual([]);
+    const [kept] = await other.registry.findRetained(WORKLOAD);
     expect([kept?.state, other.api.calls]).toEqual(["Kept", ["GET ipallocations", "GET ipallocations"]]);
     other.api.calls.splice(0);
     const wish = claim("b", [proposal(NAME, { replaces: kept?.version ?? 0 })], { pod: "web-0", workload: WORKLOAD });
@@ -90,7 +90,7 @@ describe("rule 8: an identity that moves", () => {
   it("rule 8: what was claimed ahead and gives way to an address that is asked for is not kept", async () => {
     const node = await world.openNode();
     await node.registry.claim(ofWeb("a", { containerId: "" }));
-    const asked = proposal("10.0.0.2", { asked: true });
+    const asked = proposal("10.0.0.2", { requested: true });
     await node.registry.claim(claim("a", [asked], { pod: "web-0", workload: WORKLOAD }));
     await pass(node);
     expect(await world.lines()).toEqual(["10.0.0.2 Bound a"]);
@@ -101,9 +101,9 @@ describe("rule 8: an identity that moves", () => {
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
     await pass(node, 0);
-    const kept = await other.registry.findKept(WORKLOAD);
-    await other.registry.releaseKept(kept);
-    await other.registry.releaseKept(kept);
+    const kept = await other.registry.findRetained(WORKLOAD);
+    await other.registry.releaseRetained(kept);
+    await other.registry.releaseRetained(kept);
     expect(await world.lines()).toEqual([`${NAME} Cooling -`]);
     await pass(other);
     expect(await world.lines()).toEqual([]);

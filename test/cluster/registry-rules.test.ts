@@ -178,7 +178,7 @@ describe("rule 10: what cools", () => {
     await node.registry.idle();
     expect(await world.lines()).toEqual(["10.0.0.1 Bound a", "10.0.0.2 Cooling -"]);
     share = 0;
-    await node.registry.wanted("blue");
+    await node.registry.publishCooling("blue");
     await node.registry.idle();
     expect(await world.lines()).toEqual(["10.0.0.1 Cooling -", "10.0.0.2 Cooling -"]);
   });
@@ -245,7 +245,7 @@ describe("rule 11: near full", () => {
     const span = { ...spanOfTen(), last: ip("10.0.0.7").value };
     const asked: unknown[] = [];
     other.api.before = async ({ accept, query }) => void asked.push([accept, query?.includeObject]);
-    const packed = await other.registry.surveyUsed(span, ["blue"]);
+    const packed = await other.registry.listUsed(span, ["blue"]);
     expect(asked).toEqual([["application/json;as=Table;g=meta.k8s.io;v=v1", "None"]]);
     expect([...(packed ?? [])]).toEqual([10, 0, 0, 1, 10, 0, 0, 3]);
     expect([...(await other.registry.readUsed(span))]).toEqual([10, 0, 0, 3]);
@@ -255,8 +255,8 @@ describe("rule 11: near full", () => {
     const node = await world.openNode();
     const gate = Promise.withResolvers<void>();
     node.api.before = () => gate.promise;
-    const first = node.registry.surveyUsed(spanOfTen(), ["blue"]);
-    const later = [node.registry.surveyUsed(spanOfTen(), ["blue"]), node.registry.surveyUsed(spanOfTen(), ["blue"])];
+    const first = node.registry.listUsed(spanOfTen(), ["blue"]);
+    const later = [node.registry.listUsed(spanOfTen(), ["blue"]), node.registry.listUsed(spanOfTen(), ["blue"])];
     gate.resolve();
     await Promise.all([first, ...later]);
     expect(node.api.calls).toEqual(["GET ipallocations", "GET ipallocations"]);
@@ -264,7 +264,7 @@ describe("rule 11: near full", () => {
 
   it("rule 11: pools of more addresses than a list may have are not surveyed", async () => {
     const node = await world.openNode({ poolSize: SURVEY_MAX_ADDRESSES + 1 });
-    expect(await node.registry.surveyUsed(spanOfTen(), ["blue"])).toBeUndefined();
+    expect(await node.registry.listUsed(spanOfTen(), ["blue"])).toBeUndefined();
     expect(node.api.calls).toEqual([]);
   });
 });

@@ -23,7 +23,7 @@ import { openDetection } from "../detection/open-detection.ts";
 import { openLiveObjects } from "../explain/live-objects.ts";
 import { type FenceTools, fenceOrphan } from "../fencing/fence-orphan.ts";
 import { type Collector, SWEEP_PAGE, startCollector } from "../gc/collector.ts";
-import { seeNode } from "../gc/live-nodes.ts";
+import { readNodeStatus } from "../gc/live-nodes.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
 import { type OwnAllocations, startOwnAllocations } from "../gc/own-allocations.ts";
 import type { AddTools } from "../ipam/add.ts";
@@ -108,7 +108,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     ...{ api, node, log, random, configNamespace: options.configNamespace },
     onPod: (change) => listeners.onPod(change),
     onWanted: (pool) =>
-      void registry?.wanted(pool).catch((error) => log.debug({ err: error, pool }, "What cools is not shown")),
+      void registry?.publishCooling(pool).catch((error) => log.debug({ err: error, pool }, "What cools is not shown")),
     onChange: (snapshot) => catalogue?.follow(snapshot),
   });
   stack.defer(() => resources.close());
@@ -229,8 +229,8 @@ function openRegistry(options: ClusterBackendOptions, { resources, book, lost, i
       const pod = await readPod(api, { namespace, name });
       return pod !== undefined && isOwner(uid, podFacts(pod));
     },
-    seeNode: (other) => seeNode(api, other),
-    seeHolder: (row, holder) => readHolder((of) => readPod(api, of), row, holder),
+    readNodeStatus: (other) => readNodeStatus(api, other),
+    readHolderStatus: (row, holder) => readHolder((of) => readPod(api, of), row, holder),
     onLost: (row, by) => lost.note(row, by),
     isLost: (row) => lost.has(row),
   });
@@ -253,7 +253,7 @@ function openTools(
     ...detection,
     ...{ catalogue, registry, nowMs, log, networkNames, settingsFor, isCoordinated },
     hasNeighbours: true,
-    releaseKept: (kept) => registry.releaseKept(kept),
+    releaseRetained: (kept) => registry.releaseRetained(kept),
     awaitChange: (holder, withinMs, signal) => registry.awaitChange(holder, withinMs, signal),
     displace: (former, claimant) => evictPredecessor({ registry, isPodGone, endOrphan }, former, claimant),
     isShared: async (row, signal) => mayBeShared(row.workload) && (await registry.isShared(row, signal)),

@@ -13,7 +13,7 @@ import { POD_READ_PATIENCE_MS } from "../cluster/identity.ts";
 const SILENT = ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"];
 
 /** Rejects when the API server cannot be asked. */
-export async function seeNode(api: KubeApi, node: string): Promise<NodeStatus> {
+export async function readNodeStatus(api: KubeApi, node: string): Promise<NodeStatus> {
   const query = { fieldSelector: `metadata.name=${node}` };
   const call = { path: "/api/v1/nodes", query, lane: "pod", patienceMs: POD_READ_PATIENCE_MS } as const;
   for await (const { items } of listPages(api, call)) {

@@ -53,7 +53,7 @@ export interface AddressDemand extends Keepers {
   readonly isWhole?: boolean | undefined;
   readonly nics: readonly NicDemand[];
   readonly asked: readonly RequestedIp[];
-  readonly claimant: Omit<Claim, "proposals" | "forsakeCooling">;
+  readonly claimant: Omit<Claim, "proposals" | "skipOwnCooling">;
   /** Absent: none. */
   readonly limits?: TenantLimits | undefined;
   /** Pods of the same name start their search at the same place. */
@@ -104,7 +104,7 @@ class AddressSearch {
   #marked: Picked[] = [];
   readonly #surveys: Surveys;
   #hasExpired = false;
-  #forsakeCooling = false;
+  #skipOwnCooling = false;
   /** What is kept for the members of the demand; undefined until it is asked for, which is done once. */
   #retained: readonly Retained[] | undefined;
   /** The NIC has some of the families and lacks others. */
@@ -222,7 +222,7 @@ class AddressSearch {
           this.#settle(rest.map(({ replaces: _, ...each }) => each));
           this.#settle(chosen);
           await this.#tools.registry.undo(created);
-          this.#forsakeCooling = false;
+          this.#skipOwnCooling = false;
           return true;
         }
       }
@@ -245,7 +245,7 @@ class AddressSearch {
 
   async #releaseSurplus({ held, created }: Bound): Promise<void> {
     const surplus = surplusOf(this.#retained ?? [], this.#demand, [...held, ...created]);
-    if (surplus.length > 0) await this.#tools.releaseKept?.(surplus);
+    if (surplus.length > 0) await this.#tools.releaseRetained?.(surplus);
   }
 
   #isAsked({ ifName, ip }: Allocation): boolean {
@@ -263,7 +263,7 @@ class AddressSearch {
     if (nics.length < 2 && !this.#isPartial) return nics;
     const rows = await this.#tools.registry.findOwner(claimant.owner);
     const own = rows.filter((each) => !isOfOtherNetwork(each, claimant) || each.state === "Cooling");
-    if (!this.#forsakeCooling) this.#settleOwn(own.filter(({ state }) => state === "Cooling"));
+    if (!this.#skipOwnCooling) this.#settleOwn(own.filter(({ state }) => state === "Cooling"));
     const has = (ifName: string, family: Family): boolean =>
       own.some((each) => each.state === "Bound" && each.ifName === ifName && each.ip.family === family && !this.#isUnwanted(each)); // biome-ignore format: one thought
     return nics.map((nic) => ({ ...nic, families: nic.families.filter(({ family }) => !has(nic.ifName, family)) }));
@@ -278,7 +278,7 @@ class AddressSearch {
 
   #ask(picked: readonly Picked[]): Promise<ClaimOutcome> {
     const proposals = picked.map((each) => proposalOf(each, this.#demand));
-    const claim = { ...this.#demand.claimant, proposals, forsakeCooling: this.#forsakeCooling };
+    const claim = { ...this.#demand.claimant, proposals, skipOwnCooling: this.#skipOwnCooling };
     return this.#tools.registry.claim(claim, this.#demand.signal);
   }
 
@@ -292,7 +292,7 @@ class AddressSearch {
   /** The pod's own addresses still cool: they are its own again, if what is selected now allows them. */
   #settleOwn(own: readonly Allocation[]): void {
     const newestFirst = [...own].sort((a, b) => b.sinceMs - a.sinceMs);
-    this.#forsakeCooling = true;
+    this.#skipOwnCooling = true;
     for (const { space, ip, ifName, version } of newestFirst) {
       const nic = this.#demand.nics.find((each) => each.ifName === ifName);
       const found = nic === undefined ? undefined : findPoolOfRequested(this.#tools.book, nic, ip);
@@ -319,7 +319,7 @@ class AddressSearch {
   async #settleTaken(by: readonly Allocation[], picked: readonly Picked[]): Promise<void> {
     for (const holder of by) {
       const settled = this.#settled.find((each) => isAt(each, holder));
-      if (holder.awaitedOf !== undefined) {
+      if (holder.predecessorNode !== undefined) {
         await this.#awaitNode(holder);
         continue;
       }

@@ -58,7 +58,7 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
       if (verdict.kind !== "conflict") return await accept(tools, claimed, verdict);
       const { allocation, mac } = verdict;
       // Whoever answers for the address of an earlier pod, on a lost node, is taken for that pod, and for no stranger.
-      if (allocation.awaitedOf !== undefined) throw awaitsLostNode(allocation, mac);
+      if (allocation.predecessorNode !== undefined) throw awaitsLostNode(allocation, mac);
       const source = demand.asked.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
       const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
@@ -133,7 +133,7 @@ function completing(demand: AddressDemand, family: Family): AddressDemand {
     ...demand,
     nics: nics.map((nic) => ({ ...nic, families: nic.families.filter((each) => each.family === family) })),
     asked: [],
-    claimant: { ...demand.claimant, completes: true },
+    claimant: { ...demand.claimant, partial: true },
   };
 }
 

@@ -17,7 +17,7 @@ import { type Keepers, workloadOf } from "./proposals.ts";
 /** What the cluster's registry can do beside the port. */
 export interface KeptTools {
   /** Gives up what is kept and cannot be had any more. */
-  readonly releaseKept?: ((kept: readonly Allocation[]) => Promise<void>) | undefined;
+  readonly releaseRetained?: ((kept: readonly Allocation[]) => Promise<void>) | undefined;
   /** Takes the address from an earlier pod of the member on this node, which the kubelet has not detached; undefined when somebody was faster. Rejects with CniError 11 when that pod lives. */
   readonly displace?:
     | ((former: Allocation, claimant: Pick<Claim, "namespace" | "pod">) => Promise<Allocation | undefined>)
@@ -44,14 +44,14 @@ export interface Retained {
 
 /** All of them, those that a pod has first, then the last one that was kept. One list of the API server for each workload of the demand. */
 export async function findRetained(
-  { registry, book }: { readonly registry: Pick<Registry, "findKept">; readonly book: PoolCache },
+  { registry, book }: { readonly registry: Pick<Registry, "findRetained">; readonly book: PoolCache },
   demand: KeptDemand,
 ): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
   const found: Retained[] = [];
   for (const member of members) {
     const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
-    const all = (await registry.findKept(member, demand.signal)).filter((kept) => mayHave(demand, kept));
+    const all = (await registry.findRetained(member, demand.signal)).filter((kept) => mayHave(demand, kept));
     found.push(...all.map((kept) => ({ kept, picks: picksOf(book, nics, kept) })));
   }
   const isHeld = ({ kept }: Retained): number => (kept.state === "Bound" ? 0 : 1);
@@ -137,17 +137,17 @@ export function refuseLiving(demand: KeptDemand, holder: Allocation): void {
 }
 
 /** For a pod whose address is still on the NIC of an earlier, deleted pod of the same member, on another node. */
-export function awaitsNode({ ip, namespace, pod, workload, awaitedOf }: Allocation): CniError {
-  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, and its earlier pod ${namespace}/${pod}, which is deleted, still has it on node "${awaitedOf}"; try again when the agent of that node has taken it off the pod's NIC, or the pod's sandbox has ended`;
+export function awaitsNode({ ip, namespace, pod, workload, predecessorNode }: Allocation): CniError {
+  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, and its earlier pod ${namespace}/${pod}, which is deleted, still has it on node "${predecessorNode}"; try again when the agent of that node has taken it off the pod's NIC, or the pod's sandbox has ended`;
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 
 /** For a pod whose address may still be on the NIC of an earlier pod of the same member, on a node that is lost: somebody answers for it. */
 export function awaitsLostNode(
-  { ip, namespace, pod, workload, awaitedOf }: Allocation,
+  { ip, namespace, pod, workload, predecessorNode }: Allocation,
   mac: Mac | undefined,
 ): CniError {
-  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, whose earlier pod of the name ${namespace}/${pod} was on node "${awaitedOf}", which is lost, and ${mac ?? "a machine"} still answers for it; try again when that node is back or switched off`;
+  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, whose earlier pod of the name ${namespace}/${pod} was on node "${predecessorNode}", which is lost, and ${mac ?? "a machine"} still answers for it; try again when that node is back or switched off`;
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 

@@ -36,8 +36,8 @@ export function proposalOf(
     pool: pool.name,
     ifName,
     ...(replaces === undefined ? {} : { replaces }),
-    ...(asked === undefined ? {} : { asked }),
-    ...(isDoubtful === true ? { isDoubtful } : {}),
+    ...(asked === undefined ? {} : { requested: asked }),
+    ...(isDoubtful === true ? { needsProbe: isDoubtful } : {}),
   };
 }
 

@@ -26,7 +26,7 @@ export const SURVEY_POOL_ADDRESSES = 4_096;
 export const SURVEY_MISSES_LARGE = 8;
 
 export interface SurveyTools {
-  readonly registry: Pick<Registry, "surveyUsed" | "glimpseUsage" | "readUsed">;
+  readonly registry: Pick<Registry, "listUsed" | "readUsageSummary" | "readUsed">;
   readonly book: PoolCache;
 }
 
@@ -84,7 +84,7 @@ export class Surveys {
     if (this.#isSmall(pool) || this.#glimpsed.has(pool.name)) return false;
     this.#glimpsed.set(pool.name, 0);
     const { registry, book } = this.#tools;
-    const usage = await registry.glimpseUsage(pool.name);
+    const usage = await registry.readUsageSummary(pool.name);
     if (usage?.bitmap === undefined) return false;
     const ordinals = ordinalsOf(pool.spec.ranges);
     // Counted for other ranges: the pool was edited since.
@@ -101,7 +101,7 @@ export class Surveys {
     const neighbours = book.neighboursOf(pool);
     for (const { name } of neighbours) this.#asked.add(name);
     this.#asked.add(pool.name);
-    const used = await registry.surveyUsed(spanOf(pool), neighbours.map(({ name }) => name)); // biome-ignore format: one thought
+    const used = await registry.listUsed(spanOf(pool), neighbours.map(({ name }) => name)); // biome-ignore format: one thought
     if (used === undefined) return this.#disbelieve(neighbours);
     for (const neighbour of neighbours) book.replaceUsed(neighbour, used);
     return true;

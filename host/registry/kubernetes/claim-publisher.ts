@@ -179,9 +179,9 @@ export class ClaimPublisher {
   #noteInherited({ proposals, owner }: Claim, { created }: Bound): void {
     for (const row of created) {
       const proposal = proposals.find((each) => nameOf(each) === nameOf(row));
-      const { isDoubtful, replaces } = proposal ?? {};
+      const { needsProbe, replaces } = proposal ?? {};
       const node = this.#publisher.findFormerNode(row);
-      if (isDoubtful === true && replaces !== undefined && replaces < 0 && node !== undefined)
+      if (needsProbe === true && replaces !== undefined && replaces < 0 && node !== undefined)
         this.#inherited.set(nameOf(row), { owner, replaces, node });
       else this.#inherited.delete(nameOf(row));
     }
@@ -195,7 +195,7 @@ export class ClaimPublisher {
   #withAwaited(outcome: Bound): Bound {
     const tell = (row: Allocation): Allocation => {
       const inherited = this.#findInherited(row);
-      return inherited === undefined ? row : { ...row, awaitedOf: inherited.node };
+      return inherited === undefined ? row : { ...row, predecessorNode: inherited.node };
     };
     return { ...outcome, held: outcome.held.map(tell), created: outcome.created.map(tell) };
   }
@@ -213,7 +213,7 @@ export class ClaimPublisher {
 
   /** What was claimed ahead and gave way to an address that was asked for. */
   async #settleUnwanted({ owner, proposals }: Claim): Promise<void> {
-    if (!proposals.some(({ asked }) => asked === true)) return;
+    if (!proposals.some(({ requested }) => requested === true)) return;
     const own = await this.#journal.findOwner(owner);
     for (const row of own.filter(({ state }) => state === "Cooling")) {
       // It never was on a NIC: nothing of it is kept.

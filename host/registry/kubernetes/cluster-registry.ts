@@ -26,11 +26,11 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions {
    * A live look at another pod of the row's member that has the address (allocation rule 8): it has ended; it runs the same machine, which
    * migrates, so that both have the address; or it lives. Absent: it has ended.
    */
-  readonly seeHolder?: (row: Allocation, holder: Holder) => Promise<HolderStatus>;
+  readonly readHolderStatus?: (row: Allocation, holder: Holder) => Promise<HolderStatus>;
   /** A live look: is the row's pod gone or finished? Allocation rule 1. */
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** A live look at another node, on which an earlier pod of the row's member has the address. Absent: it is off. Allocation rules 2 and 8. */
-  readonly seeNode?: ((node: string) => Promise<NodeStatus>) | undefined;
+  readonly readNodeStatus?: ((node: string) => Promise<NodeStatus>) | undefined;
   /** Allocation rule 5: somebody else has the object of an address that a pod here has. Nothing is changed. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
   /** Whether {@link onLost} was told of the row and that still holds: an ADD asks for the object before it is answered with it. Absent: of no row. */
@@ -45,12 +45,12 @@ export interface KubernetesRegistry extends Registry {
   adopt(adoption: Adoption): Promise<Allocation | undefined>;
   /** The row's pod is gone: Bound → Cooling, if nobody has written since. */
   collect(row: Allocation): Promise<Allocation | undefined>;
-  /** Allocation rule 8: what {@link Registry.findKept} found Kept and its member cannot have any more cools here, unless somebody was faster. */
-  releaseKept(kept: readonly Allocation[]): Promise<void>;
+  /** Allocation rule 8: what {@link Registry.findRetained} found Kept and its member cannot have any more cools here, unless somebody was faster. */
+  releaseRetained(kept: readonly Allocation[]): Promise<void>;
   /** The API server lacks the row's object: looks again, and makes it so. */
   republish(row: Allocation): Promise<void>;
   /** Somebody wants the pool: its addresses that cool here are shown. */
-  wanted(pool: string): Promise<void>;
+  publishCooling(pool: string): Promise<void>;
   /** Whether another pod has the address, too: a machine migrates. Asked of the API server; rejects with RegistryError. */
   isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
   /**

@@ -19,10 +19,10 @@ export type SyncAction =
   | { readonly kind: "reclaim" }
   | { readonly kind: "delete" }
   /**
-   * Somebody else has the address. `isDoubtful`: it would be the row's pod's if nobody answered for it; its node is lost. `awaitedOf`: it will be
+   * Somebody else has the address. `isDoubtful`: it would be the row's pod's if nobody answered for it; its node is lost. `predecessorNode`: it will be
    * when the agent of that node has taken it off the NIC of the earlier pod.
    */
-  | { readonly kind: "taken"; readonly isDoubtful?: boolean; readonly awaitedOf?: string | undefined }
+  | { readonly kind: "taken"; readonly isDoubtful?: boolean; readonly predecessorNode?: string | undefined }
   /** The object is what the row says. */
   | { readonly kind: "equal" }
   /** Nothing of the row is left in the object, or nothing of it may be touched: the row can go. */

@@ -94,7 +94,7 @@ export class ForeignObjects {
   }
 
   /** Allocation rule 8: what is kept for the member, and what an earlier pod of it has. */
-  async findKept(workload: Workload, terms: CallTerms): Promise<readonly Allocation[]> {
+  async findRetained(workload: Workload, terms: CallTerms): Promise<readonly Allocation[]> {
     const labels = { [OWNER_LABEL]: ownerLabelOf(workload) };
     const found = await this.#objects.list({ labels }, terms);
     const isHeld = ({ state, quarantine }: IpAllocation["spec"]): boolean =>

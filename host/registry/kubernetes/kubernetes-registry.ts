@@ -176,7 +176,7 @@ class JournalledRegistry implements KubernetesRegistry {
     return this.#journal.readUsed(span);
   }
 
-  async surveyUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined> {
+  async listUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined> {
     for (const pool of pools) this.#usages.surveyed(pool);
     const size = pools.reduce((sum, pool) => sum + (this.#options.poolSize(pool) ?? Number.POSITIVE_INFINITY), 0);
     if (size > SURVEY_MAX_ADDRESSES) return undefined;
@@ -185,14 +185,14 @@ class JournalledRegistry implements KubernetesRegistry {
     return packUsed(span, names, await this.#journal.readUsed(span));
   }
 
-  async glimpseUsage(pool: string): Promise<PoolUsage | undefined> {
+  async readUsageSummary(pool: string): Promise<PoolUsage | undefined> {
     const usage = await this.#usages.news(pool);
     if (usage !== undefined && usage.total - usage.free >= usage.total * TIGHT_SHARE) this.#tight.note(pool);
     return usage;
   }
 
-  findKept(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
-    return asked(this.#foreign.findKept(workload, signal === undefined ? ASKED : { ...ASKED, signal }));
+  findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
+    return asked(this.#foreign.findRetained(workload, signal === undefined ? ASKED : { ...ASKED, signal }));
   }
   countUsage(): Promise<readonly UsageCount[]> {
     return this.#journal.countUsage();
@@ -233,7 +233,7 @@ class JournalledRegistry implements KubernetesRegistry {
     return collected;
   }
 
-  async releaseKept(kept: readonly Allocation[]): Promise<void> {
+  async releaseRetained(kept: readonly Allocation[]): Promise<void> {
     for (const each of kept) {
       const { space, ip, prefixLength, pool, ifName, namespace, pod } = each;
       const names = { space, ip, prefixLength, pool, ifName, namespace, pod, owner: "" };
@@ -254,7 +254,7 @@ class JournalledRegistry implements KubernetesRegistry {
     return asked(this.#foreign.awaitChange(row, withinMs, { ...ASKED, signal }));
   }
 
-  async wanted(pool: string): Promise<void> {
+  async publishCooling(pool: string): Promise<void> {
     this.#tight.note(pool);
     await this.#eachRow((row) => {
       if (row.state === "Cooling" && row.pool === pool) this.#publisher.settleLater(row);

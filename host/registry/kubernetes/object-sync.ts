@@ -16,12 +16,12 @@ import {
   parseAllocationName,
 } from "../../resources/ip-allocation.ts";
 import { type Allocation, RegistryError } from "../registry.ts";
+import { ObjectMemory } from "./address-states.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog, type Place } from "./backlog.ts";
 import { decide, type SyncAction, type SyncInputs } from "./decide.ts";
 import { nameOf } from "./foreign-objects.ts";
 import { DOUBT, isOther, knownOf, specOf, unknownHolder } from "./known-object.ts";
-import { ObjectMemory } from "./object-memory.ts";
 import { reclaim, specWithout, takeOver } from "./take-over.ts";
 import type { ObjectSyncOptions, SyncTask } from "./task.ts";
 
@@ -73,7 +73,10 @@ export class ObjectSync {
             this.#end(task);
             return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
           case "taken":
-            return { kind: "taken", by: { ...(await this.#holder(task, verdict.isDoubtful)), ...awaitedOf(verdict) } };
+            return {
+              kind: "taken",
+              by: { ...(await this.#holder(task, verdict.isDoubtful)), ...predecessorNode(verdict) },
+            };
           case "look":
           case "create":
           case "replace":
@@ -323,8 +326,10 @@ export class ObjectSync {
   }
 }
 
-function awaitedOf({ awaitedOf: node }: Extract<SyncAction, { kind: "taken" }>): Pick<Allocation, "awaitedOf"> {
-  return node === undefined ? {} : { awaitedOf: node };
+function predecessorNode({
+  predecessorNode: node,
+}: Extract<SyncAction, { kind: "taken" }>): Pick<Allocation, "predecessorNode"> {
+  return node === undefined ? {} : { predecessorNode: node };
 }
 
 /** A verdict that is a call. */

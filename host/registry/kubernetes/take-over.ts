@@ -12,24 +12,24 @@ import type { KnownObject } from "./known-object.ts";
 import type { ObjectSyncOptions, SyncTask } from "./task.ts";
 
 type Contested = Exclude<SyncAction, { readonly kind: "reclaim" }>;
-type ContestTools = Pick<ObjectSyncOptions, "isLivePod" | "seeHolder" | "seeNode" | "node">;
+type ContestTools = Pick<ObjectSyncOptions, "isLivePod" | "readHolderStatus" | "readNodeStatus" | "node">;
 
 /**
  * Of two pods of one member the live one has the address, once the other one's NIC has lost it; two that run one machine share it; one that
  * lives on keeps it.
  */
 export async function takeOver(tools: ContestTools, row: Allocation, task: SyncTask): Promise<Contested> {
-  const { isLivePod, seeHolder } = tools;
+  const { isLivePod, readHolderStatus } = tools;
   if (!(await isLivePod(row.namespace, row.pod, row.owner))) return { kind: "taken" };
   const { seen } = task;
   const known = typeof task.object === "object" ? task.object : undefined;
   const beside: Holder[] = [];
   const gone: Holder[] = [];
-  if (seeHolder !== undefined) {
+  if (readHolderStatus !== undefined) {
     if (seen === undefined || seen.resourceVersion !== known?.resourceVersion) return { kind: "look" };
     for (const holder of seen.spec.holders) {
       if (holder.ifName !== row.ifName) return { kind: "taken" };
-      const sighting = await seeHolder(row, holder);
+      const sighting = await readHolderStatus(row, holder);
       if (sighting === "alive") return { kind: "taken" };
       (sighting === "twin" ? beside : gone).push(holder);
     }
@@ -39,19 +39,19 @@ export async function takeOver(tools: ContestTools, row: Allocation, task: SyncT
   const isAsked = beside.length > 0 || row.quarantine !== undefined;
   const obstacle = row.isConfirmed === true ? undefined : await findObstacle(tools, gone, isAsked);
   if (obstacle !== undefined) return obstacle;
-  return { kind: "replace", state: "Bound", ...(seeHolder === undefined ? {} : { beside }) };
+  return { kind: "replace", state: "Bound", ...(readHolderStatus === undefined ? {} : { beside }) };
 }
 
 /** An earlier pod that may still have the address on its NIC. Of this node's own pods the journal tells. */
 async function findObstacle(
-  { seeNode, node }: ContestTools,
+  { readNodeStatus, node }: ContestTools,
   gone: readonly Holder[],
   isAsked: boolean,
 ): Promise<Contested | undefined> {
   let isDoubtful = false;
   for (const holder of gone) {
-    const sighting = holder.node === node ? "off" : ((await seeNode?.(holder.node)) ?? "off");
-    if (sighting === "there") return { kind: "taken", awaitedOf: holder.node };
+    const sighting = holder.node === node ? "off" : ((await readNodeStatus?.(holder.node)) ?? "off");
+    if (sighting === "there") return { kind: "taken", predecessorNode: holder.node };
     // Allocation rule 2: it may run on where nobody can see it.
     isDoubtful ||= sighting === "lost" && !isAsked;
   }

@@ -24,9 +24,9 @@ export interface ObjectSyncOptions {
   /** Whether the pod with this UID is the one that has this name now (allocation rule 8). */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
   /** A live look at another pod of the row's member that has the address. Absent: it is gone. */
-  readonly seeHolder?: ((row: Allocation, holder: Holder) => Promise<HolderStatus>) | undefined;
+  readonly readHolderStatus?: ((row: Allocation, holder: Holder) => Promise<HolderStatus>) | undefined;
   /** A live look at another node, on which an earlier pod of the row's member has the address. Absent: it is off. Allocation rules 2 and 8. */
-  readonly seeNode?: ((node: string) => Promise<NodeStatus>) | undefined;
+  readonly readNodeStatus?: ((node: string) => Promise<NodeStatus>) | undefined;
   /** Allocation rule 5: somebody else has the object of an address that this node's pod has. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
   /** A Bound row was undone: a claim of it that is under way must not be answered. */

@@ -7,11 +7,11 @@
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import type { Faults } from "../../lib/fault.ts";
-import type { RegistryWitness } from "../registry-witness.ts";
-import type { ReserveFile } from "../reserve-file.ts";
-import { RESERVE_BYTES } from "../reserve-file.ts";
 import { describeStorage, isDamage, isFull, isStorage } from "./error.ts";
+import type { ReserveFile } from "./reserve-file.ts";
+import { RESERVE_BYTES } from "./reserve-file.ts";
 import type { SqliteStore } from "./store.ts";
+import type { Witness } from "./witness.ts";
 import type { Freed } from "./writer.ts";
 
 /** Most operations that share one commit. @limit */
@@ -46,7 +46,7 @@ export interface BatchParts {
   readonly store: SqliteStore;
   readonly reserve: ReserveFile;
   readonly faults: Faults;
-  readonly witness?: RegistryWitness | undefined;
+  readonly witness?: Witness | undefined;
 }
 
 export class SqliteBatch {
@@ -55,7 +55,7 @@ export class SqliteBatch {
   readonly #store: SqliteStore;
   readonly #reserve: ReserveFile;
   readonly #faults: Faults;
-  readonly #witness: RegistryWitness | undefined;
+  readonly #witness: Witness | undefined;
 
   constructor({ file, database, store, reserve, faults, witness }: BatchParts) {
     this.#file = file;

@@ -211,13 +211,13 @@ class SqliteRegistry implements Journal, RecoverableRegistry {
   readUsed(span: AddressSpan): Promise<Uint8Array> {
     return this.#call("readUsed", span);
   }
-  async surveyUsed(): Promise<undefined> {
+  async listUsed(): Promise<undefined> {
     return undefined;
   }
-  async glimpseUsage(): Promise<undefined> {
+  async readUsageSummary(): Promise<undefined> {
     return undefined;
   }
-  async findKept(): Promise<readonly Allocation[]> {
+  async findRetained(): Promise<readonly Allocation[]> {
     return [];
   }
   countUsage(): Promise<readonly UsageCount[]> {

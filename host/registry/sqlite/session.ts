@@ -8,18 +8,18 @@ import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../lib/describe.ts";
 import { type FaultPlan, type Faults, openFaults } from "../../lib/fault.ts";
-import { findLoss } from "../plan-loss.ts";
 import { type Cooldowns, RegistryError } from "../registry.ts";
-import { RegistryFiles } from "../registry-files.ts";
-import { RegistryWitness } from "../registry-witness.ts";
-import { ReserveFile } from "../reserve-file.ts";
 import { type Failure, type Operation, type Reply, SqliteBatch } from "./batch.ts";
+import { DatabaseFiles } from "./database-files.ts";
 import { isDamage, isFull } from "./error.ts";
+import { findLoss } from "./find-loss.ts";
 import { SqliteJournal } from "./journal.ts";
 import { type LockOptions, lockDatabase, signHolder, wasInUse } from "./lock.ts";
 import { type CallMessage, operationOf } from "./operation.ts";
+import { ReserveFile } from "./reserve-file.ts";
 import { prepareSchema, readFormat } from "./schema.ts";
 import { SqliteStore } from "./store.ts";
+import { Witness } from "./witness.ts";
 
 export interface SessionOptions {
   readonly directory: string;
@@ -57,9 +57,9 @@ export class SqliteSession {
   readonly #options: SessionOptions;
   readonly #events: SessionEvents;
   readonly #lock: LockOptions;
-  readonly #files: RegistryFiles;
+  readonly #files: DatabaseFiles;
   readonly #reserve: ReserveFile;
-  readonly #witness: RegistryWitness | undefined;
+  readonly #witness: Witness | undefined;
   readonly #faults: Faults;
   #open: Open;
 
@@ -68,9 +68,9 @@ export class SqliteSession {
     this.#options = options;
     this.#events = events;
     this.#lock = { directory, bootId, lockWaitMs, onWaiting: events.onWaiting };
-    this.#files = new RegistryFiles(directory);
+    this.#files = new DatabaseFiles(directory);
     this.#reserve = new ReserveFile(join(directory, "reserve"));
-    this.#witness = witness === undefined ? undefined : new RegistryWitness(witness, bootId);
+    this.#witness = witness === undefined ? undefined : new Witness(witness, bootId);
     this.#faults = openFaults(options.faultPlan, options.faultCounter);
     this.#open = this.#begin();
     this.#files.remember();

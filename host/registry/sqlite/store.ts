@@ -93,10 +93,10 @@ export class SqliteStore extends SqliteQuarantine {
     const cooling = own.filter(({ state, ifName }) => state === "Cooling" && ifName === claim.ifName);
     const offered = new Set(claim.proposals.map(({ replaces }) => replaces));
     const isLacked = ({ ip }: Allocation): boolean => !held.some((other) => other.ip.family === ip.family);
-    if (!claim.forsakeCooling && cooling.some((each) => !offered.has(each.version) && isLacked(each))) {
+    if (!claim.skipOwnCooling && cooling.some((each) => !offered.has(each.version) && isLacked(each))) {
       return { kind: "cooling", own: cooling };
     }
-    const others = claim.completes ? held.filter(({ containerId }) => containerId !== claim.containerId) : [];
+    const others = claim.partial ? held.filter(({ containerId }) => containerId !== claim.containerId) : [];
     if (others.length > 0) return { kind: "taken", by: others };
     const unwanted = held.filter((allocation) => isContradicted(allocation, claim));
     const kept = bound.filter((allocation) => !unwanted.includes(allocation));
@@ -110,7 +110,7 @@ export class SqliteStore extends SqliteQuarantine {
     for (const allocation of unwanted) this.#unclaim(allocation, nowMs);
     const wanted = held.filter((each) => !unwanted.includes(each));
     const isAhead = claim.containerId === "";
-    const attached = claim.completes || isAhead ? wanted : wanted.map((each) => this.#attach(each, claim, nowMs));
+    const attached = claim.partial || isAhead ? wanted : wanted.map((each) => this.#attach(each, claim, nowMs));
     const isMoved = ({ containerId }: Allocation): boolean => containerId !== "" && containerId !== claim.containerId;
     const moved = isAhead ? [] : wanted.filter(isMoved);
     return { ...outcome, held: [...attached, ...outcome.held], previous: [...moved, ...outcome.previous] };
@@ -195,7 +195,7 @@ export class SqliteStore extends SqliteQuarantine {
       const changes = this.write(TAKE_OVER, ...values, ...keyOf(space, ip), idle.version);
       invariant(changes === 1, "No claim proposes an address twice");
     }
-    const quarantine = proposal.isDoubtful === true ? this.doubt(proposal, nowMs) : idle?.quarantine;
+    const quarantine = proposal.needsProbe === true ? this.doubt(proposal, nowMs) : idle?.quarantine;
     return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, netns, mac, quarantine, workload, isConfirmed: false, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
   }
 
@@ -259,5 +259,5 @@ function isIdle({ state }: Allocation): boolean {
 /** Claimed with another NIC's ADD and never on a NIC; now its own NIC comes and asks for another address. */
 function isContradicted({ containerId, ifName, ip }: Allocation, { proposals }: Claim): boolean {
   if (containerId !== "") return false;
-  return proposals.some((wish) => wish.asked === true && wish.ifName === ifName && wish.ip.family === ip.family && !equalIp(wish.ip, ip)); // biome-ignore format: one thought
+  return proposals.some((each) => each.requested === true && each.ifName === ifName && each.ip.family === ip.family && !equalIp(each.ip, ip)); // biome-ignore format: one thought
 }

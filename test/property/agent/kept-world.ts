@@ -88,7 +88,7 @@ export class KeptWorld {
       poolSize: (pool) => Number(book.counts(pool)?.total ?? 0n),
       isLivePod: async (namespace, pod, uid) => this.#find(namespace, pod)?.uid === uid,
       isPodGone,
-      seeHolder: (row, holder) => readHolder(readPod, row, holder),
+      readHolderStatus: (row, holder) => readHolder(readPod, row, holder),
       onLost: (row) => {
         throw new Error(`${formatIp(row.ip)} of ${row.pod} is lost`);
       },
@@ -99,7 +99,7 @@ export class KeptWorld {
     const tools: ClaimTools = {
       ...{ registry, book, nowMs, hasNeighbours: true },
       sleep: (milliseconds) => this.pass(milliseconds),
-      releaseKept: (kept) => registry.releaseKept(kept),
+      releaseRetained: (kept) => registry.releaseRetained(kept),
       displace: (former, claimant) =>
         evictPredecessor({ registry, isPodGone, endOrphan: (row) => registry.collect(row) }, former, claimant),
     };

@@ -43,9 +43,9 @@ export async function claimAddresses(world: WalkWorld, node: WalkNode, attempt: 
   const claimant: Omit<Claim, "proposals"> = workload === undefined ? about : { ...about, workload };
   const first = (): number => (workload === undefined ? random.below(ADDRESSES) : MEMBERS.indexOf(name));
   let proposals = pod.sides.map((side) => proposalAt(side, first()));
-  let forsakeCooling = false;
+  let skipOwnCooling = false;
   for (let turn = 0; turn < ATTEMPTS; turn++) {
-    const outcome = await registry.claim({ ...claimant, proposals, forsakeCooling }, signal);
+    const outcome = await registry.claim({ ...claimant, proposals, skipOwnCooling }, signal);
     if (outcome.kind === "bound") {
       if (outcome.held.length === 0) throw new Error("nothing held");
       if (random.chance(0.1)) {
@@ -65,7 +65,7 @@ export async function claimAddresses(world: WalkWorld, node: WalkNode, attempt: 
       const by = outcome.by.find(({ ip }) => ip.family === family);
       next.push(by === undefined ? proposal : await insteadOf(world, agent, by, { pod, side: family }));
     }
-    if (outcome.kind === "cooling") forsakeCooling = true;
+    if (outcome.kind === "cooling") skipOwnCooling = true;
     proposals = next;
   }
   throw new Error("no address");

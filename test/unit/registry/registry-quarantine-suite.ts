@@ -64,7 +64,7 @@ export function describeQuarantine(
     });
 
     check("rule 2: bound in doubt: trusted when it was asked for, else in quarantine", async ({ registry }) => {
-      const inDoubt = (of: string, at: string) => bind(registry, claim(of, [proposal(at, { isDoubtful: true })]));
+      const inDoubt = (of: string, at: string) => bind(registry, claim(of, [proposal(at, { needsProbe: true })]));
       const bound = await inDoubt("a", "10.0.0.1");
       expect([bound.quarantine?.parent, (await registry.trust(bound))?.quarantine]).toEqual(["", undefined]);
       await inDoubt("b", "10.0.0.2");
@@ -277,20 +277,20 @@ export function describeQuarantine(
       const four = await registry.findAddress("", ip("10.0.0.1"));
       if (four !== undefined) await registry.quarantine(four, CONFLICT);
       const proposals = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
-      expect(held(await registry.claim(claim("a", proposals, { completes: true })))).toEqual(["fd00::1", "10.0.0.2"]);
+      expect(held(await registry.claim(claim("a", proposals, { partial: true })))).toEqual(["fd00::1", "10.0.0.2"]);
     });
 
     check("writes nothing to what the NIC has: undo still takes it back", async ({ registry, freed }) => {
       const first = await registry.claim(claim("a", [proposal("10.0.0.1")]));
       if (first.kind !== "bound") throw new Error("not bound");
-      await registry.claim(claim("a", [proposal("fd00::1")], { completes: true }));
+      await registry.claim(claim("a", [proposal("fd00::1")], { partial: true }));
       await registry.undo(first.created);
       expect(freed).toEqual(["10.0.0.1"]);
     });
 
     check("claims nothing when another sandbox has the NIC's addresses by now", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      const late = claim("a", [proposal("fd00::1")], { containerId: "late", completes: true });
+      const late = claim("a", [proposal("fd00::1")], { containerId: "late", partial: true });
       expect(await registry.claim(late)).toMatchObject({ kind: "taken", by: [{ containerId: "c-a" }] });
       expect(await registry.findAddress("", ip("fd00::1"))).toBeUndefined();
     });

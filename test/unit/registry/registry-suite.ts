@@ -72,7 +72,7 @@ export function describeRegistry(
     check("offers the address of the missing family that still cools for the NIC", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
       await registry.release({ containerId: "c-a", ifName: "eth0" });
-      await registry.claim(claim("a", [proposal("fd00::1")], { forsakeCooling: true }));
+      await registry.claim(claim("a", [proposal("fd00::1")], { skipOwnCooling: true }));
       const both = [proposal("10.0.0.2"), proposal("fd00::1")];
       const outcome = await registry.claim(claim("a", both));
       expect(outcome).toMatchObject({ kind: "cooling", own: [{ ip: ip("10.0.0.1") }] });
@@ -241,7 +241,7 @@ export function describeRegistry(
     check("the same pod may forsake its own", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
       await registry.release({ containerId: "c-a", ifName: "eth0" });
-      expect(held(await registry.claim(claim("a", [proposal("10.0.0.2")], { forsakeCooling: true })))).toEqual([
+      expect(held(await registry.claim(claim("a", [proposal("10.0.0.2")], { skipOwnCooling: true })))).toEqual([
         "10.0.0.2",
       ]);
     });

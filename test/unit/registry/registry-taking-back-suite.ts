@@ -63,7 +63,7 @@ export function describeTakingBack(
   describe(`${name}: NICs that come late`, () => {
     check("what was never attached gives way to the address that its own NIC asks for", async ({ registry, freed }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })]));
-      const asked = proposal("10.0.1.7", { ifName: "net1", asked: true });
+      const asked = proposal("10.0.1.7", { ifName: "net1", requested: true });
       await registry.claim(claim("b", [{ ...asked, ifName: "eth0" }]));
       const wish = { ifName: "net1" };
       expect(await registry.claim(claim("a", [asked], wish))).toMatchObject({ kind: "taken", by: [{ owner: "b" }] });
@@ -84,7 +84,7 @@ export function describeTakingBack(
 
     check("an attached address gives way to nothing", async ({ registry, freed }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      const outcome = await registry.claim(claim("a", [proposal("10.0.0.2", { asked: true })]));
+      const outcome = await registry.claim(claim("a", [proposal("10.0.0.2", { requested: true })]));
       expect([held(outcome), freed]).toEqual([["10.0.0.1"], []]);
     });
 

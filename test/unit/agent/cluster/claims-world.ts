@@ -86,18 +86,18 @@ export function worldOf(pools: readonly IpPool[]) {
         book.unmark(space, address);
       }
     },
-    surveyUsed: async () => {
+    listUsed: async () => {
       cluster.surveys++;
       if (cluster.surveysFail) throw new RegistryError("The API server does not tell");
       return cluster.tells ? packed(cluster.used) : undefined;
     },
-    glimpseUsage: async () => {
+    readUsageSummary: async () => {
       cluster.glimpses++;
       return cluster.usage;
     },
     // Of this node itself.
     readUsed: async () => packed([...cluster.objects.values()].filter(({ version }) => version > 0).map((each) => each.ip)), // biome-ignore format: one thought
-    findKept: async (workload) => {
+    findRetained: async (workload) => {
       cluster.keptQuestions++;
       return [...cluster.objects.values()].filter((each) => each.workload?.member === workload.member);
     },
@@ -114,7 +114,7 @@ export function worldOf(pools: readonly IpPool[]) {
     sleep: async (milliseconds) => {
       clockMs += milliseconds;
     },
-    releaseKept: async (kept) => void cluster.released.push(...kept.map((each) => formatIp(each.ip))),
+    releaseRetained: async (kept) => void cluster.released.push(...kept.map((each) => formatIp(each.ip))),
   };
   const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string; asked?: string } = {}) => {
     const names = pools.map(({ name }) => name);

@@ -190,8 +190,8 @@ describe("rule 8: what is kept for a member", () => {
   it("that somebody was faster with is not waited for", async () => {
     const { cluster, tools, claim } = worldOf([blue]);
     cluster.put("10.6.0.77", kept());
-    const find = tools.registry.findKept.bind(tools.registry);
-    tools.registry.findKept = async (workload) => {
+    const find = tools.registry.findRetained.bind(tools.registry);
+    tools.registry.findRetained = async (workload) => {
       const found = await find(workload);
       cluster.put("10.6.0.77", { pod: "thief" });
       return found;
@@ -245,7 +245,7 @@ describe("rule 8: what is kept for a member", () => {
     const { cluster, tools, claim } = worldOf([blue]);
     const object = { ...cluster.put("10.6.0.77", kept()) };
     const row = cluster.put("10.6.0.77", { state: "Cooling", version: 7 });
-    tools.registry.findKept = async () => [object];
+    tools.registry.findRetained = async () => [object];
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
     expect(row.workload).toBeUndefined();
   });

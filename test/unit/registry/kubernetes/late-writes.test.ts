@@ -5,9 +5,9 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../../../host/kubernetes/list.ts";
+import { DOUBT_MS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
 import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
-import { DOUBT_MS } from "../../../../host/registry/kubernetes/object-memory.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../registry-suite.ts";
 import { MemoryNode } from "./memory-node.ts";
 

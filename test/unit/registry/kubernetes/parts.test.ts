@@ -1,9 +1,9 @@
 /** The small parts of the cluster's registry. */
 
 import { describe, expect, it } from "vitest";
+import { DOUBT_MS, MAX_FORMER_OBJECTS, ObjectMemory } from "../../../../host/registry/kubernetes/address-states.ts";
 import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import { foreignOf, type KnownObject, specOf } from "../../../../host/registry/kubernetes/known-object.ts";
-import { DOUBT_MS, MAX_FORMER_OBJECTS, ObjectMemory } from "../../../../host/registry/kubernetes/object-memory.ts";
 import { packUsed } from "../../../../host/registry/kubernetes/survey.ts";
 import { TIGHT_MS, TightPools } from "../../../../host/registry/kubernetes/tight-pools.ts";
 import type { IpAllocation } from "../../../../host/resources/ip-allocation.ts";

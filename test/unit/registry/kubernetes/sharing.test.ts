@@ -108,8 +108,9 @@ describe("who has the address of a member", () => {
       isNew: false,
       isTakenOver: false,
     };
-    const seeHolder = async (_row: Allocation, { podUid }: Holder): Promise<Sighting> => sightings[podUid] ?? "alive";
-    return takeOver({ node: "n2", isLivePod: async () => isLive, seeHolder }, bound, task);
+    const readHolderStatus = async (_row: Allocation, { podUid }: Holder): Promise<Sighting> =>
+      sightings[podUid] ?? "alive";
+    return takeOver({ node: "n2", isLivePod: async () => isLive, readHolderStatus }, bound, task);
   };
   const third = holderOn("third", "x");
 
@@ -168,7 +169,7 @@ describe("who has the address of a member", () => {
       isNew: false,
       isTakenOver: false,
     };
-    const looks = { isLivePod: async () => true, seeHolder: async () => sighting, seeNode: async () => "lost" as const, node: "here" }; // biome-ignore format: one thought
+    const looks = { isLivePod: async () => true, readHolderStatus: async () => sighting, readNodeStatus: async () => "lost" as const, node: "here" }; // biome-ignore format: one thought
     expect(await takeOver(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
   });
   it.each([
@@ -177,14 +178,14 @@ describe("who has the address of a member", () => {
       "there",
       "gone",
       {},
-      { kind: "taken", awaitedOf: "there" },
+      { kind: "taken", predecessorNode: "there" },
     ],
     [
       "even when it was bound in doubt: the node is back",
       "there",
       "gone",
       { quarantine: DOUBT },
-      { kind: "taken", awaitedOf: "there" },
+      { kind: "taken", predecessorNode: "there" },
     ],
     [
       "whose NIC has it already goes on",
@@ -207,8 +208,8 @@ describe("who has the address of a member", () => {
     };
     const looks = {
       isLivePod: async () => true,
-      seeHolder: async () => sighting,
-      seeNode: async () => state,
+      readHolderStatus: async () => sighting,
+      readNodeStatus: async () => state,
       node: "here",
     };
     expect(await takeOver(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
@@ -223,8 +224,13 @@ describe("who has the address of a member", () => {
       isNew: false,
       isTakenOver: false,
     };
-    const seeNode = async () => expect.unreachable("It is this node");
-    const looks = { isLivePod: async () => true, seeHolder: async () => "gone" as const, seeNode, node: "here" };
+    const readNodeStatus = async () => expect.unreachable("It is this node");
+    const looks = {
+      isLivePod: async () => true,
+      readHolderStatus: async () => "gone" as const,
+      readNodeStatus,
+      node: "here",
+    };
     expect(await takeOver(looks, { ...bound, isConfirmed: false }, task)).toMatchObject({ kind: "replace" });
   });
   it("not ours, when ours is not the live pod of its name", async () => {
@@ -234,7 +240,7 @@ describe("who has the address of a member", () => {
     expect(await decide([{ ...THEIRS, ifName: "net1" }], { b: "twin" })).toEqual({ kind: "taken" });
   });
   it("is asked of the object as it is now", async () => {
-    const seeHolder = async (): Promise<Sighting> => "twin";
+    const readHolderStatus = async (): Promise<Sighting> => "twin";
     const task = {
       name: "10.0.0.1",
       terms: { lane: "pod" as const },
@@ -243,7 +249,7 @@ describe("who has the address of a member", () => {
       isNew: false,
       isTakenOver: false,
     };
-    expect(await takeOver({ node: "n2", isLivePod: async () => true, seeHolder }, bound, task)).toEqual({
+    expect(await takeOver({ node: "n2", isLivePod: async () => true, readHolderStatus }, bound, task)).toEqual({
       kind: "look",
     });
   });

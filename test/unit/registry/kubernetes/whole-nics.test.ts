@@ -63,7 +63,7 @@ it.each([[FOUR], [SIX]])(
     const wish = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
     let outcome = await node.registry.claim(claim("a", wish));
     await settling;
-    if (outcome.kind !== "bound") outcome = await node.registry.claim(claim("a", wish, { forsakeCooling: true }));
+    if (outcome.kind !== "bound") outcome = await node.registry.claim(claim("a", wish, { skipOwnCooling: true }));
     expect(held(outcome)).toHaveLength(2);
     const families = (await node.registry.findOwner("a")).filter(({ state }) => state === "Bound").map((row) => row.ip.family); // biome-ignore format: one thought
     expect(families.sort()).toEqual([4, 6]);
@@ -182,7 +182,7 @@ describe("a member's claim that is undone", () => {
     await first.registry.claim(claim("b", [tenFour], { workload }));
     await first.registry.release({ containerId: "c-b", ifName: "eth0" });
     await first.pass(0);
-    const kept = async ({ registry }: MemoryNode) => (await registry.findKept(workload))[0]?.version;
+    const kept = async ({ registry }: MemoryNode) => (await registry.findRetained(workload))[0]?.version;
     expect(await undone(kept, first)).toEqual([`${FOUR} Kept n2`]);
   });
 });

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
 import { noFaults } from "../../../../host/lib/fault.ts";
-import { ReserveFile } from "../../../../host/registry/reserve-file.ts";
 import { type Operation, SqliteBatch } from "../../../../host/registry/sqlite/batch.ts";
 import { operationOf } from "../../../../host/registry/sqlite/operation.ts";
+import { ReserveFile } from "../../../../host/registry/sqlite/reserve-file.ts";
 import { prepareSchema } from "../../../../host/registry/sqlite/schema.ts";
 import { SqliteStore } from "../../../../host/registry/sqlite/store.ts";
 

@@ -11,7 +11,7 @@ interface Seen {
   readonly size: number;
 }
 
-export class RegistryFiles {
+export class DatabaseFiles {
   /** Path of the database. */
   readonly database: string;
   readonly #log: string;

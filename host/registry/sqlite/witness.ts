@@ -6,9 +6,9 @@
  */
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import type { RegistryPoint } from "./sqlite/identity.ts";
+import type { RegistryPoint } from "./identity.ts";
 
-export class RegistryWitness {
+export class Witness {
   readonly #path: string;
   readonly #bootId: string;
   #descriptor: number | undefined;

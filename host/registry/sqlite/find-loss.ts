@@ -1,7 +1,7 @@
 /**
  * Whether a registry, as it is found at the start, lacks rows of pods that may live.
  */
-import type { RegistryPoint } from "./sqlite/identity.ts";
+import type { RegistryPoint } from "./identity.ts";
 
 export interface FoundRegistry {
   /** Path of the database. */
