@@ -6,12 +6,11 @@
  *   npm run test:embeddings   the embeddings alone (`--only KIND`)
  *
  * Everything runs even when something before it has failed. The last line is `N passed, N failed, N unsteady`: the tests, and one each
- * for the linter and the compiler. Files in which a few tests failed run once more by themselves; what passes then is unsteady, and named.
- * A kind without a test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
- * Effects: starts the tools and prints; vitest's results pass through a temporary folder.
+ * for the linter and the compiler. When a few tests of a kind failed, their files run once more at the end, when nothing else runs; what passes
+ * then is unsteady, and named. A kind without a test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
  */
 import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, open, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -19,88 +18,156 @@ import { root } from "./setup/paths.mjs";
 import { filesToLookAtAgain, MAX_UNSTEADY, type Report, type Tally, tallyReport, tallyTwoLooks } from "./tally.ts";
 import { hasMachine, MachineError, runInMachine, umlVitest } from "./uml/machine.ts";
 
+/** These kinds keep both processors busy, and show their progress. */
+const FOREGROUND = ["unit", "property", "cluster", "e2e", "embeddings"];
+/** These mostly wait, or use one processor. They run beside the others, one after the other; each one's output is printed when it has ended. */
+const BACKGROUND = ["nodes", "netns", ...(hasMachine ? ["uml"] : [])];
+
 interface Stage {
   readonly name: string;
-  run(): Promise<Tally>;
-}
-
-/** `uml` tests boot a kernel of their own; where there is none for the processor, the gate says so. */
-const KINDS = ["unit", "property", "netns", "cluster", "nodes", "e2e", "embeddings", ...(hasMachine ? ["uml"] : [])];
-
-/** Runs one of the npm tools with this terminal; gives the exit code, 1 when a signal ended it. */
-function runTool(name: string, args: readonly string[]): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(join(root, "node_modules", ".bin", name), args, { cwd: root, stdio: "inherit" });
-    child.on("error", reject);
-    child.on("exit", (code) => resolve(code ?? 1));
-  });
-}
-
-function toolStage(name: string, tool: string, args: readonly string[]): Stage {
-  const run = async (): Promise<Tally> =>
-    (await runTool(tool, args)) === 0
-      ? { passed: 1, failed: 0, unsteady: 0, complaints: [] }
-      : { passed: 0, failed: 1, unsteady: 0, complaints: [`${name}: see above`] };
-  return { name, run };
-}
-
-/** In a kernel of its own. One that did not boot, or did not come to the end, leaves no report. */
-async function runInUml(args: readonly string[], directory: string): Promise<number> {
-  try {
-    return await runInMachine(umlVitest(args), { directory });
-  } catch (error) {
-    if (!(error instanceof MachineError)) throw error;
-    console.error(error.message);
-    return 1;
-  }
+  /** `log`: the file for its output; undefined: the terminal. */
+  run(log: string | undefined): Promise<Look>;
+  /** Runs the tests of some files again. */
+  repeat?(files: readonly string[]): Promise<Look>;
 }
 
 interface Look {
   readonly tally: Tally;
-  readonly report: Report | undefined;
+  readonly report?: Report | undefined;
 }
 
-/** Runs the tests of a kind, all or those of some files. */
-async function look(kind: string, directory: string, files: readonly string[]): Promise<Look> {
-  const outputFile = join(directory, `${kind}.json`);
-  await rm(outputFile, { force: true });
-  const args = ["--reporter=default", "--reporter=json", `--outputFile=${outputFile}`, ...files];
-  const exitCode =
-    kind === "uml" ? await runInUml(args, directory) : await runTool("vitest", ["run", "--project", kind, ...args]);
-  const text = await readFile(outputFile, "utf8").catch(() => undefined);
-  const report = text === undefined ? undefined : (JSON.parse(text) as Report);
-  return { tally: tallyReport(kind, exitCode, report), report };
+interface Result extends Look {
+  readonly stage: Stage;
+  readonly seconds: number;
+}
+
+/** Runs one of the npm tools; resolves with the exit code, 1 if a signal ended it. */
+async function runTool(name: string, args: readonly string[], log: string | undefined): Promise<number> {
+  const file = log === undefined ? undefined : await open(log, "a");
+  try {
+    return await new Promise((resolve, reject) => {
+      const output = file?.fd ?? "inherit";
+      const child = spawn(join(root, "node_modules", ".bin", name), args, {
+        cwd: root,
+        stdio: [file === undefined ? "inherit" : "ignore", output, output],
+      });
+      child.on("error", reject);
+      child.on("exit", (code) => resolve(code ?? 1));
+    });
+  } finally {
+    await file?.close();
+  }
+}
+
+function toolStage(name: string, tool: string, args: readonly string[]): Stage {
+  const run = async (log: string | undefined): Promise<Look> =>
+    (await runTool(tool, args, log)) === 0
+      ? { tally: { passed: 1, failed: 0, unsteady: 0, complaints: [] } }
+      : { tally: { passed: 0, failed: 1, unsteady: 0, complaints: [`${name}: see above`] } };
+  return { name, run };
+}
+
+/** Runs the tests in a kernel of their own. If it does not boot or does not finish, there is no report. */
+async function runInUml(args: readonly string[], directory: string, log: string | undefined): Promise<number> {
+  const file = log === undefined ? undefined : await open(log, "a");
+  const print = (line: string): void => void (file === undefined ? console.log(line) : file.appendFile(`${line}\n`));
+  try {
+    return await runInMachine(umlVitest(args), { directory, print });
+  } catch (error) {
+    if (!(error instanceof MachineError)) throw error;
+    print(error.message);
+    return 1;
+  } finally {
+    await file?.close();
+  }
 }
 
 function testStage(kind: string, directory: string): Stage {
-  const run = async (): Promise<Tally> => {
-    const { tally, report } = await look(kind, directory, []);
-    const files = filesToLookAtAgain(report, tally);
-    if (files.length === 0) return tally;
-    console.log(`\nOnce more by themselves: ${files.join(", ")}`);
-    return tallyTwoLooks(tally, (await look(kind, directory, files)).tally);
+  const look = async (files: readonly string[], log: string | undefined): Promise<Look> => {
+    const outputFile = join(directory, `${kind}.json`);
+    await rm(outputFile, { force: true });
+    const args = ["--reporter=default", "--reporter=json", `--outputFile=${outputFile}`, ...files];
+    const exitCode =
+      kind === "uml"
+        ? await runInUml(args, directory, log)
+        : await runTool("vitest", ["run", "--project", kind, ...args], log);
+    const text = await readFile(outputFile, "utf8").catch(() => undefined);
+    const report = text === undefined ? undefined : (JSON.parse(text) as Report);
+    return { tally: tallyReport(kind, exitCode, report), report };
   };
-  return { name: `${kind} tests`, run };
+  return { name: `${kind} tests`, run: (log) => look([], log), repeat: (files) => look(files, undefined) };
 }
 
-async function runStages(stages: readonly Stage[]): Promise<boolean> {
-  let passed = 0;
-  let failed = 0;
-  let unsteady = 0;
-  const lines: string[] = [];
-  for (const [index, { name, run }] of stages.entries()) {
-    console.log(`\n[${index + 1}/${stages.length}] ${name}`);
-    const startMs = performance.now();
-    const tally = await run();
-    passed += tally.passed;
-    failed += tally.failed;
-    unsteady += tally.unsteady;
-    const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
-    lines.push(
-      `${name.padEnd(16)} ${String(tally.passed).padStart(6)} passed ${String(tally.failed).padStart(5)} failed ${seconds.padStart(8)} s`,
-    );
-    lines.push(...tally.complaints.map((complaint) => `  ${complaint}`));
+async function runStage(stage: Stage, log?: string): Promise<Result> {
+  const startMs = performance.now();
+  const look = await stage.run(log);
+  return { ...look, stage, seconds: (performance.now() - startMs) / 1000 };
+}
+
+/** Runs stages beside each other: those of the foreground on this terminal, those of the background into files that are printed between them. */
+async function runStages(
+  foreground: readonly Stage[],
+  background: readonly Stage[],
+  directory: string,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  const total = foreground.length + background.length;
+  const title = ({ name }: Stage, more = ""): void => console.log(`\n[${results.length + 1}/${total}] ${name}${more}`);
+  const outputs: { readonly result: Result; readonly text: string }[] = [];
+  const printOutputs = (): void => {
+    for (const { result, text } of outputs.splice(0)) {
+      title(result.stage, `, which ran beside the others for ${result.seconds.toFixed(1)} s`);
+      process.stdout.write(text);
+      results.push(result);
+    }
+  };
+  const runBackground = async (): Promise<void> => {
+    for (const [index, stage] of background.entries()) {
+      const log = join(directory, `background-${index}.log`);
+      const result = await runStage(stage, log);
+      outputs.push({ result, text: await readFile(log, "utf8").catch(() => "") });
+    }
+  };
+  const ending = runBackground();
+  ending.catch(() => {});
+  for (const stage of foreground) {
+    title(stage);
+    results.push(await runStage(stage));
+    printOutputs();
   }
+  const waiting = background.length - outputs.length - results.length + foreground.length;
+  if (waiting > 0)
+    console.log(
+      `\nWaiting for ${background
+        .slice(-waiting)
+        .map(({ name }) => name)
+        .join(", ")}`,
+    );
+  await ending;
+  printOutputs();
+  return results;
+}
+
+/** Runs the files of a few failed tests again; nothing else runs meanwhile. */
+async function lookAgain({ stage, tally, report }: Result): Promise<Tally> {
+  const files = filesToLookAtAgain(report, tally);
+  if (files.length === 0 || stage.repeat === undefined) return tally;
+  console.log(`\n${stage.name} once more: ${files.join(", ")}`);
+  return tallyTwoLooks(tally, (await stage.repeat(files)).tally);
+}
+
+async function summarize(results: readonly Result[]): Promise<boolean> {
+  const tallies: Tally[] = [];
+  for (const result of results) tallies.push(await lookAgain(result));
+  const lines = results.flatMap(({ stage, seconds }, index) => {
+    const { passed = 0, failed = 0, complaints = [] } = tallies[index] ?? {};
+    const counts = `${String(passed).padStart(6)} passed ${String(failed).padStart(5)} failed`;
+    const line = `${stage.name.padEnd(16)} ${counts} ${seconds.toFixed(1).padStart(8)} s`;
+    return [line, ...complaints.map((complaint) => `  ${complaint}`)];
+  });
+  const sum = (count: "passed" | "failed" | "unsteady"): number =>
+    tallies.reduce((all, tally) => all + tally[count], 0);
+  const [passed, failed, unsteady] = [sum("passed"), sum("failed"), sum("unsteady")];
   console.log(`\n${lines.join("\n")}\n\n${passed} passed, ${failed} failed, ${unsteady} unsteady`);
   return failed === 0 && unsteady <= MAX_UNSTEADY;
 }
@@ -109,11 +176,14 @@ const { values } = parseArgs({ options: { long: { type: "boolean", default: fals
 const directory = await mkdtemp(join(tmpdir(), "berth-test-"));
 try {
   if (!hasMachine) console.log(`No uml tests: there is no User-Mode Linux for ${process.arch}`);
+  const kindStages = (kinds: readonly string[]): Stage[] => kinds.map((kind) => testStage(kind, directory));
   const tools = [toolStage("linter", "biome", ["check", "."]), toolStage("compiler", "tsc", ["--noEmit"])];
-  const kinds = values.only !== undefined ? [values.only] : values.long ? [...KINDS, "long"] : KINDS;
-  const tests = kinds.map((kind) => testStage(kind, directory));
-  const ok = await runStages(values.only === undefined ? [...tools, ...tests] : tests);
-  process.exitCode = ok ? 0 : 1;
+  const results =
+    values.only === undefined
+      ? await runStages([...tools, ...kindStages(FOREGROUND)], kindStages(BACKGROUND), directory)
+      : await runStages(kindStages([values.only]), [], directory);
+  if (values.long) results.push(...(await runStages(kindStages(["long"]), [], directory)));
+  process.exitCode = (await summarize(results)) ? 0 : 1;
 } finally {
   await rm(directory, { recursive: true, force: true });
 }

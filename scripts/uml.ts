@@ -17,7 +17,7 @@ const words = process.argv.slice(2);
 const command = words[0] === "--" ? words.slice(1) : umlVitest(words);
 const directory = await mkdtemp(join(tmpdir(), "berth-uml-"));
 try {
-  process.exitCode = await runInMachine(command, { directory, deadlineMs: 600_000 });
+  process.exitCode = await runInMachine(command, { directory });
 } catch (error) {
   if (!(error instanceof MachineError)) throw error;
   console.error(error.message);

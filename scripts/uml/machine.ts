@@ -31,8 +31,10 @@ export interface MachineOptions {
   readonly directory: string;
   /** How long the guest may take until the command starts. Default: 60,000. */
   readonly bootMs?: number;
-  /** How long all of it may take. Default: 300,000. */
+  /** How long all of it may take. Default: 600,000. */
   readonly deadlineMs?: number;
+  /** Receives what the guest and the machine say, line by line. Default: the console. */
+  readonly print?: (line: string) => void;
 }
 
 /** The guest did not come to the end of its command. The text has what it printed while it booted, or why it was ended. */
@@ -99,9 +101,11 @@ class Listener {
   #stage: "booting" | "running" | "done" = "booting";
   readonly #said: string[] = [];
   readonly #onReady: () => void;
+  readonly #print: (line: string) => void;
 
-  constructor(onReady: () => void) {
+  constructor(onReady: () => void, print: (line: string) => void) {
     this.#onReady = onReady;
+    this.#print = print;
   }
 
   get isBooting(): boolean {
@@ -113,7 +117,7 @@ class Listener {
       this.#stage = "running";
       this.#onReady();
     } else if (line === DONE) this.#stage = "done";
-    else if (this.#stage === "running") console.log(line);
+    else if (this.#stage === "running") this.#print(line);
     else if (this.#stage === "booting") this.#said.push(line);
   }
 
@@ -124,7 +128,8 @@ class Listener {
 }
 
 /** Resolves when it is off, with the reason for the case that it left no exit code. */
-function boot(place: string, init: string, { bootMs = 60_000, deadlineMs = 300_000 }: MachineOptions): Promise<string> {
+function boot(place: string, init: string, options: MachineOptions): Promise<string> {
+  const { bootMs = 60_000, deadlineMs = 600_000, print = console.log } = options;
   const startMs = performance.now();
   const seconds = () => `${((performance.now() - startMs) / 1000).toFixed(1)} s`;
   let why: string | undefined;
@@ -136,10 +141,10 @@ function boot(place: string, init: string, { bootMs = 60_000, deadlineMs = 300_0
   const deadline = setTimeout(() => end("it was not done"), deadlineMs);
   const listener = new Listener(() => {
     clearTimeout(booting);
-    console.log(`User-Mode Linux: booted in ${seconds()}`);
-  });
+    print(`User-Mode Linux: booted in ${seconds()}`);
+  }, print);
   const progress = setInterval(() => {
-    if (listener.isBooting) console.log(`User-Mode Linux: booting for ${seconds()}`);
+    if (listener.isBooting) print(`User-Mode Linux: booting for ${seconds()}`);
   }, PROGRESS_MS);
   const child = spawnKernel(place, init);
   for (const input of [child.stdout, child.stderr])
