@@ -9,9 +9,9 @@ import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
-import { openCoordinator } from "./coordinator/open.ts";
+import { openCoordinator } from "./coordinator/plugin.ts";
 import { openEmbeddedBackend } from "./embedded/backend.ts";
-import { openIfacer } from "./ifacer/open.ts";
+import { openIfacer } from "./ifacer/plugin.ts";
 import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { watchRegistry } from "./registry-watch.ts";
@@ -109,6 +109,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
 
   const coordinator = openCoordinator({
     ...tools,
+    prober: tools.keeper,
     snapshot: () => resources.state.snapshot,
     isCluster: foundation.mode === "cluster",
     faults,

@@ -1,6 +1,6 @@
 /**
  * The keys of the ifacer's configuration in a network definition (specification 2.4, Resolved E).
- * Called by the ifacer plugin; the bond's options are read by ifacer/parse-bond-options.ts, which knows what the kernel knows.
+ * Called by the ifacer plugin; the bond's options are read by ifacer/bond-options.ts, which knows what the kernel knows.
  */
 
 import { z } from "zod";

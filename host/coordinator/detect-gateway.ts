@@ -7,12 +7,12 @@
  * Effects: frames on the link; sockets, timers.
  */
 import { randomBytes } from "node:crypto";
-import { encodeArpProbe, encodeArpQuestion } from "../kernel/packet/arp.ts";
-import { encodeNdpProbe, encodeNdpQuestion } from "../kernel/packet/ndp.ts";
+import { encodeArpProbe, encodeArpRequest } from "../kernel/packet/arp.ts";
+import { encodeNdpProbe, encodeNdpSolicitation } from "../kernel/packet/ndp.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
-import { inquire, type Question } from "./inquiry.ts";
-import { judge, type ProbeLink, questionSchedule } from "./probe.ts";
+import { classifyPacket, type ProbeLink, requestSchedule } from "./probe.ts";
+import { type ProbeFrame, runProbeSession } from "./probe-session.ts";
 
 const NONCE_BYTES = 6;
 
@@ -22,7 +22,7 @@ export interface GatewayTarget {
   readonly own: Ip;
 }
 
-export interface GatewayQuestion {
+export interface GatewayProbe {
   readonly link: ProbeLink;
   readonly targets: readonly GatewayTarget[];
   /** How often each is asked. */
@@ -32,7 +32,7 @@ export interface GatewayQuestion {
   /** How long the last question waits for its answer. */
   readonly timeoutMs: number;
   /** Settles when no `own` is in doubt any more. Absent: none is. */
-  readonly inDoubt?: Promise<unknown> | undefined;
+  readonly pendingConflict?: Promise<unknown> | undefined;
   /** Numbers in [0, 1), which spread the first question. */
   readonly random?: (() => number) | undefined;
   readonly signal: AbortSignal;
@@ -45,44 +45,44 @@ export interface GatewayAnswers {
   readonly macs: ReadonlyMap<string, Mac>;
 }
 
-function encodeQuestion(mac: Mac, { gateway, own }: GatewayTarget, inDoubt: boolean): Question {
+function encodeRequest(mac: Mac, { gateway, own }: GatewayTarget, inDoubt: boolean): ProbeFrame {
   const { family } = gateway;
   if (family === 4) {
-    return { family, frame: inDoubt ? encodeArpProbe(mac, gateway) : encodeArpQuestion(mac, own, gateway) };
+    return { family, frame: inDoubt ? encodeArpProbe(mac, gateway) : encodeArpRequest(mac, own, gateway) };
   }
   const probe = () => encodeNdpProbe(mac, gateway, randomBytes(NONCE_BYTES));
-  return { family, frame: inDoubt ? probe() : encodeNdpQuestion(mac, own, gateway) };
+  return { family, frame: inDoubt ? probe() : encodeNdpSolicitation(mac, own, gateway) };
 }
 
 /**
  * Which gateways did not answer, and the MACs of those that did. The clock starts when the link has a carrier.
  * Rejects with DetectionError when the link is or goes down or away, or has no carrier in time; and when aborted.
  */
-export async function detectGateways(question: GatewayQuestion): Promise<GatewayAnswers> {
-  const { link, targets, inDoubt, random = Math.random, signal } = question;
+export async function detectGateways(question: GatewayProbe): Promise<GatewayAnswers> {
+  const { link, targets, pendingConflict, random = Math.random, signal } = question;
   const macs = new Map<string, Mac>();
   const gateways = targets.map(({ gateway }) => gateway);
   const open = () => targets.filter(({ gateway }) => !macs.has(formatIp(gateway)));
   const answers = (): GatewayAnswers => ({ unreachable: open().map(({ gateway }) => gateway), macs });
   if (targets.length === 0) return answers();
-  let doubted = inDoubt !== undefined;
+  let doubted = pendingConflict !== undefined;
   const settle = () => {
     doubted = false;
   };
-  inDoubt?.then(settle, settle);
+  pendingConflict?.then(settle, settle);
   const asked = { candidates: [], gateways, ownMacs: new Set([link.mac]), nonces: new Set<string>() };
-  return await inquire<GatewayAnswers>({
+  return await runProbeSession<GatewayAnswers>({
     link,
     addresses: gateways,
-    schedule: questionSchedule(question, random),
+    schedule: requestSchedule(question, random),
     needsCarrier: false,
     signal,
-    ask: () => open().map((target) => encodeQuestion(link.mac, target, doubted)),
-    hear: (packet) => {
-      const verdict = judge(packet, asked);
+    frames: () => open().map((target) => encodeRequest(link.mac, target, doubted)),
+    onPacket: (packet) => {
+      const verdict = classifyPacket(packet, asked);
       if (verdict?.kind === "gateway") macs.set(formatIp(verdict.gateway), verdict.mac);
       return open().length === 0 ? answers() : undefined;
     },
-    silence: answers,
+    onTimeout: answers,
   });
 }

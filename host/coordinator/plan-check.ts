@@ -10,14 +10,14 @@ import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { AddressState, NamespaceState, RouteState, RuleState } from "../plan/state.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
-import { isOneOf } from "./plan/plan-parts.ts";
-import type { Situation } from "./plan/situation.ts";
+import { includesIp } from "./plan/own-objects.ts";
+import type { PlanInput } from "./plan/plan-input.ts";
 
 const isTo = ({ destination, protocol }: RouteState, ip: Ip): boolean =>
   protocol === BERTH_PROTOCOL && destination.length === bitsOf(ip.family) && equalIp(destination.ip, ip);
 
 /** Addresses of the node that the pod was told of; all of a family of which it was told none. */
-function knownToPod(host: NamespaceState, pod: NamespaceState): AddressState[] {
+function hostAddressesKnownToPod(host: NamespaceState, pod: NamespaceState): AddressState[] {
   const isKnown = ({ prefix: { ip } }: AddressState): boolean =>
     pod.neighbours.some((each) => each.link === POD_VETH && equalIp(each.ip, ip)) ||
     pod.routes.some((route) => isTo(route, ip));
@@ -27,10 +27,10 @@ function knownToPod(host: NamespaceState, pod: NamespaceState): AddressState[] {
 }
 
 /** Addresses of the pod that Berth knows of: from the main plugin, or because an ADD of that NIC, or of a later one, has found them. */
-function isKnownOfPod(situation: Situation, { link, prefix: { ip } }: AddressState): boolean {
+function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: AddressState): boolean {
   const { addresses, ifName, observed } = situation;
   const { pod, host } = observed;
-  if (isOneOf(addresses, ip) || host.routes.some((route) => isTo(route, ip))) return true;
+  if (includesIp(addresses, ip) || host.routes.some((route) => isTo(route, ip))) return true;
   const isFrom = ({ protocol, from }: RuleState): boolean =>
     protocol === BERTH_PROTOCOL && from !== undefined && equalIp(from.ip, ip);
   return link !== ifName && pod.rules.some(isFrom);
@@ -56,7 +56,11 @@ function isLateRoute(route: RouteState, pod: NamespaceState, kept: readonly Addr
 }
 
 /** Of what was collected, what the pod knows: the cluster may have got a network since. One that it has lost does not count in any case. */
-function withoutNews(conf: CoordinatorConf, collected: readonly CollectedKey[], pod: NamespaceState): CoordinatorConf {
+function withKnownNetworks(
+  conf: CoordinatorConf,
+  collected: readonly CollectedKey[],
+  pod: NamespaceState,
+): CoordinatorConf {
   const inMain = pod.routes.filter(({ table }) => table === RT_TABLE_MAIN);
   const present = new Set(inMain.map(({ destination }) => formatPrefix(destination)));
   const known = collected.map(
@@ -66,22 +70,22 @@ function withoutNews(conf: CoordinatorConf, collected: readonly CollectedKey[], 
 }
 
 /** The situation without what came since by itself. `collected`: keys of the configuration that nobody has written. */
-export function settledSince(situation: Situation, collected: readonly CollectedKey[] = []): Situation {
+export function ignoreLaterChanges(situation: PlanInput, collected: readonly CollectedKey[] = []): PlanInput {
   const { pod, host } = situation.observed;
-  const kept = pod.addresses.filter((address) => address.scope !== 0 || isKnownOfPod(situation, address));
+  const kept = pod.addresses.filter((address) => address.scope !== 0 || isKnownPodAddress(situation, address));
   const routes = pod.routes.filter((route) => !isLateRoute(route, pod, kept));
   return {
     ...situation,
-    conf: withoutNews(situation.conf, collected, pod),
+    conf: withKnownNetworks(situation.conf, collected, pod),
     observed: {
       pod: { ...pod, addresses: kept, routes },
-      host: { ...host, addresses: knownToPod(host, pod) },
+      host: { ...host, addresses: hostAddressesKnownToPod(host, pod) },
     },
   };
 }
 
 /** A default route by a router that came or went; routers advertise themselves by link-local addresses. */
-export function isOfRouter(operation: Operation): boolean {
+export function isRouterRoute(operation: Operation): boolean {
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
   const { destination, gateway, nextHops = [{ gateway }] } = operation.route;
   const isLearned = nextHops.every((hop) => hop.gateway !== undefined && isLinkLocal(hop.gateway));
@@ -89,7 +93,7 @@ export function isOfRouter(operation: Operation): boolean {
 }
 
 /** Another group of the pair, since other pod networks were collected: the group says what is masqueraded. */
-export function isOfCollection(operation: Operation, collected: readonly CollectedKey[]): boolean {
+export function isSnatGroupChange(operation: Operation, collected: readonly CollectedKey[]): boolean {
   if (operation.kind !== "set-link" || operation.place !== "host" || !collected.includes("overlayPodCIDR"))
     return false;
   return Object.keys(operation.to).every((key) => key === "group");

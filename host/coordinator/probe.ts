@@ -51,7 +51,7 @@ export interface Conflict {
 }
 
 /** What has been asked on a link. */
-export interface Asked {
+export interface ProbeContext {
   /** Addresses that nobody else should have. */
   readonly candidates: readonly Ip[];
   /** Addresses that somebody should have. */
@@ -61,7 +61,7 @@ export interface Asked {
   readonly nonces: ReadonlySet<string>;
 }
 
-export type Verdict =
+export type PacketClass =
   | { readonly kind: "ours" }
   | { readonly kind: "conflict"; readonly conflict: Conflict }
   | { readonly kind: "gateway"; readonly gateway: Ip; readonly mac: Mac };
@@ -94,7 +94,7 @@ function find(list: readonly Ip[], ip: Ip | undefined): Ip | undefined {
 }
 
 /** Undefined for what says nothing about what was asked: somebody who only looks for the address, an address of others. */
-export function judge(packet: NeighbourPacket, asked: Asked): Verdict | undefined {
+export function classifyPacket(packet: NeighbourPacket, asked: ProbeContext): PacketClass | undefined {
   const claim = claimOf(packet);
   if (claim === undefined) return undefined;
   const { from: mac, has, wants, nonce } = claim;
@@ -109,7 +109,7 @@ export function judge(packet: NeighbourPacket, asked: Asked): Verdict | undefine
 
 /** When to ask, in milliseconds from the start, rising; and when silence is judged. */
 export interface Schedule {
-  readonly askAtMs: readonly number[];
+  readonly sendAtMs: readonly number[];
   readonly endAtMs: number;
 }
 
@@ -122,21 +122,21 @@ export interface Schedule {
  */
 export function probeSchedule(windowMs: number, random: () => number): Schedule {
   const share = windowMs / PROBE_COUNT;
-  const askAtMs = Array.from({ length: PROBE_COUNT }, (_, index) =>
+  const sendAtMs = Array.from({ length: PROBE_COUNT }, (_, index) =>
     index === 0 ? random() * Math.min(FIRST_PROBE_JITTER_MS, share) : share * (index - 0.25 + random() * 0.5),
   );
-  return { askAtMs, endAtMs: windowMs };
+  return { sendAtMs, endAtMs: windowMs };
 }
 
 /** Questions at even times. */
-export interface Pace {
+export interface RequestPace {
   readonly retry: number;
   readonly intervalMs: number;
   readonly timeoutMs: number;
 }
 
 /** When to ask for a conflict: spread over a window, or at a pace. */
-export type ConflictTiming = { readonly windowMs: number } | (Pace & { readonly windowMs?: undefined });
+export type ConflictTiming = { readonly windowMs: number } | (RequestPace & { readonly windowMs?: undefined });
 
 /** As the settings say it: the pace without a window. */
 export function conflictTiming({ windowMs, retry, intervalMs, timeoutMs }: DetectOptions): ConflictTiming {
@@ -144,14 +144,14 @@ export function conflictTiming({ windowMs, retry, intervalMs, timeoutMs }: Detec
 }
 
 export function conflictSchedule(timing: ConflictTiming, random: () => number): Schedule {
-  return timing.windowMs === undefined ? questionSchedule(timing, random) : probeSchedule(timing.windowMs, random);
+  return timing.windowMs === undefined ? requestSchedule(timing, random) : probeSchedule(timing.windowMs, random);
 }
 
 /**
  * Throws ConfigError for what takes too long: the runtime would give the ADD up before its end, again and again. Asked when the settings are used,
  * since each of them may come from another source.
  */
-export function requireShort(timing: ConflictTiming): void {
+export function requireShortDetection(timing: ConflictTiming): void {
   const { tookMs, got } = timing.windowMs === undefined ? describePace(timing) : describeWindow(timing.windowMs);
   if (tookMs <= MAX_DETECTION_MS) return;
   const wanted = `at most ${formatDuration(MAX_DETECTION_MS)} in all`;
@@ -162,15 +162,15 @@ function describeWindow(windowMs: number): { tookMs: number; got: string } {
   return { tookMs: windowMs, got: `a window of ${formatDuration(windowMs)}` };
 }
 
-function describePace({ retry, intervalMs, timeoutMs }: Pace): { tookMs: number; got: string } {
+function describePace({ retry, intervalMs, timeoutMs }: RequestPace): { tookMs: number; got: string } {
   const tookMs = (retry - 1) * intervalMs + timeoutMs;
   const [interval, timeout, all] = [intervalMs, timeoutMs, tookMs].map(formatDuration);
   return { tookMs, got: `${retry} requests, ${interval} apart, and ${timeout} for the last answer: ${all}` };
 }
 
 /** `retry` questions `intervalMs` apart, the last of which has `timeoutMs` to be answered. */
-export function questionSchedule({ retry, intervalMs, timeoutMs }: Pace, random: () => number): Schedule {
+export function requestSchedule({ retry, intervalMs, timeoutMs }: RequestPace, random: () => number): Schedule {
   const first = random() * FIRST_PROBE_JITTER_MS;
-  const askAtMs = Array.from({ length: retry }, (_, index) => first + index * intervalMs);
-  return { askAtMs, endAtMs: first + (retry - 1) * intervalMs + timeoutMs };
+  const sendAtMs = Array.from({ length: retry }, (_, index) => first + index * intervalMs);
+  return { sendAtMs, endAtMs: first + (retry - 1) * intervalMs + timeoutMs };
 }

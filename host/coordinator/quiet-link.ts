@@ -29,8 +29,8 @@ import { openRouteSocket } from "../kernel/netlink/socket.ts";
 import { readSysctl, SysctlError, writeSysctl } from "../kernel/sysctl.ts";
 import { messageOf } from "../lib/describe.ts";
 import { DetectionError } from "./detection-error.ts";
-import { awaitCarrier } from "./inquiry.ts";
 import type { ProbeLink } from "./probe.ts";
+import { waitForCarrier } from "./probe-session.ts";
 
 /** What `work` returns, or undefined where the kernel has no IPv6 and so no such setting. */
 function unlessAbsent<T>(work: () => T): T | undefined {
@@ -113,7 +113,7 @@ export async function withQuietLink<T>(
   const raised = link.up ? undefined : attempt(ifName, () => raise(conversation, probeLink));
   let result: T;
   try {
-    await awaitCarrier(probeLink, signal);
+    await waitForCarrier(probeLink, signal);
     result = await work(probeLink);
   } catch (error) {
     putBack(raised);

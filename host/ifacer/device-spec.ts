@@ -4,7 +4,7 @@
 import { ConfigError } from "../config/config-error.ts";
 import { decodeIfacerConf, type IfacerConf } from "../config/ifacer-conf.ts";
 import type { BondSettings } from "../plan/bond.ts";
-import { parseBondOptions } from "./parse-bond-options.ts";
+import { parseBondOptions } from "./bond-options.ts";
 
 export interface DeviceSpec extends IfacerConf {
   /** Without the mode; empty without a bond. */

@@ -4,7 +4,7 @@
  */
 import type { IfacerPermission } from "../config/vendor-conf.ts";
 import type { DeviceSpec } from "./device-spec.ts";
-import { refuse } from "./refusal.ts";
+import { refuse } from "./host-links.ts";
 
 /** Throws CniError 106 for a device or a VLAN id that is not among those that are allowed. An empty list allows all. */
 export function requirePermitted(

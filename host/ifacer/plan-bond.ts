@@ -9,8 +9,8 @@ import { bondWords } from "../plan/bond.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { LinkSettings, LinkState, NamespaceState } from "../plan/state.ts";
 import { allowsTarget, NEED_MIIMON } from "./bond-options.ts";
-import { loadOf, planMove, refuseLoad, requireLasting } from "./plan-takeover.ts";
-import { findLink, kindOf, refuse, requireInterface } from "./refusal.ts";
+import { findLink, kindOf, refuse, requireInterface } from "./host-links.ts";
+import { ipConfigOf, planMove, refuseIpConfig, requireStatic } from "./plan-takeover.ts";
 
 const place = "host";
 
@@ -39,7 +39,7 @@ const membersOf = ({ links }: NamespaceState, bond: string): LinkState[] =>
 function isUntouched(host: NamespaceState, link: LinkState): boolean {
   const { name, index, up, bond } = link;
   if (!/^bond[0-9]+$/.test(name) || up || bond?.numbers.mode !== 0) return false;
-  const { addresses, routes } = loadOf(host, link);
+  const { addresses, routes } = ipConfigOf(host, link);
   const isOnIt = (each: LinkState): boolean =>
     each.master === name || (each.parent === index && !each.parentElsewhere && each.kind !== "veth");
   return addresses.length === 0 && routes.length === 0 && !host.links.some(isOnIt);
@@ -93,9 +93,9 @@ function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOv
       `Interface "${name}" carries the device "${upper.name}", which the bond "${bond}" would cut off; remove it first`,
     );
   }
-  const load = loadOf(host, link);
-  if (takeOver) requireLasting(load, name);
-  else refuseLoad(load, name, bond);
+  const load = ipConfigOf(host, link);
+  if (takeOver) requireStatic(load, name);
+  else refuseIpConfig(load, name, bond);
 }
 
 /** What the kernel makes of delays: whole multiples of `miimon`. */
@@ -136,7 +136,7 @@ function join({ name, up }: LinkState, bond: string): Operation[] {
 }
 
 /** Of `options` those that the mode allows, as the bond has them now. */
-function asNow(now: BondSettings, mode: number, options: BondSettings): BondSettings {
+function currentOptions(now: BondSettings, mode: number, options: BondSettings): BondSettings {
   const numbers = Object.keys(options.numbers).flatMap((key) => {
     const name = key as keyof BondSettings["numbers"];
     const value = now.numbers[name];
@@ -161,8 +161,8 @@ function configure(name: string, now: BondSettings, mode: number, options: BondS
     bondWords(to).length === 0 ? [] : [{ kind: "set-bond", place, link: name, from, to }];
   return [
     ...set({ numbers: { mode: was, miimon, arp_interval } }, { numbers: { mode } }),
-    ...set(asNow(now, mode, early), early),
-    ...set(asNow(now, mode, late), late),
+    ...set(currentOptions(now, mode, early), early),
+    ...set(currentOptions(now, mode, late), late),
   ];
 }
 

@@ -6,9 +6,9 @@
 import type { Operation } from "../plan/operation.ts";
 import type { NamespaceState } from "../plan/state.ts";
 import type { DeviceSpec } from "./device-spec.ts";
+import { requireInterface } from "./host-links.ts";
 import { planBond } from "./plan-bond.ts";
 import { planVlan } from "./plan-vlan.ts";
-import { requireInterface } from "./refusal.ts";
 
 export interface DevicePlan {
   readonly operations: readonly Operation[];

@@ -9,10 +9,10 @@ import { formatPrefix, maskPrefix } from "../net/prefix.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { AddressState, LinkState, NamespaceState, NextHopState, RouteState } from "../plan/state.ts";
 import { formatAddress, formatRoute } from "../plan/text.ts";
-import { refuse } from "./refusal.ts";
+import { refuse } from "./host-links.ts";
 
 /** What a link carries that its own link-local addresses do not bring along. */
-export interface Load {
+export interface IpConfig {
   readonly addresses: readonly AddressState[];
   readonly routes: readonly RouteState[];
 }
@@ -27,7 +27,7 @@ function leadsOver({ link, nextHops }: RouteState, name: string): boolean {
   return link === name || nextHops?.some((hop) => hop.link === name) === true;
 }
 
-export function loadOf({ addresses, routes }: NamespaceState, { name }: LinkState): Load {
+export function ipConfigOf({ addresses, routes }: NamespaceState, { name }: LinkState): IpConfig {
   return {
     addresses: addresses.filter(({ link, prefix }) => link === name && !isLinkLocal(prefix.ip)),
     routes: routes.filter((route) => leadsOver(route, name) && !isOfEveryLink(route)),
@@ -37,7 +37,7 @@ export function loadOf({ addresses, routes }: NamespaceState, { name }: LinkStat
 const isDefault = ({ destination }: RouteState): boolean => destination.length === 0;
 
 /** Refuses a member that carries something: a member of a bond has none of its own. */
-export function refuseLoad({ addresses, routes }: Load, member: string, bond: string): void {
+export function refuseIpConfig({ addresses, routes }: IpConfig, member: string, bond: string): void {
   const [route] = [...routes.filter(isDefault), ...routes.filter((each) => !isDefault(each))];
   const carried = [
     ...addresses.slice(0, 1).map((address) => `the address ${formatAddress(address)}`),
@@ -51,7 +51,7 @@ export function refuseLoad({ addresses, routes }: Load, member: string, bond: st
 }
 
 /** Refuses what somebody else renews, on the interface where he made it. */
-export function requireLasting({ addresses, routes }: Load, member: string): void {
+export function requireStatic({ addresses, routes }: IpConfig, member: string): void {
   const address = addresses.find(({ flags }) => (flags & IFA_F_PERMANENT) === 0);
   const route = routes.find(({ protocol }) => protocol === RTPROT_RA || protocol === RTPROT_REDIRECT);
   const found = address ? `address ${formatAddress(address)}` : route && `route ${formatRoute(route)}`;
@@ -63,7 +63,7 @@ export function requireLasting({ addresses, routes }: Load, member: string): voi
 }
 
 /** The kernel makes it with its address and takes it away with it. */
-function comesByItself({ protocol, link, destination }: RouteState, addresses: readonly AddressState[]): boolean {
+function isMadeByKernel({ protocol, link, destination }: RouteState, addresses: readonly AddressState[]): boolean {
   if (protocol !== RTPROT_KERNEL) return false;
   return addresses.some(
     ({ link: name, prefix, peer, flags }) =>
@@ -122,7 +122,7 @@ export interface Move {
 export function planMove(host: NamespaceState, joining: readonly LinkState[], bond: string): Move {
   const place = "host";
   const members = new Set(joining.map(({ name }) => name));
-  const loads = joining.map((link) => loadOf(host, link));
+  const loads = joining.map((link) => ipConfigOf(host, link));
   const addresses = joining.flatMap((link, index) => [
     ...(loads[index]?.addresses ?? []),
     ...ownLinkLocals(host, link),
@@ -132,7 +132,9 @@ export function planMove(host: NamespaceState, joining: readonly LinkState[], bo
   // The kernel deletes routes of other links, too, that say one of these addresses as their source.
   const isSource = ({ preferredSource: from }: RouteState): boolean =>
     addresses.some(({ prefix: { ip } }) => ip.family === from?.family && ip.value === from.value);
-  const routes = host.routes.filter((route) => (own.has(route) || isSource(route)) && !comesByItself(route, addresses));
+  const routes = host.routes.filter(
+    (route) => (own.has(route) || isSource(route)) && !isMadeByKernel(route, addresses),
+  );
   const near = routes.filter((route) => !needsGateway(route));
   const far = routes.filter(needsGateway);
   const inOrder = [...near, ...far];

@@ -3,7 +3,7 @@
  */
 import type { Operation } from "../plan/operation.ts";
 import type { LinkState, NamespaceState } from "../plan/state.ts";
-import { findLink, kindOf, refuse } from "./refusal.ts";
+import { findLink, kindOf, refuse } from "./host-links.ts";
 
 /** linux/if_ether.h, ETH_P_8021Q. */
 const ETH_P_8021Q = 0x8100;
@@ -25,7 +25,11 @@ function parentName(host: NamespaceState, { parent, parentElsewhere }: LinkState
 }
 
 /** How the device of that name is another one: what was found and what is wanted. */
-function otherness(host: NamespaceState, link: LinkState, wish: VlanSpec): [found: string, wanted: string] | undefined {
+function findDifference(
+  host: NamespaceState,
+  link: LinkState,
+  wish: VlanSpec,
+): [found: string, wanted: string] | undefined {
   const { id, parent, parentLink } = wish;
   const { vlan } = link;
   if (link.kind !== "vlan" || vlan === undefined) return [kindOf(link), `of kind vlan on "${parent}"`];
@@ -37,7 +41,7 @@ function otherness(host: NamespaceState, link: LinkState, wish: VlanSpec): [foun
 }
 
 function requireSame(host: NamespaceState, link: LinkState, wish: VlanSpec): void {
-  const [found, wanted] = otherness(host, link, wish) ?? [];
+  const [found, wanted] = findDifference(host, link, wish) ?? [];
   if (found === undefined) return;
   const mend = "remove it or change the definition";
   refuse(`Device "${wish.name}" exists and is another one: it is ${found}, want ${wanted}; ${mend}`);

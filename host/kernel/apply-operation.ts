@@ -91,9 +91,9 @@ function change<T>(
 }
 
 /** Of each namespace, what deletions in a row have learned; what else is done in between ends the row. */
-export type Learned = Map<NamespaceSource, { readonly routes: ListedRoutes; readonly rules: ListedRules }>;
+export type ListedState = Map<NamespaceSource, { readonly routes: ListedRoutes; readonly rules: ListedRules }>;
 
-function learnedOf(learned: Learned, source: NamespaceSource, kind: Operation["kind"]) {
+function listedStateOf(learned: ListedState, source: NamespaceSource, kind: Operation["kind"]) {
   const before = kind === "delete-route" || kind === "delete-rule" ? learned.get(source) : undefined;
   const listed = before ?? { routes: new Map(), rules: new Map() };
   learned.set(source, listed);
@@ -104,7 +104,7 @@ function learnedOf(learned: Learned, source: NamespaceSource, kind: Operation["k
  * Tells the kernel. Deleting what is gone is done already; adding what is there is an error. Not for the deletion of a veth.
  * Throws NetlinkError or SysctlError; see {@link isGone}.
  */
-export function applyQuickly(operation: Operation, namespaces: Namespaces, learned: Learned = new Map()): void {
+export function applyOperation(operation: Operation, namespaces: Namespaces, learned: ListedState = new Map()): void {
   const { kind } = operation;
   if ("veth" in operation) {
     invariant(kind === "add-veth", "A veth is deleted by the link remover");
@@ -112,7 +112,7 @@ export function applyQuickly(operation: Operation, namespaces: Namespaces, learn
     return;
   }
   const source = namespaces[operation.place];
-  const listed = learnedOf(learned, source, kind);
+  const listed = listedStateOf(learned, source, kind);
   const indexOf = indexIn(source);
   switch (operation.kind) {
     case "add-device":

@@ -7,7 +7,7 @@ import { messageOf } from "../lib/describe.ts";
 import { type Faults, noFaults } from "../lib/fault.ts";
 import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
 import { formatOperation } from "../plan/text.ts";
-import { applyQuickly, isGone, type Learned, type Namespaces } from "./apply-operation.ts";
+import { applyOperation, isGone, type ListedState, type Namespaces } from "./apply-operation.ts";
 import { EEXIST } from "./errno.ts";
 import type { LinkRemover } from "./link-remover.ts";
 import { NetlinkError } from "./netlink/error.ts";
@@ -50,13 +50,13 @@ function apply(
   operation: Operation,
   namespaces: Namespaces,
   remover: LinkRemover,
-  learned: Learned,
+  learned: ListedState,
 ): Promise<void> | undefined {
   if (operation.kind === "delete-veth") {
     learned.clear(); // others have their turn meanwhile
     return deleteVeth(operation.veth.host.name, namespaces, remover);
   }
-  applyQuickly(operation, namespaces, learned);
+  applyOperation(operation, namespaces, learned);
   return undefined;
 }
 
@@ -69,7 +69,7 @@ function isBack({ kind }: Operation, error: unknown): boolean {
 async function undo(inverses: readonly Operation[], namespaces: Namespaces, options: ApplyOptions): Promise<string[]> {
   const { faults = noFaults, remover } = options;
   const leftovers: string[] = [];
-  const learned: Learned = new Map();
+  const learned: ListedState = new Map();
   for (const inverse of inverses) {
     try {
       faults("kernel.undo");
@@ -106,7 +106,7 @@ export async function applyOperations(
   options: ApplyOptions,
 ): Promise<void> {
   const { faults = noFaults, remover } = options;
-  const learned: Learned = new Map();
+  const learned: ListedState = new Map();
   for (const [index, operation] of operations.entries()) {
     let isTold = false;
     try {

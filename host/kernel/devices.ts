@@ -57,7 +57,7 @@ function readBond(route: Conversation, name: string): BondOptions | undefined {
 }
 
 /** An older kernel passes over options that it does not know. Throws when it did so with one of these. */
-function requireKnown(route: Conversation, name: string, asked: BondSettings): void {
+function requireSupported(route: Conversation, name: string, asked: BondSettings): void {
   const told = readBond(route, name);
   const lacks = (BOND_NUMBER_NAMES as readonly string[]).filter(
     (option) => Object.hasOwn(asked.numbers, option) && !Object.hasOwn(told?.numbers ?? {}, option),
@@ -80,7 +80,7 @@ export function createDevice(route: Conversation, device: Device): void {
   createLink(route, { name, kind: kindOf(route, device), ...more });
   if (device.kind === "vlan") return;
   try {
-    requireKnown(route, name, device.settings);
+    requireSupported(route, name, device.settings);
   } catch (error) {
     deleteDevice(route, device);
     throw error;
@@ -100,7 +100,7 @@ export function deleteDevice(route: Conversation, { name, kind }: Device): void 
 export function setBond(route: Conversation, name: string, settings: BondSettings): void {
   if (bondWords(settings).length === 0 && !settings.arpIpTargets && !settings.nsIp6Targets) return;
   setLinkKind(route, indexOf(route, name), { kind: "bond", options: bondOptionsFrom(route, settings) });
-  requireKnown(route, name, settings);
+  requireSupported(route, name, settings);
 }
 
 /**

@@ -81,7 +81,7 @@ class WorkerRemover implements LinkRemover {
     const worker = new Worker(workerUrl(), { workerData, name: "link-remover", resourceLimits: WORKER_HEAP });
     const running: Running = { worker, waiting: new Map() };
     worker.unref();
-    worker.on("message", (answer: RemovalAnswer) => settle(running, answer));
+    worker.on("message", (answer: RemovalAnswer) => resolveRemoval(running, answer));
     const end = (error: Error): void => {
       if (this.#running === running) this.#running = undefined;
       const death = new LinkRemovalError(`The thread that deletes links ended: ${error.message}`, { cause: error });
@@ -94,7 +94,7 @@ class WorkerRemover implements LinkRemover {
   }
 }
 
-function settle({ worker, waiting }: Running, answer: RemovalAnswer): void {
+function resolveRemoval({ worker, waiting }: Running, answer: RemovalAnswer): void {
   const asked = waiting.get(answer.id);
   waiting.delete(answer.id);
   if (waiting.size === 0) worker.unref();

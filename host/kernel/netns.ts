@@ -87,7 +87,7 @@ function leave(native: Native, path: string, home: OpenNetns): void {
 }
 
 /** Refuses a Promise: its work goes on outside. What becomes of it is nobody's business any more. */
-function requireSettled(result: unknown): void {
+function requireSynchronous(result: unknown): void {
   if (typeof result !== "object" || result === null || !("then" in result)) return;
   if (result instanceof Promise) result.catch(() => {});
   invariant(false, "Work in a network namespace returned a Promise; it must be synchronous");
@@ -108,6 +108,6 @@ export function withNetns<T>(path: string, work: () => T, native: Native = loadN
   } finally {
     leave(native, path, home);
   }
-  requireSettled(result);
+  requireSynchronous(result);
   return result;
 }

@@ -15,7 +15,7 @@ import { NUD_NOARP, NUD_NONE, NUD_PERMANENT } from "./netlink/neighbour/constant
 import type { NeighbourMessage } from "./netlink/neighbour/message.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
 import { findNeighbour, listNeighbours } from "./netlink/neighbour/requests.ts";
-import { answerSysctls } from "./netlink/netconf/sysctl-answers.ts";
+import { readSysctlsByNetlink } from "./netlink/netconf/read-sysctls.ts";
 import { readTable } from "./netlink/nftables/requests.ts";
 import { listRoutes } from "./netlink/route/requests.ts";
 import { type Route, routeOf } from "./netlink/route/route.ts";
@@ -26,13 +26,13 @@ import { addressStateOf, linkStateOf, type NameOf, routeStateOf, ruleStateOf } f
 import { readSysctls } from "./sysctl.ts";
 
 /** Which neighbours: the one of an address on a link, all of a link, those of an address on any link, or with neither all. */
-export interface NeighbourQuestion {
+export interface NeighbourQuery {
   readonly link?: string | undefined;
   readonly ip?: Ip | undefined;
 }
 
 /** What to read. Links are always read, all of them. What is left out is not read and answered empty. */
-export interface NamespaceQuestion {
+export interface NamespaceQuery {
   /** Of all links, both families. */
   readonly addresses?: boolean | undefined;
   /** RT_TABLE_*, or a number of one's own; each costs two dumps, `every` as much as one. */
@@ -40,7 +40,7 @@ export interface NamespaceQuestion {
   /** Which of their routes; all unless told. */
   readonly isRouteWanted?: ((route: Route) => boolean) | undefined;
   readonly rules?: boolean | undefined;
-  readonly neighbours?: readonly NeighbourQuestion[] | undefined;
+  readonly neighbours?: readonly NeighbourQuery[] | undefined;
   readonly sysctls?: readonly SysctlKey[] | undefined;
   /** Names of tables of nf_tables, of family inet. */
   readonly tables?: readonly string[] | undefined;
@@ -61,7 +61,7 @@ function observeLinks(route: Conversation, withSettings: boolean): [LinkMessage,
 function observeSysctls({ route, entrance }: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
   const present = keys.filter((key) => isPresent(key, links));
   if (present.length === 0) return new Map();
-  const told = answerSysctls(route, present, (name) => links.find(([, link]) => link.name === name)?.[0]);
+  const told = readSysctlsByNetlink(route, present, (name) => links.find(([, link]) => link.name === name)?.[0]);
   const read = readSysctls(
     entrance,
     present.filter((key) => !told.has(key)),
@@ -83,7 +83,7 @@ function observeAddresses(route: Conversation, nameOf: NameOf): AddressState[] {
 
 function observeRoutes(
   route: Conversation,
-  { routeTables = [], isRouteWanted = () => true }: NamespaceQuestion,
+  { routeTables = [], isRouteWanted = () => true }: NamespaceQuery,
   nameOf: NameOf,
 ): RouteState[] {
   const filters = routeTables === "every" ? [{}] : routeTables.map((table) => ({ table }));
@@ -108,9 +108,9 @@ const neighboursOf = (messages: readonly (NeighbourMessage | undefined)[]): Neig
   messages.flatMap((message) => (message && neighbourOf(message)) ?? []);
 
 /** `all` are those of the namespace, listed when first asked for. */
-function askNeighbours(
+function findNeighbours(
   route: Conversation,
-  { link, ip }: NeighbourQuestion,
+  { link, ip }: NeighbourQuery,
   links: readonly LinkState[],
   all: () => readonly Neighbour[],
 ): readonly Neighbour[] {
@@ -123,7 +123,7 @@ function askNeighbours(
 /** Each once, whatever questions it answers; fixed ones apart from those that the kernel learned. */
 function observeNeighbours(
   route: Conversation,
-  questions: readonly NeighbourQuestion[],
+  questions: readonly NeighbourQuery[],
   links: readonly LinkState[],
   nameOf: NameOf,
 ): Pick<NamespaceState, "neighbours" | "dynamicNeighbours"> {
@@ -132,7 +132,7 @@ function observeNeighbours(
     listed ??= neighboursOf(listNeighbours(route));
     return listed;
   };
-  const found = questions.flatMap((question) => askNeighbours(route, question, links, all));
+  const found = questions.flatMap((question) => findNeighbours(route, question, links, all));
   const unique = new Map(found.map((one) => [`${one.link} ${formatIp(one.ip)}`, one])).values();
   const named = [...unique].flatMap(({ link: index, ip, mac, state }) => {
     const link = nameOf(index);
@@ -153,7 +153,7 @@ function observeNeighbours(
  * and what belongs to a link that came or went meanwhile is left out.
  * Throws NetlinkError when the kernel refuses, SysctlError for a setting that cannot be read.
  */
-export function observeNamespace(source: NamespaceSource, question: NamespaceQuestion): NamespaceState {
+export function observeNamespace(source: NamespaceSource, question: NamespaceQuery): NamespaceState {
   const { route } = source;
   const { neighbours = [], sysctls = [], tables = [] } = question;
   const found = observeLinks(route, sysctls.length > 0);

@@ -64,7 +64,7 @@ const tableIdentity: Identity<NftTable> = {
 };
 
 /** The same with each text made once; owned things are among the observed. */
-function remembering<T>({ key, value }: Identity<T>): Identity<T> {
+function cached<T>({ key, value }: Identity<T>): Identity<T> {
   const once = (make: (thing: T) => string): ((thing: T) => string) => {
     const texts = new Map<T, string>();
     return (thing) => {
@@ -121,7 +121,7 @@ function compare<T>(
   observed: readonly T[],
   owned: readonly T[],
 ): Changes<T> {
-  const remembered = remembering(identity);
+  const remembered = cached(identity);
   const { key, value } = remembered;
   // Texts cost: those of a node with many pods are made only when a wish may be among them.
   const there = wanted.length === 0 ? NOTHING : new Set(observed.map(value));
@@ -198,7 +198,7 @@ function reachOf({ gateway, nextHops }: RouteState): number {
   return gateway === undefined && nextHops === undefined ? 0 : 1;
 }
 
-function inReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
+function byReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
   return {
     adds: [...adds].sort((a, b) => reachOf(a.add) - reachOf(b.add)),
     deletes: [...deletes].sort((a, b) => reachOf(b) - reachOf(a)),
@@ -206,7 +206,7 @@ function inReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
 }
 
 /** Tells of each deletion where the route stands among those with its key that are there at that moment. */
-function ranked(stages: Stages, observed: readonly RouteState[]): Stages {
+function withRanks(stages: Stages, observed: readonly RouteState[]): Stages {
   if (stages.adds.length + stages.deletes.length === 0) return stages;
   const rows = rowsOf(routeIdentity, observed);
   const rank = (operation: Operation): Operation => {
@@ -234,9 +234,9 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
     compare(neighbourIdentity, wanted.neighbours, observed.neighbours, owned.neighbours),
     (verb, neighbour) => ({ kind: `${verb}-neighbour`, place, neighbour }),
   );
-  const routes = ranked(
+  const routes = withRanks(
     operationsOf(
-      inReach(compare(routeIdentity, wanted.routes, observed.routes, owned.routes)),
+      byReach(compare(routeIdentity, wanted.routes, observed.routes, owned.routes)),
       (verb, route): Operation => ({ kind: `${verb}-route`, place, route }),
     ),
     observed.routes,

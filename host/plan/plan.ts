@@ -31,3 +31,13 @@ export interface Plan {
   readonly wanted: Readonly<Record<Place, Wanted>>;
   readonly owned: Readonly<Record<Place, Owned>>;
 }
+
+export const EMPTY_WANTED: Wanted = {
+  links: new Map(),
+  sysctls: new Map(),
+  neighbours: [],
+  routes: [],
+  rules: [],
+  tables: [],
+};
+export const EMPTY_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };

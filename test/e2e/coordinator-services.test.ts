@@ -196,7 +196,7 @@ function inScene(prefix: string, families: readonly Family[]): void {
       expect([outcome.exitCode, outcome.stdout.code, outcome.stdout.msg]).toEqual([
         1,
         106,
-        expect.stringMatching(/^Interface "eth0" is not as it was set up: it lacks ".*table.*berth.*"$/),
+        expect.stringMatching(/^Interface "eth0" is not as ADD left it; restoring it requires ".*table.*berth.*"$/),
       ]);
       const mended = await pod.coordinate("ADD", network, { entry: ENTRY });
       expect(mended.exitCode, mended.text).toBe(0);

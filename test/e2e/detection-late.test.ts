@@ -142,7 +142,7 @@ describe("a conflict that only the coordinator can find", () => {
       await pod.makeNic(["10.99.0.1/24"]);
       expect((await pod.coordinate(["10.99.0.1/24"])).stdout).toMatchObject({
         code: 104,
-        msg: `Address 10.99.0.1 is in use by ${RIVAL_MAC} on the segment of interface "eth0"; it is not one of Berth's, so its IPAM may hand it out again`,
+        msg: `Address 10.99.0.1 is already in use by ${RIVAL_MAC} on the segment of interface "eth0"; Berth did not allocate it, so the IPAM plugin that did may allocate it again`,
       });
       expect(await pod.addresses()).not.toContain("10.99.0.1");
       expect(await segment.usage()).toEqual({});

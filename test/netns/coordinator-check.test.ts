@@ -89,5 +89,5 @@ const losses: [what: string, where: "pod" | "node", line: string][] = [
 it.each(losses)("%s that is missing is told", async (_, where, line) => {
   await attach([eth0, net1]);
   ipIn(names[where], line);
-  await expect(world.check(net1, {})).rejects.toThrow("is not as it was set up: it lacks");
+  await expect(world.check(net1, {})).rejects.toThrow("is not as ADD left it; restoring it requires");
 });

@@ -1,6 +1,6 @@
 /** What the coordinator reads of a pod and its node before it plans, beside what is there. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { knownAddresses, observeGateways, observeHost, observePod } from "../../host/agent/coordinator/gather.ts";
+import { knownAddresses, observeGateways, observeHost, observePod } from "../../host/agent/coordinator/observe.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
 import { formatIp } from "../../host/net/ip.ts";

@@ -99,12 +99,12 @@ describe("a change after the ADD", () => {
 
   it("of what somebody wrote is held against it, as ever", async () => {
     collect(synced(["10.96.0.0/12"]), { serviceCIDR: ["10.98.0.0/16"] });
-    await expect(world.check(eth0, {})).rejects.toThrow("it lacks");
+    await expect(world.check(eth0, {})).rejects.toThrow("restoring it requires");
   });
 
   it("of the ways to the node is held against it, as ever", async () => {
     ipIn(names.pod, "route del 10.6.0.2/32 dev veth0");
-    await expect(world.check(eth0, {})).rejects.toThrow("it lacks");
+    await expect(world.check(eth0, {})).rejects.toThrow("restoring it requires");
   });
 });
 

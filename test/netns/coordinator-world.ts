@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { CoordinatedAttachments } from "../../host/agent/coordinator/attachments.ts";
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
 import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
-import { CniError, ErrorCode } from "../../host/cni/error.ts";
 import { type AttachRequest, type CniRequest, type DetachRequest, decodeRequest } from "../../host/cni/request.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
 import { openLinkRemover } from "../../host/kernel/link-remover.ts";
@@ -208,10 +207,9 @@ export async function openWorld(
     ...{ host, remover, registry, log, attachments, snapshot, isCluster: false },
     identifier,
     faults: (point) => faults(point),
-    pluginLog: () => log,
-    isVerified: () => false,
-    isShared: (_attachment, ip) => isShared(ip),
-    refuseConflict: async () => new CniError(ErrorCode.AddressConflict, "Nobody asked for detection"),
+    logs: { for: () => log },
+    verified: { has: () => false, isShared: (_attachment, ip) => isShared(ip) },
+    prober: { conflict: () => Promise.reject(new Error("The test asked for no detection")) },
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {
     const request = decodeFor(command, { names, nic, conf, args: args() });

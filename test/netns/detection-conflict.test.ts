@@ -1,8 +1,8 @@
 /** Conflict detection on the real kernel: a switch, pods on veth and macvlan, and rivals of all kinds. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { encodeArpProbe, encodeArpQuestion } from "../../host/kernel/packet/arp.ts";
-import { encodeNdpProbe, encodeNdpQuestion } from "../../host/kernel/packet/ndp.ts";
+import { encodeArpProbe, encodeArpRequest } from "../../host/kernel/packet/arp.ts";
+import { encodeNdpProbe, encodeNdpSolicitation } from "../../host/kernel/packet/ndp.ts";
 import { ip, mac } from "../unit/kernel/values.ts";
 import { conflictOf, detect, type Lab, makeLab, type Pod, WINDOW_MS } from "./detection-lab.ts";
 import { answer, playRival } from "./detection-rival.ts";
@@ -184,8 +184,8 @@ describe.each(pairs)("%s, a rival", (_, address) => {
   it("that looks for the address has no claim on it", async () => {
     using rival = playRival(scripted, [address], ({ target }, { send }) => {
       const from = scripted.link.mac;
-      if (target.family === 4) send(4, encodeArpQuestion(from, ip("10.6.0.99"), target));
-      else send(6, encodeNdpQuestion(from, ip("fd00::99"), target));
+      if (target.family === 4) send(4, encodeArpRequest(from, ip("10.6.0.99"), target));
+      else send(6, encodeNdpSolicitation(from, ip("fd00::99"), target));
     });
     expect((await detect(pod, [address])).conflict).toBeUndefined();
     expect(rival.heard).toHaveLength(3);

@@ -4,10 +4,10 @@
  * Effects: frames, as fast as they go.
  */
 import { writeSync } from "node:fs";
-import { encodeArpProbe, encodeArpQuestion } from "../../host/kernel/packet/arp.ts";
-import { PacketError } from "../../host/kernel/packet/error.ts";
-import { encodeNdpProbe, encodeNdpQuestion } from "../../host/kernel/packet/ndp.ts";
+import { encodeArpProbe, encodeArpRequest } from "../../host/kernel/packet/arp.ts";
+import { encodeNdpProbe, encodeNdpSolicitation } from "../../host/kernel/packet/ndp.ts";
 import { openSegment } from "../../host/kernel/packet/segment.ts";
+import { PacketError } from "../../host/kernel/packet/socket.ts";
 import { ip, mac } from "../unit/kernel/values.ts";
 
 const [netnsPath = "", link = "", what = "", asked4 = "", asked6 = ""] = process.argv.slice(2);
@@ -17,10 +17,10 @@ const from = mac("02:00:00:00:fe:ed");
 /** Others ask and probe for others. */
 function unrelated(): Uint8Array[] {
   return Array.from({ length: 256 }, (_, index) => [
-    encodeArpQuestion(from, ip(`10.6.8.${index}`), ip(`10.6.7.${index}`)),
+    encodeArpRequest(from, ip(`10.6.8.${index}`), ip(`10.6.7.${index}`)),
     encodeArpProbe(from, ip(`10.6.6.${index}`)),
     encodeNdpProbe(from, ip(`fd00::6:${index}`), Uint8Array.of(9, 9, 9, 9, 9, index)),
-    encodeNdpQuestion(from, ip(`fd00::8:${index}`), ip(`fd00::7:${index}`)),
+    encodeNdpSolicitation(from, ip(`fd00::8:${index}`), ip(`fd00::7:${index}`)),
   ]).flat();
 }
 

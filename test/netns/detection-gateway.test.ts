@@ -1,7 +1,7 @@
 /** Gateway detection on the real kernel: gateways that answer at once, late, at last, or never. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
-import { detectGateways, type GatewayAnswers, type GatewayQuestion } from "../../host/coordinator/detect-gateway.ts";
+import { detectGateways, type GatewayAnswers, type GatewayProbe } from "../../host/coordinator/detect-gateway.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { ip } from "../unit/kernel/values.ts";
 import { capture } from "./detection-capture.ts";
@@ -33,7 +33,7 @@ afterAll(() => lab[Symbol.dispose]());
 async function ask(
   { link }: Pod,
   addresses: readonly string[],
-  options: Partial<GatewayQuestion> = {},
+  options: Partial<GatewayProbe> = {},
 ): Promise<{ unreachable: string[]; macs: GatewayAnswers["macs"]; ms: number }> {
   const start = performance.now();
   const targets = addresses.map(ip).map((one) => ({ gateway: one, own: OWN[one.family] }));
@@ -67,7 +67,7 @@ describe("a gateway that answers", () => {
       setSysctl(gateway.netns, `ipv4/conf/eth0/${key}`, String(value));
     }
     expect((await ask(pod, ["10.6.0.1"])).unreachable).toEqual([]);
-    expect((await ask(pod, ["10.6.0.1"], { inDoubt: new Promise(() => {}) })).unreachable).toEqual([]);
+    expect((await ask(pod, ["10.6.0.1"], { pendingConflict: new Promise(() => {}) })).unreachable).toEqual([]);
   });
 
   it("of whom there are none: nothing is asked", async () => {
@@ -144,7 +144,10 @@ describe("while the own address is in doubt", () => {
     const wire = await capture(lab, pod.port);
     const settled = Promise.withResolvers<void>();
     // The doubt ends before the third question is due.
-    const outcome = ask(pod, ["10.6.0.2", "fd00::2"], { inDoubt: settled.promise, intervalMs: 10 * INTERVAL_MS });
+    const outcome = ask(pod, ["10.6.0.2", "fd00::2"], {
+      pendingConflict: settled.promise,
+      intervalMs: 10 * INTERVAL_MS,
+    });
     await expect.poll(() => silent.heard.length, { interval: 2, timeout: 10_000 }).toBe(4);
     settled.resolve();
     expect((await outcome).unreachable).toEqual(["10.6.0.2", "fd00::2"]);
@@ -156,7 +159,7 @@ describe("while the own address is in doubt", () => {
 
   it("a doubt that ends in an error is over, too", async () => {
     using silent = playRival(scripted, ["10.6.0.2"], () => {});
-    await ask(pod, ["10.6.0.2"], { inDoubt: Promise.reject(new Error("conflict")) });
+    await ask(pod, ["10.6.0.2"], { pendingConflict: Promise.reject(new Error("conflict")) });
     expect(silent.heard.map(({ packet }) => "operation" in packet && packet.senderIp)).toEqual([
       OWN[4],
       OWN[4],
@@ -174,7 +177,10 @@ describe("while the own address is in doubt", () => {
       random: Math.random,
       signal: never,
     });
-    const [conflict, { unreachable }] = await Promise.all([free, ask(pod, ["10.6.0.1", "fd00::1"], { inDoubt: free })]);
+    const [conflict, { unreachable }] = await Promise.all([
+      free,
+      ask(pod, ["10.6.0.1", "fd00::1"], { pendingConflict: free }),
+    ]);
     expect(conflict).toBeUndefined();
     expect(unreachable).toEqual([]);
     expect(performance.now() - start).toBeLessThan(9 * WINDOW_MS);

@@ -22,7 +22,7 @@ it("each change is told, with what a fresh look finds; other links are not", asy
   const told: LinkState[] = [];
   const { netnsPath, index } = pod.link;
   using watch = watchLink(netnsPath, index, { changed: (state) => told.push(state), failure: unreachable });
-  expect(watch.look()).toBe("ready");
+  expect(watch.read()).toBe("ready");
   pod.ip("link set other up");
   const changes: [LinkState, () => void][] = [
     ["noCarrier", () => lab.ip(lab.switch, `link set ${pod.port} down`)],
@@ -37,7 +37,7 @@ it("each change is told, with what a fresh look finds; other links are not", asy
     told.length = 0;
     change();
     await expect.poll(() => told.at(-1), { interval: 5, timeout: 10_000 }).toBe(state);
-    expect(watch.look()).toBe(state);
+    expect(watch.read()).toBe(state);
   }
 });
 
@@ -64,7 +64,7 @@ it("a kernel that does not tell is a failure, not a state", async () => {
   const listener = { changed: () => expect.unreachable(), failure: (error: unknown) => failures.push(error) };
   using watch = watchLink(pod.link.netnsPath, pod.link.index, listener, { ...native, send });
   refuses = true;
-  expect(() => watch.look()).toThrow(/EPERM/);
+  expect(() => watch.read()).toThrow(/EPERM/);
   pod.ip("link set eth0 mtu 1400");
   await expect.poll(() => failures.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
   expect(failures[0]).toMatchObject({ name: "NetlinkError", errno: constants.errno.EPERM });

@@ -53,7 +53,7 @@ export function playRival(pod: Pod, addresses: readonly string[], hear: (heard: 
   const segment = openSegment(
     { netnsPath: pod.link.netnsPath, link: pod.link.index, addresses: addresses.map(ip) },
     {
-      heard: (packet) => {
+      packet: (packet) => {
         const isArp = "operation" in packet;
         const target = isArp ? packet.targetIp : packet.target;
         const from = isArp ? packet.source : packet.sourceMac;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { announce } from "../../host/coordinator/announce.ts";
-import { CARRIER_WAIT_MS } from "../../host/coordinator/inquiry.ts";
+import { CARRIER_WAIT_MS } from "../../host/coordinator/probe-session.ts";
 import { encodeArpAnnouncement } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP } from "../../host/kernel/packet/ethernet.ts";
 import { arpFilter } from "../../host/kernel/packet/filter.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
-import { type NamespaceQuestion, observeNamespace } from "../../host/kernel/observe-namespace.ts";
+import { type NamespaceQuery, observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import type { NamespaceSource } from "../../host/kernel/open-namespace.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
 import { ip } from "../unit/kernel/values.ts";
@@ -35,7 +35,7 @@ const PAGE_US = 20;
 /** How many times slower this machine is than that. */
 const slowness = (): number => Math.max(1, settledUs(() => readFileSync("/proc/self/status")) / PAGE_US);
 
-const medianUs = (source: NamespaceSource, question: NamespaceQuestion): number =>
+const medianUs = (source: NamespaceSource, question: NamespaceQuery): number =>
   settledUs(() => observeNamespace(source, question));
 
 /** The median when the compiler, which has threads of its own, brings nothing more: an agent runs for weeks. */
@@ -59,7 +59,7 @@ it("a pod with three NICs, its tables, rules, settings and its nft table", () =>
     `ipv4/conf/${link}/rp_filter`,
     `ipv6/conf/${link}/disable_ipv6`,
   ]);
-  const full: NamespaceQuestion = {
+  const full: NamespaceQuery = {
     addresses: true,
     routeTables: [254, 100, 101, 102, 103],
     rules: true,
@@ -70,7 +70,7 @@ it("a pod with three NICs, its tables, rules, settings and its nft table", () =>
     sysctls,
     tables: ["berth"],
   };
-  const parts: [string, NamespaceQuestion][] = [
+  const parts: [string, NamespaceQuery][] = [
     ["whole", full],
     ["links", {}],
     ["addresses", { addresses: true }],

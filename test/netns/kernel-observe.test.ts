@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
 import { withNetns } from "../../host/kernel/netns.ts";
-import { type NamespaceQuestion, observeNamespace } from "../../host/kernel/observe-namespace.ts";
+import { type NamespaceQuery, observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
 import { readSysctl, writeSysctl } from "../../host/kernel/sysctl.ts";
 import { InvariantError } from "../../host/lib/invariant.ts";
@@ -201,7 +201,7 @@ it("neighbours: fixed ones apart from those that were learned", () => {
 });
 
 it("neighbours that are asked for one by one, of a link, and of an address on any link", () => {
-  const ask = (neighbours: NamespaceQuestion["neighbours"]) => {
+  const ask = (neighbours: NamespaceQuery["neighbours"]) => {
     const state = observeNamespace(scene.pod, { neighbours });
     return [...state.neighbours, ...state.dynamicNeighbours].map((one) => `${formatIp(one.ip)} ${one.link}`).sort();
   };

@@ -1,5 +1,5 @@
 /** Operations of every kind, for both namespaces of a scene: what is added is new there, what is deleted is what is observed there. */
-import type { NamespaceQuestion } from "../../host/kernel/observe-namespace.ts";
+import type { NamespaceQuery } from "../../host/kernel/observe-namespace.ts";
 import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import type { Operation, Veth } from "../../host/plan/operation.ts";
 import type { AddressState, RouteState, RuleState } from "../../host/plan/state.ts";
@@ -12,7 +12,7 @@ export const VETH: Veth = {
   pod: { name: "veth0", mac: mac("02:00:00:00:0a:02") },
 };
 
-export const everything: NamespaceQuestion = {
+export const everything: NamespaceQuery = {
   addresses: true,
   routeTables: [254, 101, 102, 500, 300_000],
   rules: true,

@@ -6,17 +6,17 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadNative, type Native } from "../../host/kernel/native.ts";
 import { ARP_REPLY, decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../host/kernel/packet/arp.ts";
-import type { PacketError } from "../../host/kernel/packet/error.ts";
 import { ETH_P_ARP, ETH_P_IPV6 } from "../../host/kernel/packet/ethernet.ts";
 import { arpFilter, ndpFilter } from "../../host/kernel/packet/filter.ts";
 import {
   decodeNdp,
   encodeNdpAnnouncement,
   encodeNdpProbe,
-  encodeNdpQuestion,
+  encodeNdpSolicitation,
   multicastMac,
   solicitedNode,
 } from "../../host/kernel/packet/ndp.ts";
+import type { PacketError } from "../../host/kernel/packet/socket.ts";
 import { openPacketSocket, type PacketSocket } from "../../host/kernel/packet/socket.ts";
 import { readSysctl } from "../../host/kernel/sysctl.ts";
 import { ip, mac } from "../unit/kernel/values.ts";
@@ -87,7 +87,7 @@ describe("a packet socket", () => {
     run(near, "addr replace fd00::2/64 dev v0 nodad");
     const frames = [
       encodeNdpProbe(nearMac, ip("fd00::1"), Uint8Array.of(1, 2, 3, 4, 5, 6)),
-      encodeNdpQuestion(nearMac, ip("fd00::2"), ip("fd00::1")),
+      encodeNdpSolicitation(nearMac, ip("fd00::2"), ip("fd00::1")),
     ];
     for (const frame of frames) {
       using socket = openNdp(["fd00::1"]);

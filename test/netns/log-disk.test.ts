@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openPluginLogs } from "../../host/agent/coordinator/log-file.ts";
-import { LOG_RECHECK_MS } from "../../host/agent/coordinator/log-stream.ts";
+import { LOG_RECHECK_MS } from "../../host/agent/coordinator/log-writer.ts";
+import { openPluginLogs } from "../../host/agent/coordinator/plugin-logs.ts";
 import type { Log } from "../../host/lib/log.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { recordLog, until } from "../unit/agent/recorded-log.ts";

@@ -5,7 +5,7 @@
  * agent would do is done here by the functions it does it with; the agent's CHECK then says that the tables are what is missing.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { observeHost, observePod } from "../../host/agent/coordinator/gather.ts";
+import { observeHost, observePod } from "../../host/agent/coordinator/observe.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
 import { formatAlias } from "../../host/coordinator/plan/alias.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";

@@ -5,19 +5,16 @@
  *   pod eth0 (ipvlan) ── up0 (the guest's own namespace, the agent's) ───── eth0 other
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { detectOnNic, findProbeLink } from "../../host/agent/coordinator/late-detection.ts";
-import { CniError, ErrorCode } from "../../host/cni/error.ts";
+import { detectOnNic, findProbeLink, type LateDetectionDeps } from "../../host/agent/coordinator/late-detection.ts";
 import { type AttachRequest, decodeRequest } from "../../host/cni/request.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
-import { formatIp } from "../../host/net/ip.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { ipPool, vendorConf } from "../e2e/world.ts";
-import { recordLog } from "../unit/agent/recorded-log.ts";
 import { ip } from "../unit/kernel/values.ts";
 
 const RIVAL_MAC = "02:11:22:33:44:55";
@@ -110,16 +107,19 @@ describe("an ipvlan NIC", () => {
       const { prevResult } = request.netConf;
       if (prevResult === undefined) throw new Error("no result");
       using open = openNamespace(pod.path);
-      const tools = {
-        ...{ conf: { ...conf, detectOptions }, log: recordLog().log, isVerified: () => false },
-        refuseConflict: async (found: { ip: Parameters<typeof formatIp>[0]; mac: string | undefined }) =>
-          new CniError(ErrorCode.AddressConflict, `${formatIp(found.ip)} ${found.mac}`),
+      const deps: LateDetectionDeps = {
+        registry: { findAttachment: async () => [], undo: async () => {} },
+        prober: { conflict: () => Promise.reject(new Error("Berth did not allocate the address")) },
+        verified: { has: () => false, isShared: () => false },
       };
-      const signal = new AbortController().signal;
-      await detectOnNic(tools, request as AttachRequest, { prevResult, pod: open, signal });
+      const input = { conf: { ...conf, detectOptions }, prevResult, pod: open, signal: new AbortController().signal };
+      await detectOnNic(deps, request as AttachRequest, input);
       return (await pod.ip("-4 -o addr show dev eth0")).split("\n").filter((line) => line !== "");
     };
-    await expect(detect("10.61.0.1")).rejects.toMatchObject({ code: 104, message: `10.61.0.1 ${RIVAL_MAC}` });
+    await expect(detect("10.61.0.1")).rejects.toMatchObject({
+      code: 104,
+      message: expect.stringContaining(`Address 10.61.0.1 is already in use by ${RIVAL_MAC}`),
+    });
     expect(await pod.ip("-4 -o addr show dev eth0")).toBe("");
     expect(await detect("10.61.0.4")).toHaveLength(1);
     await onNode("link set up0 down");

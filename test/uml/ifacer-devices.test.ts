@@ -147,7 +147,7 @@ describe("a bond", () => {
     await add({ ...bondOf("miimon=100"), interfaces: ["m0"] });
     const { ifindex } = link("b0");
     node.ip("link set b0 down");
-    await expect(node.check(bondOf("miimon=100"))).rejects.toThrow("it lacks");
+    await expect(node.check(bondOf("miimon=100"))).rejects.toThrow("restoring it requires");
     await add(bondOf("miimon=100"));
     expect(link("b0")).toMatchObject({ ifindex, flags: expect.arrayContaining(["UP"]) });
     expect(options("b0", "slaves")).toEqual(["m0 m1"]);

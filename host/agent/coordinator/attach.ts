@@ -1,5 +1,5 @@
 /**
- * ADD and CHECK of `coordinator`: observe, plan, compare; then do it, or say what is missing.
+ * ADD and CHECK of `coordinator`: observe, plan and diff; then apply the difference, or report it.
  * Effects: changes both namespaces; probes on the NIC; announcements.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -7,15 +7,15 @@ import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { announce } from "../../coordinator/announce.ts";
+import type { RoutableAddresses } from "../../coordinator/plan/address-policy.ts";
 import { formatAlias } from "../../coordinator/plan/alias.ts";
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
-import type { RoutableAddresses } from "../../coordinator/plan/plan-guards.ts";
+import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
-import { isNicTable, withoutStrangers } from "../../coordinator/plan/plan-nics.ts";
-import type { Situation } from "../../coordinator/plan/situation.ts";
-import { isOfCollection, isOfRouter, settledSince } from "../../coordinator/plan-check.ts";
+import { isNicTable, withoutForeignNics } from "../../coordinator/plan/plan-nics.ts";
+import { ignoreLaterChanges, isRouterRoute, isSnatGroupChange } from "../../coordinator/plan-check.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
@@ -31,55 +31,47 @@ import { formatOperation } from "../../plan/text.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
 import type { AttachmentFacts } from "./attachments.ts";
-import { type ClusterNetworks, requireServiceNetworks } from "./cluster-networks.ts";
-import {
-  addressesOf,
-  type CoordinatorTools,
-  knownAddresses,
-  observeGateways,
-  observeHost,
-  observePod,
-  requirePrevResult,
-} from "./gather.ts";
-import { detectOnNic, findProbeLink, type LateTools } from "./late-detection.ts";
+import { detectOnNic, findProbeLink, type LateDetectionDeps } from "./late-detection.ts";
+import { addressesOf, knownAddresses, observeGateways, observeHost, observePod, requirePrevResult } from "./observe.ts";
+import { type ClusterNetworks, type CoordinatorDeps, requireServiceNetworks } from "./settings.ts";
 
-export interface Attaching extends LateTools {
-  readonly tools: CoordinatorTools;
+export interface AttachContext {
+  readonly deps: CoordinatorDeps & LateDetectionDeps;
   readonly conf: CoordinatorConf;
   readonly networks: ClusterNetworks;
   /** The plugin's own log, as the configuration asks for it. */
   readonly log: Log;
   readonly remember: (facts: AttachmentFacts) => void;
-  /** Announces once the answer is on its way, unless the attachment is gone by then. */
-  readonly keep: (announce: () => Disposable) => void;
+  /** Announces once the answer has been sent, unless the attachment is deleted before that. */
+  readonly announceLater: (announce: () => Disposable) => void;
 }
 
 interface Decision {
   readonly operations: readonly Operation[];
   readonly warnings: readonly string[];
-  readonly situation: Situation;
+  readonly input: PlanInput;
   readonly mode: Mode;
   readonly identity: { readonly namespace: string; readonly pod: string };
 }
 
-/** What the registry says of a pod's NICs before anything is decided. */
-interface Recorded {
+/** What is known of the pod and its NICs before anything is decided. */
+interface RegistryFacts {
   readonly pod: PodIdentity;
-  readonly firstIsOurs: boolean;
+  readonly isFirstNicBerth: boolean;
   readonly routable: RoutableAddresses | undefined;
 }
 
-/** Whether Berth has given the pod's first NIC its address. Of that NIC itself nobody wants to know: see plan/mode.ts. */
-async function isFirstOurs({ tools: { registry }, conf }: Attaching, request: AttachRequest): Promise<boolean> {
+/** Returns whether Berth allocated the address of the pod's first NIC. Not computed for the first NIC itself; see plan/mode.ts. */
+async function isFirstNicBerth({ deps, conf }: AttachContext, request: AttachRequest): Promise<boolean> {
   const first = conf.podDefaultCniNic;
   if (conf.mode !== "auto" || request.ifName === first) return false;
-  const found = await registry.findAttachment({ containerId: request.containerId, ifName: first });
+  const found = await deps.registry.findAttachment({ containerId: request.containerId, ifName: first });
   return found.some(({ state }) => state === "Bound");
 }
 
-/** Of the NIC: what Berth has allocated to it, and what the administrator allows besides. */
+/** Returns what Berth allocated to the NIC, and what the administrator allows besides. */
 async function findRoutable(
-  { tools: { registry, snapshot } }: Attaching,
+  { deps: { registry, snapshot } }: AttachContext,
   { containerId, ifName }: AttachRequest,
 ): Promise<RoutableAddresses> {
   const found = await registry.findAttachment({ containerId, ifName });
@@ -90,68 +82,70 @@ async function findRoutable(
   };
 }
 
-/** A CHECK asks nobody: what the watch does not know of the pod is not held against it. */
-async function findRecorded(attaching: Attaching, request: AttachRequest, signal?: AbortSignal): Promise<Recorded> {
-  const { identifier, snapshot } = attaching.tools;
-  const pod = signal ? await identifier.recognize(request, signal) : identifyRequest(request, snapshot());
-  const firstIsOurs = await isFirstOurs(attaching, request);
-  return { pod, firstIsOurs, routable: request.command === "ADD" ? await findRoutable(attaching, request) : undefined };
+/** CHECK passes no signal: it does not ask the API server, and does not fail for what the watch does not know of the pod. */
+async function readRegistryFacts(
+  context: AttachContext,
+  request: AttachRequest,
+  signal?: AbortSignal,
+): Promise<RegistryFacts> {
+  const { identifier, snapshot } = context.deps;
+  return {
+    pod: signal ? await identifier.recognize(request, signal) : identifyRequest(request, snapshot()),
+    isFirstNicBerth: await isFirstNicBerth(context, request),
+    routable: request.command === "ADD" ? await findRoutable(context, request) : undefined,
+  };
 }
 
-/** What is to be done for the request; undefined when the mode is `disable`. Synchronous but for the registry's answer before it. */
+/** Returns the changes that the request needs; undefined in mode `disable`. Synchronous, so that nothing changes between observing and applying. */
 function decide(
-  { tools, conf, networks }: Attaching,
+  { deps, conf, networks }: AttachContext,
   request: AttachRequest,
   pod: OpenNamespace,
   prevResult: CniResult,
-  { pod: identity, firstIsOurs, routable }: Recorded,
+  facts: RegistryFacts,
 ): Decision | undefined {
   const { containerId, ifName, netConf } = request;
-  const { owner, namespace, name, subject } = identity;
+  const { owner, namespace, name, subject } = facts.pod;
   const found = observePod(pod, ifName, conf.podDefaultCniNic);
-  const observed = request.command === "CHECK" ? withoutStrangers(found, conf.podDefaultCniNic, ifName) : found;
-  const mode = decideMode({ conf, ifName, network: netConf.name, pod: observed, isFirstOurs: firstIsOurs });
+  const observed = request.command === "CHECK" ? withoutForeignNics(found, conf.podDefaultCniNic, ifName) : found;
+  const network = netConf.name;
+  const mode = decideMode({ conf, ifName, network, pod: observed, isFirstNicBerth: facts.isFirstNicBerth });
   if (mode === undefined) return undefined;
   const pair = nameVeth(containerId);
   const addresses = addressesOf(prevResult, ifName);
+  const known = knownAddresses(addresses, observed);
   const link = observed.links.find((each) => each.name === ifName);
-  const asked: Situation = {
+  const current: PlanInput = {
     conf,
     mode: mode.mode,
     ifName,
     defaultNic: subject?.annotations.defaultRouteNic ?? conf.podDefaultRouteNic,
     addresses,
     pair,
-    alias: formatAlias({ owner, containerId, network: netConf.name, pod: name === "" ? "" : `${namespace}/${name}` }),
+    alias: formatAlias({ owner, containerId, network, pod: name === "" ? "" : `${namespace}/${name}` }),
     owner,
-    clusterTable: tools.snapshot().coordinator?.spec.hostRuleTable,
-    gateways: observeGateways(tools.host),
-    routable,
+    clusterTable: deps.snapshot().coordinator?.spec.hostRuleTable,
+    gateways: observeGateways(deps.host),
+    routable: facts.routable,
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed: {
       pod: observed,
-      host: observeHost(
-        tools.host,
-        pair,
-        [conf.hostRuleTable],
-        knownAddresses(addresses, observed),
-        mode.mode === "underlay",
-      ),
+      host: observeHost(deps.host, pair, [conf.hostRuleTable], known, mode.mode === "underlay"),
     },
   };
-  const situation = request.command === "CHECK" ? settledSince(asked, networks.collected) : asked;
-  const { plan, warnings } = planAttachment(situation);
+  const input = request.command === "CHECK" ? ignoreLaterChanges(current, networks.collected) : current;
+  const { plan, warnings } = planAttachment(input);
   return {
-    operations: diffPlan(situation.observed, plan),
-    warnings: [...warnings, ...warnOfAbsentNic(asked, subject)],
-    situation,
+    operations: diffPlan(input.observed, plan),
+    warnings: [...warnings, ...warnAboutAbsentNic(current, subject)],
+    input,
     mode,
     identity: { namespace, pod: name },
   };
 }
 
-/** The default route moves when the NIC comes; of one that nothing announces nobody else would ever say that it did not. */
-function warnOfAbsentNic({ defaultNic, conf, observed }: Situation, subject: PodIdentity["subject"]): string[] {
+/** The default route moves when its NIC is attached. If no annotation announces that NIC, nothing else would report that it never came. */
+function warnAboutAbsentNic({ defaultNic, conf, observed }: PlanInput, subject: PodIdentity["subject"]): string[] {
   const known = [
     ...observed.pod.links.map(({ name }) => name),
     ...announcedNics(subject?.annotations ?? {}, conf.podDefaultCniNic),
@@ -159,11 +153,11 @@ function warnOfAbsentNic({ defaultNic, conf, observed }: Situation, subject: Pod
   if (defaultNic === "" || known.includes(defaultNic)) return [];
   return [
     `Interface "${defaultNic}", which is to carry the default route, is not in the pod, and no network of its annotations has that name: ` +
-      'the default route stays where it is until such an interface comes; correct "default-route-nic" or "podDefaultRouteNic"',
+      'the default route is left unchanged until such an interface is attached; correct "default-route-nic" or "podDefaultRouteNic"',
   ];
 }
 
-/** What the coordinator answers by itself, where it has nothing to do and nothing to pass on. */
+/** The result of mode `disable` if there is no previous result to pass on. */
 const NO_RESULT: CniResult = { interfaces: [], ips: [], routes: [], dns: {} };
 
 function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniResult {
@@ -175,38 +169,39 @@ function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniRe
 }
 
 /**
- * Neighbours may know the address by another MAC: the pod was on another node, or its prefix is new. Nobody waits for it.
- * What the kernel still asks about by itself is left to it.
+ * Announces the NIC's addresses without delaying the answer: neighbours may have cached another MAC, since the pod was on another node or
+ * its MAC prefix is new. Addresses that the kernel is still probing are left to the kernel.
  */
-function announceSoon(
-  { log, keep, isShared }: Attaching,
-  { netns, ifName }: AttachRequest,
+function announceAddresses(
+  { deps, log, announceLater }: AttachContext,
+  request: AttachRequest,
   link: ProbeLink | undefined,
-  { addresses, observed }: Situation,
+  { addresses, observed }: PlanInput,
 ): void {
   if (link === undefined) return;
-  const isSettled = (ip: Ip): boolean =>
-    !observed.pod.addresses.some(({ prefix, flags }) => equalIp(prefix.ip, ip) && (flags & IFA_F_TENTATIVE) !== 0);
-  const settled = addresses.filter((ip) => isSettled(ip) && isShared?.(ip) !== true);
-  keep(() =>
-    announce({ ...link, netnsPath: netns }, settled, (error) =>
-      log.warn({ interface: ifName, err: error }, "Announcing failed"),
+  const { netns, ifName } = request;
+  const isTentative = (ip: Ip): boolean =>
+    observed.pod.addresses.some(({ prefix, flags }) => equalIp(prefix.ip, ip) && (flags & IFA_F_TENTATIVE) !== 0);
+  const ips = addresses.filter((ip) => !isTentative(ip) && !deps.verified.isShared(request, ip));
+  announceLater(() =>
+    announce({ ...link, netnsPath: netns }, ips, (error) =>
+      log.warn({ interface: ifName, err: error }, "Announcing the addresses of an interface failed"),
     ),
   );
 }
 
-/** Takes back what an ADD has done; without its pod what it has done on the node. */
-async function takeBack(
-  { tools: { host, remover }, log }: Attaching,
+/** Undoes what an ADD has done; if the pod is gone, only what it has done on the node. */
+async function undoChanges(
+  { deps: { host, remover }, log }: AttachContext,
   pod: OpenNamespace | undefined,
   operations: readonly Operation[],
 ): Promise<void> {
   const some = pod === undefined ? operations.filter(isOnNode) : operations;
   const leftovers = await undoOperations(some, { pod: pod ?? host, host }, { remover });
-  if (leftovers.length > 0) log.error({ leftovers }, "Could not be undone");
+  if (leftovers.length > 0) log.error({ leftovers }, "Undoing an ADD failed; some changes remain");
 }
 
-/** The namespace again, unless it is gone or its path leads to another one by now. */
+/** Returns the namespace opened again; undefined if it is gone, or if its path names another one by now. */
 function reopen(path: string, { device, inode }: NetnsIdentity): OpenNamespace | undefined {
   try {
     const pod = openPodNamespace(path);
@@ -218,113 +213,111 @@ function reopen(path: string, { device, inode }: NetnsIdentity): OpenNamespace |
   return undefined;
 }
 
-/** When nobody heard the answer. */
-async function takeBackLater(
-  attaching: Attaching,
+/** Undoes an ADD whose caller has hung up before the answer. */
+async function undoLater(
+  context: AttachContext,
   path: string,
   identity: NetnsIdentity,
   operations: readonly Operation[],
 ): Promise<void> {
   using pod = reopen(path, identity);
-  await takeBack(attaching, pod, operations);
+  await undoChanges(context, pod, operations);
 }
 
 function setsMac(operation: Operation, ifName: string): boolean {
   return operation.kind === "set-link" && operation.link === ifName && operation.to.mac !== undefined;
 }
 
-interface Asking {
+interface DetectionInput {
   readonly decision: Decision;
   readonly prevResult: CniResult;
   readonly pod: OpenNamespace;
   readonly signal: AbortSignal;
-  readonly doing: ApplyOptions;
+  readonly applyOptions: ApplyOptions;
 }
 
-/** Asks the segment, with the MAC address that the NIC is to have; gives what was done for that. */
-async function ask(
-  attaching: Attaching,
+/** Probes with the MAC address that the NIC is going to have. Returns the operations applied for that. */
+async function detectBeforeChanges(
+  context: AttachContext,
   request: AttachRequest,
-  { decision, prevResult, pod, signal, doing }: Asking,
+  { decision, prevResult, pod, signal, applyOptions }: DetectionInput,
 ): Promise<readonly Operation[]> {
-  const before = decision.operations.filter((operation) => setsMac(operation, request.ifName));
-  await applyOperations(before, { pod, host: attaching.tools.host }, doing);
+  const { deps, conf } = context;
+  const macChanges = decision.operations.filter((operation) => setsMac(operation, request.ifName));
+  await applyOperations(macChanges, { pod, host: deps.host }, applyOptions);
   try {
-    await detectOnNic(attaching, request, { prevResult, pod, signal });
+    await detectOnNic(deps, request, { conf, prevResult, pod, signal });
     signal.throwIfAborted();
   } catch (error) {
-    await takeBack(attaching, pod, before);
+    await undoChanges(context, pod, macChanges);
     throw error;
   }
-  return before;
+  return macChanges;
 }
 
-/** Detection comes before anything is made: a conflict is told at once, and leaves nothing to take back. */
-export async function attach(attaching: Attaching, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
-  const { tools, conf, log } = attaching;
+/** Detection comes before all other changes: a conflict is reported at once and leaves nothing to undo. */
+export async function attach(context: AttachContext, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
+  const { deps, conf, log } = context;
   if (conf.mode === "disable") return { result: request.netConf.prevResult ?? NO_RESULT, undo: async () => {} };
   const prevResult = requirePrevResult(request);
-  const nothing = { result: prevResult, undo: async () => {} };
-  requireServiceNetworks(attaching.networks);
-  const recorded = await findRecorded(attaching, request, signal);
+  const unchanged = { result: prevResult, undo: async () => {} };
+  requireServiceNetworks(context.networks);
+  const facts = await readRegistryFacts(context, request, signal);
   using pod = openPodNamespace(request.netns);
-  const decision = decide(attaching, request, pod, prevResult, recorded);
-  if (decision === undefined) return nothing;
-  const { host, remover, faults } = tools;
-  const doing: ApplyOptions = { remover, faults };
-  const isAsked = conf.detectIPConflict || conf.detectGateway;
-  const before = isAsked ? await ask(attaching, request, { decision, prevResult, pod, signal, doing }) : [];
-  // Others have run meanwhile: what was decided before the question may not hold any more.
-  const done = isAsked ? decide(attaching, request, pod, prevResult, recorded) : decision;
-  if (done === undefined) return nothing;
+  const decision = decide(context, request, pod, prevResult, facts);
+  if (decision === undefined) return unchanged;
+  const { host, remover, faults } = deps;
+  const applyOptions: ApplyOptions = { remover, faults };
+  const detects = conf.detectIPConflict || conf.detectGateway;
+  const before = detects
+    ? await detectBeforeChanges(context, request, { decision, prevResult, pod, signal, applyOptions })
+    : [];
+  // Other requests ran while this one was probing, so the first decision may be outdated.
+  const done = detects ? decide(context, request, pod, prevResult, facts) : decision;
+  if (done === undefined) return unchanged;
   try {
-    await applyOperations(done.operations, { pod, host }, doing);
+    await applyOperations(done.operations, { pod, host }, applyOptions);
   } catch (error) {
-    await takeBack(attaching, pod, before);
+    await undoChanges(context, pod, before);
     throw error;
   }
-  const { warnings, situation, mode } = done;
+  const { warnings, input, mode } = done;
   const operations = [...before, ...done.operations];
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
-  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "Done");
+  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "Applied");
   for (const warning of warnings) log.warn(about, warning);
-  announceSoon(attaching, request, findProbeLink(pod, request.ifName), situation);
-  attaching.remember({
-    ...done.identity,
-    ifName: request.ifName,
-    ...mode,
-    networks: attaching.networks.origins,
-    warnings,
-  });
+  announceAddresses(context, request, findProbeLink(pod, request.ifName), input);
+  const { ifName } = request;
+  context.remember({ ...done.identity, ifName, ...mode, networks: context.networks.origins, warnings });
   log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
   const { identity } = pod;
-  const undo = (): Promise<void> => takeBackLater(attaching, request.netns, identity, operations);
-  return { result: withMac(prevResult, request.ifName, situation.mac), undo };
+  const undo = (): Promise<void> => undoLater(context, request.netns, identity, operations);
+  return { result: withMac(prevResult, ifName, input.mac), undo };
 }
 
-/** Too much in a table of NICs: left by one that went without us, since its network has no coordinator. The next ADD clears it. */
+/** A surplus entry in a table of NICs was left by a NIC whose network has no coordinator; the next ADD removes it. */
 function isRemnant(operation: Operation): boolean {
   if (operation.kind === "delete-route") return isNicTable(operation.route.table);
   return operation.kind === "delete-rule" && isNicTable(operation.rule.table);
 }
 
-/** Throws CniError 106 that lists what is missing or too much, in the words of `ip`. */
-export async function checkAttachment(attaching: Attaching, request: AttachRequest): Promise<void> {
-  const { conf } = attaching;
+/** Throws CniError 106 that lists the differences in the words of `ip`. */
+export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
+  const { conf } = context;
   if (conf.mode === "disable") return;
   const prevResult = requirePrevResult(request);
-  const recorded = await findRecorded(attaching, request);
+  const facts = await readRegistryFacts(context, request);
   using pod = openPodNamespace(request.netns);
-  const decision = decide(attaching, request, pod, prevResult, recorded);
-  const { collected } = attaching.networks;
-  const isFault = (each: Operation): boolean =>
-    !isRemnant(each) && !isOfRouter(each) && !isOfCollection(each, collected);
-  const lines = decision?.operations.filter(isFault).map(formatOperation) ?? [];
+  const decision = decide(context, request, pod, prevResult, facts);
+  const { collected } = context.networks;
+  const counts = (each: Operation): boolean =>
+    !isRemnant(each) && !isRouterRoute(each) && !isSnatGroupChange(each, collected);
+  const lines = decision?.operations.filter(counts).map(formatOperation) ?? [];
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(
     ErrorCode.InterfaceRefused,
-    `Interface "${request.ifName}" is not as it was set up: it lacks "${lines[0] ?? ""}"${more}`,
+    `Interface "${request.ifName}" is not as ADD left it; restoring it requires "${lines[0] ?? ""}"${more}`,
     { details: lines.join("\n") },
   );
 }

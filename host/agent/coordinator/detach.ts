@@ -7,8 +7,8 @@ import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
+import { hostTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
-import { hostTablesOf } from "../../coordinator/plan/plan-parts.ts";
 import { ApplyError, applyOperations } from "../../kernel/apply.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
@@ -22,7 +22,8 @@ import { isOnNode, type Operation, type Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { Attachment } from "../../registry/registry.ts";
-import { addressesOf, type CoordinatorTools, knownAddresses, observeHost, observePod } from "./gather.ts";
+import { addressesOf, knownAddresses, observeHost, observePod } from "./observe.ts";
+import type { CoordinatorDeps } from "./settings.ts";
 
 /** Undefined when there is no such namespace any more, or it is the node's own, where nothing of a pod can be. */
 function openPod(netns: string | undefined): OpenNamespace | undefined {
@@ -36,12 +37,12 @@ function openPod(netns: string | undefined): OpenNamespace | undefined {
 }
 
 /** What of a DEL is needed; an agent that fences an orphan has no more. */
-export interface Detaching extends Attachment, Pick<DetachRequest, "netns"> {
+export interface DetachInput extends Attachment, Pick<DetachRequest, "netns"> {
   readonly netConf: Pick<DetachRequest["netConf"], "name" | "prevResult">;
 }
 
 /** The attachment's addresses, from the result and the registry, without those that belong to another attachment by now. */
-async function findAddresses({ registry }: CoordinatorTools, request: Detaching): Promise<Ip[]> {
+async function findAddresses({ registry }: CoordinatorDeps, request: DetachInput): Promise<Ip[]> {
   const { containerId, ifName, netConf } = request;
   const recorded = await registry.findAttachment({ containerId, ifName });
   const told = netConf.prevResult === undefined ? [] : addressesOf(netConf.prevResult, ifName);
@@ -71,7 +72,7 @@ function isOfAttachment(pod: NamespaceState, pair: Veth, ifName: string, ips: re
 const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
 
 /** What is in the pod; undefined when the kernel cannot tell. */
-function lookInside(
+function observeInside(
   pod: OpenNamespace,
   observe: (pod: OpenNamespace) => NamespaceState,
   log: Log,
@@ -86,7 +87,7 @@ function lookInside(
 }
 
 /** Does it all, or, when the kernel refuses something in the pod, what is on the node. */
-async function applyWhatMatters(
+async function applyTolerantly(
   operations: readonly Operation[],
   apply: (operations: readonly Operation[]) => Promise<void>,
   log: Log,
@@ -102,9 +103,9 @@ async function applyWhatMatters(
 
 /** Succeeds when there is nothing left to do on the node. */
 export async function detach(
-  tools: CoordinatorTools,
+  tools: CoordinatorDeps,
   conf: CoordinatorConf,
-  request: Detaching,
+  request: DetachInput,
   log: Log,
 ): Promise<void> {
   const { containerId, ifName } = request;
@@ -113,7 +114,7 @@ export async function detach(
   const { host, remover, faults } = tools;
   using pod = openPod(request.netns);
   const first = conf.podDefaultCniNic;
-  const found = (pod && lookInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;
+  const found = (pod && observeInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;
   const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
   // The table may be another one by now than it was for the ADD.
   const tables = hostTablesOf(observeNamespace(host, { rules: true }), conf.hostRuleTable);
@@ -128,12 +129,12 @@ export async function detach(
   // Nothing is planned in a pod that is not there, so its namespace is not needed.
   const namespaces = { pod: pod ?? host, host };
   const apply = (some: readonly Operation[]): Promise<void> => applyOperations(some, namespaces, { remover, faults });
-  await applyWhatMatters(operations, apply, log);
+  await applyTolerantly(operations, apply, log);
   log.info({ ...about, operations: operations.length }, "Detached");
 }
 
 /** Deletes the pairs of this network's containers that the runtime does not know; returns their names. */
-export async function collect({ host, remover }: CoordinatorTools, { netConf }: NodeRequest): Promise<string[]> {
+export async function collect({ host, remover }: CoordinatorDeps, { netConf }: NodeRequest): Promise<string[]> {
   const { validAttachments } = netConf;
   if (validAttachments === undefined) return [];
   const known = new Set<string>(validAttachments.map(({ containerId }) => containerId));

@@ -1,14 +1,15 @@
 /**
- * The late stage of detection, on a NIC that has its addresses already, and the gateways' (docs/detection.md).
- * Effects: frames on the NIC; on a conflict the address leaves the NIC and is quarantined.
+ * The late stage of detection, on a NIC that already has its addresses, and the detection of its gateways (docs/detection.md).
+ * Effects: frames on the NIC; on a conflict the address is removed from the NIC and quarantined.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
-import { type ConflictQuestion, detectConflict } from "../../coordinator/detect-conflict.ts";
+import { type ConflictProbe, detectConflict } from "../../coordinator/detect-conflict.ts";
 import { detectGateways, type GatewayAnswers, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
-import { type Conflict, conflictTiming, type ProbeLink, requireShort } from "../../coordinator/probe.ts";
+import { type Conflict, conflictTiming, type ProbeLink, requireShortDetection } from "../../coordinator/probe.ts";
+import { addressConflicts } from "../../ipam/conflict.ts";
 import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
 import { IFA_F_DADFAILED } from "../../kernel/netlink/address/constants.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
@@ -16,24 +17,23 @@ import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLink, listLinks } from "../../kernel/netlink/link/requests.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
-import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
-import { findAskingLink } from "../detection/node-link.ts";
-import { addressesOf } from "./gather.ts";
+import type { Attachment, Registry } from "../../registry/registry.ts";
+import { findAskingLink, findParentName } from "../detection/node-link.ts";
+import type { QuarantineProber } from "../detection/quarantine-prober.ts";
+import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
+import { addressesOf } from "./observe.ts";
 
-export interface LateTools {
-  readonly conf: CoordinatorConf;
-  readonly log: Log;
-  /** Addresses of this attachment that were found to be free before they were on the NIC. */
-  readonly isVerified: (ip: Ip) => boolean;
-  /** Another pod has the address, too, as a machine migrates: nothing is asked from or about it. Absent: none ever has. */
-  readonly isShared?: ((ip: Ip) => boolean) | undefined;
-  /** Quarantines the address if it is Berth's; the refusal that says so. */
-  readonly refuseConflict: (conflict: Conflict, link: ProbeLink) => Promise<CniError>;
+export interface LateDetectionDeps {
+  readonly registry: Pick<Registry, "findAttachment" | "undo">;
+  readonly prober: Pick<QuarantineProber, "conflict">;
+  /** Addresses that the early stage has probed, and addresses that two pods share while a machine migrates. */
+  readonly verified: Pick<VerifiedAttachments, "has" | "isShared">;
 }
 
-export interface OnNic {
+export interface LateDetectionInput {
+  readonly conf: CoordinatorConf;
   readonly prevResult: CniResult;
   readonly pod: OpenNamespace;
   readonly signal: AbortSignal;
@@ -48,26 +48,29 @@ export function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | u
 }
 
 /**
- * MAC addresses of all links in the pod. Linux answers ARP for any address of a namespace on each of its links (`arp_ignore` 0,
- * networking/ip-sysctl.rst), so another NIC of the pod on the same segment answers, too.
+ * Returns the MAC addresses of all links in the pod. By default Linux answers ARP for every address of a namespace on each of its links
+ * (`arp_ignore` 0, networking/ip-sysctl.rst), so another NIC of the pod on the same segment answers too.
  */
 function macsInPod(pod: OpenNamespace): ReadonlySet<Mac> {
   const macs = listLinks(pod.route).map((message) => linkOf(message)?.mac);
   return new Set(macs.filter((mac) => mac !== undefined));
 }
 
-/** Of the link, those among `ips`. */
+/** Returns those of `ips` that are on the link. */
 function addressesOnNic(pod: OpenNamespace, link: ProbeLink, ips: readonly Ip[]): Address[] {
   const all = findAddresses(pod.route, link.index)?.map(addressOf) ?? [];
   return all.filter((each) => each !== undefined).filter(({ prefix }) => ips.some((ip) => equalIp(ip, prefix.ip)));
 }
 
-/** It would go on poisoning the neighbours' tables until DEL. */
+/** Removes the address at once: it would pollute neighbour tables until the DEL. */
 function removeAddress(pod: OpenNamespace, link: ProbeLink, ip: Ip): void {
   for (const address of addressesOnNic(pod, link, [ip])) deleteAddress(pod.route, address);
 }
 
-/** The kernel may have asked by itself, and heard somebody who is silent now (RFC 4862 §5.4.5). It does not tell whom. */
+/**
+ * Returns an address for which the kernel's own duplicate address detection has failed (RFC 4862 §5.4.5): the other owner may be silent
+ * by now. The kernel does not report its MAC.
+ */
 function findDadFailure(pod: OpenNamespace, link: ProbeLink, ips: readonly Ip[]): Conflict | undefined {
   const failed = addressesOnNic(pod, link, ips).find(({ flags }) => (flags & IFA_F_DADFAILED) !== 0);
   return failed && { ip: failed.prefix.ip, mac: undefined };
@@ -79,7 +82,7 @@ function targetsOf({ ips }: CniResult, addresses: readonly Ip[]): GatewayTarget[
   );
 }
 
-function refuseGateways(
+function unreachableGateways(
   unreachable: readonly Ip[],
   ifName: string,
   { retry, timeoutMs }: CoordinatorConf["detectOptions"],
@@ -88,69 +91,92 @@ function refuseGateways(
   return new CniError(
     ErrorCode.GatewayUnreachable,
     `Gateway${many ? "s" : ""} ${unreachable.map(formatIp).join(", ")} of interface "${ifName}" did not answer ` +
-      `${retry} request${retry > 1 ? "s" : ""} within ${timeoutMs} ms each; see that the segment (VLAN, switch port) is the right one, ` +
+      `${retry} request${retry > 1 ? "s" : ""} within ${timeoutMs} ms each; check that the segment (VLAN, switch port) is the right one, ` +
       "or set detectGateway to false",
   );
 }
 
-const NOT_ASKED: GatewayAnswers = { unreachable: [], macs: new Map() };
-
-/** What is known already, or what the segment says. */
-async function askForConflict(known: Conflict | undefined, question: ConflictQuestion): Promise<Conflict | undefined> {
-  return known ?? (await detectConflict(question));
+/**
+ * Quarantines the address if Berth allocated it, and returns the error 104 that names the address, the MAC and the pool.
+ * Rejects if the registry fails.
+ */
+async function addressConflict(
+  { registry, prober }: LateDetectionDeps,
+  attachment: Attachment,
+  { ip, mac }: Conflict,
+  link: ProbeLink,
+): Promise<CniError> {
+  const { ifName } = attachment;
+  const recorded = await registry.findAttachment(attachment);
+  const allocation = recorded.find((each) => each.state === "Bound" && equalIp(each.ip, ip));
+  if (allocation === undefined) {
+    return new CniError(
+      ErrorCode.AddressConflict,
+      `Address ${formatIp(ip)} is already in use by ${mac ?? "another machine"} on the segment of interface "${ifName}"; ` +
+        "Berth did not allocate it, so the IPAM plugin that did may allocate it again",
+    );
+  }
+  const fate = await prober.conflict({ allocation, mac, parent: findParentName(link.netnsPath, ifName) });
+  // As after the early stage: an address that cools belongs to its owner, so the next attempt would get the same one again.
+  if (fate === "proxyArp") await registry.undo([allocation]);
+  return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, fate });
 }
 
-/** Throws CniError 104 for an address that somebody else has, 105 for a gateway that does not answer. */
+const NOT_PROBED: GatewayAnswers = { unreachable: [], macs: new Map() };
+
+async function findConflict(known: Conflict | undefined, probe: ConflictProbe): Promise<Conflict | undefined> {
+  return known ?? (await detectConflict(probe));
+}
+
+/** Throws CniError 104 for an address that another machine has, 105 for a gateway that does not answer. */
 export async function detectOnNic(
-  tools: LateTools,
+  deps: LateDetectionDeps,
   request: AttachRequest,
-  { prevResult, pod, signal }: OnNic,
+  { conf, prevResult, pod, signal }: LateDetectionInput,
 ): Promise<void> {
-  const { conf } = tools;
   const { ifName } = request;
-  const addresses = addressesOf(prevResult, ifName).filter((ip) => tools.isShared?.(ip) !== true);
+  const addresses = addressesOf(prevResult, ifName).filter((ip) => !deps.verified.isShared(request, ip));
   const link = findProbeLink(pod, ifName);
   if (link === undefined || addresses.length === 0) return;
-  const doubtful = conf.detectIPConflict ? addresses.filter((ip) => !tools.isVerified(ip)) : [];
+  const unverified = conf.detectIPConflict ? addresses.filter((ip) => !deps.verified.has(request, ip)) : [];
   const { retry, intervalMs, timeoutMs } = conf.detectOptions;
   const timing = conflictTiming(conf.detectOptions);
-  if (doubtful.length > 0) requireShort(timing);
-  if (conf.detectGateway) requireShort({ retry, intervalMs, timeoutMs });
+  if (unverified.length > 0) requireShortDetection(timing);
+  if (conf.detectGateway) requireShortDetection({ retry, intervalMs, timeoutMs });
   const stop = new AbortController();
-  const both = AbortSignal.any([signal, stop.signal]);
-  const asking = doubtful.length === 0 ? link : findAskingLink(link);
-  const kernelKnows = () => (conf.detectIPConflict ? findDadFailure(pod, link, addresses) : undefined);
-  const ownMacs = doubtful.length === 0 ? undefined : macsInPod(pod);
-  const question = {
-    link: asking,
-    addresses: doubtful,
-    ownMacs,
+  const either = AbortSignal.any([signal, stop.signal]);
+  const probeLink = unverified.length === 0 ? link : findAskingLink(link);
+  const findKnown = () => (conf.detectIPConflict ? findDadFailure(pod, link, addresses) : undefined);
+  const conflict = findConflict(findKnown(), {
+    link: probeLink,
+    addresses: unverified,
+    ownMacs: unverified.length === 0 ? undefined : macsInPod(pod),
     ...timing,
     random: Math.random,
-    signal: both,
-  };
-  const conflict = askForConflict(kernelKnows(), question);
-  const askGateways = (): Promise<GatewayAnswers> =>
+    signal: either,
+  });
+  const probeGateways = (): Promise<GatewayAnswers> =>
     detectGateways({
       link,
       targets: conf.detectGateway ? targetsOf(prevResult, addresses) : [],
       retry,
       intervalMs,
       timeoutMs,
-      ...(doubtful.length === 0 ? {} : { inDoubt: conflict }),
-      signal: both,
+      ...(unverified.length === 0 ? {} : { pendingConflict: conflict }),
+      signal: either,
     });
-  // Where answers to 0.0.0.0 do not arrive, gateways are asked from the address, and so when it is out of doubt.
-  const gateways = asking === link ? askGateways() : conflict.then((found) => (found ? NOT_ASKED : askGateways()));
-  gateways.catch(() => {}); // it is awaited below, unless there is a conflict
+  // Answers to 0.0.0.0 do not reach an ipvlan, so its gateways are asked from its address, and only once that is known to be free.
+  const gateways =
+    probeLink === link ? probeGateways() : conflict.then((found) => (found ? NOT_PROBED : probeGateways()));
+  gateways.catch(() => {}); // awaited below unless there is a conflict
   try {
-    const found = (await conflict) ?? kernelKnows();
+    const found = (await conflict) ?? findKnown();
     if (found !== undefined) {
       removeAddress(pod, link, found.ip);
-      throw await tools.refuseConflict(found, link);
+      throw await addressConflict(deps, request, found, link);
     }
     const { unreachable } = await gateways;
-    if (unreachable.length > 0) throw refuseGateways(unreachable, ifName, conf.detectOptions);
+    if (unreachable.length > 0) throw unreachableGateways(unreachable, ifName, conf.detectOptions);
   } finally {
     stop.abort();
   }

@@ -1,37 +1,38 @@
 /**
- * The plugin `coordinator`: the verbs of CNI over observe, plan, diff and apply (docs/coordinator.md).
- * Effects: those of attach.ts and detach.ts.
+ * The plugin `coordinator`: the CNI verbs over observe, plan, diff and apply (docs/coordinator.md).
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CniRequest, DetachRequest } from "../../cni/request.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import { type CoordinatorConf, resolveCoordinatorConf } from "../../config/coordinator-settings.ts";
-import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
+import { openLinkRemover } from "../../kernel/link-remover.ts";
+import { OWN_NETNS } from "../../kernel/netns.ts";
+import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Ip } from "../../net/ip.ts";
-import type { Allocation } from "../../registry/registry.ts";
+import { KeyedSerialQueue } from "../../lib/serial.ts";
+import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
+import type { NicTools } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
-import { type Attaching, attach, checkAttachment } from "./attach.ts";
-import type { CoordinatedAttachments } from "./attachments.ts";
-import { collect, type Detaching, detach } from "./detach.ts";
-import { type CoordinatorTools, settingsOf } from "./gather.ts";
-import { Turns } from "./turns.ts";
+import { type AttachContext, attach, checkAttachment } from "./attach.ts";
+import { CoordinatedAttachments } from "./attachments.ts";
+import { collect, type DetachInput, detach } from "./detach.ts";
+import type { LateDetectionDeps } from "./late-detection.ts";
+import { openPluginLogs, type PluginLogs } from "./plugin-logs.ts";
+import { type CoordinatorDeps, settingsOf } from "./settings.ts";
 
-interface Attachment {
-  readonly containerId: string;
-  readonly ifName: string;
+export interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDeps, "registry"> {
+  /** The log files that network definitions name. */
+  readonly logs: Pick<PluginLogs, "for">;
+  readonly attachments: CoordinatedAttachments;
 }
 
-export interface CoordinatorPluginOptions extends CoordinatorTools {
-  /** The log that a configuration asks for. Throws CniError when it must not be written. */
-  readonly pluginLog: (options: CoordinatorConf["logOptions"]) => Log;
-  /** Whether `berth` has found the address to be free before it was on the NIC. */
-  readonly isVerified: (attachment: Attachment, ip: Ip) => boolean;
-  /** Whether another pod has the address, too, as a machine migrates. Absent: none ever has. */
-  readonly isShared?: ((attachment: Attachment, ip: Ip) => boolean) | undefined;
-  readonly attachments: CoordinatedAttachments;
-  readonly refuseConflict: (attachment: Attachment, conflict: Conflict, link: ProbeLink) => Promise<CniError>;
+/** An attachment that the agent itself detaches, without a DEL. */
+export type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" | "network">;
+
+export interface CoordinatorPlugin extends Plugin, Disposable {
+  /** Does what a DEL does. A DEL that still comes finds nothing to do. */
+  withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
 }
 
 function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
@@ -41,78 +42,70 @@ function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
 
 const keyOf = ({ containerId, ifName }: Attachment): string => `${containerId} ${ifName}`;
 
-/** An attachment without its DEL: the agent itself takes away what was made for it. */
-export type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" | "network">;
-
-export interface CoordinatorPlugin extends Plugin, Disposable {
-  /** What a DEL would do, which may still come, and finds nothing then. */
-  withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
-}
-
 export function createCoordinatorPlugin(options: CoordinatorPluginOptions): CoordinatorPlugin {
   const announcements = new Map<string, Disposable>();
-  /** ADDs that may be asking the segment. A DEL of the same attachment ends them: nothing may be made after it. */
-  const underWay = new Map<string, AbortController>();
-  const turns = new Turns();
-  const forget = (attachment: Attachment): void => {
+  /** ADDs that may be probing. A DEL of the same attachment aborts them, so that nothing is created after it. */
+  const running = new Map<string, AbortController>();
+  /** A DEL waits until its pair is deleted; an ADD of the same container that observed meanwhile would mistake the pair for its own. */
+  const queue = new KeyedSerialQueue();
+  const stopAnnouncing = (attachment: Attachment): void => {
     announcements.get(keyOf(attachment))?.[Symbol.dispose]();
     announcements.delete(keyOf(attachment));
   };
-  const attachingOf = (request: CniRequest & Attachment): Attaching => {
+  const contextOf = (request: CniRequest & Attachment): AttachContext => {
     const { conf, warnings, networks } = settingsOf(request, options);
-    const log = options.pluginLog(conf.logOptions);
+    const log = options.logs.for(conf.logOptions);
     for (const warning of warnings) log.warn({ network: request.netConf.name }, warning);
     return {
-      tools: options,
-      ...{ conf, log, networks },
-      isVerified: (ip) => options.isVerified(request, ip),
-      isShared: (ip) => options.isShared?.(request, ip) === true,
-      refuseConflict: (conflict, link) => options.refuseConflict(request, conflict, link),
+      deps: options,
+      conf,
+      networks,
+      log,
       remember: (facts) => options.attachments.set(request, facts),
-      keep: (announce) => {
-        forget(request);
+      announceLater: (announce) => {
+        stopAnnouncing(request);
         const timer = setImmediate(() => announcements.set(keyOf(request), announce()));
         announcements.set(keyOf(request), { [Symbol.dispose]: () => clearImmediate(timer) });
       },
     };
   };
-  const end = async (request: Detaching, conf: CoordinatorConf, log: Log): Promise<void> => {
-    underWay.get(keyOf(request))?.abort(deletedMeanwhile(request));
-    forget(request);
+  const detachNow = async (request: DetachInput, conf: CoordinatorConf, log: Log): Promise<void> => {
+    running.get(keyOf(request))?.abort(deletedMeanwhile(request));
+    stopAnnouncing(request);
     options.attachments.delete(request);
-    await turns.take(request.containerId, () => detach(options, conf, request, log));
+    await queue.run(request.containerId, () => detach(options, conf, request, log));
   };
   return {
     add: async (request, signal) => {
-      const attaching = attachingOf(request);
-      const ended = new AbortController();
-      underWay.set(keyOf(request), ended);
-      const either = AbortSignal.any([signal, ended.signal]);
+      const context = contextOf(request);
+      const deleted = new AbortController();
+      running.set(keyOf(request), deleted);
+      const either = AbortSignal.any([signal, deleted.signal]);
       const { containerId } = request;
       try {
-        const { result, undo } = await turns.take(containerId, async () => {
+        const { result, undo } = await queue.run(containerId, async () => {
           either.throwIfAborted();
-          return attach(attaching, request, either);
+          return attach(context, request, either);
         });
-        return { result, undo: () => turns.take(containerId, undo) };
+        return { result, undo: () => queue.run(containerId, undo) };
       } finally {
-        if (underWay.get(keyOf(request)) === ended) underWay.delete(keyOf(request));
+        if (running.get(keyOf(request)) === deleted) running.delete(keyOf(request));
       }
     },
-    check: (request) => turns.take(request.containerId, async () => checkAttachment(attachingOf(request), request)),
+    check: (request) => queue.run(request.containerId, async () => checkAttachment(contextOf(request), request)),
     del: async (request) => {
       const { conf, log } = detachSettings(options, request);
-      await end(request, conf, log);
+      await detachNow(request, conf, log);
     },
     withdraw: ({ containerId, ifName, netns, network }, conf) =>
-      end({ containerId, ifName, netns, netConf: { name: network } }, conf, options.log),
+      detachNow({ containerId, ifName, netns, netConf: { name: network } }, conf, options.log),
     gc: async (request) => {
       const removed = await collect(options, request);
-      if (removed.length > 0) options.log.info({ network: request.netConf.name, removed }, "GC removed pairs");
+      if (removed.length > 0) options.log.info({ network: request.netConf.name, removed }, "GC removed veth pairs");
     },
     status: async (request) => {
       const { conf, warnings } = settingsOf(request, options);
-      options.pluginLog(conf.logOptions);
+      options.logs.for(conf.logOptions);
       return warnings.join("; ");
     },
     [Symbol.dispose]: () => {
@@ -122,7 +115,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
   };
 }
 
-/** A DEL goes on without what its configuration fails to say: else a pod with a bad one could never go away. */
+/** The settings for a DEL, which ignores an invalid configuration: otherwise the pod could never be deleted. */
 function detachSettings(
   options: CoordinatorPluginOptions,
   request: DetachRequest,
@@ -136,8 +129,47 @@ function detachSettings(
     conf = resolveCoordinatorConf(...coordinatorLayers(coordinator));
   }
   try {
-    return { conf, log: options.pluginLog(conf.logOptions) };
+    return { conf, log: options.logs.for(conf.logOptions) };
   } catch {
     return { conf, log: options.log };
   }
+}
+
+export interface OpenCoordinator {
+  readonly plugin: Plugin;
+  readonly attachments: CoordinatedAttachments;
+  /** Removes what was created for the attachment, as its DEL would. */
+  withdraw(attachment: WithdrawnAttachment): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface OpenCoordinatorOptions extends Omit<CoordinatorDeps, "host" | "remover">, Omit<LateDetectionDeps, "registry"> {
+  readonly settingsFor: NicTools["settingsFor"];
+  readonly nowMs: () => number;
+  /** Where `/var/log/vendor/` of network definitions is on this machine. */
+  readonly logDirectory: string;
+}
+
+/**
+ * Opens the node's network namespace, the thread that deletes links, and the plugin on top of them.
+ * Throws NetlinkError if the kernel refuses a socket.
+ */
+export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinator {
+  const { log, nowMs, logDirectory: directory } = options;
+  const host = openNamespace(OWN_NETNS);
+  const remover = openLinkRemover(host.entrance);
+  const logs = openPluginLogs({ directory, log, nowMs });
+  const attachments = new CoordinatedAttachments();
+  const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover, logs });
+  return {
+    plugin,
+    attachments,
+    withdraw: (attachment) => plugin.withdraw(attachment, options.settingsFor({ ...attachment, pod: undefined })),
+    close: async () => {
+      plugin[Symbol.dispose]();
+      await remover.close();
+      await logs.close();
+      host[Symbol.dispose]();
+    },
+  };
 }

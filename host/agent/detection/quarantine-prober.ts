@@ -3,7 +3,7 @@
  * Effects: those of the registry; after a conflict, and without making anybody wait, it asks for the pool's gateway.
  */
 
-import type { ConflictQuestion } from "../../coordinator/detect-conflict.ts";
+import type { ConflictProbe } from "../../coordinator/detect-conflict.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
 import { type ConflictAction, describeProxyArp, PROXY_ARP_ADDRESSES, type ProxyArp } from "../../ipam/conflict.ts";
 import type { PoolsByName } from "../../ipam/selection.ts";
@@ -20,7 +20,7 @@ export const MAX_PROXY_ARP_SUSPECTS = 32;
 export const PROXY_ARP_MEMORY_MS = 3_600_000;
 
 /** The engine of detection: host/coordinator/detect-conflict.ts. */
-export type DetectConflict = (question: ConflictQuestion) => Promise<Conflict | undefined>;
+export type DetectConflict = (question: ConflictProbe) => Promise<Conflict | undefined>;
 
 export interface QuarantineTools {
   readonly registry: Registry;

@@ -7,7 +7,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { DetectionError } from "../../coordinator/detection-error.ts";
-import { conflictTiming, type ProbeLink, requireShort } from "../../coordinator/probe.ts";
+import { conflictTiming, type ProbeLink, requireShortDetection } from "../../coordinator/probe.ts";
 import type { QuietLinkOptions } from "../../coordinator/quiet-link.ts";
 import type { LinkObservation } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
@@ -129,7 +129,7 @@ export class EarlyStage {
     const { netns, ifName, settings, isCoordinated } = this.#options;
     const ips = addresses.map(({ ip }) => ip);
     const timing = conflictTiming(settings.detectOptions);
-    requireShort(timing);
+    requireShortDetection(timing);
     const question = { addresses: ips, ownMacs, ...timing, random, signal };
     try {
       const quiet = { netnsPath: netns, ifName, staysUp: isCoordinated };

@@ -41,19 +41,19 @@ export class MoveRecord {
   }
 
   /** Throws what the file system throws: then nothing may be moved. */
-  keep(operations: readonly Operation[]): void {
+  write(operations: readonly Operation[]): void {
     const record: Record = { format: FORMAT, boot: this.#boot, operations };
     const temporary = `${this.#path}.new`;
     writeFileSync(temporary, JSON.stringify(record, encode), { mode: 0o600 });
     renameSync(temporary, this.#path);
   }
 
-  forget(): void {
+  remove(): void {
     rmSync(this.#path, { force: true });
   }
 
   /** What an agent of this boot was doing when it ended; none when it had finished, or the file is not one of ours. */
-  find(): readonly Operation[] {
+  read(): readonly Operation[] {
     let text: string;
     try {
       text = readFileSync(this.#path, "utf8");

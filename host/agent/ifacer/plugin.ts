@@ -7,24 +7,44 @@
 import { pluginKeys } from "../../cni/net-conf.ts";
 import type { CniRequest } from "../../cni/request.ts";
 import { type DeviceSpec, decodeDeviceSpec } from "../../ifacer/device-spec.ts";
+import { OWN_NETNS } from "../../kernel/netns.ts";
+import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { Plugin } from "../plugin.ts";
-import { attach, checkDevices, type IfacerTools } from "./attach.ts";
+import { attach, checkDevices, type IfacerDeps, undoMoves } from "./attach.ts";
+import { MoveRecord } from "./move-record.ts";
 
 /** Throws ConfigError. */
-function wishOf({ netConf }: CniRequest): DeviceSpec {
+function specOf({ netConf }: CniRequest): DeviceSpec {
   return decodeDeviceSpec(pluginKeys(netConf), "CNI configuration");
 }
 
-export function createIfacerPlugin(tools: IfacerTools): Plugin {
+export function createIfacerPlugin(tools: IfacerDeps): Plugin {
   const nothing = async (): Promise<void> => {};
   return {
-    add: async (request) => ({ result: await attach(wishOf(request), request, tools), undo: nothing }),
-    check: async (request) => checkDevices(wishOf(request), tools),
+    add: async (request) => ({ result: await attach(specOf(request), request, tools), undo: nothing }),
+    check: async (request) => checkDevices(specOf(request), tools),
     del: nothing,
     gc: nothing,
     status: async (request) => {
-      wishOf(request);
+      specOf(request);
       return "";
     },
   };
+}
+
+export interface OpenIfacer extends Disposable {
+  readonly plugin: Plugin;
+}
+
+export interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permission"> {
+  readonly stateDirectory: string;
+  readonly bootId: string;
+}
+
+/** Takes back what an agent before was doing when it was killed. Throws NetlinkError when the kernel refuses a socket. */
+export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacerOptions): Promise<OpenIfacer> {
+  const host = openNamespace(OWN_NETNS);
+  const tools = { host, moves: new MoveRecord(stateDirectory, bootId), ...rest };
+  await undoMoves(tools);
+  return { plugin: createIfacerPlugin(tools), [Symbol.dispose]: () => host[Symbol.dispose]() };
 }

@@ -10,7 +10,7 @@ import { ApplyError } from "../../kernel/apply.ts";
 import { LinkRemovalError } from "../../kernel/link-remover.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { NetnsError } from "../../kernel/netns.ts";
-import { PacketError } from "../../kernel/packet/error.ts";
+import { PacketError } from "../../kernel/packet/socket.ts";
 import { SysctlError } from "../../kernel/sysctl.ts";
 import { cutText, messageOf } from "../../lib/describe.ts";
 import { RegistryError } from "../../registry/registry.ts";

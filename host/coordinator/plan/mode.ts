@@ -6,14 +6,14 @@ import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 import { POD_VETH } from "./constants.ts";
 
-export interface ModeQuestion {
+export interface ModeInput {
   readonly conf: Pick<CoordinatorConf, "mode" | "podDefaultCniNic">;
   readonly ifName: string;
   /** Name of the request's network, for messages. */
   readonly network: string;
   readonly pod: NamespaceState;
   /** Berth has given an address to the pod's first NIC. */
-  readonly isFirstOurs: boolean;
+  readonly isFirstNicBerth: boolean;
 }
 
 export interface Mode {
@@ -25,13 +25,13 @@ export interface Mode {
 /** Kinds whose frames leave the node by a NIC of its own; "" is a NIC of the machine or a virtual function of one. */
 const UNDERLAY_KINDS: ReadonlySet<string> = new Set(["macvlan", "ipvlan", "vlan", ""]);
 
-function guess({ conf, ifName, pod, isFirstOurs }: ModeQuestion): Mode {
+function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
   const first = conf.podDefaultCniNic;
   const link = pod.links.find(({ name }) => name === first);
   const hasPair = pod.links.some(({ name }) => name === POD_VETH);
   if (ifName === first) return { mode: "underlay", reason: `"${ifName}" is the pod's first NIC` };
   if (hasPair) return { mode: "underlay", reason: `the pod has "${POD_VETH}"` };
-  if (isFirstOurs) return { mode: "underlay", reason: `Berth has given "${first}" its address` };
+  if (isFirstNicBerth) return { mode: "underlay", reason: `Berth has given "${first}" its address` };
   if (link !== undefined && UNDERLAY_KINDS.has(link.kind)) {
     return { mode: "underlay", reason: `"${first}" is of kind ${link.kind === "" ? "device" : link.kind}` };
   }
@@ -43,7 +43,7 @@ function guess({ conf, ifName, pod, isFirstOurs }: ModeQuestion): Mode {
  * Why the first NIC is underlay although the configuration says "overlay"; undefined when it may be as it says. A device of the machine may carry an
  * overlay network, too (a virtual function behind a switch that encapsulates), and Berth gives addresses to bridges: there the configuration is believed.
  */
-function findUnderlayReason({ conf, pod }: Pick<ModeQuestion, "conf" | "pod">): string | undefined {
+function findUnderlayReason({ conf, pod }: Pick<ModeInput, "conf" | "pod">): string | undefined {
   const first = conf.podDefaultCniNic;
   const link = pod.links.find(({ name }) => name === first);
   return link !== undefined && link.kind !== "" && UNDERLAY_KINDS.has(link.kind)
@@ -56,7 +56,7 @@ function refuse(text: string): never {
 }
 
 /** Refuses what cannot work, naming the interface and the definition to change. */
-function requirePossible({ mode }: Mode, question: ModeQuestion): void {
+function requirePossible({ mode }: Mode, question: ModeInput): void {
   const { conf, ifName, network, pod } = question;
   const first = conf.podDefaultCniNic;
   const isFirst = ifName === first;
@@ -98,10 +98,10 @@ function requirePossible({ mode }: Mode, question: ModeQuestion): void {
 }
 
 /** The mode that holds; undefined for `disable`. Throws CniError 106 for what cannot work. */
-export function decideMode(question: ModeQuestion): Mode | undefined {
+export function decideMode(question: ModeInput): Mode | undefined {
   const { mode } = question.conf;
   if (mode === "disable") return undefined;
-  const decided = mode === "auto" ? guess(question) : { mode, reason: `the configuration says "${mode}"` };
+  const decided = mode === "auto" ? detectMode(question) : { mode, reason: `the configuration says "${mode}"` };
   requirePossible(decided, question);
   return decided;
 }

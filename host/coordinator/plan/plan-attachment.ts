@@ -8,11 +8,13 @@ import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
+import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
+import { requireFreeVethName, requireSafeAddresses, selectRoutable } from "./address-policy.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
-import { requireFreeName, requireHarmless, selectRoutable } from "./plan-guards.ts";
+import { hostRoutesOf, includesIp, serviceRoutes } from "./own-objects.ts";
+import type { PlanInput, PlanResult } from "./plan-input.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
-import { hostRoutesOf, isOneOf, NOTHING_OWNED, NOTHING_WANTED, serviceRoutes } from "./plan-parts.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
 import { decideSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
 import {
@@ -24,11 +26,10 @@ import {
   hostRule,
   podNeighbours,
   podRoutes,
-  requireNoOther,
   requireOwnTable,
+  requireUnusedAddresses,
   type ServicePath,
 } from "./plan-service-path.ts";
-import type { Planned, Situation } from "./situation.ts";
 
 /** Of the main table, ours and to a destination that is spoken of: it is replaced when it leads elsewhere. */
 function ownedServiceRoutes(pod: NamespaceState, added: readonly RouteState[]): RouteState[] {
@@ -75,7 +76,7 @@ const withIpv6 = (links: readonly string[]): [string, string][] =>
   links.map((link) => [`ipv6/conf/${link}/disable_ipv6`, "0"]);
 
 /** The pair belongs to Berth, or nothing is done. */
-function requireOwnPair({ pair, observed }: Situation): void {
+function requireOwnPair({ pair, observed }: PlanInput): void {
   const found = observed.pod.links.find(({ name }) => name === POD_VETH);
   if (found === undefined || found.mac === pair.pod.mac) return;
   throw new CniError(
@@ -85,15 +86,15 @@ function requireOwnPair({ pair, observed }: Situation): void {
   );
 }
 
-function whyNoServices(first: string, family: Family, path: ServicePath | undefined): string | undefined {
+function findServiceProblem(first: string, family: Family, path: ServicePath | undefined): string | undefined {
   if (path === undefined) return `Interface "${first}" leads to the node by no veth that is known`;
   if (path.families.includes(family)) return undefined;
   if (path.hostAddresses[family].length === 0) return `The node has no IPv${family} address of its own that counts`;
   return `Interface "${first}" has no default route of IPv${family}`;
 }
 
-function warnOfHost(
-  { conf, observed }: Situation,
+function warnAboutHost(
+  { conf, observed }: PlanInput,
   families: readonly Family[],
   path: ServicePath | undefined,
 ): string[] {
@@ -116,13 +117,13 @@ function warnOfHost(
     );
   }
   for (const family of families) {
-    const why = whyNoServices(conf.podDefaultCniNic, family, path);
+    const why = findServiceProblem(conf.podDefaultCniNic, family, path);
     if (why !== undefined) warnings.push(`${why}: Berth leads no IPv${family} service of the pod over the node`);
   }
   return warnings;
 }
 
-function hostWishes(situation: Situation, path: ServicePath, ips: readonly Ip[]): { wanted: Wanted; owned: Owned } {
+function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): { wanted: Wanted; owned: Owned } {
   const { conf, mode, alias, observed, ifName } = situation;
   const isFirst = ifName === conf.podDefaultCniNic;
   const families = familiesOf(ips);
@@ -143,30 +144,30 @@ function hostWishes(situation: Situation, path: ServicePath, ips: readonly Ip[])
       tables: snat === "none" ? [] : [snatTable()],
     },
     owned: {
-      ...NOTHING_OWNED,
-      neighbours: observed.host.neighbours.filter(({ ip }) => isOneOf(ips, ip)),
+      ...EMPTY_OWNED,
+      neighbours: observed.host.neighbours.filter(({ ip }) => includesIp(ips, ip)),
       routes: hostRoutesOf(observed.host, [conf.hostRuleTable], ips),
       tables: snat === "none" ? [] : observed.host.tables.filter(({ name }) => name === NFT_TABLE),
     },
   };
 }
 
-function findPath(situation: Situation, nics: readonly Nic[], nearTo: readonly Ip[]): ServicePath | undefined {
+function findPath(situation: PlanInput, nics: readonly Nic[], nearTo: readonly Ip[]): ServicePath | undefined {
   if (situation.mode === "underlay") return findUnderlayPath(situation, nearTo);
   const first = nics.find(({ name }) => name === situation.conf.podDefaultCniNic);
   return first && findOverlayPath(situation, first, nearTo);
 }
 
 /** What has to be there once the NIC is attached. Throws CniError 106 for what stands in the way. */
-export function planAttachment(situation: Situation): Planned {
+export function planAttachment(situation: PlanInput): PlanResult {
   const { conf, mode, ifName, observed, pair } = situation;
   const { pod } = observed;
   requireOwnPair(situation);
   const nics = findNics(pod, conf.podDefaultCniNic, ifName, []);
   const nic = nics.find(({ name }) => name === ifName);
   const { ips, warnings: leftOut } = selectRoutable(situation, nic?.addresses ?? []);
-  requireHarmless(situation, ips);
-  if (mode === "underlay") requireFreeName(situation);
+  requireSafeAddresses(situation, ips);
+  if (mode === "underlay") requireFreeVethName(situation);
   const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
   const path = findPath(situation, nics, first === undefined || first === nic ? ips : first.addresses);
   const families = familiesOf(ips);
@@ -184,9 +185,9 @@ export function planAttachment(situation: Situation): Planned {
     : undefined;
   if (path !== undefined) {
     requireOwnTable(situation);
-    requireNoOther(situation, path, ips);
+    requireUnusedAddresses(situation, path, ips);
   }
-  const host = path && hostWishes(situation, path, ips);
+  const host = path && planHost(situation, path, ips);
   const carriers = ["all", ifName, ...(path === undefined ? [] : [path.pod.link])];
   const pairEnd = mode === "underlay" ? [pair.pod.name] : [];
   const links: [string, LinkSettings][] = [
@@ -208,7 +209,7 @@ export function planAttachment(situation: Situation): Planned {
           rules: [...(reply?.wanted.rules ?? []), ...(routes?.wanted.rules ?? [])],
           tables: reply?.wanted.tables ?? [],
         },
-        host: host?.wanted ?? NOTHING_WANTED,
+        host: host?.wanted ?? EMPTY_WANTED,
       },
       owned: {
         pod: {
@@ -218,9 +219,9 @@ export function planAttachment(situation: Situation): Planned {
           rules: [...(reply?.owned.rules ?? []), ...(routes?.owned.rules ?? [])],
           tables: reply?.owned.tables ?? [],
         },
-        host: host?.owned ?? NOTHING_OWNED,
+        host: host?.owned ?? EMPTY_OWNED,
       },
     },
-    warnings: [...leftOut, ...warnings, ...(routes?.warnings ?? []), ...warnOfHost(situation, families, path)],
+    warnings: [...leftOut, ...warnings, ...(routes?.warnings ?? []), ...warnAboutHost(situation, families, path)],
   };
 }

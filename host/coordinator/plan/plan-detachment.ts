@@ -3,25 +3,18 @@
  */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
+import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, NFT_TABLE } from "./constants.ts";
+import { hostRoutesOf, hostTablesOf, includesIp, serviceRoutes, uniqueIps } from "./own-objects.ts";
+import type { PlanInput, PlanResult } from "./plan-input.ts";
 import { findNics } from "./plan-nics.ts";
-import {
-  hostRoutesOf,
-  hostTablesOf,
-  isOneOf,
-  NOTHING_OWNED,
-  NOTHING_WANTED,
-  serviceRoutes,
-  uniqueIps,
-} from "./plan-parts.ts";
 import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
-import type { Planned, Situation } from "./situation.ts";
 
 /** What has to be there once the NIC is detached; the pod may be gone already, then it was observed as empty. */
 export function planDetachment(
-  situation: Omit<Situation, "mode" | "defaultNic" | "alias" | "owner" | "routable">,
-): Planned {
+  situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "routable">,
+): PlanResult {
   const { conf, ifName, observed, pair } = situation;
   const { pod, host } = observed;
   const isFirst = ifName === conf.podDefaultCniNic;
@@ -38,7 +31,7 @@ export function planDetachment(
   // Nobody but the pod itself says that it has one of these: the node must know it by the pod's own way.
   const ownMacs = pod.links.filter(({ name }) => name === conf.podDefaultCniNic).map(({ mac }) => mac);
   const isReached = (ip: Ip): boolean =>
-    isOneOf(situation.addresses, ip) ||
+    includesIp(situation.addresses, ip) ||
     host.neighbours.some(
       (each) => equalIp(each.ip, ip) && (each.link === pair.host.name || ownMacs.includes(each.mac)),
     );
@@ -57,17 +50,17 @@ export function planDetachment(
   return {
     plan: {
       ...(isFirst && hasPair ? { veth: { pair, wanted: false } } : {}),
-      wanted: { pod: { ...NOTHING_WANTED, ...routes?.wanted }, host: NOTHING_WANTED },
+      wanted: { pod: { ...EMPTY_WANTED, ...routes?.wanted }, host: EMPTY_WANTED },
       owned: {
         pod: {
-          ...NOTHING_OWNED,
+          ...EMPTY_OWNED,
           routes: [...(routes?.owned.routes ?? []), ...(isFirst || isAlone ? ours : [])],
           rules: isFirst ? all : (routes?.owned.rules ?? []),
           tables: isFirst ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
         },
         host: {
-          ...NOTHING_OWNED,
-          neighbours: host.neighbours.filter((each) => isOneOf(ips, each.ip) && isOurs(each) && isReached(each.ip)),
+          ...EMPTY_OWNED,
+          neighbours: host.neighbours.filter((each) => includesIp(ips, each.ip) && isOurs(each) && isReached(each.ip)),
           routes: hostRoutesOf(host, hostTablesOf(host, conf.hostRuleTable), ips.filter(isReached)).filter(isOurs),
         },
       },

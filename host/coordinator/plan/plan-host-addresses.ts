@@ -6,7 +6,7 @@ import { prefixContains } from "../../net/prefix.ts";
 import type { AddressState, NamespaceState } from "../../plan/state.ts";
 
 /** Of container networks, tunnels and local services, not of the node: no other machine would answer to them. */
-const NOT_OF_THE_NODE =
+const VIRTUAL_LINKS =
   /^(?:lo|docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|dummy|ovn|antrea|weave|ip6tnl|sit|gre)/;
 
 /** RT_SCOPE_UNIVERSE */
@@ -25,7 +25,7 @@ function isReliable({ prefix, scope, flags }: AddressState): boolean {
  * The address that the kernel uses for IPv4 over a link without one, such as the pair's: the first of all links (inet_select_addr in
  * net/ipv4/devinet.c). It may be on the loopback. For IPv6 it takes the one with the longest common prefix.
  */
-function kernelsChoice(host: NamespaceState, family: Family): AddressState[] {
+function kernelSourceAddress(host: NamespaceState, family: Family): AddressState[] {
   const first = host.addresses.find((address) => address.prefix.ip.family === 4 && isReliable(address));
   return family === 4 && first !== undefined ? [first] : [];
 }
@@ -35,11 +35,11 @@ function kernelsChoice(host: NamespaceState, family: Family): AddressState[] {
  * one by which the node comes to the pod when nobody says another.
  */
 export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[]): Ip[] {
-  const counts = (address: AddressState): boolean => isReliable(address) && !NOT_OF_THE_NODE.test(address.link);
+  const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);
   const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
   const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
   const far = own.filter((address) => !isNear(address));
-  const ordered = [...own.filter(isNear), ...far, ...(own.length === 0 ? [] : kernelsChoice(host, family))];
+  const ordered = [...own.filter(isNear), ...far, ...(own.length === 0 ? [] : kernelSourceAddress(host, family))];
   const ips = ordered.map(({ prefix }) => prefix.ip);
   return ips.filter((ip, index) => ips.findIndex((other) => equalIp(ip, other)) === index);
 }

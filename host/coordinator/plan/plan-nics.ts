@@ -129,7 +129,7 @@ function withoutHops(route: RouteState, links: ReadonlySet<string>): RouteState[
  * The pod as its NIC `ifName` was attached: without NICs that came later and have nothing to do with the coordinator. Their plugins
  * answer for them, and the next ADD of the coordinator gives them tables.
  */
-export function withoutStrangers(pod: NamespaceState, first: string, ifName: string): NamespaceState {
+export function withoutForeignNics(pod: NamespaceState, first: string, ifName: string): NamespaceState {
   const names = pod.links.filter(({ loopback }) => !loopback).map(({ name }) => name);
   const isStrange = (name: string): boolean =>
     ![first, ifName, POD_VETH].includes(name) && findTable(pod, name, globalAddresses(pod, name)) === undefined;

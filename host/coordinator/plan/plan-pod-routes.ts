@@ -9,10 +9,10 @@ import { formatPrefix, wholePrefix } from "../../net/prefix.ts";
 import type { NamespaceState, NextHopState, RouteState, RuleState } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
 import { BERTH_PROTOCOL, FIRST_NIC_TABLE, NIC_RULE_PREFERENCE } from "./constants.ts";
+import { ruleTo } from "./own-objects.ts";
 import { defaultsIn, familiesOf, isDefault, isNicTable, linkOf, type Nic } from "./plan-nics.ts";
-import { ruleTo } from "./plan-parts.ts";
 
-export interface PodRoutesQuestion {
+export interface PodRoutesInput {
   readonly pod: NamespaceState;
   readonly nics: readonly Nic[];
   /** The NIC of the request. */
@@ -65,7 +65,7 @@ function nicRule(ip: Ip, table: number): RuleState {
  * The NIC whose default route of the family stays in, or comes to, the main table: the wanted one, or the first NIC if it has it still,
  * whatever NICs of other plugins have put in front of it, or else the one that has it.
  */
-export function findDefaultNic(question: PodRoutesQuestion, family: Family): Nic | undefined {
+export function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefined {
   const { pod, nics, ifName, defaultNic } = question;
   const able = nics.filter(({ defaults }) => defaults.some((route) => familyOf(route) === family));
   const wanted = able.find(({ name }) => name === defaultNic);
@@ -92,14 +92,14 @@ function joinSame(routes: readonly RouteState[]): RouteState[] {
 }
 
 /** A default route moves even where the NIC has no address of its family, so that it is not lost. */
-function tableOf(question: PodRoutesQuestion, nic: Nic): RouteState[] {
+function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
   const { pod } = question;
   const families = familiesOf(nic.addresses);
   const own = [
     ...joinSame(nic.defaults),
     ...specificRoutes(pod, nic).filter((route) => families.includes(familyOf(route))),
   ];
-  const others = othersIn(pod, nic.table).map(keyOf);
+  const others = foreignRoutesIn(pod, nic.table).map(keyOf);
   const taken = new Set(own.map(({ destination }) => formatPrefix(destination)));
   const path = families
     .flatMap(question.servicePath)
@@ -116,7 +116,7 @@ function tableOf(question: PodRoutesQuestion, nic: Nic): RouteState[] {
  * put in their place are left alone: they are the main plugin's, who removes them with its NIC.
  * One over the node, for a pod without any, gives way to a NIC's.
  */
-function mainDefaults(question: PodRoutesQuestion): { wanted: RouteState[]; owned: RouteState[] } {
+function mainDefaults(question: PodRoutesInput): { wanted: RouteState[]; owned: RouteState[] } {
   const { pod } = question;
   const present = pod.routes.filter(
     (route) =>
@@ -129,13 +129,13 @@ function mainDefaults(question: PodRoutesQuestion): { wanted: RouteState[]; owne
   return { wanted, owned: present };
 }
 
-function othersIn(pod: NamespaceState, wanted: number): RouteState[] {
+function foreignRoutesIn(pod: NamespaceState, wanted: number): RouteState[] {
   return pod.routes.filter(({ table, protocol }) => table === wanted && protocol !== BERTH_PROTOCOL);
 }
 
-function warnOfOthers(pod: NamespaceState, nics: readonly Nic[]): string[] {
+function warnAboutForeignRoutes(pod: NamespaceState, nics: readonly Nic[]): string[] {
   return nics.flatMap(({ table }) =>
-    othersIn(pod, table).map(
+    foreignRoutesIn(pod, table).map(
       (route) =>
         `Table ${table} of the pod has a route that is not Berth's, which is left alone: ${formatRoute(route)}`,
     ),
@@ -154,13 +154,13 @@ export function hasNicTables({ routes, rules }: NamespaceState): boolean {
  * With fewer than two NICs nothing is wanted but the default routes of the one in the main table. A default route is in its NIC's table
  * before it leaves the main one, so that it is never lost.
  */
-export function planPodRoutes(question: PodRoutesQuestion): PodRoutes {
+export function planPodRoutes(question: PodRoutesInput): PodRoutes {
   const { pod, nics } = question;
   const main = mainDefaults(question);
   const tables = nics.length < 2 ? [] : nics;
   return {
     wanted: {
-      routes: [...tables.flatMap((nic) => tableOf(question, nic)), ...main.wanted],
+      routes: [...tables.flatMap((nic) => routesOfTable(question, nic)), ...main.wanted],
       rules: tables.flatMap((nic) => nic.addresses.map((ip) => nicRule(ip, nic.table))),
     },
     owned: {
@@ -170,6 +170,6 @@ export function planPodRoutes(question: PodRoutesQuestion): PodRoutes {
       ],
       rules: pod.rules.filter(({ protocol, preference }) => protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE), // biome-ignore format: one thought
     },
-    warnings: warnOfOthers(pod, tables),
+    warnings: warnAboutForeignRoutes(pod, tables),
   };
 }

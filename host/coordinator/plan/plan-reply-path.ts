@@ -24,7 +24,7 @@ import { EVERYWHERE, prefixContains } from "../../net/prefix.ts";
 import type { NftTable } from "../../plan/nft-table.ts";
 import type { RouteState, RuleState } from "../../plan/state.ts";
 import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
-import { ruleTo } from "./plan-parts.ts";
+import { ruleTo } from "./own-objects.ts";
 import { routeTo, type ServicePath } from "./plan-service-path.ts";
 
 /** In the pod: marks connections that come in by the pair, and the packets that answer them. */

@@ -19,10 +19,10 @@ import {
 import { formatRoute } from "../../plan/text.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
+import { includesIp, ruleTablesOf, ruleTo } from "./own-objects.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
+import type { PlanInput } from "./plan-input.ts";
 import { linkOf, type Nic } from "./plan-nics.ts";
-import { isOneOf, ruledTablesOf, ruleTo } from "./plan-parts.ts";
-import type { Situation } from "./situation.ts";
 
 /** Most tables of a node (`hostRuleTable`) that definitions may name: each adds a rule for all of the node's traffic, and rules stay. @limit */
 export const MAX_HOST_TABLES = 8;
@@ -45,7 +45,7 @@ function hostAddressesOf({ host }: Observed, ips: readonly Ip[]): Record<Family,
 }
 
 /** Over the pair of the underlay pod. */
-export function findUnderlayPath({ pair, observed }: Situation, ips: readonly Ip[]): ServicePath {
+export function findUnderlayPath({ pair, observed }: PlanInput, ips: readonly Ip[]): ServicePath {
   const hostAddresses = hostAddressesOf(observed, ips);
   const families = FAMILIES.filter((family) => hostAddresses[family].length > 0);
   return {
@@ -70,7 +70,7 @@ function gatewayOf(route: RouteState | undefined): Ip | undefined {
 
 /** Over the first NIC of the overlay pod; undefined when it does not lead to the node by a link that is known. */
 export function findOverlayPath(
-  { observed, conf }: Situation,
+  { observed, conf }: PlanInput,
   first: Nic,
   ips: readonly Ip[],
 ): ServicePath | undefined {
@@ -122,7 +122,7 @@ export function podRoutes(path: ServicePath, family: Family, networks: readonly 
   return [
     ...addresses.map((ip) => routeTo(wholePrefix(ip), { link, ...wayTo(ip, gateway) }, RT_TABLE_MAIN)),
     ...networks
-      .filter(({ ip, length }) => ip.family === family && !(length === bitsOf(family) && isOneOf(addresses, ip)))
+      .filter(({ ip, length }) => ip.family === family && !(length === bitsOf(family) && includesIp(addresses, ip)))
       .map((network) => routeTo(maskPrefix(network), { link, gateway: via }, RT_TABLE_MAIN)),
   ];
 }
@@ -156,7 +156,7 @@ export function hostRule(family: Family, table: number): RuleState {
 
 /** Networks behind the node, each once. Left out are those that the pod has a route to already, which a warning tells. */
 export function findNetworks(
-  situation: Situation,
+  situation: PlanInput,
   nics: readonly Nic[],
 ): { networks: readonly Prefix[]; warnings: readonly string[] } {
   const { conf, observed } = situation;
@@ -182,10 +182,10 @@ export function findNetworks(
  * Refuses a table of the node that holds routes of others, before the rule that would send all of the node's traffic there, and one table
  * too many: definitions are written by tenants, the node is everybody's.
  */
-export function requireOwnTable({ observed, conf, clusterTable }: Situation): void {
+export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): void {
   const table = conf.hostRuleTable;
   const isClusters = table === (clusterTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
-  const tables = ruledTablesOf(observed.host);
+  const tables = ruleTablesOf(observed.host);
   if (tables.has(table)) return;
   const foreign = observed.host.routes.find((route) => route.table === table && route.protocol !== BERTH_PROTOCOL);
   if (foreign !== undefined) {
@@ -206,7 +206,11 @@ export function requireOwnTable({ observed, conf, clusterTable }: Situation): vo
 }
 
 /** Refuses an address that the node reaches by another live attachment: two address spaces on one node meet there. */
-export function requireNoOther({ observed, conf, owner }: Situation, path: ServicePath, ips: readonly Ip[]): void {
+export function requireUnusedAddresses(
+  { observed, conf, owner }: PlanInput,
+  path: ServicePath,
+  ips: readonly Ip[],
+): void {
   for (const ip of ips) {
     const other = observed.host.routes.find(
       ({ table, destination, link }) =>

@@ -47,7 +47,7 @@ export interface Conversation {
   batch(requests: readonly Request[]): void;
 }
 
-interface Ending {
+interface Answer {
   readonly messages: Message[];
   readonly acknowledgement: Acknowledgement;
   readonly interrupted: boolean;
@@ -57,7 +57,7 @@ interface Ending {
  * Reads to the acknowledgement or the end of the dump. What carries another number is left from a question given up.
  * Undefined when it is longer than `most` messages; the kernel goes on with it and takes no other question.
  */
-function readToEnd(datagrams: Datagrams, sequence: number, most: number): Ending | undefined {
+function readToEnd(datagrams: Datagrams, sequence: number, most: number): Answer | undefined {
   const messages: Message[] = [];
   let interrupted = false;
   for (;;) {
@@ -73,7 +73,7 @@ function readToEnd(datagrams: Datagrams, sequence: number, most: number): Ending
   }
 }
 
-function requireWell(operation: string, ending: Ending | undefined, most: number): Message[] {
+function requireSuccess(operation: string, ending: Answer | undefined, most: number): Message[] {
   if (ending === undefined)
     throw new NetlinkError({ operation, errno: EMSGSIZE, message: `more than ${most} entries` });
   const { messages, acknowledgement } = ending;
@@ -82,7 +82,7 @@ function requireWell(operation: string, ending: Ending | undefined, most: number
 }
 
 /** `dropped` when the kernel had to drop parts of the answer. */
-function readDump(datagrams: Datagrams, sequence: number, most: number): Ending | undefined | "dropped" {
+function readDump(datagrams: Datagrams, sequence: number, most: number): Answer | undefined | "dropped" {
   try {
     return readToEnd(datagrams, sequence, most);
   } catch (error) {
@@ -128,12 +128,12 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
   };
   return {
     batch: sendBatch,
-    request: (request) => requireWell(request.operation, readToEnd(datagrams, ask(request, NLM_F_ACK), most), most),
+    request: (request) => requireSuccess(request.operation, readToEnd(datagrams, ask(request, NLM_F_ACK), most), most),
     dump: (request) => {
       const { operation } = request;
       for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
         const ending = readDump(datagrams, ask(request, NLM_F_DUMP), most);
-        if (ending !== "dropped" && ending?.interrupted !== true) return requireWell(operation, ending, most);
+        if (ending !== "dropped" && ending?.interrupted !== true) return requireSuccess(operation, ending, most);
       }
       const message = `the table changed during each of ${DUMP_ATTEMPTS} dumps`;
       throw new NetlinkError({ operation, errno: EINTR, message });

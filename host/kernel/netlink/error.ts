@@ -36,3 +36,13 @@ export function malformed(part: string, offset: number, got: string, wanted: str
   const message = `found ${got}, want ${wanted}`;
   return new NetlinkError({ operation: `decode ${part}`, errno: EBADMSG, message, offset });
 }
+
+/** What `ask` returns, or undefined when the kernel refuses with one of the error numbers. Other errors are thrown. */
+export function unlessRefused<T>(errnos: readonly number[], ask: () => T): T | undefined {
+  try {
+    return ask();
+  } catch (error) {
+    if (error instanceof NetlinkError && errnos.includes(error.errno)) return undefined;
+    throw error;
+  }
+}

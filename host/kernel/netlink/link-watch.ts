@@ -22,7 +22,7 @@ export type LinkState = "absent" | "noArp" | "down" | "noCarrier" | "ready";
 
 export interface LinkWatch extends Disposable {
   /** As the kernel says now. Throws NetlinkError. */
-  look(): LinkState;
+  read(): LinkState;
 }
 
 export interface LinkListener {
@@ -48,14 +48,14 @@ export function watchLink(
 ): LinkWatch {
   using opened = new DisposableStack();
   const conversation = createConversation(opened.use(openRouteSocket(netnsPath, native)));
-  const look = (): LinkState => {
+  const read = (): LinkState => {
     const message = findLinkByIndex(conversation, index);
     return stateOf(message && linkOf(message));
   };
-  const tell = (): void => {
+  const report = (): void => {
     let state: LinkState;
     try {
-      state = look();
+      state = read();
     } catch (error) {
       listener.failure(error);
       return;
@@ -69,13 +69,13 @@ export function watchLink(
       {
         message: (message) => {
           // a link that went is told in the same form
-          if (decodeLink({ ...message, type: RTM_NEWLINK }).index === index) tell();
+          if (decodeLink({ ...message, type: RTM_NEWLINK }).index === index) report();
         },
-        lost: tell,
+        lost: report,
       },
       native,
     ),
   );
   const held = opened.move();
-  return { look, [Symbol.dispose]: () => held.dispose() };
+  return { read, [Symbol.dispose]: () => held.dispose() };
 }

@@ -23,7 +23,7 @@ export const RTNLGRP_IPV6_ROUTE = 11;
 /** linux/netlink.h */
 const NETLINK_ADD_MEMBERSHIP = 1;
 
-export interface NewsListener {
+export interface MonitorListener {
   /** RTM_NEW*, RTM_DEL*; the families' decoders read them. */
   message(message: Message): void;
   /** Some news was lost (ENOBUFS), or could not be read: look for yourself. */
@@ -31,7 +31,7 @@ export interface NewsListener {
 }
 
 /** Undefined when there is nothing more to read. */
-function receiveNews(native: Native, fd: number, buffer: Uint8Array): Message[] | undefined {
+function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Message[] | undefined {
   try {
     return decodeMessages(receiveCopy(native, fd, buffer));
   } catch (error) {
@@ -44,7 +44,7 @@ function receiveNews(native: Native, fd: number, buffer: Uint8Array): Message[] 
 export function openMonitor(
   netnsPath: string,
   groups: readonly number[],
-  listener: NewsListener,
+  listener: MonitorListener,
   native: Native = loadNative(),
 ): Disposable {
   const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -54,7 +54,7 @@ export function openMonitor(
   const drain = (): void => {
     for (let count = 0; count < MAX_FRAMES_PER_TURN && watch !== undefined; count++) {
       try {
-        const messages = receiveNews(native, fd, buffer);
+        const messages = receiveMessages(native, fd, buffer);
         if (messages === undefined) return;
         for (const message of messages) listener.message(message);
       } catch (error) {

@@ -76,6 +76,6 @@ export function encodeArpAnnouncement(mac: Mac, own: Ip): Uint8Array {
 }
 
 /** Asks who has the address, as the owner of another. */
-export function encodeArpQuestion(mac: Mac, own: Ip, target: Ip): Uint8Array {
+export function encodeArpRequest(mac: Mac, own: Ip, target: Ip): Uint8Array {
   return encodeRequest(mac, own, target);
 }

@@ -185,7 +185,7 @@ export function encodeNdpProbe(mac: Mac, candidate: Ip, nonce: Uint8Array): Uint
 }
 
 /** Asks who has the address, as the owner of another. */
-export function encodeNdpQuestion(mac: Mac, own: Ip, target: Ip): Uint8Array {
+export function encodeNdpSolicitation(mac: Mac, own: Ip, target: Ip): Uint8Array {
   return solicit(mac, own, target, { linkLayer: mac });
 }
 

@@ -6,10 +6,10 @@
 import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
 import { loadNative, type Native } from "../native.ts";
 import { type ArpPacket, decodeArp } from "./arp.ts";
-import type { PacketError } from "./error.ts";
 import { ETH_P_ARP, ETH_P_IPV6 } from "./ethernet.ts";
 import { arpFilter, ndpFilter } from "./filter.ts";
 import { ALL_NODES, decodeNdp, multicastMac, type NdpMessage, solicitedNode } from "./ndp.ts";
+import type { PacketError } from "./socket.ts";
 import { openPacketSocket, type PacketOptions, type PacketSocket } from "./socket.ts";
 
 /** Frames that are read out of one socket at once when all that has come must be seen. The kernel keeps some hundred at most. @limit */
@@ -19,7 +19,7 @@ export const MAX_FRAMES_PER_DRAIN = 4_096;
 export type NeighbourPacket = ArpPacket | NdpMessage;
 
 export interface SegmentListener {
-  heard(packet: NeighbourPacket): void;
+  packet(packet: NeighbourPacket): void;
   /** The link went down or away. */
   failure(error: PacketError): void;
 }
@@ -70,7 +70,7 @@ export function openSegment(
     const decode = family === 4 ? decodeArp : decodeNdp;
     const tell = (frame: Uint8Array): void => {
       const packet = decode(frame);
-      if (packet !== undefined) listener?.heard(packet);
+      if (packet !== undefined) listener?.packet(packet);
     };
     if (listener) socket.listen({ frame: tell, failure: (error) => listener.failure(error) });
     sockets.set(family, { socket, tell });

@@ -7,13 +7,27 @@
  */
 import { close } from "node:fs";
 import type { Mac } from "../../net/mac.ts";
-import { EAGAIN, EINTR } from "../errno.ts";
+import { EAGAIN, EINTR, formatErrno } from "../errno.ts";
 import { encodeMac } from "../mac-bytes.ts";
 import { loadNative, type Native, type Watch } from "../native.ts";
 import { viewOf } from "../netlink/attribute.ts";
 import { MSG_DONTWAIT, SOCK_CLOEXEC, SOCK_RAW } from "../netlink/constants.ts";
 import { withNetns } from "../netns.ts";
-import { PacketError } from "./error.ts";
+
+export class PacketError extends Error {
+  override readonly name = "PacketError";
+  readonly operation: string;
+  /** Index of the link in its namespace. */
+  readonly link: number;
+  readonly errno: number;
+
+  constructor(operation: string, link: number, errno: number) {
+    super(`Cannot ${operation} on link ${link}: ${formatErrno(errno)}`);
+    this.operation = operation;
+    this.link = link;
+    this.errno = errno;
+  }
+}
 
 /** Frames or messages that one socket gives its listener before the event loop serves others. @limit */
 export const MAX_FRAMES_PER_TURN = 64;

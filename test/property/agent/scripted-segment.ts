@@ -6,7 +6,7 @@ import { QuarantineProber, type QuarantineTools } from "../../../host/agent/dete
 import { VerifiedAttachments } from "../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../host/agent/detection/verify-addresses.ts";
 import type { DetectionTools } from "../../../host/agent/ipam/claim-verified.ts";
-import type { ConflictQuestion } from "../../../host/coordinator/detect-conflict.ts";
+import type { ConflictProbe } from "../../../host/coordinator/detect-conflict.ts";
 import type { ProbeLink } from "../../../host/coordinator/probe.ts";
 import { formatIp, type Ip } from "../../../host/net/ip.ts";
 import type { Mac } from "../../../host/net/mac.ts";
@@ -57,7 +57,7 @@ export class ScriptedSegment {
   }
 
   /** Takes some turns of the event loop: others write meanwhile. */
-  readonly detect = async ({ addresses, signal }: ConflictQuestion) => {
+  readonly detect = async ({ addresses, signal }: ConflictProbe) => {
     for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
     signal.throwIfAborted();
     const ip = addresses.find((each) => this.isTaken(each));

@@ -12,7 +12,7 @@ import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import type { AddressDemand, Claimed, ClaimTools } from "../../../host/agent/ipam/claim-addresses.ts";
 import { claimVerified, type DetectionTools } from "../../../host/agent/ipam/claim-verified.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
-import type { ConflictQuestion } from "../../../host/coordinator/detect-conflict.ts";
+import type { ConflictProbe } from "../../../host/coordinator/detect-conflict.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
@@ -159,7 +159,7 @@ export class DetectionWorld {
     return { netnsPath, index: 1, name, mac: of };
   }
 
-  readonly #detect = async ({ link, addresses, ownMacs = new Set(), signal }: ConflictQuestion) => {
+  readonly #detect = async ({ link, addresses, ownMacs = new Set(), signal }: ConflictProbe) => {
     this.questions.push([link.name, ...addresses.map(formatIp)]);
     await this.meanwhile();
     if (signal.aborted) throw new DetectionError("aborted", link.name, "given up");

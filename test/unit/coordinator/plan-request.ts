@@ -1,6 +1,6 @@
 /** One request over observed values: mode, plan and operations, put together as the plugin does. */
 import { z } from "zod";
-import { knownAddresses } from "../../../host/agent/coordinator/gather.ts";
+import { knownAddresses } from "../../../host/agent/coordinator/observe.ts";
 import { parseIfName } from "../../../host/cni/names.ts";
 import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
 import { type CoordinatorConf, resolveCoordinatorConf } from "../../../host/config/coordinator-settings.ts";
@@ -79,7 +79,7 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     const { plan, warnings } = planDetachment({ conf, ifName, addresses, pair, observed });
     return { mode: undefined, plan, operations: diffPlan(observed, plan), warnings, observed };
   }
-  const mode = decideMode({ conf, ifName, network, pod: all.pod, isFirstOurs: firstIsOurs });
+  const mode = decideMode({ conf, ifName, network, pod: all.pod, isFirstNicBerth: firstIsOurs });
   if (mode === undefined) return { mode, plan: undefined, operations: [], warnings: [], observed: all };
   const host = hostPart(all.host, conf, mode.mode === "underlay" ? pair.host.name : undefined, addresses);
   const observed = { pod: all.pod, host };

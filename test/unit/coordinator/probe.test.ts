@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { CARRIER_WAIT_MS } from "../../../host/coordinator/inquiry.ts";
 import {
-  type Asked,
   type ConflictTiming,
+  classifyPacket,
   FIRST_PROBE_JITTER_MS,
-  judge,
   MAX_DETECTION_MS,
+  type PacketClass,
   PROBE_COUNT,
+  type ProbeContext,
   probeSchedule,
-  questionSchedule,
-  requireShort,
-  type Verdict,
+  requestSchedule,
+  requireShortDetection,
 } from "../../../host/coordinator/probe.ts";
+import { CARRIER_WAIT_MS } from "../../../host/coordinator/probe-session.ts";
 import { type ArpPacket, decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../../host/kernel/packet/arp.ts";
 import { decodeNdp, encodeNdpAnnouncement, encodeNdpProbe, type NdpMessage } from "../../../host/kernel/packet/ndp.ts";
 import type { NeighbourPacket } from "../../../host/kernel/packet/segment.ts";
@@ -29,7 +29,7 @@ const gateway6 = ip("fd00::1");
 const ourNonce = Uint8Array.of(1, 2, 3, 4, 5, 6);
 const otherNonce = Uint8Array.of(1, 2, 3, 4, 5, 7);
 
-const asked: Asked = {
+const asked: ProbeContext = {
   candidates: [ip("10.6.0.6"), candidate4, candidate6],
   gateways: [gateway4, gateway6],
   ownMacs: new Set([own, sibling]),
@@ -57,12 +57,12 @@ const reply = (senderMac: typeof rival, senderIp: typeof candidate4): ArpPacket 
 const advertisement = (from: typeof rival, target: typeof candidate6, change: Partial<NdpMessage> = {}) =>
   ndp(encodeNdpAnnouncement(from, target), change);
 
-const conflict4: Verdict = { kind: "conflict", conflict: { ip: candidate4, mac: rival } };
-const conflict6: Verdict = { kind: "conflict", conflict: { ip: candidate6, mac: rival } };
-const ours: Verdict = { kind: "ours" };
+const conflict4: PacketClass = { kind: "conflict", conflict: { ip: candidate4, mac: rival } };
+const conflict6: PacketClass = { kind: "conflict", conflict: { ip: candidate6, mac: rival } };
+const ours: PacketClass = { kind: "ours" };
 
 describe("judgement of ARP", () => {
-  const rows: [string, NeighbourPacket, Verdict | undefined][] = [
+  const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
     ["a reply from the candidate's owner", reply(rival, candidate4), conflict4],
     [
       "a request from the candidate's owner for another",
@@ -97,13 +97,13 @@ describe("judgement of ARP", () => {
     ["a reply to the candidate from another", { ...reply(rival, ip("10.6.0.8")), targetIp: candidate4 }, undefined],
     ["an operation of another protocol", { ...reply(rival, candidate4), operation: 4 }, undefined],
   ];
-  it.each(rows)("%s", (_, packet, verdict) => expect(judge(packet, asked)).toEqual(verdict));
+  it.each(rows)("%s", (_, packet, verdict) => expect(classifyPacket(packet, asked)).toEqual(verdict));
 });
 
 describe("judgement of neighbour discovery", () => {
   const probe = (from: typeof rival, nonce: Uint8Array, target = candidate6) =>
     ndp(encodeNdpProbe(from, target, nonce));
-  const rows: [string, NeighbourPacket, Verdict | undefined][] = [
+  const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
     ["an advertisement of the candidate", advertisement(rival, candidate6), conflict6],
     [
       "one without override, solicited",
@@ -146,11 +146,11 @@ describe("judgement of neighbour discovery", () => {
     ["an advertisement of another address", advertisement(rival, ip("fd00::8")), undefined],
     ["a rival's probe for another address", probe(rival, otherNonce, ip("fd00::8")), undefined],
   ];
-  it.each(rows)("%s", (_, packet, verdict) => expect(judge(packet, asked)).toEqual(verdict));
+  it.each(rows)("%s", (_, packet, verdict) => expect(classifyPacket(packet, asked)).toEqual(verdict));
 
   it("an address of one family is none of the other", () => {
-    const low: Asked = { ...asked, candidates: [{ family: 6, value: candidate4.value }] };
-    expect(judge(reply(rival, candidate4), low)).toBeUndefined();
+    const low: ProbeContext = { ...asked, candidates: [{ family: 6, value: candidate4.value }] };
+    expect(classifyPacket(reply(rival, candidate4), low)).toBeUndefined();
   });
 });
 
@@ -164,29 +164,29 @@ describe("the schedule of probes", () => {
     [3, 0.5, [0.5, 1, 2]],
   ];
   it.each(rows)("over %i ms with %f", (windowMs, random, expected) => {
-    const { askAtMs, endAtMs } = probeSchedule(windowMs, () => random);
+    const { sendAtMs, endAtMs } = probeSchedule(windowMs, () => random);
     expect(endAtMs).toBe(windowMs);
-    expect(askAtMs).toHaveLength(expected.length);
-    for (const [index, at] of askAtMs.entries()) expect(at).toBeCloseTo(expected[index] ?? Number.NaN, 9);
+    expect(sendAtMs).toHaveLength(expected.length);
+    for (const [index, at] of sendAtMs.entries()) expect(at).toBeCloseTo(expected[index] ?? Number.NaN, 9);
   });
 
   it("begins at once, keeps its probes apart, and leaves a quarter of the window to listen", () => {
     for (const windowMs of [10, 200, 1_000, 3_000]) {
       for (let seed = 0; seed < 1_000; seed++) {
         let draw = 0;
-        const { askAtMs } = probeSchedule(windowMs, () => ((seed * 7 + draw++ * 333) % 1_000) / 1_000);
-        expect(askAtMs).toHaveLength(PROBE_COUNT);
-        expect(askAtMs[0]).toBeLessThanOrEqual(FIRST_PROBE_JITTER_MS);
-        for (const [index, at] of askAtMs.entries()) {
-          if (index > 0) expect(at - (askAtMs[index - 1] ?? 0)).toBeGreaterThan(windowMs / 40);
+        const { sendAtMs } = probeSchedule(windowMs, () => ((seed * 7 + draw++ * 333) % 1_000) / 1_000);
+        expect(sendAtMs).toHaveLength(PROBE_COUNT);
+        expect(sendAtMs[0]).toBeLessThanOrEqual(FIRST_PROBE_JITTER_MS);
+        for (const [index, at] of sendAtMs.entries()) {
+          if (index > 0) expect(at - (sendAtMs[index - 1] ?? 0)).toBeGreaterThan(windowMs / 40);
         }
-        expect(windowMs - (askAtMs.at(-1) ?? 0)).toBeGreaterThanOrEqual(windowMs / 4);
+        expect(windowMs - (sendAtMs.at(-1) ?? 0)).toBeGreaterThanOrEqual(windowMs / 4);
       }
     }
   });
 
   it("is another for each pod", () => {
-    const all = new Set(Array.from({ length: 100 }, (_, pod) => probeSchedule(200, () => pod / 100).askAtMs.join()));
+    const all = new Set(Array.from({ length: 100 }, (_, pod) => probeSchedule(200, () => pod / 100).sendAtMs.join()));
     expect(all.size).toBe(100);
   });
 });
@@ -203,8 +203,8 @@ describe("the time of a detection", () => {
     ],
   ];
   it.each(rows)("%j: %s", (timing, message) => {
-    if (message === undefined) requireShort(timing);
-    else expect(() => requireShort(timing)).toThrow(message);
+    if (message === undefined) requireShortDetection(timing);
+    else expect(() => requireShortDetection(timing)).toThrow(message);
   });
 
   it("with a carrier that comes late, and gateways after it, is shorter than an ADD", () => {
@@ -234,6 +234,6 @@ describe("the schedule of questions", () => {
   ];
   it.each(rows)("%j", (options, expected) => {
     const complete = { retry: 0, intervalMs: 0, timeoutMs: 0, ...options };
-    expect(questionSchedule(complete, () => 0.5)).toEqual(expected);
+    expect(requestSchedule(complete, () => 0.5)).toEqual(expected);
   });
 });

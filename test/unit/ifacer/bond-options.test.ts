@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { BOND_OPTIONS } from "../../../host/ifacer/bond-options.ts";
-import { MAX_TARGETS, parseBondOptions } from "../../../host/ifacer/parse-bond-options.ts";
+import { BOND_OPTIONS, MAX_TARGETS, parseBondOptions } from "../../../host/ifacer/bond-options.ts";
 import { BOND_NUMBERS } from "../../../host/kernel/netlink/link/bond.ts";
 import { BOND_NUMBER_NAMES } from "../../../host/plan/bond.ts";
 import { ip, mac } from "../kernel/values.ts";

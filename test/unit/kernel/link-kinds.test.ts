@@ -1,7 +1,7 @@
 /** Kinds of links that many kernels lack, as a kernel that has them made and tells them. */
 import { describe, expect, it } from "vitest";
 import { encodeKind, type LinkKind } from "../../../host/kernel/netlink/link/kind.ts";
-import { type LinkDemand, linkOf } from "../../../host/kernel/netlink/link/link.ts";
+import { type LinkSpec, linkOf } from "../../../host/kernel/netlink/link/link.ts";
 import { decodeLink, encodeLink } from "../../../host/kernel/netlink/link/message.ts";
 import { createLink, setLink } from "../../../host/kernel/netlink/link/requests.ts";
 import { answersTo, expectSame, readRecorded } from "./recorded.ts";
@@ -32,7 +32,7 @@ function told(name: string) {
 describe.each(Object.entries(kinds))("%s", (name, kind) => {
   it("is asked for as `ip` asks, and the kernel made it", () => {
     const parent = kind.kind === "vlan" ? { parent: 7 } : {};
-    const demand: LinkDemand = { name, kind, ...parent };
+    const demand: LinkSpec = { name, kind, ...parent };
     expectSame("kinds", commandFor(name), (conversation) => createLink(conversation, demand));
     const row = readRecorded("kinds").find(({ command }) => command === commandFor(name));
     expect(row?.received.map(({ payload }) => payload)).toEqual(["00000000"]);

@@ -4,7 +4,7 @@ import type { Conversation } from "../../../host/kernel/netlink/conversation.ts"
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeBond, encodeBond } from "../../../host/kernel/netlink/link/bond.ts";
 import { decodeKind, encodeKind, kindName, type LinkKind } from "../../../host/kernel/netlink/link/kind.ts";
-import { type LinkDemand, linkOf } from "../../../host/kernel/netlink/link/link.ts";
+import { type LinkSpec, linkOf } from "../../../host/kernel/netlink/link/link.ts";
 import { decodeLink, encodeLink } from "../../../host/kernel/netlink/link/message.ts";
 import { createLink, deleteLink, setLink, setLinkKind } from "../../../host/kernel/netlink/link/requests.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
@@ -31,7 +31,7 @@ const bond8: LinkKind = {
   options: { numbers: { mode: 1, arp_interval: 50 }, arpIpTargets: [ip("10.6.0.1"), ip("10.6.0.2")] },
 };
 
-const demands: Record<string, LinkDemand> = {
+const demands: Record<string, LinkSpec> = {
   "ip link add address 02:00:00:00:00:03 mtu 1400 name v2 type veth peer address 02:00:00:00:00:04 name p2": {
     name: "v2",
     kind: { kind: "veth" },

@@ -8,8 +8,8 @@ import { readLinkSetting } from "../../../host/kernel/netlink/link/setting.ts";
 import type { Message } from "../../../host/kernel/netlink/message.ts";
 import { decodeNetconf, encodeNetconf } from "../../../host/kernel/netlink/netconf/message.ts";
 import { netconfOf } from "../../../host/kernel/netlink/netconf/netconf.ts";
+import { readSysctlsByNetlink } from "../../../host/kernel/netlink/netconf/read-sysctls.ts";
 import { findNetconf } from "../../../host/kernel/netlink/netconf/requests.ts";
-import { answerSysctls } from "../../../host/kernel/netlink/netconf/sysctl-answers.ts";
 import type { Family } from "../../../host/net/ip.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
 
@@ -103,7 +103,7 @@ describe("settings of a link", () => {
 
 describe("answers to keys", () => {
   const answer = (conversation: Conversation, keys: readonly string[]) =>
-    Object.fromEntries(answerSysctls(conversation, keys, (name) => (name === "v0.5" ? v0 : undefined)));
+    Object.fromEntries(readSysctlsByNetlink(conversation, keys, (name) => (name === "v0.5" ? v0 : undefined)));
 
   it("are what a file says; the kernel is asked once for each protocol", () => {
     const { conversation, asked } = scripted(() => allIs(1, 2));

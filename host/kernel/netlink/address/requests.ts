@@ -6,7 +6,7 @@ import { formatPrefix } from "../../../net/prefix.ts";
 import { EADDRNOTAVAIL, ENODEV } from "../../errno.ts";
 import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
-import { unlessRefused } from "../refusal.ts";
+import { unlessRefused } from "../error.ts";
 import { type Address, encodeAddressValue } from "./address.ts";
 import { RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
 import { type AddressMessage, decodeAddress, encodeAddress } from "./message.ts";

@@ -115,7 +115,7 @@ export interface LinkChange {
 }
 
 /** A link to be made. */
-export interface LinkDemand extends LinkChange {
+export interface LinkSpec extends LinkChange {
   readonly name: string;
   readonly kind: LinkKind;
   /** The kernel finds one when none is given. */
@@ -149,7 +149,7 @@ export function encodeLinkChange(index: number, change: LinkChange): Uint8Array 
   return encodeLink({ deviceType: 0, index, ...flagsOf(change.up), attributes: encodeChangeAttributes(change) });
 }
 
-export function encodeLinkDemand(demand: LinkDemand): Uint8Array {
+export function encodeLinkSpec(demand: LinkSpec): Uint8Array {
   const { kind, parent, peer } = demand;
   const peers = peer ? [attribute(VETH_INFO_PEER, encodeLinkChange(0, peer))] : [];
   const attributes = present([

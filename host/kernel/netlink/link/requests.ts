@@ -7,7 +7,7 @@ import { ENODEV } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, findValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
-import { unlessRefused } from "../refusal.ts";
+import { unlessRefused } from "../error.ts";
 import {
   IFLA_EXT_MASK,
   IFLA_IFNAME,
@@ -20,21 +20,21 @@ import { kindName, type LinkKind } from "./kind.ts";
 import {
   encodeKindChange,
   encodeLinkChange,
-  encodeLinkDemand,
+  encodeLinkSpec,
   LINK_ATTRIBUTES,
   type LinkChange,
-  type LinkDemand,
+  type LinkSpec,
 } from "./link.ts";
 import { decodeLink, encodeLink, type LinkMessage } from "./message.ts";
 
 const withoutStats = attribute(IFLA_EXT_MASK, encodeUint32(RTEXT_FILTER_SKIP_STATS));
 
-function encodeQuestion(index: number, attributes = [withoutStats]): Uint8Array {
+function encodeLinkRequest(index: number, attributes = [withoutStats]): Uint8Array {
   return encodeLink({ deviceType: 0, index, flags: 0, change: 0, attributes });
 }
 
 export function encodeLinkByName(name: string): Uint8Array {
-  return encodeQuestion(0, [attribute(IFLA_IFNAME, encodeString(name)), withoutStats]);
+  return encodeLinkRequest(0, [attribute(IFLA_IFNAME, encodeString(name)), withoutStats]);
 }
 
 /** Undefined when the kernel says that there is no such link. */
@@ -53,19 +53,19 @@ export function findLink(conversation: Conversation, name: string): LinkMessage 
 
 /** The link with that index, undefined when there is none. */
 export function findLinkByIndex(conversation: Conversation, index: number): LinkMessage | undefined {
-  return ask(conversation, `get link ${index}`, encodeQuestion(index))?.[0];
+  return ask(conversation, `get link ${index}`, encodeLinkRequest(index))?.[0];
 }
 
 /** All links of the namespace, each with LINK_ATTRIBUTES, or with those that are wanted, and no more. */
 export function listLinks(conversation: Conversation, wanted = LINK_ATTRIBUTES): LinkMessage[] {
-  const messages = conversation.dump({ operation: "list links", type: RTM_GETLINK, payload: encodeQuestion(0) });
+  const messages = conversation.dump({ operation: "list links", type: RTM_GETLINK, payload: encodeLinkRequest(0) });
   return messages.map((message) => decodeLink(message, wanted));
 }
 
 /** Throws a NetlinkError with EEXIST when a link of that name is there already. */
-export function createLink(conversation: Conversation, demand: LinkDemand): void {
+export function createLink(conversation: Conversation, demand: LinkSpec): void {
   const operation = `create link "${demand.name}" of kind ${kindName(demand.kind)}`;
-  const payload = encodeLinkDemand(demand);
+  const payload = encodeLinkSpec(demand);
   conversation.request({ operation, type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, payload });
 }
 

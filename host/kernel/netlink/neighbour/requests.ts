@@ -7,13 +7,13 @@ import { ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, encodeUint32, optional, present } from "../attribute.ts";
 import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
+import { unlessRefused } from "../error.ts";
 import { encodeFamily, encodeIp } from "../ip-bytes.ts";
-import { unlessRefused } from "../refusal.ts";
 import { NDA_DST, NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH } from "./constants.ts";
 import { decodeNeighbourMessage, encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
 import { encodeNeighbour, formatNeighbour, type Neighbour } from "./neighbour.ts";
 
-export function encodeNeighbourQuestion(linkIndex: number | undefined, flags: number): Uint8Array {
+export function encodeNeighbourDump(linkIndex: number | undefined, flags: number): Uint8Array {
   const attributes = present([optional(NDA_IFINDEX, linkIndex, encodeUint32)]);
   return encodeNeighbourMessage({ family: AF_UNSPEC, index: 0, state: 0, flags, type: 0, attributes });
 }
@@ -21,7 +21,7 @@ export function encodeNeighbourQuestion(linkIndex: number | undefined, flags: nu
 function list(conversation: Conversation, linkIndex: number | undefined, flags: number): NeighbourMessage[] {
   const what = (flags & NTF_PROXY) !== 0 ? "proxies" : "neighbours";
   const operation = linkIndex === undefined ? `list ${what}` : `list ${what} on link ${linkIndex}`;
-  const payload = encodeNeighbourQuestion(linkIndex, flags);
+  const payload = encodeNeighbourDump(linkIndex, flags);
   const answers = unlessRefused([ENODEV], () => conversation.dump({ operation, type: RTM_GETNEIGH, payload })) ?? [];
   const messages = answers.map(decodeNeighbourMessage);
   return messages.filter(({ index }) => linkIndex === undefined || index === linkIndex);

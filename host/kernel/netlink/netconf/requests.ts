@@ -6,8 +6,8 @@ import type { Family } from "../../../net/ip.ts";
 import { ENODEV, EOPNOTSUPP } from "../../errno.ts";
 import { attribute, encodeUint32 } from "../attribute.ts";
 import type { Conversation } from "../conversation.ts";
+import { unlessRefused } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
-import { unlessRefused } from "../refusal.ts";
 import { NETCONFA_IFINDEX, RTM_GETNETCONF } from "./constants.ts";
 import { decodeNetconf, encodeNetconf, type NetconfMessage } from "./message.ts";
 

@@ -8,7 +8,7 @@ import { ENOENT } from "../../errno.ts";
 import { type Attribute, attribute, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
-import { unlessRefused } from "../refusal.ts";
+import { unlessRefused } from "../error.ts";
 import {
   BATCH_RESOURCE,
   NFNL_MSG_BATCH_BEGIN,

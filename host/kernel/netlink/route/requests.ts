@@ -7,8 +7,8 @@ import { ENODEV, ENOENT, ESRCH } from "../../errno.ts";
 import { encodeUint32, optional, present } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
+import { unlessRefused } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
-import { unlessRefused } from "../refusal.ts";
 import {
   IP6_RT_PRIO_USER,
   RTA_NH_ID,
@@ -30,7 +30,7 @@ export interface RouteFilter {
   readonly link?: number | undefined;
 }
 
-export function encodeRouteQuestion(family: Family, { table, link }: RouteFilter): Uint8Array {
+export function encodeRouteDump(family: Family, { table, link }: RouteFilter): Uint8Array {
   return encodeRouteMessage({
     family: encodeFamily(family),
     destinationLength: 0,
@@ -49,7 +49,7 @@ export function encodeRouteQuestion(family: Family, { table, link }: RouteFilter
 export function listRoutes(conversation: Conversation, filter: RouteFilter = {}): RouteMessage[] {
   const families = filter.family === undefined ? FAMILIES : [filter.family];
   const messages = families.flatMap((family) => {
-    const payload = encodeRouteQuestion(family, filter);
+    const payload = encodeRouteDump(family, filter);
     const operation = `list IPv${family} routes${filter.table === undefined ? "" : ` of table ${filter.table}`}`;
     return unlessRefused([ENOENT], () => conversation.dump({ operation, type: RTM_GETROUTE, payload })) ?? [];
   });

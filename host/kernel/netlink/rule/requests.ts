@@ -7,14 +7,13 @@ import { EBUSY, ENOENT } from "../../errno.ts";
 import { findValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
-import { NetlinkError } from "../error.ts";
+import { NetlinkError, unlessRefused } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
-import { unlessRefused } from "../refusal.ts";
 import { RTM_DELRULE, RTM_GETRULE, RTM_NEWRULE } from "./constants.ts";
 import { decodeRuleMessage, encodeRuleMessage, type RuleMessage } from "./message.ts";
 import { encodeRule, formatRule, type Rule, ruleOf } from "./rule.ts";
 
-export function encodeRuleQuestion(family: Family): Uint8Array {
+export function encodeRuleDump(family: Family): Uint8Array {
   return encodeRuleMessage({
     family: encodeFamily(family),
     toLength: 0,
@@ -32,7 +31,7 @@ export function listRules(conversation: Conversation, family?: Family): RuleMess
   const families = family === undefined ? FAMILIES : [family];
   return families.flatMap((one) => {
     const operation = `list IPv${one} rules`;
-    return conversation.dump({ operation, type: RTM_GETRULE, payload: encodeRuleQuestion(one) }).map(decodeRuleMessage);
+    return conversation.dump({ operation, type: RTM_GETRULE, payload: encodeRuleDump(one) }).map(decodeRuleMessage);
   });
 }
 
@@ -60,7 +59,7 @@ function messageOf(rule: Rule): RuleMessage {
 }
 
 /** Whether the kernel would take `found` for `wanted`: what `wanted` leaves out, and inversion, it does not compare. */
-function isTaken(found: RuleMessage, wanted: RuleMessage): boolean {
+function wouldKernelDelete(found: RuleMessage, wanted: RuleMessage): boolean {
   const { tos, fromLength, toLength, action, table } = found;
   if (tos !== wanted.tos || fromLength !== wanted.fromLength || toLength !== wanted.toLength) return false;
   if (action !== wanted.action || table !== wanted.table) return false;
@@ -103,7 +102,7 @@ export function deleteWholeRule(conversation: Conversation, rule: Rule, listed: 
   const found = listOnce(conversation, rule.family, listed);
   const at = found.findIndex(isSame);
   if (at < 0) return false;
-  const first = found.find(({ message }) => isTaken(message, wanted.message));
+  const first = found.find(({ message }) => wouldKernelDelete(message, wanted.message));
   if (first !== undefined && !isSame(first)) {
     const operation = `delete IPv${rule.family} rule ${formatRule(rule)}`;
     throw new NetlinkError({ operation, errno: EBUSY, message: "a rule with more conditions stands before it" });

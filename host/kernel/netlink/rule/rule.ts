@@ -71,7 +71,7 @@ const KNOWN = new Set([
 ]);
 
 /** The kernel tells -1 of every rule that suppresses nothing. */
-function says({ type, value }: Attribute): boolean {
+function isUnread({ type, value }: Attribute): boolean {
   if (KNOWN.has(type)) return false;
   return type !== FRA_SUPPRESS_PREFIXLEN || decodeUint32(value) !== 0xffff_ffff;
 }
@@ -96,7 +96,7 @@ export function ruleOf(message: RuleMessage): Rule | undefined {
     flags: message.flags & ~FIB_RULE_STATE,
     tos: message.tos,
     protocol: readValue(attributes, FRA_PROTOCOL, decodeUint8) ?? 0,
-    rest: attributes.filter(says),
+    rest: attributes.filter(isUnread),
   };
 }
 

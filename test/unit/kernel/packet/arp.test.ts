@@ -5,7 +5,7 @@ import {
   encodeArp,
   encodeArpAnnouncement,
   encodeArpProbe,
-  encodeArpQuestion,
+  encodeArpRequest,
 } from "../../../../host/kernel/packet/arp.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { ip, mac } from "../values.ts";
@@ -35,7 +35,7 @@ describe("ARP packets", () => {
     const own = mac("02:00:00:00:00:01");
     const rows: [command: string, frame: Uint8Array][] = [
       ["arping -D -c 1 -w 1 -I v0 10.6.0.21", encodeArpProbe(own, ip("10.6.0.21"))],
-      ["arping -c 1 -w 1 -I v0 10.6.0.1", encodeArpQuestion(own, ip("10.6.0.21"), ip("10.6.0.1"))],
+      ["arping -c 1 -w 1 -I v0 10.6.0.1", encodeArpRequest(own, ip("10.6.0.21"), ip("10.6.0.1"))],
       ["arping -U -c 1 -I v0 10.6.0.21", encodeArpAnnouncement(own, ip("10.6.0.21"))],
     ];
     for (const [command, frame] of rows) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { encodeArpProbe, encodeArpQuestion } from "../../../../host/kernel/packet/arp.ts";
+import { encodeArpProbe, encodeArpRequest } from "../../../../host/kernel/packet/arp.ts";
 import { arpFilter, ndpFilter } from "../../../../host/kernel/packet/filter.ts";
-import { encodeNdpAnnouncement, encodeNdpProbe, encodeNdpQuestion } from "../../../../host/kernel/packet/ndp.ts";
+import { encodeNdpAnnouncement, encodeNdpProbe, encodeNdpSolicitation } from "../../../../host/kernel/packet/ndp.ts";
 import { ip, mac } from "../values.ts";
 import { readFrames, runFilter } from "./frames.ts";
 
@@ -13,8 +13,8 @@ describe("filters", () => {
   const rows4: [string, Uint8Array, boolean][] = [
     ["a probe for a watched address", encodeArpProbe(own, ip("10.6.0.21")), true],
     ["a probe for the second", encodeArpProbe(own, ip("10.6.0.1")), true],
-    ["a question of a watched address's owner", encodeArpQuestion(own, ip("10.6.0.1"), ip("10.6.0.77")), true],
-    ["a question between others", encodeArpQuestion(own, ip("10.6.0.2"), ip("10.6.0.22")), false],
+    ["a question of a watched address's owner", encodeArpRequest(own, ip("10.6.0.1"), ip("10.6.0.77")), true],
+    ["a question between others", encodeArpRequest(own, ip("10.6.0.2"), ip("10.6.0.22")), false],
     ["IPv6", encodeNdpProbe(own, ip("fd00::21"), nonce), false],
     ["a frame that is cut", encodeArpProbe(own, ip("10.6.0.21")).subarray(0, 40), false],
     ["an empty frame", new Uint8Array(), false],
@@ -26,7 +26,7 @@ describe("filters", () => {
   const watched6 = [ip("fd00::21"), ip("fe80::1"), ip("fd00::1:0:0:21")];
   const rows6: [string, Uint8Array, boolean][] = [
     ["a probe for a watched address", encodeNdpProbe(own, ip("fd00::21"), nonce), true],
-    ["a question for the last", encodeNdpQuestion(own, ip("fd00::9"), ip("fd00::1:0:0:21")), true],
+    ["a question for the last", encodeNdpSolicitation(own, ip("fd00::9"), ip("fd00::1:0:0:21")), true],
     ["an announcement", encodeNdpAnnouncement(own, ip("fe80::1")), true],
     ["one that differs in the first word", encodeNdpProbe(own, ip("fd01::21"), nonce), false],
     ["one that differs in the second word", encodeNdpProbe(own, ip("fd00:0:0:1::21"), nonce), false],

@@ -4,7 +4,7 @@ import {
   encodeNdp,
   encodeNdpAnnouncement,
   encodeNdpProbe,
-  encodeNdpQuestion,
+  encodeNdpSolicitation,
   multicastMac,
   type NdpMessage,
   solicitedNode,
@@ -56,7 +56,7 @@ describe("neighbour discovery", () => {
 
   it("our question is ndisc6's", () => {
     const theirs = frameOf("ndisc6", "solicitation");
-    const ours = encodeNdpQuestion(mac("02:00:00:00:00:01"), ip("fe80::ff:fe00:1"), ip("fd00::1"));
+    const ours = encodeNdpSolicitation(mac("02:00:00:00:00:01"), ip("fe80::ff:fe00:1"), ip("fd00::1"));
     expect(ours).toEqual(withoutFlowLabel(theirs));
   });
 

@@ -5,19 +5,8 @@ import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { equalIp, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
-import type { Owned, Wanted } from "../../plan/plan.ts";
 import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
-
-export const NOTHING_WANTED: Wanted = {
-  links: new Map(),
-  sysctls: new Map(),
-  neighbours: [],
-  routes: [],
-  rules: [],
-  tables: [],
-};
-export const NOTHING_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
 
 /** Each once, in the order in which they came first. A pod may have very many. */
 export function uniqueIps(ips: readonly Ip[]): Ip[] {
@@ -29,7 +18,7 @@ export function uniqueIps(ips: readonly Ip[]): Ip[] {
   return [...unique.values()];
 }
 
-export const isOneOf = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
+export const includesIp = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
 
 /** Routes over the way to the node that are in the main table, of one family; `added` replace those to the same destination. */
 export function serviceRoutes(pod: NamespaceState, added: readonly RouteState[], family: Family): RouteState[] {
@@ -46,7 +35,7 @@ export function serviceRoutes(pod: NamespaceState, added: readonly RouteState[],
 export function hostRoutesOf(host: NamespaceState, tables: readonly number[], ips: readonly Ip[]): RouteState[] {
   return host.routes.filter(
     ({ table, protocol, destination: { ip } }) =>
-      tables.includes(table) && protocol === BERTH_PROTOCOL && isOneOf(ips, ip),
+      tables.includes(table) && protocol === BERTH_PROTOCOL && includesIp(ips, ip),
   );
 }
 
@@ -56,7 +45,7 @@ export function ruleTo(table: number, rule: Pick<RuleState, "family" | "preferen
 }
 
 /** The node's tables that Berth's rules lead to. */
-export function ruledTablesOf({ rules }: NamespaceState): Set<number> {
+export function ruleTablesOf({ rules }: NamespaceState): Set<number> {
   const isOurs = ({ preference, protocol }: RuleState): boolean =>
     preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
   return new Set(rules.filter(isOurs).map(({ table }) => table));
@@ -64,5 +53,5 @@ export function ruledTablesOf({ rules }: NamespaceState): Set<number> {
 
 /** The same, and the one that is named. */
 export function hostTablesOf(host: NamespaceState, named: number): number[] {
-  return [...new Set([named, ...ruledTablesOf(host)])];
+  return [...new Set([named, ...ruleTablesOf(host)])];
 }

@@ -3,11 +3,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { openPluginLogs, type PluginLogs } from "../../../host/agent/coordinator/log-file.ts";
-import { CniError, ErrorCode } from "../../../host/cni/error.ts";
-import type { LogLevel } from "../../../host/config/coordinator-settings.ts";
-import type { Log } from "../../../host/lib/log.ts";
-import { recordLog, until } from "./recorded-log.ts";
+import { openPluginLogs, type PluginLogs } from "../../../../host/agent/coordinator/plugin-logs.ts";
+import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
+import type { LogLevel } from "../../../../host/config/coordinator-settings.ts";
+import type { Log } from "../../../../host/lib/log.ts";
+import { recordLog, until } from "../recorded-log.ts";
 
 export interface LogWorld {
   /** Stands for /var/log/vendor/. */

@@ -11,10 +11,15 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { MAX_LOG_LINE, MAX_LOG_TEXT } from "../../../host/agent/coordinator/log-line.ts";
-import { LOG_FILE_BYTES, LOG_RECHECK_MS, MAX_LOG_BACKLOG } from "../../../host/agent/coordinator/log-stream.ts";
+import {
+  LOG_FILE_BYTES,
+  LOG_RECHECK_MS,
+  MAX_LOG_BACKLOG,
+  MAX_LOG_LINE,
+  MAX_LOG_TEXT,
+} from "../../../../host/agent/coordinator/log-writer.ts";
+import { until } from "../recorded-log.ts";
 import { withLogs } from "./log-world.ts";
-import { until } from "./recorded-log.ts";
 
 describe("a file that is moved, removed or cut while it is written", () => {
   it("is left within a second when logrotate has moved it", () =>

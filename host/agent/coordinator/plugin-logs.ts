@@ -8,8 +8,8 @@ import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import { type CoordinatorConf, DEFAULT_COORDINATOR_CONF, type LogLevel } from "../../config/coordinator-settings.ts";
 import { describeValue } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import { LogPathError } from "./log-path.ts";
-import { LogStream } from "./log-stream.ts";
+import { LogStream } from "./log-writer.ts";
+import { LogPathError } from "./open-log-file.ts";
 
 /** Most log files that network definitions name while an agent runs, beside the one that holds without a name. @limit */
 export const MAX_LOG_FILES = 16;

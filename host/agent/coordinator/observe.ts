@@ -4,62 +4,19 @@
  */
 
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { pluginKeys } from "../../cni/net-conf.ts";
-import type { AttachRequest, CniRequest } from "../../cni/request.ts";
+import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
-import { decodeCoordinatorConf } from "../../config/coordinator-conf.ts";
-import { type CoordinatorConf, resolveCoordinatorConf } from "../../config/coordinator-settings.ts";
+import { MAX_POD_ADDRESSES } from "../../coordinator/plan/address-policy.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
-import { MAX_POD_ADDRESSES } from "../../coordinator/plan/plan-guards.ts";
-import { isOneOf, uniqueIps } from "../../coordinator/plan/plan-parts.ts";
-import type { LinkRemover } from "../../kernel/link-remover.ts";
+import { includesIp, uniqueIps } from "../../coordinator/plan/own-objects.ts";
 import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { listRoutes } from "../../kernel/netlink/route/requests.ts";
 import { routeOf } from "../../kernel/netlink/route/route.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import type { NamespaceSource, OpenNamespace } from "../../kernel/open-namespace.ts";
-import type { Faults } from "../../lib/fault.ts";
-import type { Log } from "../../lib/log.ts";
+import type { NamespaceSource } from "../../kernel/open-namespace.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { NamespaceState, SysctlKey } from "../../plan/state.ts";
-import type { Registry } from "../../registry/registry.ts";
-import { coordinatorLayers } from "../../resources/coordinator.ts";
-import type { Snapshot } from "../../resources/snapshot.ts";
-import type { Identifier } from "../ipam/pod-identity.ts";
-import { type ClusterNetworks, describeNetworks } from "./cluster-networks.ts";
-
-export interface CoordinatorTools {
-  /** The node's own namespace. */
-  readonly host: OpenNamespace;
-  readonly remover: LinkRemover;
-  readonly registry: Registry;
-  readonly snapshot: () => Snapshot;
-  readonly identifier: Pick<Identifier, "recognize">;
-  /** Whether there is a controller, which collects the cluster's networks. */
-  readonly isCluster: boolean;
-  readonly faults: Faults;
-  readonly log: Log;
-}
-
-type SettingsTools = Pick<CoordinatorTools, "snapshot" | "isCluster">;
-
-/** What the configuration says, and sentences about how it says it. */
-export interface Settings {
-  readonly conf: CoordinatorConf;
-  readonly networks: ClusterNetworks;
-  readonly warnings: readonly string[];
-}
-
-/** The entry's own keys over the resource Coordinator, over what was collected for it, over the defaults. Throws ConfigError. */
-export function settingsOf({ netConf }: CniRequest, { snapshot, isCluster }: SettingsTools): Settings {
-  const { coordinator } = snapshot();
-  const entry = decodeCoordinatorConf(pluginKeys(netConf), "CNI configuration");
-  const layers = [entry, ...coordinatorLayers(coordinator)];
-  const networks = describeNetworks(entry, coordinator, isCluster);
-  const warnings = [...layers.flatMap((layer) => layer.warnings), ...networks.warnings];
-  return { conf: resolveCoordinatorConf(...layers), networks, warnings };
-}
 
 /** The main plugin's result, which the coordinator completes. */
 export function requirePrevResult({ netConf, command }: AttachRequest): CniResult {
@@ -90,7 +47,7 @@ const settingKeysOf = (end: string, carriers: readonly string[]): SysctlKey[] =>
  * A link that is to be made has or lacks IPv6 as `default` says (addrconf.c, ipv6_add_dev): that is known, and setting it again would
  * wait for the lock of all links. `rp_filter` is not foretold: unless it was set on the link, it goes on following `default`.
  */
-function withFuture(state: NamespaceState, link: string): NamespaceState {
+function withNewLink(state: NamespaceState, link: string): NamespaceState {
   const value = state.sysctls.get(ipv6Key("default"));
   if (value === undefined || state.links.some(({ name }) => name === link)) return state;
   return { ...state, sysctls: new Map([...state.sysctls, [ipv6Key(link), value]]) };
@@ -107,7 +64,7 @@ export function observePod(pod: NamespaceSource, ifName: string, first: string):
     sysctls: settingKeysOf(POD_VETH, [...new Set([ifName, first])]),
     tables: [NFT_TABLE],
   });
-  return withFuture(state, POD_VETH);
+  return withNewLink(state, POD_VETH);
 }
 
 /** By which the node may know the pod: what the main plugin says, and what is on the pod's links, as far as it may have so many. */
@@ -134,11 +91,11 @@ export function observeHost(
   const state = observeNamespace(host, {
     addresses: true,
     routeTables: tables,
-    isRouteWanted: ({ destination, protocol }) => protocol !== BERTH_PROTOCOL || isOneOf(addresses, destination.ip),
+    isRouteWanted: ({ destination, protocol }) => protocol !== BERTH_PROTOCOL || includesIp(addresses, destination.ip),
     rules: true,
     neighbours: isUnderlay ? [{ link: pair.host.name }] : addresses.map((ip) => ({ ip })),
     sysctls: [...settingKeysOf(pair.host.name, []), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
     tables: [NFT_TABLE],
   });
-  return withFuture(state, pair.host.name);
+  return withNewLink(state, pair.host.name);
 }

@@ -1,10 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { describeNetworks, requireServiceNetworks } from "../../../host/agent/coordinator/cluster-networks.ts";
-import { CniError, ErrorCode } from "../../../host/cni/error.ts";
-import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
-import { resolveCoordinatorConf } from "../../../host/config/coordinator-settings.ts";
-import { formatPrefix } from "../../../host/net/prefix.ts";
-import { coordinatorLayers, decodeCoordinator, decodeServedCoordinator } from "../../../host/resources/coordinator.ts";
+import { describeNetworks, requireServiceNetworks } from "../../../../host/agent/coordinator/settings.ts";
+import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
+import { decodeCoordinatorConf } from "../../../../host/config/coordinator-conf.ts";
+import { resolveCoordinatorConf } from "../../../../host/config/coordinator-settings.ts";
+import { formatPrefix } from "../../../../host/net/prefix.ts";
+import {
+  coordinatorLayers,
+  decodeCoordinator,
+  decodeServedCoordinator,
+} from "../../../../host/resources/coordinator.ts";
 
 const object = (spec: object, status?: unknown) => ({
   ...{ apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec },

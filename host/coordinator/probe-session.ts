@@ -6,8 +6,8 @@
 import { EAGAIN, ENETDOWN, ENOBUFS, ENODEV } from "../kernel/errno.ts";
 import { type LinkState, watchLink } from "../kernel/netlink/link-watch.ts";
 import { NetnsError } from "../kernel/netns.ts";
-import { PacketError } from "../kernel/packet/error.ts";
 import { type NeighbourPacket, openSegment, type Segment } from "../kernel/packet/segment.ts";
+import { PacketError } from "../kernel/packet/socket.ts";
 import { messageOf } from "../lib/describe.ts";
 import type { Family, Ip } from "../net/ip.ts";
 import { DetectionError, type DetectionReason } from "./detection-error.ts";
@@ -16,12 +16,12 @@ import type { ProbeLink, Schedule } from "./probe.ts";
 /** How long detection waits for a link's carrier before it says that it cannot judge: milliseconds. A new bond takes its time. @limit */
 export const CARRIER_WAIT_MS = 10_000;
 
-export interface Question {
+export interface ProbeFrame {
   readonly family: Family;
   readonly frame: Uint8Array;
 }
 
-export interface Inquiry<T> {
+export interface ProbeSession<T> {
   readonly link: ProbeLink;
   /** Packets about these are heard. */
   readonly addresses: readonly Ip[];
@@ -31,11 +31,11 @@ export interface Inquiry<T> {
   readonly needsCarrier: boolean;
   readonly signal: AbortSignal;
   /** What to send; called once for each time of the schedule. */
-  ask(): readonly Question[];
+  frames(): readonly ProbeFrame[];
   /** A value ends the inquiry. */
-  hear(packet: NeighbourPacket): T | undefined;
+  onPacket(packet: NeighbourPacket): T | undefined;
   /** What it means that nothing has ended it. */
-  silence(): T;
+  onTimeout(): T;
 }
 
 /** ENXIO: the socket's link was deleted. */
@@ -46,7 +46,7 @@ function isAbsence(error: unknown): boolean {
   return error instanceof NetnsError || (error instanceof PacketError && ABSENT.includes(error.errno));
 }
 
-const FAULTS: Readonly<Record<Exclude<LinkState, "ready">, string>> = {
+const UNUSABLE: Readonly<Record<Exclude<LinkState, "ready">, string>> = {
   absent: "it is gone",
   down: "it is down",
   noArp: "it is of a kind that asks nobody for addresses (NOARP)",
@@ -54,7 +54,7 @@ const FAULTS: Readonly<Record<Exclude<LinkState, "ready">, string>> = {
 };
 
 /** One outcome that many sides may bring about; after the first, the others are nothing. */
-interface Ending<T> extends Disposable {
+interface Outcome<T> extends Disposable {
   readonly promise: Promise<T>;
   isOver(): boolean;
   resolve(value: T): void;
@@ -66,7 +66,7 @@ interface Ending<T> extends Disposable {
 }
 
 /** An outcome that is a failure once the signal is aborted. */
-function openEnding<T>(link: ProbeLink, signal: AbortSignal): Ending<T> {
+function openOutcome<T>(link: ProbeLink, signal: AbortSignal): Outcome<T> {
   const settling = Promise.withResolvers<T>();
   const { promise } = settling;
   promise.catch(() => {}); // it may fail before anybody waits for it
@@ -104,7 +104,7 @@ interface CarrierWait {
 }
 
 /** Watches the link until it is disposed of. Throws what system calls throw while it begins. */
-function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: Ending<T>): Disposable {
+function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: Outcome<T>): Disposable {
   using opened = new DisposableStack();
   let started = false;
   const follow = (state: LinkState): void => {
@@ -112,7 +112,7 @@ function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: E
       if (!started) start();
       started = true;
     } else if (state !== "noCarrier" || (started && needsCarrier)) {
-      ending.fail("link", FAULTS[state]);
+      ending.fail("link", UNUSABLE[state]);
     }
   };
   const watch = opened.use(watchLink(link.netnsPath, link.index, { changed: follow, failure: ending.crash }));
@@ -120,13 +120,13 @@ function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: E
     if (!started) ending.fail("link", `it has had no carrier for ${CARRIER_WAIT_MS} ms`);
   }, CARRIER_WAIT_MS);
   opened.defer(() => clearTimeout(patience));
-  follow(watch.look());
+  follow(watch.read());
   return opened.move();
 }
 
-/** Resolves once frames can pass. Rejects like {@link inquire}. */
-export async function awaitCarrier(link: ProbeLink, signal: AbortSignal): Promise<void> {
-  using ending = openEnding<void>(link, signal);
+/** Resolves once frames can pass. Rejects like {@link runProbeSession}. */
+export async function waitForCarrier(link: ProbeLink, signal: AbortSignal): Promise<void> {
+  using ending = openOutcome<void>(link, signal);
   using opened = new DisposableStack();
   const start = () => ending.resolve();
   ending.guard(() => void opened.use(startAtCarrier({ link, needsCarrier: true, start }, ending)));
@@ -160,7 +160,7 @@ function runSteps(timesMs: readonly number[], step: (index: number) => void): Di
 }
 
 /** Whether it went out. A full queue is like a frame lost on the wire. */
-function trySend(segment: Segment, { family, frame }: Question): boolean {
+function trySend(segment: Segment, { family, frame }: ProbeFrame): boolean {
   try {
     segment.send(family, frame);
     return true;
@@ -171,34 +171,38 @@ function trySend(segment: Segment, { family, frame }: Question): boolean {
 }
 
 /** The steps of the schedule on an open segment: each asks, the last judges the silence. */
-function runSchedule<T>({ schedule, ask, silence }: Inquiry<T>, segment: Segment, ending: Ending<T>): Disposable {
-  const { askAtMs, endAtMs } = schedule;
+function runSchedule<T>(
+  { schedule, frames, onTimeout }: ProbeSession<T>,
+  segment: Segment,
+  ending: Outcome<T>,
+): Disposable {
+  const { sendAtMs, endAtMs } = schedule;
   let sent = 0;
   const step = (index: number): void => {
     segment.drain(); // an answer that came in time counts, even when this program was late to read it
     if (ending.isOver()) return;
-    if (index < askAtMs.length) {
-      sent += ask().filter((question) => trySend(segment, question)).length;
+    if (index < sendAtMs.length) {
+      sent += frames().filter((question) => trySend(segment, question)).length;
       return;
     }
     if (sent === 0) ending.fail("kernel", "no frame could be sent, the queue is full");
-    else ending.resolve(silence());
+    else ending.resolve(onTimeout());
   };
-  return runSteps([...askAtMs, endAtMs], (index) => ending.guard(() => step(index)));
+  return runSteps([...sendAtMs, endAtMs], (index) => ending.guard(() => step(index)));
 }
 
 /**
  * Resolves with what ends it. Rejects with {@link DetectionError} when the link is or goes down or away, when it has no carrier within
  * CARRIER_WAIT_MS, when nothing could be sent, and when aborted.
  */
-export async function inquire<T>(inquiry: Inquiry<T>): Promise<T> {
+export async function runProbeSession<T>(inquiry: ProbeSession<T>): Promise<T> {
   const { link, addresses, needsCarrier, signal } = inquiry;
-  using ending = openEnding<T>(link, signal);
+  using ending = openOutcome<T>(link, signal);
   using opened = new DisposableStack();
   ending.guard(() => {
     const listener = {
-      heard: (packet: NeighbourPacket) => {
-        const value = inquiry.hear(packet);
+      packet: (packet: NeighbourPacket) => {
+        const value = inquiry.onPacket(packet);
         if (value !== undefined) ending.resolve(value);
       },
       failure: ending.crash,

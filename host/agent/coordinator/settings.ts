@@ -3,9 +3,57 @@
  * what the controller has collected into its status.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { COLLECTED_KEYS, type CollectedKey, type CoordinatorSettings } from "../../config/coordinator-settings.ts";
+import { pluginKeys } from "../../cni/net-conf.ts";
+import type { CniRequest } from "../../cni/request.ts";
+import { decodeCoordinatorConf } from "../../config/coordinator-conf.ts";
+import {
+  COLLECTED_KEYS,
+  type CollectedKey,
+  type CoordinatorConf,
+  type CoordinatorSettings,
+  resolveCoordinatorConf,
+} from "../../config/coordinator-settings.ts";
+import type { LinkRemover } from "../../kernel/link-remover.ts";
+import type { OpenNamespace } from "../../kernel/open-namespace.ts";
+import type { Faults } from "../../lib/fault.ts";
+import type { Log } from "../../lib/log.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
-import type { Coordinator } from "../../resources/coordinator.ts";
+import type { Registry } from "../../registry/registry.ts";
+import { type Coordinator, coordinatorLayers } from "../../resources/coordinator.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+import type { Identifier } from "../ipam/pod-identity.ts";
+
+export interface CoordinatorDeps {
+  /** The node's own namespace. */
+  readonly host: OpenNamespace;
+  readonly remover: LinkRemover;
+  readonly registry: Registry;
+  readonly snapshot: () => Snapshot;
+  readonly identifier: Pick<Identifier, "recognize">;
+  /** Whether there is a controller, which collects the cluster's networks. */
+  readonly isCluster: boolean;
+  readonly faults: Faults;
+  readonly log: Log;
+}
+
+type SettingsTools = Pick<CoordinatorDeps, "snapshot" | "isCluster">;
+
+/** What the configuration says, and sentences about how it says it. */
+export interface Settings {
+  readonly conf: CoordinatorConf;
+  readonly networks: ClusterNetworks;
+  readonly warnings: readonly string[];
+}
+
+/** The entry's own keys over the resource Coordinator, over what was collected for it, over the defaults. Throws ConfigError. */
+export function settingsOf({ netConf }: CniRequest, { snapshot, isCluster }: SettingsTools): Settings {
+  const { coordinator } = snapshot();
+  const entry = decodeCoordinatorConf(pluginKeys(netConf), "CNI configuration");
+  const layers = [entry, ...coordinatorLayers(coordinator)];
+  const networks = describeNetworks(entry, coordinator, isCluster);
+  const warnings = [...layers.flatMap((layer) => layer.warnings), ...networks.warnings];
+  return { conf: resolveCoordinatorConf(...layers), networks, warnings };
+}
 
 /** Most networks that one line of `berthctl explain` shows. @limit */
 export const MAX_SHOWN_NETWORKS = 8;
@@ -21,12 +69,12 @@ export interface ClusterNetworks {
 }
 
 /** What an empty list in the resource says: nothing. In a definition it says that there are none. */
-const said = (networks: readonly Prefix[] | undefined): readonly Prefix[] | undefined =>
+const nonEmpty = (networks: readonly Prefix[] | undefined): readonly Prefix[] | undefined =>
   networks === undefined || networks.length === 0 ? undefined : networks;
 
 /** Whether the key is what was collected, or would be. */
 function isCollected(key: CollectedKey, entry: CoordinatorSettings, spec: Coordinator["spec"] | undefined): boolean {
-  if (entry[key] !== undefined || said(spec?.[key]) !== undefined) return false;
+  if (entry[key] !== undefined || nonEmpty(spec?.[key]) !== undefined) return false;
   return key === "serviceCIDR" || spec?.podCIDRType !== "none";
 }
 
@@ -72,11 +120,11 @@ function originOf(key: CollectedKey, entry: CoordinatorSettings, coordinator: Co
   if (coordinator === undefined)
     return `${key} is empty: the definition names none, and there is no Coordinator "default"`;
   const { name, spec, collected } = coordinator;
-  const ofSpec = said(spec[key]);
+  const ofSpec = nonEmpty(spec[key]);
   if (ofSpec !== undefined) return `${key} is ${list(ofSpec)}, as Coordinator "${name}" says`;
   if (!isCollected(key, entry, spec)) return `${key} is empty, since podCIDRType of Coordinator "${name}" is none`;
   if (collected === undefined) return `${key} is empty: nobody names any, and Coordinator "${name}" has no status`;
-  const found = said(collected[key]);
+  const found = nonEmpty(collected[key]);
   const status = `the status of Coordinator "${name}" (${collected.phase}: ${collected.reason})`;
   return found === undefined ? `${key} is empty in ${status}` : `${key} is ${list(found)}, as is said in ${status}`;
 }

@@ -8,14 +8,14 @@ import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 import type { AddressState } from "../../plan/state.ts";
-import { isOneOf, uniqueIps } from "./plan-parts.ts";
-import type { Situation } from "./situation.ts";
+import { includesIp, uniqueIps } from "./own-objects.ts";
+import type { PlanInput } from "./plan-input.ts";
 
 /** Most addresses of one pod, those of all its NICs and of router advertisements together. Each is a route and a neighbour of the node. @limit */
 export const MAX_POD_ADDRESSES = 256;
 
 /** No machine's: this host, loopback, multicast, reserved, link-local of IPv6, IPv4 in IPv6's clothes. */
-const NOT_OF_A_MACHINE: readonly Prefix[] = [
+const SPECIAL_PREFIXES: readonly Prefix[] = [
   "0.0.0.0/8",
   "127.0.0.0/8",
   "224.0.0.0/3",
@@ -26,18 +26,18 @@ const NOT_OF_A_MACHINE: readonly Prefix[] = [
   "ff00::/8",
 ].flatMap((text) => parsePrefix(text) ?? []);
 
-function whyNot(ip: Ip, { observed, gateways = [] }: Situation): string | undefined {
-  if (NOT_OF_A_MACHINE.some((prefix) => prefixContains(prefix, ip))) return "no machine can have it";
+function findHarm(ip: Ip, { observed, gateways = [] }: PlanInput): string | undefined {
+  if (SPECIAL_PREFIXES.some((prefix) => prefixContains(prefix, ip))) return "no machine can have it";
   const own = observed.host.addresses.find(({ prefix }) => equalIp(prefix.ip, ip));
   if (own !== undefined) return `the node has it on "${own.link}"`;
-  return isOneOf(gateways, ip) ? "it is a gateway of the node" : undefined;
+  return includesIp(gateways, ip) ? "it is a gateway of the node" : undefined;
 }
 
 /**
  * Throws CniError 106 when the name of the pair, 44 bits of a hash, is that of a link with another MAC address, which are 46 other bits of it:
  * of another container, or of somebody else.
  */
-export function requireFreeName({ observed, pair }: Situation): void {
+export function requireFreeVethName({ observed, pair }: PlanInput): void {
   const found = observed.host.links.find(({ name }) => name === pair.host.name);
   if (found === undefined || found.mac === pair.host.mac) return;
   const whose = found.alias === "" ? "" : ` (${JSON.stringify(found.alias)})`;
@@ -48,7 +48,7 @@ export function requireFreeName({ observed, pair }: Situation): void {
 }
 
 /** Throws CniError 106 for an address that would take the node's own traffic, and for more than one pod can need. */
-export function requireHarmless(situation: Situation, ips: readonly Ip[]): void {
+export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): void {
   const { ifName, observed } = situation;
   const count = observed.pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).length;
   if (Math.max(count, ips.length) > MAX_POD_ADDRESSES) {
@@ -59,7 +59,7 @@ export function requireHarmless(situation: Situation, ips: readonly Ip[]): void 
     );
   }
   for (const ip of ips) {
-    const reason = whyNot(ip, situation);
+    const reason = findHarm(ip, situation);
     if (reason === undefined) continue;
     throw new CniError(
       ErrorCode.InterfaceRefused,
@@ -77,7 +77,7 @@ export interface RoutableAddresses {
 }
 
 /** A router's advertisement made it, in a subnet of which Berth has given the NIC an address. */
-function isLearnedBeside({ prefix, flags }: AddressState, { allocated }: RoutableAddresses): boolean {
+function isLearnedInPoolSubnet({ prefix, flags }: AddressState, { allocated }: RoutableAddresses): boolean {
   return (flags & IFA_F_PERMANENT) === 0 && allocated.some((own) => prefixContains(own, prefix.ip));
 }
 
@@ -86,7 +86,7 @@ function isLearnedBeside({ prefix, flags }: AddressState, { allocated }: Routabl
  * plugin reports and the node must not route: the pod would start, and neither its node nor a service could answer it.
  */
 export function selectRoutable(
-  { addresses, ifName, observed, routable }: Situation,
+  { addresses, ifName, observed, routable }: PlanInput,
   own: readonly Ip[],
 ): { ips: readonly Ip[]; warnings: readonly string[] } {
   const all = uniqueIps([...addresses, ...own]);
@@ -103,7 +103,7 @@ export function selectRoutable(
     );
   }
   const learned = observed.pod.addresses.filter(
-    (address) => address.link === ifName && isLearnedBeside(address, routable),
+    (address) => address.link === ifName && isLearnedInPoolSubnet(address, routable),
   );
   const isServed = (ip: Ip): boolean => isRoutable(ip) || learned.some(({ prefix }) => equalIp(prefix.ip, ip));
   const left = all.filter((ip) => !isServed(ip));

@@ -12,14 +12,14 @@ import { type Netconf, netconfOf } from "./netconf.ts";
 import { findNetconf } from "./requests.ts";
 
 /** Where a setting stands among a link's own, and what it is called in messages about `all` and `default`. */
-interface Told {
+interface NetlinkSetting {
   readonly family: Family;
   /** IPV4_DEVCONF_* - 1 (linux/ip.h), DEVCONF_* (linux/ipv6.h). */
   readonly position: number;
   readonly field?: "forwarding" | "rpFilter";
 }
 
-const TOLD: ReadonlyMap<string, Told> = new Map<string, Told>([
+const NETLINK_SETTINGS: ReadonlyMap<string, NetlinkSetting> = new Map<string, NetlinkSetting>([
   ["ipv4 forwarding", { family: 4, position: 0, field: "forwarding" }],
   ["ipv4 rp_filter", { family: 4, position: 7, field: "rpFilter" }],
   ["ipv6 forwarding", { family: 6, position: 0, field: "forwarding" }],
@@ -37,10 +37,10 @@ const IP_FORWARD = "ipv4/ip_forward";
 const IP_FORWARD_OF_ALL = "ipv4/conf/all/forwarding";
 
 /** What a key is about, when it is of a kind that netlink tells. */
-function toldOf(key: SysctlKey): { readonly told: Told; readonly link: string } | undefined {
+function findSetting(key: SysctlKey): { readonly told: NetlinkSetting; readonly link: string } | undefined {
   const [family, conf, link, name, more] = (key === IP_FORWARD ? IP_FORWARD_OF_ALL : key).split("/");
   if (conf !== "conf" || link === undefined || more !== undefined) return undefined;
-  const told = TOLD.get(`${family} ${name}`);
+  const told = NETLINK_SETTINGS.get(`${family} ${name}`);
   return told && { told, link };
 }
 
@@ -48,7 +48,7 @@ function toldOf(key: SysctlKey): { readonly told: Told; readonly link: string } 
  * Of `keys`, those that netlink answers, each as its file says it. What is missing is to be read from its file, whether it is there or not.
  * `linkOf` gives a link's message with IFLA_AF_SPEC.
  */
-export function answerSysctls(
+export function readSysctlsByNetlink(
   conversation: Conversation,
   keys: readonly SysctlKey[],
   linkOf: (name: string) => LinkMessage | undefined,
@@ -63,7 +63,7 @@ export function answerSysctls(
     return netconf;
   };
   const answer = (key: SysctlKey): number | undefined => {
-    const question = toldOf(key);
+    const question = findSetting(key);
     if (question === undefined) return undefined;
     const { told, link } = question;
     const { family, position, field } = told;

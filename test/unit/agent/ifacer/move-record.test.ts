@@ -2,9 +2,9 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { MoveRecord } from "../../../host/agent/ifacer/move-record.ts";
-import { parsePrefix } from "../../../host/net/prefix.ts";
-import type { Operation } from "../../../host/plan/operation.ts";
+import { MoveRecord } from "../../../../host/agent/ifacer/move-record.ts";
+import { parsePrefix } from "../../../../host/net/prefix.ts";
+import type { Operation } from "../../../../host/plan/operation.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -24,18 +24,18 @@ const OPERATIONS: readonly Operation[] = [
 
 it("gives back what was kept, until it is forgotten", () => {
   const record = new MoveRecord(directory, "boot-1");
-  expect(record.find()).toEqual([]);
-  record.keep(OPERATIONS);
-  expect(new MoveRecord(directory, "boot-1").find()).toEqual(OPERATIONS);
+  expect(record.read()).toEqual([]);
+  record.write(OPERATIONS);
+  expect(new MoveRecord(directory, "boot-1").read()).toEqual(OPERATIONS);
   expect(readdirSync(directory)).toEqual(["moving.json"]);
-  record.forget();
-  record.forget();
-  expect(record.find()).toEqual([]);
+  record.remove();
+  record.remove();
+  expect(record.read()).toEqual([]);
 });
 
 it("knows nothing of another boot, of another format, of half a file", () => {
-  new MoveRecord(directory, "boot-1").keep(OPERATIONS);
-  expect(new MoveRecord(directory, "boot-2").find()).toEqual([]);
+  new MoveRecord(directory, "boot-1").write(OPERATIONS);
+  expect(new MoveRecord(directory, "boot-2").read()).toEqual([]);
   for (const text of [
     "",
     "{",
@@ -45,10 +45,10 @@ it("knows nothing of another boot, of another format, of half a file", () => {
     '{"format": 1, "boot": "boot-1"}',
   ]) {
     writeFileSync(join(directory, "moving.json"), text);
-    expect(new MoveRecord(directory, "boot-1").find(), text).toEqual([]);
+    expect(new MoveRecord(directory, "boot-1").read(), text).toEqual([]);
   }
 });
 
 it("lets nothing begin where it cannot write", () => {
-  expect(() => new MoveRecord(join(directory, "absent"), "b").keep(OPERATIONS)).toThrow("ENOENT");
+  expect(() => new MoveRecord(join(directory, "absent"), "b").write(OPERATIONS)).toThrow("ENOENT");
 });

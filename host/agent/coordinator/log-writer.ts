@@ -8,8 +8,7 @@ import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import { cleanLine } from "./log-line.ts";
-import { type LogPath, LogPathError, type OpenLogFile, openLogPath, retireLogFile } from "./log-path.ts";
+import { type LogPath, LogPathError, type OpenLogFile, openLogPath, retireLogFile } from "./open-log-file.ts";
 
 /** Largest log file that a network definition names: bytes. A full one becomes `.1`, which replaces the one before. Definitions are written by tenants, the disk is the node's. @limit */
 export const LOG_FILE_BYTES = 8 * 1024 * 1024;
@@ -174,4 +173,37 @@ export class LogStream {
 function lossLine(count: number): string {
   const msg = `Lines are missing before this one: ${count} at most`;
   return `${JSON.stringify({ level: 40, time: new Date().toISOString(), name: "coordinator", msg })}\n`;
+}
+
+/** Longest line of such a log: UTF-16 units. In a longer one the texts are cut. @limit */
+export const MAX_LOG_LINE = 16 * 1024;
+
+/** Longest text in a line that is too long: UTF-16 units. @limit */
+export const MAX_LOG_TEXT = 1024;
+
+/** What JSON lets through and a terminal obeys or hides: C1 controls, DEL, separators, directions, zero widths. */
+const UNSEEN = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;
+
+/** The line with all that is invisible escaped, and with its texts cut when it is too long. */
+export function cleanLine(line: string): string {
+  const whole = line.replace(UNSEEN, escapeUnits);
+  return whole.length <= MAX_LOG_LINE ? whole : shortenLine(line);
+}
+
+/** As JSON escapes: both halves of what has two. */
+function escapeUnits(text: string): string {
+  return text
+    .split("")
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .join("");
+}
+
+function shortenLine(line: string): string {
+  const value: unknown = JSON.parse(line);
+  const cut = (_key: string, inner: unknown): unknown =>
+    typeof inner === "string" && inner.length > MAX_LOG_TEXT ? `${inner.slice(0, MAX_LOG_TEXT)}…` : inner;
+  const short = `${JSON.stringify(value, cut)}\n`.replace(UNSEEN, escapeUnits);
+  if (short.length <= MAX_LOG_LINE) return short;
+  const { level, time, name } = { ...(typeof value === "object" ? value : {}) } as Readonly<Record<string, unknown>>;
+  return `${JSON.stringify({ level, time, name, msg: `A line of ${line.length} characters is left out` })}\n`;
 }

@@ -13,11 +13,11 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { MAX_LOG_FILES } from "../../../host/agent/coordinator/log-file.ts";
-import { LOG_RECHECK_MS } from "../../../host/agent/coordinator/log-stream.ts";
-import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
+import { LOG_RECHECK_MS } from "../../../../host/agent/coordinator/log-writer.ts";
+import { MAX_LOG_FILES } from "../../../../host/agent/coordinator/plugin-logs.ts";
+import { DEFAULT_COORDINATOR_CONF } from "../../../../host/config/coordinator-settings.ts";
+import { until } from "../recorded-log.ts";
 import { withLogs } from "./log-world.ts";
-import { until } from "./recorded-log.ts";
 
 describe("a log of the coordinator", () => {
   it("is one JSON object per line, in a file and a directory that others cannot read", () =>

@@ -8,10 +8,10 @@ import type { Mac } from "../../net/mac.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Observed } from "../../plan/state.ts";
-import type { RoutableAddresses } from "./plan-guards.ts";
+import type { RoutableAddresses } from "./address-policy.ts";
 
 /** One NIC of one pod, and what is around it. */
-export interface Situation {
+export interface PlanInput {
   readonly conf: CoordinatorConf;
   readonly mode: "underlay" | "overlay";
   readonly ifName: string;
@@ -35,7 +35,7 @@ export interface Situation {
   readonly routable: RoutableAddresses | undefined;
 }
 
-export interface Planned {
+export interface PlanResult {
   readonly plan: Plan;
   /** What an operator should know although it stops nothing; whole sentences. */
   readonly warnings: readonly string[];
