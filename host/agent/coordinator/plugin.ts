@@ -143,7 +143,9 @@ export interface OpenCoordinator {
   close(): Promise<void>;
 }
 
-export interface OpenCoordinatorOptions extends Omit<CoordinatorDeps, "host" | "remover">, Omit<LateDetectionDeps, "registry"> {
+export interface OpenCoordinatorOptions
+  extends Omit<CoordinatorDeps, "host" | "remover">,
+    Omit<LateDetectionDeps, "registry"> {
   readonly settingsFor: NicTools["settingsFor"];
   readonly nowMs: () => number;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */

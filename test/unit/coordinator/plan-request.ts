@@ -50,7 +50,7 @@ export interface Answer {
   readonly observed: Observed;
 }
 
-/** What gather.ts reads of the node. */
+/** What observe.ts reads of the node. */
 function hostPart(
   host: NamespaceState,
   conf: CoordinatorConf,

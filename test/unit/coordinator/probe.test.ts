@@ -214,22 +214,22 @@ describe("the time of a detection", () => {
 });
 
 describe("the schedule of questions", () => {
-  const rows: [object, { askAtMs: number[]; endAtMs: number }][] = [
+  const rows: [object, { sendAtMs: number[]; endAtMs: number }][] = [
     [
       { retry: 3, intervalMs: 1_000, timeoutMs: 1_000 },
-      { askAtMs: [1, 1_001, 2_001], endAtMs: 3_001 },
+      { sendAtMs: [1, 1_001, 2_001], endAtMs: 3_001 },
     ],
     [
       { retry: 1, intervalMs: 1_000, timeoutMs: 50 },
-      { askAtMs: [1], endAtMs: 51 },
+      { sendAtMs: [1], endAtMs: 51 },
     ],
     [
       { retry: 2, intervalMs: 100, timeoutMs: 1_000 },
-      { askAtMs: [1, 101], endAtMs: 1_101 },
+      { sendAtMs: [1, 101], endAtMs: 1_101 },
     ],
     [
       { retry: 2, intervalMs: 1_000, timeoutMs: 100 },
-      { askAtMs: [1, 1_001], endAtMs: 1_101 },
+      { sendAtMs: [1, 1_001], endAtMs: 1_101 },
     ],
   ];
   it.each(rows)("%j", (options, expected) => {
