@@ -4,8 +4,8 @@
  */
 import { bitsOf, type Ip } from "../../net/ip.ts";
 import { parseAllocationName } from "../../resources/ip-allocation.ts";
+import { decodeAddress, encodeAddress } from "../address-bytes.ts";
 import type { AddressSpan } from "../registry.ts";
-import { decodeAddress, encodeAddress } from "../sqlite/schema.ts";
 import type { AllocationObjects, CallTerms } from "./allocation-objects.ts";
 
 /** The questions of one pool: one is asked, and one more may wait for all who came meanwhile. */

@@ -1,7 +1,6 @@
 /**
- * Group commit: many operations, one transaction, one write to the disk. What fails together is tried again
- * one by one, so that one operation's trouble is not its neighbours'.
- * Effects: commits to the database; spends the reserve file and empties the write-ahead log when the disk is full.
+ * Group commit: many operations in one transaction, one write to the disk. If the transaction fails, each operation is tried alone, so that it fails
+ * for its own reason only. On a full disk the reserve file is given up and the write-ahead log emptied.
  */
 
 import { statSync } from "node:fs";
@@ -10,9 +9,8 @@ import type { Faults } from "../../lib/fault.ts";
 import { describeStorage, isDamage, isFull, isStorage } from "./error.ts";
 import type { ReserveFile } from "./reserve-file.ts";
 import { RESERVE_BYTES } from "./reserve-file.ts";
-import type { SqliteStore } from "./store.ts";
+import type { Freed, SqliteStore } from "./store.ts";
 import type { Witness } from "./witness.ts";
-import type { Freed } from "./writer.ts";
 
 /** Most operations that share one commit. @limit */
 export const MAX_GROUP = 128;
@@ -22,7 +20,7 @@ export interface Operation {
   readonly id: number;
   /** May spend the reserve. */
   readonly recordsRelease: boolean;
-  /** Must outlive a power loss (allocation rule 13): its commit waits for the disk, and all that share it. */
+  /** Must outlive a power loss (clocks-and-boots): its commit waits for the disk. */
   readonly outlivesPower?: boolean;
   readonly run: (store: SqliteStore) => unknown;
 }
@@ -31,7 +29,7 @@ export type Reply =
   | { readonly id: number; readonly value: unknown; readonly freed: readonly Freed[] }
   | { readonly id: number; readonly error: Failure };
 
-/** `isStorage`: the disk or the file is in the way of every write. */
+/** `isStorage`: the disk or the file makes every write fail. */
 export interface Failure {
   readonly message: string;
   readonly full: boolean;
@@ -66,7 +64,7 @@ export class SqliteBatch {
     this.#witness = witness;
   }
 
-  /** Runs all operations and says what became of each, in order. Never throws for the sake of one of them. */
+  /** Runs all operations. Returns a reply for each, in order; an operation that fails has an error in its reply. */
   run(operations: readonly Operation[]): Reply[] {
     try {
       return this.#transact(operations);
@@ -89,33 +87,33 @@ export class SqliteBatch {
     }
   }
 
-  /** For a release: all that can be had. */
+  /** For a release: uses all the room there is. */
   #spendReserve(): boolean {
     this.#reserve.spend();
     this.#cutLog();
     return true;
   }
 
-  /** For the others: what the log gives back, with the reserve whole again before it is used. False when there is nothing to gain. */
+  /** For other operations: uses the room of the log, once the reserve is whole again. Returns false if there is none. */
   #lendReserve(): boolean {
     const logBytes = statSync(`${this.#file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
     if (logBytes === 0) return false;
-    // Moving the log into the database needs room before it gives any.
+    // Writing the log into the database needs room before it frees any.
     if (logBytes > RESERVE_BYTES / 2) this.#reserve.lend();
     this.#cutLog();
     return this.#reserve.ensure();
   }
 
-  /** The log of writes is the largest thing here that can be given up: what it holds moves into the database. */
+  /** Writes the log into the database and truncates it. */
   #cutLog(): void {
     try {
       this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // No room for that either: what the reserve gave must do.
+      // No room for that either; the reserve's room must do.
     }
   }
 
-  /** The level is one of the connection and cannot change within a transaction. */
+  /** Durability is set on the connection and cannot change within a transaction. */
   #transact(operations: readonly Operation[]): Reply[] {
     if (!operations.some(({ outlivesPower }) => outlivesPower)) return this.#commit(operations);
     this.#database.exec("PRAGMA synchronous = full");
@@ -144,12 +142,12 @@ export class SqliteBatch {
     } catch (error) {
       this.#store.takeFreed();
       this.#store.takeWritten();
-      this.#store.identity.revert();
+      this.#store.identity.noteRollback();
       // SQLite may have rolled back by itself (full disk): a second ROLLBACK would hide the real error.
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       throw error;
     }
-    this.#store.identity.settle();
+    this.#store.identity.noteCommit();
     if (written) {
       this.#witness?.write(this.#store.identity);
       this.#faults("registry.committed");

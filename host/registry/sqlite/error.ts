@@ -1,6 +1,4 @@
-/**
- * What SQLite's error codes (sqlite3.h) mean for a registry: whose fault it is, and what to do.
- */
+/** What SQLite's error codes (sqlite3.h) mean for a registry. */
 import { messageOf } from "../../lib/describe.ts";
 
 const SQLITE_PERM = 3;
@@ -12,35 +10,44 @@ const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 
-const STORAGE: readonly number[] = [SQLITE_PERM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_NOTADB]; // biome-ignore format: one thought
+/** Codes that concern the disk or the file, and so every write. */
+const STORAGE: readonly number[] = [
+  SQLITE_PERM,
+  SQLITE_READONLY,
+  SQLITE_IOERR,
+  SQLITE_CORRUPT,
+  SQLITE_FULL,
+  SQLITE_CANTOPEN,
+  SQLITE_NOTADB,
+];
 
-/** The primary code; an extended one has more bits. Undefined for what SQLite did not say. */
+/** Returns the primary code, without the bits of an extended one; undefined if the error is not SQLite's. */
 function codeOf(error: unknown): number | undefined {
   return error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
 }
 
-/** Whether the disk had no room for it. */
+/** Returns whether the disk is full. */
 export function isFull(error: unknown): boolean {
   return codeOf(error) === SQLITE_FULL;
 }
 
-/** Whether another process has the database. */
+/** Returns whether another process has locked the database. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error) === SQLITE_BUSY;
 }
 
-/** Whether the file's content is broken, or is no database. */
+/** Returns whether the file's content is damaged, or is no database. */
 export function isDamage(error: unknown): boolean {
   const code = codeOf(error);
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
 }
 
-/** Whether the disk or the file is in the way of every write, not only of this one. */
+/** Returns whether the disk or the file makes every write fail, not only this one. */
 export function isStorage(error: unknown): boolean {
   return STORAGE.includes(codeOf(error) ?? 0);
 }
 
-/** The error as a sentence that names the file; the message alone when it is not about the storage. */
+/** Returns the error as a sentence that names the file, or its message alone if it does not concern the storage. */
 export function describeStorage(error: unknown, file: string): string {
   const text = messageOf(error);
   if (isDamage(error)) return `Registry ${file} is damaged (${text})`;

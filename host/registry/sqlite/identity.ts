@@ -1,13 +1,10 @@
-/**
- * Which registry a database is, how many commits it has seen, and why it is not complete: the table `identity`, of one row.
- * Effects: reads and writes the database, within the caller's transaction where it says so.
- */
+/** The table `identity`, of one row: the registry's ID, its number of commits, and why it is incomplete. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
-/** What has to find room before a registry that had none is used again: bytes. More than a claim of many NICs writes. @limit */
+/** How much a registry must be able to write before it is used again after a full disk: bytes. More than a claim of many NICs writes. @limit */
 export const PROBE_BYTES = 64 * 1024;
 
-/** What the node remembers of a registry elsewhere: registry-witness.ts. */
+/** A registry at one commit. The witness keeps the latest outside of the database. */
 export interface RegistryPoint {
   readonly id: string;
   readonly generation: number;
@@ -30,59 +27,59 @@ export class SqliteIdentity implements RegistryPoint {
     this.id = String(row.id);
     this.#generation = Number(row.generation);
     this.#committed = this.#generation;
-    // Rows that were lost before the machine started were of sandboxes that are dead.
+    // Rows that were lost before the machine started belonged to sandboxes that are dead.
     this.#loss = row.loss !== "" && row.loss_boot === bootId ? String(row.loss) : undefined;
     this.#committedLoss = this.#loss;
     this.#advance = database.prepare("UPDATE identity SET generation = ?");
   }
 
-  /** How many commits the registry has seen that wrote anything. */
+  /** How many commits have written anything. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Why rows may be missing, a sentence; undefined when none are. */
+  /** Why rows may be missing, a sentence; undefined if the registry is complete. */
   get loss(): string | undefined {
     return this.#loss;
   }
 
-  /** Within a transaction that writes: it is one more. */
+  /** Counts a transaction that writes; runs within it. */
   advance(): void {
     this.#advance.run(++this.#generation);
   }
 
-  /** The transaction is committed. */
-  settle(): void {
+  /** The transaction was committed. */
+  noteCommit(): void {
     this.#committed = this.#generation;
     this.#committedLoss = this.#loss;
   }
 
-  /** The transaction is rolled back. */
-  revert(): void {
+  /** The transaction was rolled back. */
+  noteRollback(): void {
     this.#generation = this.#committed;
     this.#loss = this.#committedLoss;
   }
 
-  /** Remembers the loss where it can; in memory in any case. */
+  /** Records the loss in memory, and in the database if that can be written. */
   lose(reason: string): void {
     this.#loss = reason;
     this.#committedLoss = reason;
     try {
       this.#database.prepare("UPDATE identity SET loss = ?, loss_boot = ?").run(reason, this.#bootId);
     } catch {
-      // The witness tells the next start as much.
+      // The next start finds the loss by the witness.
     }
   }
 
-  /** Within a transaction: the rows are complete again. */
+  /** Ends the loss; runs within a transaction. */
   recover(): void {
     this.#database.exec("UPDATE identity SET loss = '', loss_boot = ''");
     this.#loss = undefined;
   }
 
-  /** Writes to see whether it can be written: with `isThorough` as much as a claim with all its pages, and gives it back with the next probe. */
+  /** Finds out whether the database can be written: with `isThorough` by as much as a claim may need. The next probe returns the room. */
   probe(isThorough: boolean): void {
-    // Random: SQLite does not write what is there already.
+    // Random bytes, because SQLite does not write a value that is unchanged.
     this.#database.prepare("UPDATE identity SET room = randomblob(?)").run(isThorough ? PROBE_BYTES : 8);
   }
 }

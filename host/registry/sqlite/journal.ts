@@ -1,35 +1,33 @@
 /**
- * The statements of a cluster's journal: the registry's table, but an address that nobody wants cools until the API server is known to have no object.
- * Effects: reads and writes the database, within the caller's transaction.
+ * The operations of `Journal`: the store of a cluster's node. A row whose address has no use any more is not deleted but cools, until the API server
+ * is known to have no object for it.
  */
 import { type Adoption, UNKNOWN_CONTAINER } from "../journal.ts";
 import type { Allocation, Attachment } from "../registry.ts";
-import { KEY, keyOf } from "./reader.ts";
 import { encodeWorkload } from "./schema.ts";
-import { SqliteStore } from "./store.ts";
+import { KEY, keyOf, SqliteStore } from "./store.ts";
 
 const ADOPT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, workload,
    reason, foreign_mac, parent, probe_at, boot, since, free_at, version, confirmed)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, 1)`;
 
-/** The operations of `Journal`, synchronous, with the time as an argument. */
 export class SqliteJournal extends SqliteStore {
   override findAttachment(attachment: Attachment): readonly Allocation[] {
     return attachment.containerId === UNKNOWN_CONTAINER ? [] : super.findAttachment(attachment);
   }
 
-  /** Rows go by {@link forget} only: this only counts. */
+  /** Only counts: {@link forget} alone deletes rows. */
   override expire(_nowMs: number): number {
     return this.countCooling();
   }
 
   findDue(limit: number, nowMs: number): readonly Allocation[] {
-    return this.all("state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?", nowMs, limit);
+    return this.select("state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?", nowMs, limit);
   }
 
   findUnconfirmed(limit: number): readonly Allocation[] {
-    return this.all("confirmed = 0 LIMIT ?", limit);
+    return this.select("confirmed = 0 LIMIT ?", limit);
   }
 
   confirm(allocations: readonly Allocation[]): void {
@@ -37,16 +35,14 @@ export class SqliteJournal extends SqliteStore {
     for (const { space, ip, version, owner } of allocations) this.write(sql, ...keyOf(space, ip), version, owner);
   }
 
-  forget({ space, ip, version }: Allocation): boolean {
-    const changes = this.write(`DELETE FROM allocation WHERE ${KEY} AND version = ?`, ...keyOf(space, ip), version);
-    if (changes > 0) this.noteFreed({ space, ip });
-    return changes > 0;
+  forget(allocation: Allocation): boolean {
+    return this.delete(allocation);
   }
 
   adopt(adoption: Adoption, nowMs: number): Allocation | undefined {
     const { space, ip, prefixLength, pool, state, owner, ifName, namespace, pod, workload, quarantine } = adoption;
     if (this.findAddress(space, ip) !== undefined) return undefined;
-    // An ADD may have given the NIC an address since the object was judged.
+    // An ADD may have given the NIC an address since the object was read.
     const isOnNic = (row: Allocation): boolean =>
       row.state === "Bound" && row.ifName === ifName && row.ip.family === ip.family;
     if (state === "Bound" && this.findOwner(owner).some(isOnNic)) return undefined;
@@ -69,7 +65,7 @@ export class SqliteJournal extends SqliteStore {
     return this.findAddress(space, ip);
   }
 
-  /** The object may be there: the row cools, and is due at once. */
+  /** The API server may have an object: the row cools and is due at once. */
   protected override drop({ space, ip, version }: Allocation, nowMs: number): void {
     this.write(
       `UPDATE allocation SET state = 'Cooling', reason = '', foreign_mac = '', parent = '', probe_at = 0, boot = ?, since = ?,

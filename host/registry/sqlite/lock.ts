@@ -1,17 +1,14 @@
-/**
- * Opens the registry's database for this process alone.
- * Effects: opens and locks the database file; writes the file `holder` beside it.
- */
+/** Opens the registry's database for this process alone, and names this process in the file `holder` beside it. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RegistryError } from "../registry.ts";
 import { describeStorage, isBusy, isDamage } from "./error.ts";
 
-/** How often a second agent looks whether the state directory is free: milliseconds. @limit */
+/** How often an agent tries again to lock a state directory that another agent uses: milliseconds. @limit */
 export const LOCK_RETRY_MS = 100;
 
-/** How long the log grows before it is written into the table with an fsync, milliseconds that a claim may wait: pages of 4 KiB. @limit */
+/** Size of the write-ahead log at which it is written into the database, with an fsync that claims may wait for: pages of 4 KiB. @limit */
 export const CHECKPOINT_PAGES = 4_000;
 
 export interface LockOptions {
@@ -22,7 +19,7 @@ export interface LockOptions {
   readonly onWaiting: (holder: string) => void;
 }
 
-/** Exclusive before the first access: the lock is the file's own, and no shared-memory file is needed. */
+/** `locking_mode` precedes the first access: the lock is then the file's own, and no shared-memory file is needed. */
 const SETTINGS = `PRAGMA locking_mode = exclusive; PRAGMA journal_mode = wal; PRAGMA synchronous = normal;
   PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; BEGIN IMMEDIATE; COMMIT`;
 
@@ -37,9 +34,7 @@ function openDatabase(file: string): DatabaseSync {
   }
 }
 
-/**
- * Waits until the other agent is gone; says who it is when it does not go. Throws what SQLite said of a file that is damaged, RegistryError for the rest.
- */
+/** Waits up to `lockWaitMs` for another agent. Throws SQLite's own error if the file is damaged, otherwise RegistryError. */
 export function lockDatabase(file: string, options: LockOptions): DatabaseSync {
   const sleep = new Int32Array(new SharedArrayBuffer(4));
   for (let waitedMs = 0; ; waitedMs += LOCK_RETRY_MS) {
@@ -60,7 +55,7 @@ export function lockDatabase(file: string, options: LockOptions): DatabaseSync {
   }
 }
 
-/** For people, and for {@link wasInUse}: the lock itself is the database file's, so a full disk need not stop the start. */
+/** For people, and for {@link wasInUse}. The lock is the database file's own, so the agent starts even if this file cannot be written. */
 export function signHolder({ directory, bootId }: LockOptions): void {
   try {
     writeFileSync(join(directory, "holder"), `process ${process.pid}\nboot ${bootId}\n`, { mode: 0o600 });
@@ -69,7 +64,7 @@ export function signHolder({ directory, bootId }: LockOptions): void {
   }
 }
 
-/** Whether an agent may have used the directory since the machine started: one that did not say when may have. */
+/** Returns whether an agent may have used the directory since the machine started. A file that names no boot counts as a yes. */
 export function wasInUse({ directory, bootId }: LockOptions): boolean {
   const lines = readHolder(directory);
   return lines !== undefined && (lines.length < 2 || lines.includes(`boot ${bootId}`));

@@ -1,24 +1,22 @@
-/**
- * A call of the registry as an operation of its thread: which method of the store, and what its commit must be able to.
- * Called by sqlite-worker.ts; sqlite-registry.ts sends the calls.
- * Effects: none by itself; those of the store when the operation is run.
- */
+/** A call of the registry, as it is sent to its thread, and the operation that it becomes there. */
 import { invariant } from "../../lib/invariant.ts";
 import type { Operation } from "./batch.ts";
 import type { SqliteJournal } from "./journal.ts";
 
-/** Store methods that may be called from outside. */
-export type StoreMethod = Exclude<keyof SqliteJournal, Internal>;
-
-type Internal = "takeFreed" | "takeWritten" | "coolDeadBoots" | "quarantine" | "countCooling" | "identity";
+/** Methods of the store that a call may name. */
+export type StoreMethod = Exclude<
+  keyof SqliteJournal,
+  "takeFreed" | "takeWritten" | "coolDeadBoots" | "countCooling" | "identity"
+>;
 
 export interface CallMessage {
   readonly id: number;
-  /** `probe` and `close` are about the database, not its rows. */
+  /** `probe` and `close` concern the database, not its rows. */
   readonly method: StoreMethod | "probe" | "close";
   readonly args: readonly unknown[];
 }
 
+/** Methods that free addresses or room: on a full disk they may use the reserve. */
 const RELEASES: readonly string[] = [
   "release",
   "releaseOthers",
@@ -31,7 +29,7 @@ const RELEASES: readonly string[] = [
   "recover",
 ];
 
-/** Allocation rule 13: a sandbox does not outlive the power, a machine with our address does. */
+/** A sandbox does not outlive a power loss, but another machine with our address does (clocks-and-boots). */
 const OUTLIVE_POWER: readonly string[] = ["quarantineAndUndo"];
 
 export function operationOf(message: CallMessage): Operation {
@@ -42,10 +40,10 @@ export function operationOf(message: CallMessage): Operation {
     run: (store) => {
       invariant(
         message.method !== "close" && message.method !== "probe",
-        `${message.method} is no operation of the store`,
+        `${message.method} is not an operation of the store`,
       );
       const method = Reflect.get(store, message.method) as ((...args: readonly unknown[]) => unknown) | undefined;
-      invariant(method !== undefined, `${message.method} is an operation of a journal`);
+      invariant(method !== undefined, `${message.method} is an operation of a journal only`);
       return method.apply(store, [...message.args]);
     },
   };

@@ -1,7 +1,6 @@
 /**
- * The embedded registry, and a cluster's journal: the ports `Registry` and `Journal` over the SQLite worker thread.
- * Called by the agent and by the cluster's registry; the statements are in sqlite-store.ts, the thread in sqlite-worker.ts.
- * Effects: starts a thread, which owns one database file.
+ * The embedded registry, and a cluster node's journal: `Registry` and `Journal` as calls to a thread that owns the database. The statements are in
+ * store.ts, the thread in sqlite-worker.ts.
  */
 import { chmodSync, mkdirSync, statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
@@ -27,29 +26,30 @@ import { RegistryError } from "../registry.ts";
 import type { Reply } from "./batch.ts";
 import type { SqliteJournal } from "./journal.ts";
 import type { CallMessage, StoreMethod } from "./operation.ts";
-import type { NoticeMessage, OpenMessage, WorkerOptions } from "./sqlite-worker.ts";
+import type { SessionOptions } from "./session.ts";
+import type { NoticeMessage, OpenMessage } from "./sqlite-worker.ts";
 
-/** How often the agent writes to its registry to see whether it can, while all is well: milliseconds. While it cannot it tries every second. @limit */
+/** How often the agent checks that it can write to its registry: milliseconds. After a failure it checks every second. @limit */
 export const PROBE_INTERVAL_MS = 5_000;
 
 export interface SqliteRegistryOptions {
-  /** Made when missing, mode 0700. */
+  /** Created if missing, mode 0700. */
   readonly directory: string;
-  /** Path of a file in memory that knows the registry's last commit, for as long as the machine runs (registry-witness.ts); absent: none does. */
+  /** Path of the witness, a file in memory; undefined if there is none. */
   readonly witness?: string | undefined;
   /** Of the running kernel: /proc/sys/kernel/random/boot_id. */
   readonly bootId: string;
   /** The machine's monotonic clock, the same in all processes of one boot. */
   readonly nowMs: () => number;
-  /** How long to wait for another agent that has the directory. */
+  /** How long to wait for another agent that uses the directory. */
   readonly lockWaitMs: number;
-  /** Called once, before that wait, with the holder. */
+  /** Called once before that wait, with the process that holds the lock. */
   readonly onWaiting?: ((holder: string) => void) | undefined;
-  /** Rows were lost, and that heals by itself: a sentence. */
+  /** Called with a sentence when rows were lost that are restored without an administrator. */
   readonly onNotice?: ((text: string) => void) | undefined;
   readonly cooldowns: Cooldowns;
   readonly onFreed: FreedObserver;
-  /** The thread died: nothing can be recorded any more. */
+  /** The thread ended: nothing can be recorded any more. */
   readonly onDeath: (error: Error) => void;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
@@ -60,35 +60,41 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** The thread keeps nothing between two calls; the largest answer is a page of allocations. */
+/** The thread keeps nothing between two calls; the largest reply is a page of allocations. */
 const WORKER_HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 48 };
 
-/** The worker beside this file: built it is a bundle, in the source tree it is TypeScript. */
+/** The worker is beside this file: a bundle in the build, TypeScript in the source tree. */
 function workerUrl(): URL {
   return new URL(import.meta.url.endsWith(".ts") ? "./sqlite-worker.ts" : "./sqlite-worker.mjs", import.meta.url);
 }
 
-/** Opens the database, or rejects with a RegistryError that says what is in the way. */
+/** Opens the embedded registry. Rejects with RegistryError. */
 export function openSqliteRegistry(options: SqliteRegistryOptions): Promise<RecoverableRegistry> {
   return openSqlite(options, false);
 }
 
-/** The same for a node of a cluster. */
+/** Opens the journal of a cluster's node. Rejects with RegistryError. */
 export function openSqliteJournal(options: SqliteRegistryOptions): Promise<Journal> {
   return openSqlite(options, true);
 }
 
-/** Somebody else has made it, a hostPath volume say, open to all: who has which address is no business of theirs. */
-function closeToOthers(directory: string): void {
+/** A directory that the agent did not create, for example a hostPath volume, may be readable by all; its content is not for other users. */
+function restrictToOwner(directory: string): void {
   if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, 0o700);
 }
 
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
-  closeToOthers(options.directory);
-  const { directory, witness, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter } = options;
-  const workerData: WorkerOptions = {
-    ...{ directory, witness, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter, isJournal },
+  restrictToOwner(options.directory);
+  const workerData: SessionOptions = {
+    directory: options.directory,
+    witness: options.witness,
+    bootId: options.bootId,
+    lockWaitMs: options.lockWaitMs,
+    cooldowns: options.cooldowns,
+    faultPlan: options.faultPlan,
+    faultCounter: options.faultCounter,
+    isJournal,
     nowMs: options.nowMs(),
   };
   const worker = new Worker(workerUrl(), { workerData, name: "registry", resourceLimits: WORKER_HEAP });
@@ -124,7 +130,7 @@ class SqliteRegistry implements Journal, RecoverableRegistry {
     worker.removeAllListeners("error");
     worker.on("message", (message: Reply | NoticeMessage) => {
       if ("kind" in message) options.onNotice?.(message.text);
-      else this.#settle(message, options.onFreed);
+      else this.#deliver(message, options.onFreed);
     });
     const die = (error: Error): void => {
       if (this.#gone !== undefined) return;
@@ -147,7 +153,7 @@ class SqliteRegistry implements Journal, RecoverableRegistry {
     try {
       this.#trouble = (await this.#send("probe", [isThorough])) as string | undefined;
     } catch {
-      // What is in the way is told by `trouble`.
+      // `trouble` has the reason.
     }
   }
 
@@ -159,36 +165,46 @@ class SqliteRegistry implements Journal, RecoverableRegistry {
   claim(claim: Claim): Promise<ClaimOutcome> {
     return this.#call("claim", claim, this.#nowMs());
   }
+
   undo(created: readonly Allocation[]): Promise<void> {
     return this.#call("undo", created, this.#nowMs());
   }
+
   release(attachment: Attachment): Promise<readonly Allocation[]> {
     return this.#call("release", attachment, this.#nowMs());
   }
+
   releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]> {
     return this.#call("releaseOthers", network, valid, beforeMs, this.#nowMs());
   }
+
   releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
     return this.#call("releaseUnattached", beforeMs, this.#nowMs());
   }
+
   async expire(): Promise<number> {
     for (;;) {
       const cooling = await this.#call("expire", this.#nowMs());
       if (cooling !== undefined) return cooling;
     }
   }
+
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
     return this.#call("findAttachment", attachment);
   }
+
   findAddress(space: string, ip: Ip): Promise<Allocation | undefined> {
     return this.#call("findAddress", space, ip);
   }
+
   findOwner(owner: string): Promise<readonly Allocation[]> {
     return this.#call("findOwner", owner);
   }
+
   findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]> {
     return this.#call("findCooling", spans, limit);
   }
+
   quarantine(
     allocation: Allocation,
     quarantine: Quarantine,
@@ -196,57 +212,74 @@ class SqliteRegistry implements Journal, RecoverableRegistry {
   ): Promise<Allocation | undefined> {
     return this.#call("quarantineAndUndo", { allocation, quarantine, created }, this.#nowMs());
   }
+
   findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]> {
     return this.#call("findQuarantined", query);
   }
+
   postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void> {
     return this.#call("postponeProbe", allocation, nextProbeAtMs);
   }
+
   endQuarantine(allocation: Allocation): Promise<void> {
     return this.#call("endQuarantine", allocation, this.#nowMs());
   }
+
   trust(allocation: Allocation): Promise<Allocation | undefined> {
     return this.#call("trust", allocation);
   }
+
   readUsed(span: AddressSpan): Promise<Uint8Array> {
     return this.#call("readUsed", span);
   }
+
   async listUsed(): Promise<undefined> {
     return undefined;
   }
+
   async readUsageSummary(): Promise<undefined> {
     return undefined;
   }
+
   async findRetained(): Promise<readonly Allocation[]> {
     return [];
   }
+
   countUsage(): Promise<readonly UsageCount[]> {
     return this.#call("countUsage");
   }
+
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
     return this.#call("list", after, limit);
   }
+
   findDue(limit: number): Promise<readonly Allocation[]> {
     return this.#call("findDue", limit, this.#nowMs());
   }
+
   findUnconfirmed(limit: number): Promise<readonly Allocation[]> {
     return this.#call("findUnconfirmed", limit);
   }
+
   confirm(allocations: readonly Allocation[]): Promise<void> {
     return this.#call("confirm", allocations);
   }
+
   forget(allocation: Allocation): Promise<boolean> {
     return this.#call("forget", allocation);
   }
+
   adopt(adoption: Adoption): Promise<Allocation | undefined> {
     return this.#call("adopt", adoption, this.#nowMs());
   }
+
   collect(allocation: Allocation): Promise<Allocation | undefined> {
     return this.#call("collect", allocation, this.#nowMs());
   }
+
   setCooldowns(cooldowns: Cooldowns): void {
     this.#call("setCooldowns", cooldowns).catch(() => {
-      // Fails only when the thread is gone, which onDeath has reported.
+      // Fails only if the thread has ended, which onDeath has reported.
     });
   }
 
@@ -274,8 +307,8 @@ class SqliteRegistry implements Journal, RecoverableRegistry {
     });
   }
 
-  /** Freed addresses are told before whoever waits goes on, in the order of the writes. */
-  #settle(reply: Reply, onFreed: FreedObserver): void {
+  /** Reports freed addresses before the caller goes on, in the order of the writes. */
+  #deliver(reply: Reply, onFreed: FreedObserver): void {
     const waiting = this.#waiting.get(reply.id);
     this.#waiting.delete(reply.id);
     if ("error" in reply) {

@@ -1,7 +1,4 @@
-/**
- * A file whose only purpose is to be removed: on a full disk a DEL must still be recorded (allocation rule 19).
- * Effects: writes and removes the file.
- */
+/** A file whose only purpose is to be removed, so that a DEL can be recorded on a full disk (full-disk). */
 import {
   closeSync,
   existsSync,
@@ -14,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 
-/** Room kept back so that a DEL can be recorded on a full disk: bytes. A handful of WAL pages per DEL. @limit */
+/** Room reserved so that a DEL can be recorded on a full disk: bytes. A DEL takes a handful of WAL pages. @limit */
 export const RESERVE_BYTES = 1024 * 1024;
 
 export class ReserveFile {
@@ -24,22 +21,22 @@ export class ReserveFile {
     this.#path = path;
   }
 
-  /** Makes the file, or makes it whole, if the disk has room for that. True when it is whole. */
+  /** Creates or completes the file if the disk has room. Returns whether it is complete. */
   ensure(): boolean {
     const size = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
     return size >= RESERVE_BYTES || (size === 0 ? this.#make() : this.#extend(size));
   }
 
-  /** Gives half of the room back, for work that gives back more. {@link ensure} makes the file whole. */
+  /** Gives up half of the room, for work that will free more. {@link ensure} completes the file again. */
   lend(): void {
     try {
       truncateSync(this.#path, RESERVE_BYTES / 2);
     } catch {
-      // Not there: nothing to give.
+      // There is no file.
     }
   }
 
-  /** Gives the room back. True when there was any to give. */
+  /** Gives up all of the room. Returns false if there was none. */
   spend(): boolean {
     if (!existsSync(this.#path)) return false;
     rmSync(this.#path, { force: true });
@@ -58,7 +55,7 @@ export class ReserveFile {
     }
   }
 
-  /** What is there stays, whether the rest finds room or not. */
+  /** Keeps the present part if the rest finds no room. */
   #extend(size: number): boolean {
     try {
       fill(this.#path, "a", RESERVE_BYTES - size);
@@ -70,7 +67,7 @@ export class ReserveFile {
   }
 }
 
-/** Real bytes, a sparse file would reserve nothing; and all of them, one write may stop where the disk ends. */
+/** Writes real bytes, as a sparse file would reserve nothing. `writeFileSync` repeats a short write. */
 function fill(path: string, flags: "a" | "w", bytes: number): void {
   const descriptor = openSync(path, flags, 0o600);
   try {

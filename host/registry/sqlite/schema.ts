@@ -1,19 +1,15 @@
-/**
- * The embedded registry's one table, and its rows as values.
- * Effects: creates the table in the database it is given.
- */
+/** The tables of the registry, and the rows of allocations as values. */
 import type { DatabaseSync } from "node:sqlite";
-import { invariant } from "../../lib/invariant.ts";
-import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
 import type { AllocationState, Workload } from "../../resources/ip-allocation.ts";
+import { decodeAddress } from "../address-bytes.ts";
 import { type Allocation, type Quarantine, RegistryError } from "../registry.ts";
 
-/** Stored in `user_version`; a database of a newer Berth is refused rather than misread. */
+/** Stored in `user_version`. A database of a newer Berth is refused rather than misread. */
 export const SCHEMA_VERSION = 4;
 
 /* One row per address that is not free. Times are CLOCK_MONOTONIC milliseconds and mean something only together
-   with the boot id: after a reboot no sandbox lives, and no old time can be compared (allocation rule 13). */
+   with the boot ID: after a reboot no sandbox lives, and no old time can be compared (clocks-and-boots). */
 const SCHEMA = `
 CREATE TABLE allocation (
   space     TEXT    NOT NULL,
@@ -41,7 +37,7 @@ CREATE INDEX cooling ON allocation (free_at) WHERE state = 'Cooling';
 CREATE INDEX released ON allocation (space, family, since) WHERE state = 'Cooling';
 `;
 
-/* Format 2: where the NIC is, and what is known of a conflict. `reason` is empty outside of quarantine. */
+/* Format 2: where the NIC is, and the facts of a conflict. `reason` is empty outside of quarantine. */
 const QUARANTINE = `
 ALTER TABLE allocation ADD COLUMN netns TEXT NOT NULL DEFAULT '';
 ALTER TABLE allocation ADD COLUMN mac TEXT NOT NULL DEFAULT '';
@@ -52,13 +48,13 @@ ALTER TABLE allocation ADD COLUMN probe_at INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX quarantined ON allocation (probe_at) WHERE state = 'Quarantined';
 `;
 
-/* Format 3, for a cluster's journal: whether the API server is known to have an object, and what keeps the address, as JSON. */
+/* Format 3, for a cluster's journal: whether the API server is known to have an object, and the address owner as JSON. */
 const CLUSTER = `
 ALTER TABLE allocation ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 0 CHECK (confirmed IN (0, 1));
 ALTER TABLE allocation ADD COLUMN workload TEXT NOT NULL DEFAULT '';
 `;
 
-/* Format 4: which registry this is, how many commits it has seen, and why it is not complete. `room` is written to see whether there is room. */
+/* Format 4: the registry's ID, its number of commits, and why it is incomplete. `room` is written to find out whether the disk has room. */
 const IDENTITY = `
 CREATE TABLE identity (
   id         TEXT    NOT NULL,
@@ -70,20 +66,20 @@ CREATE TABLE identity (
 INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, '', '', x'');
 `;
 
-/** What leads from each format to the next. */
+/** The statements that lead from each format to the next. */
 const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER, IDENTITY];
 
-/** The format of the database; 0: it is empty. */
+/** Returns the format of the database, 0 if it is empty. */
 export function readFormat(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.user_version);
 }
 
-/** Creates the table in an empty database, brings an older format up to date, refuses a newer one. All or nothing: it may be tried again. */
+/** Creates the tables, or brings an older format up to date, in one transaction. Throws RegistryError for a newer format. */
 export function prepareSchema(database: DatabaseSync): void {
   const found = readFormat(database);
   if (found === SCHEMA_VERSION) return;
   if (found > SCHEMA_VERSION || found < 0) {
-    throw new RegistryError(`The registry has format ${found}, this Berth reads format ${SCHEMA_VERSION}`);
+    throw new RegistryError(`The registry has format ${found}; this version of Berth reads format ${SCHEMA_VERSION}`);
   }
   try {
     database.exec(`BEGIN; ${STEPS.slice(found).join("")} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
@@ -93,25 +89,7 @@ export function prepareSchema(database: DatabaseSync): void {
   }
 }
 
-/** 4 or 16 bytes, big-endian. */
-export function encodeAddress(ip: Ip): Uint8Array {
-  const bytes = new Uint8Array(bitsOf(ip.family) / 8);
-  let rest = ip.value;
-  for (let index = bytes.length - 1; index >= 0; index--) {
-    bytes[index] = Number(rest & 0xffn);
-    rest >>= 8n;
-  }
-  return bytes;
-}
-
-/** The inverse of {@link encodeAddress}. */
-export function decodeAddress(bytes: Uint8Array): Ip {
-  invariant(bytes.length === 4 || bytes.length === 16, `An address has 4 or 16 bytes, not ${bytes.length}`);
-  const family: Family = bytes.length === 4 ? 4 : 6;
-  return { family, value: bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n) };
-}
-
-/** A row as node:sqlite gives it. */
+/** A row as node:sqlite returns it. */
 export type Row = Record<string, unknown>;
 
 export function decodeRow(row: Row): Allocation {
@@ -142,12 +120,12 @@ function decodeMac(text: unknown): Mac | undefined {
   return parseMac(String(text));
 }
 
-/** As it is stored: "" is none. */
+/** Returns the stored form: "" if undefined. */
 export function encodeWorkload(workload: Workload | undefined): string {
   return workload === undefined ? "" : JSON.stringify(workload);
 }
 
-/** In the namespace of its pod, where an older agent did not write it. */
+/** An older agent did not write the namespace: it is that of the pod. */
 function decodeWorkload({ workload, namespace }: Row): Workload | undefined {
   if (workload === "") return undefined;
   const stored: Omit<Workload, "namespace"> & Partial<Workload> = JSON.parse(String(workload));

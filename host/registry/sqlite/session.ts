@@ -1,7 +1,6 @@
 /**
- * The registry's database from opening to closing: whether rows were lost, what happens to its files meanwhile, and the groups of calls in between.
- * Used by sqlite-worker.ts, on its thread. What counts as a loss: docs/recovery.md.
- * Effects: opens, locks, reads and writes the database file; the reserve file, the file `holder`, the witness in /run.
+ * The registry's database from opening to closing: finds out whether rows were lost (docs/recovery.md), notices changes of its files, and runs groups
+ * of calls. Runs on the thread of sqlite-worker.ts.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -23,13 +22,13 @@ import { Witness } from "./witness.ts";
 
 export interface SessionOptions {
   readonly directory: string;
-  /** Path of the witness; undefined: there is none. */
+  /** Path of the witness; undefined if there is none. */
   readonly witness: string | undefined;
   readonly bootId: string;
   readonly nowMs: number;
   readonly lockWaitMs: number;
   readonly cooldowns: Cooldowns;
-  /** Keep what nobody wants until it is forgotten: journal.ts. The API server has all of it: a loss heals by itself. */
+  /** Use {@link SqliteJournal}. The API server has the rows, too, so a loss is repaired from there. */
   readonly isJournal: boolean;
   readonly faultPlan: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
@@ -37,20 +36,15 @@ export interface SessionOptions {
 
 export interface SessionEvents {
   readonly onWaiting: (holder: string) => void;
-  /** What was lost, where that heals by itself. */
+  /** Reports a loss that is repaired without an administrator. */
   readonly onNotice: (text: string) => void;
 }
 
-/** An open database with what runs on it; another takes its place when the file is damaged or gone. */
+/** An open database with its store. Replaced if the file is damaged or gone. */
 interface Open {
   readonly database: DatabaseSync;
   readonly store: SqliteStore;
   readonly batch: SqliteBatch;
-}
-
-/** Throws RegistryError when the database cannot be had. */
-export function openSession(options: SessionOptions, events: SessionEvents): SqliteSession {
-  return new SqliteSession(options, events);
 }
 
 export class SqliteSession {
@@ -63,6 +57,7 @@ export class SqliteSession {
   readonly #faults: Faults;
   #open: Open;
 
+  /** Opens the database. Throws RegistryError if that is impossible. */
   constructor(options: SessionOptions, events: SessionEvents) {
     const { directory, bootId, lockWaitMs, witness } = options;
     this.#options = options;
@@ -72,22 +67,23 @@ export class SqliteSession {
     this.#reserve = new ReserveFile(join(directory, "reserve"));
     this.#witness = witness === undefined ? undefined : new Witness(witness, bootId);
     this.#faults = openFaults(options.faultPlan, options.faultCounter);
-    this.#open = this.#begin();
+    this.#open = this.#openFirst();
     this.#files.remember();
   }
 
-  /** Why no claim is served, a sentence; undefined when they are. */
+  /** Why claims are refused, a sentence; undefined if they are served. */
   get loss(): string | undefined {
     const { loss } = this.#open.store.identity;
     return (
-      loss && `${loss}. Addresses of pods that run may be missing in it, so none are given out: run "berthctl recover"`
+      loss &&
+      `${loss}. Addresses of running pods may be missing, so no address is allocated until you run "berthctl recover"`
     );
   }
 
-  /** The answer to each call, in order. */
+  /** Returns a reply to each call: the refused ones first, then the others in order. */
   run(calls: readonly CallMessage[]): Reply[] {
-    if (calls.some(({ method }) => method === "claim" || method === "probe")) this.#look();
-    if (calls.some(({ method }) => method === "recover")) this.#renewLost();
+    if (calls.some(({ method }) => method === "claim" || method === "probe")) this.#checkFiles();
+    if (calls.some(({ method }) => method === "recover")) this.#replaceUnusable();
     const { loss } = this;
     const isServed = ({ method }: CallMessage): boolean => loss === undefined || method !== "claim";
     const refused = calls.filter((call) => !isServed(call)).map(({ id }) => refusal(id, loss ?? ""));
@@ -118,8 +114,8 @@ export class SqliteSession {
     };
   }
 
-  /** What others have done to the files since the last group. */
-  #look(): void {
+  /** Notices what other processes have done to the files since the last group. */
+  #checkFiles(): void {
     const loss = this.#open.store.identity.loss === undefined ? this.#files.findLoss() : undefined;
     if (loss !== undefined) this.#lose(loss);
   }
@@ -129,18 +125,18 @@ export class SqliteSession {
       this.#open.store.identity.lose(reason);
       return;
     }
-    this.#events.onNotice(`${reason}; it is written anew, and the API server has what is missing`);
-    this.#renew();
+    this.#events.onNotice(`${reason}; the file is created again, and missing rows are restored from the API server`);
+    this.#replace();
   }
 
-  /** Before a recovery: what was lost under this process has rows that nothing else has. */
-  #renewLost(): void {
+  /** Precedes a recovery: the database that is still open may have rows that exist nowhere else. */
+  #replaceUnusable(): void {
     const isUsable = findDamageOf(this.#open.database) === undefined && this.#files.findLoss() === undefined;
-    if (!isUsable) this.#renew();
+    if (!isUsable) this.#replace();
   }
 
-  /** A new database with all rows that can still be read of the one that is open. */
-  #renew(): void {
+  /** Creates a new database with all rows that can still be read from the open one. */
+  #replace(): void {
     const rows = readRows(this.#open.database);
     this.#open.database.close();
     mkdirSync(this.#options.directory, { recursive: true, mode: 0o700 });
@@ -151,23 +147,25 @@ export class SqliteSession {
     this.#witness?.ensure(this.#open.store.identity);
   }
 
-  /** The first opening: what is there, and whether that is all. */
-  #begin(): Open {
+  /** Opens the database at the start of the agent, and finds out whether rows were lost. */
+  #openFirst(): Open {
     const inUse = wasInUse(this.#lock);
     const witness = this.#witness?.read();
-    const { database, damage } = this.#lockSound();
+    const { database, damage } = this.#lockUndamaged();
     const isNew = readFormat(database) === 0;
     const open = this.#start(database);
     const { identity } = open.store;
     const found = { file: this.#files.database, isNew, damage, point: identity, witness, wasInUse: inUse };
     const loss = identity.loss === undefined ? findLoss(found) : undefined;
-    if (loss !== undefined && this.#options.isJournal)
-      this.#events.onNotice(`${loss}; the API server has what is missing`);
-    else if (loss !== undefined) identity.lose(loss);
-    else if (damage !== undefined)
+    if (loss !== undefined && this.#options.isJournal) {
+      this.#events.onNotice(`${loss}; missing rows are restored from the API server`);
+    } else if (loss !== undefined) {
+      identity.lose(loss);
+    } else if (damage !== undefined) {
       this.#events.onNotice(
-        `Registry ${found.file} was damaged (${damage}); it was of before the machine started, and is made anew`,
+        `Registry ${found.file} was damaged (${damage}) and is created again; it had no rows of this boot`,
       );
+    }
     signHolder(this.#lock);
     const cool: Operation = { id: 0, recordsRelease: true, run: (store) => store.coolDeadBoots(this.#options.nowMs) };
     const [cooled] = open.batch.run([cool]);
@@ -176,8 +174,8 @@ export class SqliteSession {
     return open;
   }
 
-  /** A database that is whole; one that is not is set aside. */
-  #lockSound(): { database: DatabaseSync; damage?: string } {
+  /** Locks the database. A damaged one is set aside, and a new one created. */
+  #lockUndamaged(): { database: DatabaseSync; damage?: string } {
     const { database: file } = this.#files;
     let opened: DatabaseSync | undefined;
     try {
@@ -199,12 +197,19 @@ export class SqliteSession {
     const Store = isJournal ? SqliteJournal : SqliteStore;
     const store = new Store(database, { bootId, cooldowns, faults: this.#faults });
     this.#reserve.ensure();
-    const parts = { file: this.#files.database, reserve: this.#reserve, faults: this.#faults, witness: this.#witness };
-    return { database, store, batch: new SqliteBatch({ ...parts, database, store }) };
+    const batch = new SqliteBatch({
+      file: this.#files.database,
+      database,
+      store,
+      reserve: this.#reserve,
+      faults: this.#faults,
+      witness: this.#witness,
+    });
+    return { database, store, batch };
   }
 }
 
-/** What SQLite's own check found. */
+/** SQLite's own check found the file damaged. */
 class DamageError extends Error {
   override readonly name = "DamageError";
 }
@@ -222,7 +227,7 @@ function findDamage(database: DatabaseSync): string | undefined {
   return text === "ok" ? undefined : text;
 }
 
-/** Allocation rule 19: a new format needs a few pages, and an agent that does not start records no DEL. */
+/** A new format needs a few pages, and an agent that does not start records no DEL (full-disk). */
 function prepareWithReserve(database: DatabaseSync, reserve: ReserveFile): void {
   try {
     prepareSchema(database);
@@ -234,7 +239,7 @@ function prepareWithReserve(database: DatabaseSync, reserve: ReserveFile): void 
 
 type RawRow = Record<string, null | number | bigint | string | Uint8Array>;
 
-/** All rows of addresses; none where the table cannot be read. */
+/** Returns all rows of addresses, none if the table cannot be read. */
 function readRows(database: DatabaseSync): RawRow[] {
   try {
     return database.prepare("SELECT * FROM allocation").all() as RawRow[];

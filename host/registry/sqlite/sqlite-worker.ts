@@ -1,26 +1,21 @@
 /**
- * The thread that owns the registry's database. It must never stop the event loop on which detection counts
- * milliseconds (allocation rule 13), so every commit happens here.
- * Started by sqlite-registry.ts; speaks in the messages below.
- * Effects: those of sqlite-session.ts.
+ * The thread that owns the registry's database. All commits happen here, because they must never block the event loop on which detection counts
+ * milliseconds (clocks-and-boots).
  */
-
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { MAX_GROUP } from "./batch.ts";
 import type { CallMessage } from "./operation.ts";
-import { openSession, type SessionOptions, type SqliteSession } from "./session.ts";
+import { type SessionOptions, SqliteSession } from "./session.ts";
 
-export type WorkerOptions = SessionOptions;
-
-/** For people: what was lost, and is made good without them. May come at any time. */
+/** Reports a loss that is repaired without an administrator. May be sent at any time. */
 export interface NoticeMessage {
   readonly kind: "notice";
   readonly text: string;
 }
 
-/** The first messages of the worker; after `opened` it sends a `Reply` for each call. `waiting` comes once, before another agent ends. */
+/** The first messages of the worker; after `opened` it sends a `Reply` to each call. `waiting` is sent once if another agent has the database. */
 export type OpenMessage =
   | NoticeMessage
   | { readonly kind: "waiting"; readonly holder: string }
@@ -37,7 +32,7 @@ function serve(port: MessagePort, session: SqliteSession): void {
     waiting = [];
     for (let start = 0; start < calls.length; start += MAX_GROUP) {
       const group = calls.slice(start, start + MAX_GROUP).filter(({ method }) => method !== "close");
-      // One message each: Node.js runs what waits for one before it delivers the next.
+      // One message each: Node.js runs the continuations of one message before it delivers the next.
       if (group.length > 0) for (const reply of session.run(group)) port.postMessage(reply);
     }
     const close = calls.find(({ method }) => method === "close");
@@ -48,15 +43,15 @@ function serve(port: MessagePort, session: SqliteSession): void {
     }
   };
   port.on("message", (message: CallMessage) => {
-    // Whatever arrives until the loop comes round shares the commit.
+    // All calls that arrive until the next turn of the event loop share a commit.
     if (waiting.push(message) === 1) setImmediate(flush);
   });
 }
 
-function main(port: MessagePort, options: WorkerOptions): void {
+function main(port: MessagePort, options: SessionOptions): void {
   const post = (message: OpenMessage): void => port.postMessage(message);
   try {
-    const session = openSession(options, {
+    const session = new SqliteSession(options, {
       onWaiting: (holder) => post({ kind: "waiting", holder }),
       onNotice: (text) => post({ kind: "notice", text }),
     });
@@ -69,4 +64,4 @@ function main(port: MessagePort, options: WorkerOptions): void {
 }
 
 invariant(parentPort !== null, "sqlite-worker runs as a worker thread only");
-main(parentPort, workerData as WorkerOptions);
+main(parentPort, workerData as SessionOptions);

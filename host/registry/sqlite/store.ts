@@ -1,43 +1,79 @@
 /**
- * What the registry's operations mean, as statements on one SQLite database, each within the caller's transaction.
- * Effects: reads and writes the database.
+ * The operations of `Registry` as statements on one SQLite database: synchronous, with the time as an argument. The caller opens and commits the
+ * transaction that each of them runs in.
  */
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Faults } from "../../lib/fault.ts";
 import { invariant } from "../../lib/invariant.ts";
-import { equalIp } from "../../net/ip.ts";
+import { equalIp, type Ip } from "../../net/ip.ts";
+import { decodeAddress, encodeAddress, PackedAddresses } from "../address-bytes.ts";
 import { UNKNOWN_CONTAINER } from "../journal.ts";
 import { isOfOtherNetwork } from "../nic.ts";
 import type {
+  AddressSpan,
   Allocation,
   Attachment,
   Claim,
   ClaimOutcome,
   Cooldowns,
+  ListCursor,
   Proposal,
   Quarantine,
+  QuarantineQuery,
   Recovered,
+  UsageCount,
 } from "../registry.ts";
-import { SqliteQuarantine } from "./quarantine.ts";
-import { KEY, keyOf } from "./reader.ts";
-import { decodeAddress, encodeWorkload } from "./schema.ts";
-import type { WriterOptions } from "./writer.ts";
+import { SqliteIdentity } from "./identity.ts";
+import { decodeRow, encodeWorkload, type Row } from "./schema.ts";
 
-/** Most addresses that start to cool, or become free, as one piece: a thread with a small heap holds them all. @limit */
+/** Most addresses of another boot that start to cool as one piece: the thread with its small heap holds them all. @limit */
 export const MAX_AT_ONCE = 4_096;
 
-/** Most addresses that become free in one transaction: what a claim may have to wait for. @limit */
+/** Most addresses that become free in one transaction, which a claim may have to wait for. @limit */
 export const MAX_FREED_AT_ONCE = 64;
+
+/** The primary key; {@link keyOf} gives its values. */
+export const KEY = "space = ? AND family = ? AND address = ?";
+
+/** The row as it was read: every write gives it another version. */
+const UNCHANGED = `${KEY} AND version = ?`;
 
 const INSERT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, netns, mac, workload, boot, since, free_at, version)
   VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
-/** Leaves free_at as it was, and what is known of a conflict: when the address would have been free, and where undo brings it. */
+
+/**
+ * Leaves free_at and what is known of a conflict as they were: an undo lets the address cool for the rest of its time, or puts it back into
+ * quarantine.
+ */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
-  network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${KEY} AND version = ?`;
+  network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${UNCHANGED}`;
 
 const EXPIRE = `DELETE FROM allocation WHERE (space, family, address) IN
   (SELECT space, family, address FROM allocation WHERE state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?)
   RETURNING space, address`;
+
+/** The cooldowns in force. An address that never was on a NIC has none: it was due at once. */
+const COOLING_TIMES = `SELECT DISTINCT pool, free_at - since AS rest FROM allocation
+  WHERE state = 'Cooling' AND boot = ? AND free_at > since`;
+const FOLLOW_POOL = `UPDATE allocation SET free_at = since + ?
+  WHERE state = 'Cooling' AND pool = ? AND boot = ? AND free_at - since = ?`;
+
+/** A quarantined row says nothing of its last owner. Its free_at lies in the past, so that an undo does not let it cool. */
+const NO_OWNER = `owner = '', interface = '', container = '', network = '', namespace = '', pod = '', netns = '', mac = '',
+  workload = '', free_at = 0`;
+
+export interface StoreOptions {
+  readonly bootId: string;
+  readonly faults: Faults;
+  readonly cooldowns: Cooldowns;
+}
+
+/** An address that a transaction made free. */
+export interface Freed {
+  readonly space: string;
+  readonly ip: Ip;
+}
 
 export interface QuarantineCall {
   readonly allocation: Allocation;
@@ -45,45 +81,116 @@ export interface QuarantineCall {
   readonly created: readonly Allocation[];
 }
 
-/** Not of what never was on a NIC: that is free at once. */
-const COOLING_TIMES = `SELECT DISTINCT pool, free_at - since AS rest FROM allocation
-  WHERE state = 'Cooling' AND boot = ? AND free_at > since`;
-const FOLLOW_POOL = `UPDATE allocation SET free_at = since + ?
-  WHERE state = 'Cooling' AND pool = ? AND boot = ? AND free_at - since = ?`;
+type SqlValue = string | number | Uint8Array;
 
-/** The operations of `Registry`, synchronous, with the time as an argument. All run inside a transaction. */
-export class SqliteStore extends SqliteQuarantine {
+export class SqliteStore {
+  readonly identity: SqliteIdentity;
+  protected readonly bootId: string;
+  readonly #database: DatabaseSync;
+  readonly #faults: Faults;
+  readonly #statements = new Map<string, StatementSync>();
   #cooldowns: Cooldowns;
+  #freed: Freed[] = [];
+  #hasWritten = false;
+  /** Versions are never reused, even for an address that was freed in between: undo relies on it. */
+  #lastVersion: number;
 
-  constructor(database: DatabaseSync, options: WriterOptions & { cooldowns: Cooldowns }) {
-    super(database, options);
-    this.#cooldowns = options.cooldowns;
+  constructor(database: DatabaseSync, { bootId, faults, cooldowns }: StoreOptions) {
+    this.#database = database;
+    this.#faults = faults;
+    this.#cooldowns = cooldowns;
+    this.bootId = bootId;
+    this.identity = new SqliteIdentity(database, bootId);
+    this.#lastVersion = Number(database.prepare("SELECT max(version) AS last FROM allocation").get()?.last ?? 0);
   }
 
-  /** What cools already follows its pool: the first that an agent hears of a pool may come after a DEL. */
+  /** Returns the addresses freed since the last call. */
+  takeFreed(): Freed[] {
+    const freed = this.#freed;
+    this.#freed = [];
+    return freed;
+  }
+
+  /** Returns whether anything was written since the last call. */
+  takeWritten(): boolean {
+    const written = this.#hasWritten;
+    this.#hasWritten = false;
+    return written;
+  }
+
+  /** Addresses that cool already follow their pool: an agent may learn of a pool only after a DEL. */
   setCooldowns(cooldowns: Cooldowns): void {
     this.#cooldowns = cooldowns;
-    for (const { pool, rest } of this.prepare(COOLING_TIMES).all(this.bootId)) {
+    for (const { pool, rest } of this.#prepare(COOLING_TIMES).all(this.bootId)) {
       const cooldownMs = this.#cooldownMs(String(pool));
       if (Number(rest) !== cooldownMs) this.write(FOLLOW_POOL, cooldownMs, String(pool), this.bootId, Number(rest));
     }
   }
 
-  #cooldownMs(pool: string): number {
-    return this.#cooldowns.byPool.get(pool) ?? this.#cooldowns.defaultMs;
+  findAttachment({ containerId, ifName, network }: Attachment): readonly Allocation[] {
+    if (containerId === "") return [];
+    const found = this.select("container = ? AND interface = ? AND container <> ''", containerId, ifName);
+    return network === undefined ? found : found.filter((each) => each.network === network);
   }
 
-  /** Allocation rule 13: what another boot left behind is dead or in quarantine, and its times mean nothing now. */
-  coolDeadBoots(nowMs: number): void {
-    const where = "boot <> ? AND state <> 'Kept' AND (space, family, address) > (?, ?, ?)";
-    let after: [string, number, Uint8Array] = ["", 0, new Uint8Array()];
-    for (;;) {
-      const page = this.all(`${where} ORDER BY space, family, address LIMIT ?`, this.bootId, ...after, MAX_AT_ONCE);
-      const last = page.at(-1);
-      if (last === undefined) return;
-      for (const allocation of page) this.cool(allocation, nowMs);
-      after = keyOf(last.space, last.ip);
-    }
+  findAddress(space: string, ip: Ip): Allocation | undefined {
+    return this.select(KEY, ...keyOf(space, ip))[0];
+  }
+
+  findOwner(owner: string): readonly Allocation[] {
+    return this.select("owner = ?", owner);
+  }
+
+  /** Reads cooling rows only, the longest released first: in a full /12 they are few. */
+  findCooling(spans: readonly AddressSpan[], limit: number): readonly Allocation[] {
+    const [first] = spans;
+    if (first === undefined) return [];
+    const { space, family } = first;
+    invariant(
+      spans.every((span) => span.space === space && span.family === family),
+      "The spans of a pool are of one space and family",
+    );
+    const rows = this.#prepare(`SELECT * FROM allocation INDEXED BY released
+      WHERE state = 'Cooling' AND space = ? AND family = ? ORDER BY since`).iterate(space, family);
+    return firstOf(rows, limit, ({ ip: { value } }) => spans.some((span) => span.first <= value && value <= span.last));
+  }
+
+  /** Reads quarantined rows only. */
+  findQuarantined(query: QuarantineQuery): readonly Allocation[] {
+    const rows = this.#prepare(`SELECT * FROM allocation INDEXED BY quarantined
+      WHERE state = 'Quarantined' AND probe_at <= ? ORDER BY probe_at`).iterate(query.dueMs ?? Number.MAX_SAFE_INTEGER);
+    return firstOf(rows, query.limit, (allocation) => matches(allocation, query));
+  }
+
+  readUsed({ space, family, first, last }: AddressSpan): Uint8Array {
+    const statement = this.#prepare(
+      "SELECT address FROM allocation WHERE space = ? AND family = ? AND address BETWEEN ? AND ?",
+    );
+    const [low, high] = [encodeAddress({ family, value: first }), encodeAddress({ family, value: last })];
+    const packed = new PackedAddresses(family);
+    for (const row of statement.iterate(space, family, low, high)) packed.push(row.address as Uint8Array);
+    return packed.take();
+  }
+
+  countUsage(): readonly UsageCount[] {
+    return this.#prepare("SELECT pool, state, count(*) AS count FROM allocation GROUP BY pool, state")
+      .all()
+      .map((row) => ({
+        pool: String(row.pool),
+        state: row.state as UsageCount["state"],
+        count: Number(row.count),
+      }));
+  }
+
+  /** Returns how many addresses cool, of all pools. */
+  countCooling(): number {
+    return Number(this.#prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get()?.n);
+  }
+
+  list(after: ListCursor | undefined, limit: number): readonly Allocation[] {
+    const order = "ORDER BY space, family, address LIMIT ?";
+    if (after === undefined) return this.select(`true ${order}`, limit);
+    return this.select(`(space, family, address) > (?, ?, ?) ${order}`, ...keyOf(after.space, after.ip), limit);
   }
 
   claim(claim: Claim, nowMs: number): ClaimOutcome {
@@ -92,22 +199,21 @@ export class SqliteStore extends SqliteQuarantine {
     const held = bound.filter(({ ifName }) => ifName === claim.ifName);
     const cooling = own.filter(({ state, ifName }) => state === "Cooling" && ifName === claim.ifName);
     const offered = new Set(claim.proposals.map(({ replaces }) => replaces));
-    const isLacked = ({ ip }: Allocation): boolean => !held.some((other) => other.ip.family === ip.family);
-    if (!claim.skipOwnCooling && cooling.some((each) => !offered.has(each.version) && isLacked(each))) {
+    const isMissing = ({ ip }: Allocation): boolean => !held.some((other) => other.ip.family === ip.family);
+    if (!claim.skipOwnCooling && cooling.some((each) => !offered.has(each.version) && isMissing(each))) {
       return { kind: "cooling", own: cooling };
     }
     const others = claim.partial ? held.filter(({ containerId }) => containerId !== claim.containerId) : [];
     if (others.length > 0) return { kind: "taken", by: others };
     const unwanted = held.filter((allocation) => isContradicted(allocation, claim));
-    const kept = bound.filter((allocation) => !unwanted.includes(allocation));
-    const has = ({ ifName, ip }: Proposal): boolean =>
-      kept.some((other) => other.ifName === ifName && other.ip.family === ip.family);
-    const isMissing = (proposal: Proposal): boolean => !has(proposal) || isReplaced(proposal);
-    const isReplaced = ({ ifName, ip }: Proposal): boolean =>
-      unwanted.some((other) => other.ip.family === ip.family && other.ifName === ifName);
-    const outcome = this.#create(claim, claim.proposals.filter(isMissing), nowMs);
+    const isServed = ({ ifName, ip }: Proposal): boolean =>
+      bound.some((row) => !unwanted.includes(row) && row.ifName === ifName && row.ip.family === ip.family);
+    const isReplacing = ({ ifName, ip }: Proposal): boolean =>
+      unwanted.some((row) => row.ip.family === ip.family && row.ifName === ifName);
+    const needed = claim.proposals.filter((proposal) => !isServed(proposal) || isReplacing(proposal));
+    const outcome = this.#create(claim, needed, nowMs);
     if (outcome.kind !== "bound") return outcome;
-    for (const allocation of unwanted) this.#unclaim(allocation, nowMs);
+    this.undo(unwanted, nowMs);
     const wanted = held.filter((each) => !unwanted.includes(each));
     const isAhead = claim.containerId === "";
     const attached = claim.partial || isAhead ? wanted : wanted.map((each) => this.#attach(each, claim, nowMs));
@@ -116,29 +222,9 @@ export class SqliteStore extends SqliteQuarantine {
     return { ...outcome, held: [...attached, ...outcome.held], previous: [...moved, ...outcome.previous] };
   }
 
-  /** What lives has its address, whatever the rows say; what is gone cools, if nobody has written since. Ends a loss. */
-  recover(found: readonly Recovered[], gone: readonly Allocation[], nowMs: number): void {
-    for (const each of found) {
-      const row = this.findAddress(each.space, each.ip);
-      const { space, ip, prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns, mac } = each;
-      const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns ?? "", mac ?? "", "", this.bootId, nowMs, this.nextVersion()]; // biome-ignore format: in the order of the table
-      if (row === undefined) this.write(INSERT, ...keyOf(space, ip), ...values);
-      else this.write(TAKE_OVER, ...values, ...keyOf(space, ip), row.version);
-    }
-    for (const each of gone) {
-      if (this.findAddress(each.space, each.ip)?.version === each.version) this.cool(each, nowMs);
-    }
-    this.identity.recover();
-  }
-
+  /** Restores claimed addresses, if the rows are unchanged: one that was cooling cools for the rest of its time, the others are dropped. */
   undo(created: readonly Allocation[], nowMs: number): void {
-    for (const allocation of created) this.#unclaim(allocation, nowMs);
-  }
-
-  quarantineAndUndo({ allocation, quarantine, created }: QuarantineCall, nowMs: number): Allocation | undefined {
-    const quarantined = this.quarantine(allocation, quarantine, nowMs);
-    if (quarantined !== undefined) this.undo(created, nowMs);
-    return quarantined;
+    for (const allocation of created) this.#undo(allocation, nowMs);
   }
 
   release(attachment: Attachment, nowMs: number): readonly Allocation[] {
@@ -148,37 +234,139 @@ export class SqliteStore extends SqliteQuarantine {
 
   releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number, nowMs: number): readonly Allocation[] {
     const alive = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
-    const old = this.all("state = 'Bound' AND network = ? AND container NOT IN ('', ?) AND since < ?", network, UNKNOWN_CONTAINER, beforeMs); // biome-ignore format: one thought
-    return this.#release(old.filter(({ containerId, ifName }) => !alive.has(`${containerId}/${ifName}`)), nowMs); // biome-ignore format: one thought
+    const where = "state = 'Bound' AND network = ? AND container NOT IN ('', ?) AND since < ?";
+    const old = this.select(where, network, UNKNOWN_CONTAINER, beforeMs);
+    return this.#release(
+      old.filter(({ containerId, ifName }) => !alive.has(`${containerId}/${ifName}`)),
+      nowMs,
+    );
   }
 
   releaseUnattached(beforeMs: number, nowMs: number): readonly Allocation[] {
-    const stale = this.all("state = 'Bound' AND container = '' AND since < ?", beforeMs);
-    for (const allocation of stale) this.#unclaim(allocation, nowMs);
+    const stale = this.select("state = 'Bound' AND container = '' AND since < ?", beforeMs);
+    this.undo(stale, nowMs);
     return stale;
   }
 
   /**
-   * Frees the first MAX_FREED_AT_ONCE of what has cooled long enough: claims that come meanwhile wait for no more.
-   * Answers how many still cool, or undefined when more may be due.
+   * Frees up to MAX_FREED_AT_ONCE addresses whose cooldown is over. Returns how many still cool; undefined if more may be due, so that waiting
+   * claims go first.
    */
   expire(nowMs: number): number | undefined {
-    const rows = this.prepare(EXPIRE).all(nowMs, MAX_FREED_AT_ONCE);
-    if (rows.length > 0) this.noteWrite();
-    for (const row of rows) this.noteFreed({ space: String(row.space), ip: decodeAddress(row.address as Uint8Array) });
-    if (rows.length === MAX_FREED_AT_ONCE) return undefined;
-    return this.countCooling();
+    const rows = this.#prepare(EXPIRE).all(nowMs, MAX_FREED_AT_ONCE);
+    if (rows.length > 0) this.#noteWrite();
+    for (const row of rows)
+      this.#freed.push({ space: String(row.space), ip: decodeAddress(row.address as Uint8Array) });
+    return rows.length === MAX_FREED_AT_ONCE ? undefined : this.countCooling();
+  }
+
+  /** Rows of another boot belong to dead pods or to quarantine, and their times mean nothing now (clocks-and-boots). */
+  coolDeadBoots(nowMs: number): void {
+    const where = "boot <> ? AND state <> 'Kept' AND (space, family, address) > (?, ?, ?)";
+    let after: [string, number, Uint8Array] = ["", 0, new Uint8Array()];
+    for (;;) {
+      const page = this.select(`${where} ORDER BY space, family, address LIMIT ?`, this.bootId, ...after, MAX_AT_ONCE);
+      const last = page.at(-1);
+      if (last === undefined) return;
+      for (const allocation of page) this.cool(allocation, nowMs);
+      after = keyOf(last.space, last.ip);
+    }
+  }
+
+  /** `found` become Bound whatever their rows say; `gone` cool if their rows are unchanged. Ends a loss. */
+  recover(found: readonly Recovered[], gone: readonly Allocation[], nowMs: number): void {
+    for (const each of found) {
+      const row = this.findAddress(each.space, each.ip);
+      this.#writeBound({ ...each, workload: undefined, sinceMs: nowMs, version: this.nextVersion() }, row);
+    }
+    for (const each of gone) {
+      if (this.findAddress(each.space, each.ip)?.version === each.version) this.cool(each, nowMs);
+    }
+    this.identity.recover();
+  }
+
+  quarantineAndUndo({ allocation, quarantine, created }: QuarantineCall, nowMs: number): Allocation | undefined {
+    const { space, ip, version } = allocation;
+    const { reason, mac = "", parent, nextProbeAtMs } = quarantine;
+    const changes = this.write(
+      `UPDATE allocation SET state = 'Quarantined', ${NO_OWNER}, reason = ?, foreign_mac = ?, parent = ?, probe_at = ?,
+       boot = ?, since = ?, version = ? WHERE ${UNCHANGED} AND state = 'Bound'`,
+      ...[reason, mac, parent, nextProbeAtMs, this.bootId, nowMs, this.nextVersion()],
+      ...[...keyOf(space, ip), version],
+    );
+    if (changes === 0) return undefined;
+    const quarantined = this.findAddress(space, ip);
+    this.undo(created, nowMs);
+    return quarantined;
+  }
+
+  postponeProbe({ space, ip, version }: Allocation, nextProbeAtMs: number): void {
+    this.write(
+      `UPDATE allocation SET probe_at = ?, version = ? WHERE ${UNCHANGED} AND state = 'Quarantined'`,
+      ...[nextProbeAtMs, this.nextVersion(), ...keyOf(space, ip), version],
+    );
+  }
+
+  endQuarantine({ space, ip, version }: Allocation, nowMs: number): void {
+    const found = this.findAddress(space, ip);
+    if (found?.version === version && found.state === "Quarantined") this.drop(found, nowMs);
+  }
+
+  trust({ space, ip, version }: Allocation): Allocation | undefined {
+    const changes = this.write(
+      `UPDATE allocation SET reason = '', foreign_mac = '', parent = '', probe_at = 0, version = ?
+       WHERE ${UNCHANGED} AND state = 'Bound'`,
+      ...[this.nextVersion(), ...keyOf(space, ip), version],
+    );
+    return changes === 0 ? undefined : this.findAddress(space, ip);
+  }
+
+  /** Bound → Cooling, or back to quarantine if the address was Bound without having been probed. */
+  protected cool(allocation: Allocation, nowMs: number): void {
+    if (this.#returnToQuarantine(allocation, nowMs)) return;
+    this.write(
+      `UPDATE allocation SET state = 'Cooling', boot = ?, since = ?, free_at = ?, version = ? WHERE ${KEY}`,
+      ...[this.bootId, nowMs, nowMs + this.#cooldownMs(allocation.pool), this.nextVersion()],
+      ...keyOf(allocation.space, allocation.ip),
+    );
+  }
+
+  /** The address has no use any more: deletes its row if it is unchanged. */
+  protected drop(allocation: Allocation, _nowMs: number): void {
+    this.delete(allocation);
+  }
+
+  /** Deletes the row if it is unchanged. Returns whether it was. */
+  protected delete({ space, ip, version }: Allocation): boolean {
+    const changes = this.write(`DELETE FROM allocation WHERE ${UNCHANGED}`, ...keyOf(space, ip), version);
+    if (changes > 0) this.#freed.push({ space, ip });
+    return changes > 0;
+  }
+
+  protected select(where: string, ...values: SqlValue[]): Allocation[] {
+    const rows = this.#prepare(`SELECT * FROM allocation WHERE ${where}`).all(...values);
+    return rows.map((row) => decodeRow(row as Row));
+  }
+
+  /** Returns how many rows were changed. */
+  protected write(sql: string, ...values: SqlValue[]): number {
+    this.#noteWrite();
+    return Number(this.#prepare(sql).run(...values).changes);
+  }
+
+  protected nextVersion(): number {
+    return ++this.#lastVersion;
   }
 
   #create(claim: Claim, proposals: readonly Proposal[], nowMs: number): ClaimOutcome {
-    const inTheWay = proposals.map((proposal) => this.findAddress(proposal.space, proposal.ip));
-    const taken = inTheWay.filter(
+    const present = proposals.map((proposal) => this.findAddress(proposal.space, proposal.ip));
+    const taken = present.filter(
       (found, index) => found !== undefined && !(isIdle(found) && found.version === proposals[index]?.replaces),
     );
     if (taken.length > 0) return { kind: "taken", by: taken.filter((found) => found !== undefined) };
-    const created = proposals.map((proposal, index) => this.#bind(proposal, inTheWay[index], claim, nowMs));
+    const created = proposals.map((proposal, index) => this.#bind(proposal, present[index], claim, nowMs));
     const held = created.filter(({ ifName }) => ifName === claim.ifName);
-    const previous = inTheWay.filter(
+    const previous = present.filter(
       (found, index) => found?.state === "Cooling" && proposals[index]?.ifName === claim.ifName,
     );
     return { kind: "bound", held, created, previous: previous.filter((found) => found !== undefined) };
@@ -187,21 +375,47 @@ export class SqliteStore extends SqliteQuarantine {
   #bind(proposal: Proposal, idle: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
     const { space, ip, prefixLength, pool, ifName, workload = claim.workload } = proposal;
     const { owner, namespace, pod } = claim;
-    const version = this.nextVersion();
     const { containerId, network, netns, mac } = ifName === claim.ifName ? claim : UNATTACHED;
-    const values = [prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns ?? "", mac ?? "", encodeWorkload(workload), this.bootId, nowMs, version]; // biome-ignore format: in the order of the table
-    if (idle === undefined) this.write(INSERT, ...keyOf(space, ip), ...values);
+    const row: BoundRow = {
+      space,
+      ip,
+      prefixLength,
+      pool,
+      owner,
+      ifName,
+      containerId,
+      network,
+      namespace,
+      pod,
+      netns,
+      mac,
+      workload,
+      sinceMs: nowMs,
+      version: this.nextVersion(),
+    };
+    this.#writeBound(row, idle);
+    const quarantine = proposal.needsProbe === true ? this.#requireProbe(proposal, nowMs) : idle?.quarantine;
+    return { ...row, state: "Bound", quarantine, isConfirmed: false };
+  }
+
+  /** Inserts the row, or writes it over the one that is there. */
+  #writeBound(row: BoundRow, present: Allocation | undefined): void {
+    const { prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns = "", mac = "" } = row;
+    const values = [
+      ...[prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns, mac],
+      ...[encodeWorkload(row.workload), this.bootId, row.sinceMs, row.version],
+    ];
+    const key = keyOf(row.space, row.ip);
+    if (present === undefined) this.write(INSERT, ...key, ...values);
     else {
-      const changes = this.write(TAKE_OVER, ...values, ...keyOf(space, ip), idle.version);
+      const changes = this.write(TAKE_OVER, ...values, ...key, present.version);
       invariant(changes === 1, "No claim proposes an address twice");
     }
-    const quarantine = proposal.needsProbe === true ? this.doubt(proposal, nowMs) : idle?.quarantine;
-    return { space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod, netns, mac, quarantine, workload, isConfirmed: false, sinceMs: nowMs, version }; // biome-ignore format: in the order of the table
   }
 
   /**
-   * A new sandbox of the same pod keeps the address; the old sandbox's late DEL then finds nothing (rule 1). Writes
-   * even when nothing is new: a repeated ADD relies on the address, so the first one's undo must not take it away.
+   * A new sandbox of the same pod gets the address; a late DEL of the old sandbox then finds nothing (late-del). Writes even if nothing is new: a
+   * repeated ADD relies on the address, so an undo of the first one must not take it away.
    */
   #attach(allocation: Allocation, claim: Claim, nowMs: number): Allocation {
     const { containerId, network, netns, mac } = claim;
@@ -215,49 +429,101 @@ export class SqliteStore extends SqliteQuarantine {
 
   #release(bound: readonly Allocation[], nowMs: number): readonly Allocation[] {
     for (const allocation of bound) this.cool(allocation, nowMs);
-    const orphans = [...new Set(bound.map(({ owner }) => owner))].flatMap((owner) => this.#unattachedOf(owner));
-    for (const allocation of orphans) this.#unclaim(allocation, nowMs);
-    return [...bound, ...orphans];
+    const unattached = [...new Set(bound.map(({ owner }) => owner))].flatMap((owner) => this.#unattachedOf(owner));
+    this.undo(unattached, nowMs);
+    return [...bound, ...unattached];
   }
 
-  /** Rule 17: addresses claimed together with other NICs and never attached, once no NIC of the owner is left. */
+  /** Addresses claimed together with other NICs and never attached, once no NIC of the owner is left (unattached). */
   #unattachedOf(owner: string): readonly Allocation[] {
     const bound = this.findOwner(owner).filter(({ state }) => state === "Bound");
     return bound.some(({ containerId }) => containerId !== "") ? [] : bound;
   }
 
-  protected cool(allocation: Allocation, nowMs: number): void {
-    if (this.returnToQuarantine(allocation, nowMs)) return;
-    this.write(
-      `UPDATE allocation SET state = 'Cooling', boot = ?, since = ?, free_at = ?, version = ? WHERE ${KEY}`,
-      this.bootId,
-      nowMs,
-      nowMs + this.#cooldownMs(allocation.pool),
-      this.nextVersion(),
-      ...keyOf(allocation.space, allocation.ip),
-    );
+  #undo(allocation: Allocation, nowMs: number): void {
+    if (this.#returnToQuarantine(allocation, nowMs)) return;
+    const { space, ip, version } = allocation;
+    const coolOn = `UPDATE allocation SET state = 'Cooling', since = ?, version = ? WHERE ${UNCHANGED} AND free_at > ?`;
+    if (this.write(coolOn, nowMs, this.nextVersion(), ...keyOf(space, ip), version, nowMs) > 0) return;
+    this.drop(allocation, nowMs);
   }
 
-  /** Takes back what this claim put on no NIC; what it had taken over while it cooled cools on. */
-  #unclaim(allocation: Allocation, nowMs: number): void {
-    if (this.returnToQuarantine(allocation, nowMs)) return;
-    const { space, ip, version } = allocation;
-    const rest = `UPDATE allocation SET state = 'Cooling', since = ?, version = ? WHERE ${KEY} AND version = ? AND free_at > ?`;
-    if (this.write(rest, nowMs, this.nextVersion(), ...keyOf(space, ip), version, nowMs) > 0) return;
-    this.drop(allocation, nowMs);
+  /** Marks a row that this transaction binds as if it came from quarantine: whatever ends it but {@link trust} returns it there. */
+  #requireProbe({ space, ip }: Pick<Allocation, "space" | "ip">, nowMs: number): Quarantine {
+    this.write(`UPDATE allocation SET reason = 'Conflict', probe_at = ? WHERE ${KEY}`, nowMs, ...keyOf(space, ip));
+    return { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: nowMs };
+  }
+
+  /**
+   * An address that was in quarantine when it was bound, and was not found silent since, goes back, to be probed at once, as after a reboot. Returns
+   * false for any other address.
+   */
+  #returnToQuarantine({ space, ip, version, quarantine }: Allocation, nowMs: number): boolean {
+    if (quarantine === undefined) return false;
+    this.write(
+      `UPDATE allocation SET state = 'Quarantined', ${NO_OWNER}, probe_at = ?, boot = ?, since = ?, version = ?
+       WHERE ${UNCHANGED}`,
+      ...[nowMs, this.bootId, nowMs, this.nextVersion(), ...keyOf(space, ip), version],
+    );
+    return true;
+  }
+
+  #cooldownMs(pool: string): number {
+    return this.#cooldowns.byPool.get(pool) ?? this.#cooldowns.defaultMs;
+  }
+
+  /** Precedes every write: a fault plan strikes here. */
+  #noteWrite(): void {
+    this.#faults("registry.write");
+    this.#hasWritten = true;
+  }
+
+  #prepare(sql: string): StatementSync {
+    const prepared = this.#statements.get(sql) ?? this.#database.prepare(sql);
+    this.#statements.set(sql, prepared);
+    invariant(this.#statements.size < 64, "Statements are built from constants, never from values");
+    return prepared;
   }
 }
 
-/** What a NIC has that will be attached by its own ADD. */
+export function keyOf(space: string, ip: Ip): [string, number, Uint8Array] {
+  return [space, ip.family, encodeAddress(ip)];
+}
+
+/** The columns of a row that {@link INSERT} and {@link TAKE_OVER} write. */
+type BoundRow = Recovered & Pick<Allocation, "workload" | "sinceMs" | "version">;
+
+/** The attachment of a NIC that has an ADD of its own still to come. */
 const UNATTACHED: Pick<Claim, "containerId" | "network" | "netns" | "mac"> = { containerId: "", network: "" };
 
-/** May change hands by compare-and-swap. */
+/** Returns whether compare-and-swap may give the address to another owner. */
 function isIdle({ state }: Allocation): boolean {
   return state === "Cooling" || state === "Quarantined";
 }
 
-/** Claimed with another NIC's ADD and never on a NIC; now its own NIC comes and asks for another address. */
+/** Returns whether the address was claimed with another NIC's ADD, never attached, and the NIC's own ADD now requests another one. */
 function isContradicted({ containerId, ifName, ip }: Allocation, { proposals }: Claim): boolean {
   if (containerId !== "") return false;
-  return proposals.some((each) => each.requested === true && each.ifName === ifName && each.ip.family === ip.family && !equalIp(each.ip, ip)); // biome-ignore format: one thought
+  return proposals.some(
+    (each) =>
+      each.requested === true && each.ifName === ifName && each.ip.family === ip.family && !equalIp(each.ip, ip),
+  );
+}
+
+function firstOf(rows: Iterable<unknown>, limit: number, isWanted: (row: Allocation) => boolean): Allocation[] {
+  const found: Allocation[] = [];
+  for (const row of rows) {
+    const allocation = decodeRow(row as Row);
+    if (isWanted(allocation) && found.push(allocation) === limit) break;
+  }
+  return found;
+}
+
+function matches({ sinceMs, pool, quarantine, space, ip }: Allocation, query: QuarantineQuery): boolean {
+  if (query.untilMs !== undefined && sinceMs > query.untilMs) return false;
+  if (query.pool !== undefined && pool !== query.pool) return false;
+  if (query.mac !== undefined && quarantine?.mac !== query.mac) return false;
+  const holds = (span: AddressSpan): boolean =>
+    span.space === space && span.family === ip.family && span.first <= ip.value && ip.value <= span.last;
+  return query.spans?.some(holds) ?? true;
 }

@@ -1,8 +1,6 @@
 /**
- * What the node knows of its registry beside the registry: a file in memory (/run) with the registry's ID and generation as of the last
- * commit, for as long as the machine runs. A registry that knows less than this file has lost rows of live pods.
- * Written by sqlite-batch.ts after each commit, without fsync: a few microseconds. Read by sqlite-worker.ts at the start.
- * Effects: writes the file, keeps it open.
+ * A file in memory (/run) with the registry's ID and generation as of the last commit. It lives as long as the machine runs: a registry that is older
+ * than this file has lost rows of live pods. Each commit writes it, without fsync, in a few microseconds.
  */
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -18,7 +16,7 @@ export class Witness {
     this.#bootId = bootId;
   }
 
-  /** What was known when the last agent of this boot wrote; undefined when none did. */
+  /** Returns what the last agent of this boot wrote; undefined if none did. */
   read(): RegistryPoint | undefined {
     let text: string;
     try {
@@ -31,7 +29,7 @@ export class Witness {
     return { id, generation: Number(generation) };
   }
 
-  /** Where the file cannot be written, the registry is as safe as without it: nothing is said. */
+  /** A failure is ignored: the registry is then as safe as without a witness. */
   write({ id, generation }: RegistryPoint): void {
     const text = `${this.#bootId} ${id} ${String(generation).padStart(16, "0")} \n`;
     try {
@@ -42,7 +40,7 @@ export class Witness {
     }
   }
 
-  /** /run may be cleaned: writes the file again when it is not the one that is open. */
+  /** Writes the file again if /run was cleaned meanwhile. */
   ensure(point: RegistryPoint): void {
     if (this.#descriptor !== undefined && !this.#isInPlace(this.#descriptor)) this.close();
     this.write(point);
@@ -55,7 +53,7 @@ export class Witness {
 
   #open(): number {
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o755 });
-    // Not cut: until the first write it says what the last agent knew.
+    // Not truncated: until the first write it has what the last agent wrote.
     return openSync(this.#path, constants.O_RDWR | constants.O_CREAT, 0o600);
   }
 

@@ -143,7 +143,7 @@ const LOSSES: [what: string, lose: (world: World, backup: string) => void | Prom
       await claimAll(other, 1, 20);
       await other.close();
     },
-    /not the one that this node has had/,
+    /not the one that this node has used/,
   ],
 ];
 
@@ -224,7 +224,7 @@ describe("a registry", () => {
       },
       /was (replaced|cut) while/,
     ],
-    ["log is cut", ({ log }) => truncateSync(log, 4_096), /was cut while/],
+    ["log is cut", ({ log }) => truncateSync(log, 4_096), /was truncated while/],
   ];
   it.each(ACCIDENTS)("whose %s gives out nothing from then on, and takes every DEL", (_what, happens, reason) =>
     withWorld(async (world) => {

@@ -208,7 +208,7 @@ describe("SQLite registry: trouble", () => {
       file.exec("PRAGMA user_version = 99");
       file.close();
       await expect(world.open()).rejects.toThrow(
-        `The registry has format 99, this Berth reads format ${SCHEMA_VERSION}`,
+        `The registry has format 99; this version of Berth reads format ${SCHEMA_VERSION}`,
       );
     }));
 
