@@ -11,7 +11,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { daemonRssMib } from "../../benchmarks/harness/daemon.ts";
 import { percentile } from "../../benchmarks/harness/statistics.ts";
+import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import * as objects from "../../scripts/lab/cluster/pods.ts";
+import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
@@ -33,6 +35,7 @@ const DEFINITIONS = 61;
 /** What the attacks may add to the agent's memory, most of it what a call leaves to be collected. */
 const MAX_GROWTH_MIB = 32;
 const NODE = "n1";
+const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 
 let world: World;
@@ -220,6 +223,81 @@ describe("one tenant", () => {
       "H2, lists of 32 NICs",
       repeat(() => strike({ ippools: list(32, ["p*"]) })),
     );
+    expect(ratio).toBeLessThanOrEqual(MAX_RATIO);
+  });
+
+  it("H3: with 32 pools of 1,024 addresses for an owner of a made-up kind", async () => {
+    const token = await requestNodeToken(world.client, "", { account: "berth-controller", isBound: false });
+    const kubeconfig = await world.plane.writeKubeconfig("controller", { token });
+    const controller = await startControllerProcess({ kubeconfig, name: "h3" });
+    await using stack = new AsyncDisposableStack();
+    stack.defer(async () => void (await controller.stop()));
+    const subnet = { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "campus" } };
+    await world.client.create(SUBNETS, { ...subnet, spec: { subnet: "10.128.0.0/10" } });
+    const entries = Array.from({ length: 32 }, (_, at) => ({
+      interface: at === 0 ? "eth0" : `x${at}`,
+      ipv4: ["campus"],
+    }));
+    const annotations = { subnets: entries, "ippool-ip-number": "1024", "ippool-reclaim": "false" };
+    const owner = { apiVersion: "made.up/v1", kind: "Thing", name: "greedy", uid: "made-up" };
+    const hoard = await objects.createPod(world.client, {
+      name: "greedy-1",
+      namespace: "evil",
+      node: NODE,
+      annotations,
+      owner,
+    });
+    await vi.waitFor(async () => expect((await controller.status()).isLeading).toBe(true), { timeout: 60_000 });
+    const refusal = "is for workloads that are looked up; Thing of made.up/v1 is none of them";
+    const events = async () => (await world.client.get(`${objects.NAMESPACES}/evil/events`)).items;
+    const isRefused = ({ message }: { message: string }) => message.includes(refusal);
+    await vi.waitFor(async () => expect((await events()).some(isRefused)).toBe(true), { timeout: 60_000 });
+    expect((await add("evil", hoard.name)).exitCode).not.toBe(0);
+    const allotted = async () => Object.keys((await world.client.get(`${SUBNETS}/campus`)).status?.pools ?? {}).length;
+    expect(await allotted()).toBe(0);
+    // Without the fixed number the owner gets what its one pod needs.
+    const modest = { ...owner, name: "modest", uid: "made-up-too" };
+    const one = await objects.createPod(world.client, {
+      name: "modest-1",
+      namespace: "evil",
+      node: NODE,
+      annotations: { subnets: entries },
+      owner: modest,
+    });
+    const isAdded = async () => {
+      const { exitCode, text } = await add("evil", one.name);
+      expect(exitCode, text).toBe(0);
+    };
+    await vi.waitFor(isAdded, { timeout: 60_000, interval: 500 });
+    const generated = (await world.client.get(objects.POOLS)).items.filter(
+      ({ spec }: { spec: { generated?: object } }) => spec.generated !== undefined,
+    );
+    const addresses = generated.flatMap(({ spec }: { spec: { ips: string[] } }) => spec.ips);
+    rows.push([
+      "H3, pools and their ranges of a made-up owner with one pod",
+      `${generated.length}, ${addresses.length}`,
+    ]);
+    await del("evil", one.name);
+    const count = () => pods++;
+    const ratio = await measure(
+      "H3, made-up owners",
+      repeat(async () => {
+        const name = `thing-${count()}`;
+        const pod = await objects.createPod(world.client, {
+          name,
+          namespace: "evil",
+          node: NODE,
+          annotations,
+          owner: { ...owner, name, uid: name },
+        });
+        await add("evil", name);
+        await objects.deletePod(world.client, pod);
+      }),
+    );
+    rows.push([
+      "H3, the controller",
+      `RSS ${daemonRssMib(controller.pid).toFixed(1)} MiB, is leading: ${(await controller.status()).isLeading}`,
+    ]);
     expect(ratio).toBeLessThanOrEqual(MAX_RATIO);
   });
 
