@@ -1,9 +1,6 @@
-/**
- * The project's own sources as the house rules see them: paths, lines, imports.
- * Called by the tests beside this file.
- */
+/** The project's own sources as the structure tests read them: paths, lines, imports, exports. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, normalize, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
@@ -23,19 +20,59 @@ function importsOf(text: string): string[] {
   return [...text.matchAll(IMPORT)].map(([, a, b, c]) => a ?? b ?? c ?? "");
 }
 
-/** All files below `folder` whose name ends so. */
-export function readSources(folder: string, ending: string): Source[] {
-  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .map((name) => join(root, folder, name))
-    .filter((path) => path.endsWith(ending) && statSync(path).isFile())
-    .sort()
-    .map((path) => {
-      const text = readFileSync(path, "utf8");
-      return { path: relative(root, path), text, lines: text.split("\n").length - 1, imports: importsOf(text) };
-    });
+export function sourceOf(path: string, text: string): Source {
+  return { path, text, lines: text.split("\n").length - 1, imports: importsOf(text) };
 }
 
-/** The path, relative to the root, that a relative import of `source` names; undefined for packages. */
+/** Folders of installed or built files. */
+const FOREIGN = /(?:^|\/)(?:node_modules|dist|target|build)\//;
+
+/** Returns all files below `folder` whose name ends so. */
+export function readSources(folder: string, ending: string): Source[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(ending) && !FOREIGN.test(name))
+    .map((name) => join(root, folder, name))
+    .filter((path) => statSync(path).isFile())
+    .sort()
+    .map((path) => sourceOf(relative(root, path), readFileSync(path, "utf8")));
+}
+
+/** Returns the path, relative to the root, that a relative import of `source` names; undefined for packages. */
 export function resolveImport(source: Source, specifier: string): string | undefined {
-  return specifier.startsWith(".") ? join(dirname(source.path), specifier) : undefined;
+  return specifier.startsWith(".") ? normalize(join(dirname(source.path), specifier)) : undefined;
+}
+
+const EXPORT =
+  /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type|enum) (\w+)/gm;
+
+/** Returns the names that the file declares and exports, in its order. */
+export function exportsOf({ text }: Source): string[] {
+  return [...text.matchAll(EXPORT)].map(([, name = ""]) => name);
+}
+
+const NAMED_IMPORT = /(?:^|\n)\s*(?:import|export)\s+(?:type\s+)?(\{[^}]*\}|\*(?:\s+as\s+\w+)?)\s+from\s+"([^"]+)"/g;
+
+/** Every name that a file takes from another, as `path#name`; `path#*` for all of them. */
+export function usesOf(source: Source): string[] {
+  const named = [...source.text.matchAll(NAMED_IMPORT)].flatMap(([, list = "", specifier = ""]) => {
+    const target = resolveImport(source, specifier);
+    if (target === undefined) return [];
+    if (list.startsWith("*")) return [`${target}#*`];
+    const names = list
+      .slice(1, -1)
+      .split(",")
+      .map(
+        (each) =>
+          each
+            .trim()
+            .replace(/^type /, "")
+            .split(" as ")[0] ?? "",
+      );
+    return names.filter((name) => name !== "").map((name) => `${target}#${name}`);
+  });
+  const dynamic = [...source.text.matchAll(/\bimport\("([^"]+)"\)/g)].flatMap(([, specifier = ""]) => {
+    const target = resolveImport(source, specifier);
+    return target === undefined ? [] : [`${target}#*`];
+  });
+  return [...named, ...dynamic];
 }

@@ -1,0 +1,64 @@
+/**
+ * The imports between the folders of host/, from the bottom up: a row names what its folder may import besides itself, and only rows above it
+ * may be named. A row for a file is for that file alone; the row of a folder with subfolders of its own rows is for its other files.
+ * An import that is not listed needs a decision: add it here when the folder should know the other one, else pass what is needed as an argument.
+ */
+export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
+  lib: "",
+  net: "",
+  core: "lib net",
+  cni: "lib net",
+  config: "lib net cni",
+  resources: "lib net cni config",
+  plan: "net",
+  ipam: "net core cni config resources",
+  kubernetes: "lib config",
+  registry: "lib net config resources ipam kubernetes",
+  kernel: "lib net plan",
+  coordinator: "lib net cni config plan kernel",
+  ifacer: "lib net cni config plan kernel",
+  agent: "lib net core cni config resources plan ipam kubernetes registry kernel coordinator ifacer",
+  controller: "lib net config resources ipam kubernetes registry",
+  cli: "",
+  bin: "lib config kernel kubernetes agent controller cli",
+};
+
+/** The same inside the agent. */
+export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
+  agent: "",
+  "agent/fencing": "agent",
+  "agent/gc": "agent agent/fencing",
+  "agent/detection": "agent agent/gc",
+  "agent/ipam": "agent agent/detection",
+  "agent/prefetch": "agent agent/detection agent/ipam",
+  "agent/explain": "agent agent/ipam",
+  "agent/coordinator": "agent agent/detection agent/ipam",
+  "agent/ifacer": "agent",
+  "agent/backend.ts": "agent agent/detection agent/explain agent/ipam",
+  "agent/server": "agent agent/backend.ts agent/explain agent/ipam",
+  "agent/maintenance.ts": "agent/prefetch agent/server",
+  "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam",
+  "agent/cluster":
+    "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/prefetch agent/server",
+  "agent/agent.ts":
+    "agent agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/server",
+};
+
+/** The same inside the controller. */
+export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
+  controller: "",
+  "controller/address-owners": "controller",
+  "controller/pool-owners": "controller",
+  "controller/usage": "controller",
+  "controller/conditions": "controller controller/usage",
+  "controller/finalizers": "controller",
+  "controller/subnets": "controller controller/conditions controller/finalizers",
+  "controller/shares": "controller",
+  "controller/networks": "controller",
+  "controller/gc": "controller",
+  "controller/controllers.ts":
+    "controller controller/address-owners controller/conditions controller/finalizers controller/gc controller/networks controller/shares controller/subnets controller/usage",
+  "controller/open-controller.ts":
+    "controller controller/address-owners controller/controllers.ts controller/pool-owners",
+  "controller/status-server.ts": "controller controller/open-controller.ts",
+};
