@@ -7,6 +7,7 @@ interface Kind {
   /** Of fileParallelism; absent: one for each processor but one. */
   readonly maxWorkers?: number | string;
   readonly setupFiles?: string[];
+  readonly globalSetup?: string[];
 }
 
 /** One project per kind of test, each with what it may cost; `npm test` runs all but `long`, in this order. */
@@ -14,8 +15,14 @@ const kinds: Kind[] = [
   { name: "unit", testTimeout: 20_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "property", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "netns", testTimeout: 60_000, fileParallelism: false },
-  // Each file has a control plane of its own, and most of the time it waits.
-  { name: "cluster", testTimeout: 120_000, fileParallelism: true, maxWorkers: 3 },
+  // Most of the time a file waits for its control plane.
+  {
+    name: "cluster",
+    testTimeout: 120_000,
+    fileParallelism: true,
+    maxWorkers: 3,
+    globalSetup: ["test/cluster/plane-pool.ts"],
+  },
   { name: "nodes", testTimeout: 120_000, fileParallelism: false },
   { name: "e2e", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },
   { name: "embeddings", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },

@@ -61,6 +61,8 @@ export interface PlaneServer {
 }
 
 export interface ControlPlane {
+  /** For {@link attachControlPlane} in another process. */
+  readonly parts: PlaneParts;
   /** `https://10.60.0.5:6443` */
   readonly url: string;
   /** Of etcd, where only that machine reaches it: `http://127.0.0.1:2379`; its JSON gateway is below /v3. */
@@ -117,6 +119,35 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   }
 }
 
+/**
+ * Another process's control plane on loopback. Its servers belong to that process: they cannot be stopped or looked at here. `stop` closes the
+ * client and calls `onStop`.
+ */
+export async function attachControlPlane(parts: PlaneParts, onStop: () => Promise<void>): Promise<ControlPlane> {
+  const open = opener(parts, undefined);
+  const client = await open();
+  const refuse = (): never => {
+    throw new Error("The control plane's servers belong to another process");
+  };
+  const servers: PlaneServer & { output(): string } = {
+    get pid() {
+      return refuse();
+    },
+    start: refuse,
+    stop: refuse,
+    output: refuse,
+  };
+  const plane = await planeOf(parts, { parts, etcd: servers, server: servers, client, open, stop: refuse });
+  return {
+    ...plane,
+    ...{ snapshot: refuse, restore: refuse, compact: refuse },
+    stop: async () => {
+      client.close();
+      await onStop();
+    },
+  };
+}
+
 /** The two servers, and who asks them. */
 interface Running {
   readonly parts: PlaneParts;
@@ -130,18 +161,7 @@ interface Running {
 
 async function run(parts: PlaneParts, machine: Netns | undefined, readyMs: number): Promise<Running> {
   let client: KubeClient | undefined;
-  const open: Running["open"] = async (account) => {
-    // Its own authority signed it, and is the second certificate of the file.
-    const { cert } = await requirePair(parts);
-    const { address, ports } = parts;
-    return createKubeClient({
-      netnsPath: machine?.path,
-      address,
-      port: ports.api,
-      token: typeof account === "object" ? account.token : requireToken(parts, account),
-      ca: cert,
-    });
-  };
+  const open = opener(parts, machine);
   const isReady = async (): Promise<boolean> => {
     client ??= await open();
     return (await client.text("/readyz")) === "ok";
@@ -171,6 +191,21 @@ async function run(parts: PlaneParts, machine: Netns | undefined, readyMs: numbe
   }
   client ??= await open();
   return { parts, etcd, server, client, open, stop };
+}
+
+function opener(parts: PlaneParts, machine: Netns | undefined): Running["open"] {
+  return async (account) => {
+    // Its own authority signed it, and is the second certificate of the file.
+    const { cert } = await requirePair(parts);
+    const { address, ports } = parts;
+    return createKubeClient({
+      netnsPath: machine?.path,
+      address,
+      port: ports.api,
+      token: typeof account === "object" ? account.token : requireToken(parts, account),
+      ca: cert,
+    });
+  };
 }
 
 async function requirePair(parts: PlaneParts): Promise<{ cert: string; key: string }> {
@@ -208,6 +243,7 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
   const pids = (): number[] => [etcd, server].flatMap((one) => findPid(one));
   let copies = 0;
   return {
+    parts,
     url: urlOf(parts),
     etcdUrl: etcdUrl(parts),
     kubeconfig: await writeKubeconfig(parts, "kubeconfig"),

@@ -9,11 +9,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;
 
 beforeAll(async () => {
-  world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/24" }] });
+  world = await startWorld({
+    startPlane: borrowPlane,
+    nodes: ["n1", "n2"],
+    pools: [{ name: "blue", subnet: "10.6.0.0/24" }],
+  });
 });
 
 afterAll(() => world?.stop());

@@ -11,8 +11,9 @@ import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../ho
 import type { Application } from "../../host/resources/fields/subnet-pool.ts";
 import { createPod, DEFINITIONS_CRD, definitionsCrd, podPath } from "../../scripts/lab/cluster/pods.ts";
 import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const APPS = "/apis/apps/v1/namespaces/shop";
 const BATCH = "/apis/batch/v1/namespaces/shop";
@@ -24,7 +25,7 @@ let api: KubeApi;
 let applications: OpenApplications;
 
 beforeAll(async () => {
-  plane = await startControlPlane();
+  plane = await borrowPlane();
   await plane.client.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
   api = openKubeClient({
     credentials: await loadCredentials({ kubeconfig: plane.kubeconfig }),

@@ -4,6 +4,7 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
+import { startPlane } from "../../scripts/lab/cluster/plane.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import { COOLDOWN_MS, GRACE_MS, KeepingNode } from "./keeping-node.ts";
 import { ALLOCATIONS, RegistryWorld, until } from "./registry-world.ts";
@@ -16,7 +17,7 @@ let node: KeepingNode;
 let podCount = 0;
 
 beforeAll(async () => {
-  world = await RegistryWorld.start();
+  world = await RegistryWorld.start(startPlane);
   await world.plane.client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
   node = await KeepingNode.open(world.plane, "n1");
 });

@@ -16,10 +16,10 @@ import {
 } from "../../host/resources/ip-allocation.ts";
 import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/usage/ip-pool-usage.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { applyRights, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { claim, proposal } from "../unit/registry/registry-suite.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { ALLOCATIONS, RegistryWorld, until, WatchedApi } from "./registry-world.ts";
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
@@ -32,9 +32,7 @@ let agents: RegistryWorld;
 let running: LabController[] = [];
 
 beforeAll(async () => {
-  plane = await startControlPlane();
-  await applyCrds(plane.client);
-  await applyRights(plane.client);
+  plane = await borrowPlane();
   agents = new RegistryWorld(plane);
   const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
   kubeconfig = await plane.writeKubeconfig("controller", { token });

@@ -16,10 +16,10 @@ import {
   type Workload,
 } from "../../host/resources/ip-allocation.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
-import { applyRights, forceDeleteAll, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { forceDeleteAll, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { ALLOCATIONS, until, WatchedApi } from "./registry-world.ts";
 
 export const OUT_OF_SERVICE = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
@@ -45,10 +45,8 @@ export class GarbageWorld {
 
   /** One API server with kinds, rights, a pool and a namespace. */
   static async start(): Promise<GarbageWorld> {
-    const plane = await startControlPlane();
+    const plane = await borrowPlane();
     const { client } = plane;
-    await applyCrds(client);
-    await applyRights(client);
     await client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
     await client.create(lab.POOLS, lab.poolObject({ name: "blue", subnet: "10.6.0.0/16" }));
     const token = await requestNodeToken(client, "", { account: "berth-controller", isBound: false });

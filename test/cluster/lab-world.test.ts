@@ -5,11 +5,15 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { ALLOCATIONS, podPath } from "../../scripts/lab/cluster/pods.ts";
 import { forceDelete, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;
 
 beforeAll(async () => {
-  world = await startWorld({ pools: [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.20"] }] });
+  world = await startWorld({
+    startPlane: borrowPlane,
+    pools: [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.20"] }],
+  });
 });
 
 afterAll(() => world?.stop());

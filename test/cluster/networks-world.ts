@@ -3,10 +3,9 @@ import { expect } from "vitest";
 import { keepNetworks } from "../../host/controller/networks/keep-status.ts";
 import type { ControllerDeps } from "../../host/controller/types.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { applyRights, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
-import { startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { type KubeClient, KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { until, WatchedApi } from "./registry-world.ts";
 
 export const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
@@ -36,10 +35,8 @@ export interface NetworksWorld {
 }
 
 export async function openNetworksWorld(): Promise<NetworksWorld> {
-  const plane = await startControlPlane();
+  const plane = await borrowPlane();
   const { client } = plane;
-  await applyCrds(client);
-  await applyRights(client);
   const token = await requestNodeToken(client, "n1", { account: "berth-controller", isBound: false });
   const kubeconfig = await plane.writeKubeconfig("controller", { token });
   const { items } = await client.get(SERVICE_CIDRS);

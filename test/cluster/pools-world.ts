@@ -12,9 +12,9 @@ import {
   type IpAllocationSpec,
 } from "../../host/resources/ip-allocation.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { applyRights, forceDelete, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { forceDelete, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { ALLOCATIONS, WatchedApi } from "./registry-world.ts";
 
 export const BERTH = "/apis/ipam.vendor.io/v1";
@@ -34,9 +34,7 @@ export class PoolsWorld {
   }
 
   static async start(): Promise<PoolsWorld> {
-    const plane = await startControlPlane();
-    await applyCrds(plane.client);
-    await applyRights(plane.client);
+    const plane = await borrowPlane();
     const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
     return new PoolsWorld(plane, await plane.writeKubeconfig("controller", { token }));
   }

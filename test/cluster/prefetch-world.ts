@@ -17,11 +17,11 @@ import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import * as objects from "../../scripts/lab/cluster/pods.ts";
-import { applyRights, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { borrowPlane } from "./borrow-plane.ts";
 
 export const OWN = { type: "macvlan", master: "eth0", ipam: { type: "berth" } };
 export const OTHERS = { type: "macvlan", master: "eth0", ipam: { type: "host-local" } };
@@ -71,7 +71,7 @@ const NAMESPACE = "shop";
 const SETTINGS = { enableIPv6: false, allocationCooldown: "30s" };
 
 export async function openWorld(pools: readonly objects.PoolSpec[]): Promise<TestWorld> {
-  const plane = await startControlPlane();
+  const plane = await borrowPlane();
   const directory = mkdtempSync(join(tmpdir(), "berth-prefetch-"));
   const open = new Set<TestNode>();
   const stop = async (): Promise<void> => {
@@ -129,8 +129,6 @@ export async function openWorld(pools: readonly objects.PoolSpec[]): Promise<Tes
 }
 
 async function furnish({ client }: ControlPlane, pools: readonly objects.PoolSpec[]): Promise<void> {
-  await applyCrds(client);
-  await applyRights(client);
   const definitions = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${objects.DEFINITIONS_CRD}`;
   await client.apply(definitions, objects.definitionsCrd());
   for (const name of ["kube-system", NAMESPACE]) {

@@ -3,6 +3,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
+import { startPlane } from "../../scripts/lab/cluster/plane.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { COOLDOWN_MS, GRACE_MS, KeepingNode, requireMac } from "./keeping-node.ts";
@@ -15,7 +16,7 @@ const nodes: KeepingNode[] = [];
 let podCount = 0;
 
 beforeAll(async () => {
-  world = await RegistryWorld.start();
+  world = await RegistryWorld.start(startPlane);
   await world.plane.client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
 });
 

@@ -14,10 +14,10 @@ import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../host/r
 import { openKubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { applyRights, forceDeleteAll, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { forceDeleteAll, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { COOLDOWN_MS } from "../unit/registry/registry-suite.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 export const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 
@@ -158,11 +158,8 @@ export class RegistryWorld {
   readonly #nodes: TestNode[] = [];
   #lastNode = 0;
 
-  static async start(): Promise<RegistryWorld> {
-    const plane = await startControlPlane();
-    await applyCrds(plane.client);
-    await applyRights(plane.client);
-    return new RegistryWorld(plane);
+  static async start(startPlane = borrowPlane): Promise<RegistryWorld> {
+    return new RegistryWorld(await startPlane());
   }
 
   constructor(plane: ControlPlane) {

@@ -7,6 +7,7 @@ import { inParallel } from "../../scripts/lab/cluster/runtime.ts";
 import { applyWorkloadKinds, SETS } from "../../scripts/lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { until } from "./registry-world.ts";
 import { become, openAs, outcomeOf, pathOf, rewrite } from "./rights-world.ts";
 
@@ -18,6 +19,7 @@ let thief: KubeClient;
 
 beforeAll(async () => {
   world = await startWorld({
+    startPlane: borrowPlane,
     nodes: ["n1", "n2"],
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
     settings: { enableStatefulSet: true },

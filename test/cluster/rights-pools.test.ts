@@ -3,6 +3,7 @@
  * hand; everybody else the opposite, so that no address of a Subnet gets into a second generated pool by hand.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startPlane } from "../../scripts/lab/cluster/plane.ts";
 import { POOLS, poolObject } from "../../scripts/lab/cluster/pods.ts";
 import { openAsController, placeGeneratedPool } from "../../scripts/lab/cluster/rights.ts";
 import { applyWorkloadKinds, CLAIMS, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
@@ -33,7 +34,7 @@ let admin: KubeClient;
 let controller: KubeClient;
 
 beforeAll(async () => {
-  world = await startRightsWorld({ accounts: [{ name: COLLECTOR, groups: [] }] });
+  world = await startRightsWorld(() => startPlane({ accounts: [{ name: COLLECTOR, groups: [] }] }));
   admin = world.admin;
   controller = await openAsController(world.plane);
   await admin.create(SUBNETS, { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "green" }, spec: { subnet: "10.8.0.0/24" } }); // biome-ignore format: one thought

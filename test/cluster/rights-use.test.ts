@@ -15,6 +15,7 @@ import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { MISSING_LOOK_MS } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { readDocuments } from "../../scripts/lab/apply.ts";
+import { startPlane } from "../../scripts/lab/cluster/plane.ts";
 import { ALLOCATIONS, type LabPod, NODES, POOLS } from "../../scripts/lab/cluster/pods.ts";
 import { boundObject, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { applyWorkloadKinds, SETS } from "../../scripts/lab/cluster/workload-kinds.ts";
@@ -66,7 +67,7 @@ beforeAll(async () => {
     (each) => `--audit-${each.replace("=", `=${directory}/`)}`,
   );
   world = await startWorld({
-    plane: { serverArgs: audit },
+    startPlane: () => startPlane({ serverArgs: audit }),
     hasDefinitions: false,
     pools: [
       { name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.199"] },

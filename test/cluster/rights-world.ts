@@ -1,17 +1,11 @@
 /**
  * An API server with Berth's accounts and policies, tokens of several nodes, and objects to be attacked: for the tests of rights.
  */
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { ALLOCATIONS, NAMESPACES, nodeObject, POOLS, poolObject } from "../../scripts/lab/cluster/pods.ts";
-import {
-  applyRights,
-  boundObject,
-  forceDeleteAll,
-  requestNodeToken,
-  type TokenOptions,
-} from "../../scripts/lab/cluster/rights.ts";
-import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { boundObject, forceDeleteAll, requestNodeToken, type TokenOptions } from "../../scripts/lab/cluster/rights.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { type KubeClient, KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 export interface RightsWorld {
   readonly plane: ControlPlane;
@@ -22,11 +16,9 @@ export interface RightsWorld {
 }
 
 /** With nodes `a` and `b`, the namespace `shop`, and the pool `blue`, 10.6.0.0/24. */
-export async function startRightsWorld(options: Pick<ControlPlaneOptions, "accounts"> = {}): Promise<RightsWorld> {
-  const plane = await startControlPlane(options);
+export async function startRightsWorld(startPlane = borrowPlane): Promise<RightsWorld> {
+  const plane = await startPlane();
   const admin = plane.client;
-  await applyCrds(admin);
-  await applyRights(admin);
   for (const node of ["a", "b"]) await admin.create("/api/v1/nodes", nodeObject(node));
   await admin.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
   await admin.create(POOLS, poolObject({ name: "blue", subnet: "10.6.0.0/24" }));

@@ -13,12 +13,12 @@ import type { KubeApi, WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import * as objects from "../../scripts/lab/cluster/pods.ts";
-import { applyRights, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import type { KubeClient } from "../../scripts/lab/kube-client.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { borrowPlane } from "./borrow-plane.ts";
 
 export const NODE = "n1";
 const SETTINGS = `${objects.NAMESPACES}/kube-system/configmaps/vendor-conf`;
@@ -66,7 +66,7 @@ export interface SelectionWorld {
 export async function startSelectionWorld(): Promise<SelectionWorld> {
   const stack = new AsyncDisposableStack();
   try {
-    const plane = await startControlPlane();
+    const plane = await borrowPlane();
     stack.defer(() => plane.stop());
     await furnish(plane.client);
     const directory = await mkdtemp(join(tmpdir(), "berth-selection-"));
@@ -97,8 +97,6 @@ export async function startSelectionWorld(): Promise<SelectionWorld> {
 }
 
 async function furnish(client: KubeClient): Promise<void> {
-  await applyCrds(client);
-  await applyRights(client);
   const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   await client.apply(`${crds}/${objects.DEFINITIONS_CRD}`, objects.definitionsCrd());
   for (const name of ["kube-system", "shop", "infra"]) await client.apply(`${objects.NAMESPACES}/${name}`, { apiVersion: "v1", kind: "Namespace", metadata: { name } }); // biome-ignore format: one thought

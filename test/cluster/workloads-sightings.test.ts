@@ -18,8 +18,9 @@ import {
   SETS,
   statefulSet,
 } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { until } from "./registry-world.ts";
 
 const PATIENCE_MS = 30_000;
@@ -29,7 +30,7 @@ let api: KubeApi;
 const opened: OpenWorkloads[] = [];
 
 beforeAll(async () => {
-  plane = await startControlPlane();
+  plane = await borrowPlane();
   api = openKubeClient({
     credentials: await loadCredentials({ kubeconfig: plane.kubeconfig }),
     userAgent: "workloads",

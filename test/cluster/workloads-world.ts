@@ -19,19 +19,13 @@ import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
-import {
-  applyRights,
-  forceDeleteAll,
-  requestNodeToken,
-  SYSTEM,
-  writeAgentKubeconfig,
-} from "../../scripts/lab/cluster/rights.ts";
+import { forceDeleteAll, requestNodeToken, SYSTEM, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import { applyWorkloadKinds } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const SETTINGS = `${lab.NAMESPACES}/kube-system/configmaps/vendor-conf`;
 const QUICK = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "1s" } };
@@ -62,7 +56,7 @@ export class WorkloadsWorld {
   #count = 0;
 
   static async start(names: readonly string[]): Promise<WorkloadsWorld> {
-    const world = new WorkloadsWorld(await startControlPlane());
+    const world = new WorkloadsWorld(await borrowPlane());
     try {
       await world.#furnish();
       for (const name of names) await world.#openNode(name);
@@ -88,8 +82,6 @@ export class WorkloadsWorld {
 
   async #furnish(): Promise<void> {
     const { client } = this;
-    await applyCrds(client);
-    await applyRights(client);
     await applyWorkloadKinds(client);
     await client.apply(`${lab.NAMESPACES}/shop`, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
     await client.apply(SETTINGS, lab.settingsObject(QUICK));

@@ -23,12 +23,13 @@ export interface Account {
   readonly groups: readonly string[];
 }
 
+/** Plain JSON: another process may use the plane by it. */
 export interface PlaneParts {
   readonly directory: string;
   readonly address: string;
   readonly ports: { readonly etcd: number; readonly peer: number; readonly api: number };
   /** By the account's name. */
-  readonly tokens: ReadonlyMap<string, string>;
+  readonly tokens: Readonly<Record<string, string>>;
   readonly accounts: readonly Account[];
   readonly serverArgs: readonly string[];
   /** See ControlPlaneOptions. */
@@ -45,13 +46,13 @@ export async function makeParts(
   },
 ): Promise<PlaneParts> {
   const accounts = [ADMIN, ...options.accounts];
-  const tokens = new Map(accounts.map(({ name }) => [name, randomBytes(16).toString("hex")]));
+  const tokens = Object.fromEntries(accounts.map(({ name }) => [name, randomBytes(16).toString("hex")]));
   return { ...options, directory, accounts, tokens, ports: options.ports ?? (await findPorts()) };
 }
 
 /** The administrator's, or that of an account that the plane was started with. */
 export function requireToken({ tokens }: PlaneParts, account = ADMIN.name): string {
-  const token = tokens.get(account);
+  const token = tokens[account];
   if (token === undefined) throw new Error(`The control plane has no account "${account}"`);
   return token;
 }
@@ -101,7 +102,7 @@ export const certificateFile = (directory: string): string => join(directory, "c
 
 /** Writes what the API server reads at its start. It makes its own certificate, once. */
 export async function writeServerFiles({ directory, accounts, tokens }: PlaneParts): Promise<void> {
-  const lines = accounts.map(({ name, groups }) => `${tokens.get(name)},${name},${name},"${groups.join(",")}"\n`);
+  const lines = accounts.map(({ name, groups }) => `${tokens[name]},${name},${name},"${groups.join(",")}"\n`);
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   await writeFile(tokenFile(directory), lines.join(""), { mode: 0o600 });
   await writeFile(accountKey(directory), privateKey.export({ type: "sec1", format: "pem" }), { mode: 0o600 });

@@ -12,15 +12,15 @@
  * Effects: those of the control plane, the proxies and the agents; a network namespace.
  */
 import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
-import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from "../control-plane.ts";
+import type { ControlPlane } from "../control-plane.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns } from "../netns.ts";
 import { type ApiProxy, type ProxyOptions, startApiProxy } from "./api-proxy.ts";
 import { type AuditFacts, audit } from "./audit.ts";
-import { applyCrds } from "./crds.ts";
 import { Ledger } from "./ledger.ts";
+import { startPlane } from "./plane.ts";
 import * as objects from "./pods.ts";
-import { applyRights, requestNodeToken, SYSTEM } from "./rights.ts";
+import { requestNodeToken, SYSTEM } from "./rights.ts";
 import { CONFLIST, NodeRuntime } from "./runtime.ts";
 
 const SETTLE_MS = 10_000;
@@ -34,7 +34,8 @@ export interface WorldOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Default: `shop`. */
   readonly namespaces?: readonly string[];
-  readonly plane?: ControlPlaneOptions;
+  /** Starts the control plane, with kinds, accounts and policies. Default: one of its own. */
+  readonly startPlane?: () => Promise<ControlPlane>;
   /** Of the proxies' dice. Default: 1. */
   readonly seed?: number;
   readonly agent?: Partial<AgentOptions>;
@@ -92,7 +93,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const plane = await startControlPlane(options.plane);
+    const plane = await (options.startPlane ?? startPlane)();
     closers.push(() => plane.stop());
     const pods = await createNetns(`bw-${process.pid}-${++worlds}`);
     closers.push(() => pods.delete());
@@ -110,11 +111,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 /** What a cluster has before its nodes come. */
 async function furnish(client: KubeClient, options: WorldOptions): Promise<void> {
   const { settings, namespaces = ["shop"], hasDefinitions = true } = options;
-  await applyCrds(client);
   if (hasDefinitions) await installDefinitions(client);
   for (const name of [SYSTEM, ...namespaces])
     await client.apply(`${objects.NAMESPACES}/${name}`, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
-  await applyRights(client);
   const map = objects.settingsObject({ ...SETTINGS, ...settings });
   await client.apply(`${objects.NAMESPACES}/${SYSTEM}/configmaps/vendor-conf`, map);
 }

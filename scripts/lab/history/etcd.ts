@@ -1,7 +1,5 @@
 /**
- * What the history needs of etcd, through its JSON gateway: the keys of a range as they are, a put, and a watch that misses nothing.
- * Called by follow.ts. Keys and values travel in base64, revisions as decimals (etcd's api/etcdserverpb/rpc.proto).
- * Effects: connections to etcd, which stay open between calls until `close`.
+ * etcd through its JSON gateway: the keys of a range, puts, deletions, and a watch that misses nothing. Keys and values travel in base64, revisions as decimals (etcd's api/etcdserverpb/rpc.proto).
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 import { Socket } from "node:net";
@@ -26,6 +24,8 @@ export interface Etcd {
   put(key: string, value: string): Promise<void>;
   /** All in one transaction, of at most 128. */
   putAll(entries: readonly (readonly [key: string, value: string])[]): Promise<void>;
+  /** All in one transaction, of at most 128. */
+  deleteAll(keys: readonly string[]): Promise<void>;
   /** Calls `onKey` for each write to the range from that revision on; resolves when the connection ends. Throws {@link WatchEnded}. */
   watch(range: EtcdRange, fromRevision: number, onKey: (key: EtcdKey) => void): Promise<void>;
   close(): void;
@@ -73,6 +73,10 @@ export function openEtcd(url: string, netnsPath = "/proc/thread-self/ns/net"): E
     put: async (key, value) => void (await call("/v3/kv/put", { key: encode(key), value: encode(value) })),
     putAll: async (entries) => {
       const success = entries.map(([key, value]) => ({ request_put: { key: encode(key), value: encode(value) } }));
+      await call("/v3/kv/txn", { success });
+    },
+    deleteAll: async (keys) => {
+      const success = keys.map((key) => ({ request_delete_range: { key: encode(key) } }));
       await call("/v3/kv/txn", { success });
     },
     watch: async ({ start, end }, fromRevision, onKey) => {

@@ -1,0 +1,98 @@
+/** A control plane with Berth's kinds, accounts and policies, and how to bring it back to that state. */
+import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from "../control-plane.ts";
+import { type EtcdKey, openEtcd } from "../history/etcd.ts";
+import { KubeError } from "../kube-client.ts";
+import { applyCrds } from "./crds.ts";
+import { applyRights } from "./rights.ts";
+
+/** Everything that the API server stores. */
+const OBJECTS = { start: "/registry/", end: "/registry0" };
+/** These the API server writes itself, whenever it likes. */
+const ITS_OWN = /^\/registry\/(?:leases|masterleases|events|flowschemas|prioritylevelconfigurations)\//;
+const CRDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
+/** Below the 128 operations that etcd allows in a transaction. */
+const BATCH = 100;
+const UNSERVED_MS = 10_000;
+
+export async function startPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const plane = await startControlPlane(options);
+  try {
+    await applyCrds(plane.client);
+    await applyRights(plane.client);
+    return plane;
+  } catch (error) {
+    await plane.stop();
+    throw error;
+  }
+}
+
+/** Takes back what was written to a control plane after this object was opened. */
+export class PlaneReset {
+  readonly #plane: ControlPlane;
+  readonly #before: ReadonlyMap<string, number>;
+
+  static async open(plane: ControlPlane): Promise<PlaneReset> {
+    const keys = await readKeys(plane);
+    return new PlaneReset(plane, new Map(keys.map(({ key, revision }) => [key, revision])));
+  }
+
+  private constructor(plane: ControlPlane, before: ReadonlyMap<string, number>) {
+    this.#plane = plane;
+    this.#before = before;
+  }
+
+  /**
+   * Deletes all newer objects below the API server, past finalizers and policies. Returns the keys of older objects that were changed or deleted;
+   * with any of them the plane is no longer as it was.
+   */
+  async run(): Promise<readonly string[]> {
+    const keys = await readKeys(this.#plane);
+    const added = keys.flatMap(({ key }) => (this.#before.has(key) || ITS_OWN.test(key) ? [] : [key]));
+    const kinds = await this.#servedKinds(added.filter((key) => key.startsWith(CRDS)));
+    const etcd = openEtcd(this.#plane.etcdUrl);
+    try {
+      for (let start = 0; start < added.length; start += BATCH) await etcd.deleteAll(added.slice(start, start + BATCH));
+    } finally {
+      etcd.close();
+    }
+    for (const kind of kinds) await this.#untilUnserved(kind);
+    const now = new Map(keys.map(({ key, revision }) => [key, revision]));
+    return [...this.#before].flatMap(([key, revision]) =>
+      now.get(key) === revision || ITS_OWN.test(key) ? [] : [key],
+    );
+  }
+
+  /** The paths of the collections of kinds that are about to go. */
+  async #servedKinds(keys: readonly string[]): Promise<string[]> {
+    const paths: string[] = [];
+    for (const key of keys) {
+      const name = key.slice(CRDS.length);
+      const { spec } = await this.#plane.client.get(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`);
+      paths.push(`/apis/${spec.group}/${spec.versions[0].name}/${spec.names.plural}?limit=1`);
+    }
+    return paths;
+  }
+
+  async #untilUnserved(path: string): Promise<void> {
+    const deadline = performance.now() + UNSERVED_MS;
+    for (;;) {
+      const status = await this.#plane.client.get(path).then(
+        () => 200,
+        (error: unknown) => (error instanceof KubeError ? error.status : 0),
+      );
+      if (status === 404) return;
+      if (performance.now() > deadline)
+        throw new Error(`${path} is served ${UNSERVED_MS} ms after its kind was deleted`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+async function readKeys({ etcdUrl }: ControlPlane): Promise<readonly EtcdKey[]> {
+  const etcd = openEtcd(etcdUrl);
+  try {
+    return (await etcd.read(OBJECTS)).keys;
+  } finally {
+    etcd.close();
+  }
+}

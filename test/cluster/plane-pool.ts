@@ -1,0 +1,86 @@
+/**
+ * Lends control planes to the files of tests: one serves many files, one after the other. Runs in vitest's own process, before the first file
+ * (`setup`) and after the last one.
+ */
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { TestProject } from "vitest/node";
+import { PlaneReset, startPlane } from "../../scripts/lab/cluster/plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** `http://127.0.0.1:40123`: see borrow-plane.ts. */
+    planePool: string;
+  }
+}
+
+interface Pooled {
+  readonly plane: ControlPlane;
+  readonly reset: PlaneReset;
+}
+
+export async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
+  const pool = new PlanePool();
+  const server = createServer((request, response) => {
+    answer(response, () => pool.serve(request.url ?? ""));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  provide("planePool", `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  return async () => {
+    server.close();
+    await pool.stop();
+  };
+}
+
+function answer(response: ServerResponse, serve: () => Promise<object>): void {
+  serve().then(
+    (body) => response.end(JSON.stringify(body)),
+    (error: unknown) => response.writeHead(500).end(String(error)),
+  );
+}
+
+class PlanePool {
+  readonly #all = new Map<string, Pooled>();
+  readonly #free: Pooled[] = [];
+  /** Planes that were given back and are being reset. */
+  readonly #resets = new Set<Promise<void>>();
+
+  async serve(url: string): Promise<object> {
+    const directory = url.startsWith("/return?") ? decodeURIComponent(url.slice("/return?".length)) : undefined;
+    if (directory === undefined) return (await this.#borrow()).plane.parts;
+    const returned = this.#all.get(directory);
+    if (returned !== undefined) {
+      const reset = this.#reset(returned).finally(() => this.#resets.delete(reset));
+      this.#resets.add(reset);
+    }
+    return {};
+  }
+
+  async #borrow(): Promise<Pooled> {
+    while (this.#free.length === 0 && this.#resets.size > 0) await Promise.race(this.#resets);
+    const free = this.#free.pop();
+    if (free !== undefined) return free;
+    const plane = await startPlane();
+    const started = { plane, reset: await PlaneReset.open(plane) };
+    this.#all.set(plane.parts.directory, started);
+    return started;
+  }
+
+  /** A plane whose own objects were changed is not lent again. */
+  async #reset(pooled: Pooled): Promise<void> {
+    const changed = await pooled.reset.run().catch((error: unknown) => [String(error)]);
+    if (changed.length === 0) {
+      this.#free.push(pooled);
+      return;
+    }
+    console.error(`A control plane is replaced: ${changed.slice(0, 5).join(", ")}`);
+    this.#all.delete(pooled.plane.parts.directory);
+    await pooled.plane.stop();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.allSettled(this.#resets);
+    for (const { plane } of this.#all.values()) await plane.stop();
+  }
+}
