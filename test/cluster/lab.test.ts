@@ -6,11 +6,14 @@ import { Agent, request } from "node:https";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
 import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
+import { PlaneReset } from "../../scripts/lab/cluster/plane.ts";
+import { DEFINITIONS_CRD, definitionsCrd } from "../../scripts/lab/cluster/pods.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createKubeClient, type KubeClient } from "../../scripts/lab/kube-client.ts";
 import { until as untilTrue } from "./registry-world.ts";
 
 const NAMESPACES = "/api/v1/namespaces";
+const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MAPS = `${NAMESPACES}/default/configmaps`;
 /** What a client is told whose connection broke, or was refused. */
 const BROKEN = /ECONNREFUSED|ECONNRESET|socket hang up|socket disconnected/;
@@ -251,5 +254,20 @@ describe("the control plane", () => {
     const watch = await openWatch(proxy.url, `&resourceVersion=${metadata.resourceVersion}`);
     await until(() => watch.ended() !== undefined);
     expect(watch.lines.join("\n")).toMatch(/"code":\s*410/);
+  });
+
+  it("a reset deletes newer objects of all kinds past their finalizers, and names older ones that were changed", async () => {
+    await make(plane.client);
+    const older = maps;
+    const reset = await PlaneReset.open(plane);
+    await plane.client.apply(`${CRDS}/${DEFINITIONS_CRD}`, definitionsCrd());
+    await plane.client.create(NAMESPACES, { metadata: { name: "shop", finalizers: ["example.com/stays"] } });
+    await plane.client.create(MAPS, { metadata: { name: "newer", finalizers: ["example.com/stays"] } });
+    expect(await reset.run()).toEqual([]);
+    for (const path of [`${CRDS}/${DEFINITIONS_CRD}`, `${NAMESPACES}/shop`, `${MAPS}/newer`])
+      await expect(plane.client.get(path)).rejects.toMatchObject({ status: 404 });
+    expect(await isThere(older)).toBe(true);
+    await plane.client.patch(`${MAPS}/map-${older}`, { data: { changed: "true" } });
+    expect(await reset.run()).toEqual([`/registry/configmaps/default/map-${older}`]);
   });
 });
