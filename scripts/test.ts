@@ -20,8 +20,11 @@ import { hasMachine, MachineError, runInMachine, umlVitest } from "./uml/machine
 
 /** These kinds keep both processors busy, and show their progress. */
 const FOREGROUND = ["unit", "property", "cluster", "e2e", "embeddings"];
-/** These mostly wait, or use one processor. They run beside the others, one after the other; each one's output is printed when it has ended. */
-const BACKGROUND = ["nodes", "netns", ...(hasMachine ? ["uml"] : [])];
+/**
+ * These mostly wait, or use one processor. They run beside the others, one after the other; the output of each is printed when it has ended. `uml`
+ * comes first, beside tests that only compute; `nodes` then shares the processors with control planes, not with measurements of milliseconds.
+ */
+const BACKGROUND = [...(hasMachine ? ["uml"] : []), "nodes", "netns"];
 
 interface Stage {
   readonly name: string;
