@@ -152,7 +152,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
       explainCoordinator: (namespace, pod) => coordinator.attachments.describe(namespace, pod),
     }),
     beforeAdd: async () => {
-      resources.settle();
+      resources.flush();
       await spool.drain();
     },
     faults,

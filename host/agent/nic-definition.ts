@@ -13,7 +13,7 @@ export interface NicReference {
   readonly pod: PodSubject | undefined;
 }
 
-export interface NicTools {
+export interface NicSettings {
   /** By which `multusName` of a pool may mean the NIC's network; undefined: what the pod's annotations make of the name. */
   readonly networkNames: (nic: NicReference) => readonly string[] | undefined;
   /** What holds for the NIC's coordinator. */

@@ -16,6 +16,6 @@ export interface ResourcesState {
 export interface Resources {
   readonly state: ResourcesState;
   /** Reads at once what is known to have changed, instead of a moment later. */
-  settle(): void;
+  flush(): void;
   close(): Promise<void> | void;
 }

@@ -1,7 +1,7 @@
 /**
- * Chooses an address for every family of every demanded NIC, from the address book, all or nothing. A guess: only the
+ * Chooses an address for every family of every demanded NIC, from the pool cache, all or nothing. A guess: only the
  * registry can say that the addresses were free.
- * Effects: marks what it picks in the address book that it is given; gives it back when the pick is not whole.
+ * Effects: marks what it picks in the pool cache that it is given; gives it back when the pick is not whole.
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
@@ -14,9 +14,9 @@ export interface Picked {
   readonly pool: IpPool;
   readonly ip: Ip;
   readonly replaces?: number;
-  readonly asked?: boolean;
+  readonly requested?: boolean;
   /** A node that is lost may still answer for it: to be asked before it is used. */
-  readonly isDoubtful?: boolean;
+  readonly needsProbe?: boolean;
 }
 
 /** A family of a NIC for which no pool had an address, with each pool's reason. */
@@ -35,22 +35,22 @@ export interface PickOptions {
   /** Where the search starts, so that nodes do not meet: a hash of who asks. */
   readonly seedOf: (ifName: string, family: Family) => number;
   /** Addresses that are settled already: asked for by the caller, or to be taken over. Not looked for again. */
-  readonly settled: readonly Picked[];
+  readonly assigned: readonly Picked[];
   /** Whether the pool's order does not matter now, by name. Absent: it does. */
-  readonly isScattered?: ((pool: string) => boolean) | undefined;
+  readonly randomize?: ((pool: string) => boolean) | undefined;
 }
 
 /** Picks; a `settled` address stands for its NIC and family. */
-export function pickAddresses(book: PoolCache, { nics, seedOf, settled, isScattered }: PickOptions): Pick {
+export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, randomize }: PickOptions): Pick {
   const picked: Picked[] = [];
   for (const nic of nics) {
     for (const demand of nic.families) {
-      const given = settled.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
+      const given = assigned.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
       const found =
-        given ?? pickOne(book, nic.ifName, demand, { seed: seedOf(nic.ifName, demand.family), isScattered });
+        given ?? pickOne(poolCache, nic.ifName, demand, { seed: seedOf(nic.ifName, demand.family), randomize });
       if (found === undefined) {
-        giveBack(book, picked, settled);
-        return { kind: "short", shortage: { nic, demand, reasons: explainShortage(book, demand) } };
+        cancelReservations(poolCache, picked, assigned);
+        return { kind: "short", shortage: { nic, demand, reasons: explainShortage(poolCache, demand) } };
       }
       picked.push(found);
     }
@@ -59,20 +59,20 @@ export function pickAddresses(book: PoolCache, { nics, seedOf, settled, isScatte
 }
 
 /** Gives back what was picked and not settled before. */
-export function giveBack(book: PoolCache, picked: readonly Picked[], settled: readonly Picked[]): void {
+export function cancelReservations(poolCache: PoolCache, picked: readonly Picked[], settled: readonly Picked[]): void {
   for (const each of picked) {
-    if (!settled.includes(each)) book.giveBack(each.pool.spec.addressSpace, each.ip);
+    if (!settled.includes(each)) poolCache.cancel(each.pool.spec.addressSpace, each.ip);
   }
 }
 
 function pickOne(
-  book: PoolCache,
+  poolCache: PoolCache,
   ifName: string,
   demand: FamilyDemand,
-  { seed, isScattered }: { seed: number; isScattered: PickOptions["isScattered"] },
+  { seed, randomize }: { seed: number; randomize: PickOptions["randomize"] },
 ): Picked | undefined {
   for (const pool of poolsOf(demand)) {
-    const ip = book.take(pool, seed, isScattered?.(pool.name));
+    const ip = poolCache.take(pool, seed, randomize?.(pool.name));
     if (ip !== undefined) return { ifName, pool, ip };
   }
   return undefined;
@@ -83,10 +83,10 @@ export function poolsOf(demand: FamilyDemand): IpPool[] {
   return demand.candidates.flatMap((candidate) => (candidate.refusal === undefined ? [candidate.pool] : []));
 }
 
-function explainShortage(book: PoolCache, demand: FamilyDemand): Map<string, string> {
+function explainShortage(poolCache: PoolCache, demand: FamilyDemand): Map<string, string> {
   return new Map(
     poolsOf(demand).map(({ name }) => {
-      const counts = book.counts(name);
+      const counts = poolCache.counts(name);
       if (counts === undefined || counts.total === 0n) return [name, "has no address that may be handed out"];
       return [name, `has no free address (${counts.total - counts.free} of ${counts.total} in use or cooling)`];
     }),

@@ -1,8 +1,6 @@
 /**
- * Which addresses of which pool are in use, as far as this agent knows: one bitmap of the core per pool. A cache, never
- * the truth: the registry has the last word, and what it says is written down here.
- * Called by the agent: on every change of the pools, and by pick.ts for every claim.
- * Effects: none outside the Wasm instance that it is given.
+ * Which addresses of each pool are in use, as far as this agent knows: one bitmap of the core per pool. A cache: the registry decides, and its
+ * answers are recorded here.
  */
 import type { Pool, PoolCounts, PoolShape, PoolSpace } from "../core/pool-space.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
@@ -12,224 +10,226 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
-interface Page {
+interface PoolEntry {
   pool: IpPool;
-  /** Of the shape that the core was given, so that an unchanged pool costs nothing. */
+  /** Of `shape`, to recognise an unchanged pool. */
   fingerprint: string;
   shape: PoolShape;
   bits: Pool;
-  /** Whether what is marked was somebody's belief. */
-  isBelieved: boolean;
+  /** Whether the bitmap was last loaded from an estimate: {@link PoolCache.loadEstimate}. */
+  isEstimate: boolean;
 }
 
-/** An address taken for somebody of which the registry has said nothing yet, and the pages that did not have it before. */
-interface Hope {
+/** An address that a claim in progress has taken out of the cache, and the entries in which it was free before. */
+interface Reservation {
   readonly ip: Ip;
-  readonly pages: Set<Page>;
+  readonly entries: Set<PoolEntry>;
 }
 
-/** All pools of one subnet in one address space: an address belongs to all of them whose ranges hold it. */
-interface Segment {
+/** All pools of one subnet in one address space. An address belongs to each of them whose ranges contain it. */
+interface SubnetIndex {
   readonly subnet: Prefix;
-  readonly pages: Page[];
+  readonly entries: PoolEntry[];
 }
 
 export class PoolCache {
   readonly #core: PoolSpace;
-  readonly #pages = new Map<string, Page>();
-  /** By address space; the subnets of one space are disjoint, sorted by their first address, families apart. */
-  #segments = new Map<string, Segment[]>();
-  readonly #hopes = new Map<string, Hope>();
+  readonly #entries = new Map<string, PoolEntry>();
+  /** By address space. The subnets of a space are disjoint; they are sorted by family, then by first address. */
+  #subnets = new Map<string, SubnetIndex[]>();
+  readonly #reservations = new Map<string, Reservation>();
   #reserved: readonly ReservedIp[] = [];
 
-  /** Released addresses that some ADD of this node is about to take over, by version: another one looks elsewhere. */
+  /** Versions of the released allocations that an ADD of this node is taking over: other ADDs skip them. */
   readonly takeOvers = new Set<number>();
 
   constructor(core: PoolSpace) {
     this.#core = core;
   }
 
-  /** Follows the pools. Answers those that are new or have another shape: the caller marks what is used in them. */
+  /** Replaces the set of pools. Returns those that are new or have another shape: the caller marks their used addresses. */
   update(pools: readonly IpPool[], reserved: readonly ReservedIp[]): IpPool[] {
     const wanted = new Map<string, IpPool>(pools.map((pool) => [pool.name, pool]));
-    for (const [name, page] of this.#pages) {
-      if (isSamePlace(page.pool, wanted.get(name))) continue;
-      page.bits.drop();
-      this.#pages.delete(name);
+    for (const [name, entry] of this.#entries) {
+      if (isSameSubnet(entry.pool, wanted.get(name))) continue;
+      entry.bits.drop();
+      this.#entries.delete(name);
     }
-    const isReservedSame = reserved.length === this.#reserved.length && reserved.every((each, index) => each === this.#reserved[index]); // biome-ignore format: one thought
+    const isReservedSame =
+      reserved.length === this.#reserved.length && reserved.every((each, index) => each === this.#reserved[index]);
     this.#reserved = reserved;
-    // Of a thousand pools most are the very objects that were told before.
-    const changed = pools.filter((pool) => !(isReservedSame && this.#pages.get(pool.name)?.pool === pool) && this.#write(pool, reserved)); // biome-ignore format: one thought
-    this.#segments = segmentsOf([...this.#pages.values()]);
+    // Most of a thousand pools are the same objects as in the last update.
+    const isUnchanged = (pool: IpPool): boolean => isReservedSame && this.#entries.get(pool.name)?.pool === pool;
+    const changed = pools.filter((pool) => !isUnchanged(pool) && this.#write(pool, reserved));
+    this.#subnets = indexSubnets([...this.#entries.values()]);
     return changed;
   }
 
-  /** Creates or edits the page of a pool; the shape of a page changes, its place does not. True when the core has to learn what is used. */
+  /** Creates or edits the entry of a pool, whose subnet is unchanged. Returns whether its used addresses have to be marked. */
   #write(pool: IpPool, reserved: readonly ReservedIp[]): boolean {
     const shape = poolShape(pool, reserved);
-    const fingerprint = JSON.stringify(shape, (_, value) => typeof value === "bigint" ? value.toString(16) : value); // biome-ignore format: one thought
-    const page = this.#pages.get(pool.name);
-    if (page === undefined) {
-      this.#pages.set(pool.name, { pool, fingerprint, shape, bits: this.#core.createPool(shape), isBelieved: false });
+    const fingerprint = JSON.stringify(shape, (_, value) => (typeof value === "bigint" ? value.toString(16) : value));
+    const entry = this.#entries.get(pool.name);
+    if (entry === undefined) {
+      this.#entries.set(pool.name, { pool, fingerprint, shape, bits: this.#core.createPool(shape), isEstimate: false });
       return true;
     }
-    page.pool = pool;
-    if (page.fingerprint === fingerprint) return false;
-    page.fingerprint = fingerprint;
-    page.shape = shape;
-    page.bits.edit(shape);
+    entry.pool = pool;
+    if (entry.fingerprint === fingerprint) return false;
+    entry.fingerprint = fingerprint;
+    entry.shape = shape;
+    entry.bits.edit(shape);
     return true;
   }
 
-  /** The registry says what is used in one pool, if it is still where it was: 4 or 16 big-endian bytes each. */
+  /** Marks addresses as used: 4 or 16 big-endian bytes each. Does nothing if the pool has moved to another subnet. */
   markUsed(pool: IpPool, packed: Uint8Array): void {
-    const page = this.#pageOf(pool);
-    if (page === undefined) return;
-    const hopes = [...this.#hopes.values()].filter(({ pages }) => pages.has(page));
-    for (const { ip } of hopes) page.bits.release(ip);
-    page.bits.claimMany(packed);
-    for (const { ip, pages } of hopes) if (page.bits.claim(ip) !== "claimed") pages.delete(page);
+    const entry = this.#entryOf(pool);
+    if (entry === undefined) return;
+    const reservations = [...this.#reservations.values()].filter(({ entries }) => entries.has(entry));
+    for (const { ip } of reservations) entry.bits.release(ip);
+    entry.bits.claimMany(packed);
+    for (const { ip, entries } of reservations) if (entry.bits.claim(ip) !== "claimed") entries.delete(entry);
   }
 
-  /** The registry says what anybody has in one pool, if it is still where it was: what it does not name is free, but for hopes. */
+  /** Like {@link markUsed}, but all other addresses become free, except reservations. */
   replaceUsed(pool: IpPool, packed: Uint8Array): void {
-    const page = this.#pageOf(pool);
-    if (page === undefined) return;
-    page.isBelieved = false;
-    const successor = this.#core.createPool(page.shape);
-    page.bits.drop();
-    page.bits = successor;
+    const entry = this.#entryOf(pool);
+    if (entry === undefined) return;
+    entry.isEstimate = false;
+    const successor = this.#core.createPool(entry.shape);
+    entry.bits.drop();
+    entry.bits = successor;
     successor.claimMany(packed);
-    for (const { ip, pages } of this.#hopes.values()) {
-      if (pages.has(page) && successor.claim(ip) !== "claimed") pages.delete(page);
+    for (const { ip, entries } of this.#reservations.values()) {
+      if (entries.has(entry) && successor.claim(ip) !== "claimed") entries.delete(entry);
     }
   }
 
-  /** Like {@link replaceUsed}, as somebody has counted a while ago: before a pool counts as full by this it is to be looked at anew. */
-  believeUsed(pool: IpPool, packed: Uint8Array): void {
+  /** Like {@link replaceUsed}, from counts that may be out of date: the live usage is read before the pool is treated as full. */
+  loadEstimate(pool: IpPool, packed: Uint8Array): void {
     this.replaceUsed(pool, packed);
-    const page = this.#pageOf(pool);
-    if (page !== undefined) page.isBelieved = true;
+    const entry = this.#entryOf(pool);
+    if (entry !== undefined) entry.isEstimate = true;
   }
 
-  /** Whether {@link believeUsed} was the last to say what is in use. */
-  isBelieved(poolName: string): boolean {
-    return this.#pages.get(poolName)?.isBelieved ?? false;
+  /** Whether the pool was last loaded by {@link loadEstimate}. */
+  isEstimate(poolName: string): boolean {
+    return this.#entries.get(poolName)?.isEstimate ?? false;
   }
 
-  /**
-   * The pool, and those of its subnet and space that share addresses with it, be it by way of others: an address that one of them may hand out may
-   * be another's, too. A subnet may have hundreds of pools beside it.
-   */
+  /** Returns the pool with those of its subnet and space whose ranges overlap its own, directly or through other pools. */
   neighboursOf(pool: IpPool): readonly IpPool[] {
-    const all = this.#pagesOf(pool.spec.addressSpace, pool.spec.subnet.ip).map((page) => page.pool);
+    const all = this.#entriesAround(pool.spec.addressSpace, pool.spec.subnet.ip).map((entry) => entry.pool);
     const found = new Set(all.filter(({ name }) => name === pool.name));
     for (const each of found)
-      for (const other of all) if (!found.has(other) && doOverlap(each, other)) found.add(other);
+      for (const other of all) if (!found.has(other) && haveOverlap(each, other)) found.add(other);
     return all.filter((each) => found.has(each));
   }
 
-  /** The registry says that an address is in use: marks it in all pools that hold it. */
+  /** Marks an address that the registry has recorded, in all pools that contain it. */
   mark(space: string, ip: Ip): void {
-    this.#hopes.delete(hopeFor(space, ip));
-    for (const { bits } of this.#pagesOf(space, ip)) bits.claim(ip);
+    this.#reservations.delete(addressKey(space, ip));
+    for (const { bits } of this.#entriesAround(space, ip)) bits.claim(ip);
   }
 
-  /** The registry says that an address is free: unmarks it in all pools that hold it. */
+  /** Unmarks an address that the registry has freed, in all pools that contain it. */
   unmark(space: string, ip: Ip): void {
-    this.#hopes.delete(hopeFor(space, ip));
-    for (const { bits } of this.#pagesOf(space, ip)) bits.release(ip);
+    this.#reservations.delete(addressKey(space, ip));
+    for (const { bits } of this.#entriesAround(space, ip)) bits.release(ip);
   }
 
-  /** Finds a free address of the pool and marks it in hope. The search starts at `seed`, or at the lowest address unless `isScattered`. */
-  take(pool: IpPool, seed: number, isScattered = false): Ip | undefined {
-    const bits = this.#pageOf(pool)?.bits;
-    const isAscending = pool.spec.selection === "ascending" && !isScattered;
+  /**
+   * Finds and reserves a free address; undefined if the pool has none. The search starts at `seed`; in a pool with ascending selection at the
+   * lowest address, unless `randomize`.
+   */
+  take(pool: IpPool, seed: number, randomize = false): Ip | undefined {
+    const bits = this.#entryOf(pool)?.bits;
+    const isAscending = pool.spec.selection === "ascending" && !randomize;
     const ip = isAscending ? bits?.findFreeAscending() : bits?.findFree(seed);
-    if (ip !== undefined) this.#hope(pool.spec.addressSpace, ip);
+    if (ip !== undefined) this.#reserve(pool.spec.addressSpace, ip);
     return ip;
   }
 
-  /** Marks just this address in hope, if the pool may hand it out and believes it free. */
+  /** Reserves this address. `outside`: the pool cannot hand it out. */
   takeExactly(pool: IpPool, ip: Ip): "claimed" | "taken" | "outside" {
-    const bits = this.#pageOf(pool)?.bits;
+    const bits = this.#entryOf(pool)?.bits;
     if (bits === undefined || !bits.contains(ip)) return "outside";
     if (bits.test(ip)) return "taken";
-    this.#hope(pool.spec.addressSpace, ip);
+    this.#reserve(pool.spec.addressSpace, ip);
     return "claimed";
   }
 
-  /** A hope has come to nothing: what it marked is free again, unless the registry has spoken about it since. */
-  giveBack(space: string, ip: Ip): void {
-    const key = hopeFor(space, ip);
-    for (const page of this.#hopes.get(key)?.pages ?? []) {
-      if (this.#pages.get(page.pool.name) === page) page.bits.release(ip);
+  /** Cancels a reservation: the address is free again, unless the registry has answered for it since. */
+  cancel(space: string, ip: Ip): void {
+    const key = addressKey(space, ip);
+    for (const entry of this.#reservations.get(key)?.entries ?? []) {
+      if (this.#entries.get(entry.pool.name) === entry) entry.bits.release(ip);
     }
-    this.#hopes.delete(key);
+    this.#reservations.delete(key);
   }
 
-  /** Pages that were edited may not have heard yet of an address that others know to be in use: theirs stays. */
-  #hope(space: string, ip: Ip): void {
-    const key = hopeFor(space, ip);
-    const marked = this.#pagesOf(space, ip).filter(({ bits }) => bits.claim(ip) === "claimed");
-    this.#hopes.set(key, { ip, pages: new Set([...(this.#hopes.get(key)?.pages ?? []), ...marked]) });
+  /** An entry that has just been edited may lack a used address that other entries have; theirs keep the mark on cancel. */
+  #reserve(space: string, ip: Ip): void {
+    const key = addressKey(space, ip);
+    const marked = this.#entriesAround(space, ip).filter(({ bits }) => bits.claim(ip) === "claimed");
+    this.#reservations.set(key, { ip, entries: new Set([...(this.#reservations.get(key)?.entries ?? []), ...marked]) });
   }
 
-  /** Whether the pool may hand the address out: in its ranges, neither excluded nor reserved. */
+  /** Whether the pool can hand the address out: in its ranges, neither excluded nor reserved. */
   contains(poolName: string, ip: Ip): boolean {
-    return this.#pages.get(poolName)?.bits.contains(ip) ?? false;
+    return this.#entries.get(poolName)?.bits.contains(ip) ?? false;
   }
 
   counts(poolName: string): PoolCounts | undefined {
-    return this.#pages.get(poolName)?.bits.counts();
+    return this.#entries.get(poolName)?.bits.counts();
   }
 
-  /** None when the pool of that name has moved since the caller looked. */
-  #pageOf(pool: IpPool): Page | undefined {
-    const page = this.#pages.get(pool.name);
-    return page !== undefined && isSamePlace(pool, page.pool) ? page : undefined;
+  /** Returns undefined if the pool has gone, or has moved to another subnet. */
+  #entryOf(pool: IpPool): PoolEntry | undefined {
+    const entry = this.#entries.get(pool.name);
+    return entry !== undefined && isSameSubnet(pool, entry.pool) ? entry : undefined;
   }
 
-  #pagesOf(space: string, ip: Ip): readonly Page[] {
-    const segments = this.#segments.get(space) ?? [];
+  #entriesAround(space: string, ip: Ip): readonly PoolEntry[] {
+    const subnets = this.#subnets.get(space) ?? [];
     let low = 0;
-    let high = segments.length;
+    let high = subnets.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const segment = segments[middle];
-      if (segment !== undefined && compareIp(ip, segment.subnet.ip) >= 0) low = middle + 1;
+      const index = subnets[middle];
+      if (index !== undefined && compareIp(ip, index.subnet.ip) >= 0) low = middle + 1;
       else high = middle;
     }
-    const found = segments[low - 1];
-    return found !== undefined && prefixContains(found.subnet, ip) ? found.pages : [];
+    const found = subnets[low - 1];
+    return found !== undefined && prefixContains(found.subnet, ip) ? found.entries : [];
   }
 }
 
-function hopeFor(space: string, { family, value }: Ip): string {
+function addressKey(space: string, { family, value }: Ip): string {
   return `${family} ${value.toString(16)} ${space}`;
 }
 
-/** Marks mean addresses of one subnet in one space: a pool that moves starts on an empty page. */
-function isSamePlace({ spec }: IpPool, other: IpPool | undefined): boolean {
+/** The bits of a bitmap are addresses of one subnet in one space: a pool that moves gets a new entry. */
+function isSameSubnet({ spec }: IpPool, other: IpPool | undefined): boolean {
   if (other === undefined || spec.addressSpace !== other.spec.addressSpace) return false;
   return spec.subnet.length === other.spec.subnet.length && equalIp(spec.subnet.ip, other.spec.subnet.ip);
 }
 
-function doOverlap(a: IpPool, b: IpPool): boolean {
+function haveOverlap(a: IpPool, b: IpPool): boolean {
   return a.spec.ranges.some((range) => b.spec.ranges.some((other) => rangesOverlap(range, other)));
 }
 
-function segmentsOf(pages: readonly Page[]): Map<string, Segment[]> {
-  const spaces = new Map<string, Segment[]>();
-  const ordered = [...pages].sort((a, b) => compareIp(a.pool.spec.subnet.ip, b.pool.spec.subnet.ip));
-  for (const page of ordered) {
-    const { addressSpace, subnet } = page.pool.spec;
-    const segments = spaces.get(addressSpace) ?? [];
-    spaces.set(addressSpace, segments);
-    const last = segments.at(-1);
-    if (last !== undefined && equalIp(firstIp(last.subnet), firstIp(subnet))) last.pages.push(page);
-    else segments.push({ subnet, pages: [page] });
+function indexSubnets(entries: readonly PoolEntry[]): Map<string, SubnetIndex[]> {
+  const spaces = new Map<string, SubnetIndex[]>();
+  const ordered = [...entries].sort((a, b) => compareIp(a.pool.spec.subnet.ip, b.pool.spec.subnet.ip));
+  for (const entry of ordered) {
+    const { addressSpace, subnet } = entry.pool.spec;
+    const subnets = spaces.get(addressSpace) ?? [];
+    spaces.set(addressSpace, subnets);
+    const last = subnets.at(-1);
+    if (last !== undefined && equalIp(firstIp(last.subnet), firstIp(subnet))) last.entries.push(entry);
+    else subnets.push({ subnet, entries: [entry] });
   }
   return spaces;
 }

@@ -16,13 +16,13 @@ export type RequestedPool =
   | { readonly kind: "none"; readonly reason: string; readonly forLog: string };
 
 /** The candidate that may hand out an address that somebody asked for by name. */
-export function findPoolOfRequested(book: PoolCache, nic: NicDemand, ip: Ip): RequestedPool {
+export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip): RequestedPool {
   const demand = nic.families.find(({ family }) => family === ip.family);
   if (demand === undefined) {
     const reason = `${nic.rule} names no ${familyName(ip.family)} pool`;
     return { kind: "none", reason, forLog: reason };
   }
-  const pool = poolsOf(demand).find(({ name }) => book.contains(name, ip));
+  const pool = poolsOf(demand).find(({ name }) => poolCache.contains(name, ip));
   if (pool !== undefined) return { kind: "pool", pool };
   const reasonOf = (): string => `may not hand out ${formatIp(ip)}`;
   const textFor = (reader: Reader): string =>
@@ -31,7 +31,7 @@ export function findPoolOfRequested(book: PoolCache, nic: NicDemand, ip: Ip): Re
 }
 
 /** The pools of all addresses asked for. Throws CniError 100 or 7 when one cannot be had, whoever holds it; PoolShortage when its pool has yet to be generated. */
-export function assignRequested(book: PoolCache, nic: NicDemand, asked: readonly RequestedIp[]): Picked[] {
+export function assignRequested(poolCache: PoolCache, nic: NicDemand, asked: readonly RequestedIp[]): Picked[] {
   return asked.map(({ ip, length, source }, index) => {
     const twin = asked.findIndex((other) => other.ip.family === ip.family);
     if (twin !== index) {
@@ -41,7 +41,7 @@ export function assignRequested(book: PoolCache, nic: NicDemand, asked: readonly
     }
     const demand = nic.families.find(({ family }) => family === ip.family);
     if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
-    const found = findPoolOfRequested(book, nic, ip);
+    const found = findPoolOfRequested(poolCache, nic, ip);
     if (found.kind === "none") {
       const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);
       throw refuseRequested(ErrorCode.NoPoolMatches, source, text ?? "", forLog);

@@ -173,7 +173,7 @@ export type FreedObserver = (space: string, ip: Ip) => void;
 /**
  * Every method settles only when what it answers is recorded. Failures are RegistryError.
  * A method either does all it says or nothing. What waits for one answer runs before the next answer is given, so that
- * the address book can follow the order of the registry's writes.
+ * the pool cache can follow the order of the registry's writes.
  */
 export interface Registry {
   /** `signal` ends the wait for an API server; what was written by then is taken back. */

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 /** What an agent says that knows nothing by itself. */
 async function explain(name: string): Promise<string[]> {
-  const catalogue = { settled: async () => EMPTY_SNAPSHOT, book: { counts: () => undefined } };
+  const catalogue = { loaded: async () => EMPTY_SNAPSHOT, poolCache: { counts: () => undefined } };
   const tools = { catalogue: catalogue as unknown as FactTools["catalogue"], live };
   return explainPool(await gatherPoolFacts(tools, name)).split("\n");
 }

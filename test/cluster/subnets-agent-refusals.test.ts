@@ -1,7 +1,7 @@
 /** What a pod that names Subnets is told when it gets no address, word for word, and what `berthctl explain` says of it. On a real API server. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { GENERATED_WAIT_MS } from "../../host/agent/ipam/wait-for-pool.ts";
+import { POOL_WAIT_MS } from "../../host/agent/ipam/wait-for-pool.ts";
 import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
 import type { TestNode } from "./prefetch-world.ts";
 import { beginWaiting, explain, known, SubnetsWorld, type Workload } from "./subnets-agent-world.ts";
@@ -94,7 +94,7 @@ describe("a pod that waited in vain is told", () => {
     console.log(
       `refused after ${Math.round(tookMs)} ms, ${calls().length} calls since it waited: ${calls().join(", ")}`,
     );
-    expect(tookMs).toBeGreaterThan(GENERATED_WAIT_MS - 100);
+    expect(tookMs).toBeGreaterThan(POOL_WAIT_MS - 100);
     expect(calls().filter((call) => !call.includes("events"))).toEqual([
       "LIST /apis/ipam.vendor.io/v1/subnets/nowhere",
     ]);

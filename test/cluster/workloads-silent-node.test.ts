@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
-import { inheritLost } from "../../host/agent/ipam/kept-addresses.ts";
+import { inheritLost } from "../../host/agent/ipam/sources/retained.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";

@@ -115,10 +115,10 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const events = openEvents({ api, component: "berth-agent", node, log, nowMs });
   stack.defer(() => events.close());
   const lost = new LostAddresses({ events, log });
-  const book = new PoolCache(PoolSpace.open(options.coreWasm));
-  registry = await openRegistry(options, { resources, book, lost, isPodGone: (row) => listeners.isPodGone(row) });
+  const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
+  registry = await openRegistry(options, { resources, poolCache, lost, isPodGone: (row) => listeners.isPodGone(row) });
   stack.defer(() => registry?.close());
-  catalogue = new Catalogue(book, registry, resources.state.snapshot);
+  catalogue = new Catalogue(poolCache, registry, resources.state.snapshot);
 
   const definitions = new ClusterDefinitions({
     node: new Definitions(options.cniConfDirectory, log, setImmediate),
@@ -201,12 +201,12 @@ function tellOfPod(change: Change<Pod>, prefetcher: Prefetcher, collector: Colle
 
 interface RegistryParts {
   readonly resources: ClusterResources;
-  readonly book: PoolCache;
+  readonly poolCache: PoolCache;
   readonly lost: LostAddresses;
   readonly isPodGone: Listeners["isPodGone"];
 }
 
-function openRegistry(options: ClusterBackendOptions, { resources, book, lost, isPodGone }: RegistryParts) {
+function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lost, isPodGone }: RegistryParts) {
   const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onWaiting, onDeath } = options;
   return openKubernetesRegistry({
     ...{ api, node, log, nowMs, random, directory, bootId, lockWaitMs, onWaiting, onDeath, isPodGone },
@@ -214,15 +214,15 @@ function openRegistry(options: ClusterBackendOptions, { resources, book, lost, i
     ...{ faultPlan: options.faultPlan, faultCounter: options.faultCounter },
     cooldowns: cooldownsOf(resources.state.snapshot),
     onFreed: (space, ip) => {
-      book.unmark(space, ip);
+      poolCache.unmark(space, ip);
       resources.freed();
     },
     poolSize: (pool) => {
-      const total = book.counts(pool)?.total;
+      const total = poolCache.counts(pool)?.total;
       return total === undefined ? undefined : Number(total);
     },
     usedShare: (pool) => {
-      const { total = 0n, free = 0n } = book.counts(pool) ?? {};
+      const { total = 0n, free = 0n } = poolCache.counts(pool) ?? {};
       return total === 0n ? undefined : 1 - Number(free) / Number(total);
     },
     isLivePod: async (namespace, name, uid) => {
@@ -264,7 +264,7 @@ function openTools(
       },
     },
     identifier,
-    poolNews: {
+    poolChanges: {
       get count() {
         return resources.news;
       },
@@ -296,7 +296,7 @@ function openPrefetcher(
   { resources, definitions, identifier, known }: PrefetchParts,
 ): Prefetcher {
   const snapshot = () => resources.state.snapshot;
-  const tools = { ...base, book: base.catalogue.book, identityOf: identifier.ofPod };
+  const tools = { ...base, poolCache: base.catalogue.poolCache, identityOf: identifier.ofPod };
   return createPrefetcher({
     ...tools,
     nodeName: node,

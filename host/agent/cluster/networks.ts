@@ -15,7 +15,7 @@ import { messageOf } from "../../lib/describe.ts";
 import { type NetworkAttachmentDefinition, refuseOversize } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { type Definitions, effectiveSettings } from "../definitions.ts";
-import type { NicReference, NicTools } from "../nic-definition.ts";
+import type { NicReference, NicSettings } from "../nic-definition.ts";
 import { describeNics, type NicPlan } from "./nics.ts";
 
 /** A network's configuration, wherever it stands. */
@@ -38,7 +38,7 @@ const META_PLUGIN = /^multus(?:-shim|-cni)?$/;
 /** Where Multus looks for networks that name no namespace, unless its configuration says otherwise. */
 const META_NAMESPACE = "kube-system";
 
-export class ClusterDefinitions implements NicTools {
+export class ClusterDefinitions implements NicSettings {
   readonly #sources: DefinitionSources;
   /** What the text of a definition says; a changed definition is another object. */
   readonly #decoded = new WeakMap<NetworkAttachmentDefinition, Network | Error>();
@@ -104,10 +104,10 @@ export class ClusterDefinitions implements NicTools {
     return attachment === undefined ? [nic.network] : [nic.network, attachment, attachment.replace(/^.*\//, "")];
   };
 
-  readonly settingsFor: NicTools["settingsFor"] = (nic) =>
+  readonly settingsFor: NicSettings["settingsFor"] = (nic) =>
     effectiveSettings(this.#coordinatorOf(nic), this.#sources.snapshot());
 
-  readonly isCoordinated: NicTools["isCoordinated"] = (nic) => this.#coordinatorOf(nic) !== undefined;
+  readonly isCoordinated: NicSettings["isCoordinated"] = (nic) => this.#coordinatorOf(nic) !== undefined;
 
   /** An entry that the coordinator would refuse says nothing here: it refuses it itself. */
   #coordinatorOf(nic: NicReference): CoordinatorSettings | undefined {

@@ -80,14 +80,14 @@ export class ClusterResources implements Resources {
     return Object.fromEntries(lines.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
   }
 
-  settle(): void {
+  flush(): void {
     if (this.#pending !== undefined) this.#reload();
   }
 
   /** Resolves when every list was complete once. */
   async known(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#all.map((reflector) => reflector.synced(signal)));
-    this.settle();
+    this.flush();
   }
 
   /** The wait of an ADD. Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. */
@@ -114,7 +114,7 @@ export class ClusterResources implements Resources {
    * many milliseconds.
    */
   async changed(signal: AbortSignal, { since, withinMs }: { since: number; withinMs: number }): Promise<boolean> {
-    this.settle();
+    this.flush();
     if (this.#news !== since) return true;
     const tooLong = AbortSignal.timeout(Math.max(0, Math.ceil(withinMs)));
     try {

@@ -13,7 +13,7 @@ import type { LinkObservation } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { Claimed } from "../ipam/claim-addresses.ts";
+import type { Claimed } from "../ipam/allocate.ts";
 import type { DetectConflict } from "./quarantine-prober.ts";
 
 /** What is read from and done to links besides asking: node-link.ts. */

@@ -26,20 +26,20 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
   let catalogue: Catalogue | undefined;
   const directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => catalogue?.follow(snapshot));
   try {
-    const book = new PoolCache(PoolSpace.open(options.coreWasm));
+    const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
     const registry = await openSqliteRegistry({
       ...{ bootId: options.bootId, nowMs, lockWaitMs: options.lockWaitMs },
       ...{ onWaiting: options.onWaiting, onNotice: options.onNotice, onDeath: options.onDeath },
       witness: options.witness,
       directory: options.stateDirectory,
       cooldowns: cooldownsOf(directory.state.snapshot),
-      onFreed: (space, ip) => book.unmark(space, ip),
+      onFreed: (space, ip) => poolCache.unmark(space, ip),
       ...{ faultPlan: options.faultPlan, faultCounter: options.faultCounter },
     });
-    const known = new Catalogue(book, registry, directory.state.snapshot);
+    const known = new Catalogue(poolCache, registry, directory.state.snapshot);
     catalogue = known;
     known.follow(directory.state.snapshot);
-    await known.settled();
+    await known.loaded();
     const definitions = new Definitions(options.cniConfDirectory, log, setImmediate);
     const pools = (): PoolsByName => directory.state.snapshot.pools;
     const detection = openDetection({ registry, pools, nowMs, log });

@@ -62,7 +62,7 @@ export class ManifestDirectory implements Resources {
   }
 
   /** Reads at once what is known to have changed, instead of a moment later. */
-  settle(): void {
+  flush(): void {
     if (this.#pending === undefined) return;
     clearTimeout(this.#pending);
     this.#reload();

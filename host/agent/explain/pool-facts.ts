@@ -54,7 +54,7 @@ const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** Rejects with CniError 100 when there is no such pool. */
 export async function gatherPoolFacts({ catalogue, live }: FactTools, name: string): Promise<PoolFacts> {
-  const { pools, refused } = await catalogue.settled();
+  const { pools, refused } = await catalogue.loaded();
   const watched = pools.get(name);
   const refusal = refused.get(name);
   const object = live === undefined || !OBJECT_NAME.test(name) ? undefined : await live.read("ippools", name);
@@ -63,7 +63,7 @@ export async function gatherPoolFacts({ catalogue, live }: FactTools, name: stri
   if (object?.kind === "there" ? false : object?.kind === "absent" || !isKnown) {
     throw new CniError(ErrorCode.NoPoolMatches, `There is no IPPool "${name}"`);
   }
-  const counts = catalogue.book.counts(name);
+  const counts = catalogue.poolCache.counts(name);
   const facts = { name, pool, refusal, counts };
   if (live === undefined || object === undefined) return { ...facts, live: undefined };
   const from = pool?.spec.generated?.subnet;

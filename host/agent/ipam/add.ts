@@ -14,14 +14,14 @@ import { type Prefix, prefixContains } from "../../net/prefix.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Addition } from "../plugin.ts";
-import type { ClaimTools } from "./claim-addresses.ts";
+import type { AllocateDeps } from "./allocate.ts";
 import { claimVerified, type DetectionTools } from "./claim-verified.ts";
 import { type DemandTools, prepareDemand, type WantingNic } from "./demand.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import { giveBackUnfit, type Prefetched } from "./prefetched.ts";
-import { type IsLeft, type SupplyTools, waitForPool } from "./wait-for-pool.ts";
+import { type SkipIfFull, type SupplyTools, waitForPool } from "./wait-for-pool.ts";
 
-export interface IpamTools extends DemandTools, SupplyTools, Omit<ClaimTools, "book"> {
+export interface IpamTools extends DemandTools, SupplyTools, Omit<AllocateDeps, "poolCache"> {
   readonly identifier: Identifier;
 }
 
@@ -39,19 +39,22 @@ export async function addAddresses(tools: AddTools, request: AttachRequest, sign
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
   try {
     await tools.prefetched?.settle(identity.owner, ifName, signal);
-    const wanting = { ...nic, asked: requestedIps(request) };
-    return await waitForPool(tools, (isLeft) => addTo(tools, wanting, isLeft, signal), signal);
+    const wanting = { ...nic, requested: requestedIps(request) };
+    return await waitForPool(tools, (skipIfFull) => addTo(tools, wanting, skipIfFull, signal), signal);
   } catch (error) {
     if (!signal.aborted) tools.reportRefusal?.(identity, error);
     throw error;
   }
 }
 
-async function addTo(tools: AddTools, nic: WantingNic, isLeft: IsLeft, signal: AbortSignal): Promise<Addition> {
+async function addTo(tools: AddTools, nic: WantingNic, skipIfFull: SkipIfFull, signal: AbortSignal): Promise<Addition> {
   const { identity, ifName, containerId } = nic;
   const { subject, selection, demand } = await prepareDemand(tools, nic, signal);
   await giveBackUnfit(tools, demand);
-  const { held, created } = await claimVerified({ ...tools, book: tools.catalogue.book }, { ...demand, isLeft });
+  const { held, created } = await claimVerified(
+    { ...tools, poolCache: tools.catalogue.poolCache },
+    { ...demand, skipIfFull },
+  );
   const undo = async (): Promise<void> => {
     tools.verified.delete({ containerId, ifName });
     await tools.registry.undo(created);

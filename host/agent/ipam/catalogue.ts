@@ -1,56 +1,56 @@
 /**
- * The pools as ADD sees them: the snapshot of the resources together with the address book that belongs to it.
- * Effects: reads what is used from the registry into the address book.
+ * The pools as ADD sees them: the snapshot of the resources together with the pool cache that belongs to it.
+ * Effects: reads what is used from the registry into the pool cache.
  */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { spanOf } from "./surveys.ts";
+import { spanOf } from "./live-usage.ts";
 
 export class Catalogue {
-  readonly #book: PoolCache;
+  readonly #poolCache: PoolCache;
   readonly #registry: Registry;
   #snapshot: Snapshot;
-  /** Pools whose used addresses the book has not heard of yet. */
+  /** Pools whose used addresses the pool cache has not heard of yet. */
   readonly #unread = new Map<string, IpPool>();
   #reading: Promise<void> | undefined;
   /** As the registry was told last: it is another thread. */
   #cooldowns = "";
 
-  constructor(book: PoolCache, registry: Registry, snapshot: Snapshot) {
-    this.#book = book;
+  constructor(poolCache: PoolCache, registry: Registry, snapshot: Snapshot) {
+    this.#poolCache = poolCache;
     this.#registry = registry;
     this.#snapshot = snapshot;
   }
 
-  get book(): PoolCache {
-    return this.#book;
+  get poolCache(): PoolCache {
+    return this.#poolCache;
   }
 
   get snapshot(): Snapshot {
     return this.#snapshot;
   }
 
-  /** Follows the snapshot at once; {@link settled} waits until the book knows what is used in its pools. */
+  /** Follows the snapshot at once; {@link loaded} waits until the pool cache knows what is used in its pools. */
   follow(snapshot: Snapshot): void {
     this.#snapshot = snapshot;
     const cooldowns = cooldownsOf(snapshot);
     const text = JSON.stringify([cooldowns.defaultMs, [...cooldowns.byPool]]);
     if (text !== this.#cooldowns) this.#registry.setCooldowns(cooldowns);
     this.#cooldowns = text;
-    for (const pool of this.#book.update([...snapshot.pools.values()], snapshot.reserved)) {
+    for (const pool of this.#poolCache.update([...snapshot.pools.values()], snapshot.reserved)) {
       this.#unread.set(pool.name, pool);
     }
   }
 
-  /** The registry has rows that the book has not heard of: {@link settled} waits until it has. */
+  /** The registry has rows that the pool cache has not heard of: {@link loaded} waits until it has. */
   reread(): void {
     for (const pool of this.#snapshot.pools.values()) this.#unread.set(pool.name, pool);
   }
 
-  /** The current snapshot, once the book agrees with it. What could not be read is tried again by the next caller. */
-  async settled(): Promise<Snapshot> {
+  /** The current snapshot, once the pool cache agrees with it. What could not be read is tried again by the next caller. */
+  async loaded(): Promise<Snapshot> {
     while (this.#unread.size > 0) {
       this.#reading ??= this.#readAll().finally(() => {
         this.#reading = undefined;
@@ -70,7 +70,7 @@ export class Catalogue {
   }
 
   async #load(pool: IpPool): Promise<void> {
-    this.#book.markUsed(pool, await this.#registry.readUsed(spanOf(pool)));
+    this.#poolCache.markUsed(pool, await this.#registry.readUsed(spanOf(pool)));
   }
 }
 

@@ -10,21 +10,21 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import { EarlyStage, type EarlyStageTools, type Verdict } from "../detection/verify-addresses.ts";
-import type { NicReference, NicTools } from "../nic-definition.ts";
-import { type AddressDemand, type Claimed, type ClaimTools, claimAddresses } from "./claim-addresses.ts";
-import { awaitsLostNode } from "./kept-addresses.ts";
+import type { NicReference, NicSettings } from "../nic-definition.ts";
+import { type AddressDemand, type AllocateDeps, allocateAddresses, type Claimed } from "./allocate.ts";
+import { awaitsLostNode } from "./sources/retained.ts";
 
 /** Most addresses that one ADD with `onConflict: next` asks for, before it ends like one with `fail`. @limit */
 export const MAX_CONFLICT_CANDIDATES = 8;
 
-export interface DetectionTools extends EarlyStageTools, Pick<NicTools, "settingsFor" | "isCoordinated"> {
+export interface DetectionTools extends EarlyStageTools, Pick<NicSettings, "settingsFor" | "isCoordinated"> {
   readonly keeper: QuarantineProber;
   readonly verified: VerifiedAttachments;
   /** Whether another pod has the address, too, as it may: it is not asked for then. Absent: none ever has. */
   readonly isShared?: ((row: Allocation, signal: AbortSignal) => Promise<boolean>) | undefined;
 }
 
-type Tools = ClaimTools & DetectionTools;
+type Tools = AllocateDeps & DetectionTools;
 
 export interface VerifiedDemand extends AddressDemand {
   /** Whose definition says whether to ask. Absent: of the claimant, and nothing is known of its pod. */
@@ -40,15 +40,15 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
   const stage = new EarlyStage(tools, { netns, ifName, settings, isCoordinated: tools.isCoordinated(nic) });
   const seedText = `${demand.seedText}${tools.keeper.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
-  const isScattered = (pool: string): boolean => tools.keeper.hasSuspect(pool);
+  const randomize = (pool: string): boolean => tools.keeper.hasSuspect(pool);
   const first = {
     ...demand,
     seedText,
-    isScattered,
+    randomize,
     claimant: { ...claimant, mac },
-    mayAsk: () => stage.nic !== undefined,
+    canProbe: () => stage.nic !== undefined,
   };
-  let claimed = await claimAddresses(tools, first);
+  let claimed = await allocateAddresses(tools, first);
   try {
     compareAsked(demand, claimed.held);
     const shared = await findShared(tools, claimed.held, demand.signal);
@@ -59,7 +59,7 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
       const { allocation, mac } = verdict;
       // Whoever answers for the address of an earlier pod, on a lost node, is taken for that pod, and for no stranger.
       if (allocation.predecessorNode !== undefined) throw awaitsLostNode(allocation, mac);
-      const source = demand.asked.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
+      const source = demand.requested.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
       const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
@@ -69,7 +69,7 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
         throw addressConflicts({ ip, pool, mac, ifName: claimant.ifName, source, fate });
       }
       claimed = without(claimed, allocation);
-      claimed = join(claimed, await claimAddresses(tools, completing(first, allocation.ip.family)));
+      claimed = join(claimed, await allocateAddresses(tools, completing(first, allocation.ip.family)));
     }
   } catch (error) {
     // What this attempt or another one of the pod took out of quarantine, and nobody has found silent, goes back there.
@@ -81,8 +81,8 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
 }
 
 /** A repeated ADD that asks for another address than the attachment has cannot be honoured. Throws CniError 101. */
-function compareAsked({ asked }: AddressDemand, held: readonly Allocation[]): void {
-  const refused = asked.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
+function compareAsked({ requested }: AddressDemand, held: readonly Allocation[]): void {
+  const refused = requested.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
   if (refused === undefined) return;
   const has = held.map(({ ip }) => formatIp(ip)).join(", ");
   throw refuseRequested(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
@@ -132,7 +132,7 @@ function completing(demand: AddressDemand, family: Family): AddressDemand {
   return {
     ...demand,
     nics: nics.map((nic) => ({ ...nic, families: nic.families.filter((each) => each.family === family) })),
-    asked: [],
+    requested: [],
     claimant: { ...demand.claimant, partial: true },
   };
 }

@@ -14,9 +14,9 @@ import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
 import { memberKey, type Workload } from "../../resources/ip-allocation.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import type { NicReference, NicTools } from "../nic-definition.ts";
+import type { NicReference, NicSettings } from "../nic-definition.ts";
+import type { AddressDemand } from "./allocate.ts";
 import type { Catalogue } from "./catalogue.ts";
-import type { AddressDemand } from "./claim-addresses.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 import { describeSubject } from "./subject.ts";
 import { limitsFor } from "./tenant-limits.ts";
@@ -34,20 +34,20 @@ export interface WantingNic {
   /** "": ahead of the NIC's ADD. */
   readonly containerId: string;
   readonly netns?: string | undefined;
-  readonly asked: readonly RequestedIp[];
+  readonly requested: readonly RequestedIp[];
 }
 
-export interface DemandTools extends NicTools {
+export interface DemandTools extends NicSettings {
   readonly catalogue: Catalogue;
   readonly node: Subject["node"];
   readonly log: Log;
   readonly nowMs: () => number;
   /** Absent: all that is there is known. */
-  readonly poolNews?: PoolNews | undefined;
+  readonly poolChanges?: PoolChanges | undefined;
 }
 
 /** Changes of pools and settings, and addresses that become free on this node. */
-export interface PoolNews {
+export interface PoolChanges {
   /** How many there were. */
   readonly count: number;
   /** Resolves when there were more than `since`; false when none came within so many milliseconds. Rejects with the signal's reason. */
@@ -67,7 +67,7 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
   const annotations = identity.subject?.annotations ?? {};
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
   const nics = selection.nics.filter((each) => isClaimed(each.ifName));
-  const { workloads, asked } = followClaims(tools, nic, nics);
+  const { workloads, requested } = followClaims(tools, nic, nics);
   const { owner, namespace, name, workload } = identity;
   // Two families for each NIC that it announces, and what is wanted now.
   const most =
@@ -79,12 +79,13 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
     selection,
     demand: {
       nics,
-      asked,
+      requested,
       workloads,
       limits,
       claimant: { owner, namespace, pod: name, ifName, containerId, network, netns, workload },
       seedText: seedOf(identity),
-      isWhole: nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),
+      coversPod:
+        nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),
       nic: { ifName, network, pod: identity.subject },
       signal,
     },
@@ -97,10 +98,10 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
  */
 function followClaims(
   tools: DemandTools,
-  { identity: { claims, subject }, ifName, network, asked }: WantingNic,
+  { identity: { claims, subject }, ifName, network, requested }: WantingNic,
   nics: readonly NicDemand[],
-): { readonly workloads: ReadonlyMap<string, Workload> | undefined; readonly asked: readonly RequestedIp[] } {
-  if (claims === undefined || claims.size === 0) return { workloads: undefined, asked };
+): { readonly workloads: ReadonlyMap<string, Workload> | undefined; readonly requested: readonly RequestedIp[] } {
+  if (claims === undefined || claims.size === 0) return { workloads: undefined, requested };
   const workloads = new Map<string, Workload>();
   for (const nic of nics) {
     const named = claims.get(nic.ifName);
@@ -116,8 +117,8 @@ function followClaims(
   }
   const claim = claims.get(ifName)?.claim;
   const byClaim = claim === undefined ? [] : askedByClaim(claim);
-  const isNew = ({ ip }: RequestedIp): boolean => !asked.some((other) => equalIp(other.ip, ip));
-  return { workloads, asked: [...asked, ...byClaim.filter(isNew)] };
+  const isNew = ({ ip }: RequestedIp): boolean => !requested.some((other) => equalIp(other.ip, ip));
+  return { workloads, requested: [...requested, ...byClaim.filter(isNew)] };
 }
 
 /** Pods of the same name start at the same place; those of a workload that keeps addresses at a place of the workload's (allocation rule 8). */
@@ -133,13 +134,13 @@ interface Selected {
 
 /** A watch tells of a pool a moment after its maker has heard that it is there: a NIC that nobody serves looks once more. */
 async function select(tools: DemandTools, nic: WantingNic, signal: AbortSignal): Promise<Selected> {
-  const { poolNews, nowMs } = tools;
+  const { poolChanges, nowMs } = tools;
   const untilMs = nowMs() + POOL_GRACE_MS;
   for (;;) {
-    const since = poolNews?.count ?? 0;
+    const since = poolChanges?.count ?? 0;
     const hasChanged = async (): Promise<boolean> =>
-      (await poolNews?.changed(signal, { since, withinMs: untilMs - nowMs() })) ?? false;
-    const snapshot = await tools.catalogue.settled();
+      (await poolChanges?.changed(signal, { since, withinMs: untilMs - nowMs() })) ?? false;
+    const snapshot = await tools.catalogue.loaded();
     try {
       const selected = selectNow(tools, nic, snapshot);
       if (isServable(selected.selection.nics) || !(await hasChanged())) return selected;

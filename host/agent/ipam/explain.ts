@@ -24,7 +24,7 @@ export interface Question {
 
 /** Lines for a person. Throws what ADD would throw: CniError or ConfigError. */
 export async function explainPod(tools: IpamTools, question: Question): Promise<string> {
-  const snapshot = await tools.catalogue.settled();
+  const snapshot = await tools.catalogue.loaded();
   const { namespace, pod: name, ifName, network } = question;
   const identity = await tools.identifier.find(namespace, name);
   const networkNames = tools.networkNames({ ifName, network, pod: identity.subject });
@@ -68,7 +68,7 @@ function roomByPool({ catalogue }: IpamTools, { nics }: Selection): Map<string, 
   const pools = nics.flatMap(({ families }) => families.flatMap(poolsOf));
   return new Map(
     pools.map(({ name }) => {
-      const { free, total } = catalogue.book.counts(name) ?? { free: 0n, total: 0n };
+      const { free, total } = catalogue.poolCache.counts(name) ?? { free: 0n, total: 0n };
       return [name, `fits, ${free} of ${total} addresses are free`];
     }),
   );

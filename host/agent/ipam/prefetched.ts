@@ -9,8 +9,8 @@ import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
+import type { AddressDemand } from "./allocate.ts";
 import type { Catalogue } from "./catalogue.ts";
-import type { AddressDemand } from "./claim-addresses.ts";
 
 export interface Prefetched {
   /** Waits for a claim under way for this NIC; from now on none is begun. Rejects with the signal's reason. */
@@ -31,25 +31,25 @@ export interface PrefetchedTools {
 /** Gives back what was claimed ahead for the NIC of the demand, unless it is just what the demand would be served with. */
 export async function giveBackUnfit(
   { prefetched, catalogue }: PrefetchedTools,
-  { nics, asked, claimant: { owner, ifName } }: AddressDemand,
+  { nics, requested, claimant: { owner, ifName } }: AddressDemand,
 ): Promise<void> {
   const claimed = prefetched?.claimedFor(owner, ifName) ?? [];
   if (claimed.length === 0) return;
   const nic = nics.find((each) => each.ifName === ifName);
-  if (nic !== undefined && isFit(catalogue.book, nic, asked, claimed)) return;
+  if (nic !== undefined && isFit(catalogue.poolCache, nic, requested, claimed)) return;
   await prefetched?.discard(owner, ifName);
 }
 
 /** All of them lie in candidates, each family has one, and nobody asks for another. */
 function isFit(
-  book: PoolCache,
+  poolCache: PoolCache,
   nic: NicDemand,
-  asked: AddressDemand["asked"],
+  asked: AddressDemand["requested"],
   claimed: readonly Allocation[],
 ): boolean {
   const isServed = nic.families.every(({ family }) => claimed.some(({ ip }) => ip.family === family));
   const isWanted = ({ space, ip }: Allocation): boolean => {
-    const found = findPoolOfRequested(book, nic, ip);
+    const found = findPoolOfRequested(poolCache, nic, ip);
     return found.kind === "pool" && found.pool.spec.addressSpace === space;
   };
   const isGiven = asked.every((wish) => claimed.some(({ ip }) => equalIp(ip, wish.ip)));

@@ -24,7 +24,7 @@ export function seedTextOf({ workloads }: Keepers, ifName: string, seedText: str
 }
 
 export function proposalOf(
-  { ifName, pool, ip, replaces, asked, isDoubtful }: Picked,
+  { ifName, pool, ip, replaces, requested, needsProbe }: Picked,
   { workloads }: Keepers,
 ): Proposal {
   const workload = workloads?.get(ifName);
@@ -36,8 +36,8 @@ export function proposalOf(
     pool: pool.name,
     ifName,
     ...(replaces === undefined ? {} : { replaces }),
-    ...(asked === undefined ? {} : { requested: asked }),
-    ...(isDoubtful === true ? { needsProbe: isDoubtful } : {}),
+    ...(requested === undefined ? {} : { requested }),
+    ...(needsProbe === true ? { needsProbe } : {}),
   };
 }
 

@@ -10,15 +10,15 @@ import { isGrowing, refuseUnsupplied, type SubnetState } from "../../ipam/subnet
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
 import type { Application } from "../../resources/fields/subnet-pool.ts";
 import type { Catalogue } from "./catalogue.ts";
-import type { PoolNews } from "./demand.ts";
+import type { PoolChanges } from "./demand.ts";
 
 /** How long an ADD waits for addresses of a generated pool, from when it found none: milliseconds. Then its pod is refused with the reason, and comes again. @limit */
-export const GENERATED_WAIT_MS = 5_000;
+export const POOL_WAIT_MS = 5_000;
 
 export interface SupplyTools {
   readonly catalogue: Catalogue;
   readonly nowMs: () => number;
-  readonly poolNews?: PoolNews | undefined;
+  readonly poolChanges?: PoolChanges | undefined;
   /** Absent: nobody generates pools. */
   readonly supply?: SupplyQuestions | undefined;
 }
@@ -35,17 +35,17 @@ export interface SupplyQuestions {
 }
 
 /** Whether a demand that finds its pools full is left at once: what it wants is on its way, or will be waited for. */
-export type IsLeft = (demand: FamilyDemand) => boolean;
+export type SkipIfFull = (demand: FamilyDemand) => boolean;
 
 /** Rejects as `attempt` did last, in the words of {@link refuseUnsupplied} for want of a pool. */
 export async function waitForPool<T>(
   tools: SupplyTools,
-  attempt: (isLeft: IsLeft) => Promise<T>,
+  attempt: (skipIfFull: SkipIfFull) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const first = await tryOnce(tools, attempt, isGrowing);
   if (first.kind === "done") return first.result;
-  const untilMs = tools.nowMs() + GENERATED_WAIT_MS;
+  const untilMs = tools.nowMs() + POOL_WAIT_MS;
   let latest: Short = first;
   while (await hasRoom(tools, latest, untilMs, signal)) {
     const next = await tryOnce(tools, attempt, () => true);
@@ -67,13 +67,13 @@ interface Short {
 type Tried<T> = { readonly kind: "done"; readonly result: T } | Short;
 
 async function tryOnce<T>(
-  { poolNews }: SupplyTools,
-  attempt: (isLeft: IsLeft) => Promise<T>,
-  isLeft: IsLeft,
+  { poolChanges }: SupplyTools,
+  attempt: (skipIfFull: SkipIfFull) => Promise<T>,
+  skipIfFull: SkipIfFull,
 ): Promise<Tried<T>> {
-  const since = poolNews?.count ?? 0;
+  const since = poolChanges?.count ?? 0;
   try {
-    return { kind: "done", result: await attempt(isLeft) };
+    return { kind: "done", result: await attempt(skipIfFull) };
   } catch (error) {
     if (!(error instanceof PoolShortage) || error.demand.generated === undefined) throw error;
     return { kind: "short", shortage: error, since };
@@ -82,27 +82,27 @@ async function tryOnce<T>(
 
 /** Resolves when one of the pools has an address again as far as this node knows; false when the time is over. */
 async function hasRoom(tools: SupplyTools, short: Short, untilMs: number, signal: AbortSignal): Promise<boolean> {
-  const { poolNews, nowMs, catalogue } = tools;
+  const { poolChanges, nowMs, catalogue } = tools;
   let { since } = short;
-  while (await poolNews?.changed(signal, { since, withinMs: untilMs - nowMs() })) {
-    since = poolNews?.count ?? 0;
-    await catalogue.settled();
+  while (await poolChanges?.changed(signal, { since, withinMs: untilMs - nowMs() })) {
+    since = poolChanges?.count ?? 0;
+    await catalogue.loaded();
     if (findRoom(catalogue, short.shortage.demand)) return true;
   }
   return false;
 }
 
-function findRoom({ snapshot, book }: Catalogue, { generated }: FamilyDemand): boolean {
+function findRoom({ snapshot, poolCache }: Catalogue, { generated }: FamilyDemand): boolean {
   if (generated === undefined) return false;
   const pools = findSubnetPool(snapshot.pools.values(), generated.wish);
-  return pools.some(({ name }) => (book.counts(name)?.free ?? 0n) > 0n);
+  return pools.some(({ name }) => (poolCache.counts(name)?.free ?? 0n) > 0n);
 }
 
 async function refuse({ supply }: SupplyTools, shortage: PoolShortage, signal: AbortSignal): Promise<Error> {
   const { candidates, generated } = shortage.demand;
-  if (candidates.length > 0 || generated === undefined) return refuseUnsupplied(shortage, GENERATED_WAIT_MS, undefined);
+  if (candidates.length > 0 || generated === undefined) return refuseUnsupplied(shortage, POOL_WAIT_MS, undefined);
   supply?.forget(generated.application);
   const [name = ""] = generated.wish.subnets;
   const { namespace } = generated.application;
-  return refuseUnsupplied(shortage, GENERATED_WAIT_MS, await supply?.lookAtSubnet({ name, namespace }, signal));
+  return refuseUnsupplied(shortage, POOL_WAIT_MS, await supply?.lookAtSubnet({ name, namespace }, signal));
 }

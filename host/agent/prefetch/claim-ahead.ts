@@ -6,12 +6,12 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
-import { type AddressDemand, type ClaimTools, claimAddresses } from "../ipam/claim-addresses.ts";
+import { type AddressDemand, type AllocateDeps, allocateAddresses } from "../ipam/allocate.ts";
 
 /** How long a claim ahead of its ADD may last, and so how long an ADD waits for it: milliseconds. @limit */
 export const PREFETCH_PATIENCE_MS = 10_000;
 
-export interface AheadTools extends ClaimTools {
+export interface AheadTools extends AllocateDeps {
   /** What the NIC's ADD will ask for (demand-ahead.ts). Rejects with what selection throws. */
   readonly demandOf: (pod: Pod, nic: AnnouncedNic, signal: AbortSignal) => Promise<AddressDemand>;
 }
@@ -64,7 +64,7 @@ async function claimMissing(tools: AheadTools, { owner, pod, nics }: AheadWish, 
   const demand = await tools.demandOf(pod, first, signal);
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
-  const { created } = await claimAddresses({ ...tools, sleep: refuseToWait }, { ...demand, nics: wanted });
+  const { created } = await allocateAddresses({ ...tools, sleep: refuseToWait }, { ...demand, nics: wanted });
   return { claimed: groupByNic(created), found, attached };
 }
 

@@ -1,6 +1,6 @@
 /**
  * What the ADD of an announced NIC will ask for, from the pod's object instead of a request: the same pools, the same place to begin.
- * Effects: waits until the address book knows the pools, and not for pools that may be on their way.
+ * Effects: waits until the pool cache knows the pools, and not for pools that may be on their way.
  */
 
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
@@ -8,11 +8,11 @@ import { isGrowing } from "../../ipam/subnet-capacity.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { QuarantineProber } from "../detection/quarantine-prober.ts";
-import type { AddressDemand } from "../ipam/claim-addresses.ts";
+import type { AddressDemand } from "../ipam/allocate.ts";
 import { type DemandTools, prepareDemand } from "../ipam/demand.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
 
-export interface AheadDemandTools extends Omit<DemandTools, "poolNews"> {
+export interface AheadDemandTools extends Omit<DemandTools, "poolChanges"> {
   /** Who the pod is for the ADD of this NIC. Not from the snapshot, which may be older than the pod. Throws ConfigError when an annotation is wrong. */
   readonly identityOf: (pod: Pod, ifName: string, signal: AbortSignal) => Promise<PodIdentity>;
   readonly keeper: Pick<QuarantineProber, "salt" | "hasSuspect">;
@@ -28,15 +28,15 @@ export async function demandAhead(
   const { ifName, network, ipamConf } = nic;
   invariant(ipamConf !== undefined, "Only NICs of this plugin are claimed ahead");
   const identity = await tools.identityOf(pod, ifName, signal);
-  const wanting = { identity, ifName, network, ipamConf, containerId: "", asked: [] };
+  const wanting = { identity, ifName, network, ipamConf, containerId: "", requested: [] };
   // Warnings are the ADD's to tell.
-  const quiet = { ...tools, poolNews: undefined, log: tools.log.child({}, { level: "error" }) };
+  const quiet = { ...tools, poolChanges: undefined, log: tools.log.child({}, { level: "error" }) };
   const { demand } = await prepareDemand(quiet, wanting, signal);
   return {
     ...demand,
     seedText: `${demand.seedText}${tools.keeper.salt}`,
-    isScattered: (pool) => tools.keeper.hasSuspect(pool),
+    randomize: (pool) => tools.keeper.hasSuspect(pool),
     // Its ADD waits for it.
-    isLeft: isGrowing,
+    skipIfFull: isGrowing,
   };
 }

@@ -1,6 +1,6 @@
 /**
  * What people and tools may ask the agent: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats. In a cluster
- * these pages tell what this node knows: its own allocations, and pools as far as its address book has heard.
+ * these pages tell what this node knows: its own allocations, and pools as far as its pool cache has heard.
  * Called by the socket server; answers are JSON. GET changes nothing; POST /v1/recover does what recover.ts says.
  * Effects: reads the registry; those of a recovery.
  */
@@ -105,9 +105,9 @@ function describeHealth({ readiness, spool, version, mode, node, socketRestored 
 
 async function describePools({ catalogue, registry }: StatusApiOptions): Promise<Answer> {
   const usage = Map.groupBy(await registry.countUsage(), ({ pool }) => pool);
-  const { pools } = await catalogue.settled();
+  const { pools } = await catalogue.loaded();
   const known = [...pools.values()].map(({ name, spec }) => {
-    const counts = catalogue.book.counts(name);
+    const counts = catalogue.poolCache.counts(name);
     const { total, free } = counts ?? { total: 0n, free: 0n };
     return {
       name,

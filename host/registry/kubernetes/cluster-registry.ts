@@ -18,7 +18,7 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions {
   readonly log: Log;
   /** How many addresses the pool has; undefined when there is no such pool. */
   readonly poolSize: (pool: string) => number | undefined;
-  /** Which share of the pool is in use as the address book knows, 0 to 1. */
+  /** Which share of the pool is in use as the pool cache knows, 0 to 1. */
   readonly usedShare?: (pool: string) => number | undefined;
   /** A live look: is the pod with this UID the one that has this name now? Allocation rule 8. */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;

@@ -1,13 +1,13 @@
 /**
- * The claiming half of an agent in this process: real catalogue, address book, search and SQLite registry; only the
- * clock and the segment are the test's. It remembers what was answered, and says when that and the registry and the book disagree.
+ * The claiming half of an agent in this process: real catalogue, pool cache, search and SQLite registry; only the
+ * clock and the segment are the test's. It remembers what was answered, and says when that and the registry and the pool cache disagree.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { probeQuarantined } from "../../../host/agent/detection/probe-quarantined.ts";
+import type { AddressDemand, Claimed } from "../../../host/agent/ipam/allocate.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
-import type { AddressDemand, Claimed } from "../../../host/agent/ipam/claim-addresses.ts";
 import { claimVerified } from "../../../host/agent/ipam/claim-verified.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
@@ -54,7 +54,7 @@ export class IpamWorld {
   #boot = 1;
   #snapshot: Snapshot = EMPTY_SNAPSHOT;
   #registry!: Registry;
-  #book!: PoolCache;
+  #poolCache!: PoolCache;
   #catalogue!: Catalogue;
   #answered: Answered[] = [];
   /** NICs whose addresses something may have released since they were answered. */
@@ -72,18 +72,18 @@ export class IpamWorld {
   }
 
   async start(): Promise<void> {
-    this.#book = new PoolCache(openCore());
+    this.#poolCache = new PoolCache(openCore());
     this.#registry = await openSqliteRegistry({
       directory: this.#directory,
       bootId: `boot-${this.#boot}`,
       nowMs: () => this.#clockMs,
       lockWaitMs: 0,
       cooldowns: cooldownsOf(this.#snapshot),
-      onFreed: (space, ip) => this.#book.unmark(space, ip),
+      onFreed: (space, ip) => this.#poolCache.unmark(space, ip),
       onDeath: (error) => this.#deaths.push(error),
       faultCounter: createFaultCounter(),
     });
-    this.#catalogue = new Catalogue(this.#book, this.#registry, this.#snapshot);
+    this.#catalogue = new Catalogue(this.#poolCache, this.#registry, this.#snapshot);
     this.#catalogue.follow(this.#snapshot);
     this.#tools = this.segment.tools(
       { registry: this.#registry, nowMs: () => this.#clockMs, pools: () => this.#snapshot.pools },
@@ -131,12 +131,12 @@ export class IpamWorld {
   async add(options: AddOptions): Promise<void> {
     const { owner, containerId, ifName, asked, hangUp, detection } = options;
     this.#begun.add(nicOf({ containerId, ifName }));
-    const { pools } = await this.#catalogue.settled();
+    const { pools } = await this.#catalogue.loaded();
     const hungUp = new AbortController();
     if (hangUp === "early") setImmediate(() => hungUp.abort());
     const demand: AddressDemand = {
       nics: options.nics.map((nic) => demandOf(nic, pools)),
-      asked: asked === undefined ? [] : [{ ip: asked, source: "CNI_ARGS IP" }],
+      requested: asked === undefined ? [] : [{ ip: asked, source: "CNI_ARGS IP" }],
       claimant: { owner, namespace: "shop", pod: owner, ifName, containerId, network: "net", netns: containerId },
       seedText: owner,
       signal: hungUp.signal,
@@ -166,7 +166,7 @@ export class IpamWorld {
     } as const;
     try {
       const settingsFor = () => ({ ...DEFAULT_COORDINATOR_CONF, ...settings });
-      const base = { book: this.#book, sleep: this.#sleep, settingsFor, isCoordinated: () => false };
+      const base = { poolCache: this.#poolCache, sleep: this.#sleep, settingsFor, isCoordinated: () => false };
       return await claimVerified({ ...this.#tools, ...base, detect: this.#detectFor(demand) }, demand);
     } catch (error) {
       if (error instanceof CniError || demand.signal.aborted) return undefined;
@@ -214,7 +214,7 @@ export class IpamWorld {
 
   /** Everything that is wrong while nothing is in flight, as sentences. */
   async findFaults(): Promise<string[]> {
-    await this.#catalogue.settled();
+    await this.#catalogue.loaded();
     await this.#tools.keeper.settled();
     const records = await this.#registry.list(undefined, 10_000);
     this.#answered = this.#answered.filter(({ attachment }) => !this.#released.has(nicOf(attachment)));
@@ -253,8 +253,8 @@ export class IpamWorld {
     return [...this.#snapshot.pools.values()].flatMap((pool) =>
       addressesOf(pool).flatMap((ip) => {
         const space = pool.spec.addressSpace;
-        const answer = this.#book.takeExactly(pool, ip);
-        if (answer === "claimed") this.#book.unmark(space, ip);
+        const answer = this.#poolCache.takeExactly(pool, ip);
+        if (answer === "claimed") this.#poolCache.unmark(space, ip);
         const record = recorded.get(placeOf({ space, ip }));
         if (answer === "taken" && record === undefined)
           return [`${placeOf({ space, ip })} is free, yet marked in ${pool.name}`];

@@ -1,9 +1,9 @@
 /**
- * Members of workloads and plain pods that come and go on several nodes: the product's claim, address book, journal and publisher on an API server in
+ * Members of workloads and plain pods that come and go on several nodes: the product's claim, pool cache, journal and publisher on an API server in
  * memory. Time is the world's; what happens is the test's.
  */
 import { evictPredecessor, readHolder } from "../../../host/agent/cluster/address-owners.ts";
-import { type ClaimTools, claimAddresses } from "../../../host/agent/ipam/claim-addresses.ts";
+import { type AllocateDeps, allocateAddresses } from "../../../host/agent/ipam/allocate.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { RequestedIp } from "../../../host/cni/request.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
@@ -28,7 +28,7 @@ const COOLDOWN_MS = 30_000;
 export interface KeptNode {
   readonly name: string;
   readonly registry: KubernetesRegistry;
-  readonly tools: ClaimTools;
+  readonly tools: AllocateDeps;
 }
 
 /** What a pod is one life of. */
@@ -74,18 +74,18 @@ export class KeptWorld {
   /** An agent that knows nothing of the pools but that they are there. */
   async node(): Promise<KeptNode> {
     const name = `n${++this.#count}`;
-    const book = new PoolCache(openCore());
-    book.update(this.#pools, []);
+    const poolCache = new PoolCache(openCore());
+    poolCache.update(this.#pools, []);
     const nowMs = (): number => this.#clockMs;
     const cooldowns = { defaultMs: COOLDOWN_MS, byPool: new Map<string, number>() };
-    const onFreed = (space: string, ip: Allocation["ip"]): void => void book.unmark(space, ip);
+    const onFreed = (space: string, ip: Allocation["ip"]): void => void poolCache.unmark(space, ip);
     const isPodGone = async (row: Allocation): Promise<boolean> =>
       this.#find(row.namespace, row.pod)?.uid !== row.owner;
     const readPod = async (of: { namespace: string; name: string }) => this.#find(of.namespace, of.name);
     const registry = await openRegistryOn(openMemoryJournal(openDisk(), { bootId: "b", nowMs, cooldowns, onFreed }), {
       ...{ directory: "", bootId: "b", lockWaitMs: 0, faultCounter: createFaultCounter(), cooldowns, nowMs, onFreed },
       ...{ api: this.server.client(), node: name, random: () => 0.5, log: openLog("berth", "silent") },
-      poolSize: (pool) => Number(book.counts(pool)?.total ?? 0n),
+      poolSize: (pool) => Number(poolCache.counts(pool)?.total ?? 0n),
       isLivePod: async (namespace, pod, uid) => this.#find(namespace, pod)?.uid === uid,
       isPodGone,
       readHolderStatus: (row, holder) => readHolder(readPod, row, holder),
@@ -96,8 +96,8 @@ export class KeptWorld {
         throw error;
       },
     });
-    const tools: ClaimTools = {
-      ...{ registry, book, nowMs, hasNeighbours: true },
+    const tools: AllocateDeps = {
+      ...{ registry, poolCache, nowMs, hasNeighbours: true },
       sleep: (milliseconds) => this.pass(milliseconds),
       releaseRetained: (kept) => registry.releaseRetained(kept),
       displace: (former, claimant) =>
@@ -120,11 +120,11 @@ export class KeptWorld {
     const addresses = new Map<string, string>();
     try {
       for (const [index, ifName] of this.#nics.entries()) {
-        const { held } = await claimAddresses(node.tools, {
+        const { held } = await allocateAddresses(node.tools, {
           nics: isAtOnce ? demands : demands.filter((demand) => demand.ifName === ifName),
-          asked: asked === undefined || index > 0 ? [] : [{ ip: ip(asked), source }],
+          requested: asked === undefined || index > 0 ? [] : [{ ip: ip(asked), source }],
           ...{ seedText: member.workload ? memberKey(member.workload) : pod.name },
-          isWhole: isAtOnce || this.#nics.length === 1,
+          coversPod: isAtOnce || this.#nics.length === 1,
           signal: new AbortController().signal,
           claimant: {
             ...{ owner: `${pod.uid}`, namespace: pod.namespace, pod: pod.name, ifName, network: "lan" },

@@ -24,7 +24,7 @@ import { recordLog } from "./recorded-log.ts";
 
 interface World {
   readonly registry: Registry;
-  readonly book: PoolCache;
+  readonly poolCache: PoolCache;
   add(ifName: string, body?: object): Promise<Addition>;
   /** Time passes, and what then is to be freed is freed. */
   later(milliseconds: number): Promise<void>;
@@ -64,14 +64,18 @@ async function withPlugin(
 ): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "berth-add-"));
   const snapshot = { ...snapshotOf(manifests), ...more };
-  const book = new PoolCache(openCore());
+  const poolCache = new PoolCache(openCore());
   let clockMs = 1_000_000;
   const nowMs = (): number => clockMs;
   const registry = await openSqliteRegistry({
     ...{ directory, bootId: "b", nowMs, lockWaitMs: 0, cooldowns: cooldownsOf(snapshot) },
-    ...{ onFreed: (space, freed) => book.unmark(space, freed), onDeath: () => {}, faultCounter: createFaultCounter() },
+    ...{
+      onFreed: (space, freed) => poolCache.unmark(space, freed),
+      onDeath: () => {},
+      faultCounter: createFaultCounter(),
+    },
   });
-  const catalogue = new Catalogue(book, registry, snapshot);
+  const catalogue = new Catalogue(poolCache, registry, snapshot);
   catalogue.follow(snapshot);
   const sleep = async (milliseconds: number): Promise<void> => {
     clockMs += milliseconds;
@@ -105,7 +109,7 @@ async function withPlugin(
     await registry.expire();
   };
   try {
-    await test({ registry, book, add, later });
+    await test({ registry, poolCache, add, later });
   } finally {
     await registry.close();
     rmSync(directory, { recursive: true });
@@ -155,14 +159,14 @@ describe("a NIC that comes late or never", () => {
   const routed = podOf({ ippools: TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw: "10.7.0.2" }] });
 
   it("its route is no error for the first NIC's repeated ADD, long after its address was taken back", () =>
-    withPlugin([...POOLS, routed], async ({ add, later, registry, book }) => {
+    withPlugin([...POOLS, routed], async ({ add, later, registry, poolCache }) => {
       const first = addressesOf(await add("eth0"));
       await later(UNATTACHED_MS + 1);
       expect(await boundTo(registry)).toHaveLength(1);
       expect(addressesOf(await add("eth0"))).toEqual(first);
       expect(await boundTo(registry)).toHaveLength(2);
       await later(UNATTACHED_MS + 1);
-      expect(book.counts("green")?.used).toBe(0);
+      expect(poolCache.counts("green")?.used).toBe(0);
       const second = await add("net1");
       expect(second.result.routes.map(({ dst }) => formatPrefix(dst))).toEqual(["172.16.0.0/12"]);
     }));
@@ -174,9 +178,9 @@ describe("a NIC that comes late or never", () => {
         ipPool("none", "10.8.0.0/30", { ips: [] }),
         podOf({ ippools: [TWO_NICS[0], { interface: "net1", ipv4: ["none"] }] }),
       ],
-      async ({ add, registry, book }) => {
+      async ({ add, registry, poolCache }) => {
         await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
-        expect([await boundTo(registry), book.counts("blue")?.used]).toEqual([[], 0]);
+        expect([await boundTo(registry), poolCache.counts("blue")?.used]).toEqual([[], 0]);
       },
     ));
 });
@@ -308,12 +312,16 @@ describe("routes of the pod", () => {
   it("one that no NIC can carry is refused with the last NIC, and its addresses go back", () =>
     withPlugin(
       [...POOLS, podOf({ ippools: TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw: "10.9.0.1" }] })],
-      async ({ add, registry, book }) => {
+      async ({ add, registry, poolCache }) => {
         await expect(add("eth0")).rejects.toMatchObject({
           code: 102,
           message: expect.stringContaining("no NIC of the pod can carry the route to 172.16.0.0/12"),
         });
-        expect([await boundTo(registry), book.counts("blue")?.used, book.counts("green")?.used]).toEqual([[], 0, 0]);
+        expect([await boundTo(registry), poolCache.counts("blue")?.used, poolCache.counts("green")?.used]).toEqual([
+          [],
+          0,
+          0,
+        ]);
       },
     ));
 });
@@ -336,10 +344,14 @@ describe("routes of a pod whose NICs are listed and not announced", () => {
 
 describe("undo", () => {
   it("takes back all NICs of a claim that nobody heard of", () =>
-    withPlugin([...POOLS, podOf({ ippools: TWO_NICS })], async ({ add, registry, book }) => {
+    withPlugin([...POOLS, podOf({ ippools: TWO_NICS })], async ({ add, registry, poolCache }) => {
       const { undo } = await add("eth0");
       await undo();
-      expect([await boundTo(registry), book.counts("blue")?.used, book.counts("green")?.used]).toEqual([[], 0, 0]);
+      expect([await boundTo(registry), poolCache.counts("blue")?.used, poolCache.counts("green")?.used]).toEqual([
+        [],
+        0,
+        0,
+      ]);
     }));
 
   it("leaves the NIC that has been attached since", () =>
@@ -364,7 +376,7 @@ describe("one address in two spaces", () => {
           ],
         }),
       ],
-      async ({ add, registry, book }) => {
+      async ({ add, registry, poolCache }) => {
         const place = {
           space: "a",
           prefixLength: 30,
@@ -379,9 +391,9 @@ describe("one address in two spaces", () => {
         expect(
           await registry.claim({ ...other, proposals: [{ ...place, replaces: cooling?.version ?? 0 }] }),
         ).toMatchObject({ kind: "bound" });
-        book.unmark("a", place.ip);
+        poolCache.unmark("a", place.ip);
         await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
-        expect([book.counts("a")?.used, book.counts("b")?.used]).toEqual([1, 0]);
+        expect([poolCache.counts("a")?.used, poolCache.counts("b")?.used]).toEqual([1, 0]);
       },
     ));
 });

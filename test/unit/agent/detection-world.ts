@@ -8,8 +8,8 @@ import { probeQuarantined } from "../../../host/agent/detection/probe-quarantine
 import { QuarantineProber, type QuarantineTools } from "../../../host/agent/detection/quarantine-prober.ts";
 import { VerifiedAttachments } from "../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../host/agent/detection/verify-addresses.ts";
+import type { AddressDemand, AllocateDeps, Claimed } from "../../../host/agent/ipam/allocate.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
-import type { AddressDemand, Claimed, ClaimTools } from "../../../host/agent/ipam/claim-addresses.ts";
 import { claimVerified, type DetectionTools } from "../../../host/agent/ipam/claim-verified.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import type { ConflictProbe } from "../../../host/coordinator/detect-conflict.ts";
@@ -66,9 +66,9 @@ export class DetectionWorld {
   readonly verified = new VerifiedAttachments();
   registry!: Registry;
   keeper!: QuarantineProber;
-  book!: PoolCache;
+  poolCache!: PoolCache;
   #catalogue!: Catalogue;
-  #tools!: ClaimTools & DetectionTools;
+  #tools!: AllocateDeps & DetectionTools;
   #quarantineTools!: QuarantineTools;
   readonly #pools: readonly IpPool[];
 
@@ -78,20 +78,20 @@ export class DetectionWorld {
 
   async open(): Promise<void> {
     const snapshot = assembleSnapshot([{ source: "test", resources: [...this.#pools] }]);
-    this.book = new PoolCache(openCore());
+    this.poolCache = new PoolCache(openCore());
     const nowMs = (): number => this.clockMs;
     const registry = await openSqliteRegistry({
       ...{ directory: this.directory, bootId: "b", nowMs, lockWaitMs: 0 },
       ...{ cooldowns: cooldownsOf(snapshot), onDeath: () => {}, faultCounter: createFaultCounter() },
       onFreed: (space, address) => {
         this.freed.push(formatIp(address));
-        this.book.unmark(space, address);
+        this.poolCache.unmark(space, address);
       },
     });
     this.registry = registry;
-    this.#catalogue = new Catalogue(this.book, registry, snapshot);
+    this.#catalogue = new Catalogue(this.poolCache, registry, snapshot);
     this.#catalogue.follow(snapshot);
-    await this.#catalogue.settled();
+    await this.#catalogue.loaded();
     const engine = { detect: this.#detect, random: () => 0.5, log: this.log.log };
     this.#quarantineTools = {
       ...{ ...engine, registry, nowMs, pools: () => snapshot.pools },
@@ -99,7 +99,7 @@ export class DetectionWorld {
     };
     this.keeper = new QuarantineProber(this.#quarantineTools);
     this.#tools = {
-      ...{ ...engine, registry, nowMs, book: this.book, keeper: this.keeper, verified: this.verified },
+      ...{ ...engine, registry, nowMs, poolCache: this.poolCache, keeper: this.keeper, verified: this.verified },
       sleep: async (milliseconds) => {
         this.clockMs += milliseconds;
       },
@@ -126,7 +126,7 @@ export class DetectionWorld {
     });
     const demand: AddressDemand = {
       nics: [{ ifName: "eth0", rule: "the test", cleanGateway: false, families }],
-      asked: asked === undefined ? [] : [{ ip: ip(asked), source: "CNI_ARGS IP" }],
+      requested: asked === undefined ? [] : [{ ip: ip(asked), source: "CNI_ARGS IP" }],
       claimant: { owner: pod, namespace: "shop", pod, ifName: "eth0", containerId, network: "net", netns },
       seedText: pod,
       signal,

@@ -75,11 +75,11 @@ describe("the manifest directory", () => {
 
   it("settle reads at once what is known to have changed, and nothing otherwise", () =>
     withDirectory({ "a.yaml": poolText("a") }, async ({ directory, put, pools, changes }) => {
-      directory.settle();
+      directory.flush();
       expect(changes()).toBe(0);
       put("a.yaml", poolText("z"));
       await until(() => {
-        directory.settle();
+        directory.flush();
         return changes() > 0;
       });
       expect(pools()).toEqual(["z"]);

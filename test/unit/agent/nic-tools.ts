@@ -1,8 +1,8 @@
 /** NICs of which nothing is known but what the request says. */
-import type { NicTools } from "../../../host/agent/nic-definition.ts";
+import type { NicSettings } from "../../../host/agent/nic-definition.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 
-export const nicTools: NicTools = {
+export const nicTools: NicSettings = {
   networkNames: () => undefined,
   settingsFor: () => DEFAULT_COORDINATOR_CONF,
   isCoordinated: () => false,

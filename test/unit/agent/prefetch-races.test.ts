@@ -128,7 +128,7 @@ describe("a pod deleted before its ADD", () => {
     await until("the claim has ended", () => world.door.underWay === 0);
     world.door.open();
     await until("it was counted", () => world.prefetcher.stats().withdrawn === 1);
-    expect([await world.rows(), world.book.counts("blue")?.used]).toEqual([[], 0]);
+    expect([await world.rows(), world.poolCache.counts("blue")?.used]).toEqual([[], 0]);
   });
 
   check("while its claim is just being written: it is given back", async (world) => {

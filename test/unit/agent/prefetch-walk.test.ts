@@ -92,7 +92,7 @@ it.each(SEEDS)("a walk from seed %i", (seed) =>
       const places = (await world.registry.list(undefined, 1_000)).map(({ owner, ifName }) => `${owner} ${ifName}`);
       expect(places.length).toBeGreaterThan(5);
       expect(new Set(places).size).toBe(places.length);
-      expect(world.book.counts("blue")?.used).toBe(places.length);
+      expect(world.poolCache.counts("blue")?.used).toBe(places.length);
       const { claimed, found, used, discarded, returned, timedOut } = world.prefetcher.stats();
       expect(claimed + found).toBe(used + discarded + returned + timedOut);
     },

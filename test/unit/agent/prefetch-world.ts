@@ -163,19 +163,19 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
   let snapshot = snapshotOf(manifests);
   const clock = new Clock();
   const nowMs = (): number => clock.ms;
-  const book = new PoolCache(openCore());
+  const poolCache = new PoolCache(openCore());
   const registry = await openSqliteRegistry({
     ...{ directory, bootId: "b", nowMs, lockWaitMs: 1_000, cooldowns: cooldownsOf(snapshot) },
-    ...{ onFreed: (space, ip) => book.unmark(space, ip), onDeath: () => {}, faultCounter: createFaultCounter() },
+    ...{ onFreed: (space, ip) => poolCache.unmark(space, ip), onDeath: () => {}, faultCounter: createFaultCounter() },
   });
   const door = new Door();
-  const catalogue = new Catalogue(book, registry, snapshot);
+  const catalogue = new Catalogue(poolCache, registry, snapshot);
   catalogue.follow(snapshot);
-  await catalogue.settled();
+  await catalogue.loaded();
   const { log, lines } = recordLog();
   const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
   const tools = {
-    ...{ ...detection, ...nicTools, catalogue, book, nowMs, sleep: clock.sleep, log },
+    ...{ ...detection, ...nicTools, catalogue, poolCache, nowMs, sleep: clock.sleep, log },
     registry: door.stand(registry),
     node: { name: "n1", labels: {} },
     identifier: openManifestIdentifier(() => snapshot),
@@ -203,7 +203,7 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
     return result.ips.map(({ address }) => formatIp(address.ip)).join(" ");
   };
   return {
-    ...{ prefetcher, registry, book, clock, door, log: lines, add },
+    ...{ prefetcher, registry, poolCache, clock, door, log: lines, add },
     /** The pools and the settings are others now. */
     follow: (others: readonly object[]) => {
       snapshot = snapshotOf(others);

@@ -240,7 +240,7 @@ describe("rule 7: it goes back at once, without a cooldown", () => {
     await watched(world, web);
     world.prefetcher.podGone(web);
     await until("it is free", async () => (await world.rows()).length === 0);
-    expect(world.book.counts("blue")?.used).toBe(0);
+    expect(world.poolCache.counts("blue")?.used).toBe(0);
     expect(world.prefetcher.stats()).toMatchObject({ claimed: 1, returned: 1 });
   });
 
@@ -283,7 +283,7 @@ describe("a pod that never comes gives its address back", () => {
     await world.later(UNATTACHED_MS);
     expect(await world.rows()).toHaveLength(1);
     await world.later(1);
-    expect([await world.rows(), world.book.counts("blue")?.used]).toEqual([[], 0]);
+    expect([await world.rows(), world.poolCache.counts("blue")?.used]).toEqual([[], 0]);
     await watched(world, web);
     expect(world.prefetcher.stats()).toMatchObject({ wanted: 1, claimed: 1, timedOut: 1 });
     expect(await world.add(web)).toMatch(/^10\.6\.0\./);

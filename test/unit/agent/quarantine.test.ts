@@ -30,7 +30,7 @@ describe("a machine that answers for several addresses", () => {
       for (let number = 1; number <= 6; number++) texts.push(await collide(world));
       expect(texts.map((text) => text.includes("ProxyArpSuspected"))).toEqual([false, false, true, true, true, true]);
       expect(await world.states()).toEqual({});
-      expect(world.book.counts("blue")).toMatchObject({ free: 6n });
+      expect(world.poolCache.counts("blue")).toMatchObject({ free: 6n });
       expect(world.keeper.problems).toEqual([
         'ProxyArpSuspected: 02:11:22:33:44:55 answers for addresses of pool "blue"; none is quarantined for it; switch its proxy ARP off',
       ]);
@@ -54,7 +54,7 @@ describe("a machine that answers for several addresses", () => {
       conflictOn(world, ANY);
       await Promise.all(Array.from({ length: 40 }, (_, index) => collide(world, "wide", `p${index}`)));
       expect(await world.states()).toEqual({});
-      expect(world.book.counts("wide")?.used).toBe(0);
+      expect(world.poolCache.counts("wide")?.used).toBe(0);
     }));
 
   it("of different pools, or several machines, are conflicts like any other", () =>

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { Catalogue } from "../../../host/agent/ipam/catalogue.ts";
-import type { PoolNews } from "../../../host/agent/ipam/demand.ts";
-import { GENERATED_WAIT_MS, type IsLeft, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
+import type { PoolChanges } from "../../../host/agent/ipam/demand.ts";
+import { POOL_WAIT_MS, type SkipIfFull, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
@@ -26,10 +26,10 @@ const made = (ips: readonly string[], more: Partial<IpPool> = {}, application = 
   ...more,
 });
 
-/** Attempts take an address out of the book, as a claim would; time passes only when nothing happens. */
+/** Attempts take an address out of the pool cache, as a claim would; time passes only when nothing happens. */
 class World {
   nowMs = 1_000;
-  readonly book = new PoolCache(openCore());
+  readonly poolCache = new PoolCache(openCore());
   readonly attempts: string[] = [];
   readonly looks: string[] = [];
   forgotten = 0;
@@ -44,7 +44,7 @@ class World {
 
   constructor(...pools: readonly IpPool[]) {
     const registry = { setCooldowns: () => {}, readUsed: async () => new Uint8Array() } as Partial<Registry>;
-    this.#catalogue = new Catalogue(this.book, registry as Registry, EMPTY_SNAPSHOT);
+    this.#catalogue = new Catalogue(this.poolCache, registry as Registry, EMPTY_SNAPSHOT);
     this.follow(...pools);
   }
 
@@ -54,11 +54,11 @@ class World {
   }
 
   freed(address: string): void {
-    this.book.unmark("", ip(address));
+    this.poolCache.unmark("", ip(address));
     this.#count++;
   }
 
-  readonly #news: PoolNews = (() => {
+  readonly #news: PoolChanges = (() => {
     const world = this;
     return {
       get count() {
@@ -79,7 +79,7 @@ class World {
     const tools = {
       catalogue: this.#catalogue,
       nowMs: () => this.nowMs,
-      poolNews: this.#news,
+      poolChanges: this.#news,
       supply: {
         lookAtSubnet: async ({ name }: { name: string }) => {
           this.looks.push(name);
@@ -88,11 +88,11 @@ class World {
         forget: () => void this.forgotten++,
       },
     };
-    return waitForPool(tools, (isLeft) => this.#attempt(isLeft), signal);
+    return waitForPool(tools, (skipIfFull) => this.#attempt(skipIfFull), signal);
   }
 
-  async #attempt(isLeft: IsLeft): Promise<string> {
-    const snapshot = await this.#catalogue.settled();
+  async #attempt(skipIfFull: SkipIfFull): Promise<string> {
+    const snapshot = await this.#catalogue.loaded();
     const pod = { namespace: "shop", name: "w", labels: {}, annotations: { subnet: { ipv4: ["blue"] } }, application: { kind: "application", application: WEB } as const }; // biome-ignore format: one thought
     const { nics } = selectPools(subject({ pod }), snapshot.pools);
     const nic = nics[0] as NicDemand;
@@ -103,13 +103,13 @@ class World {
       throw noPoolMatches(nics, nic, demand);
     }
     for (const { pool } of demand.candidates) {
-      const taken = pool && this.book.take(pool, 0);
+      const taken = pool && this.poolCache.take(pool, 0);
       if (taken !== undefined) {
         this.attempts.push("taken");
         return "an address";
       }
     }
-    this.attempts.push(isLeft(demand) ? "left" : "searched");
+    this.attempts.push(skipIfFull(demand) ? "left" : "searched");
     this.after();
     throw poolsExhausted(nics, nic, demand, new Map([["p-u-web", "has no free address"]]));
   }
@@ -138,7 +138,7 @@ describe("an ADD is served", () => {
 
   it("when an address of its full pool becomes free; another one's does not make it try", async () => {
     const world = new World(made(["10.1.0.1-10.1.0.2"]));
-    for (const address of ["10.1.0.1", "10.1.0.2"]) world.book.mark("", ip(address));
+    for (const address of ["10.1.0.1", "10.1.0.2"]) world.poolCache.mark("", ip(address));
     world.script.push(
       () => world.freed("10.1.0.9"),
       () => world.freed("10.1.0.2"),
@@ -159,24 +159,24 @@ describe("an ADD is served", () => {
 
   it("by the last look, when an address has become free elsewhere and nobody told of it", async () => {
     const world = new World(made(["10.1.0.1-10.1.0.2"]));
-    for (const address of ["10.1.0.1", "10.1.0.2"]) world.book.mark("", ip(address));
+    for (const address of ["10.1.0.1", "10.1.0.2"]) world.poolCache.mark("", ip(address));
     world.before = () => {
-      if (world.nowMs > 1_000) world.book.unmark("", ip("10.1.0.2"));
+      if (world.nowMs > 1_000) world.poolCache.unmark("", ip("10.1.0.2"));
     };
     expect(await world.add()).toBe("an address");
-    expect([world.attempts, world.nowMs]).toEqual([["searched", "taken"], 1_000 + GENERATED_WAIT_MS]);
+    expect([world.attempts, world.nowMs]).toEqual([["searched", "taken"], 1_000 + POOL_WAIT_MS]);
   });
 });
 
 describe("an ADD that waited in vain", () => {
   it("has waited for so long, has tried twice, and says how many addresses are there", async () => {
     const world = new World(made(["10.1.0.1"]));
-    world.book.mark("", ip("10.1.0.1"));
+    world.poolCache.mark("", ip("10.1.0.1"));
     expect(await refusalOf(world)).toMatchObject({
       code: 11,
       message: `No address is free for ${RULE}: pool "p-u-web" has no free address, has 1 of 2 addresses wanted (1 replica and 1 more): no more have come within 5 s`,
     });
-    expect([world.attempts, world.nowMs]).toEqual([["left", "searched"], 1_000 + GENERATED_WAIT_MS]);
+    expect([world.attempts, world.nowMs]).toEqual([["left", "searched"], 1_000 + POOL_WAIT_MS]);
     expect([world.looks, world.forgotten]).toEqual([[], 0]);
   });
 
@@ -192,7 +192,7 @@ describe("an ADD that waited in vain", () => {
 
   it("of a pool that has all it is to have: code 101", async () => {
     const world = new World(made(["10.1.0.1-10.1.0.2"]));
-    for (const address of ["10.1.0.1", "10.1.0.2"]) world.book.mark("", ip(address));
+    for (const address of ["10.1.0.1", "10.1.0.2"]) world.poolCache.mark("", ip(address));
     expect(await refusalOf(world)).toMatchObject({
       code: 101,
       message: `No address is free for ${RULE}: pool "p-u-web" has no free address, has 2 of 2 addresses wanted (1 replica and 1 more)`,

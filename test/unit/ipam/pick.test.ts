@@ -34,7 +34,7 @@ function nic(ifName: string, ...families: (readonly IpPool[])[]): NicDemand {
 }
 
 function pick(book: PoolCache, ...nics: NicDemand[]): Pick {
-  return pickAddresses(book, { nics, seedOf: () => 0, settled: [] });
+  return pickAddresses(book, { nics, seedOf: () => 0, assigned: [] });
 }
 
 function addresses(picked: Pick): string[] {
@@ -88,10 +88,10 @@ describe("pick", () => {
     ]);
   });
 
-  it("keeps what is settled", () => {
-    const settled = [{ ifName: "eth0", pool: four, ip: ip("10.0.0.2"), replaces: 7 }];
-    const picked = pickAddresses(bookOf(four), { nics: [nic("eth0", [four])], seedOf: () => 0, settled });
-    expect(picked).toEqual({ kind: "picked", picked: settled });
+  it("keeps what is assigned", () => {
+    const assigned = [{ ifName: "eth0", pool: four, ip: ip("10.0.0.2"), replaces: 7 }];
+    const picked = pickAddresses(bookOf(four), { nics: [nic("eth0", [four])], seedOf: () => 0, assigned });
+    expect(picked).toEqual({ kind: "picked", picked: assigned });
   });
 });
 
@@ -171,11 +171,11 @@ describe("the address book", () => {
     const [kept, lost] = [book.take(four, 0), book.take(four, 0)];
     book.mark("", ip("10.0.0.1"));
     expect([kept, lost].map((each) => each && formatIp(each))).toEqual(["10.0.0.1", "10.0.0.2"]);
-    for (const address of ["10.0.0.1", "10.0.0.2"]) book.giveBack("", ip(address));
+    for (const address of ["10.0.0.1", "10.0.0.2"]) book.cancel("", ip(address));
     expect(book.counts("four")?.used).toBe(1);
     expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
     book.markUsed(four, Uint8Array.of(10, 0, 0, 1, 10, 0, 0, 2));
-    book.giveBack("", ip("10.0.0.2"));
+    book.cancel("", ip("10.0.0.2"));
     expect(book.counts("four")?.used).toBe(2);
   });
 
@@ -186,7 +186,7 @@ describe("the address book", () => {
     book.update([pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide], []);
     book.update([four, wide], []);
     expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
-    book.giveBack("", ip("10.0.0.1"));
+    book.cancel("", ip("10.0.0.1"));
     expect([book.takeExactly(wide, ip("10.0.0.1")), book.takeExactly(four, ip("10.0.0.1"))]).toEqual([
       "taken",
       "claimed",
@@ -200,7 +200,7 @@ describe("the address book", () => {
     book.update([wide], []);
     book.update([four, wide], []);
     expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
-    for (let times = 0; times < 2; times++) book.giveBack("", ip("10.0.0.1"));
+    for (let times = 0; times < 2; times++) book.cancel("", ip("10.0.0.1"));
     expect([book.counts("four")?.used, book.counts("wide")?.used]).toEqual([0, 0]);
   });
 
@@ -209,7 +209,7 @@ describe("the address book", () => {
     book.take(four, 0);
     book.markUsed(four, Uint8Array.of(10, 0, 0, 2));
     expect(book.counts("four")?.used).toBe(2);
-    book.giveBack("", ip("10.0.0.1"));
+    book.cancel("", ip("10.0.0.1"));
     expect(book.counts("four")?.used).toBe(1);
   });
 

@@ -42,7 +42,7 @@ export async function recover({ registry, catalogue, log }: RecoverTools, option
   if (!options.isDryRun) {
     await registry.recover(found, gone);
     catalogue.reread();
-    await catalogue.settled();
+    await catalogue.loaded();
     log.warn({ found: found.length, kept: kept.length, gone: gone.length }, "The registry is recovered");
   }
   const end = options.isDryRun ? "Dry run: nothing was written" : "Recorded: addresses are given out again";

@@ -1,5 +1,5 @@
-/** A registry that plays a cluster for the claim's loop: others have addresses of which the book has not heard, and keep some. */
-import { type ClaimTools, claimAddresses } from "../../../../host/agent/ipam/claim-addresses.ts";
+/** A registry that plays a cluster for the claim's loop: others have addresses of which the pool cache has not heard, and keep some. */
+import { type AllocateDeps, allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { selectPools } from "../../../../host/ipam/selection.ts";
 import { formatIp, type Ip } from "../../../../host/net/ip.ts";
@@ -74,8 +74,8 @@ export function packed(addresses: readonly Ip[]): Uint8Array {
 
 export function worldOf(pools: readonly IpPool[]) {
   const cluster = new Cluster();
-  const book = new PoolCache(openCore());
-  book.update(pools, []);
+  const poolCache = new PoolCache(openCore());
+  poolCache.update(pools, []);
   let clockMs = 0;
   const unplayed = (name: string) => () => Promise.reject(new Error(`${name} is not played here`));
   const registry = {
@@ -83,7 +83,7 @@ export function worldOf(pools: readonly IpPool[]) {
     undo: async (created) => {
       for (const { space, ip: address } of created) {
         cluster.objects.delete(formatIp(address));
-        book.unmark(space, address);
+        poolCache.unmark(space, address);
       }
     },
     listUsed: async () => {
@@ -107,9 +107,9 @@ export function worldOf(pools: readonly IpPool[]) {
     expire: async () => 0,
     findAddress: unplayed("findAddress"),
   } satisfies Partial<Registry>;
-  const tools: ClaimTools = {
+  const tools: AllocateDeps = {
     registry: registry as unknown as Registry,
-    book,
+    poolCache,
     nowMs: () => clockMs,
     sleep: async (milliseconds) => {
       clockMs += milliseconds;
@@ -123,14 +123,14 @@ export function worldOf(pools: readonly IpPool[]) {
       ...{ owner: "uid", namespace: "shop", pod: "db-0", ifName: "eth0", containerId: "c", network: "lab" },
       workload: options.workload,
     };
-    const asked = options.asked === undefined ? [] : [{ ip: ip(options.asked), source: "CNI_ARGS IP" as const }];
-    const { held } = await claimAddresses(tools, {
-      ...{ nics: selectPools(asking, poolsByName(...pools)).nics, asked, claimant },
+    const requested = options.asked === undefined ? [] : [{ ip: ip(options.asked), source: "CNI_ARGS IP" as const }];
+    const { held } = await allocateAddresses(tools, {
+      ...{ nics: selectPools(asking, poolsByName(...pools)).nics, requested, claimant },
       ...{ seedText: options.seedText ?? "seed", signal: new AbortController().signal },
     });
     return held.map((each) => formatIp(each.ip));
   };
-  return { cluster, book, tools, claim };
+  return { cluster, poolCache, tools, claim };
 }
 
 export const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => `10.6.0.${first + index}`); // biome-ignore format: one thought

@@ -1,14 +1,14 @@
 /** The claim's loop against a registry that plays a cluster: claims-world.ts. */
 
 import { describe, expect, it } from "vitest";
-import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/surveys.ts";
+import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { equalIp, formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { ip, openCore, pool } from "../../ipam/subjects.ts";
 import { packed, range, WORKLOAD, worldOf } from "./claims-world.ts";
 
-describe("rule 11: a pool of which the book knows little", () => {
+describe("rule 11: a pool of which the pool cache knows little", () => {
   it("after two misses in a row it is asked what is in use, once", async () => {
     const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     for (const address of range(1, 250)) cluster.put(address);
@@ -53,10 +53,10 @@ describe("rule 11: a pool of which the book knows little", () => {
     expect(cluster.surveys).toBe(0);
   });
 
-  it("exhausted only after a survey: what the book believes is not enough", async () => {
+  it("exhausted only after a survey: what the pool cache believes is not enough", async () => {
     const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] });
-    const { cluster, book, claim } = worldOf([tiny]);
-    for (const address of ["10.6.0.1", "10.6.0.2"]) book.mark("", ip(address));
+    const { cluster, poolCache, claim } = worldOf([tiny]);
+    for (const address of ["10.6.0.1", "10.6.0.2"]) poolCache.mark("", ip(address));
     cluster.put("10.6.0.1");
     expect(await claim()).toEqual(["10.6.0.2"]);
     expect(cluster.surveys).toBe(1);
@@ -78,21 +78,21 @@ describe("rule 11: a pool of which the book knows little", () => {
   });
 });
 
-describe("the address book after a survey", () => {
+describe("the pool cache after a survey", () => {
   it("keeps hopes, forgets what nobody has, in all pools of the subnet", () => {
     const pools = [pool("a", "10.6.0.0/24"), pool("b", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] })];
-    const book = new PoolCache(openCore());
-    book.update(pools, []);
+    const poolCache = new PoolCache(openCore());
+    poolCache.update(pools, []);
     const [a, b] = pools;
     if (a === undefined || b === undefined) throw new Error("Two pools");
-    expect(book.neighboursOf(b).map(({ name }) => name)).toEqual(["a", "b"]);
-    book.mark("", ip("10.6.0.1"));
-    expect(book.takeExactly(b, ip("10.6.0.2"))).toBe("claimed");
-    for (const each of pools) book.replaceUsed(each, packed([ip("10.6.0.3")]));
-    const state = range(1, 4).map((address) => book.takeExactly(b, ip(address)));
+    expect(poolCache.neighboursOf(b).map(({ name }) => name)).toEqual(["a", "b"]);
+    poolCache.mark("", ip("10.6.0.1"));
+    expect(poolCache.takeExactly(b, ip("10.6.0.2"))).toBe("claimed");
+    for (const each of pools) poolCache.replaceUsed(each, packed([ip("10.6.0.3")]));
+    const state = range(1, 4).map((address) => poolCache.takeExactly(b, ip(address)));
     expect(state).toEqual(["claimed", "taken", "taken", "claimed"]);
-    book.giveBack("", ip("10.6.0.2"));
-    expect(book.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
+    poolCache.cancel("", ip("10.6.0.2"));
+    expect(poolCache.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
   });
 
   it("is told of the pools that share addresses with one, by way of others too, and of no other pool of the subnet", () => {
@@ -101,20 +101,20 @@ describe("the address book after a survey", () => {
       const [first, last] = ips.split("-").map((end) => `10.6.0.${end}`);
       return pool(name, "10.6.0.0/24", { ips: [`${first}-${last}`] });
     });
-    const book = new PoolCache(openCore());
-    book.update(pools, []);
-    const neighbours = pools.map((each) => book.neighboursOf(each).map(({ name }) => name).join("")); // biome-ignore format: one thought
+    const poolCache = new PoolCache(openCore());
+    poolCache.update(pools, []);
+    const neighbours = pools.map((each) => poolCache.neighboursOf(each).map(({ name }) => name).join("")); // biome-ignore format: one thought
     expect(neighbours).toEqual(["abc", "abc", "abc", "d"]);
   });
 
   it("a hope that somebody else has is no hope any more: giving it back does not free it", () => {
     const blue = pool("blue", "10.6.0.0/24");
-    const book = new PoolCache(openCore());
-    book.update([blue], []);
-    book.takeExactly(blue, ip("10.6.0.2"));
-    book.replaceUsed(blue, packed([ip("10.6.0.2")]));
-    book.giveBack("", ip("10.6.0.2"));
-    expect(book.takeExactly(blue, ip("10.6.0.2"))).toBe("taken");
+    const poolCache = new PoolCache(openCore());
+    poolCache.update([blue], []);
+    poolCache.takeExactly(blue, ip("10.6.0.2"));
+    poolCache.replaceUsed(blue, packed([ip("10.6.0.2")]));
+    poolCache.cancel("", ip("10.6.0.2"));
+    expect(poolCache.takeExactly(blue, ip("10.6.0.2"))).toBe("taken");
   });
 });
 
@@ -210,8 +210,8 @@ describe("rule 8: what is kept for a member", () => {
 
   it("is asked for before a pool counts as full, whatever cools there", async () => {
     const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] });
-    const { cluster, book, tools, claim } = worldOf([tiny]);
-    for (const address of range(1, 2)) book.mark("", ip(address));
+    const { cluster, poolCache, tools, claim } = worldOf([tiny]);
+    for (const address of range(1, 2)) poolCache.mark("", ip(address));
     const cooling = cluster.put("10.6.0.1", { state: "Cooling" });
     tools.registry.findCooling = async () => [cooling];
     cluster.put("10.6.0.2", kept());

@@ -74,7 +74,7 @@ async function withResources(
     resources.start();
     await resources.known(AbortSignal.timeout(10_000));
     await expect.poll(() => script.watches.size, { timeout: 10_000 }).toBe(8);
-    resources.settle();
+    resources.flush();
     await test({ ...world, resources });
   } finally {
     await resources.close();
@@ -114,7 +114,7 @@ describe("the resources of a cluster", () => {
     const old = poolOf("old", "10.1.0.0/24", born("old", 2025));
     return withResources({ [POOLS]: [old] }, async ({ script, resources }) => {
       script.tell(POOLS, poolOf("a", "10.1.0.0/16", born("a", 2026)));
-      resources.settle();
+      resources.flush();
       const { pools, refused } = resources.state.snapshot;
       expect([[...pools.keys()], [...refused.keys()]]).toEqual([["old"], ["a"]]);
     });
@@ -143,7 +143,7 @@ describe("the resources of a cluster", () => {
       expect([snapshot.pods.size, pods.length]).toEqual([100, 100]);
       script.tell(PODS, podOf("web-0"), "DELETED");
       expect(snapshot.pods.has("shop/web-0")).toBe(false);
-      resources.settle();
+      resources.flush();
       expect(snapshots.length).toBe(count);
       expect(resources.state.snapshot).toBe(snapshot);
     });
@@ -155,7 +155,7 @@ describe("the resources of a cluster", () => {
       script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));
       script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
       expect(wanted).toEqual(["blue"]);
-      resources.settle();
+      resources.flush();
       expect(snapshots.length).toBe(count);
     }));
 
@@ -166,7 +166,7 @@ describe("the resources of a cluster", () => {
         const before = snapshots.length;
         const conditions = [{ type, status, message }];
         script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { conditions } }));
-        resources.settle();
+        resources.flush();
         return snapshots.length - before;
       };
       expect([tell("Supplied", "False", "full"), lackOf()]).toEqual([1, "full"]);
@@ -192,7 +192,7 @@ describe("the resources of a cluster", () => {
       poolOf("blue", subnet, { metadata: { name: "blue", uid, generation: 1, resourceVersion: "1" } });
     return withResources({ [POOLS]: [made("uid-1", "10.1.0.0/24")] }, async ({ script, resources }) => {
       script.tell(POOLS, made("uid-2", "10.2.0.0/24"));
-      resources.settle();
+      resources.flush();
       const subnets = [...resources.state.snapshot.pools.values()].map(({ spec }) => formatPrefix(spec.subnet));
       expect(subnets).toEqual(["10.2.0.0/24"]);
     });
@@ -215,7 +215,7 @@ describe("the resources of a cluster", () => {
         script.tell(RESERVED, berth("ReservedIP", "r", { ips: ["10.1.0.3"] }));
         expect(resources.state.complete).toBe(true);
         script.tell(RESERVED, berth("ReservedIP", "r", { ips: ["x"] }));
-        resources.settle();
+        resources.flush();
         expect(resources.state.complete).toBe(true);
         expect(resources.state.snapshot.reserved).toHaveLength(1);
       },
@@ -224,7 +224,7 @@ describe("the resources of a cluster", () => {
   it("vendor-conf: the last good one holds; without one the defaults do", () =>
     withResources({ [CONF]: [confOf("allocationCooldown: 7s")] }, async ({ script, resources }) => {
       const cooldownMs = () => {
-        resources.settle();
+        resources.flush();
         return resources.state.snapshot.vendorConf.allocationCooldownMs;
       };
       expect(cooldownMs()).toBe(7_000);

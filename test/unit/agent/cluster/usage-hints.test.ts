@@ -1,7 +1,7 @@
 /** The claim's loop with a usage object that tells the truth, is old, lies or is not there: claims-world.ts. */
 
 import { describe, expect, it } from "vitest";
-import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/surveys.ts";
+import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
 import { ErrorCode } from "../../../../host/cni/error.ts";
 import { PoolTally } from "../../../../host/controller/usage/pool-tally.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
@@ -50,9 +50,9 @@ describe("rule 11: the usage object of a large pool", () => {
 
   it("rule 15: that was made for other ranges is not believed", async () => {
     const other = usageOf(blue, TAKEN);
-    const { cluster, book, claim } = world({ ...other, rangesHash: "0000000000000000" });
+    const { cluster, poolCache, claim } = world({ ...other, rangesHash: "0000000000000000" });
     await claim(SEED);
-    expect(book.isBelieved("blue")).toBe(false);
+    expect(poolCache.isEstimate("blue")).toBe(false);
     expect(cluster.surveys).toBe(1);
   });
 
@@ -70,13 +70,13 @@ describe("rule 11: the usage object of a large pool", () => {
   });
 
   it("that says full of a pool too large for a list refuses nobody either: the search goes on by trying", async () => {
-    const { cluster, book, claim } = world(usageOf(blue, [...TAKEN, ...FULL]), blue, TAKEN.slice(0, 4_096));
+    const { cluster, poolCache, claim } = world(usageOf(blue, [...TAKEN, ...FULL]), blue, TAKEN.slice(0, 4_096));
     cluster.tells = false;
-    for (const address of [...TAKEN, ...FULL]) book.mark("", ip(address));
+    for (const address of [...TAKEN, ...FULL]) poolCache.mark("", ip(address));
     const [address] = await claim(SEED);
     expect(cluster.objects.get(address ?? "")?.owner).toBe("uid");
     expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 1 });
-    expect(book.isBelieved("blue")).toBe(false);
+    expect(poolCache.isEstimate("blue")).toBe(false);
   });
 
   it("that names nothing but what is free gives no address out twice", async () => {
@@ -86,16 +86,16 @@ describe("rule 11: the usage object of a large pool", () => {
     expect([...cluster.objects.values()].filter(({ owner }) => owner === "uid")).toHaveLength(1);
   });
 
-  it("does not free in the book what this node has itself", async () => {
-    const { cluster, book, claim } = world(usageOf(blue, TAKEN));
+  it("does not free in the pool cache what this node has itself", async () => {
+    const { cluster, poolCache, claim } = world(usageOf(blue, TAKEN));
     cluster.put("10.6.9.7", { version: 1, owner: "mine" });
     await claim(SEED);
-    expect(book.takeExactly(blue, ip("10.6.9.7"))).toBe("taken");
+    expect(poolCache.takeExactly(blue, ip("10.6.9.7"))).toBe("taken");
   });
 
-  it("is read before the list when the book believes that the pool is full", async () => {
-    const { cluster, book, claim } = world(usageOf(blue, TAKEN));
-    for (const address of [...TAKEN, ...FULL]) book.mark("", ip(address));
+  it("is read before the list when the pool cache believes that the pool is full", async () => {
+    const { cluster, poolCache, claim } = world(usageOf(blue, TAKEN));
+    for (const address of [...TAKEN, ...FULL]) poolCache.mark("", ip(address));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
     expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 0 });
   });

@@ -34,8 +34,8 @@ function live(objects: Record<string, Told<unknown>>) {
 const there = (value: unknown): Told<unknown> => ({ kind: "there", value });
 
 function tools(snapshot: Partial<Snapshot>, objects?: LiveObjects): FactTools {
-  const book = { counts: () => ({ total: 1n, free: 1n }) };
-  const catalogue = { settled: async () => ({ ...EMPTY_SNAPSHOT, ...snapshot }), book };
+  const poolCache = { counts: () => ({ total: 1n, free: 1n }) };
+  const catalogue = { loaded: async () => ({ ...EMPTY_SNAPSHOT, ...snapshot }), poolCache };
   return { catalogue: catalogue as unknown as FactTools["catalogue"], live: objects };
 }
 

@@ -31,17 +31,17 @@ const POOLS = [
 async function withInspector(test: (world: World) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "berth-inspect-"));
   const snapshot = assembleSnapshot([{ source: "test", resources: POOLS }]);
-  const book = new PoolCache(openCore());
+  const poolCache = new PoolCache(openCore());
   const { log } = recordLog();
   const registry = await openSqliteRegistry({
     ...{ directory, bootId: "b", nowMs: () => 1, lockWaitMs: 0, cooldowns: cooldownsOf(snapshot) },
     ...{
-      onFreed: (space, address) => book.unmark(space, address),
+      onFreed: (space, address) => poolCache.unmark(space, address),
       onDeath: () => {},
       faultCounter: createFaultCounter(),
     },
   });
-  const catalogue = new Catalogue(book, registry, snapshot);
+  const catalogue = new Catalogue(poolCache, registry, snapshot);
   const inspect = createStatusApi({
     ...{ catalogue, registry, log, nowMs: () => 1, sleep: async () => {}, node: { name: "n1", labels: {} } },
     ...nicTools,

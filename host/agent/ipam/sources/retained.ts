@@ -3,16 +3,16 @@
  * member's last one was found, so that most pods never come here.
  * Effects: reads the registry.
  */
-import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { NicDemand } from "../../ipam/model.ts";
-import type { Picked } from "../../ipam/pick.ts";
-import type { PoolCache } from "../../ipam/pool-cache.ts";
-import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
-import { equalIp, formatIp } from "../../net/ip.ts";
-import type { Mac } from "../../net/mac.ts";
-import type { Allocation, Claim, Registry } from "../../registry/registry.ts";
-import { isSameMember, type Workload } from "../../resources/ip-allocation.ts";
-import { type Keepers, workloadOf } from "./proposals.ts";
+import { CniError, ErrorCode } from "../../../cni/error.ts";
+import type { NicDemand } from "../../../ipam/model.ts";
+import type { Picked } from "../../../ipam/pick.ts";
+import type { PoolCache } from "../../../ipam/pool-cache.ts";
+import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
+import { equalIp, formatIp } from "../../../net/ip.ts";
+import type { Mac } from "../../../net/mac.ts";
+import type { Allocation, Claim, Registry } from "../../../registry/registry.ts";
+import { isSameMember, type Workload } from "../../../resources/ip-allocation.ts";
+import { type Keepers, workloadOf } from "../proposals.ts";
 
 /** What the cluster's registry can do beside the port. */
 export interface KeptTools {
@@ -30,9 +30,9 @@ export interface KeptTools {
 interface KeptDemand extends Keepers {
   readonly nics: readonly NicDemand[];
   readonly claimant: Omit<Claim, "proposals">;
-  readonly isWhole?: boolean | undefined;
+  readonly coversPod?: boolean | undefined;
   /** Whether the NIC can be asked for an address now. Absent: there is none yet. */
-  readonly mayAsk?: (() => boolean) | undefined;
+  readonly canProbe?: (() => boolean) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -44,7 +44,7 @@ export interface Retained {
 
 /** All of them, those that a pod has first, then the last one that was kept. One list of the API server for each workload of the demand. */
 export async function findRetained(
-  { registry, book }: { readonly registry: Pick<Registry, "findRetained">; readonly book: PoolCache },
+  { registry, poolCache }: { readonly registry: Pick<Registry, "findRetained">; readonly poolCache: PoolCache },
   demand: KeptDemand,
 ): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
@@ -52,7 +52,7 @@ export async function findRetained(
   for (const member of members) {
     const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
     const all = (await registry.findRetained(member, demand.signal)).filter((kept) => mayHave(demand, kept));
-    found.push(...all.map((kept) => ({ kept, picks: picksOf(book, nics, kept) })));
+    found.push(...all.map((kept) => ({ kept, picks: picksOf(poolCache, nics, kept) })));
   }
   const isHeld = ({ kept }: Retained): number => (kept.state === "Bound" ? 0 : 1);
   return found.sort((a, b) => isHeld(a) - isHeld(b) || a.kept.version - b.kept.version);
@@ -79,10 +79,10 @@ export function chooseRetained(
  */
 export function surplusOf(
   retained: readonly Retained[],
-  { nics, isWhole = false }: Pick<KeptDemand, "nics" | "isWhole">,
+  { nics, coversPod = false }: Pick<KeptDemand, "nics" | "coversPod">,
   rows: readonly Allocation[],
 ): readonly Allocation[] {
-  const isAskedAbout = (ifName: string): boolean => isWhole || nics.some((nic) => nic.ifName === ifName);
+  const isAskedAbout = (ifName: string): boolean => coversPod || nics.some((nic) => nic.ifName === ifName);
   const isSurplus = ({ kept, picks }: Retained): boolean => {
     if (kept.state !== "Kept" || rows.some((row) => isSameAddress(row, kept))) return false;
     return rows.some((row) => isSameNic(row, kept)) || (picks.length === 0 && isAskedAbout(kept.ifName));
@@ -91,14 +91,14 @@ export function surplusOf(
 }
 
 /** The NICs that could have it: an object that an older agent has Kept does not say of which NIC it was. */
-function picksOf(book: PoolCache, nics: readonly NicDemand[], kept: Allocation): Picked[] {
+function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocation): Picked[] {
   return nics
     .filter(({ ifName }) => kept.ifName === "" || ifName === kept.ifName)
     .flatMap((nic) => {
-      const found = findPoolOfRequested(book, nic, kept.ip);
+      const found = findPoolOfRequested(poolCache, nic, kept.ip);
       if (found.kind !== "pool" || found.pool.spec.addressSpace !== kept.space) return [];
-      const isDoubtful = kept.quarantine === undefined ? {} : { isDoubtful: true };
-      return [{ ifName: nic.ifName, pool: found.pool, ip: kept.ip, replaces: kept.version, ...isDoubtful }];
+      const probe = kept.quarantine === undefined ? {} : { needsProbe: true };
+      return [{ ifName: nic.ifName, pool: found.pool, ip: kept.ip, replaces: kept.version, ...probe }];
     });
 }
 
@@ -106,16 +106,16 @@ function picksOf(book: PoolCache, nics: readonly NicDemand[], kept: Allocation):
  * Allocation rule 2: the member's address on a node that is lost, which may still answer for it: only who can ask may have it. Throws CniError 11
  * where there is no NIC yet: the ADD will ask, and another address claimed ahead of it would be the member's for good.
  */
-function mayHave({ mayAsk }: KeptDemand, { ip, workload, quarantine }: Allocation): boolean {
+function mayHave({ canProbe }: KeptDemand, { ip, workload, quarantine }: Allocation): boolean {
   if (quarantine === undefined) return true;
-  if (mayAsk !== undefined) return mayAsk();
+  if (canProbe !== undefined) return canProbe();
   const text = `Address ${formatIp(ip)} is kept for "${workload?.member}", whose node is lost, and must be asked for before it is used; its ADD will`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
 /** What a search that met such an address goes on with; none when it has to find another one. */
-export function inheritLost(book: PoolCache, demand: KeptDemand, holder: Allocation): readonly Picked[] {
-  return mayHave(demand, holder) ? picksOf(book, demand.nics, holder).slice(0, 1) : [];
+export function inheritLost(poolCache: PoolCache, demand: KeptDemand, holder: Allocation): readonly Picked[] {
+  return mayHave(demand, holder) ? picksOf(poolCache, demand.nics, holder).slice(0, 1) : [];
 }
 
 /**

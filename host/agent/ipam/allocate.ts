@@ -1,5 +1,5 @@
 /**
- * Claims the addresses of an ADD: guess from the address book, ask the registry, learn from its answer, again.
+ * Claims the addresses of an ADD: guess from the pool cache, ask the registry, learn from its answer, again.
  * Called by add.ts. What is chosen is decided in host/ipam; here the decisions meet the registry and the clock.
  * Effects: writes to the registry; waits up to MIN_COOLING_MS when only just-released addresses are left, and up to HAND_OVER_WAIT_MS for another node.
  */
@@ -7,7 +7,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { FamilyDemand, NicDemand } from "../../ipam/model.ts";
-import { giveBack, hashText, type Picked, pickAddresses, poolsOf, type Shortage } from "../../ipam/pick.ts";
+import { cancelReservations, hashText, type Picked, pickAddresses, poolsOf, type Shortage } from "../../ipam/pick.ts";
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { findUnservable, noPoolMatches, type PoolShortage, poolsExhausted } from "../../ipam/refusal.ts";
 import { assignRequested, findPoolOfRequested, refuseRequested } from "../../ipam/requested-ips.ts";
@@ -15,6 +15,9 @@ import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import { isOfOtherNetwork } from "../../registry/nic.ts";
 import type { Allocation, Claim, ClaimOutcome, Registry } from "../../registry/registry.ts";
+import { LiveUsage, SURVEY_MISSES } from "./live-usage.ts";
+import { describeHolder, isAt, type Keepers, proposalOf, seedTextOf } from "./proposals.ts";
+import { type IsSpoken, MIN_COOLING_MS, TakeOvers } from "./sources/cooling.ts";
 import {
   awaitsNode,
   chooseRetained,
@@ -26,10 +29,7 @@ import {
   type Retained,
   refuseLiving,
   surplusOf,
-} from "./kept-addresses.ts";
-import { describeHolder, isAt, type Keepers, proposalOf, seedTextOf } from "./proposals.ts";
-import { SURVEY_MISSES, Surveys } from "./surveys.ts";
-import { type IsSpoken, MIN_COOLING_MS, TakeOvers } from "./take-overs.ts";
+} from "./sources/retained.ts";
 import { refuseFresh, requireWithinLimits, type TenantLimits } from "./tenant-limits.ts";
 
 /** How often one ADD goes on to another address because somebody had the one before. @limit */
@@ -38,9 +38,9 @@ export const MAX_CLAIM_ATTEMPTS = 64;
 /** How long an ADD waits for the agent of another node to take the address off the NIC of an earlier pod of the same member: milliseconds (allocation rule 8). @limit */
 export const HAND_OVER_WAIT_MS = 5_000;
 
-export interface ClaimTools extends KeptTools {
+export interface AllocateDeps extends KeptTools {
   readonly registry: Registry;
-  readonly book: PoolCache;
+  readonly poolCache: PoolCache;
   readonly nowMs: () => number;
   /** Rejects when the signal says so. */
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -50,20 +50,20 @@ export interface ClaimTools extends KeptTools {
 
 export interface AddressDemand extends Keepers {
   /** Whether the pod has no NIC beside those of the demand: then what is kept for it and fits none of them is of no use. Absent: unknown. */
-  readonly isWhole?: boolean | undefined;
+  readonly coversPod?: boolean | undefined;
   readonly nics: readonly NicDemand[];
-  readonly asked: readonly RequestedIp[];
+  readonly requested: readonly RequestedIp[];
   readonly claimant: Omit<Claim, "proposals" | "skipOwnCooling">;
   /** Absent: none. */
   readonly limits?: TenantLimits | undefined;
   /** Pods of the same name start their search at the same place. */
   readonly seedText: string;
   /** Whether the pool's order does not matter now, by name: its first addresses are somebody's who answers for many. Absent: it does. */
-  readonly isScattered?: (pool: string) => boolean;
-  /** Whether generated pools that are full as far as the book knows are left at once: somebody waits for their addresses. Absent: they are searched. */
-  readonly isLeft?: (demand: FamilyDemand) => boolean;
+  readonly randomize?: (pool: string) => boolean;
+  /** Whether generated pools that are full as far as the pool cache knows are left at once: somebody waits for their addresses. Absent: they are searched. */
+  readonly skipIfFull?: (demand: FamilyDemand) => boolean;
   /** Whether the NIC can be asked for an address now: without, none is taken out of quarantine. Absent: it cannot. */
-  readonly mayAsk?: () => boolean;
+  readonly canProbe?: () => boolean;
   /** The caller hung up: stop waiting. */
   readonly signal: AbortSignal;
 }
@@ -78,7 +78,7 @@ export interface Claimed {
 }
 
 /** Throws CniError 100, 101 or 7 when the demand cannot be met; then nothing of it is kept. */
-export async function claimAddresses(tools: ClaimTools, demand: AddressDemand): Promise<Claimed> {
+export async function allocateAddresses(tools: AllocateDeps, demand: AddressDemand): Promise<Claimed> {
   const search = new AddressSearch(tools, demand);
   try {
     return await search.run();
@@ -97,12 +97,12 @@ type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
 
 /** One ADD's search: what is settled so far, and what has been tried. */
 class AddressSearch {
-  readonly #tools: ClaimTools;
+  readonly #tools: AllocateDeps;
   readonly #demand: AddressDemand;
   readonly #takeOvers: TakeOvers;
   #settled: Picked[] = [];
   #marked: Picked[] = [];
-  readonly #surveys: Surveys;
+  readonly #surveys: LiveUsage;
   #hasExpired = false;
   #skipOwnCooling = false;
   /** What is kept for the members of the demand; undefined until it is asked for, which is done once. */
@@ -112,10 +112,10 @@ class AddressSearch {
   /** Until when other nodes may take addresses off the NICs of earlier pods. */
   #handOverUntilMs: number | undefined;
 
-  constructor(tools: ClaimTools, demand: AddressDemand) {
+  constructor(tools: AllocateDeps, demand: AddressDemand) {
     this.#tools = tools;
     this.#demand = demand;
-    this.#surveys = new Surveys(tools);
+    this.#surveys = new LiveUsage(tools);
     this.#takeOvers = new TakeOvers(tools, { owner: demand.claimant.owner, signal: demand.signal });
   }
 
@@ -123,7 +123,7 @@ class AddressSearch {
     const { claimant, workloads } = this.#demand;
     const keeps = claimant.workload !== undefined || (workloads?.size ?? 0) > 0;
     await requireWithinLimits(this.#tools.registry, this.#demand, keeps);
-    this.#settled = assignRequested(this.#tools.book, this.#nic, this.#demand.asked);
+    this.#settled = assignRequested(this.#tools.poolCache, this.#nic, this.#demand.requested);
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
       const claimed = await this.#attempt();
       if (claimed !== undefined) return claimed;
@@ -135,28 +135,28 @@ class AddressSearch {
     );
   }
 
-  /** Nothing of this search stays in the book but what became an allocation. */
+  /** Nothing of this search stays in the pool cache but what became an allocation. */
   end(): void {
     this.forget();
     this.#takeOvers.end();
   }
 
-  /** What was taken from the book for this ADD and did not become an allocation goes back. */
+  /** What was taken from the pool cache for this ADD and did not become an allocation goes back. */
   forget(): void {
-    giveBack(this.#tools.book, this.#marked, []);
+    cancelReservations(this.#tools.poolCache, this.#marked, []);
     this.#marked = [];
   }
 
   async #attempt(): Promise<Claimed | undefined> {
-    const { isScattered } = this.#demand;
+    const { randomize } = this.#demand;
     const seedText = this.#isSpread ? `${this.#demand.seedText}#${this.#surveys.misses}` : this.#demand.seedText;
     const nics = await this.#findMissing();
-    const reserved = this.#settled.filter(({ pool, ip }) => this.#tools.book.takeExactly(pool, ip) === "claimed");
-    const pick = pickAddresses(this.#tools.book, {
+    const reserved = this.#settled.filter(({ pool, ip }) => this.#tools.poolCache.takeExactly(pool, ip) === "claimed");
+    const pick = pickAddresses(this.#tools.poolCache, {
       nics,
       seedOf: (ifName, family) => hashText(`${seedTextOf(this.#demand, ifName, seedText)}/${family}`),
-      settled: this.#settled,
-      isScattered: (pool) => this.#isSpread || isScattered?.(pool) === true,
+      assigned: this.#settled,
+      randomize: (pool) => this.#isSpread || randomize?.(pool) === true,
     });
     const picked = pick.kind === "picked" ? pick.picked : [];
     this.#marked = [...reserved, ...picked.filter((each) => !this.#settled.includes(each))];
@@ -239,7 +239,7 @@ class AddressSearch {
    * at each start of a machine, which is no reason to ask the API server for more.
    */
   #isMovedByName(created: readonly Allocation[]): boolean {
-    const names = this.#demand.asked.filter(({ source }) => !source.startsWith("IPAMClaim "));
+    const names = this.#demand.requested.filter(({ source }) => !source.startsWith("IPAMClaim "));
     return names.some(({ ip }) => created.some((row) => equalIp(row.ip, ip)));
   }
 
@@ -249,7 +249,7 @@ class AddressSearch {
   }
 
   #isAsked({ ifName, ip }: Allocation): boolean {
-    return ifName === this.#demand.claimant.ifName && this.#demand.asked.some((wish) => equalIp(wish.ip, ip));
+    return ifName === this.#demand.claimant.ifName && this.#demand.requested.some((wish) => equalIp(wish.ip, ip));
   }
 
   /** A NIC has an address of each family that is demanded: an answer with one of two would be the pod's for its life. */
@@ -271,9 +271,9 @@ class AddressSearch {
 
   /** It never was on a NIC, and its NIC now asks for another one. */
   #isUnwanted({ containerId, ifName, ip }: Allocation): boolean {
-    const { asked, claimant } = this.#demand;
+    const { requested, claimant } = this.#demand;
     if (containerId !== "" || ifName !== claimant.ifName) return false;
-    return asked.some((wish) => wish.ip.family === ip.family && !equalIp(wish.ip, ip));
+    return requested.some((wish) => wish.ip.family === ip.family && !equalIp(wish.ip, ip));
   }
 
   #ask(picked: readonly Picked[]): Promise<ClaimOutcome> {
@@ -282,10 +282,10 @@ class AddressSearch {
     return this.#tools.registry.claim(claim, this.#demand.signal);
   }
 
-  /** The book follows the registry's answer: what is in use is marked, what was only hoped for is not. */
+  /** The poolCache follows the registry's answer: what is in use is marked, what was only hoped for is not. */
   #learn(outcome: ClaimOutcome): void {
     const inUse = outcome.kind === "bound" ? outcome.created : outcome.kind === "taken" ? outcome.by : [];
-    for (const { space, ip } of inUse) this.#tools.book.mark(space, ip);
+    for (const { space, ip } of inUse) this.#tools.poolCache.mark(space, ip);
     this.forget();
   }
 
@@ -295,7 +295,7 @@ class AddressSearch {
     this.#skipOwnCooling = true;
     for (const { space, ip, ifName, version } of newestFirst) {
       const nic = this.#demand.nics.find((each) => each.ifName === ifName);
-      const found = nic === undefined ? undefined : findPoolOfRequested(this.#tools.book, nic, ip);
+      const found = nic === undefined ? undefined : findPoolOfRequested(this.#tools.poolCache, nic, ip);
       if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;
       const settled = this.#settled.find((other) => other.ifName === ifName && other.ip.family === ip.family);
       if (settled !== undefined && !isAt(settled, { space, ip })) continue;
@@ -339,7 +339,7 @@ class AddressSearch {
         this.#settle([{ ...settled, replaces: holder.version }]);
         continue;
       }
-      const request = this.#demand.asked.find(({ ip }) => settled.asked === true && equalIp(ip, holder.ip));
+      const request = this.#demand.requested.find(({ ip }) => settled.requested === true && equalIp(ip, holder.ip));
       if (request === undefined) {
         this.#settled = this.#settled.filter((each) => each !== settled);
         continue;
@@ -375,11 +375,11 @@ class AddressSearch {
   async #succeed(former: Allocation): Promise<void> {
     if (former.version < 0) {
       this.#settled = this.#settled.filter((each) => !isAt(each, former));
-      return this.#settle(inheritLost(this.#tools.book, this.#demand, former));
+      return this.#settle(inheritLost(this.#tools.poolCache, this.#demand, former));
     }
     const cooling = former.state === "Bound" ? await this.#tools.displace?.(former, this.#demand.claimant) : former;
     const nic = this.#demand.nics.find(({ ifName }) => ifName === former.ifName);
-    const found = nic === undefined ? undefined : findPoolOfRequested(this.#tools.book, nic, former.ip);
+    const found = nic === undefined ? undefined : findPoolOfRequested(this.#tools.poolCache, nic, former.ip);
     if (cooling?.state !== "Cooling" || found?.kind !== "pool") return;
     this.#settle([{ ifName: former.ifName, pool: found.pool, ip: former.ip, replaces: cooling.version }]);
   }
@@ -397,13 +397,13 @@ class AddressSearch {
     if (await this.#settleRetained(nics)) return;
     const exhausted = (): PoolShortage =>
       poolsExhausted(this.#demand.nics, shortage.nic, shortage.demand, shortage.reasons);
-    if (shortage.demand.generated !== undefined && this.#demand.isLeft?.(shortage.demand)) throw exhausted();
+    if (shortage.demand.generated !== undefined && this.#demand.skipIfFull?.(shortage.demand)) throw exhausted();
     if (!this.#hasExpired) {
       this.#hasExpired = true;
       await this.#tools.registry.expire();
       return; // Some may have cooled long enough since the janitor looked.
     }
-    const pools = poolsOf(shortage.demand).filter(({ name }) => (this.#tools.book.counts(name)?.total ?? 0n) > 0n);
+    const pools = poolsOf(shortage.demand).filter(({ name }) => (this.#tools.poolCache.counts(name)?.total ?? 0n) > 0n);
     if (await this.#surveys.ask(pools)) return;
     const { ifName } = shortage.nic;
     const isSpoken: IsSpoken = (found) => this.#settled.some((each) => isAt(each, found));
@@ -412,10 +412,10 @@ class AddressSearch {
       if (chosen === "again") return;
       if (chosen !== undefined) return this.#settle([{ ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
     }
-    const { claimant, mayAsk } = this.#demand;
-    if (ifName === claimant.ifName && mayAsk !== undefined) {
+    const { claimant, canProbe } = this.#demand;
+    if (ifName === claimant.ifName && canProbe !== undefined) {
       for (const pool of pools) {
-        const chosen = await this.#takeOvers.chooseQuarantined(pool, isSpoken, mayAsk);
+        const chosen = await this.#takeOvers.chooseQuarantined(pool, isSpoken, canProbe);
         if (chosen !== undefined) return this.#settle([{ ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
       }
     }

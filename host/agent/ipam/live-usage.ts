@@ -1,8 +1,8 @@
 /**
- * What the address book has not heard of: the registry is asked once per search what anybody has in a pool, before the pool counts as full and
+ * What the pool cache has not heard of: the registry is asked once per search what anybody has in a pool, before the pool counts as full and
  * after misses (allocation rule 11); of a large pool first what somebody has counted, which is one small answer in place of a long one. The embedded
  * registry has told everything already, and costs nothing here.
- * Effects: reads the registry; replaces what the address book believes.
+ * Effects: reads the registry; replaces what the pool cache believes.
  */
 
 import type { Picked } from "../../ipam/pick.ts";
@@ -25,20 +25,20 @@ export const SURVEY_POOL_ADDRESSES = 4_096;
  */
 export const SURVEY_MISSES_LARGE = 8;
 
-export interface SurveyTools {
+export interface LiveUsageDeps {
   readonly registry: Pick<Registry, "listUsed" | "readUsageSummary" | "readUsed">;
-  readonly book: PoolCache;
+  readonly poolCache: PoolCache;
 }
 
-export class Surveys {
-  readonly #tools: SurveyTools;
+export class LiveUsage {
+  readonly #tools: LiveUsageDeps;
   /** Names of pools that were asked for. */
   readonly #asked = new Set<string>();
   /** Names of pools whose usage was asked for: the misses until then if it told something, else 0. */
   readonly #glimpsed = new Map<string, number>();
   #misses = 0;
 
-  constructor(tools: SurveyTools) {
+  constructor(tools: LiveUsageDeps) {
     this.#tools = tools;
   }
 
@@ -47,7 +47,7 @@ export class Surveys {
     return this.#misses;
   }
 
-  /** True when the book was told what is in use in any of the pools: to look again is worth it. */
+  /** True when the pool cache was told what is in use in any of the pools: to look again is worth it. */
   async ask(pools: readonly IpPool[]): Promise<boolean> {
     let isTold = false;
     for (const pool of pools) {
@@ -74,16 +74,16 @@ export class Surveys {
     }
   }
 
-  /** Since the book was told of the pool in this search. */
+  /** Since the pool cache was told of the pool in this search. */
   #missesOf({ name }: IpPool): number {
     return this.#misses - (this.#glimpsed.get(name) ?? 0);
   }
 
-  /** Once for each large pool. True when the book was told something. */
+  /** Once for each large pool. True when the pool cache was told something. */
   async #glimpse(pool: IpPool): Promise<boolean> {
     if (this.#isSmall(pool) || this.#glimpsed.has(pool.name)) return false;
     this.#glimpsed.set(pool.name, 0);
-    const { registry, book } = this.#tools;
+    const { registry, poolCache } = this.#tools;
     const usage = await registry.readUsageSummary(pool.name);
     if (usage?.bitmap === undefined) return false;
     const ordinals = ordinalsOf(pool.spec.ranges);
@@ -91,32 +91,32 @@ export class Surveys {
     if (hashOfRanges(ordinals) !== usage.rangesHash) return false;
     const others = packMarked(ordinals, usage.bitmap);
     const own = await registry.readUsed(spanOf(pool));
-    book.believeUsed(pool, Buffer.concat([others, own]));
+    poolCache.loadEstimate(pool, Buffer.concat([others, own]));
     this.#glimpsed.set(pool.name, this.#misses);
     return true;
   }
 
   async #ask(pool: IpPool): Promise<boolean> {
-    const { registry, book } = this.#tools;
-    const neighbours = book.neighboursOf(pool);
+    const { registry, poolCache } = this.#tools;
+    const neighbours = poolCache.neighboursOf(pool);
     for (const { name } of neighbours) this.#asked.add(name);
     this.#asked.add(pool.name);
     const used = await registry.listUsed(spanOf(pool), neighbours.map(({ name }) => name)); // biome-ignore format: one thought
     if (used === undefined) return this.#disbelieve(neighbours);
-    for (const neighbour of neighbours) book.replaceUsed(neighbour, used);
+    for (const neighbour of neighbours) poolCache.replaceUsed(neighbour, used);
     return true;
   }
 
   /** Nobody can tell what is in use, and a belief is no reason to refuse: what is known here counts alone, and the search goes on by trying. */
   async #disbelieve(pools: readonly IpPool[]): Promise<boolean> {
-    const { registry, book } = this.#tools;
-    const believed = pools.filter(({ name }) => book.isBelieved(name));
-    for (const pool of believed) book.replaceUsed(pool, await registry.readUsed(spanOf(pool)));
+    const { registry, poolCache } = this.#tools;
+    const believed = pools.filter(({ name }) => poolCache.isEstimate(name));
+    for (const pool of believed) poolCache.replaceUsed(pool, await registry.readUsed(spanOf(pool)));
     return believed.length > 0;
   }
 
   #isSmall({ name }: IpPool): boolean {
-    const { total } = this.#tools.book.counts(name) ?? { total: 0n };
+    const { total } = this.#tools.poolCache.counts(name) ?? { total: 0n };
     return total <= BigInt(SURVEY_POOL_ADDRESSES);
   }
 }

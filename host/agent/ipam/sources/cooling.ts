@@ -1,11 +1,11 @@
 /**
  * What one search may take from others when nothing is free: an address that cools, and at the very end one in quarantine.
- * Effects: reads the registry; waits up to MIN_COOLING_MS, in a cluster up to WANTED_WAIT_MS more; what it chose is marked in the address book until {@link TakeOvers.end}.
+ * Effects: reads the registry; waits up to MIN_COOLING_MS, in a cluster up to WANTED_WAIT_MS more; what it chose is marked in the pool cache until {@link TakeOvers.end}.
  */
-import { hashText } from "../../ipam/pick.ts";
-import type { AddressSpan, Allocation } from "../../registry/registry.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
-import type { ClaimTools } from "./claim-addresses.ts";
+import { hashText } from "../../../ipam/pick.ts";
+import type { AddressSpan, Allocation } from "../../../registry/registry.ts";
+import type { IpPool } from "../../../resources/ip-pool.ts";
+import type { AllocateDeps } from "../allocate.ts";
 
 /** A released address is never handed to another pod sooner than this: milliseconds (allocation rules, "Cooling"). @limit */
 export const MIN_COOLING_MS = 2_000;
@@ -26,7 +26,7 @@ export const WANTED_LOOK_MS = 400;
 export type IsSpoken = (allocation: Allocation) => boolean;
 
 export class TakeOvers {
-  readonly #tools: ClaimTools;
+  readonly #tools: AllocateDeps;
   readonly #owner: string;
   readonly #signal: AbortSignal;
   /** Until when other nodes may still come forward with something. */
@@ -34,7 +34,7 @@ export class TakeOvers {
   readonly #waitUntilMs: number;
   readonly #chosen: number[] = [];
 
-  constructor(tools: ClaimTools, { owner, signal }: { owner: string; signal: AbortSignal }) {
+  constructor(tools: AllocateDeps, { owner, signal }: { owner: string; signal: AbortSignal }) {
     this.#tools = tools;
     this.#owner = owner;
     this.#signal = signal;
@@ -44,13 +44,13 @@ export class TakeOvers {
   }
 
   end(): void {
-    for (const version of this.#chosen) this.#tools.book.takeOvers.delete(version);
+    for (const version of this.#chosen) this.#tools.poolCache.takeOvers.delete(version);
   }
 
   /** One of those that have cooled longest; "again" when it has waited for one, as others may have done; undefined when none cools. */
   async chooseCooling(pool: IpPool, isSpoken: IsSpoken): Promise<Allocation | "again" | undefined> {
-    const { book, registry } = this.#tools;
-    const most = book.takeOvers.size + TAKE_OVER_CHOICES * 8;
+    const { poolCache, registry } = this.#tools;
+    const most = poolCache.takeOvers.size + TAKE_OVER_CHOICES * 8;
     const cooling = await registry.findCooling(spansOf(pool), most, pool.name);
     const released = this.#usable(cooling, pool, isSpoken);
     const chosen = this.#choose(released.filter((each) => this.ageOf(each) >= MIN_COOLING_MS));
@@ -67,16 +67,16 @@ export class TakeOvers {
     return "again";
   }
 
-  /** Allocation rule 12: what has been in quarantine for QUARANTINE_MAX_MS. It must be asked before it is used, so only if that `mayAsk`. */
-  async chooseQuarantined(pool: IpPool, isSpoken: IsSpoken, mayAsk: () => boolean): Promise<Allocation | undefined> {
-    const { book, registry, nowMs } = this.#tools;
+  /** Allocation rule 12: what has been in quarantine for QUARANTINE_MAX_MS. It must be asked before it is used, so only if that `canProbe`. */
+  async chooseQuarantined(pool: IpPool, isSpoken: IsSpoken, canProbe: () => boolean): Promise<Allocation | undefined> {
+    const { poolCache, registry, nowMs } = this.#tools;
     const found = await registry.findQuarantined({
       spans: spansOf(pool),
       untilMs: nowMs() - QUARANTINE_MAX_MS,
-      limit: book.takeOvers.size + TAKE_OVER_CHOICES * 8,
+      limit: poolCache.takeOvers.size + TAKE_OVER_CHOICES * 8,
     });
     const usable = this.#usable(found, pool, isSpoken);
-    return usable.length > 0 && mayAsk() ? this.#choose(usable) : undefined;
+    return usable.length > 0 && canProbe() ? this.#choose(usable) : undefined;
   }
 
   ageOf({ sinceMs }: Allocation): number {
@@ -92,12 +92,12 @@ export class TakeOvers {
   }
 
   #usable(found: readonly Allocation[], pool: IpPool, isSpoken: IsSpoken): Allocation[] {
-    const { book } = this.#tools;
+    const { poolCache } = this.#tools;
     // What a workload's pod of this node has just released is about to be kept for the next one.
     const isRetained = ({ version, workload }: Allocation): boolean => version >= 0 && workload !== undefined;
     const isFree = (each: Allocation): boolean =>
-      !book.takeOvers.has(each.version) && !isSpoken(each) && !isRetained(each);
-    return found.filter((each) => book.contains(pool.name, each.ip) && isFree(each));
+      !poolCache.takeOvers.has(each.version) && !isSpoken(each) && !isRetained(each);
+    return found.filter((each) => poolCache.contains(pool.name, each.ip) && isFree(each));
   }
 
   /** Among the first few, so that searches that run at once do not all want one. */
@@ -106,7 +106,7 @@ export class TakeOvers {
     const chosen = choices[hashText(this.#owner) % Math.max(1, choices.length)];
     if (chosen === undefined) return undefined;
     this.#chosen.push(chosen.version);
-    this.#tools.book.takeOvers.add(chosen.version);
+    this.#tools.poolCache.takeOvers.add(chosen.version);
     return chosen;
   }
 }
