@@ -31,11 +31,11 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
 }
 
 /** The pools of all addresses asked for. Throws CniError 100 or 7 when one cannot be had, whoever holds it; PoolShortage when its pool has yet to be generated. */
-export function assignRequested(poolCache: PoolCache, nic: NicDemand, asked: readonly RequestedIp[]): Picked[] {
-  return asked.map(({ ip, length, source }, index) => {
-    const twin = asked.findIndex((other) => other.ip.family === ip.family);
-    if (twin !== index) {
-      const both = [asked[twin]?.ip ?? ip, ip].map(formatIp).join(" and ");
+export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Picked[] {
+  return requested.map(({ ip, length, source }, index) => {
+    const first = requested.findIndex((other) => other.ip.family === ip.family);
+    if (first !== index) {
+      const both = [requested[first]?.ip ?? ip, ip].map(formatIp).join(" and ");
       const text = `${both}: a NIC gets one ${familyName(ip.family)} address`;
       throw refuseRequested(ErrorCode.InvalidNetworkConfig, source, text);
     }
@@ -51,7 +51,7 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, asked: rea
       const text = `${formatIp(ip)}/${length}: the subnet of pool "${found.pool.name}" has length ${subnet.length}`;
       throw refuseRequested(ErrorCode.InvalidNetworkConfig, source, text);
     }
-    return { ifName: nic.ifName, pool: found.pool, ip, asked: true };
+    return { ifName: nic.ifName, pool: found.pool, ip, requested: true };
   });
 }
 
