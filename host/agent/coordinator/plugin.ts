@@ -12,7 +12,7 @@ import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
-import type { NicTools } from "../nic-definition.ts";
+import type { NicSettings } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
 import { type AttachContext, attach, checkAttachment } from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
@@ -146,7 +146,7 @@ export interface OpenCoordinator {
 export interface OpenCoordinatorOptions
   extends Omit<CoordinatorDeps, "host" | "remover">,
     Omit<LateDetectionDeps, "registry"> {
-  readonly settingsFor: NicTools["settingsFor"];
+  readonly settingsFor: NicSettings["settingsFor"];
   readonly nowMs: () => number;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
   readonly logDirectory: string;
