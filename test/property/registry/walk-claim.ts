@@ -1,5 +1,5 @@
 /**
- * How the walk's nodes look for an address: what claim-addresses.ts does, in little.
+ * How the walk's nodes look for an address: what allocate.ts does, in little.
  */
 import { parseIp } from "../../../host/net/ip.ts";
 import type { Allocation, Claim, Proposal } from "../../../host/registry/registry.ts";
@@ -31,7 +31,7 @@ function proposalAt(side: Side, index: number): Proposal {
   return { ...pool, ip, ifName: "eth0" };
 }
 
-/** What claim-addresses.ts does, in little. The names of what was claimed. */
+/** What allocate.ts does, in little. The names of what was claimed. */
 export async function claimAddresses(world: WalkWorld, node: WalkNode, attempt: Attempt): Promise<readonly string[]> {
   const { random } = world;
   const { pod, containerId, signal } = attempt;
