@@ -198,7 +198,9 @@ class AddressSearch {
     this.#retained = await findRetained(this.#tools, this.#demand);
     const isWanted = ({ ifName, ip }: Pick<Picked, "ifName" | "ip">): boolean => {
       const isIts = (each: Picked): boolean => each.ifName === ifName && each.ip.family === ip.family;
-      const isMissing = nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family)); // biome-ignore format: one thought
+      const isMissing = nics.some(
+        (nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family),
+      );
       return isMissing && !this.#settled.some(isIts);
     };
     const chosen = chooseRetained(this.#retained, isWanted);
@@ -265,7 +267,10 @@ class AddressSearch {
     const own = rows.filter((each) => !isOfOtherNetwork(each, claimant) || each.state === "Cooling");
     if (!this.#skipOwnCooling) this.#settleOwn(own.filter(({ state }) => state === "Cooling"));
     const has = (ifName: string, family: Family): boolean =>
-      own.some((each) => each.state === "Bound" && each.ifName === ifName && each.ip.family === family && !this.#isUnwanted(each)); // biome-ignore format: one thought
+      own.some(
+        (each) =>
+          each.state === "Bound" && each.ifName === ifName && each.ip.family === family && !this.#isUnwanted(each),
+      );
     return nics.map((nic) => ({ ...nic, families: nic.families.filter(({ family }) => !has(nic.ifName, family)) }));
   }
 

@@ -93,7 +93,11 @@ async function findShared(tools: Tools, held: readonly Allocation[], signal: Abo
   const shared: Allocation[] = [];
   for (const each of held) if ((await tools.isShared?.(each, signal)) === true) shared.push(each);
   const [first] = shared;
-  if (first !== undefined) tools.verified.share(first, shared.map(({ ip }) => ip)); // biome-ignore format: one thought
+  if (first !== undefined)
+    tools.verified.share(
+      first,
+      shared.map(({ ip }) => ip),
+    );
   return shared;
 }
 
@@ -111,7 +115,11 @@ async function accept(tools: Tools, claimed: Claimed, verdict: Verdict): Promise
     if (trusted !== undefined) accepted = replace(accepted, trusted);
   }
   const [first] = verdict.addresses;
-  if (first !== undefined) verified.add(first, verdict.addresses.map(({ ip }) => ip)); // biome-ignore format: one thought
+  if (first !== undefined)
+    verified.add(
+      first,
+      verdict.addresses.map(({ ip }) => ip),
+    );
   return accepted;
 }
 

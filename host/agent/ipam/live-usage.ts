@@ -101,7 +101,10 @@ export class LiveUsage {
     const neighbours = poolCache.neighboursOf(pool);
     for (const { name } of neighbours) this.#asked.add(name);
     this.#asked.add(pool.name);
-    const used = await registry.listUsed(spanOf(pool), neighbours.map(({ name }) => name)); // biome-ignore format: one thought
+    const used = await registry.listUsed(
+      spanOf(pool),
+      neighbours.map(({ name }) => name),
+    );
     if (used === undefined) return this.#disbelieve(neighbours);
     for (const neighbour of neighbours) poolCache.replaceUsed(neighbour, used);
     return true;

@@ -48,7 +48,8 @@ export async function requireWithinLimits(
   const { perPod, full } = limits ?? {};
   if (perPod === undefined && full === undefined) return;
   const own = (await registry.findOwner(claimant.owner)).filter(({ state }) => state === "Bound");
-  const has = (ifName: string, family: number): boolean => own.some((each) => each.ifName === ifName && each.ip.family === family); // biome-ignore format: one thought
+  const has = (ifName: string, family: number): boolean =>
+    own.some((each) => each.ifName === ifName && each.ip.family === family);
   const missing = nics.flatMap(({ ifName, families }) => families.filter(({ family }) => !has(ifName, family))).length;
   if (missing === 0) return;
   if (perPod !== undefined && own.length + missing > perPod) {
