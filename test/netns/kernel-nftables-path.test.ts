@@ -11,11 +11,10 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createConversation } from "../../host/kernel/netlink/conversation.ts";
-import { addToSet, replaceTable } from "../../host/kernel/netlink/nftables/requests.ts";
 import { openNetfilterSocket } from "../../host/kernel/netlink/socket.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import type { NftTable } from "../../host/plan/nft-table.ts";
-import { ruleset } from "../unit/kernel/ruleset.ts";
+import { ruleset, writeTable } from "../unit/kernel/ruleset.ts";
 
 const [pod, node, backend] = ["p", "n", "b"].map((letter) => `bkx${letter}${process.pid}`) as [string, string, string];
 const run = (netns: string, line: string) => execFileSync("ip", ["-n", netns, ...line.split(" ")]);
@@ -82,19 +81,19 @@ it("masquerades what was rewritten and came in by one of ours, in the set or by 
     sets: [{ name: "ours", interfaces }],
     chains: [{ ...leave, rules: [rule] }],
   });
-  replaceTable(conversation, table(bySet, ["veth9"]));
+  writeTable(conversation, table(bySet, ["veth9"]));
   expect(await seenFrom("10.96.0.1")).toBe("10.1.0.2");
-  addToSet(conversation, "berth", { name: "ours", interfaces: ["veth1"] });
+  writeTable(conversation, table(bySet, ["veth1"]));
   expect(await seenFrom("10.96.0.1")).toBe("10.2.0.1");
   expect(await seenFrom("10.2.0.2")).toBe("10.1.0.2"); // not rewritten
-  replaceTable(conversation, table(byName, []));
+  writeTable(conversation, table(byName, []));
   expect(await seenFrom("10.96.0.1")).toBe("10.2.0.1");
 });
 
 it("marks what came in, and the answers to it: they take the marked way", async () => {
   using socket = openNetfilterSocket(`/run/netns/${pod}`);
   const conversation = createConversation(socket);
-  replaceTable(conversation, { ...ruleset, chains: ruleset.chains.slice(0, 2) });
+  writeTable(conversation, { ...ruleset, chains: ruleset.chains.slice(0, 2) });
   // like a pod on an underlay: the default route leads elsewhere, and nobody is there
   run(pod, "link add net1 type veth peer name net1p");
   for (const link of ["net1", "net1p"]) run(pod, `link set ${link} up`);

@@ -40,6 +40,28 @@ export function decodeMessages(datagram: Uint8Array): Message[] {
   return messages;
 }
 
+/** What a request says of its fixed part; the rest is 0. */
+export type MessageSpec<T extends { readonly family: number; readonly attributes: unknown }> = Partial<T> &
+  Pick<T, "family" | "attributes">;
+
+/** The part of a family's messages that stands before the attributes. */
+export interface FixedPart {
+  /** For errors: `route message`. */
+  readonly name: string;
+  /** RTM_NEW* */
+  readonly type: number;
+  readonly typeName: string;
+  readonly bytes: number;
+}
+
+/** Throws unless the message is of the type and has all of its fixed part. */
+export function requireFixedPart({ type, payload }: Message, fixed: FixedPart): void {
+  if (type !== fixed.type) throw malformed(fixed.name, 4, `type ${type}`, `${fixed.typeName} (${fixed.type})`);
+  if (payload.length < fixed.bytes) {
+    throw malformed(fixed.name, 0, `${payload.length} bytes`, `${fixed.bytes} or more`);
+  }
+}
+
 /** Port 0, the kernel fills in ours. */
 export function encodeMessage({ type, flags, sequence, payload }: Message): Uint8Array {
   const bytes = new Uint8Array(HEADER_BYTES + payload.length);

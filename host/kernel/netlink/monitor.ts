@@ -14,11 +14,8 @@ import { kernelAddress, MAX_DATAGRAM_BYTES, receiveCopy, requireResult } from ".
 
 /** linux/rtnetlink.h */
 export const RTNLGRP_LINK = 1;
-export const RTNLGRP_NEIGH = 3;
 export const RTNLGRP_IPV4_IFADDR = 5;
-export const RTNLGRP_IPV4_ROUTE = 7;
 export const RTNLGRP_IPV6_IFADDR = 9;
-export const RTNLGRP_IPV6_ROUTE = 11;
 
 /** linux/netlink.h */
 const NETLINK_ADD_MEMBERSHIP = 1;

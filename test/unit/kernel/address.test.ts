@@ -1,12 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Address, addressOf, encodeAddressValue } from "../../../host/kernel/netlink/address/address.ts";
 import { decodeAddress } from "../../../host/kernel/netlink/address/message.ts";
-import {
-  createAddress,
-  deleteAddress,
-  findAddresses,
-  replaceAddress,
-} from "../../../host/kernel/netlink/address/requests.ts";
+import { createAddress, deleteAddress, findAddresses } from "../../../host/kernel/netlink/address/requests.ts";
 import { attribute } from "../../../host/kernel/netlink/attribute.ts";
 import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
@@ -50,17 +45,6 @@ describe("address requests", () => {
   it("there is a row for every recorded command", () => {
     const commands = readRecorded("address").map(({ command }) => command);
     expect([...Object.keys(made), ...Object.keys(others)].sort()).toEqual([...commands].sort());
-  });
-
-  it("replacing says so", () => {
-    const flags: (number | undefined)[] = [];
-    const request = ({ flags: one }: { flags?: number }) => {
-      flags.push(one);
-      return [];
-    };
-    const conversation: Conversation = { request, dump: () => [], batch: () => {} };
-    replaceAddress(conversation, gone);
-    expect(flags).toEqual([0x500]);
   });
 });
 

@@ -1,8 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { attribute } from "../../../host/kernel/netlink/attribute.ts";
+import { attribute, encodeUint32 } from "../../../host/kernel/netlink/attribute.ts";
 import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
-import { NTF_PROXY, NUD_PERMANENT } from "../../../host/kernel/netlink/neighbour/constants.ts";
+import {
+  NDA_IFINDEX,
+  NTF_PROXY,
+  NUD_PERMANENT,
+  RTM_GETNEIGH,
+} from "../../../host/kernel/netlink/neighbour/constants.ts";
 import { decodeNeighbourMessage, encodeNeighbourMessage } from "../../../host/kernel/netlink/neighbour/message.ts";
 import { encodeNeighbour, formatNeighbour, neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
 import {
@@ -10,7 +15,6 @@ import {
   deleteNeighbour,
   findNeighbour,
   listNeighbours,
-  listProxies,
   replaceNeighbour,
 } from "../../../host/kernel/netlink/neighbour/requests.ts";
 import { answersTo, expectSame, readRecorded } from "./recorded.ts";
@@ -28,7 +32,16 @@ const rows: Record<string, (conversation: Conversation) => unknown> = {
   "ip neigh get 10.6.0.9 dev v0": (to) => expect(findNeighbour(to, 7, v4.ip)).toMatchObject({ index: 7, state: 0x80 }),
   "ip neigh get 10.6.0.10 dev v0": (to) => expect(findNeighbour(to, 7, ip("10.6.0.10"))).toBeUndefined(),
   "ip neigh show dev v0": (to) => listNeighbours(to, 7),
-  "ip neigh show proxy dev v0": (to) => listProxies(to, 7),
+  "ip neigh show proxy dev v0": (to) =>
+    to.dump({
+      operation: "list proxies",
+      type: RTM_GETNEIGH,
+      payload: encodeNeighbourMessage({
+        family: 0,
+        flags: NTF_PROXY,
+        attributes: [attribute(NDA_IFINDEX, encodeUint32(7))],
+      }),
+    }),
   "ip neigh del 10.6.0.9 dev v0": (to) => expect(deleteNeighbour(to, v4)).toBe(true),
   "ip neigh del 10.6.0.10 dev v0": (to) => expect(deleteNeighbour(to, { ...v4, ip: ip("10.6.0.10") })).toBe(false),
 };

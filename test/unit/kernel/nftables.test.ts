@@ -10,7 +10,7 @@ import {
 } from "../../../host/kernel/netlink/nftables/constants.ts";
 import { decodeExpression, encodeExpression } from "../../../host/kernel/netlink/nftables/expression.ts";
 import { decodeNft, encodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
-import { replaceTable } from "../../../host/kernel/netlink/nftables/requests.ts";
+import { createTable } from "../../../host/kernel/netlink/nftables/requests.ts";
 import { encodeIfName, matchInterface, setMark } from "../../../host/kernel/netlink/nftables/statement.ts";
 import { chainOf, elementsOf, ruleOf } from "../../../host/kernel/netlink/nftables/table.ts";
 import { messageOf, readRecorded } from "./recorded.ts";
@@ -22,7 +22,7 @@ const [written, listed] = readRecorded("nftables").map(({ sent, received }) => (
   received: received.map(messageOf),
 }));
 
-/** What replaceTable sends. */
+/** What createTable sends. */
 function batchOf(): Message[] {
   const requests: Request[] = [];
   const conversation: Conversation = {
@@ -30,7 +30,7 @@ function batchOf(): Message[] {
     dump: () => [],
     batch: (all) => void requests.push(...all),
   };
-  replaceTable(conversation, ruleset);
+  createTable(conversation, ruleset);
   return requests.map(({ type, flags = 0, payload }) => ({ type, flags, sequence: 0, payload }));
 }
 

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { attribute } from "../../../host/kernel/netlink/attribute.ts";
+import { NLM_F_CREATE, NLM_F_REPLACE } from "../../../host/kernel/netlink/constants.ts";
 import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { RTM_NEWROUTE } from "../../../host/kernel/netlink/route/constants.ts";
 import { decodeRouteMessage, encodeRouteMessage } from "../../../host/kernel/netlink/route/message.ts";
-import { createRoute, deleteRoute, listRoutes, replaceRoute } from "../../../host/kernel/netlink/route/requests.ts";
+import { createRoute, deleteRoute, listRoutes } from "../../../host/kernel/netlink/route/requests.ts";
 import { encodeRoute, formatRoute, type Route, routeOf } from "../../../host/kernel/netlink/route/route.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
@@ -80,7 +82,13 @@ const defaultRoute: Route = { ...plain, destination: prefix("0.0.0.0/0"), gatewa
 const anyTo = { type: 0, protocol: 0, scope: 255, flags: 0 };
 
 const others: Record<string, (conversation: Conversation) => unknown> = {
-  "ip route replace default via 10.6.0.1 dev v0 table 101": (to) => replaceRoute(to, defaultRoute),
+  "ip route replace default via 10.6.0.1 dev v0 table 101": (to) =>
+    to.request({
+      operation: "replace",
+      type: RTM_NEWROUTE,
+      flags: NLM_F_CREATE | NLM_F_REPLACE,
+      payload: encodeRoute(defaultRoute),
+    }),
   "ip route del 10.9.0.0/16 table 500": (to) =>
     deleteRoute(to, { ...anyTo, destination: prefix("10.9.0.0/16"), table: 500 }),
   "ip route del 10.20.0.0/16 nhid 5": (to) =>

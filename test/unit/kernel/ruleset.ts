@@ -1,23 +1,55 @@
-/** record/ruleset.nft as a value. Called by the tests of nf_tables. */
+/** record/ruleset.nft as a value. */
+import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 import {
   NF_INET_LOCAL_OUT,
   NF_INET_POST_ROUTING,
   NF_INET_PRE_ROUTING,
   NF_IP_PRI_MANGLE,
   NF_IP_PRI_NAT_SRC,
+  NFT_CMP_EQ,
+  NFT_CMP_NEQ,
+  NFT_META_IIFNAME,
+  NFT_META_OIFNAME,
+  NFT_REG_1,
 } from "../../../host/kernel/netlink/nftables/constants.ts";
+import { createTable, deleteTable } from "../../../host/kernel/netlink/nftables/requests.ts";
 import {
+  encodeIfName,
   masquerade,
   matchDnat,
   matchGroup,
   matchInterface,
-  matchInterfaceSet,
-  matchLinkKind,
   matchMark,
   matchNewConnection,
   setMark,
 } from "../../../host/kernel/netlink/nftables/statement.ts";
-import type { NftTable } from "../../../host/plan/nft-table.ts";
+import type { Expression, NftTable } from "../../../host/plan/nft-table.ts";
+
+/** linux/netfilter/nf_tables.h: expressions that Berth's own rules do without. */
+const NFT_META_IIFKIND = 26;
+const NFT_META_OIFKIND = 27;
+const NFT_LOOKUP_F_INV = 1;
+
+function matchKind(key: number, kind: string, operation: number): Expression[] {
+  return [
+    { name: "meta", key, register: NFT_REG_1, sets: false },
+    { name: "cmp", register: NFT_REG_1, operation, value: encodeIfName(kind) },
+  ];
+}
+
+/** `iifname @ours`, or with NFT_LOOKUP_F_INV `iifname != @ours`. */
+export function matchSet(key: number, set: string, flags = 0): Expression[] {
+  return [
+    { name: "meta", key, register: NFT_REG_1, sets: false },
+    { name: "lookup", register: NFT_REG_1, set, flags },
+  ];
+}
+
+/** Writes the table in place of the one of that name. */
+export function writeTable(conversation: Conversation, table: NftTable): void {
+  deleteTable(conversation, table.name);
+  createTable(conversation, table);
+}
 
 export const ruleset: NftTable = {
   name: "berth",
@@ -44,8 +76,8 @@ export const ruleset: NftTable = {
       priority: NF_IP_PRI_NAT_SRC,
       rules: [
         [
-          ...matchInterfaceSet("iifname", "ours"),
-          ...matchInterfaceSet("oifname", "ours", true),
+          ...matchSet(NFT_META_IIFNAME, "ours"),
+          ...matchSet(NFT_META_OIFNAME, "ours", NFT_LOOKUP_F_INV),
           ...matchDnat(),
           ...masquerade(),
         ],
@@ -53,8 +85,8 @@ export const ruleset: NftTable = {
         [
           ...matchGroup("iifgroup", 7),
           ...matchGroup("oifgroup", 7, true),
-          ...matchLinkKind("iifkind", "veth"),
-          ...matchLinkKind("oifkind", "veth", true),
+          ...matchKind(NFT_META_IIFKIND, "veth", NFT_CMP_EQ),
+          ...matchKind(NFT_META_OIFKIND, "veth", NFT_CMP_NEQ),
           ...matchDnat(),
           ...masquerade(),
         ],

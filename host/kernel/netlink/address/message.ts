@@ -10,11 +10,11 @@ import { type Attribute, decodeAttributes, encodeAttributes, findValue } from ".
 import { AF_INET, AF_INET6 } from "../constants.ts";
 import { malformed } from "../error.ts";
 import { decodeIp } from "../ip-bytes.ts";
-import type { Message } from "../message.ts";
+import { type FixedPart, type Message, type MessageSpec, requireFixedPart } from "../message.ts";
 import { putUint32, uint8At, uint32At } from "../numbers.ts";
 import { IFA_ADDRESS, IFA_LOCAL, RTM_NEWADDR } from "./constants.ts";
 
-const FIXED_BYTES = 8;
+const FIXED: FixedPart = { name: "address message", type: RTM_NEWADDR, typeName: "RTM_NEWADDR", bytes: 8 };
 
 export interface AddressMessage {
   /** AF_* */
@@ -29,24 +29,26 @@ export interface AddressMessage {
   readonly attributes: readonly Attribute[];
 }
 
-export function encodeAddress({ family, prefixLength, flags, scope, index, attributes }: AddressMessage): Uint8Array {
-  const bytes = encodeAttributes(attributes, FIXED_BYTES);
+/** Fields that are left out are 0. */
+export function encodeAddress(message: MessageSpec<AddressMessage>): Uint8Array {
+  const { family, prefixLength = 0, flags = 0, scope = 0, index = 0, attributes } = message;
+  const bytes = encodeAttributes(attributes, FIXED.bytes);
   bytes.set([family, prefixLength, flags, scope]);
   putUint32(bytes, 4, index);
   return bytes;
 }
 
 /** Throws for a message of another type and for lengths that lie. */
-export function decodeAddress({ type, payload }: Message): AddressMessage {
-  if (type !== RTM_NEWADDR) throw malformed("address message", 4, `type ${type}`, `RTM_NEWADDR (${RTM_NEWADDR})`);
-  if (payload.length < FIXED_BYTES) throw malformed("address message", 0, `${payload.length} bytes`, "8 or more");
+export function decodeAddress(message: Message): AddressMessage {
+  const { payload } = message;
+  requireFixedPart(message, FIXED);
   return {
     family: uint8At(payload, 0),
     prefixLength: uint8At(payload, 1),
     flags: uint8At(payload, 2),
     scope: uint8At(payload, 3),
     index: uint32At(payload, 4),
-    attributes: decodeAttributes(payload, FIXED_BYTES),
+    attributes: decodeAttributes(payload, FIXED.bytes),
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { formatPrefix } from "../../../net/prefix.ts";
 import { EADDRNOTAVAIL, ENODEV } from "../../errno.ts";
-import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
+import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import { type Address, encodeAddressValue } from "./address.ts";
@@ -12,8 +12,7 @@ import { RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
 import { type AddressMessage, decodeAddress, encodeAddress } from "./message.ts";
 
 export function encodeAddressesOf(linkIndex: number): Uint8Array {
-  const index = linkIndex;
-  return encodeAddress({ family: AF_UNSPEC, prefixLength: 0, flags: 0, scope: 0, index, attributes: [] });
+  return encodeAddress({ family: AF_UNSPEC, index: linkIndex, attributes: [] });
 }
 
 /** The addresses of all families on the link, in the kernel's order; undefined when the link is gone. */
@@ -38,13 +37,6 @@ function words({ prefix, link }: Address): string {
 export function createAddress(conversation: Conversation, address: Address): void {
   const operation = `add ${words(address)}`;
   const flags = NLM_F_CREATE | NLM_F_EXCL;
-  conversation.request({ operation, type: RTM_NEWADDR, flags, payload: encodeAddressValue(address) });
-}
-
-/** Makes it, or gives the one that is there these flags. */
-export function replaceAddress(conversation: Conversation, address: Address): void {
-  const operation = `replace ${words(address)}`;
-  const flags = NLM_F_CREATE | NLM_F_REPLACE;
   conversation.request({ operation, type: RTM_NEWADDR, flags, payload: encodeAddressValue(address) });
 }
 

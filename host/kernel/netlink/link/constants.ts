@@ -29,11 +29,6 @@ export const IFLA_MACVLAN_MODE = 1;
 export const IFLA_VLAN_ID = 1;
 export const IFLA_VLAN_PROTOCOL = 5;
 
-export const MACVLAN_MODE_PRIVATE = 1;
-export const MACVLAN_MODE_VEPA = 2;
-export const MACVLAN_MODE_BRIDGE = 4;
-export const MACVLAN_MODE_PASSTHRU = 8;
-
 export const ETH_P_8021Q = 0x8100;
 export const ETH_P_8021AD = 0x88a8;
 

@@ -146,7 +146,7 @@ function encodeChangeAttributes({ mac, mtu, master, netnsFd, name, alias, group 
 }
 
 export function encodeLinkChange(index: number, change: LinkChange): Uint8Array {
-  return encodeLink({ deviceType: 0, index, ...flagsOf(change.up), attributes: encodeChangeAttributes(change) });
+  return encodeLink({ index, ...flagsOf(change.up), attributes: encodeChangeAttributes(change) });
 }
 
 export function encodeLinkSpec(demand: LinkSpec): Uint8Array {
@@ -157,10 +157,10 @@ export function encodeLinkSpec(demand: LinkSpec): Uint8Array {
     ...encodeChangeAttributes(demand),
     encodeKind(kind, peers),
   ]);
-  return encodeLink({ deviceType: 0, index: demand.index ?? 0, ...flagsOf(demand.up), attributes });
+  return encodeLink({ index: demand.index ?? 0, ...flagsOf(demand.up), attributes });
 }
 
 /** Options of a bond that exists: only `kind`'s data, nothing else of the link. */
 export function encodeKindChange(index: number, kind: LinkKind): Uint8Array {
-  return encodeLink({ deviceType: 0, index, flags: 0, change: 0, attributes: [encodeKind(kind)] });
+  return encodeLink({ index, attributes: [encodeKind(kind)] });
 }

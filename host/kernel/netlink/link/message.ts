@@ -5,12 +5,11 @@
  *      ├ family ┼ pad ┼ type ┼ index ┼ flags ┼ change ┼ attributes …      (linux/rtnetlink.h, struct ifinfomsg)
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
-import { malformed } from "../error.ts";
-import type { Message } from "../message.ts";
+import { type FixedPart, type Message, requireFixedPart } from "../message.ts";
 import { int32At, putUint16, putUint32, uint16At, uint32At } from "../numbers.ts";
 import { RTM_NEWLINK } from "./constants.ts";
 
-const FIXED_BYTES = 16;
+const FIXED: FixedPart = { name: "link message", type: RTM_NEWLINK, typeName: "RTM_NEWLINK", bytes: 16 };
 
 export interface LinkMessage {
   /** ARPHRD_*; 0 in requests. */
@@ -24,8 +23,10 @@ export interface LinkMessage {
   readonly attributes: readonly Attribute[];
 }
 
-export function encodeLink({ deviceType, index, flags, change, attributes }: LinkMessage): Uint8Array {
-  const bytes = encodeAttributes(attributes, FIXED_BYTES);
+/** Fields that are left out are 0. */
+export function encodeLink(message: Partial<LinkMessage>): Uint8Array {
+  const { deviceType = 0, index = 0, flags = 0, change = 0, attributes = [] } = message;
+  const bytes = encodeAttributes(attributes, FIXED.bytes);
   putUint16(bytes, 2, deviceType);
   putUint32(bytes, 4, index);
   putUint32(bytes, 8, flags);
@@ -34,14 +35,14 @@ export function encodeLink({ deviceType, index, flags, change, attributes }: Lin
 }
 
 /** Throws for a message of another type and for lengths that lie. With `wanted`, other attributes are left out. */
-export function decodeLink({ type, payload }: Message, wanted?: ReadonlySet<number>): LinkMessage {
-  if (type !== RTM_NEWLINK) throw malformed("link message", 4, `type ${type}`, `RTM_NEWLINK (${RTM_NEWLINK})`);
-  if (payload.length < FIXED_BYTES) throw malformed("link message", 0, `${payload.length} bytes`, "16 or more");
+export function decodeLink(message: Message, wanted?: ReadonlySet<number>): LinkMessage {
+  const { payload } = message;
+  requireFixedPart(message, FIXED);
   return {
     deviceType: uint16At(payload, 2),
     index: int32At(payload, 4),
     flags: uint32At(payload, 8),
     change: uint32At(payload, 12),
-    attributes: decodeAttributes(payload, FIXED_BYTES, wanted),
+    attributes: decodeAttributes(payload, FIXED.bytes, wanted),
   };
 }

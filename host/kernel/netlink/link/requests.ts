@@ -30,7 +30,7 @@ import { decodeLink, encodeLink, type LinkMessage } from "./message.ts";
 const withoutStats = attribute(IFLA_EXT_MASK, encodeUint32(RTEXT_FILTER_SKIP_STATS));
 
 function encodeLinkRequest(index: number, attributes = [withoutStats]): Uint8Array {
-  return encodeLink({ deviceType: 0, index, flags: 0, change: 0, attributes });
+  return encodeLink({ index, attributes });
 }
 
 export function encodeLinkByName(name: string): Uint8Array {
@@ -99,6 +99,6 @@ export function setLinkKind(conversation: Conversation, index: number, kind: Lin
 /** Whether it was there. Deleting one end of a veth deletes both. */
 export function deleteLink(conversation: Conversation, index: number): boolean {
   const operation = `delete link ${index}`;
-  const payload = encodeLink({ deviceType: 0, index, flags: 0, change: 0, attributes: [] });
+  const payload = encodeLink({ index });
   return unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_DELLINK, payload })) !== undefined;
 }

@@ -5,12 +5,11 @@
  *      ├ family ┼ pad ┼ index ┼ state ┼ flags ┼ type ┼ attributes …      (linux/neighbour.h, struct ndmsg)
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
-import { malformed } from "../error.ts";
-import type { Message } from "../message.ts";
+import { type FixedPart, type Message, type MessageSpec, requireFixedPart } from "../message.ts";
 import { int32At, putUint16, putUint32, uint8At, uint16At } from "../numbers.ts";
 import { RTM_NEWNEIGH } from "./constants.ts";
 
-const FIXED_BYTES = 12;
+const FIXED: FixedPart = { name: "neighbour message", type: RTM_NEWNEIGH, typeName: "RTM_NEWNEIGH", bytes: 12 };
 
 export interface NeighbourMessage {
   /** AF_* */
@@ -26,9 +25,10 @@ export interface NeighbourMessage {
   readonly attributes: readonly Attribute[];
 }
 
-export function encodeNeighbourMessage(message: NeighbourMessage): Uint8Array {
-  const { family, index, state, flags, type, attributes } = message;
-  const bytes = encodeAttributes(attributes, FIXED_BYTES);
+/** Fields that are left out are 0. */
+export function encodeNeighbourMessage(message: MessageSpec<NeighbourMessage>): Uint8Array {
+  const { family, index = 0, state = 0, flags = 0, type = 0, attributes } = message;
+  const bytes = encodeAttributes(attributes, FIXED.bytes);
   bytes[0] = family;
   putUint32(bytes, 4, index);
   putUint16(bytes, 8, state);
@@ -38,15 +38,15 @@ export function encodeNeighbourMessage(message: NeighbourMessage): Uint8Array {
 }
 
 /** Throws for a message of another type and for lengths that lie. */
-export function decodeNeighbourMessage({ type, payload }: Message): NeighbourMessage {
-  if (type !== RTM_NEWNEIGH) throw malformed("neighbour message", 4, `type ${type}`, `RTM_NEWNEIGH (${RTM_NEWNEIGH})`);
-  if (payload.length < FIXED_BYTES) throw malformed("neighbour message", 0, `${payload.length} bytes`, "12 or more");
+export function decodeNeighbourMessage(message: Message): NeighbourMessage {
+  const { payload } = message;
+  requireFixedPart(message, FIXED);
   return {
     family: uint8At(payload, 0),
     index: int32At(payload, 4),
     state: uint16At(payload, 8),
     flags: uint8At(payload, 10),
     type: uint8At(payload, 11),
-    attributes: decodeAttributes(payload, FIXED_BYTES),
+    attributes: decodeAttributes(payload, FIXED.bytes),
   };
 }

@@ -32,7 +32,7 @@ export function neighbourOf({ family, index, state, flags, attributes }: Neighbo
 
 export function encodeNeighbour({ ip, mac, link, state, flags }: Neighbour): Uint8Array {
   const attributes = present([attribute(NDA_DST, encodeIp(ip)), optional(NDA_LLADDR, mac, encodeMac)]);
-  return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: link, state, flags, type: 0, attributes });
+  return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: link, state, flags, attributes });
 }
 
 /** `10.6.0.9 lladdr 02:00:00:00:00:09 dev 7`, with the index where `ip` would show the name. */

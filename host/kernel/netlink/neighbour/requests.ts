@@ -13,35 +13,23 @@ import { NDA_DST, NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEI
 import { decodeNeighbourMessage, encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
 import { encodeNeighbour, formatNeighbour, type Neighbour } from "./neighbour.ts";
 
-export function encodeNeighbourDump(linkIndex: number | undefined, flags: number): Uint8Array {
+export function encodeNeighbourDump(linkIndex?: number): Uint8Array {
   const attributes = present([optional(NDA_IFINDEX, linkIndex, encodeUint32)]);
-  return encodeNeighbourMessage({ family: AF_UNSPEC, index: 0, state: 0, flags, type: 0, attributes });
+  return encodeNeighbourMessage({ family: AF_UNSPEC, attributes });
 }
 
-function list(conversation: Conversation, linkIndex: number | undefined, flags: number): NeighbourMessage[] {
-  const what = (flags & NTF_PROXY) !== 0 ? "proxies" : "neighbours";
-  const operation = linkIndex === undefined ? `list ${what}` : `list ${what} on link ${linkIndex}`;
-  const payload = encodeNeighbourDump(linkIndex, flags);
+/** Returns the neighbours of one link, or of all; none if the link is gone. */
+export function listNeighbours(conversation: Conversation, linkIndex?: number): NeighbourMessage[] {
+  const operation = linkIndex === undefined ? "list neighbours" : `list neighbours on link ${linkIndex}`;
+  const payload = encodeNeighbourDump(linkIndex);
   const answers = unlessRefused([ENODEV], () => conversation.dump({ operation, type: RTM_GETNEIGH, payload })) ?? [];
   const messages = answers.map(decodeNeighbourMessage);
   return messages.filter(({ index }) => linkIndex === undefined || index === linkIndex);
 }
 
-/** Those of one link, or of all; none when the link is gone. */
-export function listNeighbours(conversation: Conversation, linkIndex?: number): NeighbourMessage[] {
-  return list(conversation, linkIndex, 0);
-}
-
 export function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
   const attributes = [attribute(NDA_DST, encodeIp(ip))];
-  return encodeNeighbourMessage({
-    family: encodeFamily(ip.family),
-    index: linkIndex,
-    state: 0,
-    flags: 0,
-    type: 0,
-    attributes,
-  });
+  return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: linkIndex, attributes });
 }
 
 /** The one entry of that address on the link; undefined when there is none, or no such link. */
@@ -52,11 +40,6 @@ export function findNeighbour(conversation: Conversation, linkIndex: number, ip:
     conversation.request({ operation, type: RTM_GETNEIGH, payload }),
   );
   return answers?.map(decodeNeighbourMessage)[0];
-}
-
-/** The addresses that one link, or any, answers for. */
-export function listProxies(conversation: Conversation, linkIndex?: number): NeighbourMessage[] {
-  return list(conversation, linkIndex, NTF_PROXY);
 }
 
 /** Throws a NetlinkError with EEXIST when there is an entry of that address already. */

@@ -5,12 +5,11 @@
  *      ├ family ┼ pad ┼ attributes …      (linux/netconf.h, struct netconfmsg)
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
-import { malformed } from "../error.ts";
-import type { Message } from "../message.ts";
+import { type FixedPart, type Message, requireFixedPart } from "../message.ts";
 import { RTM_NEWNETCONF } from "./constants.ts";
 
 /** The one byte of the fixed part, and the padding behind it. */
-const FIXED_BYTES = 4;
+const FIXED: FixedPart = { name: "netconf message", type: RTM_NEWNETCONF, typeName: "RTM_NEWNETCONF", bytes: 4 };
 
 export interface NetconfMessage {
   /** AF_* */
@@ -19,16 +18,14 @@ export interface NetconfMessage {
 }
 
 export function encodeNetconf({ family, attributes }: NetconfMessage): Uint8Array {
-  const bytes = encodeAttributes(attributes, FIXED_BYTES);
+  const bytes = encodeAttributes(attributes, FIXED.bytes);
   bytes[0] = family;
   return bytes;
 }
 
 /** Throws for a message of another type and for lengths that lie. */
-export function decodeNetconf({ type, payload }: Message): NetconfMessage {
-  if (type !== RTM_NEWNETCONF) {
-    throw malformed("netconf message", 4, `type ${type}`, `RTM_NEWNETCONF (${RTM_NEWNETCONF})`);
-  }
-  if (payload.length < FIXED_BYTES) throw malformed("netconf message", 0, `${payload.length} bytes`, "4 or more");
-  return { family: payload[0] ?? 0, attributes: decodeAttributes(payload, FIXED_BYTES) };
+export function decodeNetconf(message: Message): NetconfMessage {
+  const { payload } = message;
+  requireFixedPart(message, FIXED);
+  return { family: payload[0] ?? 0, attributes: decodeAttributes(payload, FIXED.bytes) };
 }

@@ -22,7 +22,6 @@ export const NFT_MSG_NEWSET = ofSubsystem(9);
 export const NFT_MSG_GETSET = ofSubsystem(10);
 export const NFT_MSG_NEWSETELEM = ofSubsystem(12);
 export const NFT_MSG_GETSETELEM = ofSubsystem(13);
-export const NFT_MSG_DELSETELEM = ofSubsystem(14);
 
 /** Both families in one table. */
 export const NFPROTO_INET = 1;
@@ -73,14 +72,11 @@ export const NFT_META_IIFNAME = 6;
 export const NFT_META_OIFNAME = 7;
 export const NFT_META_IIFGROUP = 21;
 export const NFT_META_OIFGROUP = 22;
-export const NFT_META_IIFKIND = 26;
-export const NFT_META_OIFKIND = 27;
 export const NFT_CT_STATE = 0;
 export const NFT_CT_STATUS = 2;
 export const NFT_CT_MARK = 3;
 export const NFT_CMP_EQ = 0;
 export const NFT_CMP_NEQ = 1;
-export const NFT_LOOKUP_F_INV = 1;
 
 /** NF_CT_STATE_BIT(IP_CT_NEW) */
 export const CT_STATE_NEW = 1 << 3;

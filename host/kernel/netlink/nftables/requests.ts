@@ -14,7 +14,6 @@ import {
   NFNL_MSG_BATCH_BEGIN,
   NFNL_MSG_BATCH_END,
   NFPROTO_INET,
-  NFT_MSG_DELSETELEM,
   NFT_MSG_DELTABLE,
   NFT_MSG_GETCHAIN,
   NFT_MSG_GETRULE,
@@ -86,31 +85,10 @@ export function createTable(conversation: Conversation, table: NftTable): void {
   commit(conversation, `add table "${name}"`, [newTable(name, NLM_F_EXCL), ...contentsOf(table)]);
 }
 
-/** Makes the table what the value says, whatever it was: no packet sees anything between. */
-export function replaceTable(conversation: Conversation, table: NftTable): void {
-  const { name } = table;
-  const old = request(`delete table "${name}"`, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)]);
-  // made first, so that there is one to delete
-  commit(conversation, `replace table "${name}"`, [newTable(name), old, newTable(name), ...contentsOf(table)]);
-}
-
 /** Whether it was there. */
 export function deleteTable(conversation: Conversation, name: string): boolean {
   const operation = `delete table "${name}"`;
   const requests = [request(operation, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)])];
-  return unlessRefused([ENOENT], () => commit(conversation, operation, requests) ?? true) ?? false;
-}
-
-/** Adds the interfaces to the set of the table; those that are in it already stay. */
-export function addToSet(conversation: Conversation, table: string, set: NftSet): void {
-  if (set.interfaces.length > 0) commit(conversation, `add to set "${set.name}"`, addRequests(table, set));
-}
-
-/** Takes one interface out of the set. Whether it was in. */
-export function removeFromSet(conversation: Conversation, table: string, set: string, name: string): boolean {
-  const operation = `remove "${name}" from set "${set}"`;
-  const attributes = encodeElements(table, { name: set, interfaces: [name] });
-  const requests = [request(operation, NFT_MSG_DELSETELEM, attributes)];
   return unlessRefused([ENOENT], () => commit(conversation, operation, requests) ?? true) ?? false;
 }
 
@@ -126,7 +104,7 @@ function readSets(conversation: Conversation, table: string): NftSet[] {
   });
 }
 
-/** The table as it is; undefined when there is none of that name. What was written by {@link replaceTable} is read back equal. */
+/** The table as it is; undefined when there is none of that name. A table made by {@link createTable} is read back equal. */
 export function readTable(conversation: Conversation, name: string): NftTable | undefined {
   const operation = `get table "${name}"`;
   const question = request(operation, NFT_MSG_GETTABLE, [text(NFTA_TABLE_NAME, name)]);

@@ -13,13 +13,10 @@ import {
   NFT_CT_MARK,
   NFT_CT_STATE,
   NFT_CT_STATUS,
-  NFT_LOOKUP_F_INV,
   NFT_META_IIFGROUP,
-  NFT_META_IIFKIND,
   NFT_META_IIFNAME,
   NFT_META_MARK,
   NFT_META_OIFGROUP,
-  NFT_META_OIFKIND,
   NFT_META_OIFNAME,
   NFT_REG_1,
 } from "./constants.ts";
@@ -39,7 +36,6 @@ const masked = (mask: number, xor: Uint8Array): Expression => ({
 
 const KEYS = { iifname: NFT_META_IIFNAME, oifname: NFT_META_OIFNAME } as const;
 const GROUPS = { iifgroup: NFT_META_IIFGROUP, oifgroup: NFT_META_OIFGROUP } as const;
-const KINDS = { iifkind: NFT_META_IIFKIND, oifkind: NFT_META_OIFKIND } as const;
 const MARKS = { ct: NFT_CT_MARK, meta: NFT_META_MARK } as const;
 
 /** Sixteen bytes with the name in front, as the kernel keeps names. */
@@ -58,12 +54,6 @@ export function matchInterface(direction: "iifname" | "oifname", name: string, i
   return [load("meta", KEYS[direction]), compare(value, inverted)];
 }
 
-/** `iifname @ours`, or `oifname != @ours`. The set is one of the table. */
-export function matchInterfaceSet(direction: "iifname" | "oifname", set: string, inverted = false): Expression[] {
-  const flags = inverted ? NFT_LOOKUP_F_INV : 0;
-  return [load("meta", KEYS[direction]), { name: "lookup", register, set, flags }];
-}
-
 function compare(value: Uint8Array, inverted: boolean): Expression {
   return { name: "cmp", register, operation: inverted ? NFT_CMP_NEQ : NFT_CMP_EQ, value };
 }
@@ -71,11 +61,6 @@ function compare(value: Uint8Array, inverted: boolean): Expression {
 /** `iifgroup 7`, or `oifgroup != 7`: links of one group (IFLA_GROUP). */
 export function matchGroup(direction: "iifgroup" | "oifgroup", group: number, inverted = false): Expression[] {
   return [load("meta", GROUPS[direction]), compare(encodeUint32(group >>> 0), inverted)];
-}
-
-/** `meta oifkind "veth"`, or `meta iifkind != "veth"`: links of one kind, as `ip -d link` names it. */
-export function matchLinkKind(direction: "iifkind" | "oifkind", kind: string, inverted = false): Expression[] {
-  return [load("meta", KINDS[direction]), compare(encodeIfName(kind), inverted)];
 }
 
 function matchAnyBit(key: number, bits: number, inverted = false): Expression[] {

@@ -25,23 +25,19 @@ export const RT_TABLE_MAIN = 254;
 export const RT_TABLE_LOCAL = 255;
 
 export const RTN_UNICAST = 1;
-export const RTN_LOCAL = 2;
 export const RTN_BLACKHOLE = 6;
 export const RTN_UNREACHABLE = 7;
 export const RTN_PROHIBIT = 8;
 export const RTN_THROW = 9;
 
-export const RTPROT_UNSPEC = 0;
 /** Learned from an ICMP redirect. */
 export const RTPROT_REDIRECT = 1;
 export const RTPROT_KERNEL = 2;
 export const RTPROT_BOOT = 3;
-export const RTPROT_STATIC = 4;
 export const RTPROT_RA = 9;
 
 export const RT_SCOPE_UNIVERSE = 0;
 export const RT_SCOPE_LINK = 253;
-export const RT_SCOPE_HOST = 254;
 /** In a deletion: any. */
 export const RT_SCOPE_NOWHERE = 255;
 

@@ -5,12 +5,11 @@
  *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ protocol ┼ scope ┼ type ┼ flags ┼ attributes …   (linux/rtnetlink.h, struct rtmsg)
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
-import { malformed } from "../error.ts";
-import type { Message } from "../message.ts";
+import { type FixedPart, type Message, type MessageSpec, requireFixedPart } from "../message.ts";
 import { putUint32, uint8At, uint32At } from "../numbers.ts";
 import { RTM_NEWROUTE } from "./constants.ts";
 
-const FIXED_BYTES = 12;
+const FIXED: FixedPart = { name: "route message", type: RTM_NEWROUTE, typeName: "RTM_NEWROUTE", bytes: 12 };
 
 export interface RouteMessage {
   /** AF_* */
@@ -31,18 +30,20 @@ export interface RouteMessage {
   readonly attributes: readonly Attribute[];
 }
 
-export function encodeRouteMessage(message: RouteMessage): Uint8Array {
-  const { family, destinationLength, sourceLength, tos, table, protocol, scope, type, flags, attributes } = message;
-  const bytes = encodeAttributes(attributes, FIXED_BYTES);
+/** Fields that are left out are 0. */
+export function encodeRouteMessage(message: MessageSpec<RouteMessage>): Uint8Array {
+  const { family, destinationLength = 0, sourceLength = 0, tos = 0, table = 0 } = message;
+  const { protocol = 0, scope = 0, type = 0, flags = 0, attributes } = message;
+  const bytes = encodeAttributes(attributes, FIXED.bytes);
   bytes.set([family, destinationLength, sourceLength, tos, table, protocol, scope, type]);
   putUint32(bytes, 8, flags);
   return bytes;
 }
 
 /** Throws for a message of another type and for lengths that lie. */
-export function decodeRouteMessage({ type, payload }: Message): RouteMessage {
-  if (type !== RTM_NEWROUTE) throw malformed("route message", 4, `type ${type}`, `RTM_NEWROUTE (${RTM_NEWROUTE})`);
-  if (payload.length < FIXED_BYTES) throw malformed("route message", 0, `${payload.length} bytes`, "12 or more");
+export function decodeRouteMessage(message: Message): RouteMessage {
+  const { payload } = message;
+  requireFixedPart(message, FIXED);
   return {
     family: uint8At(payload, 0),
     destinationLength: uint8At(payload, 1),
@@ -53,6 +54,6 @@ export function decodeRouteMessage({ type, payload }: Message): RouteMessage {
     scope: uint8At(payload, 6),
     type: uint8At(payload, 7),
     flags: uint32At(payload, 8),
-    attributes: decodeAttributes(payload, FIXED_BYTES),
+    attributes: decodeAttributes(payload, FIXED.bytes),
   };
 }

@@ -5,7 +5,7 @@
 import { FAMILIES, type Family } from "../../../net/ip.ts";
 import { ENODEV, ENOENT, ESRCH } from "../../errno.ts";
 import { encodeUint32, optional, present } from "../attribute.ts";
-import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
+import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
@@ -31,18 +31,8 @@ export interface RouteFilter {
 }
 
 export function encodeRouteDump(family: Family, { table, link }: RouteFilter): Uint8Array {
-  return encodeRouteMessage({
-    family: encodeFamily(family),
-    destinationLength: 0,
-    sourceLength: 0,
-    tos: 0,
-    table: 0,
-    protocol: 0,
-    scope: 0,
-    type: 0,
-    flags: 0,
-    attributes: present([optional(RTA_TABLE, table, encodeUint32), optional(RTA_OIF, link, encodeUint32)]),
-  });
+  const attributes = present([optional(RTA_TABLE, table, encodeUint32), optional(RTA_OIF, link, encodeUint32)]);
+  return encodeRouteMessage({ family: encodeFamily(family), attributes });
 }
 
 /** Without the copies that lookups make. A table that does not exist has no routes. */
@@ -63,13 +53,6 @@ const BESIDE = { none: NLM_F_EXCL, first: 0, last: NLM_F_APPEND } as const;
 export function createRoute(conversation: Conversation, route: Route, beside: keyof typeof BESIDE = "none"): void {
   const operation = `add route ${formatRoute(route)}`;
   const flags = NLM_F_CREATE | BESIDE[beside];
-  conversation.request({ operation, type: RTM_NEWROUTE, flags, payload: encodeRoute(route) });
-}
-
-/** Makes it, instead of the one to that destination with that metric when there is one in the table. */
-export function replaceRoute(conversation: Conversation, route: Route): void {
-  const operation = `replace route ${formatRoute(route)}`;
-  const flags = NLM_F_CREATE | NLM_F_REPLACE;
   conversation.request({ operation, type: RTM_NEWROUTE, flags, payload: encodeRoute(route) });
 }
 

@@ -5,12 +5,11 @@
  *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ pad ┼ action ┼ flags ┼ attributes …   (linux/fib_rules.h, struct fib_rule_hdr)
  */
 import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
-import { malformed } from "../error.ts";
-import type { Message } from "../message.ts";
+import { type FixedPart, type Message, type MessageSpec, requireFixedPart } from "../message.ts";
 import { putUint32, uint8At, uint32At } from "../numbers.ts";
 import { RTM_NEWRULE } from "./constants.ts";
 
-const FIXED_BYTES = 12;
+const FIXED: FixedPart = { name: "rule message", type: RTM_NEWRULE, typeName: "RTM_NEWRULE", bytes: 12 };
 
 export interface RuleMessage {
   /** AF_* */
@@ -27,18 +26,19 @@ export interface RuleMessage {
   readonly attributes: readonly Attribute[];
 }
 
-export function encodeRuleMessage(message: RuleMessage): Uint8Array {
-  const { family, toLength, fromLength, tos, table, action, flags, attributes } = message;
-  const bytes = encodeAttributes(attributes, FIXED_BYTES);
+/** Fields that are left out are 0. */
+export function encodeRuleMessage(message: MessageSpec<RuleMessage>): Uint8Array {
+  const { family, toLength = 0, fromLength = 0, tos = 0, table = 0, action = 0, flags = 0, attributes } = message;
+  const bytes = encodeAttributes(attributes, FIXED.bytes);
   bytes.set([family, toLength, fromLength, tos, table, 0, 0, action]);
   putUint32(bytes, 8, flags);
   return bytes;
 }
 
 /** Throws for a message of another type and for lengths that lie. */
-export function decodeRuleMessage({ type, payload }: Message): RuleMessage {
-  if (type !== RTM_NEWRULE) throw malformed("rule message", 4, `type ${type}`, `RTM_NEWRULE (${RTM_NEWRULE})`);
-  if (payload.length < FIXED_BYTES) throw malformed("rule message", 0, `${payload.length} bytes`, "12 or more");
+export function decodeRuleMessage(message: Message): RuleMessage {
+  const { payload } = message;
+  requireFixedPart(message, FIXED);
   return {
     family: uint8At(payload, 0),
     toLength: uint8At(payload, 1),
@@ -47,6 +47,6 @@ export function decodeRuleMessage({ type, payload }: Message): RuleMessage {
     table: uint8At(payload, 4),
     action: uint8At(payload, 7),
     flags: uint32At(payload, 8),
-    attributes: decodeAttributes(payload, FIXED_BYTES),
+    attributes: decodeAttributes(payload, FIXED.bytes),
   };
 }

@@ -14,16 +14,7 @@ import { decodeRuleMessage, encodeRuleMessage, type RuleMessage } from "./messag
 import { encodeRule, formatRule, type Rule, ruleOf } from "./rule.ts";
 
 export function encodeRuleDump(family: Family): Uint8Array {
-  return encodeRuleMessage({
-    family: encodeFamily(family),
-    toLength: 0,
-    fromLength: 0,
-    tos: 0,
-    table: 0,
-    action: 0,
-    flags: 0,
-    attributes: [],
-  });
+  return encodeRuleMessage({ family: encodeFamily(family), attributes: [] });
 }
 
 /** In the kernel's order, which is that of evaluation; without a family IPv4's before IPv6's. */
