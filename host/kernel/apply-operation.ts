@@ -1,6 +1,6 @@
 /**
- * One change of a namespace, told to the kernel. Synchronous: nothing of this process happens between two changes.
- * Called by apply.ts; the deletion of a veth, which takes its time, is in link-remover.ts.
+ * Applies one operation to the kernel, synchronously: the process does nothing else between two operations. The deletion of a
+ * veth, which takes milliseconds, is in link-remover.ts.
  * Effects: those of the open namespaces.
  */
 import { invariant } from "../lib/invariant.ts";
@@ -28,31 +28,31 @@ import { SysctlError, writeSysctl } from "./sysctl.ts";
 /** Both namespaces. */
 export type Namespaces = Readonly<Record<Place, NamespaceSource>>;
 
-/** The link is asked for each time: between two calls a name may have changed hands. */
+/** Looks the link up each time: a name may have been reassigned between two calls. */
 function indexIn({ route }: NamespaceSource): IndexOf {
   return (name) => findLink(route, name)?.index;
 }
 
-/** What was translated; an error when its link is not there. */
+/** Returns the value; throws NetlinkError if it is undefined because its link does not exist. */
 function requireLink<T>(value: T | undefined, link: string | undefined): T {
   if (value !== undefined) return value;
   const operation = link === undefined ? "find the link of a next hop" : `find link "${link}"`;
   throw new NetlinkError({ operation, errno: ENODEV });
 }
 
-/** Made from the host, with the other end in the pod. */
+/** Creates the pair in the host's namespace, with the other end in the pod's. */
 function createVeth({ host, pod }: Veth, namespaces: Namespaces): void {
   const peer = { name: pod.name, mac: pod.mac, netnsFd: namespaces.pod.fd };
   createLink(namespaces.host.route, { name: host.name, mac: host.mac, kind: { kind: "veth" }, peer });
 }
 
-/** In the kernel's terms: the master by its index. */
+/** Returns the settings in the kernel's terms, with the index of the master. */
 function changeFrom({ master, ...settings }: LinkSettings, indexOf: IndexOf): LinkChange {
   if (master === undefined) return settings;
   return { ...settings, master: master === "" ? 0 : requireLink(indexOf(master), master) };
 }
 
-/** When a link's MAC changes, the kernel forgets its neighbours, the fixed ones too: those are put back. */
+/** Changes the link. When its MAC changes, the kernel drops all of its neighbours; the permanent ones are added again. */
 function setKeepingNeighbours(route: Conversation, index: number, settings: LinkChange): void {
   const known = settings.mac === undefined ? [] : listNeighbours(route, index).map(neighbourOf);
   const fixed = known.filter((one) => one !== undefined && (one.state & NUD_PERMANENT) !== 0);
@@ -63,7 +63,7 @@ function setKeepingNeighbours(route: Conversation, index: number, settings: Link
   }
 }
 
-/** How the kernel is told of a thing that belongs to a link. */
+/** Requests that add and remove an object that belongs to a link. */
 interface Requests<T> {
   readonly add: (conversation: Conversation, thing: T) => void;
   readonly remove: (conversation: Conversation, thing: T) => unknown;
@@ -79,7 +79,7 @@ function routesBeside(beside: RouteRank | undefined, listed: ListedRoutes): Requ
   };
 }
 
-/** Nothing can be added without its link; what would be deleted without it went with it. */
+/** Adds or removes the object. Adding fails without the link; removing succeeds, since the object was deleted with its link. */
 function change<T>(
   kind: Operation["kind"],
   { route }: NamespaceSource,
@@ -90,29 +90,29 @@ function change<T>(
   else if (value !== undefined) requests.remove(route, value);
 }
 
-/** Of each namespace, what deletions in a row have learned; what else is done in between ends the row. */
+/** Per namespace, the routes and rules that consecutive deletions have listed. Any other operation discards them. */
 export type ListedState = Map<NamespaceSource, { readonly routes: ListedRoutes; readonly rules: ListedRules }>;
 
-function listedStateOf(learned: ListedState, source: NamespaceSource, kind: Operation["kind"]) {
-  const before = kind === "delete-route" || kind === "delete-rule" ? learned.get(source) : undefined;
+function listedStateOf(state: ListedState, source: NamespaceSource, kind: Operation["kind"]) {
+  const before = kind === "delete-route" || kind === "delete-rule" ? state.get(source) : undefined;
   const listed = before ?? { routes: new Map(), rules: new Map() };
-  learned.set(source, listed);
+  state.set(source, listed);
   return listed;
 }
 
 /**
- * Tells the kernel. Deleting what is gone is done already; adding what is there is an error. Not for the deletion of a veth.
- * Throws NetlinkError or SysctlError; see {@link isGone}.
+ * Applies the operation. Deleting an absent object succeeds; adding an existing one is an error. Must not be called for the
+ * deletion of a veth. Throws NetlinkError or SysctlError; see {@link isGone}.
  */
-export function applyOperation(operation: Operation, namespaces: Namespaces, learned: ListedState = new Map()): void {
+export function applyOperation(operation: Operation, namespaces: Namespaces, state: ListedState = new Map()): void {
   const { kind } = operation;
   if ("veth" in operation) {
-    invariant(kind === "add-veth", "A veth is deleted by the link remover");
+    invariant(kind === "add-veth", "A veth must be deleted by the link remover");
     createVeth(operation.veth, namespaces);
     return;
   }
   const source = namespaces[operation.place];
-  const listed = listedStateOf(learned, source, kind);
+  const listed = listedStateOf(state, source, kind);
   const indexOf = indexIn(source);
   switch (operation.kind) {
     case "add-device":
@@ -167,7 +167,7 @@ export function applyOperation(operation: Operation, namespaces: Namespaces, lea
   }
 }
 
-/** Whether the failure says that what should be changed, or the link that it belongs to, is not there. */
+/** Returns whether the error says that the object to change, or its link, does not exist. */
 export function isGone(error: unknown): boolean {
   if (error instanceof NetlinkError) return error.errno === ENODEV;
   return error instanceof SysctlError && error.errno === ENOENT;

@@ -1,6 +1,6 @@
 /**
- * Does what was planned, in order, or undoes what it did: the last step of observe, plan, diff, apply.
- * Called by the coordinator. Changes of others meanwhile are left alone: what is undone is what was done here.
+ * Applies planned operations in order, or undoes those it has applied: the last step of observe, plan, diff, apply. Changes that
+ * other processes make meanwhile are left alone: only what was done here is undone.
  * Effects: those of the open namespaces and of the link remover.
  */
 import { messageOf } from "../lib/describe.ts";
@@ -15,17 +15,17 @@ import { linkOf } from "./netlink/link/link.ts";
 import { findLink } from "./netlink/link/requests.ts";
 
 export interface ApplyOptions {
-  /** Of the namespace of the host. */
+  /** Deletes links of the host's namespace. */
   readonly remover: LinkRemover;
-  /** Asked before each operation (`kernel.apply`) and before each that is taken back (`kernel.undo`). */
+  /** Called before each operation (`kernel.apply`) and before each that is undone (`kernel.undo`). */
   readonly faults?: Faults | undefined;
 }
 
-/** An operation failed. Everything before it was taken back, but for `leftovers`. */
+/** An operation failed. All operations before it were undone, except for `leftovers`. */
 export class ApplyError extends Error {
   override readonly name = "ApplyError";
   readonly operation: Operation;
-  /** What could not be taken back, and why; normally none. */
+  /** The operations that could not be undone, and why; normally none. */
   readonly leftovers: readonly string[];
 
   constructor(operation: Operation, text: string, cause: unknown, leftovers: readonly string[]) {
@@ -36,44 +36,47 @@ export class ApplyError extends Error {
   }
 }
 
-/** Deletes the pair from the host's end; returns when both ends are gone. A link of that name that is no veth is none of ours. */
+/**
+ * Deletes the pair from the host's end; resolves when both ends are gone. A link of that name that is not a veth is not Berth's:
+ * throws.
+ */
 async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkRemover): Promise<void> {
   const message = findLink(namespaces.host.route, name);
   const link = message && linkOf(message);
   if (link === undefined) return;
-  if (link.kind?.kind !== "veth") throw new Error(`Link "${name}" of the host is no veth`);
+  if (link.kind?.kind !== "veth") throw new Error(`Link "${name}" on the host is not a veth; it was not deleted`);
   await remover.removeLink(link.index);
 }
 
-/** Everything but a veth's deletion is done when this returns. */
+/** Applies the operation. Everything except for a veth's deletion is done when this returns. */
 function apply(
   operation: Operation,
   namespaces: Namespaces,
   remover: LinkRemover,
-  learned: ListedState,
+  listed: ListedState,
 ): Promise<void> | undefined {
   if (operation.kind === "delete-veth") {
-    learned.clear(); // others have their turn meanwhile
+    listed.clear(); // other requests run meanwhile
     return deleteVeth(operation.veth.host.name, namespaces, remover);
   }
-  applyOperation(operation, namespaces, learned);
+  applyOperation(operation, namespaces, listed);
   return undefined;
 }
 
-/** An address that is to be put back may have come back with its link. */
+/** Returns whether an address that is to be restored was restored with its link. */
 function isBack({ kind }: Operation, error: unknown): boolean {
   return kind === "add-address" && error instanceof NetlinkError && error.errno === EEXIST;
 }
 
-/** Takes back as much as it can. Returns what it could not. */
+/** Applies the inverses, as many as possible. Returns those that failed, and why. */
 async function undo(inverses: readonly Operation[], namespaces: Namespaces, options: ApplyOptions): Promise<string[]> {
   const { faults = noFaults, remover } = options;
   const leftovers: string[] = [];
-  const learned: ListedState = new Map();
+  const listed: ListedState = new Map();
   for (const inverse of inverses) {
     try {
       faults("kernel.undo");
-      const ending = apply(inverse, namespaces, remover, learned);
+      const ending = apply(inverse, namespaces, remover, listed);
       if (ending !== undefined) await ending;
     } catch (error) {
       if (!isGone(error) && !isBack(inverse, error))
@@ -83,14 +86,17 @@ async function undo(inverses: readonly Operation[], namespaces: Namespaces, opti
   return leftovers;
 }
 
-/** The kernel sets a link's settings one after the other, and the first may be set when the second fails. */
+/**
+ * Returns the inverse of an operation that may have been applied in part: the kernel applies a link's settings one by one, and
+ * the first may be set when the second fails.
+ */
 function inverseOfPart(operation: Operation): Operation[] {
   const isSettings = operation.kind === "set-link" || operation.kind === "set-bond";
   const inverse = isSettings ? inverseOf(operation) : undefined;
   return inverse === undefined ? [] : [inverse];
 }
 
-/** Takes back operations that were done, the last one first, as much as it can. Returns what it could not, normally nothing. */
+/** Undoes operations, the last one first, as many as possible. Returns those that could not be undone and why; normally none. */
 export function undoOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,
@@ -99,23 +105,23 @@ export function undoOperations(
   return undo(inverseOfAll(operations), namespaces, options);
 }
 
-/** Does the operations in order. Throws {@link ApplyError}, after it took back what it had done, the last one first. */
+/** Applies the operations in order. If one fails, undoes those before it, the last one first, and throws {@link ApplyError}. */
 export async function applyOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,
   options: ApplyOptions,
 ): Promise<void> {
   const { faults = noFaults, remover } = options;
-  const learned: ListedState = new Map();
+  const listed: ListedState = new Map();
   for (const [index, operation] of operations.entries()) {
-    let isTold = false;
+    let isApplied = false;
     try {
       faults("kernel.apply");
-      isTold = true;
-      const ending = apply(operation, namespaces, remover, learned);
+      isApplied = true;
+      const ending = apply(operation, namespaces, remover, listed);
       if (ending !== undefined) await ending;
     } catch (error) {
-      const inverses = [...(isTold ? inverseOfPart(operation) : []), ...inverseOfAll(operations.slice(0, index))];
+      const inverses = [...(isApplied ? inverseOfPart(operation) : []), ...inverseOfAll(operations.slice(0, index))];
       throw new ApplyError(operation, formatOperation(operation), error, await undo(inverses, namespaces, options));
     }
   }

@@ -1,7 +1,7 @@
 /**
- * Writing to an inherited descriptor, such as stderr, without ever waiting for its reader.
- * The flag O_NONBLOCK belongs to the open file, which other processes may share (a shell, a sidecar, systemd), so nothing here rests on it or sets it: a pipe or a
- * terminal is opened a second time with it, a socket has it per call, and a file needs none.
+ * Writes to an inherited descriptor, such as stderr, without ever blocking on its reader. O_NONBLOCK belongs to the open file,
+ * which other processes may share (a shell, a sidecar, systemd), so it is neither relied on nor set here: a pipe or a terminal is
+ * opened a second time with it, a socket has it per call, and a file needs none.
  * Effects: a descriptor of its own; writes.
  */
 import { constants, fstatSync, openSync, writeSync } from "node:fs";
@@ -12,7 +12,10 @@ import { MSG_DONTWAIT } from "./netlink/constants.ts";
 /** linux/socket.h */
 const MSG_NOSIGNAL = 0x4000;
 
-/** Writes what there is room for and returns how many bytes that were; throws when the descriptor is broken, as of a pipe without a reader. */
+/**
+ * Writes as much as there is room for and returns the number of bytes. Throws if the descriptor is broken, as a pipe without a
+ * reader is.
+ */
 export type Send = (bytes: Uint8Array) => number;
 
 export function openSend(fd: number, native: () => Native = loadNative): Send {
@@ -22,7 +25,10 @@ export function openSend(fd: number, native: () => Native = loadNative): Send {
   return writeTo(fd);
 }
 
-/** The same pipe or terminal with flags of its own. Undefined when it may not be opened: then the reader is waited for. */
+/**
+ * Opens the same pipe or terminal with flags of its own. Returns undefined if that is not permitted; writes then block on the
+ * reader.
+ */
 function reopen(fd: number): number | undefined {
   try {
     return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);

@@ -1,7 +1,4 @@
-/**
- * VLAN devices and bonds: told to the kernel, and a bond's settings read from it, with members by name.
- * Effects: those of the conversation.
- */
+/** Creates, deletes and changes VLAN devices and bonds, and reads the settings of a bond, with members by name. */
 
 import { BOND_NUMBER_NAMES, type BondSettings, bondWords } from "../plan/bond.ts";
 import type { Device } from "../plan/operation.ts";
@@ -14,7 +11,7 @@ import { kindName, type LinkKind } from "./netlink/link/kind.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { createLink, deleteLink, findLink, setLink, setLinkKind } from "./netlink/link/requests.ts";
 
-/** `nameOf` is undefined for a member that is gone. */
+/** `nameOf` returns undefined for a member that no longer exists. */
 export function bondSettingsOf(options: BondOptions, nameOf: (index: number) => string | undefined): BondSettings {
   const { active_slave: active, primary, ...numbers } = options.numbers;
   const { arpIpTargets, nsIp6Targets, actorSystem } = options;
@@ -56,15 +53,15 @@ function readBond(route: Conversation, name: string): BondOptions | undefined {
   return kind?.kind === "bond" ? kind.options : undefined;
 }
 
-/** An older kernel passes over options that it does not know. Throws when it did so with one of these. */
-function requireSupported(route: Conversation, name: string, asked: BondSettings): void {
-  const told = readBond(route, name);
-  const lacks = (BOND_NUMBER_NAMES as readonly string[]).filter(
-    (option) => Object.hasOwn(asked.numbers, option) && !Object.hasOwn(told?.numbers ?? {}, option),
+/** Throws NetlinkError if the kernel ignored one of the options because it does not know it, as older kernels do. */
+function requireSupported(route: Conversation, name: string, requested: BondSettings): void {
+  const reported = readBond(route, name);
+  const missing = (BOND_NUMBER_NAMES as readonly string[]).filter(
+    (option) => Object.hasOwn(requested.numbers, option) && !Object.hasOwn(reported?.numbers ?? {}, option),
   );
-  if (asked.nsIp6Targets?.length && !told?.nsIp6Targets?.length) lacks.push("ns_ip6_target");
-  if (lacks.length === 0) return;
-  const message = `This kernel does not know the option ${lacks.join(", ")}`;
+  if (requested.nsIp6Targets?.length && !reported?.nsIp6Targets?.length) missing.push("ns_ip6_target");
+  if (missing.length === 0) return;
+  const message = `this kernel does not support bond option ${missing.join(", ")}`;
   throw new NetlinkError({ operation: `set bond "${name}"`, errno: EOPNOTSUPP, message });
 }
 
@@ -73,7 +70,7 @@ function kindOf(route: Conversation, device: Device): LinkKind {
   return { kind: "bond", options: bondOptionsFrom(route, device.settings) };
 }
 
-/** Throws NetlinkError: EEXIST for a name that is taken, EOPNOTSUPP for a kind that the kernel does not have. */
+/** Throws NetlinkError: EEXIST if the name is taken, EOPNOTSUPP if the kernel lacks this kind of device. */
 export function createDevice(route: Conversation, device: Device): void {
   const { name } = device;
   const more = device.kind === "vlan" ? { parent: indexOf(route, device.parent) } : { mtu: device.mtu };
@@ -87,16 +84,17 @@ export function createDevice(route: Conversation, device: Device): void {
   }
 }
 
-/** Whatever has its name and is of another kind is somebody else's. */
+/** Deletes the device. Throws if a link of that name is of another kind, and so not Berth's. */
 export function deleteDevice(route: Conversation, { name, kind }: Device): void {
   const message = findLink(route, name);
   const found = message && linkOf(message);
   if (found === undefined) return;
-  if (found.kind === undefined || kindName(found.kind) !== kind) throw new Error(`Link "${name}" is no ${kind}`);
+  if (found.kind === undefined || kindName(found.kind) !== kind)
+    throw new Error(`Link "${name}" is not a ${kind}; it was not deleted`);
   deleteLink(route, found.index);
 }
 
-/** Sets what `settings` names. Throws NetlinkError. */
+/** Sets the options that `settings` names. Throws NetlinkError. */
 export function setBond(route: Conversation, name: string, settings: BondSettings): void {
   if (bondWords(settings).length === 0 && !settings.arpIpTargets && !settings.nsIp6Targets) return;
   setLinkKind(route, indexOf(route, name), { kind: "bond", options: bondOptionsFrom(route, settings) });
@@ -104,8 +102,9 @@ export function setBond(route: Conversation, name: string, settings: BondSetting
 }
 
 /**
- * Asks whether the bond would take the link, which is up. The kernel refuses one that is in use, by pods' macvlans too, before it refuses
- * one that is up (drivers/net/bonding/bond_main.c, `bond_enslave`). Throws NetlinkError with its answer unless that is the only reason.
+ * Tests whether the link, which is up, could join the bond. The kernel refuses a link that is in use, also by macvlans of pods,
+ * before it refuses one that is up (drivers/net/bonding/bond_main.c, `bond_enslave`). Throws NetlinkError unless being up is the
+ * only reason.
  */
 export function tryMember(route: Conversation, name: string, bond: string): void {
   const [index, master] = [indexOf(route, name), indexOf(route, bond)];
@@ -115,6 +114,6 @@ export function tryMember(route: Conversation, name: string, bond: string): void
     if (error instanceof NetlinkError && error.errno === EPERM) return;
     throw error;
   }
-  // Somebody set it down meanwhile: its turn to join comes later.
+  // The link was set down meanwhile and has joined; a later operation lets it join.
   setLink(route, index, { master: 0 });
 }

@@ -1,10 +1,7 @@
-/**
- * Error numbers of the kernel as words.
- */
 import { constants } from "node:os";
 import { getSystemErrorMap } from "node:util";
 
-/** Those that code here asks for; all others are only shown. Values of Linux on every 64-bit machine. */
+/** Error numbers that the code compares with; all others are only shown. The values of Linux on every 64-bit machine. */
 export const EPERM = 1;
 export const ENOENT = 2;
 export const ESRCH = 3;
@@ -22,10 +19,10 @@ export const EADDRNOTAVAIL = 99;
 export const ENETDOWN = 100;
 export const ENOBUFS = 105;
 
-/** Node.js calls it ENOTSUP, which the kernel does not have, and tells of sockets, which it is not about. */
+/** Node.js calls it ENOTSUP, which the kernel does not have, and describes it as an error of sockets. */
 const formatted = new Map([[EOPNOTSUPP, "operation not supported (EOPNOTSUPP)"]]);
 
-/** `no such device (ENODEV)`. A number without a name is shown as such. */
+/** Formats the number as `no such device (ENODEV)`, or as `errno 512` if it has no name. */
 export function formatErrno(errno: number): string {
   const known = formatted.get(errno) ?? describe(errno);
   formatted.set(errno, known);

@@ -1,5 +1,6 @@
 /**
- * A lock on a file (flock): the kernel frees it when its process ends, however that ends. The file's text says who holds it, for people.
+ * A lock on a file (flock), which the kernel releases when its process ends, however it ends. The text in the file names the
+ * holder, for people.
  * Effects: a file that stays, and a descriptor until the lock is released.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
@@ -11,16 +12,16 @@ import { loadNative, type Native } from "./native.ts";
 const [LOCK_EX, LOCK_NB] = [2, 4];
 
 export interface FileLock {
-  /** Whether the path still leads to the file that is locked: a lock on a file that was removed keeps nothing away. */
+  /** Returns whether the path still names the locked file: a lock on a file that was removed excludes no other process. */
   isInPlace(): boolean;
-  /** The file stays: to remove it would take away the lock of whichever process opened it in the meantime. */
+  /** Releases the lock. The file stays: removing it would break the lock of a process that has opened it meanwhile. */
   release(): void;
 }
 
-/** The lock, or the text of the process that holds it; "" when it has left none. */
+/** The lock, or the text that its holder has written; "" if there is none. */
 export type LockOutcome = { readonly lock: FileLock } | { readonly holder: string };
 
-/** Tries once. `text` is what others are told while the lock is held. Throws when the file cannot be opened. */
+/** Tries once to take the lock. Other processes read `text` while it is held. Throws if the file cannot be opened. */
 export function tryLock(path: string, text: string, native: Native = loadNative()): LockOutcome {
   for (;;) {
     const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
@@ -43,13 +44,13 @@ function leadsTo(path: string, fd: number): boolean {
   return there !== undefined && there.dev === dev && there.ino === ino;
 }
 
-/** For people only: a full disk takes nothing from the lock. */
+/** Writes the text, which is for people only: the lock holds even if the disk is full. */
 function sign(fd: number, text: string): void {
   try {
     ftruncateSync(fd);
     writeSync(fd, `${text}\n`, 0);
   } catch {
-    // The lock holds, and says of its holder "".
+    // The lock holds; its text is "".
   }
 }
 

@@ -1,6 +1,5 @@
 /**
- * The thread that deletes links. Its socket is opened once, in the namespace that it is told.
- * Started by link-remover.ts; speaks in the messages below.
+ * The thread that deletes links, over a socket opened once in the namespace it is given. Started by link-remover.ts.
  * Effects: a netlink socket; deletes links.
  */
 import { parentPort, workerData } from "node:worker_threads";

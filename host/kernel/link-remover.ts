@@ -1,19 +1,22 @@
 /**
- * Deletes links in a thread of its own: the kernel holds whoever deletes a veth for 11 to 19 ms, and the event loop has probes to answer.
- * Called by apply.ts and by whoever collects links of dead pods; the thread is link-remover-worker.ts.
+ * Deletes links in a thread of its own: deleting a veth blocks its caller in the kernel for 11 to 19 ms, while the event loop has
+ * probes to answer.
  * Effects: a thread with one netlink socket, from the first deletion on.
  */
 import { Worker } from "node:worker_threads";
 import type { RemovalAnswer, RemovalRequest, RemoverOptions } from "./link-remover-worker.ts";
 
 export interface LinkRemover {
-  /** Whether the link was there. It is gone when this resolves, and with it the other end of a veth. Deleting one twice does no harm. */
+  /**
+   * Resolves with whether the link was there once it is gone, and with it the other end of a veth. Deleting a link twice is
+   * harmless.
+   */
   removeLink(index: number): Promise<boolean>;
-  /** Waits for what is under way and ends the thread. */
+  /** Waits for pending deletions and ends the thread. */
   close(): Promise<void>;
 }
 
-/** The kernel refused, or the thread died. */
+/** The kernel refused a deletion, or the thread died. */
 export class LinkRemovalError extends Error {
   override readonly name = "LinkRemovalError";
 }
@@ -23,22 +26,22 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** A thread and what it has been asked. */
+/** A thread and its pending requests. */
 interface Running {
   readonly worker: Worker;
   readonly waiting: Map<number, Waiting>;
 }
 
-/** The thread keeps nothing between two calls. */
+/** The thread keeps no data between two calls. */
 const WORKER_HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 24 };
 
-/** The worker beside this file: built it is a bundle, in the source tree it is TypeScript. */
+/** Returns the worker beside this file: a bundle in `dist`, TypeScript in the source tree. */
 function workerUrl(): URL {
   const name = import.meta.url.endsWith(".ts") ? "./link-remover-worker.ts" : "./link-remover-worker.mjs";
   return new URL(name, import.meta.url);
 }
 
-/** Deletes links of the namespace at `netnsPath`. The thread is started with the first deletion, and again after it died. */
+/** Opens a remover for the namespace at `netnsPath`. Its thread is started by the first deletion, and again after it has died. */
 export function openLinkRemover(netnsPath: string): LinkRemover {
   return new WorkerRemover(netnsPath);
 }
@@ -60,7 +63,7 @@ class WorkerRemover implements LinkRemover {
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
       waiting.set(id, { resolve, reject });
-      worker.ref(); // a process that has nothing else to do waits for this
+      worker.ref(); // a process with nothing else to do waits for this
       worker.postMessage({ id, index } satisfies RemovalRequest);
     });
   }

@@ -1,12 +1,8 @@
-/**
- * MAC addresses as six bytes, as messages and frames carry them.
- * Called by the message families and by packet/. Effects: none.
- */
 import { type Mac, parseMac } from "../net/mac.ts";
 
 const HEX = Array.from({ length: 256 }, (_, octet) => octet.toString(16).padStart(2, "0"));
 
-/** Undefined unless there are six bytes: tunnels have addresses of other lengths. */
+/** Returns undefined unless there are six bytes: tunnels have addresses of other lengths. */
 export function decodeMac(octets: Uint8Array): Mac | undefined {
   if (octets.length !== 6) return undefined;
   let text = "";

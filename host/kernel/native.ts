@@ -1,6 +1,5 @@
 /**
- * The door to the addon (native/addon), and the only importer of it: the system calls that Node.js lacks.
- * Called within host/kernel; what to call and what to make of the numbers is decided there.
+ * The system calls that Node.js lacks, from the addon (native/addon), of which this file is the only importer.
  * Effects: loads a shared object; the functions are system calls of the calling thread.
  */
 import { createRequire } from "node:module";
@@ -9,33 +8,34 @@ import { invariant } from "../lib/invariant.ts";
 
 declare const watchBrand: unique symbol;
 
-/** What watch returned. */
+/** The handle that watch returns. */
 export interface Watch {
   readonly [watchBrand]: true;
 }
 
-/** Each returns a number ≥ 0, or -errno; a TypeError is thrown only for arguments of a wrong type or number. */
+/** Each function returns a number ≥ 0, or -errno. A TypeError is thrown only for arguments of a wrong type or number. */
 export interface Native {
   socket(domain: number, type: number, protocol: number): number;
   bind(fd: number, address: Uint8Array): number;
   connect(fd: number, address: Uint8Array): number;
-  /** Returns how many bytes were sent. */
+  /** Returns the number of bytes sent. */
   send(fd: number, bytes: Uint8Array, flags: number): number;
-  /** Returns how many bytes were received. Blocks the thread unless `flags` or the socket say otherwise. */
+  /** Returns the number of bytes received. Blocks the thread unless `flags` or the socket say otherwise. */
   recv(fd: number, into: Uint8Array, flags: number): number;
-  /** To an address (struct sockaddr_*). */
+  /** Sends to an address (struct sockaddr_*). */
   sendto(fd: number, bytes: Uint8Array, flags: number, to: Uint8Array): number;
-  /** Like recv; writes as much of the sender's address as `from` holds. */
+  /** Like recv; also writes as much of the sender's address as fits into `from`. */
   recvfrom(fd: number, into: Uint8Array, flags: number, from: Uint8Array): number;
   setsockopt(fd: number, level: number, name: number, value: number | Uint8Array): number;
   /** Attaches a classic BPF program: struct sock_filter, eight bytes each. */
   attachFilter(fd: number, program: Uint8Array): number;
   /**
-   * Calls `ready` once for every time that the event loop finds `fd` readable, with 0; or with -errno when an error waits on it, which
-   * must be read then or `ready` is called again at once. Makes `fd` non-blocking and keeps the loop alive. What `ready` throws is an uncaught exception. Ends with unwatch, which must come before close.
+   * Calls `ready` with 0 each time the event loop finds `fd` readable, or with -errno if an error is pending, which must be read
+   * then, or `ready` is called again at once. Makes `fd` non-blocking and keeps the loop alive. An exception of `ready` is
+   * uncaught. Ends with unwatch, which must come before close.
    */
   watch(fd: number, ready: (result: number) => void): Watch | number;
-  /** -EINVAL for what is watched no more. */
+  /** Returns -EINVAL for a watch that has ended. */
   unwatch(watch: Watch): number;
   close(fd: number): number;
   open(path: string, flags: number, mode: number): number;
@@ -72,7 +72,7 @@ function isNative(value: unknown): value is Native {
 }
 
 /**
- * Where the addon lies: `native/berth.node` beside a bundle in `dist`, or `dist/native/berth.node` seen from this source file.
+ * Returns the path of the addon: `native/berth.node` beside a bundle in `dist`, or `dist/native/berth.node` for a source file.
  * `moduleDirectory` is that of the running module.
  */
 export function addonPath(moduleDirectory: string = import.meta.dirname): string {
@@ -81,12 +81,9 @@ export function addonPath(moduleDirectory: string = import.meta.dirname): string
   return join(dist, "native", "berth.node");
 }
 
-/** Loads the addon. Node.js keeps what it has loaded, so a second call costs little. Throws when it is missing or another's. */
+/** Loads the addon. Repeated calls are cheap, since Node.js caches it. Throws if it is missing or outdated. */
 export function loadNative(path: string = addonPath()): Native {
   const loaded: unknown = createRequire(import.meta.url)(path);
-  invariant(
-    isNative(loaded),
-    `Addon "${path}" lacks functions; it is older than this program: run native/build.sh addon`,
-  );
+  invariant(isNative(loaded), `Addon "${path}" is older than this program: run native/build.sh addon`);
   return loaded;
 }

@@ -1,9 +1,9 @@
 /**
- * Network namespaces: what a path names, and working inside one.
+ * Network namespaces: their identity, and working inside one.
  *
- * A namespace belongs to a thread. So inside there is synchronous work only: what a Promise or a callback does later happens outside,
- * and what the thread pool does never happens inside.
- * Effects: moves the calling thread to another namespace and back; importing starts the threads of libuv's pool.
+ * A namespace is a property of a thread, so only synchronous code runs inside: a Promise or a callback continues outside, and
+ * work of the thread pool never runs inside.
+ * Effects: moves the calling thread to another namespace and back; importing this file starts the threads of libuv's pool.
  */
 import { access, constants, writeSync } from "node:fs";
 import { invariant } from "../lib/invariant.ts";
@@ -16,19 +16,22 @@ const O_CLOEXEC = 0o2000000;
 /** linux/sched.h */
 const CLONE_NEWNET = 0x40000000;
 
-/** Of the calling thread, which is the node's unless it has entered another; /proc/self would be that of the main thread. */
+/**
+ * The namespace of the calling thread, which is the node's unless the thread has entered another; /proc/self is that of the main
+ * thread.
+ */
 export const OWN_NETNS = "/proc/thread-self/ns/net";
 
-/** libuv starts its whole pool with the first task. A thread that was started inside would stay inside for ever. */
+/** libuv starts its pool with the first task. A thread started while inside a namespace would stay there for ever. */
 access("/", () => {});
 
-/** What tells namespaces apart: paths are used again, a pair of device and inode is not while anybody holds it. */
+/** The identity of a namespace: paths are reused; a pair of device and inode is not while the namespace is open. */
 export interface NetnsIdentity {
   readonly device: bigint;
   readonly inode: bigint;
 }
 
-/** A path that does not lead into a network namespace, or not us. `errno` is the kernel's. */
+/** A path that is not a network namespace, or cannot be entered. `errno` is the kernel's. */
 export class NetnsError extends Error {
   override readonly name = "NetnsError";
   readonly operation: "open" | "enter";
@@ -36,7 +39,7 @@ export class NetnsError extends Error {
   readonly errno: number;
 
   constructor(operation: "open" | "enter", path: string, errno: number) {
-    const reason = errno === ENOTTY ? "it is no network namespace, or not any more" : formatErrno(errno);
+    const reason = errno === ENOTTY ? "it is not a network namespace, or no longer one" : formatErrno(errno);
     super(`Cannot ${operation} network namespace "${path}": ${reason}`);
     this.operation = operation;
     this.path = path;
@@ -44,7 +47,7 @@ export class NetnsError extends Error {
   }
 }
 
-/** A namespace held open; `fd` is what IFLA_NET_NS_FD takes. */
+/** An open namespace; `fd` is the value for IFLA_NET_NS_FD. */
 export interface OpenNetns extends Disposable {
   readonly fd: number;
   readonly identity: NetnsIdentity;
@@ -52,7 +55,7 @@ export interface OpenNetns extends Disposable {
 
 /** Throws {@link NetnsError} when `path` is no network namespace. */
 export function openNetns(path: string, native: Native = loadNative()): OpenNetns {
-  // O_NONBLOCK: a path to a FIFO must not hold us
+  // O_NONBLOCK: opening a FIFO must not block
   const fd = native.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) throw new NetnsError("open", path, -fd);
   const words = new BigUint64Array(2);
@@ -71,14 +74,14 @@ export function readNetnsIdentity(path: string, native: Native = loadNative()): 
   return netns.identity;
 }
 
-/** Whether `path` is the namespace that the calling thread is in (CNI_NETNS must not be). Throws {@link NetnsError}. */
+/** Returns whether `path` is the namespace of the calling thread, which CNI_NETNS must not be. Throws {@link NetnsError}. */
 export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
   const own = readNetnsIdentity(OWN_NETNS, native);
   const other = readNetnsIdentity(path, native);
   return own.device === other.device && own.inode === other.inode;
 }
 
-/** A thread that stays in a pod's namespace would serve all other pods there. */
+/** Leaves the namespace, or aborts the process: a thread that stayed in a pod's namespace would serve all other pods there. */
 function leave(native: Native, path: string, home: OpenNetns): void {
   const left = native.setns(home.fd, CLONE_NEWNET);
   if (left === 0) return;
@@ -86,7 +89,7 @@ function leave(native: Native, path: string, home: OpenNetns): void {
   process.abort();
 }
 
-/** Refuses a Promise: its work goes on outside. What becomes of it is nobody's business any more. */
+/** Throws for a Promise, whose work would continue outside the namespace. A rejection of it is ignored. */
 function requireSynchronous(result: unknown): void {
   if (typeof result !== "object" || result === null || !("then" in result)) return;
   if (result instanceof Promise) result.catch(() => {});
@@ -94,8 +97,8 @@ function requireSynchronous(result: unknown): void {
 }
 
 /**
- * Calls `work` with the calling thread inside the namespace at `path` and returns what it returned. Calls may be nested.
- * Throws {@link NetnsError} when there is no way in, and whatever `work` throws. Aborts when there is no way back.
+ * Calls `work` with the calling thread inside the namespace at `path` and returns its result. Calls may be nested. Throws {@link
+ * NetnsError} if the namespace cannot be entered, and whatever `work` throws. Aborts the process if it cannot be left.
  */
 export function withNetns<T>(path: string, work: () => T, native: Native = loadNative()): T {
   using target = openNetns(path, native);

@@ -1,7 +1,7 @@
 /**
- * What is on a link of a namespace, read from the kernel: the question of CHECK, and of whoever compares wish with fact.
- * Called by the agent. Changes nothing; costs well under a millisecond.
- * Effects: a netlink socket in the namespace, for the time of the call.
+ * Reads one link of a namespace and its addresses, for CHECK and for comparisons with the registry. Costs well under a
+ * millisecond.
+ * Effects: a netlink socket in the namespace, for the duration of the call.
  */
 import type { Mac } from "../net/mac.ts";
 import type { Prefix } from "../net/prefix.ts";
@@ -17,19 +17,19 @@ import { openRouteSocket } from "./netlink/socket.ts";
 
 export interface LinkObservation {
   readonly index: number;
-  /** Undefined for a link without an Ethernet address (a tunnel). */
+  /** Undefined for a link that is not an Ethernet device (a tunnel). */
   readonly mac: Mac | undefined;
   /** IFF_* */
   readonly flags: number;
-  /** Whether it is switched on (IFF_UP), not whether there is a carrier. */
+  /** IFF_UP; says nothing about the carrier. */
   readonly up: boolean;
-  /** Both families, with link-local ones, host bits kept, in the kernel's order. */
+  /** Addresses of both families including link-local ones, with host bits, in the kernel's order. */
   readonly addresses: readonly Prefix[];
 }
 
 /**
- * Observes the link `ifName` in the namespace at `netnsPath`; undefined when there is no such link.
- * Throws NetnsError when there is no such namespace, NetlinkError when the kernel refuses.
+ * Returns the link `ifName` of the namespace at `netnsPath`; undefined if there is no such link. Throws NetnsError if there is no
+ * such namespace, NetlinkError if the kernel refuses.
  */
 export function observeLink(
   netnsPath: string,

@@ -1,7 +1,7 @@
 /**
- * What is in a namespace, read from the kernel as plain values: the first step of observe, plan, diff, apply.
- * Called by whoever plans; changes nothing. The question says what to read, so that the namespace of a node with many pods stays cheap.
- * Effects: those of the open namespace; the calling thread is in it while settings are read.
+ * Reads the state of a namespace as plain values: the first step of observe, plan, diff, apply. The query limits what is read, so
+ * that observing the namespace of a node with many pods stays cheap.
+ * Effects: those of the open namespace; the calling thread is in it while sysctls are read.
  */
 import { equalIp, formatIp, type Ip } from "../net/ip.ts";
 import type { AddressState, LinkState, NamespaceState, RouteState, RuleState, SysctlKey } from "../plan/state.ts";
@@ -25,31 +25,34 @@ import type { NamespaceSource } from "./open-namespace.ts";
 import { addressStateOf, linkStateOf, type NameOf, routeStateOf, ruleStateOf } from "./state-values.ts";
 import { readSysctls } from "./sysctl.ts";
 
-/** Which neighbours: the one of an address on a link, all of a link, those of an address on any link, or with neither all. */
+/**
+ * Which neighbours to read: the one of an address on a link, all of a link, those of an address on any link, or, with neither,
+ * all.
+ */
 export interface NeighbourQuery {
   readonly link?: string | undefined;
   readonly ip?: Ip | undefined;
 }
 
-/** What to read. Links are always read, all of them. What is left out is not read and answered empty. */
+/** What to read. All links are always read. Anything else that is not requested is empty in the result. */
 export interface NamespaceQuery {
-  /** Of all links, both families. */
+  /** Addresses of all links, both families. */
   readonly addresses?: boolean | undefined;
-  /** RT_TABLE_*, or a number of one's own; each costs two dumps, `every` as much as one. */
+  /** Numbers of routing tables; each costs two dumps, `every` as much as one table. */
   readonly routeTables?: readonly number[] | "every" | undefined;
-  /** Which of their routes; all unless told. */
+  /** Which of their routes; default: all. */
   readonly isRouteWanted?: ((route: Route) => boolean) | undefined;
   readonly rules?: boolean | undefined;
   readonly neighbours?: readonly NeighbourQuery[] | undefined;
   readonly sysctls?: readonly SysctlKey[] | undefined;
-  /** Names of tables of nf_tables, of family inet. */
+  /** Names of nf_tables tables of family inet. */
   readonly tables?: readonly string[] | undefined;
 }
 
 type Links = readonly (readonly [LinkMessage, LinkState])[];
 type SysctlValues = NamespaceState["sysctls"];
 
-/** Links with what the kernel said of them. */
+/** Returns each link with its message. */
 function observeLinks(route: Conversation, withSettings: boolean): [LinkMessage, LinkState][] {
   const found = listLinks(route, withSettings ? LINK_AND_SETTINGS : LINK_ATTRIBUTES);
   const links = found.map((message) => [message, linkOf(message)] as const);
@@ -57,18 +60,18 @@ function observeLinks(route: Conversation, withSettings: boolean): [LinkMessage,
   return links.map(([message, link]) => [message, linkStateOf(link, (index) => names.get(index))]);
 }
 
-/** In the order of the keys; absent ones are left out. Only what netlink does not tell is read from files. */
+/** Returns the values in the order of the keys, without absent ones. Only what netlink does not report is read from files. */
 function observeSysctls({ route, entrance }: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
   const present = keys.filter((key) => isPresent(key, links));
   if (present.length === 0) return new Map();
-  const told = readSysctlsByNetlink(route, present, (name) => links.find(([, link]) => link.name === name)?.[0]);
+  const values = readSysctlsByNetlink(route, present, (name) => links.find(([, link]) => link.name === name)?.[0]);
   const read = readSysctls(
     entrance,
-    present.filter((key) => !told.has(key)),
+    present.filter((key) => !values.has(key)),
   );
   return new Map(
     present.flatMap((key) => {
-      const value = told.get(key) ?? read.get(key);
+      const value = values.get(key) ?? read.get(key);
       return value === undefined ? [] : [[key, value] as const];
     }),
   );
@@ -91,7 +94,7 @@ function observeRoutes(
   return routes.flatMap((one) => (one !== undefined && isRouteWanted(one) && routeStateOf(one, nameOf)) || []);
 }
 
-/** Settings of a link that is absent need not be looked for: the search is what costs. */
+/** Returns whether the setting's link exists: looking up the files of an absent link would cost the most. */
 function isPresent(key: SysctlKey, links: Links): boolean {
   const [, kind, link] = key.split("/");
   if (kind !== "conf" || link === undefined || link === "all" || link === "default") return true;
@@ -107,7 +110,7 @@ function observeRules(route: Conversation): RuleState[] {
 const neighboursOf = (messages: readonly (NeighbourMessage | undefined)[]): Neighbour[] =>
   messages.flatMap((message) => (message && neighbourOf(message)) ?? []);
 
-/** `all` are those of the namespace, listed when first asked for. */
+/** `all` returns the neighbours of the namespace, listed at the first call. */
 function findNeighbours(
   route: Conversation,
   { link, ip }: NeighbourQuery,
@@ -120,10 +123,10 @@ function findNeighbours(
   return neighboursOf(ip === undefined ? listNeighbours(route, index) : [findNeighbour(route, index, ip)]);
 }
 
-/** Each once, whatever questions it answers; fixed ones apart from those that the kernel learned. */
+/** Returns each neighbour once, however many queries it matches; permanent ones apart from those that the kernel learned. */
 function observeNeighbours(
   route: Conversation,
-  questions: readonly NeighbourQuery[],
+  queries: readonly NeighbourQuery[],
   links: readonly LinkState[],
   nameOf: NameOf,
 ): Pick<NamespaceState, "neighbours" | "dynamicNeighbours"> {
@@ -132,7 +135,7 @@ function observeNeighbours(
     listed ??= neighboursOf(listNeighbours(route));
     return listed;
   };
-  const found = questions.flatMap((question) => findNeighbours(route, question, links, all));
+  const found = queries.flatMap((query) => findNeighbours(route, query, links, all));
   const unique = new Map(found.map((one) => [`${one.link} ${formatIp(one.ip)}`, one])).values();
   const named = [...unique].flatMap(({ link: index, ip, mac, state }) => {
     const link = nameOf(index);
@@ -149,22 +152,22 @@ function observeNeighbours(
 }
 
 /**
- * Reads what `question` asks for. The parts are read one after the other: what changes meanwhile may be in one and not in the other,
- * and what belongs to a link that came or went meanwhile is left out.
- * Throws NetlinkError when the kernel refuses, SysctlError for a setting that cannot be read.
+ * Reads the state that `query` asks for. The parts are read one after the other, so a concurrent change may show in one and not
+ * in another; objects of a link that came or went meanwhile are left out.
+ * Throws NetlinkError if the kernel refuses, SysctlError for a setting that cannot be read.
  */
-export function observeNamespace(source: NamespaceSource, question: NamespaceQuery): NamespaceState {
+export function observeNamespace(source: NamespaceSource, query: NamespaceQuery): NamespaceState {
   const { route } = source;
-  const { neighbours = [], sysctls = [], tables = [] } = question;
+  const { neighbours = [], sysctls = [], tables = [] } = query;
   const found = observeLinks(route, sysctls.length > 0);
   const links = found.map(([, link]) => link);
   const names = new Map(links.map(({ index, name }) => [index, name]));
   const nameOf: NameOf = (index) => names.get(index);
   return {
     links,
-    addresses: question.addresses ? observeAddresses(route, nameOf) : [],
-    routes: observeRoutes(route, question, nameOf),
-    rules: question.rules ? observeRules(route) : [],
+    addresses: query.addresses ? observeAddresses(route, nameOf) : [],
+    routes: observeRoutes(route, query, nameOf),
+    rules: query.rules ? observeRules(route) : [],
     ...observeNeighbours(route, neighbours, links, nameOf),
     sysctls: observeSysctls(source, sysctls, found),
     tables: tables.map((name) => readTable(source.netfilter, name)).filter((table) => table !== undefined),

@@ -1,7 +1,7 @@
 /**
- * A namespace held open: one socket for its routes, one for its tables of nf_tables when somebody needs it, and a way in for its settings.
- * The path is followed once. What becomes of it afterwards does not matter: all of these stay with the same namespace, which lives as long.
- * Effects: descriptors until it is disposed of.
+ * An open namespace: a socket for rtnetlink, one for nf_tables if needed, and a path to enter it for sysctls. The original path
+ * is resolved once; afterwards everything refers to the same namespace, which lives as long as this is open.
+ * Effects: descriptors until disposed of.
  */
 import { loadNative, type Native } from "./native.ts";
 import { type Conversation, createConversation } from "./netlink/conversation.ts";
@@ -9,22 +9,24 @@ import { type Datagrams, openNetfilterSocket, openRouteSocket } from "./netlink/
 import { type NetnsIdentity, openNetns } from "./netns.ts";
 
 /**
- * Most routes, rules, addresses, links … of one family that are read in a pod's namespace. Who may change it decides how many there are, and
- * the whole node waits while they are read. As many as definitions may ask for in a pod of four NICs.
- * @limit
+ * Most objects of one kind (routes, rules, addresses, links …) that are read in a pod's namespace. The pod's owner decides how
+ * many there are, and all requests of the node wait while they are read. A pod of four NICs may need this many. @limit
  */
 export const MAX_POD_ENTRIES = 16_384;
 
-/** What observing and changing a namespace needs of it. */
+/** What observing and changing a namespace needs. */
 export interface NamespaceSource {
-  /** Where it was found, for errors. */
+  /** The original path, for errors. */
   readonly path: string;
-  /** Leads into it while it is open, for work inside: {@link withNetns}, sysctls. */
+  /** A path into the namespace while it is open, for {@link withNetns} and sysctls. */
   readonly entrance: string;
-  /** For IFLA_NET_NS_FD. */
+  /** Descriptor for IFLA_NET_NS_FD. */
   readonly fd: number;
   readonly route: Conversation;
-  /** With nf_tables; its socket is opened when it is first asked for. Throws NetlinkError where the kernel has none. */
+  /**
+   * The conversation with nf_tables, whose socket is opened at the first access. Throws NetlinkError if the kernel lacks
+   * nf_tables.
+   */
   readonly netfilter: Conversation;
 }
 
@@ -32,14 +34,17 @@ export interface OpenNamespace extends NamespaceSource, Disposable {
   readonly identity: NetnsIdentity;
 }
 
-/** The namespace of a pod, which decides what is in it: of each kind not more than MAX_POD_ENTRIES is read. Throws as {@link openNamespace}. */
+/**
+ * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read. Throws as
+ * {@link openNamespace}.
+ */
 export function openPodNamespace(path: string, native: Native = loadNative()): OpenNamespace {
   return openNamespace(path, native, MAX_POD_ENTRIES);
 }
 
 /**
- * Opens the namespace at `path`; a list of more than `most` entries is refused when it is read.
- * Throws NetnsError when there is none, NetlinkError when the kernel refuses a socket.
+ * Opens the namespace at `path`. Reading a list of more than `most` entries fails. Throws NetnsError if there is no such
+ * namespace, NetlinkError if the kernel refuses a socket.
  */
 export function openNamespace(path: string, native: Native = loadNative(), most?: number): OpenNamespace {
   using opened = new DisposableStack();

@@ -1,6 +1,4 @@
-/**
- * States of plan/state.ts, which name links, ↔ values of netlink/, which number them.
- */
+/** States of plan/state.ts, which refer to links by name, ↔ values of netlink/, which use indexes. */
 import type { AddressState, LinkState, NeighbourState, NextHopState, RouteState, RuleState } from "../plan/state.ts";
 import { bondSettingsOf } from "./devices.ts";
 import type { Address } from "./netlink/address/address.ts";
@@ -16,11 +14,11 @@ import type { NextHop } from "./netlink/route/next-hop.ts";
 import { leadsNowhere, type Route } from "./netlink/route/route.ts";
 import type { Rule } from "./netlink/rule/rule.ts";
 
-/** Undefined when there is no such link. */
+/** Returns undefined if there is no such link. */
 export type NameOf = (index: number) => string | undefined;
 export type IndexOf = (name: string) => number | undefined;
 
-/** What the kernel takes when nobody says another; for IPv4 it tells none. */
+/** The kernel's default metrics; it reports none for IPv4. */
 const DEFAULT_METRICS = { 4: 0, 6: IP6_RT_PRIO_USER } as const;
 
 export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
@@ -44,14 +42,14 @@ export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
   };
 }
 
-/** `rest` are the attributes that the address itself has no field for; the label that the link's name makes is none. */
+/** `rest` are the attributes without a field of their own. A label equal to the link's name is the default and left out. */
 export function addressStateOf(address: Address, nameOf: NameOf, rest: readonly Attribute[]): AddressState | undefined {
   const { link, prefix, peer, scope, flags } = address;
   const name = nameOf(link);
   if (name === undefined) return undefined;
-  const told = rest.filter(({ type, value }) => type !== IFA_LABEL || decodeString(value) !== name);
-  const more = told.length > 0 && {
-    rest: told.map(({ type, flags: kind = 0, value }) => ({ type, flags: kind, value })),
+  const kept = rest.filter(({ type, value }) => type !== IFA_LABEL || decodeString(value) !== name);
+  const more = kept.length > 0 && {
+    rest: kept.map(({ type, flags: kind = 0, value }) => ({ type, flags: kind, value })),
   };
   return { link: name, prefix, scope, flags, ...(peer && { peer }), ...more };
 }
@@ -71,7 +69,7 @@ function nextHopFrom({ link, gateway, weight, flags }: NextHopState, indexOf: In
   return index === undefined ? undefined : { link: index, gateway, weight, flags };
 }
 
-/** All of them, or undefined when one is. */
+/** Returns all translated values; undefined if one of them is undefined. */
 function allOf<From, To>(values: readonly From[], translate: (value: From) => To | undefined): To[] | undefined {
   const translated = values.map(translate).filter((value) => value !== undefined);
   return translated.length === values.length ? translated : undefined;

@@ -1,5 +1,5 @@
 /**
- * Settings of the kernel's network stack (net.*) in a namespace: read and written from inside, synchronously.
+ * Reads and writes sysctls (net.*) of a namespace, synchronously from inside.
  * Effects: files below /proc/sys/net; the calling thread is in the namespace meanwhile.
  */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
@@ -7,10 +7,12 @@ import { ENOENT, formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
 import { withNetns } from "./netns.ts";
 
-/** Below `net`, parts parted by slashes since names of links may have dots: `ipv4/conf/eth0.100/rp_filter`. */
+/**
+ * A path below `net`. Its parts are separated by slashes since names of links may contain dots: `ipv4/conf/eth0.100/rp_filter`.
+ */
 export type SysctlKey = string;
 
-/** `errno` is the kernel's: ENOENT when the link or the setting is absent. */
+/** `errno` is the kernel's: ENOENT if the link or the setting does not exist. */
 export class SysctlError extends Error {
   override readonly name = "SysctlError";
   readonly operation: "read" | "write";
@@ -18,9 +20,9 @@ export class SysctlError extends Error {
   readonly errno: number;
 
   constructor(operation: "read" | "write", key: SysctlKey, errno: number, value?: string) {
-    const wish = value === undefined ? "" : ` to "${value}"`;
+    const target = value === undefined ? "" : ` to "${value}"`;
     const verb = operation === "read" ? "read" : "set";
-    super(`Cannot ${verb} sysctl "net/${key}"${wish}: ${formatErrno(errno)}`);
+    super(`Cannot ${verb} sysctl "net/${key}"${target}: ${formatErrno(errno)}`);
     this.operation = operation;
     this.key = key;
     this.errno = errno;
@@ -29,14 +31,14 @@ export class SysctlError extends Error {
 
 const EINVAL = 22;
 
-/** The key is a path: one with `..` would lead elsewhere, and out of the namespace's settings. */
+/** Returns the path of the file; undefined for an invalid key: one with `..` would lead out of the namespace's settings. */
 function pathOf(key: SysctlKey): string | undefined {
   const parts = key.split("/");
   const valid = parts.length > 1 && parts.every((part) => part !== "" && part !== "." && part !== "..");
   return valid && !key.includes("\0") ? `/proc/sys/net/${key}` : undefined;
 }
 
-/** Throws {@link SysctlError} for what a file system call says. */
+/** Calls `work` with the path. Errors of file system calls become {@link SysctlError}. */
 function access<T>(
   operation: "read" | "write",
   key: SysctlKey,
@@ -54,12 +56,14 @@ function access<T>(
   }
 }
 
-/** The value without its final newline. Throws {@link SysctlError}, or NetnsError. */
+/** Returns the value without its final newline. Throws {@link SysctlError}, or NetnsError. */
 export function readSysctl(netnsPath: string, key: SysctlKey, native: Native = loadNative()): string {
   return withNetns(netnsPath, () => access("read", key, undefined, readFile), native);
 }
 
-/** The settings that there are, read in one visit; an absent one is left out. Throws {@link SysctlError}, or NetnsError. */
+/**
+ * Returns the values of the settings that exist, read in one visit of the namespace. Throws {@link SysctlError}, or NetnsError.
+ */
 export function readSysctls(
   netnsPath: string,
   keys: readonly SysctlKey[],
@@ -77,7 +81,7 @@ export function readSysctls(
   return values;
 }
 
-/** One page is the most that a setting is told in. */
+/** The kernel returns at most one page. */
 const page = Buffer.alloc(4_096);
 
 function readFile(path: string): string {
@@ -98,7 +102,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Never creates a file, and one write is one setting. */
+/** Writes the value in one call, which sets it once; never creates a file. */
 function writeFile(path: string, value: string): void {
   const fd = openSync(path, "r+");
   try {

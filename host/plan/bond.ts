@@ -1,11 +1,8 @@
-/**
- * Settings of a bond as plain values, members by name.
- * Read from the kernel and told to it by kernel/devices.ts, planned by ifacer/plan-bond.ts.
- */
+/** Settings of a bond as plain values, with members by name. */
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 
-/** The kernel's names of those options that are numbers (linux/if_link.h, IFLA_BOND_*). */
+/** The kernel's names of the numeric options (linux/if_link.h, IFLA_BOND_*). */
 export const BOND_NUMBER_NAMES = [
   "mode",
   "miimon",
@@ -38,19 +35,19 @@ export const BOND_NUMBER_NAMES = [
 
 export type BondNumberName = (typeof BOND_NUMBER_NAMES)[number];
 
-/** What is asked for, or what the kernel told; what is absent is not spoken of. */
+/** The options of a request, or those that the kernel reported; absent ones are left alone. */
 export interface BondSettings {
   readonly numbers: { readonly [Name in BondNumberName]?: number };
   /** "" for none. */
   readonly primary?: string | undefined;
-  /** "" for none. Failures change it. */
+  /** "" for none. A failover changes it. */
   readonly activeSlave?: string | undefined;
   readonly arpIpTargets?: readonly Ip[] | undefined;
   readonly nsIp6Targets?: readonly Ip[] | undefined;
   readonly actorSystem?: Mac | undefined;
 }
 
-/** The words of `ip link … type bond`, in the order of {@link BOND_NUMBER_NAMES}; each setting is one entry. */
+/** Returns the settings in the words of `ip link … type bond`, in the order of {@link BOND_NUMBER_NAMES}. */
 export function bondWords(settings: BondSettings): [name: string, value: string][] {
   const { numbers, primary, activeSlave, arpIpTargets, nsIp6Targets, actorSystem } = settings;
   const list = (ips: readonly Ip[] | undefined): string | undefined => ips?.map(formatIp).join(",");
@@ -68,7 +65,7 @@ export function bondWords(settings: BondSettings): [name: string, value: string]
   return known.flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]]));
 }
 
-/** `mode 1 miimon 100`; "" for none is shown as such. */
+/** Formats the settings as `mode 1 miimon 100`; an empty value as "". */
 export function formatBondSettings(settings: BondSettings): string {
   return bondWords(settings)
     .map(([name, value]) => `${name} ${value === "" ? '""' : value}`)

@@ -1,7 +1,7 @@
 /**
- * What has to be done so that a plan holds: an ordered list of operations, empty when it holds already.
- * What is new comes before what goes, so that there is a way at every moment; only where the kernel has room for one, the old one goes
- * first.
+ * The difference between a plan and the observed state: an ordered list of operations, empty if the plan already holds. Additions
+ * come before deletions, so that there is a route at every moment; only where the kernel allows a single object does the old one
+ * go first.
  */
 import { formatIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
@@ -22,13 +22,16 @@ import {
 } from "./state.ts";
 import { formatAddress, formatNeighbour, formatRoute, formatRule } from "./text.ts";
 
-/** How things of one kind are told apart: `key` is what the kernel has room for once, `value` is all that counts. */
+/**
+ * How objects of one kind are compared: the kernel has room for one object per `key`; two objects with the same `value` are
+ * equal.
+ */
 interface Identity<T> {
   readonly key: (thing: T) => string;
   readonly value: (thing: T) => string;
 }
 
-/** What does not depend on the order of keys, nor on who made it: the text of a value. */
+/** Returns a text of the value that does not depend on the order of keys. */
 function textOf(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) => {
     if (part instanceof Uint8Array) return Array.from(part);
@@ -37,7 +40,7 @@ function textOf(value: unknown): string {
   });
 }
 
-/** Who made it makes no difference to a packet. */
+/** Compares routes without their protocol: a packet is routed in the same way whoever made the route. */
 const routeIdentity: Identity<RouteState> = {
   key: ({ destination, table, metric, tos, source }) =>
     [formatPrefix(destination), table, metric, tos, source && formatPrefix(source)].join(" "),
@@ -63,7 +66,7 @@ const tableIdentity: Identity<NftTable> = {
   },
 };
 
-/** The same with each text made once; owned things are among the observed. */
+/** Returns the identity with each text computed only once; owned objects are among the observed ones. */
 function cached<T>({ key, value }: Identity<T>): Identity<T> {
   const once = (make: (thing: T) => string): ((thing: T) => string) => {
     const texts = new Map<T, string>();
@@ -78,7 +81,7 @@ function cached<T>({ key, value }: Identity<T>): Identity<T> {
 }
 
 interface Change<T> {
-  /** Its key is held by something else of ours, which goes first; routes may stand several to a key. */
+  /** Own objects with the same key, which have to go first; there may be several routes to a key. */
   readonly instead: readonly T[];
   readonly add: T;
 }
@@ -88,7 +91,7 @@ interface Changes<T> {
   readonly deletes: readonly T[];
 }
 
-/** Texts of what is there, by key. Made once: a pod may have very many routes. */
+/** Returns the texts of the observed objects by key. Computed once: a pod may have very many routes. */
 function rowsOf<T>({ key, value }: Identity<T>, observed: readonly T[]): Map<string, string[]> {
   const rows = new Map<string, string[]>();
   for (const thing of observed) {
@@ -99,7 +102,7 @@ function rowsOf<T>({ key, value }: Identity<T>, observed: readonly T[]): Map<str
   return rows;
 }
 
-/** Of several to a key the outer ones go first, so that what is taken back can be put at an end of their row. */
+/** Orders the deletions among objects with one key from the outside in, so that undoing can restore each at an end of the row. */
 function outerFirst<T>(identity: Identity<T>, goes: readonly T[], observed: readonly T[]): T[] {
   const { key, value } = identity;
   if (goes.length === 0) return [];
@@ -123,24 +126,24 @@ function compare<T>(
 ): Changes<T> {
   const remembered = cached(identity);
   const { key, value } = remembered;
-  // Texts cost: those of a node with many pods are made only when a wish may be among them.
-  const there = wanted.length === 0 ? NOTHING : new Set(observed.map(value));
-  const wishes = new Map(wanted.map((thing) => [value(thing), thing]));
-  const unwanted = owned.filter((thing) => !wishes.has(value(thing)));
-  const goes = outerFirst(remembered, unwanted, observed);
-  const inTheWay = Map.groupBy(goes, key);
-  const adds = [...wishes]
-    .filter(([text]) => !there.has(text))
+  // Formatting is expensive on nodes with many pods; skip it if nothing is wanted.
+  const present = wanted.length === 0 ? NOTHING : new Set(observed.map(value));
+  const byText = new Map(wanted.map((thing) => [value(thing), thing]));
+  const unwanted = owned.filter((thing) => !byText.has(value(thing)));
+  const surplus = outerFirst(remembered, unwanted, observed);
+  const inTheWay = Map.groupBy(surplus, key);
+  const adds = [...byText]
+    .filter(([text]) => !present.has(text))
     .map(([, add]) => {
       const instead = inTheWay.get(key(add)) ?? [];
       inTheWay.delete(key(add));
       return { instead, add };
     });
   const replaced = new Set(adds.flatMap(({ instead }) => instead));
-  return { adds, deletes: goes.filter((thing) => !replaced.has(thing)) };
+  return { adds, deletes: surplus.filter((thing) => !replaced.has(thing)) };
 }
 
-/** Operations of one kind of thing, made by `operation`. */
+/** Returns the operations of one kind, each made by `operation`. */
 function operationsOf<T>(
   { adds, deletes }: Changes<T>,
   operation: (verb: "add" | "delete", thing: T) => Operation,
@@ -154,7 +157,7 @@ function operationsOf<T>(
   };
 }
 
-/** A link as the kernel makes it. */
+/** Settings of a new link. */
 const NEW_LINK: Required<Omit<LinkSettings, "mac" | "master">> = { up: false, alias: "", group: 0 };
 
 function settingsOf(link: LinkState | undefined, mac: LinkSettings["mac"]): LinkSettings {
@@ -162,16 +165,16 @@ function settingsOf(link: LinkState | undefined, mac: LinkSettings["mac"]): Link
 }
 
 function linkOperations(place: Place, wanted: Wanted, observed: NamespaceState, veth: Veth | undefined): Operation[] {
-  return [...wanted.links].flatMap(([name, wish]): Operation[] => {
+  return [...wanted.links].flatMap(([name, settings]): Operation[] => {
     const link = observed.links.find((other) => other.name === name);
     const now = settingsOf(link, veth?.[place].mac);
     const keys = (["mac", "alias", "group", "up"] as const).filter(
-      (key) => wish[key] !== undefined && wish[key] !== now[key],
+      (key) => settings[key] !== undefined && settings[key] !== now[key],
     );
     if (keys.length === 0) return [];
-    const pick = (settings: LinkSettings): LinkSettings =>
-      Object.fromEntries(keys.map((key) => [key, settings[key]])) as LinkSettings;
-    return [{ kind: "set-link", place, link: name, from: pick(now), to: pick(wish) }];
+    const pick = (source: LinkSettings): LinkSettings =>
+      Object.fromEntries(keys.map((key) => [key, source[key]])) as LinkSettings;
+    return [{ kind: "set-link", place, link: name, from: pick(now), to: pick(settings) }];
   });
 }
 
@@ -181,7 +184,7 @@ function sysctlOperations(place: Place, { sysctls }: Wanted, observed: Namespace
     .map(([key, to]) => ({ kind: "set-sysctl", place, key, from: observed.sysctls.get(key), to }));
 }
 
-/** What leads over a link goes with the link. */
+/** Returns what is left when the link is deleted: the kernel deletes its addresses, neighbours and routes with it. */
 function withoutLink(owned: Owned, link: string | undefined): Owned {
   if (link === undefined) return owned;
   const stays = (thing: { readonly link?: string | undefined }): boolean => thing.link !== link;
@@ -193,7 +196,7 @@ function withoutLink(owned: Owned, link: string | undefined): Owned {
   };
 }
 
-/** A gateway must be reachable when a route over it is made: what is on the link comes first, and goes last. */
+/** A gateway must be reachable when a route over it is added: routes on the link are added first and deleted last. */
 function reachOf({ gateway, nextHops }: RouteState): number {
   return gateway === undefined && nextHops === undefined ? 0 : 1;
 }
@@ -205,7 +208,7 @@ function byReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
   };
 }
 
-/** Tells of each deletion where the route stands among those with its key that are there at that moment. */
+/** Adds to each deletion the position of the route among those with the same key at that moment. */
 function withRanks(stages: Stages, observed: readonly RouteState[]): Stages {
   if (stages.adds.length + stages.deletes.length === 0) return stages;
   const rows = rowsOf(routeIdentity, observed);
@@ -261,7 +264,7 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
   };
 }
 
-/** The namespace once the link is deleted. */
+/** Returns the namespace after the link has been deleted. */
 function afterLink(state: NamespaceState, name: string): NamespaceState {
   return {
     ...state,
@@ -271,12 +274,12 @@ function afterLink(state: NamespaceState, name: string): NamespaceState {
   };
 }
 
-/** What has to be done, in this order, so that the plan holds. Doing it twice is doing it once: then nothing is left. */
+/** Returns the operations, in order, after which the plan holds. Once they are applied, the difference is empty. */
 export function diffPlan(observed: Observed, plan: Plan): Operation[] {
   const { veth } = plan;
   const has = (place: Place): boolean => observed[place].links.some(({ name }) => name === veth?.pair[place].name);
   const isThere = veth !== undefined && has("host");
-  // A host's end whose other end is not in this pod is left from another sandbox that had the container's name.
+  // A host end whose other end is not in this pod is left from an older sandbox of the same container ID.
   const isStale = veth?.wanted === true && isThere && !has("pod");
   const isNew = veth?.wanted === true && (!isThere || isStale);
   const isGone = veth?.wanted === false && isThere;

@@ -1,14 +1,11 @@
-/**
- * A table of nf_tables as a plain value: sets of interface names, base chains, rules that are chains of expressions.
- * Built by kernel/netlink/nftables/statement.ts, in the words of `nft`.
- */
+/** A table of nf_tables as a plain value: sets of interface names, base chains, and rules, which are lists of expressions. */
 import type { OpaqueAttribute } from "./state.ts";
 
-/** One step of a rule on the kernel's registers; `statement.ts` has the words that mean something. */
+/** One step of a rule on the kernel's registers; kernel/netlink/nftables/statement.ts composes them into statements. */
 export type Expression =
-  /** Loads into the register, or with `sets` sets from it: NFT_META_*, NFT_CT_*. */
+  /** Loads into the register, or with `sets` stores from it: NFT_META_*, NFT_CT_*. */
   | { readonly name: "meta" | "ct"; readonly key: number; readonly register: number; readonly sets: boolean }
-  /** Goes on when the register compares so: NFT_CMP_*. */
+  /** Continues if the comparison holds: NFT_CMP_*. */
   | { readonly name: "cmp"; readonly register: number; readonly operation: number; readonly value: Uint8Array }
   /** destination = (source & mask) ^ xor */
   | {
@@ -18,15 +15,15 @@ export type Expression =
       readonly mask: Uint8Array;
       readonly xor: Uint8Array;
     }
-  /** Goes on when the register is in the set, or with NFT_LOOKUP_F_INV when it is not. */
+  /** Continues if the register is in the set, or with NFT_LOOKUP_F_INV if it is not. */
   | { readonly name: "lookup"; readonly register: number; readonly set: string; readonly flags: number }
   | { readonly name: "masq" }
-  /** Of others: kept as it came. */
+  /** An expression that Berth does not write, with its attributes unchanged. */
   | { readonly name: "other"; readonly word: string; readonly attributes: readonly OpaqueAttribute[] };
 
 export type NftRule = readonly Expression[];
 
-/** A chain that the kernel calls; its policy is to accept. */
+/** A base chain, with policy accept. */
 export interface NftChain {
   readonly name: string;
   readonly type: "filter" | "nat" | "route";
@@ -39,11 +36,11 @@ export interface NftChain {
 
 export interface NftSet {
   readonly name: string;
-  /** In no order. */
+  /** In no particular order. */
   readonly interfaces: readonly string[];
 }
 
-/** Of family inet: for both families. */
+/** A table of family inet: both IP families. */
 export interface NftTable {
   readonly name: string;
   readonly sets: readonly NftSet[];

@@ -1,5 +1,6 @@
 /**
- * One change of a namespace, with its inverse. What is done is a list of these, and what is undone is the same list backwards.
+ * A change of a namespace, and its inverse. Applying a plan is a list of operations; undoing it is the list of inverses in
+ * reverse order.
  */
 import type { Mac } from "../net/mac.ts";
 import type { BondSettings } from "./bond.ts";
@@ -11,14 +12,14 @@ export interface VethEnd {
   readonly mac: Mac;
 }
 
-/** A pair with one end in each namespace, both down. */
+/** A veth pair with one end in each namespace, both down. */
 export type Veth = Readonly<Record<Place, VethEnd>>;
 
-/** A link made on other links. A new one is down, and a new bond has no members. */
+/** A device on top of other links. A new one is down, and a new bond has no members. */
 export type Device =
   /** 802.1Q on the link `parent`. */
   | { readonly kind: "vlan"; readonly name: string; readonly parent: string; readonly id: number }
-  /** Members take over the MTU of their bond. */
+  /** Members inherit the MTU of their bond. */
   | {
       readonly kind: "bond";
       readonly name: string;
@@ -27,15 +28,15 @@ export type Device =
     };
 
 /**
- * The kernel takes the first of several routes for one destination with one metric, which some plugins leave behind. One in the middle comes
- * back as the last.
+ * Position among several routes with the same destination and metric, which some plugins leave behind; the kernel uses the first
+ * one. A route from the middle is restored as the last.
  */
 export type RouteRank = "first" | "last";
 
 export type Operation =
   | { readonly kind: "add-veth" | "delete-veth"; readonly veth: Veth }
   | { readonly kind: "add-device" | "delete-device"; readonly place: Place; readonly device: Device }
-  /** `from` is what takes it back: what the bond had of `to`, and what it loses with that. */
+  /** `from` undoes it: the bond's previous values of `to`, and of what it loses with the change. */
   | {
       readonly kind: "set-bond";
       readonly place: Place;
@@ -43,7 +44,7 @@ export type Operation =
       readonly from: BondSettings;
       readonly to: BondSettings;
     }
-  /** Asks whether the bond would take a link that is up, before it is set down. Changes nothing. */
+  /** Tests whether the bond would accept a link that is up, before the link is set down. Changes nothing. */
   | { readonly kind: "try-member"; readonly place: Place; readonly link: string; readonly bond: string }
   /** `from` has the keys of `to`. */
   | {
@@ -53,7 +54,7 @@ export type Operation =
       readonly from: LinkSettings;
       readonly to: LinkSettings;
     }
-  /** `from` is undefined when the link that it belongs to was not there before. */
+  /** `from` is undefined if the link did not exist before. */
   | {
       readonly kind: "set-sysctl";
       readonly place: Place;
@@ -63,7 +64,7 @@ export type Operation =
     }
   | { readonly kind: "add-address" | "delete-address"; readonly place: Place; readonly address: AddressState }
   | { readonly kind: "add-neighbour" | "delete-neighbour"; readonly place: Place; readonly neighbour: NeighbourState }
-  /** With `beside` there are others for its destination with its metric, in whose row it is the first or the last. */
+  /** `beside` is set if there are other routes with the same destination and metric: the position among them. */
   | {
       readonly kind: "add-route" | "delete-route";
       readonly place: Place;
@@ -89,8 +90,9 @@ const OPPOSITE = {
 } as const;
 
 /**
- * What takes the operation back; undefined when that is done by taking back another one (a new link's settings go with the link), for
- * the deletion of a veth or a device, as what led over it does not come back with it, and for a question.
+ * Returns the operation that undoes this one. Undefined if the inverse of another operation includes it (a new link's settings
+ * are deleted with the link), for the deletion of a veth or a device, which does not bring back the routes over it, and for a
+ * test.
  */
 export function inverseOf(operation: Operation): Operation | undefined {
   switch (operation.kind) {
@@ -109,12 +111,12 @@ export function inverseOf(operation: Operation): Operation | undefined {
   }
 }
 
-/** Whether the pod is not needed for it; a pair is made and deleted from the node. */
+/** Returns whether the operation needs only the node's namespace; veth pairs are created and deleted from there. */
 export function isOnNode(operation: Operation): boolean {
   return !("place" in operation) || operation.place === "host";
 }
 
-/** What takes back all of them: the inverses, the last one first. */
+/** Returns the operations that undo all of these: the inverses, the last one first. */
 export function inverseOfAll(operations: readonly Operation[]): Operation[] {
   return operations
     .map(inverseOf)

@@ -1,13 +1,14 @@
 /**
- * What somebody wants of two namespaces: what has to be there, and what is theirs and may go. Everything else is left alone.
+ * The desired state of two namespaces: what has to exist, and which of the existing objects are owned and may be deleted.
+ * Everything else is left alone.
  */
 import type { NftTable } from "./nft-table.ts";
 import type { Veth } from "./operation.ts";
 import type { AddressState, LinkSettings, NeighbourState, Place, RouteState, RuleState, SysctlKey } from "./state.ts";
 
-/** What has to be in one namespace. */
+/** What has to exist in one namespace. */
 export interface Wanted {
-  /** Settings of links that are there, or made by the plan, by name. */
+  /** Settings by name of links that exist or that the plan creates. */
   readonly links: ReadonlyMap<string, LinkSettings>;
   readonly sysctls: ReadonlyMap<SysctlKey, string>;
   readonly neighbours: readonly NeighbourState[];
@@ -16,7 +17,7 @@ export interface Wanted {
   readonly tables: readonly NftTable[];
 }
 
-/** What was observed in one namespace and belongs to the planner: it goes unless it is wanted. */
+/** Observed objects of one namespace that belong to the planner: they are deleted unless they are wanted. */
 export interface Owned {
   readonly addresses: readonly AddressState[];
   readonly neighbours: readonly NeighbourState[];
@@ -26,7 +27,7 @@ export interface Owned {
 }
 
 export interface Plan {
-  /** `wanted`: it has to be there, with these addresses. `unwanted`: it has to go. Undefined: none is spoken of. */
+  /** Whether the pair has to exist or to be deleted; undefined leaves it alone. */
   readonly veth?: { readonly pair: Veth; readonly wanted: boolean } | undefined;
   readonly wanted: Readonly<Record<Place, Wanted>>;
   readonly owned: Readonly<Record<Place, Owned>>;

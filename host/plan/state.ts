@@ -1,6 +1,6 @@
 /**
- * What is in a network namespace, and what should be, as plain values. Links go by name: an index says nothing before a link exists.
- * Filled by kernel/observe-namespace.ts, compared by diff.ts, shown by text.ts.
+ * State of a network namespace, observed or desired, as plain values. Links are referred to by name: an index means nothing
+ * before a link exists.
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
@@ -13,22 +13,22 @@ export type Place = "pod" | "host";
 
 export const PLACES: readonly Place[] = ["pod", "host"];
 
-/** The metric that the kernel gives a route of IPv6 when nobody says another. */
+/** The kernel's default metric of IPv6 routes. */
 export const IPV6_METRIC = 1024;
 
-/** What may be set on a link that exists. */
+/** What can be set on an existing link. */
 export interface LinkSettings {
   readonly up?: boolean | undefined;
   readonly mac?: Mac | undefined;
-  /** A text for people, up to 255 bytes; "" for none (IFLA_IFALIAS). */
+  /** Free text of up to 255 bytes (IFLA_IFALIAS); "" for none. */
   readonly alias?: string | undefined;
-  /** Links of one group are matched by one rule (IFLA_GROUP); 0 is everybody's. */
+  /** Group of links (IFLA_GROUP), which one rule can match; 0 is the default. */
   readonly group?: number | undefined;
-  /** Name of the bridge or bond to be a member of; "" for none. */
+  /** Name of the bridge or bond to join; "" for none. */
   readonly master?: string | undefined;
 }
 
-/** How a VLAN device tells its frames apart. */
+/** Tag of a VLAN device's frames. */
 export interface VlanTag {
   readonly id: number;
   /** ETH_P_8021Q or ETH_P_8021AD. */
@@ -38,24 +38,24 @@ export interface VlanTag {
 export interface LinkState {
   readonly name: string;
   readonly index: number;
-  /** As the kernel names it: `veth`, `macvlan`, `bridge` …; "" for what is not made by software. */
+  /** The kernel's name: `veth`, `macvlan`, `bridge` …; "" for a physical device. */
   readonly kind: string;
-  /** Undefined for what is no Ethernet device. */
+  /** Undefined for a link that is not an Ethernet device. */
   readonly mac: Mac | undefined;
-  /** Switched on. */
+  /** IFF_UP */
   readonly up: boolean;
   /** Frames can pass. */
   readonly carrier: boolean;
   readonly loopback: boolean;
   readonly alias: string;
   readonly group: number;
-  /** Index of the link under it, or of a veth's other end. */
+  /** Index of the parent, or of a veth's peer. */
   readonly parent: number | undefined;
-  /** `parent` counts in another namespace. */
+  /** `parent` is in another namespace. */
   readonly parentElsewhere: boolean;
-  /** Name of the bridge, bond or vrf that it is a member of. */
+  /** Name of the bridge, bond or VRF that it is a member of. */
   readonly master: string | undefined;
-  /** In bytes; undefined when nobody asked. */
+  /** In bytes; undefined if it was not read. */
   readonly mtu?: number | undefined;
   /** Of links of kind `vlan` only. */
   readonly vlan?: VlanTag | undefined;
@@ -63,7 +63,7 @@ export interface LinkState {
   readonly bond?: BondSettings | undefined;
 }
 
-/** An attribute of the kernel's that this code does not read and passes on as it came. */
+/** An attribute that is not decoded and copied unchanged. */
 export interface OpaqueAttribute {
   readonly type: number;
   /** NLA_F_* */
@@ -73,7 +73,7 @@ export interface OpaqueAttribute {
 
 export interface AddressState {
   readonly link: string;
-  /** Host bits kept. */
+  /** With host bits. */
   readonly prefix: Prefix;
   /** RT_SCOPE_*; 0 is global. */
   readonly scope: number;
@@ -81,7 +81,7 @@ export interface AddressState {
   readonly flags: number;
   /** The other end of a point-to-point link. */
   readonly peer?: Ip | undefined;
-  /** What else it was given: broadcast address, metric of its route, label, maker; absent when there is nothing. */
+  /** Other attributes: broadcast address, metric of its route, label, protocol; absent if there are none. */
   readonly rest?: readonly OpaqueAttribute[] | undefined;
 }
 
@@ -94,26 +94,26 @@ export interface NextHopState {
   readonly flags: number;
 }
 
-/** In one table there is one route for a destination and metric. */
+/** A route. A table normally has one per destination and metric. */
 export interface RouteState {
   /** Without host bits; length 0 is the default route. */
   readonly destination: Prefix;
   readonly table: number;
   /** RTN_* */
   readonly type: number;
-  /** RTPROT_*: who made it. */
+  /** RTPROT_*: the software that created it. */
   readonly protocol: number;
   /** RT_SCOPE_*; always 0 for IPv6. */
   readonly scope: number;
   /** RTNH_F_ONLINK or 0. */
   readonly flags: number;
-  /** Undefined with next hops, and for routes that lead nowhere. */
+  /** Undefined for multipath routes and for those without a device (blackhole and the like). */
   readonly link?: string | undefined;
   readonly gateway?: Ip | undefined;
   readonly preferredSource?: Ip | undefined;
-  /** 0 for IPv4 and IPV6_METRIC for IPv6 when nobody says another. */
+  /** The default is 0 for IPv4 and IPV6_METRIC for IPv6. */
   readonly metric: number;
-  /** Only packets from there (IPv6). */
+  /** Matches only packets from this prefix (IPv6). */
   readonly source?: Prefix | undefined;
   readonly nextHops?: readonly NextHopState[] | undefined;
   /** 0 for any. */
@@ -127,57 +127,57 @@ export interface RuleState {
   /** Undefined for all. */
   readonly from?: Prefix | undefined;
   readonly to?: Prefix | undefined;
-  /** Packets whose mark, masked, is this one. */
+  /** Matches packets whose masked mark equals this value. */
   readonly mark?: { readonly value: number; readonly mask: number } | undefined;
   readonly inputName?: string | undefined;
   readonly outputName?: string | undefined;
-  /** 0 for actions that name none. */
+  /** 0 for actions without a table. */
   readonly table: number;
   /** FR_ACT_* */
   readonly action: number;
   /** FIB_RULE_INVERT or 0. */
   readonly flags: number;
   readonly tos: number;
-  /** RTPROT_*: who made it. */
+  /** RTPROT_*: the software that created it. */
   readonly protocol: number;
   readonly rest: readonly OpaqueAttribute[];
 }
 
-/** A neighbour that is fixed (NUD_PERMANENT). */
+/** A permanent neighbour (NUD_PERMANENT). */
 export interface NeighbourState {
   readonly link: string;
   readonly ip: Ip;
   readonly mac: Mac;
 }
 
-/** A neighbour that the kernel learned, or is still asking for: it comes and goes. */
+/** A neighbour that the kernel has learned or is resolving. */
 export interface DynamicNeighbourState {
   readonly link: string;
   readonly ip: Ip;
-  /** Undefined while it is not known. */
+  /** Undefined while it is unresolved. */
   readonly mac: Mac | undefined;
 }
 
-/** Below `net`, parts parted by slashes: `ipv4/conf/eth0/rp_filter`. */
+/** A path below `net`, separated by slashes: `ipv4/conf/eth0/rp_filter`. */
 export type SysctlKey = string;
 
 export interface NamespaceState {
   readonly links: readonly LinkState[];
   readonly addresses: readonly AddressState[];
-  /** Of the tables that were asked for, without local ones. */
+  /** Routes of the requested tables, without local ones. */
   readonly routes: readonly RouteState[];
   readonly rules: readonly RuleState[];
   /** Of those that were asked for. */
   readonly neighbours: readonly NeighbourState[];
   /** Of those that were asked for. */
   readonly dynamicNeighbours: readonly DynamicNeighbourState[];
-  /** A setting of a link that is absent is absent, too. */
+  /** Settings of absent links are absent. */
   readonly sysctls: ReadonlyMap<SysctlKey, string>;
-  /** Berth's own, if it is there. */
+  /** The requested tables that exist. */
   readonly tables: readonly NftTable[];
 }
 
-/** Both namespaces at one moment. */
+/** Both namespaces, observed together. */
 export type Observed = Readonly<Record<Place, NamespaceState>>;
 
 export const EMPTY_NAMESPACE: NamespaceState = {

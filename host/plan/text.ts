@@ -1,5 +1,5 @@
 /**
- * Operations and what they change as text, in the words of `ip`, `nft` and `sysctl`: for logs, errors and golden tests.
+ * Operations and their objects as text, in the words of `ip`, `nft` and `sysctl`, for logs, errors and golden tests.
  *
  *      pod: ip route add default via 10.6.0.1 dev eth0 table 101 proto 98
  */
@@ -21,7 +21,7 @@ type Word = string | false | undefined;
 
 const words = (...list: Word[]): string => list.filter((word) => word !== false && word !== undefined).join(" ");
 
-/** RTN_*, RTPROT_*, RT_SCOPE_*: those that need no saying are "". */
+/** RTN_*, RTPROT_*, RT_SCOPE_*; those that are implied are "". */
 const TYPES = new Map([
   [1, ""],
   [2, "local"],
@@ -80,7 +80,7 @@ export function formatRoute(route: RouteState): string {
   );
 }
 
-/** A prefix of full length as its address. */
+/** Formats a prefix of full length as an address. */
 function formatSelector(prefix: Prefix | undefined): string {
   if (prefix === undefined) return "all";
   return prefix.length === bitsOf(prefix.ip.family) ? formatIp(prefix.ip) : formatPrefix(prefix);
@@ -135,7 +135,7 @@ function formatDevice(device: Device): string {
 
 const of = (family: number): string => (family === 6 ? "ip -6" : "ip");
 
-/** One line, without a newline. */
+/** Formats the operation as one line, without a newline. */
 export function formatOperation(operation: Operation): string {
   const { kind } = operation;
   const verb = kind.startsWith("add-") ? "add" : "del";

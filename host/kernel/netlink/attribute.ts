@@ -9,17 +9,17 @@ import { malformed } from "./error.ts";
 import { putUint16, putUint32, uint8At, uint16At, uint32At } from "./numbers.ts";
 
 const HEADER_BYTES = 4;
-/** NLA_F_NESTED and NLA_F_NET_BYTEORDER are kept apart, so that what is unknown here survives a round trip. */
+/** NLA_F_NESTED and NLA_F_NET_BYTEORDER are kept apart from the type, so that unknown attributes survive a round trip. */
 const FLAG_BITS = 0xc000;
 
 export interface Attribute {
-  /** Without its flags. */
+  /** The type without its flags. */
   readonly type: number;
   readonly flags: number;
   readonly value: Uint8Array;
 }
 
-/** The next multiple of 4. */
+/** Returns the next multiple of 4. */
 export function align(length: number): number {
   return (length + 3) & ~3;
 }
@@ -29,8 +29,8 @@ export function viewOf(bytes: Uint8Array): DataView {
 }
 
 /**
- * Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws when a length lies.
- * With `wanted`, others are left out: most of a long dump is of no interest, and each view costs.
+ * Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws NetlinkError for a false length. With `wanted`,
+ * attributes of other types are left out: most of a long dump is of no interest, and each view costs.
  */
 export function decodeAttributes(bytes: Uint8Array, start = 0, wanted?: ReadonlySet<number>): Attribute[] {
   const attributes: Attribute[] = [];
@@ -49,7 +49,7 @@ export function decodeAttributes(bytes: Uint8Array, start = 0, wanted?: Readonly
   return attributes;
 }
 
-/** Encodes the list behind `start` bytes left free for the fixed part. */
+/** Encodes the list and leaves `start` bytes free in front for the fixed part. */
 export function encodeAttributes(attributes: readonly Attribute[], start = 0): Uint8Array {
   const size = attributes.reduce((total, { value }) => total + align(HEADER_BYTES + value.length), start);
   const bytes = new Uint8Array(size);
@@ -63,9 +63,9 @@ export function encodeAttributes(attributes: readonly Attribute[], start = 0): U
   return bytes;
 }
 
-/** The value of the last attribute of the type: the kernel's parsers, too, let the last one win. */
+/** Returns the value of the last attribute of the type, as the kernel's parsers do. */
 export function findValue(attributes: readonly Attribute[], type: number): Uint8Array | undefined {
-  // a loop, not findLast: a dump of a node's links asks this some thousand times
+  // a loop, not findLast: a dump of a node's links calls this some thousand times
   for (let at = attributes.length - 1; at >= 0; at--) {
     const one = attributes[at];
     if (one?.type === type) return one.value;
@@ -108,17 +108,17 @@ export function decodeUint8(value: Uint8Array): number {
   return uint8At(value, 0);
 }
 
-/** A list of attributes as the value of one. */
+/** Returns an attribute whose value is a list of attributes. */
 export function nest(type: number, attributes: readonly Attribute[], flags = 0): Attribute {
   return { type, flags, value: encodeAttributes(attributes) };
 }
 
-/** Leaves out what is undefined: for lists with optional attributes. */
+/** Returns the list without undefined entries, for lists with optional attributes. */
 export function present(attributes: readonly (Attribute | undefined)[]): Attribute[] {
   return attributes.filter((one) => one !== undefined);
 }
 
-/** The attribute when there is a value for it. */
+/** Returns the attribute, or undefined if there is no value. */
 export function optional<T>(
   type: number,
   value: T | undefined,
@@ -127,7 +127,7 @@ export function optional<T>(
   return value === undefined ? undefined : attribute(type, encode(value));
 }
 
-/** The decoded value of the last attribute of the type, undefined when there is none. Throws what `decode` throws. */
+/** Returns the decoded value of the last attribute of the type, undefined if there is none. Throws what `decode` throws. */
 export function readValue<T>(
   attributes: readonly Attribute[],
   type: number,
@@ -140,13 +140,13 @@ export function readValue<T>(
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** With the final NUL that the kernel wants. One inside would cut the text short. */
+/** Returns the text with the final NUL that the kernel requires. A NUL inside would truncate it, so it is a bug. */
 export function encodeString(text: string): Uint8Array {
   invariant(!text.includes("\0"), `Text ${JSON.stringify(text)} for the kernel has a NUL inside`);
   return encoder.encode(`${text}\0`);
 }
 
-/** Without the final NUL, which must be there and be the only one. */
+/** Returns the text without its NUL, which must be the last byte and the only NUL. */
 export function decodeString(value: Uint8Array): string {
   const end = value.indexOf(0);
   if (end < 0 || end !== value.length - 1)

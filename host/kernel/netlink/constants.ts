@@ -28,16 +28,19 @@ export const NLM_F_REQUEST = 0x1;
 export const NLM_F_MULTI = 0x2;
 export const NLM_F_ACK = 0x4;
 export const NLM_F_DUMP_INTR = 0x10;
-/** The dump has only what was asked for. */
+/** The dump is filtered by the request. */
 export const NLM_F_DUMP_FILTERED = 0x20;
-/** Of a request that makes something: instead of what is there, only if nothing is there, even if nothing is there, at the end. */
+/**
+ * For requests that create: replace an existing object, fail if there is one, create if there is none, append to the existing
+ * ones.
+ */
 export const NLM_F_REPLACE = 0x100;
 export const NLM_F_EXCL = 0x200;
 export const NLM_F_CREATE = 0x400;
 export const NLM_F_APPEND = 0x800;
 /** NLM_F_ROOT | NLM_F_MATCH */
 export const NLM_F_DUMP = 0x300;
-/** In an acknowledgement: of the request only its header is repeated. */
+/** In an acknowledgement: only the header of the request is repeated. */
 export const NLM_F_CAPPED = 0x100;
 /** In an acknowledgement: attributes follow. */
 export const NLM_F_ACK_TLVS = 0x200;

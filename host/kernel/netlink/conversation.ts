@@ -1,6 +1,6 @@
 /**
- * Requests and dumps over a netlink socket: sequence numbers, parts, acknowledgements, dumps that a change interrupted.
- * Effects: those of the socket that it is given.
+ * Requests and dumps over a netlink socket: sequence numbers, multipart answers, acknowledgements, and the repetition of
+ * interrupted dumps.
  */
 import { EINTR, EMSGSIZE, ENOBUFS } from "../errno.ts";
 import {
@@ -23,27 +23,30 @@ import {
 } from "./message.ts";
 import type { Datagrams } from "./socket.ts";
 
-/** Dumps of a table that changes meanwhile are repeated; one that changes during each of so many is changing without end. @limit */
+/** How often a dump is repeated because its table changed while it was read. @limit */
 export const DUMP_ATTEMPTS = 16;
 
 export interface Request {
   /** For errors: `get link "eth0"`. */
   readonly operation: string;
-  /** RTM_*; every answer is of a type that the family's decoder checks. */
+  /** RTM_*; the decoder of the family checks the type of each answer. */
   readonly type: number;
-  /** Besides those that every request has. */
+  /** In addition to the flags that every request has. */
   readonly flags?: number;
   /** The fixed part and the attributes. */
   readonly payload: Uint8Array;
 }
 
-/** One at a time: an answer is read to its end before the next question. Throws {@link NetlinkError} when the kernel refuses. */
+/**
+ * A conversation with the kernel, one request at a time: each answer is read to its end before the next request. Throws {@link
+ * NetlinkError} if the kernel refuses.
+ */
 export interface Conversation {
-  /** Returns what came before the acknowledgement. */
+  /** Returns the messages before the acknowledgement. */
   request(request: Request): Message[];
   /** Returns the whole table as it was at one moment. */
   dump(request: Request): Message[];
-  /** Sends the requests as one datagram, from the first, which begins the batch, to the last, which ends it: all or nothing. */
+  /** Sends the requests as one datagram. The first begins the batch and the last ends it; all of them take effect, or none. */
   batch(requests: readonly Request[]): void;
 }
 
@@ -54,8 +57,9 @@ interface Answer {
 }
 
 /**
- * Reads to the acknowledgement or the end of the dump. What carries another number is left from a question given up.
- * Undefined when it is longer than `most` messages; the kernel goes on with it and takes no other question.
+ * Reads up to the acknowledgement or the end of the dump, and ignores messages with another sequence number, which are left from
+ * an abandoned request. Returns undefined if the answer is longer than `most` messages; the kernel then goes on sending it and
+ * takes no other request.
  */
 function readToEnd(datagrams: Datagrams, sequence: number, most: number): Answer | undefined {
   const messages: Message[] = [];
@@ -81,7 +85,7 @@ function requireSuccess(operation: string, ending: Answer | undefined, most: num
   return messages;
 }
 
-/** `dropped` when the kernel had to drop parts of the answer. */
+/** Returns "dropped" if the kernel had to drop parts of the answer. */
 function readDump(datagrams: Datagrams, sequence: number, most: number): Answer | undefined | "dropped" {
   try {
     return readToEnd(datagrams, sequence, most);
@@ -91,7 +95,7 @@ function readDump(datagrams: Datagrams, sequence: number, most: number): Answer 
   }
 }
 
-/** Reads to the acknowledgement of the last request; throws for the first that the kernel refused. */
+/** Reads up to the acknowledgement of the last request. Throws for the first request that the kernel refused. */
 function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequence: number, last: number): void {
   for (;;) {
     for (const message of decodeMessages(datagrams.receive())) {
@@ -106,7 +110,8 @@ function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequ
 }
 
 /**
- * `most` is how long an answer may be: who owns a namespace decides how much is in it. A longer one is EMSGSIZE, and ends the conversation.
+ * Creates a conversation over the socket. `most` limits the number of messages in an answer: the owner of a pod's namespace
+ * decides how many objects it has. A longer answer throws EMSGSIZE and leaves the conversation unusable.
  */
 export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_INFINITY): Conversation {
   let sequence = 0;
@@ -117,7 +122,7 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
   };
   const sendBatch = (requests: readonly Request[]): void => {
     const first = (sequence + 1) >>> 0;
-    const last = requests.length - 2; // the end itself is not acknowledged by older kernels
+    const last = requests.length - 2; // older kernels do not acknowledge the end of the batch
     const parts = requests.map(({ type, flags = 0, payload }, index) => {
       sequence = (sequence + 1) >>> 0;
       const more = index === last ? NLM_F_ACK : 0;

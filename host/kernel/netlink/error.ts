@@ -1,17 +1,14 @@
-/**
- * The one error of netlink: the kernel refused, answered nonsense, or could not be asked.
- * Thrown in this folder; turned into CNI code 108 elsewhere.
- */
+/** The error of netlink: the kernel refused, sent an invalid answer, or could not be reached. */
 import { EBADMSG, formatErrno } from "../errno.ts";
 
 export interface NetlinkFailure {
-  /** What was tried, for people: `get link "eth0"`. */
+  /** What failed, in the words of `ip`: `get link "eth0"`. */
   readonly operation: string;
   /** The kernel's; EBADMSG for an answer that does not parse. */
   readonly errno: number;
-  /** The kernel's own words (extended acknowledgement), or ours about an answer. */
+  /** The kernel's explanation (extended acknowledgement), or ours for an answer that cannot be decoded. */
   readonly message?: string | undefined;
-  /** Where in the request (the kernel's) or in the answer (ours) the fault lies, in bytes. */
+  /** Byte offset of the fault: in the request if the kernel reports it, in the answer if we do. */
   readonly offset?: number | undefined;
 }
 
@@ -31,13 +28,16 @@ export class NetlinkError extends Error {
   }
 }
 
-/** Bytes that are not what they claim: `what` was found where `wanted` should be. */
+/** Returns the error for bytes that cannot be decoded: `got` was found where `wanted` was expected. */
 export function malformed(part: string, offset: number, got: string, wanted: string): NetlinkError {
   const message = `found ${got}, want ${wanted}`;
   return new NetlinkError({ operation: `decode ${part}`, errno: EBADMSG, message, offset });
 }
 
-/** What `ask` returns, or undefined when the kernel refuses with one of the error numbers. Other errors are thrown. */
+/**
+ * Returns what `ask` returns, or undefined if the kernel refuses with one of the error numbers: the object is absent, or already
+ * exists. Other errors are thrown.
+ */
 export function unlessRefused<T>(errnos: readonly number[], ask: () => T): T | undefined {
   try {
     return ask();

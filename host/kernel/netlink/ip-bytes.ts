@@ -1,14 +1,11 @@
-/**
- * Addresses in network byte order, as messages carry them.
- * Called by the message families. Effects: none.
- */
+/** IP addresses in network byte order, as messages carry them. */
 import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
 import type { Prefix } from "../../net/prefix.ts";
 import { viewOf } from "./attribute.ts";
 import { AF_INET, AF_INET6 } from "./constants.ts";
 import { malformed } from "./error.ts";
 
-/** Four bytes are IPv4, sixteen IPv6. Throws for any other length. */
+/** Decodes four bytes as IPv4, sixteen as IPv6. Throws NetlinkError for any other length. */
 export function decodeIp(bytes: Uint8Array): Ip {
   if (bytes.length !== 4 && bytes.length !== 16) throw malformed("address", 0, `${bytes.length} bytes`, "4 or 16");
   const view = viewOf(bytes);
@@ -31,26 +28,29 @@ export function encodeFamily(family: Family): number {
   return family === 4 ? AF_INET : AF_INET6;
 }
 
-/** Undefined for families other than IP. */
+/** Returns undefined for families other than IP. */
 export function decodeFamily(family: number): Family | undefined {
   return family === AF_INET ? 4 : family === AF_INET6 ? 6 : undefined;
 }
 
-/** An address that must be of the message's family. */
+/** Decodes an address. Throws NetlinkError unless it is of the family. */
 export function decodeIpOf(family: Family, bytes: Uint8Array): Ip {
   const ip = decodeIp(bytes);
   if (ip.family !== family) throw malformed("address", 0, `${bytes.length} bytes`, `${bitsOf(family) / 8}`);
   return ip;
 }
 
-/** `length` is that of the fixed part; without an attribute the address is zero (a default route). */
+/**
+ * Decodes a prefix whose length is in the fixed part. Without an attribute the address is zero (a default route). Throws
+ * NetlinkError for a length or a family that does not fit.
+ */
 export function decodePrefixOf(family: Family, bytes: Uint8Array | undefined, length: number): Prefix {
   if (length > bitsOf(family)) throw malformed("prefix", 0, `length ${length}`, `at most ${bitsOf(family)}`);
   if (bytes === undefined && length > 0) throw malformed("prefix", 0, `length ${length} without address`, "both");
   return { ip: bytes === undefined ? { family, value: 0n } : decodeIpOf(family, bytes), length };
 }
 
-/** The attribute's value of a prefix; undefined for that of length 0, which messages leave out. */
+/** Returns the value of the attribute; undefined for length 0, which messages leave out. */
 export function encodePrefix({ ip, length }: Prefix): Uint8Array | undefined {
   return length === 0 ? undefined : encodeIp(ip);
 }

@@ -1,9 +1,10 @@
 /**
- * One link, watched: whether it is there, switched on, and has a carrier.
+ * Watches one link: whether it exists, is up, and has a carrier.
  *
- * News only says that something changed; what is believed is a fresh look, since news may be older than the last look. A carrier that
- * was away for less than one turn of the event loop is not seen.
- * Effects: two sockets, and a watch on the event loop until it is disposed of; the calling thread is in the namespace while they open.
+ * A notification only says that something has changed, and may be older than the last read, so each one causes a new read. A
+ * carrier loss shorter than one turn of the event loop is not noticed.
+ * Effects: two sockets, and a watch on the event loop until disposed of; the calling thread is in the namespace while they are
+ * opened.
  */
 import { loadNative, type Native } from "../native.ts";
 import { createConversation } from "./conversation.ts";
@@ -15,20 +16,20 @@ import { openMonitor, RTNLGRP_LINK } from "./monitor.ts";
 import { openRouteSocket } from "./socket.ts";
 
 /**
- * `absent`: deleted, or moved to another namespace. `noArp`: of a kind that does without neighbours (ipvlan in mode L3, tunnels).
- * `down`: switched off. `noCarrier`: on, but no frame can pass.
+ * `absent`: deleted, or moved to another namespace. `noArp`: a kind of link without neighbours (ipvlan in mode L3, tunnels).
+ * `down`: switched off. `noCarrier`: up, but no frame can pass.
  */
 export type LinkState = "absent" | "noArp" | "down" | "noCarrier" | "ready";
 
 export interface LinkWatch extends Disposable {
-  /** As the kernel says now. Throws NetlinkError. */
+  /** Reads the state from the kernel. Throws NetlinkError. */
   read(): LinkState;
 }
 
 export interface LinkListener {
-  /** Something about the link changed; `state` is what a look just found, perhaps the same as before. */
+  /** The link has changed; `state` was read just now and may be the same as before. */
   changed(state: LinkState): void;
-  /** The kernel refuses to tell. */
+  /** Reading the state failed. */
   failure(error: unknown): void;
 }
 
@@ -68,7 +69,7 @@ export function watchLink(
       [RTNLGRP_LINK],
       {
         message: (message) => {
-          // a link that went is told in the same form
+          // the deletion of a link has the same form
           if (decodeLink({ ...message, type: RTM_NEWLINK }).index === index) report();
         },
         lost: report,

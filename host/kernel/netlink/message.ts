@@ -1,10 +1,8 @@
 /**
- * Messages: the header around every request and answer, and the acknowledgement that ends one.
+ * The header of every message, and the acknowledgement that ends a request.
  *
  *      0        4      6       8          12     16            length
  *      ├ length ┼ type ┼ flags ┼ sequence ┼ port ┼ payload …   ┤ padding to a multiple of 4   (linux/netlink.h, struct nlmsghdr)
- *
- * Called by conversation.ts. Effects: none.
  */
 import { align, decodeAttributes, decodeString, decodeUint32, findValue } from "./attribute.ts";
 import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_DONE, NLMSGERR_ATTR_MSG, NLMSGERR_ATTR_OFFS } from "./constants.ts";
@@ -21,7 +19,7 @@ export interface Message {
   readonly payload: Uint8Array;
 }
 
-/** Decodes one datagram. The payloads are views into it. Throws when a length lies. */
+/** Decodes one datagram. The payloads are views into it. Throws NetlinkError for a false length. */
 export function decodeMessages(datagram: Uint8Array): Message[] {
   const messages: Message[] = [];
   for (let at = 0; at < datagram.length; ) {
@@ -40,7 +38,7 @@ export function decodeMessages(datagram: Uint8Array): Message[] {
   return messages;
 }
 
-/** What a request says of its fixed part; the rest is 0. */
+/** The fields of a request; those of the fixed part that are left out are 0. */
 export type MessageSpec<T extends { readonly family: number; readonly attributes: unknown }> = Partial<T> &
   Pick<T, "family" | "attributes">;
 
@@ -62,7 +60,7 @@ export function requireFixedPart({ type, payload }: Message, fixed: FixedPart): 
   }
 }
 
-/** Port 0, the kernel fills in ours. */
+/** Encodes the message with port 0; the kernel fills in the socket's. */
 export function encodeMessage({ type, flags, sequence, payload }: Message): Uint8Array {
   const bytes = new Uint8Array(HEADER_BYTES + payload.length);
   putUint32(bytes, 0, bytes.length);
@@ -73,7 +71,7 @@ export function encodeMessage({ type, flags, sequence, payload }: Message): Uint
   return bytes;
 }
 
-/** One datagram of several messages, each padded to a multiple of 4. */
+/** Returns one datagram of the messages, each padded to a multiple of 4. */
 export function joinAligned(messages: readonly Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(messages.reduce((total, { length }) => total + align(length), 0));
   let at = 0;
@@ -84,7 +82,7 @@ export function joinAligned(messages: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-/** How a request or a dump ended: `errno` 0 is well. Message and offset are those of an extended acknowledgement. */
+/** How a request or a dump ended: `errno` is 0 on success. `message` and `offset` come from the extended acknowledgement. */
 export interface Acknowledgement {
   readonly errno: number;
   readonly message: string | undefined;

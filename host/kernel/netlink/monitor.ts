@@ -1,6 +1,7 @@
 /**
- * News of a namespace: what changes is told by the kernel, so that nobody has to ask again and again.
- * Effects: a socket, and a watch on the event loop until it is disposed of; the calling thread is in the namespace while it is opened.
+ * Notifications of the kernel about changes in a namespace.
+ * Effects: a socket, and a watch on the event loop until disposed of; the calling thread is in the namespace while the socket is
+ * opened.
  */
 
 import { EAGAIN, ENOBUFS } from "../errno.ts";
@@ -21,13 +22,13 @@ export const RTNLGRP_IPV6_IFADDR = 9;
 const NETLINK_ADD_MEMBERSHIP = 1;
 
 export interface MonitorListener {
-  /** RTM_NEW*, RTM_DEL*; the families' decoders read them. */
+  /** Receives RTM_NEW* and RTM_DEL*; the decoders of the families read them. */
   message(message: Message): void;
-  /** Some news was lost (ENOBUFS), or could not be read: look for yourself. */
+  /** Notifications were lost (ENOBUFS) or could not be decoded: the listener has to read the state itself. */
   lost(error: NetlinkError): void;
 }
 
-/** Undefined when there is nothing more to read. */
+/** Returns undefined if there is nothing more to read. */
 function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Message[] | undefined {
   try {
     return decodeMessages(receiveCopy(native, fd, buffer));
@@ -37,7 +38,7 @@ function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Messag
   }
 }
 
-/** Tells the listener what happens in the namespace from now on, in the groups (RTNLGRP_*). Throws {@link NetlinkError}, or NetnsError. */
+/** Calls the listener for every change in the groups (RTNLGRP_*) from now on. Throws {@link NetlinkError}, or NetnsError. */
 export function openMonitor(
   netnsPath: string,
   groups: readonly number[],

@@ -1,7 +1,6 @@
 /**
- * Numbers in messages, in the machine's byte order, which is little-endian wherever Berth runs.
- * Lengths are the caller's business: what lies beyond the end is read as zero.
- * Effects: the functions that put write into `bytes`.
+ * Numbers in messages, in the byte order of the machine, which is little-endian wherever Berth runs. Callers check lengths; bytes
+ * beyond the end are read as zero.
  */
 
 export function uint8At(bytes: Uint8Array, at: number): number {
@@ -20,13 +19,13 @@ export function uint32At(bytes: Uint8Array, at: number): number {
   return int32At(bytes, at) >>> 0;
 }
 
-/** Of `value` the lower 16 bits. */
+/** Writes the lower 16 bits of `value`. */
 export function putUint16(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value & 0xff;
   bytes[at + 1] = (value >>> 8) & 0xff;
 }
 
-/** Of `value`, with a sign or without, the lower 32 bits. */
+/** Writes the lower 32 bits of `value`, signed or unsigned. */
 export function putUint32(bytes: Uint8Array, at: number, value: number): void {
   putUint16(bytes, at, value);
   putUint16(bytes, at + 2, value >>> 16);

@@ -1,7 +1,6 @@
 /**
- * The one file that touches a netlink socket; everything else in this folder is bytes and values.
- * The namespace is chosen when the socket is opened; afterwards it is used from outside.
- * Called by whoever observes or changes a namespace; the protocol on it is in conversation.ts.
+ * The only file that touches a netlink socket; the rest of the folder converts between bytes and values. The namespace is chosen
+ * when the socket is opened; afterwards the socket is used from outside.
  * Effects: a socket; the calling thread is in the namespace while it is opened.
  */
 import { EINTR, EMSGSIZE } from "../errno.ts";
@@ -22,17 +21,17 @@ import {
 } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
 
-/** Longest answer to a netlink question that is read: bytes. The kernel's dumps come in pieces of at most this. @limit */
+/** Longest datagram that is received from the kernel: bytes. Its dumps come in pieces of at most this. @limit */
 export const MAX_DATAGRAM_BYTES = 32_768;
 
-/** What a conversation needs of a socket; tests script it. */
+/** What a conversation needs of a socket. Tests replace it by a script. */
 export interface Datagrams extends Disposable {
   send(datagram: Uint8Array): void;
-  /** The next datagram, in memory of its own. Never waits: rtnetlink has answered when `send` returns. */
+  /** Returns the next datagram, which is not overwritten later. Never waits: rtnetlink has answered when `send` returns. */
   receive(): Uint8Array;
 }
 
-/** struct sockaddr_nl of the kernel: family, padding, port 0, no groups. */
+/** Returns the kernel's struct sockaddr_nl: family, padding, port 0, no groups. */
 export function kernelAddress(): Uint8Array {
   const address = new Uint8Array(12);
   address[0] = AF_NETLINK;
@@ -44,7 +43,10 @@ export function requireResult(result: number, operation: string): number {
   return result;
 }
 
-/** Connected to the kernel: datagrams of others, which a privileged pod could send, are refused by the kernel. */
+/**
+ * Sets the options and connects the socket to the kernel, which then drops datagrams of other processes; a privileged pod could
+ * send them.
+ */
 function configure(native: Native, fd: number): void {
   for (const option of [NETLINK_EXT_ACK, NETLINK_CAP_ACK, NETLINK_GET_STRICT_CHK]) {
     requireResult(native.setsockopt(fd, SOL_NETLINK, option, 1), "configure a netlink socket");
@@ -52,7 +54,10 @@ function configure(native: Native, fd: number): void {
   requireResult(native.connect(fd, kernelAddress()), "connect a netlink socket");
 }
 
-/** Receives one datagram into `buffer`, over interruptions, and tells its length. MSG_TRUNC makes the kernel tell the true one. */
+/**
+ * Receives one datagram into `buffer` and returns its length. Retries after EINTR. MSG_TRUNC makes the kernel return the true
+ * length.
+ */
 function receiveInto(native: Native, fd: number, buffer: Uint8Array): number {
   let length: number;
   do length = native.recv(fd, buffer, MSG_DONTWAIT | MSG_TRUNC);
@@ -65,15 +70,15 @@ function receiveInto(native: Native, fd: number, buffer: Uint8Array): number {
   return length;
 }
 
-/** As {@link receiveInto}, in memory of its own. */
+/** Receives one datagram and returns a copy of it. */
 export function receiveCopy(native: Native, fd: number, buffer: Uint8Array): Uint8Array {
   return buffer.slice(0, receiveInto(native, fd, buffer));
 }
 
-/** One piece of memory for some dozens of answers: a piece for each, which V8 has to free, would cost as much as receiving it. */
+/** Memory for several answers: allocating and freeing an array for each costs as much as receiving it. */
 const ROOM_BYTES = 4 * MAX_DATAGRAM_BYTES;
 
-/** Where the next answer goes, on whatever socket; what was received before stays as it is. */
+/** The next answer of any socket is written here. Earlier answers are not overwritten. */
 let room = new Uint8Array(0);
 let usedBytes = 0;
 
@@ -87,7 +92,9 @@ function receive(native: Native, fd: number): Uint8Array {
   return room.subarray(start, usedBytes);
 }
 
-/** Requests go through here: V8 would move a short array out of its own heap for the addon, which costs more than a copy. */
+/**
+ * Buffer for requests: V8 would move a short array out of its heap before passing it to the addon, which costs more than a copy.
+ */
 const outgoing = new Uint8Array(MAX_DATAGRAM_BYTES);
 
 function send(native: Native, fd: number, datagram: Uint8Array): void {

@@ -1,5 +1,5 @@
 /**
- * ARP over Ethernet for IPv4: frames ↔ values, and the three that detection sends.
+ * ARP over Ethernet for IPv4: frames ↔ values, and the three requests that detection sends.
  *
  *      0              2          4      5      6         8            14          18           24          28
  *      ├ hardware = 1 ┼ protocol ┼ hlen ┼ plen ┼ operation ┼ sender MAC ┼ sender IP ┼ target MAC ┼ target IP ┤   (RFC 826)
@@ -32,7 +32,7 @@ export interface ArpPacket {
   readonly targetIp: Ip;
 }
 
-/** Undefined for what is no ARP of IPv4 over Ethernet. Anybody may send anything: nothing is thrown. */
+/** Returns undefined for a frame that is not ARP for IPv4 over Ethernet. Never throws: any machine may send anything. */
 export function decodeArp(frame: Uint8Array): ArpPacket | undefined {
   if (!isFrameOf(frame, ETH_P_ARP, HEADER_BYTES + ARP_BYTES)) return undefined;
   const arp = frame.subarray(HEADER_BYTES, HEADER_BYTES + ARP_BYTES);
@@ -65,17 +65,17 @@ function encodeRequest(mac: Mac, senderIp: Ip, targetIp: Ip): Uint8Array {
   return encodeArp({ destination: BROADCAST_MAC, source: mac, operation: ARP_REQUEST, ...addresses });
 }
 
-/** Asks whether anybody has the address, without claiming it (RFC 5227 §2.1.1): sender 0.0.0.0. */
+/** An ARP probe (RFC 5227 §2.1.1): asks for the address without claiming it, with sender 0.0.0.0. */
 export function encodeArpProbe(mac: Mac, candidate: Ip): Uint8Array {
   return encodeRequest(mac, NO_IP, candidate);
 }
 
-/** Says to all that we have the address (RFC 5227 §2.3): a request with the address as sender and target. */
+/** An ARP announcement (RFC 5227 §2.3): a request with the address as sender and target. */
 export function encodeArpAnnouncement(mac: Mac, own: Ip): Uint8Array {
   return encodeRequest(mac, own, own);
 }
 
-/** Asks who has the address, as the owner of another. */
+/** An ordinary ARP request for `target`, sent from the address `own`. */
 export function encodeArpRequest(mac: Mac, own: Ip, target: Ip): Uint8Array {
   return encodeRequest(mac, own, target);
 }

@@ -1,5 +1,5 @@
 /**
- * Ethernet frames without VLAN tag (the kernel strips it): the border between a packet socket and what is in the frame.
+ * Ethernet frames, whose VLAN tag the kernel has removed.
  *
  *      0             6        12           14
  *      ├ destination ┼ source ┼ ether type ┼ payload …      (IEEE 802.3)
@@ -13,7 +13,7 @@ export const HEADER_BYTES = 14;
 
 export const BROADCAST_MAC = "ff:ff:ff:ff:ff:ff" as Mac;
 
-/** Six bytes at `at`, which must be there. */
+/** Reads the six bytes at `at`, which must exist. */
 export function readMac(bytes: Uint8Array, at: number): Mac {
   return bytes
     .subarray(at, at + 6)
@@ -21,7 +21,7 @@ export function readMac(bytes: Uint8Array, at: number): Mac {
     .replace(/..(?=.)/g, "$&:") as Mac;
 }
 
-/** A frame with room for `payloadBytes`. */
+/** Returns a frame with a header and room for `payloadBytes`. */
 export function createFrame(destination: Mac, source: Mac, type: number, payloadBytes: number): Uint8Array {
   const frame = new Uint8Array(HEADER_BYTES + payloadBytes);
   frame.set(encodeMac(destination));
@@ -30,7 +30,7 @@ export function createFrame(destination: Mac, source: Mac, type: number, payload
   return frame;
 }
 
-/** Whether it is of the type and at least `bytes` long. */
+/** Returns whether the frame is of the type and at least `bytes` long. */
 export function isFrameOf(frame: Uint8Array, type: number, bytes: number): boolean {
   return frame.length >= bytes && frame[12] === type >> 8 && frame[13] === (type & 0xff);
 }

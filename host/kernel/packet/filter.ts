@@ -1,5 +1,5 @@
 /**
- * Classic BPF programs: which frames wake us. All else stays in the kernel, however much of it there is.
+ * Classic BPF programs that select the frames a packet socket receives; all others are dropped in the kernel.
  *
  *      0      2    3    4       8
  *      ├ code ┼ jt ┼ jf ┼ k     ┤      (linux/filter.h, struct sock_filter)
@@ -14,12 +14,12 @@ import { ND_NEIGHBOR_ADVERT, ND_NEIGHBOR_SOLICIT, TARGET_AT } from "./ndp.ts";
 const LOAD_BYTE = 0x30;
 const LOAD_HALF = 0x28;
 const LOAD_WORD = 0x20;
-/** BPF_JMP | BPF_JEQ | BPF_K; jumps count instructions to pass over. */
+/** BPF_JMP | BPF_JEQ | BPF_K; jumps count instructions to skip. */
 const JUMP_EQUAL = 0x15;
 /** BPF_RET | BPF_K: how many bytes of the frame to keep. */
 const RETURN = 0x06;
 
-/** What the kernel says of a frame besides its bytes: for whom it is (linux/filter.h: SKF_AD_OFF + SKF_AD_PKTTYPE). */
+/** Offset of the frame's packet type, which the kernel provides (linux/filter.h: SKF_AD_OFF + SKF_AD_PKTTYPE). */
 const PACKET_TYPE_AT = 0xffff_f004;
 /** linux/if_packet.h */
 const PACKET_OTHERHOST = 3;
@@ -48,8 +48,8 @@ function assemble(program: readonly Instruction[]): Uint8Array {
 }
 
 /**
- * Rejects what the kernel's own ARP would not look at: frames of a VLAN that is not configured, which come in without their tag, and
- * those to other MACs that a promiscuous link lets in. Addresses of another VLAN are other addresses.
+ * Rejects frames that the kernel's own ARP would ignore: those of a VLAN that is not configured, which arrive without their tag,
+ * and those to other MACs that a promiscuous link lets in. Addresses of another VLAN are different addresses.
  */
 const FOR_US: readonly Instruction[] = [
   [LOAD_BYTE, 0, 0, PACKET_TYPE_AT],
@@ -57,13 +57,13 @@ const FOR_US: readonly Instruction[] = [
   REJECT,
 ];
 
-/** Rejects unless what `load` loads is one of the values. */
+/** Rejects the frame unless the value that `load` loads is one of `values`. */
 function require(load: Instruction, values: readonly number[]): Instruction[] {
   const tests = values.map((value, index): Instruction => [JUMP_EQUAL, values.length - index, 0, value]);
   return [load, ...tests, REJECT];
 }
 
-/** Accepts when the address at the offset is this one, else goes on. */
+/** Accepts the frame if the address at the offset is `ip`; otherwise continues. */
 function acceptAddress(offset: number, ip: Ip): Instruction[] {
   const words = viewOf(encodeIp(ip));
   const count = words.byteLength / 4;
@@ -74,13 +74,13 @@ function acceptAddress(offset: number, ip: Ip): Instruction[] {
   return [...tests.flat(), ACCEPT];
 }
 
-/** ARP whose sender or target is one of the addresses, whatever the operation. */
+/** Selects ARP whose sender or target is one of the addresses, whatever the operation. */
 export function arpFilter(addresses: readonly Ip[]): Uint8Array {
   const tests = addresses.flatMap((ip) => [...acceptAddress(ARP_SENDER_AT, ip), ...acceptAddress(ARP_TARGET_AT, ip)]);
   return assemble([...FOR_US, ...require([LOAD_HALF, 0, 0, 12], [ETH_P_ARP]), ...tests, REJECT]);
 }
 
-/** Neighbour solicitations and advertisements whose target is one of the addresses. */
+/** Selects neighbour solicitations and advertisements whose target is one of the addresses. */
 export function ndpFilter(addresses: readonly Ip[]): Uint8Array {
   return assemble([
     ...FOR_US,

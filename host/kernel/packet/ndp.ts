@@ -1,5 +1,5 @@
 /**
- * Neighbour solicitations and advertisements of IPv6, in their frames: bytes ↔ values, and those that detection sends.
+ * Neighbour solicitations and advertisements of IPv6 in their frames: bytes ↔ values, and those that detection sends.
  *
  *      0          14           54     55     56         58                62       78
  *      ├ Ethernet ┼ IPv6 header ┼ type ┼ code ┼ checksum ┼ flags, reserved ┼ target ┼ options …      (RFC 4861 §4.3, §4.4)
@@ -15,7 +15,7 @@ const FIXED_BYTES = 24;
 const ICMP_AT = HEADER_BYTES + IPV6_BYTES;
 export const TARGET_AT = ICMP_AT + 8;
 const NEXT_HEADER_ICMPV6 = 58;
-/** A router would have made it less: what has it comes from this segment. */
+/** A router decrements it, so a packet with this limit comes from this segment. */
 const HOP_LIMIT = 255;
 
 export const ND_NEIGHBOR_SOLICIT = 135;
@@ -42,7 +42,7 @@ interface NdpAddresses {
   readonly source: Ip;
   readonly destination: Ip;
   readonly target: Ip;
-  /** The option of the source (solicitation) or the target (advertisement). */
+  /** The link-layer address option: of the source (solicitation) or the target (advertisement). */
   readonly linkLayer?: Mac | undefined;
 }
 
@@ -65,7 +65,10 @@ export function multicastMac(group: Ip): Mac {
   return readMac(Uint8Array.of(0x33, 0x33, ...encodeIp(group).subarray(12)), 0);
 }
 
-/** Of the pseudo header and the message (RFC 4443 §2.3); over a message that has its checksum already it is 0. */
+/**
+ * Computes the checksum over the pseudo header and the message (RFC 4443 §2.3). The result is 0 for a message that contains a
+ * correct checksum.
+ */
 function checksumOf(packet: Uint8Array): number {
   const length = packet.length - IPV6_BYTES;
   let sum = length + NEXT_HEADER_ICMPV6;
@@ -74,7 +77,7 @@ function checksumOf(packet: Uint8Array): number {
   return ~sum & 0xffff;
 }
 
-/** Type and body of each option; undefined when a length lies (RFC 4861 §4.6: units of 8 bytes, never 0). */
+/** Returns the body of each option by type; undefined for a false length (RFC 4861 §4.6: units of 8 bytes, never 0). */
 function decodeOptions(bytes: Uint8Array): Map<number, Uint8Array> | undefined {
   const options = new Map<number, Uint8Array>();
   for (let at = 0; at < bytes.length; ) {
@@ -86,7 +89,10 @@ function decodeOptions(bytes: Uint8Array): Map<number, Uint8Array> | undefined {
   return options;
 }
 
-/** The IPv6 packet without what Ethernet pads, when its headers are those of a solicitation or advertisement and its checksum holds. */
+/**
+ * Returns the IPv6 packet without Ethernet's padding; undefined unless its headers are those of a solicitation or advertisement
+ * and its checksum is correct.
+ */
 function findPacket(frame: Uint8Array): Uint8Array | undefined {
   if (!isFrameOf(frame, ETH_P_IPV6, ICMP_AT + FIXED_BYTES)) return undefined;
   const packet = frame.subarray(HEADER_BYTES);
@@ -97,7 +103,7 @@ function findPacket(frame: Uint8Array): Uint8Array | undefined {
   return valid && packet[IPV6_BYTES + 1] === 0 && checksumOf(whole) === 0 ? whole : undefined;
 }
 
-/** RFC 4861 §7.1.1: from nowhere only to the solicited-node group, and without saying who asks. */
+/** RFC 4861 §7.1.1: a solicitation from `::` goes only to the solicited-node group and carries no source address option. */
 function isProper({ source, destination, target, linkLayer }: NdpAddresses): boolean {
   if (source.value !== 0n) return true;
   return destination.value === solicitedNode(target).value && linkLayer === undefined;
@@ -118,7 +124,7 @@ export function decodeNdp(frame: Uint8Array): NdpMessage | undefined {
     target: decodeIp(packet.subarray(48, 64)),
     linkLayer: option && readMac(option, 0),
   };
-  if (isMulticast(addresses.target)) return undefined; // a group is nobody's address
+  if (isMulticast(addresses.target)) return undefined; // a multicast group is not an address of a machine
   if (type === ND_NEIGHBOR_SOLICIT) {
     const nonce = options.get(OPTION_NONCE)?.slice();
     return isProper(addresses) ? { kind: "solicitation", ...addresses, nonce } : undefined;
@@ -172,24 +178,27 @@ export function encodeNdp(message: NdpMessage): Uint8Array {
   return frame;
 }
 
-/** To the group of all who might have the target. */
+/** Encodes a solicitation to the target's solicited-node group. */
 function solicit(mac: Mac, source: Ip, target: Ip, more: { linkLayer?: Mac; nonce?: Uint8Array }): Uint8Array {
   const destination = solicitedNode(target);
   const destinationMac = multicastMac(destination);
   return encodeNdp({ kind: "solicitation", destinationMac, sourceMac: mac, source, destination, target, ...more });
 }
 
-/** Asks whether anybody has the address, from `::` (RFC 4862 §5.4.2); the nonce (six bytes) tells our own echo (RFC 7527). */
+/**
+ * A probe for the address from `::` (RFC 4862 §5.4.2). The nonce (six bytes) identifies our own frame when it is echoed (RFC
+ * 7527).
+ */
 export function encodeNdpProbe(mac: Mac, candidate: Ip, nonce: Uint8Array): Uint8Array {
   return solicit(mac, UNSPECIFIED, candidate, { nonce });
 }
 
-/** Asks who has the address, as the owner of another. */
+/** An ordinary solicitation for `target`, sent from the address `own`. */
 export function encodeNdpSolicitation(mac: Mac, own: Ip, target: Ip): Uint8Array {
   return solicit(mac, own, target, { linkLayer: mac });
 }
 
-/** Says to all nodes that we have the address: unsolicited, override (RFC 4861 §7.2.6). */
+/** Announces the address to all nodes: unsolicited, override (RFC 4861 §7.2.6). */
 export function encodeNdpAnnouncement(mac: Mac, own: Ip): Uint8Array {
   const addresses = { source: own, destination: ALL_NODES, target: own, linkLayer: mac };
   const macs = { destinationMac: multicastMac(ALL_NODES), sourceMac: mac };

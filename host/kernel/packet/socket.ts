@@ -1,8 +1,9 @@
 /**
- * Packet sockets: frames of one type in and out of one link of a namespace. Opened inside, used from outside.
- * Called by detection. It opens one before it sends anything: a listener that comes later misses the fast answer.
- * Closing one holds its caller for 10 to 20 ms in the kernel, which waits until no processor looks at the socket any more: it is done by
- * a thread of libuv's pool, some time after the socket was disposed of.
+ * Packet sockets: frames of one type in and out of one link of a namespace, opened inside and used from outside.
+ *
+ * Detection opens a socket before it sends anything: one opened later would miss a fast answer. Closing a packet socket blocks
+ * its caller in the kernel for 10 to 20 ms, until no CPU uses the socket any more, so a thread of libuv's pool closes it some
+ * time after it was disposed of.
  * Effects: a socket; the calling thread is in the namespace while it is opened; a watch on the event loop while it listens.
  */
 import { close } from "node:fs";
@@ -29,17 +30,17 @@ export class PacketError extends Error {
   }
 }
 
-/** Frames or messages that one socket gives its listener before the event loop serves others. @limit */
+/** Most frames or messages that one socket passes to its listener per turn of the event loop. @limit */
 export const MAX_FRAMES_PER_TURN = 64;
 
-/** Every machine's. */
+/** EBADF of every architecture. */
 const EBADF = 9;
 const AF_PACKET = 17;
 const SOL_PACKET = 263;
 const PACKET_ADD_MEMBERSHIP = 1;
 const PACKET_IGNORE_OUTGOING = 23;
 const PACKET_MR_MULTICAST = 0;
-/** ARP, solicitations and advertisements are far shorter; what is longer is cut and then no valid one. */
+/** ARP and NDP frames are far shorter; longer frames are truncated and then invalid. */
 const RECEIVE_BYTES = 2_048;
 
 export interface PacketOptions {
@@ -48,26 +49,26 @@ export interface PacketOptions {
   readonly link: number;
   /** ETH_P_* */
   readonly etherType: number;
-  /** A classic BPF program; filter.ts has them. */
+  /** A classic BPF program of filter.ts. */
   readonly filter: Uint8Array;
-  /** Groups whose frames the link must let through: those of solicited nodes. */
+  /** Multicast groups that the link must receive: those of solicited nodes. */
   readonly groups?: readonly Mac[] | undefined;
 }
 
 export interface FrameListener {
-  /** The frame is in memory of its own. */
+  /** Receives a frame, which is not overwritten later. */
   frame(frame: Uint8Array): void;
-  /** The link went down (ENETDOWN) or away. Listening goes on. */
+  /** The link went down (ENETDOWN) or was deleted. Listening continues. */
   failure(error: PacketError): void;
 }
 
-/** The namespace lives as long as the socket. Disposed of, it hears no more, and what it is asked throws (EBADF). */
+/** A packet socket, which keeps its namespace alive. After disposal it receives nothing, and its methods throw (EBADF). */
 export interface PacketSocket extends Disposable {
-  /** A whole frame, with its header. Never waits: a full queue is a {@link PacketError}, too. */
+  /** Sends a whole frame with its header. Never waits: a full queue throws {@link PacketError}, too. */
   send(frame: Uint8Array): void;
-  /** The next frame that came from outside; undefined when there is none. Throws {@link PacketError}. */
+  /** Returns the next frame from outside; undefined if there is none. Throws {@link PacketError}. */
   receive(): Uint8Array | undefined;
-  /** Gives every frame to the listener, from the event loop, until the socket is disposed of. Once per socket. */
+  /** Passes every frame to the listener, from the event loop, until the socket is disposed of. Once per socket. */
   listen(listener: FrameListener): void;
 }
 
@@ -92,7 +93,7 @@ function membership(link: number, group: Mac): Uint8Array {
   return request;
 }
 
-/** The socket has no ether type until the filter is on it, so that nothing unfiltered waits in it. */
+/** Configures the socket, which has no ether type until its filter is attached, so that no unfiltered frame is queued. */
 function configure(native: Native, fd: number, { link, etherType, filter, groups = [] }: PacketOptions): void {
   const require = (result: number, operation: string) => {
     if (result < 0) throw new PacketError(operation, link, -result);
@@ -120,7 +121,7 @@ export function openPacketSocket(options: PacketOptions, native: Native = loadNa
   return packetSocketOn(native, fd, link);
 }
 
-/** Nobody can do anything about a close that fails; the descriptor is free even then. */
+/** Closes the socket in the thread pool. Errors are ignored: the descriptor is released in any case. */
 function closeAside(fd: number): void {
   close(fd, () => {});
 }
@@ -129,7 +130,7 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
   const buffer = new Uint8Array(RECEIVE_BYTES);
   let watch: Watch | undefined;
   let isOpen = true;
-  // the number may be another's by then
+  // the descriptor may have been reused by then
   const requireOpen = (operation: string): void => {
     if (!isOpen) throw new PacketError(operation, link, EBADF);
   };
@@ -143,7 +144,7 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
     return buffer.slice(0, length);
   };
   const drain = (listener: FrameListener): void => {
-    // `watch` goes when the listener disposes of the socket: the descriptor may be another's by then
+    // `watch` is undefined once the listener has disposed of the socket: the descriptor may have been reused by then
     for (let count = 0; count < MAX_FRAMES_PER_TURN && watch !== undefined; count++) {
       let frame: Uint8Array | undefined;
       try {

@@ -1,6 +1,3 @@
-/**
- * Addresses of links as plain values.
- */
 import type { Ip } from "../../../net/ip.ts";
 import type { Prefix } from "../../../net/prefix.ts";
 import { type Attribute, attribute, decodeUint32, encodeUint32, findValue, readValue } from "../attribute.ts";
@@ -11,27 +8,27 @@ import { type AddressMessage, encodeAddress, prefixOf } from "./message.ts";
 export interface Address {
   /** Index of the link. */
   readonly link: number;
-  /** The link's own address, host bits kept. With a peer, the length is that of the peer's prefix. */
+  /** The link's own address with its host bits. With a peer, the length is that of the peer's prefix. */
   readonly prefix: Prefix;
-  /** The other end of a point-to-point link; undefined when there is none. */
+  /** Address of the other end of a point-to-point link; undefined if there is none. */
   readonly peer?: Ip | undefined;
   /** RT_SCOPE_*; 0 is global. */
   readonly scope: number;
   /** IFA_F_* */
   readonly flags: number;
-  /** What else it is given, besides the attributes that follow from the other fields. */
+  /** Attributes besides those that follow from the other fields. */
   readonly rest?: readonly Attribute[] | undefined;
 }
 
-/** Those that {@link Address} has by itself, or that are state: how old the address is. */
+/** Attributes that {@link Address} has fields for, or that are state, such as the age of the address. */
 const NOT_REST = new Set([IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS, IFA_CACHEINFO]);
 
-/** What else the message says of the address. */
+/** Returns the attributes that {@link Address} has no field for. */
 export function restOf({ attributes }: AddressMessage): Attribute[] {
   return attributes.filter(({ type }) => !NOT_REST.has(type));
 }
 
-/** Undefined for families other than IP. Throws for messages that contradict themselves. */
+/** Returns undefined for families other than IP. Throws NetlinkError for a message that contradicts itself. */
 export function addressOf(message: AddressMessage): Address | undefined {
   const prefix = prefixOf(message);
   const family = decodeFamily(message.family);
@@ -43,7 +40,7 @@ export function addressOf(message: AddressMessage): Address | undefined {
   return { link: message.index, prefix, peer, scope: message.scope, flags };
 }
 
-/** The flags' low byte stands in the fixed part; all of them in an attribute when there are more. */
+/** Encodes the address. The fixed part holds the low byte of the flags; an attribute holds all of them if there are more. */
 export function encodeAddressValue({ link, prefix, peer, scope, flags, rest = [] }: Address): Uint8Array {
   const family = encodeFamily(prefix.ip.family);
   const attributes: Attribute[] = [

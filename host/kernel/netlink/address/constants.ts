@@ -9,20 +9,23 @@ export const RTM_GETADDR = 22;
 
 export const IFA_ADDRESS = 1;
 export const IFA_LOCAL = 2;
-/** The name of the address, by default that of its link. */
+/** Label of the address; by default the name of its link. */
 export const IFA_LABEL = 3;
-/** When it was made, when it changed, and how long it lives. */
+/** Times of creation and change, and lifetimes. */
 export const IFA_CACHEINFO = 6;
 export const IFA_FLAGS = 8;
 
 /** No duplicate detection by the kernel. */
 export const IFA_F_NODAD = 0x02;
 export const IFA_F_DADFAILED = 0x08;
-/** Duplicate detection is still going on. */
+/** Duplicate address detection is in progress. */
 export const IFA_F_TENTATIVE = 0x40;
-/** Not learned, and without end. */
+/** Without a lifetime, so not learned from a router. */
 export const IFA_F_PERMANENT = 0x80;
 /** The kernel adds no route to the prefix. */
 export const IFA_F_NOPREFIXROUTE = 0x200;
-/** Those that whoever adds an address chooses; the others are state: NODAD, OPTIMISTIC, HOMEADDRESS, MANAGETEMPADDR, NOPREFIXROUTE, MCAUTOJOIN. */
+/**
+ * Flags that are set by the process that adds the address; the others are state: NODAD, OPTIMISTIC, HOMEADDRESS, MANAGETEMPADDR,
+ * NOPREFIXROUTE, MCAUTOJOIN.
+ */
 export const IFA_F_CHOSEN = 0x02 | 0x04 | 0x10 | 0x100 | 0x200 | 0x400;

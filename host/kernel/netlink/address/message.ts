@@ -20,11 +20,11 @@ export interface AddressMessage {
   /** AF_* */
   readonly family: number;
   readonly prefixLength: number;
-  /** The low byte of IFA_F_*; the attribute IFA_FLAGS has them all. */
+  /** The low byte of IFA_F_*; the attribute IFA_FLAGS holds all of them. */
   readonly flags: number;
   /** RT_SCOPE_* */
   readonly scope: number;
-  /** Of the link. */
+  /** Index of the link. */
   readonly index: number;
   readonly attributes: readonly Attribute[];
 }
@@ -38,7 +38,7 @@ export function encodeAddress(message: MessageSpec<AddressMessage>): Uint8Array 
   return bytes;
 }
 
-/** Throws for a message of another type and for lengths that lie. */
+/** Throws NetlinkError for a message of another type, and for false lengths. */
 export function decodeAddress(message: Message): AddressMessage {
   const { payload } = message;
   requireFixedPart(message, FIXED);
@@ -52,7 +52,10 @@ export function decodeAddress(message: Message): AddressMessage {
   };
 }
 
-/** The link's own address (IFA_LOCAL where there is a peer) with its prefix length; undefined for families other than IP. */
+/**
+ * Returns the link's own address (IFA_LOCAL if there is a peer) with its prefix length; undefined for families other than IP.
+ * Throws NetlinkError if the message contradicts itself.
+ */
 export function prefixOf({ family, prefixLength, attributes }: AddressMessage): Prefix | undefined {
   if (family !== AF_INET && family !== AF_INET6) return undefined;
   const value = findValue(attributes, IFA_LOCAL) ?? findValue(attributes, IFA_ADDRESS);

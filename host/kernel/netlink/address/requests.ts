@@ -1,7 +1,3 @@
-/**
- * Questions about addresses, and changes of them.
- * Effects: those of the conversation.
- */
 import { formatPrefix } from "../../../net/prefix.ts";
 import { EADDRNOTAVAIL, ENODEV } from "../../errno.ts";
 import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
@@ -15,7 +11,7 @@ export function encodeAddressesOf(linkIndex: number): Uint8Array {
   return encodeAddress({ family: AF_UNSPEC, index: linkIndex, attributes: [] });
 }
 
-/** The addresses of all families on the link, in the kernel's order; undefined when the link is gone. */
+/** Returns the addresses of all families on the link, in the kernel's order; undefined if there is no such link. */
 export function findAddresses(conversation: Conversation, linkIndex: number): AddressMessage[] | undefined {
   const operation = `list the addresses of link ${linkIndex}`;
   const payload = encodeAddressesOf(linkIndex);
@@ -23,7 +19,7 @@ export function findAddresses(conversation: Conversation, linkIndex: number): Ad
   return answers?.map(decodeAddress).filter(({ index }) => index === linkIndex);
 }
 
-/** The addresses of all links of the namespace. */
+/** Returns the addresses of all links of the namespace. */
 export function listAddresses(conversation: Conversation): AddressMessage[] {
   const payload = encodeAddressesOf(0);
   return conversation.dump({ operation: "list addresses", type: RTM_GETADDR, payload }).map(decodeAddress);
@@ -33,14 +29,14 @@ function words({ prefix, link }: Address): string {
   return `address ${formatPrefix(prefix)} on link ${link}`;
 }
 
-/** Throws a NetlinkError with EEXIST when it is there already. */
+/** Throws NetlinkError with EEXIST if the link already has the address. */
 export function createAddress(conversation: Conversation, address: Address): void {
   const operation = `add ${words(address)}`;
   const flags = NLM_F_CREATE | NLM_F_EXCL;
   conversation.request({ operation, type: RTM_NEWADDR, flags, payload: encodeAddressValue(address) });
 }
 
-/** Whether it was there. */
+/** Returns whether the address was there. */
 export function deleteAddress(conversation: Conversation, address: Address): boolean {
   const operation = `delete ${words(address)}`;
   const payload = encodeAddressValue({ ...address, flags: 0 });

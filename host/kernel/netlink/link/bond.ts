@@ -1,6 +1,6 @@
 /**
- * Options of a bond: the attributes in its IFLA_INFO_DATA ↔ numbers, addresses and MACs by the kernel's option names.
- * What values are legal, and in which order they are set, is decided by the ifacer.
+ * Options of a bond: the attributes in its IFLA_INFO_DATA ↔ numbers, addresses and MACs by the kernel's option names. The ifacer
+ * decides which values are valid, and in which order they are set.
  * Sources: linux/if_link.h (IFLA_BOND_*), Documentation/networking/bonding.rst for the names.
  */
 import type { Ip } from "../../../net/ip.ts";
@@ -21,7 +21,7 @@ import {
 import { malformed } from "../error.ts";
 import { decodeIp, encodeIp } from "../ip-bytes.ts";
 
-/** Attribute type and width in bits of each option that is a number. Links (primary, active_slave) are indexes. */
+/** Attribute type and width in bits of each numeric option. Members (primary, active_slave) are given by index. */
 const NUMBERS = {
   mode: [1, 8],
   active_slave: [2, 32],
@@ -50,9 +50,9 @@ const NUMBERS = {
   peer_notif_delay: [28, 32],
   lacp_active: [29, 8],
   missed_max: [30, 8],
-  /** From Linux 6.9 on; older ones pass over what they do not know. */
+  /** Since Linux 6.9; older kernels ignore unknown options. */
   coupled_control: [32, 8],
-  /** From Linux 6.17 on. */
+  /** Since Linux 6.17. */
   broadcast_neighbor: [33, 8],
 } as const satisfies Record<string, readonly [type: number, bits: 8 | 16 | 32]>;
 const IFLA_BOND_ARP_IP_TARGET = 8;
@@ -62,7 +62,7 @@ const IFLA_BOND_NS_IP6_TARGET = 31;
 export type BondNumber = keyof typeof NUMBERS;
 export const BOND_NUMBERS = Object.keys(NUMBERS) as readonly BondNumber[];
 
-/** Only what is asked for, or what the kernel told. */
+/** The options of a request, or those that the kernel reported. */
 export interface BondOptions {
   readonly numbers: { readonly [Name in BondNumber]?: number };
   readonly arpIpTargets?: readonly Ip[];

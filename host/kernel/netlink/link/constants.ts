@@ -32,12 +32,12 @@ export const IFLA_VLAN_PROTOCOL = 5;
 export const ETH_P_8021Q = 0x8100;
 export const ETH_P_8021AD = 0x88a8;
 
-/** Leaves the counters of the protocols out of the answer. */
+/** Omits the counters of the protocols from the answer. */
 export const RTEXT_FILTER_SKIP_STATS = 1 << 3;
 
 export const IFF_UP = 0x1;
 export const IFF_LOOPBACK = 0x8;
-/** It does without neighbours. */
+/** The link has no neighbours. */
 export const IFF_NOARP = 0x80;
-/** There is a carrier. */
+/** The link has a carrier. */
 export const IFF_LOWER_UP = 0x10000;

@@ -1,5 +1,5 @@
 /**
- * Kinds of links: IFLA_LINKINFO ↔ what it says, for the kinds that Berth makes; the others are kept as they came.
+ * Kinds of links: IFLA_LINKINFO ↔ values for the kinds that Berth creates; other kinds keep their attributes.
  *
  *      IFLA_LINKINFO { IFLA_INFO_KIND "macvlan", IFLA_INFO_DATA { IFLA_MACVLAN_MODE 4 } }
  */
@@ -36,10 +36,10 @@ export type LinkKind =
   /** `protocol` is ETH_P_8021Q or ETH_P_8021AD. */
   | { readonly kind: "vlan"; readonly id: number; readonly protocol: number }
   | { readonly kind: "bond"; readonly options: BondOptions }
-  /** `name` is the kernel's word; `attributes` are those of IFLA_INFO_DATA. */
+  /** `name` is the kernel's name of the kind; `attributes` are those of IFLA_INFO_DATA. */
   | { readonly kind: "other"; readonly name: string; readonly attributes: readonly Attribute[] };
 
-/** The kernel's word: what `ip -d link` shows and `type` takes. */
+/** Returns the kernel's name of the kind, as `ip -d link` shows it. */
 export function kindName(kind: LinkKind): string {
   return kind.kind === "other" ? kind.name : kind.kind;
 }
@@ -69,12 +69,12 @@ function encodeKindAttributes(kind: LinkKind): readonly Attribute[] {
 
 const decoder = new TextDecoder();
 
-/** With or without the final NUL: the kernel sends it, `ip` does not. */
+/** Decodes a name with or without a final NUL: the kernel sends it, `ip` does not. */
 function decodeName(value: Uint8Array): string {
   return decoder.decode(value.at(-1) === 0 ? value.subarray(0, -1) : value);
 }
 
-/** `more` goes with the kind's own: the peer of a new veth. */
+/** `more` are attributes besides the kind's own: the peer of a new veth. */
 export function encodeKind(kind: LinkKind, more: readonly Attribute[] = []): Attribute {
   const attributes = [...encodeKindAttributes(kind), ...more];
   const name = new TextEncoder().encode(kindName(kind));
@@ -108,7 +108,7 @@ function decodeNamed(name: string, data: Uint8Array): LinkKind {
   }
 }
 
-/** Of a link's own attributes; undefined for a physical device or loopback, which has no kind. */
+/** Decodes the kind from the attributes of a link; undefined for a physical device or loopback, which has none. */
 export function decodeKind(attributes: readonly Attribute[]): LinkKind | undefined {
   const given = findValue(attributes, IFLA_LINKINFO);
   if (given === undefined) return undefined;

@@ -1,6 +1,3 @@
-/**
- * Links as plain values: what a message says of one, and what a message must say to make or change one.
- */
 import type { Mac } from "../../../net/mac.ts";
 import { decodeMac, encodeMac } from "../../mac-bytes.ts";
 import {
@@ -41,22 +38,22 @@ export interface Link {
   readonly deviceType: number;
   /** IFF_* */
   readonly flags: number;
-  /** Switched on (IFF_UP). */
+  /** IFF_UP */
   readonly up: boolean;
-  /** Whether frames can pass (IFF_LOWER_UP). */
+  /** Frames can pass (IFF_LOWER_UP). */
   readonly carrier: boolean;
-  /** Undefined for what is no Ethernet device. */
+  /** Undefined for a link that is not an Ethernet device. */
   readonly mac: Mac | undefined;
   readonly mtu: number;
-  /** Undefined for what is not made by software. */
+  /** Undefined for a physical device. */
   readonly kind: LinkKind | undefined;
-  /** Index of the link under it, or of a veth's peer; in the namespace `parentNetnsId` when that is told. */
+  /** Index of the parent, or of the peer of a veth; in the namespace `parentNetnsId` if that is set. */
   readonly parent: number | undefined;
-  /** The kernel's number, in this namespace, of the namespace that `parent` is in; undefined when it is in this one. */
+  /** The ID, in this namespace, of the namespace that `parent` is in; undefined if it is this one. */
   readonly parentNetnsId: number | undefined;
-  /** Index of the bridge, bond or vrf that it is a member of. */
+  /** Index of the bridge, bond or VRF that it is a member of. */
   readonly master: number | undefined;
-  /** A text for people; "" for none. */
+  /** Free text (IFLA_IFALIAS); "" if there is none. */
   readonly alias: string;
   readonly group: number;
 }
@@ -74,10 +71,10 @@ export const LINK_ATTRIBUTES: ReadonlySet<number> = new Set([
   IFLA_GROUP,
 ]);
 
-/** Those, and what {@link readLinkSetting} of setting.ts reads. */
+/** The same, and those that {@link readLinkSetting} of setting.ts reads. */
 export const LINK_AND_SETTINGS: ReadonlySet<number> = new Set([...LINK_ATTRIBUTES, IFLA_AF_SPEC]);
 
-/** Throws when a value is not of its length, or a link has no name. */
+/** Throws NetlinkError for a value of the wrong length, and for a link without a name. */
 export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): Link {
   const name = readValue(attributes, IFLA_IFNAME, decodeString);
   if (name === undefined) throw malformed("link message", 16, "no name", "IFLA_IFNAME");
@@ -99,30 +96,33 @@ export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): L
   };
 }
 
-/** What may be set on a link, new or not. */
+/** What can be set on a link, new or existing. */
 export interface LinkChange {
   readonly name?: string | undefined;
   readonly mac?: Mac | undefined;
   readonly mtu?: number | undefined;
   readonly up?: boolean | undefined;
-  /** Index of the bridge or bond to become a member of; 0 to leave it. */
+  /** Index of the bridge or bond to join; 0 to leave it. */
   readonly master?: number | undefined;
   /** Up to 255 bytes; "" for none. */
   readonly alias?: string | undefined;
   readonly group?: number | undefined;
-  /** Descriptor of the namespace to move to, or to be made in. */
+  /** Descriptor of the namespace to move it to, or to create it in. */
   readonly netnsFd?: number | undefined;
 }
 
-/** A link to be made. */
+/** A link to create. */
 export interface LinkSpec extends LinkChange {
   readonly name: string;
   readonly kind: LinkKind;
-  /** The kernel finds one when none is given. */
+  /** The kernel chooses one if none is given. */
   readonly index?: number | undefined;
-  /** Index of the link under it, for macvlan and vlan. */
+  /** Index of the parent, for macvlan and vlan. */
   readonly parent?: number | undefined;
-  /** The other end, for veth; without it the kernel names one. It cannot be made up: the kernel would open it before its other end. */
+  /**
+   * The other end of a veth; the kernel names it if none is given. It cannot be created up: the kernel would open it before its
+   * other end.
+   */
   readonly peer?: Omit<LinkChange, "up"> & { readonly name: string };
 }
 
@@ -130,7 +130,7 @@ function flagsOf(up: boolean | undefined): { flags: number; change: number } {
   return { flags: up ? IFF_UP : 0, change: up === undefined ? 0 : IFF_UP };
 }
 
-/** Without a final NUL, which would count as a byte of it: an empty value takes the alias away. */
+/** Returns the alias without a final NUL, which would be part of it; an empty value removes the alias. */
 const encodeAlias = (alias: string) => new TextEncoder().encode(alias);
 
 function encodeChangeAttributes({ mac, mtu, master, netnsFd, name, alias, group }: LinkChange): Attribute[] {
@@ -160,7 +160,7 @@ export function encodeLinkSpec(demand: LinkSpec): Uint8Array {
   return encodeLink({ index: demand.index ?? 0, ...flagsOf(demand.up), attributes });
 }
 
-/** Options of a bond that exists: only `kind`'s data, nothing else of the link. */
+/** Encodes new options of an existing bond: only the data of `kind`, nothing else of the link. */
 export function encodeKindChange(index: number, kind: LinkKind): Uint8Array {
   return encodeLink({ index, attributes: [encodeKind(kind)] });
 }

@@ -14,11 +14,11 @@ const FIXED: FixedPart = { name: "link message", type: RTM_NEWLINK, typeName: "R
 export interface LinkMessage {
   /** ARPHRD_*; 0 in requests. */
   readonly deviceType: number;
-  /** 0 in requests that name the link otherwise. */
+  /** 0 in requests that identify the link by name. */
   readonly index: number;
   /** IFF_* */
   readonly flags: number;
-  /** Which of the flags a request changes. */
+  /** Mask of the flags that a request changes. */
   readonly change: number;
   readonly attributes: readonly Attribute[];
 }
@@ -34,7 +34,10 @@ export function encodeLink(message: Partial<LinkMessage>): Uint8Array {
   return bytes;
 }
 
-/** Throws for a message of another type and for lengths that lie. With `wanted`, other attributes are left out. */
+/**
+ * Throws NetlinkError for a message of another type, and for false lengths. With `wanted`, attributes of other types are left
+ * out.
+ */
 export function decodeLink(message: Message, wanted?: ReadonlySet<number>): LinkMessage {
   const { payload } = message;
   requireFixedPart(message, FIXED);

@@ -1,7 +1,5 @@
 /**
- * Questions about links, and changes of them.
- * A veth's deletion holds its caller in the kernel for 11 to 19 ms: the agent makes it in a worker thread.
- * Effects: those of the conversation.
+ * Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms, so the agent does it in a worker thread.
  */
 import { ENODEV } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, findValue } from "../attribute.ts";
@@ -37,13 +35,15 @@ export function encodeLinkByName(name: string): Uint8Array {
   return encodeLinkRequest(0, [attribute(IFLA_IFNAME, encodeString(name)), withoutStats]);
 }
 
-/** Undefined when the kernel says that there is no such link. */
+/** Returns undefined if there is no such link. */
 function ask(conversation: Conversation, operation: string, payload: Uint8Array): LinkMessage[] | undefined {
   const answers = unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_GETLINK, payload }));
   return answers?.map((message) => decodeLink(message));
 }
 
-/** The link of that name, undefined when there is none. The kernel finds alternative names too; those do not count. */
+/**
+ * Returns the link of that name; undefined if there is none. The kernel also finds links by alternative names; those are ignored.
+ */
 export function findLink(conversation: Conversation, name: string): LinkMessage | undefined {
   return ask(conversation, `get link "${name}"`, encodeLinkByName(name))?.find((link) => {
     const found = findValue(link.attributes, IFLA_IFNAME);
@@ -51,25 +51,25 @@ export function findLink(conversation: Conversation, name: string): LinkMessage 
   });
 }
 
-/** The link with that index, undefined when there is none. */
+/** Returns the link with that index; undefined if there is none. */
 export function findLinkByIndex(conversation: Conversation, index: number): LinkMessage | undefined {
   return ask(conversation, `get link ${index}`, encodeLinkRequest(index))?.[0];
 }
 
-/** All links of the namespace, each with LINK_ATTRIBUTES, or with those that are wanted, and no more. */
+/** Returns all links of the namespace, each with the attributes `wanted` and no others. */
 export function listLinks(conversation: Conversation, wanted = LINK_ATTRIBUTES): LinkMessage[] {
   const messages = conversation.dump({ operation: "list links", type: RTM_GETLINK, payload: encodeLinkRequest(0) });
   return messages.map((message) => decodeLink(message, wanted));
 }
 
-/** Throws a NetlinkError with EEXIST when a link of that name is there already. */
+/** Throws NetlinkError with EEXIST if there already is a link of that name. */
 export function createLink(conversation: Conversation, demand: LinkSpec): void {
   const operation = `create link "${demand.name}" of kind ${kindName(demand.kind)}`;
   const payload = encodeLinkSpec(demand);
   conversation.request({ operation, type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, payload });
 }
 
-/** `up mtu 1400`: the change in the words of `ip link set`. */
+/** Formats the change in the words of `ip link set`: `up mtu 1400`. */
 function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd }: LinkChange): string {
   const words = [
     up !== undefined && (up ? "up" : "down"),
@@ -84,19 +84,21 @@ function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd }: Lin
   return words.filter((word) => word !== false).join(" ");
 }
 
-/** Sets what the change names and nothing else. A link that has left for another namespace is out of this conversation's reach. */
+/**
+ * Sets what `change` names and nothing else. A link that has moved to another namespace cannot be reached by this conversation.
+ */
 export function setLink(conversation: Conversation, index: number, change: LinkChange): void {
   const operation = `set link ${index} ${formatChange(change)}`;
   conversation.request({ operation, type: RTM_NEWLINK, payload: encodeLinkChange(index, change) });
 }
 
-/** Changes what belongs to the kind: options of a bond, the mode of a macvlan. */
+/** Changes settings of the kind: options of a bond, the mode of a macvlan. */
 export function setLinkKind(conversation: Conversation, index: number, kind: LinkKind): void {
   const operation = `set link ${index} type ${kindName(kind)}`;
   conversation.request({ operation, type: RTM_NEWLINK, payload: encodeKindChange(index, kind) });
 }
 
-/** Whether it was there. Deleting one end of a veth deletes both. */
+/** Returns whether the link was there. Deleting one end of a veth deletes both. */
 export function deleteLink(conversation: Conversation, index: number): boolean {
   const operation = `delete link ${index}`;
   const payload = encodeLink({ index });

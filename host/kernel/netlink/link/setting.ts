@@ -1,5 +1,5 @@
 /**
- * Settings of IPv4 and IPv6 for one link, which its message carries along:
+ * Per-link settings of IPv4 and IPv6, which are part of the link's message:
  *
  *      IFLA_AF_SPEC { AF_INET { IFLA_INET_CONF [s32 …] }, AF_INET6 { …, IFLA_INET6_CONF [s32 …] } }
  */
@@ -17,7 +17,10 @@ function findInside(value: Uint8Array | undefined, type: number): Uint8Array | u
   return value && findValue(decodeAttributes(value, 0, new Set([type])), type);
 }
 
-/** The number at `position` of the family's; undefined when the link is without the protocol, or the kernel without the setting. */
+/**
+ * Returns the setting at `position` of the family's array; undefined if the link lacks the protocol, or the kernel lacks the
+ * setting.
+ */
 export function readLinkSetting({ attributes }: LinkMessage, family: Family, position: number): number | undefined {
   const [protocol, conf] = family === 4 ? [AF_INET, IFLA_INET_CONF] : [AF_INET6, IFLA_INET6_CONF];
   const words = findInside(findInside(findValue(attributes, IFLA_AF_SPEC), protocol), conf);

@@ -12,9 +12,9 @@ export const NDA_LLADDR = 2;
 export const NDA_IFINDEX = 8;
 
 export const NUD_NONE = 0x00;
-/** Needs none: broadcast, loopback. */
+/** No resolution needed: broadcast, loopback. */
 export const NUD_NOARP = 0x40;
 export const NUD_PERMANENT = 0x80;
 
-/** Answered for, not known. */
+/** The kernel answers for the address (proxy ARP). */
 export const NTF_PROXY = 0x08;

@@ -14,7 +14,7 @@ const FIXED: FixedPart = { name: "neighbour message", type: RTM_NEWNEIGH, typeNa
 export interface NeighbourMessage {
   /** AF_* */
   readonly family: number;
-  /** Of the link. */
+  /** Index of the link. */
   readonly index: number;
   /** NUD_* */
   readonly state: number;
@@ -37,7 +37,7 @@ export function encodeNeighbourMessage(message: MessageSpec<NeighbourMessage>): 
   return bytes;
 }
 
-/** Throws for a message of another type and for lengths that lie. */
+/** Throws NetlinkError for a message of another type, and for false lengths. */
 export function decodeNeighbourMessage(message: Message): NeighbourMessage {
   const { payload } = message;
   requireFixedPart(message, FIXED);

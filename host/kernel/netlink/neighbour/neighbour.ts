@@ -1,6 +1,3 @@
-/**
- * Neighbours (ARP and NDP entries) as plain values.
- */
 import { formatIp, type Ip } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
 import { decodeMac, encodeMac } from "../../mac-bytes.ts";
@@ -11,7 +8,7 @@ import { encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
 
 export interface Neighbour {
   readonly ip: Ip;
-  /** Undefined while it is not known, and for proxies. */
+  /** Undefined while it is unresolved, and for proxies. */
   readonly mac?: Mac | undefined;
   /** Index of the link. */
   readonly link: number;
@@ -21,7 +18,7 @@ export interface Neighbour {
   readonly flags: number;
 }
 
-/** Undefined for what is no neighbour of an IP family: forwarding tables of bridges. */
+/** Returns undefined for entries of other families, such as forwarding tables of bridges. */
 export function neighbourOf({ family, index, state, flags, attributes }: NeighbourMessage): Neighbour | undefined {
   const known = decodeFamily(family);
   const address = findValue(attributes, NDA_DST);
@@ -35,7 +32,7 @@ export function encodeNeighbour({ ip, mac, link, state, flags }: Neighbour): Uin
   return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: link, state, flags, attributes });
 }
 
-/** `10.6.0.9 lladdr 02:00:00:00:00:09 dev 7`, with the index where `ip` would show the name. */
+/** Formats the neighbour as `10.6.0.9 lladdr 02:00:00:00:00:09 dev 7`: the index of the link where `ip` shows its name. */
 export function formatNeighbour({ ip, mac, link, flags }: Neighbour): string {
   const proxy = (flags & NTF_PROXY) !== 0 ? "proxy " : "";
   return `${proxy}${formatIp(ip)}${mac === undefined ? "" : ` lladdr ${mac}`} dev ${link}`;

@@ -1,7 +1,3 @@
-/**
- * Questions about neighbours, and changes of them.
- * Effects: those of the conversation.
- */
 import { formatIp, type Ip } from "../../../net/ip.ts";
 import { ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, encodeUint32, optional, present } from "../attribute.ts";
@@ -32,7 +28,7 @@ export function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
   return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: linkIndex, attributes });
 }
 
-/** The one entry of that address on the link; undefined when there is none, or no such link. */
+/** Returns the entry of that address on the link; undefined if there is none, or no such link. */
 export function findNeighbour(conversation: Conversation, linkIndex: number, ip: Ip): NeighbourMessage | undefined {
   const operation = `get neighbour ${formatIp(ip)} on link ${linkIndex}`;
   const payload = encodeNeighbourOf(linkIndex, ip);
@@ -42,21 +38,21 @@ export function findNeighbour(conversation: Conversation, linkIndex: number, ip:
   return answers?.map(decodeNeighbourMessage)[0];
 }
 
-/** Throws a NetlinkError with EEXIST when there is an entry of that address already. */
+/** Throws NetlinkError with EEXIST if the link already has an entry for that address. */
 export function createNeighbour(conversation: Conversation, neighbour: Neighbour): void {
   const operation = `add neighbour ${formatNeighbour(neighbour)}`;
   const flags = NLM_F_CREATE | NLM_F_EXCL;
   conversation.request({ operation, type: RTM_NEWNEIGH, flags, payload: encodeNeighbour(neighbour) });
 }
 
-/** Makes it, or changes the entry of that address to this. */
+/** Creates the entry, or replaces the one of that address. */
 export function replaceNeighbour(conversation: Conversation, neighbour: Neighbour): void {
   const operation = `replace neighbour ${formatNeighbour(neighbour)}`;
   const flags = NLM_F_CREATE | NLM_F_REPLACE;
   conversation.request({ operation, type: RTM_NEWNEIGH, flags, payload: encodeNeighbour(neighbour) });
 }
 
-/** Whether it was there. Its MAC and state are not compared. */
+/** Returns whether the entry was there. Its MAC and state are not compared. */
 export function deleteNeighbour(conversation: Conversation, { ip, link, state, flags }: Neighbour): boolean {
   const neighbour = { ip, link, state, flags: flags & NTF_PROXY };
   const operation = `delete neighbour ${formatNeighbour(neighbour)}`;

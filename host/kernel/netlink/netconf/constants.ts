@@ -1,5 +1,5 @@
 /**
- * Numbers of messages about settings of the protocols, as the kernel spells them.
+ * Numbers of netconf messages, as the kernel spells them.
  * Sources: linux/rtnetlink.h, linux/netconf.h.
  */
 
@@ -10,6 +10,6 @@ export const NETCONFA_IFINDEX = 1;
 export const NETCONFA_FORWARDING = 2;
 export const NETCONFA_RP_FILTER = 3;
 
-/** Instead of a link's index: `all` and `default` of /proc/sys/net/ipv4/conf. */
+/** In place of the index of a link: `all` and `default` of /proc/sys/net/ipv4/conf. */
 export const NETCONFA_IFINDEX_ALL = -1;
 export const NETCONFA_IFINDEX_DEFAULT = -2;

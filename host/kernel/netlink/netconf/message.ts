@@ -1,5 +1,5 @@
 /**
- * Messages about settings of IPv4 or IPv6: bytes ↔ values.
+ * Netconf messages (settings of IPv4 or IPv6): bytes ↔ values.
  *
  *      0        1     4
  *      ├ family ┼ pad ┼ attributes …      (linux/netconf.h, struct netconfmsg)
@@ -8,7 +8,7 @@ import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute
 import { type FixedPart, type Message, requireFixedPart } from "../message.ts";
 import { RTM_NEWNETCONF } from "./constants.ts";
 
-/** The one byte of the fixed part, and the padding behind it. */
+/** The fixed part is one byte, padded to four. */
 const FIXED: FixedPart = { name: "netconf message", type: RTM_NEWNETCONF, typeName: "RTM_NEWNETCONF", bytes: 4 };
 
 export interface NetconfMessage {
@@ -23,7 +23,7 @@ export function encodeNetconf({ family, attributes }: NetconfMessage): Uint8Arra
   return bytes;
 }
 
-/** Throws for a message of another type and for lengths that lie. */
+/** Throws NetlinkError for a message of another type, and for false lengths. */
 export function decodeNetconf(message: Message): NetconfMessage {
   const { payload } = message;
   requireFixedPart(message, FIXED);

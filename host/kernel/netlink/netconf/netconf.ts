@@ -1,19 +1,16 @@
-/**
- * Settings of IPv4 or IPv6 for a link, for all links, or for those to come, as plain values.
- */
 import { decodeInt32, readValue } from "../attribute.ts";
 import { NETCONFA_FORWARDING, NETCONFA_IFINDEX, NETCONFA_RP_FILTER } from "./constants.ts";
 import type { NetconfMessage } from "./message.ts";
 
 export interface Netconf {
-  /** Of a link, or NETCONFA_IFINDEX_*. */
+  /** Index of a link, or NETCONFA_IFINDEX_*. */
   readonly index: number | undefined;
   readonly forwarding: number | undefined;
-  /** IPv4 alone has it. */
+  /** IPv4 only. */
   readonly rpFilter: number | undefined;
 }
 
-/** Throws when a value is not of its length. */
+/** Throws NetlinkError for a value of the wrong length. */
 export function netconfOf({ attributes }: NetconfMessage): Netconf {
   return {
     index: readValue(attributes, NETCONFA_IFINDEX, decodeInt32),

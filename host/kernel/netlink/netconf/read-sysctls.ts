@@ -1,6 +1,6 @@
 /**
- * Settings below /proc/sys/net that netlink tells, too: a message costs a tenth of opening a file, and of links there is one already.
- * Effects: those of the conversation.
+ * Sysctls that the kernel also reports by netlink: a message costs a tenth of opening a file, and the messages about links have
+ * been read anyway.
  */
 import type { Family } from "../../../net/ip.ts";
 import type { SysctlKey } from "../../../plan/state.ts";
@@ -11,7 +11,7 @@ import { NETCONFA_IFINDEX_ALL, NETCONFA_IFINDEX_DEFAULT } from "./constants.ts";
 import { type Netconf, netconfOf } from "./netconf.ts";
 import { findNetconf } from "./requests.ts";
 
-/** Where a setting stands among a link's own, and what it is called in messages about `all` and `default`. */
+/** Position of a setting in the array of a link's settings, and its field in messages about `all` and `default`. */
 interface NetlinkSetting {
   readonly family: Family;
   /** IPV4_DEVCONF_* - 1 (linux/ip.h), DEVCONF_* (linux/ipv6.h). */
@@ -32,21 +32,21 @@ const INDEXES: ReadonlyMap<string, number> = new Map([
   ["default", NETCONFA_IFINDEX_DEFAULT],
 ]);
 
-/** The same value of the kernel has both names (net/ipv4/devinet.c). */
+/** Both names stand for the same value (net/ipv4/devinet.c). */
 const IP_FORWARD = "ipv4/ip_forward";
 const IP_FORWARD_OF_ALL = "ipv4/conf/all/forwarding";
 
-/** What a key is about, when it is of a kind that netlink tells. */
-function findSetting(key: SysctlKey): { readonly told: NetlinkSetting; readonly link: string } | undefined {
+/** Returns the setting and the link that a key names; undefined if netlink does not report it. */
+function findSetting(key: SysctlKey): { readonly setting: NetlinkSetting; readonly link: string } | undefined {
   const [family, conf, link, name, more] = (key === IP_FORWARD ? IP_FORWARD_OF_ALL : key).split("/");
   if (conf !== "conf" || link === undefined || more !== undefined) return undefined;
-  const told = NETLINK_SETTINGS.get(`${family} ${name}`);
-  return told && { told, link };
+  const setting = NETLINK_SETTINGS.get(`${family} ${name}`);
+  return setting && { setting, link };
 }
 
 /**
- * Of `keys`, those that netlink answers, each as its file says it. What is missing is to be read from its file, whether it is there or not.
- * `linkOf` gives a link's message with IFLA_AF_SPEC.
+ * Returns the values of those keys that netlink reports, each as its file shows it. The others have to be read from their files,
+ * whether these exist or not. `linkOf` returns the message of a link with IFLA_AF_SPEC.
  */
 export function readSysctlsByNetlink(
   conversation: Conversation,
@@ -63,10 +63,10 @@ export function readSysctlsByNetlink(
     return netconf;
   };
   const answer = (key: SysctlKey): number | undefined => {
-    const question = findSetting(key);
-    if (question === undefined) return undefined;
-    const { told, link } = question;
-    const { family, position, field } = told;
+    const found = findSetting(key);
+    if (found === undefined) return undefined;
+    const { setting, link } = found;
+    const { family, position, field } = setting;
     const index = INDEXES.get(link);
     if (index !== undefined) return field && ask(family, index)?.[field];
     const message = linkOf(link);

@@ -1,7 +1,3 @@
-/**
- * Questions about settings of IPv4 or IPv6.
- * Effects: those of the conversation.
- */
 import type { Family } from "../../../net/ip.ts";
 import { ENODEV, EOPNOTSUPP } from "../../errno.ts";
 import { attribute, encodeUint32 } from "../attribute.ts";
@@ -11,7 +7,9 @@ import { encodeFamily } from "../ip-bytes.ts";
 import { NETCONFA_IFINDEX, RTM_GETNETCONF } from "./constants.ts";
 import { decodeNetconf, encodeNetconf, type NetconfMessage } from "./message.ts";
 
-/** `index` is that of a link, or NETCONFA_IFINDEX_*. Undefined when there is no such link, or the kernel has no such protocol. */
+/**
+ * Returns the settings of a link, or of NETCONFA_IFINDEX_*. Undefined if there is no such link, or the kernel lacks the protocol.
+ */
 export function findNetconf(conversation: Conversation, family: Family, index: number): NetconfMessage | undefined {
   const attributes = [attribute(NETCONFA_IFINDEX, encodeUint32(index))];
   const payload = encodeNetconf({ family: encodeFamily(family), attributes });

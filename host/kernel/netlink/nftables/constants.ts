@@ -56,7 +56,7 @@ export const NFTA_SET_ELEM_LIST_ELEMENTS = 3;
 export const NFTA_SET_ELEM_KEY = 1;
 export const NFTA_DATA_VALUE = 1;
 
-/** What `nft` calls the type `ifname`; the kernel only keeps it for `nft`. */
+/** The type that `nft` calls `ifname`; the kernel only stores it for `nft`. */
 export const TYPE_IFNAME = 41;
 export const IFNAMSIZ = 16;
 

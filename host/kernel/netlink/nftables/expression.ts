@@ -1,9 +1,9 @@
 /**
- * Expressions: what a rule does, step by step, on registers. Those that Berth writes are read as values, all others kept as they came.
+ * Expressions: the steps of a rule, on registers. Those that Berth writes are decoded; all others keep their attributes.
  *
  *      { NFTA_EXPR_NAME "cmp", NFTA_EXPR_DATA { NFTA_CMP_SREG 1, NFTA_CMP_OP 0, NFTA_CMP_DATA { NFTA_DATA_VALUE "veth0" } } }
  *
- * What a chain of them means is in statement.ts.
+ * statement.ts composes them.
  */
 import type { Expression } from "../../../plan/nft-table.ts";
 import {
@@ -94,7 +94,7 @@ function decodeBody(word: string, attributes: readonly Attribute[]): Expression 
   }
 }
 
-/** Of the list element's value. What is of a form that Berth does not write is `other`. */
+/** Decodes an element of a rule's list. An expression in a form that Berth does not write becomes `other`. */
 export function decodeExpression({ value }: Attribute): Expression {
   const list = decodeAttributes(value);
   const word = readValue(list, NFTA_EXPR_NAME, decodeString);

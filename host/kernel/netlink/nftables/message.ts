@@ -1,5 +1,5 @@
 /**
- * nf_tables messages: bytes ↔ values. Their numbers are in network byte order, and their lists nest.
+ * nf_tables messages: bytes ↔ values. Their numbers are in network byte order, and their lists are nested.
  *
  *      0        1         2          4
  *      ├ family ┼ version ┼ resource ┼ attributes …      (linux/netfilter/nfnetlink.h, struct nfgenmsg)
@@ -23,7 +23,7 @@ const NLA_F_NESTED = 0x8000;
 export interface NftMessage {
   /** NFPROTO_* */
   readonly family: number;
-  /** Of a batch's ends the subsystem; else 0 in requests, the generation in answers. */
+  /** The subsystem in the messages that begin and end a batch; otherwise 0 in requests, the generation in answers. */
   readonly resource: number;
   readonly attributes: readonly Attribute[];
 }
@@ -35,7 +35,7 @@ export function encodeNft({ family, resource, attributes }: NftMessage): Uint8Ar
   return bytes;
 }
 
-/** Throws for a message of another type than `wanted` (NFT_MSG_*) and for lengths that lie. */
+/** Throws NetlinkError for a message of another type than `wanted` (NFT_MSG_*), and for false lengths. */
 export function decodeNft({ type, payload }: Message, wanted: number): NftMessage {
   if (type !== wanted) throw malformed("nf_tables message", 4, `type ${type}`, `${wanted}`);
   if (payload.length < FIXED_BYTES) throw malformed("nf_tables message", 0, `${payload.length} bytes`, "4 or more");
@@ -48,7 +48,7 @@ export function nested(type: number, attributes: readonly Attribute[]): Attribut
   return nest(type, attributes, NLA_F_NESTED);
 }
 
-/** A number in network byte order; negative ones (priorities) too. */
+/** Encodes a number in network byte order, also a negative one (priorities). */
 export function numberAttribute(type: number, value: number): Attribute {
   return attribute(type, encodeUint32(value >>> 0).reverse());
 }
@@ -58,7 +58,7 @@ export function decodeNumber(value: Uint8Array): number {
   return decodeUint32(value.slice().reverse());
 }
 
-/** The text of a name, which ends in a NUL; what pads a value of fixed length is left out. */
+/** Decodes a name up to its NUL; the padding of a value of fixed length is ignored. */
 export function decodeName(value: Uint8Array): string {
   const end = value.indexOf(0);
   return new TextDecoder().decode(end < 0 ? value : value.subarray(0, end));

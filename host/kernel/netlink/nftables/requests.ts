@@ -1,7 +1,6 @@
 /**
- * Our own tables of nf_tables: replaced, changed and deleted in one step each, read back whole.
- * Tables of others are never touched: every request names its table.
- * Effects: those of the conversation, which must be with netfilter (openNetfilterSocket).
+ * Creates, reads and deletes Berth's own tables of nf_tables, each in one step. Tables of others are never touched: every request
+ * names its table. The conversation must be with netfilter (openNetfilterSocket).
  */
 import type { NftSet, NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
@@ -43,7 +42,7 @@ function request(operation: string, type: number, attributes: readonly Attribute
   return { operation, type, flags, payload: encodeNft({ family: NFPROTO_INET, resource: 0, attributes }) };
 }
 
-/** All or nothing. */
+/** Applies all of the requests, or none. */
 function commit(conversation: Conversation, operation: string, requests: readonly Request[]): void {
   const payload = encodeNft({ family: 0, resource: BATCH_RESOURCE, attributes: [] });
   const begin = { operation, type: NFNL_MSG_BATCH_BEGIN, payload };
@@ -79,13 +78,13 @@ function addRequests(table: string, set: NftSet): Request[] {
   return [request(operation, NFT_MSG_NEWSETELEM, encodeElements(table, set), NLM_F_CREATE)];
 }
 
-/** Throws a NetlinkError with EEXIST when there is a table of that name already. */
+/** Throws NetlinkError with EEXIST if there already is a table of that name. */
 export function createTable(conversation: Conversation, table: NftTable): void {
   const { name } = table;
   commit(conversation, `add table "${name}"`, [newTable(name, NLM_F_EXCL), ...contentsOf(table)]);
 }
 
-/** Whether it was there. */
+/** Returns whether the table was there. */
 export function deleteTable(conversation: Conversation, name: string): boolean {
   const operation = `delete table "${name}"`;
   const requests = [request(operation, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)])];
@@ -104,7 +103,7 @@ function readSets(conversation: Conversation, table: string): NftSet[] {
   });
 }
 
-/** The table as it is; undefined when there is none of that name. A table made by {@link createTable} is read back equal. */
+/** Returns the table; undefined if there is none of that name. A table made by {@link createTable} is read back equal. */
 export function readTable(conversation: Conversation, name: string): NftTable | undefined {
   const operation = `get table "${name}"`;
   const question = request(operation, NFT_MSG_GETTABLE, [text(NFTA_TABLE_NAME, name)]);

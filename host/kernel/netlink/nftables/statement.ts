@@ -1,6 +1,4 @@
-/**
- * Statements: pieces of a rule in the words of `nft`, each a chain of expressions over register 1.
- */
+/** Statements: parts of a rule as `nft` writes them, each a list of expressions over register 1. */
 import { invariant } from "../../../lib/invariant.ts";
 import type { Expression } from "../../../plan/nft-table.ts";
 import { encodeUint32 } from "../attribute.ts";
@@ -38,7 +36,7 @@ const KEYS = { iifname: NFT_META_IIFNAME, oifname: NFT_META_OIFNAME } as const;
 const GROUPS = { iifgroup: NFT_META_IIFGROUP, oifgroup: NFT_META_OIFGROUP } as const;
 const MARKS = { ct: NFT_CT_MARK, meta: NFT_META_MARK } as const;
 
-/** Sixteen bytes with the name in front, as the kernel keeps names. */
+/** Encodes the name in sixteen bytes, as the kernel stores names of interfaces. */
 export function encodeIfName(name: string): Uint8Array {
   const bytes = new TextEncoder().encode(name);
   invariant(bytes.length > 0 && bytes.length < IFNAMSIZ, `"${name}" is no name of an interface`);
@@ -47,7 +45,7 @@ export function encodeIfName(name: string): Uint8Array {
   return padded;
 }
 
-/** `iifname "veth0"`, or `oifname != "veth0"`. A `*` at the end stands for any rest: `iifname "veth*"`. */
+/** Matches `iifname "veth0"`, or `oifname != "veth0"`. A final `*` is a wildcard: `iifname "veth*"`. */
 export function matchInterface(direction: "iifname" | "oifname", name: string, inverted = false): Expression[] {
   const padded = encodeIfName(name);
   const value = name.endsWith("*") ? new TextEncoder().encode(name.slice(0, -1)) : padded;
@@ -58,7 +56,7 @@ function compare(value: Uint8Array, inverted: boolean): Expression {
   return { name: "cmp", register, operation: inverted ? NFT_CMP_NEQ : NFT_CMP_EQ, value };
 }
 
-/** `iifgroup 7`, or `oifgroup != 7`: links of one group (IFLA_GROUP). */
+/** Matches `iifgroup 7`, or `oifgroup != 7`: links of one group (IFLA_GROUP). */
 export function matchGroup(direction: "iifgroup" | "oifgroup", group: number, inverted = false): Expression[] {
   return [load("meta", GROUPS[direction]), compare(encodeUint32(group >>> 0), inverted)];
 }
@@ -77,7 +75,7 @@ export function matchDnat(inverted = false): Expression[] {
   return matchAnyBit(NFT_CT_STATUS, IPS_DST_NAT, inverted);
 }
 
-/** `ct mark & 0x1 == 0x1`, of the connection or the packet. */
+/** Matches `ct mark & 0x1 == 0x1`, on the connection or the packet. */
 export function matchMark(of: "ct" | "meta", value: number, mask: number): Expression[] {
   const compared = encodeUint32(value >>> 0);
   return [
@@ -87,7 +85,7 @@ export function matchMark(of: "ct" | "meta", value: number, mask: number): Expre
   ];
 }
 
-/** `ct mark set ct mark & ~0x1 | 0x1`: the bits outside of the mask stay. */
+/** Sets `ct mark set ct mark & ~0x1 | 0x1`: bits outside of the mask are kept. */
 export function setMark(of: "ct" | "meta", value: number, mask: number): Expression[] {
   invariant((value & ~mask) === 0, `Mark ${value} has bits outside of its mask ${mask}`);
   return [load(of, MARKS[of]), masked(~mask, encodeUint32(value >>> 0)), store(of, MARKS[of])];

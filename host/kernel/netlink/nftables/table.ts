@@ -1,7 +1,4 @@
-/**
- * A table as a plain value: sets of interface names, base chains, rules.
- * Called by requests.ts; written by whoever plans one.
- */
+/** Messages of a table's parts ↔ values: sets of interface names, base chains, rules. */
 import type { NftChain, NftRule, NftSet } from "../../../plan/nft-table.ts";
 import { type Attribute, attribute, decodeAttributes, encodeString, findValue, readValue } from "../attribute.ts";
 import {
@@ -42,7 +39,7 @@ export function encodeChain(table: string, { name, type, hook, priority }: NftCh
   return [...names, nested(NFTA_CHAIN_HOOK, place), text(NFTA_CHAIN_TYPE, type)];
 }
 
-/** Undefined for chains that only other chains call, and of other types. The rules come in messages of their own. */
+/** Returns undefined for chains that no hook calls, and for chains of other types. The rules come in messages of their own. */
 export function chainOf({ attributes }: NftMessage): NftChain | undefined {
   const place = readValue(attributes, NFTA_CHAIN_HOOK, decodeAttributes) ?? [];
   const hook = readValue(place, NFTA_HOOK_HOOKNUM, decodeNumber);
@@ -64,7 +61,10 @@ export function ruleOf({ attributes }: NftMessage): { chain: string; rule: NftRu
   return { chain: readValue(attributes, NFTA_RULE_CHAIN, decodeName) ?? "", rule: list.map(decodeExpression) };
 }
 
-/** Only for `nft`, which else shows the names as empty: NFTNL_UDATA_SET_KEYBYTEORDER, four bytes, host order (libnftnl/udata.h). */
+/**
+ * For `nft` only, which otherwise shows the names as empty: NFTNL_UDATA_SET_KEYBYTEORDER, four bytes, host order
+ * (libnftnl/udata.h).
+ */
 const HOST_ORDER = Uint8Array.of(0, 4, 1, 0, 0, 0);
 
 /** `id` is any number that no other set of the batch has. */

@@ -19,7 +19,7 @@ export const RTA_TABLE = 15;
 export const RTA_VIA = 18;
 export const RTA_NH_ID = 30;
 
-/** Tables above 255 are in RTA_TABLE, with this in the fixed part. */
+/** Stands in the fixed part for tables above 255, which are in RTA_TABLE. */
 export const RT_TABLE_UNSPEC = 0;
 export const RT_TABLE_MAIN = 254;
 export const RT_TABLE_LOCAL = 255;
@@ -41,12 +41,12 @@ export const RT_SCOPE_LINK = 253;
 /** In a deletion: any. */
 export const RT_SCOPE_NOWHERE = 255;
 
-/** The gateway is reached through the device although no connected route says so. */
+/** The gateway is reached on the link although no connected route covers it. */
 export const RTNH_F_ONLINK = 4;
-/** State of a route, not part of what it is: dead, no carrier, and the like. */
+/** State of a route, not part of its definition: dead, no carrier, and the like. */
 export const RTNH_F_STATE = 1 | 8 | 16 | 32 | 64;
-/** A copy that a lookup made. */
+/** A cached copy made by a lookup. */
 export const RTM_F_CLONED = 0x200;
 
-/** The metric of an IPv6 route when nobody says another (net/ip6_route.h). */
+/** Default metric of IPv6 routes (net/ip6_route.h). */
 export const IP6_RT_PRIO_USER = 1024;

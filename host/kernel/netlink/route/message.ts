@@ -17,7 +17,7 @@ export interface RouteMessage {
   readonly destinationLength: number;
   readonly sourceLength: number;
   readonly tos: number;
-  /** RT_TABLE_*; the attribute RTA_TABLE goes before it. */
+  /** RT_TABLE_*; the attribute RTA_TABLE takes precedence. */
   readonly table: number;
   /** RTPROT_* */
   readonly protocol: number;
@@ -40,7 +40,7 @@ export function encodeRouteMessage(message: MessageSpec<RouteMessage>): Uint8Arr
   return bytes;
 }
 
-/** Throws for a message of another type and for lengths that lie. */
+/** Throws NetlinkError for a message of another type, and for false lengths. */
 export function decodeRouteMessage(message: Message): RouteMessage {
   const { payload } = message;
   requireFixedPart(message, FIXED);

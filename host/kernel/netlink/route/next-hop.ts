@@ -3,8 +3,6 @@
  *
  *      0        2       3            4      8        length
  *      ├ length ┼ flags ┼ weight - 1 ┼ link ┼ attributes …   ┤ padding to a multiple of 4   (linux/rtnetlink.h, struct rtnexthop)
- *
- * Called by route.ts. Effects: none.
  */
 import type { Family, Ip } from "../../../net/ip.ts";
 import { align, decodeAttributes, encodeAttributes, optional, present, readValue, viewOf } from "../attribute.ts";
@@ -16,7 +14,7 @@ import { RTA_GATEWAY, RTA_VIA } from "./constants.ts";
 const HEADER_BYTES = 8;
 
 export interface NextHop {
-  /** Undefined when the destination is on the link. It may be of the other family than the route. */
+  /** Undefined if the destination is on the link. May be of the other family than the route. */
   readonly gateway?: Ip | undefined;
   /** Index of the device. */
   readonly link: number;

@@ -1,7 +1,3 @@
-/**
- * Questions about routes, and changes of them.
- * Effects: those of the conversation.
- */
 import { FAMILIES, type Family } from "../../../net/ip.ts";
 import { ENODEV, ENOENT, ESRCH } from "../../errno.ts";
 import { encodeUint32, optional, present } from "../attribute.ts";
@@ -22,7 +18,7 @@ import {
 import { decodeRouteMessage, encodeRouteMessage, type RouteMessage } from "./message.ts";
 import { encodeRoute, formatRoute, leadsNowhere, type Route, routeOf } from "./route.ts";
 
-/** What to list; what is undefined is not asked about. */
+/** What to list; undefined fields match everything. */
 export interface RouteFilter {
   readonly family?: Family | undefined;
   readonly table?: number | undefined;
@@ -35,7 +31,7 @@ export function encodeRouteDump(family: Family, { table, link }: RouteFilter): U
   return encodeRouteMessage({ family: encodeFamily(family), attributes });
 }
 
-/** Without the copies that lookups make. A table that does not exist has no routes. */
+/** Returns routes without the cached copies that lookups make. A table that does not exist has no routes. */
 export function listRoutes(conversation: Conversation, filter: RouteFilter = {}): RouteMessage[] {
   const families = filter.family === undefined ? FAMILIES : [filter.family];
   const messages = families.flatMap((family) => {
@@ -46,24 +42,36 @@ export function listRoutes(conversation: Conversation, filter: RouteFilter = {})
   return messages.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);
 }
 
-/** What the kernel is to do when there is a route to that destination with that metric in the table: refuse, or put it before or behind. */
+/**
+ * What the kernel does if the table already has a route with the same destination and metric: refuse, or put the new one before
+ * or after it.
+ */
 const BESIDE = { none: NLM_F_EXCL, first: 0, last: NLM_F_APPEND } as const;
 
-/** Throws a NetlinkError with EEXIST when one to that destination with that metric is in the table already, unless it may stand `beside`. */
+/**
+ * Throws NetlinkError with EEXIST if the table already has a route with the same destination and metric, unless `beside` allows
+ * several.
+ */
 export function createRoute(conversation: Conversation, route: Route, beside: keyof typeof BESIDE = "none"): void {
   const operation = `add route ${formatRoute(route)}`;
   const flags = NLM_F_CREATE | BESIDE[beside];
   conversation.request({ operation, type: RTM_NEWROUTE, flags, payload: encodeRoute(route) });
 }
 
-/** What the kernel compares when it deletes: not the metrics, nor the device that IPv6 gives to routes that lead nowhere. */
+/**
+ * Returns the fields that the kernel compares when it deletes a route: not the route metrics (RTA_METRICS), nor the device that
+ * IPv6 assigns to routes without one.
+ */
 function identityOf(route: Route): Route {
   const rest = route.rest?.filter(({ type }) => type === RTA_NH_ID);
   const metric = route.destination.ip.family === 4 && route.metric === 0 ? undefined : route.metric;
   return { ...route, rest, metric, link: leadsNowhere(route) ? undefined : route.link };
 }
 
-/** Whether it was there. What the route leaves out (gateway, link, metric; type, protocol 0; scope RT_SCOPE_NOWHERE) is not compared. */
+/**
+ * Returns whether the route was there. Fields that the route leaves out are not compared: gateway, link, metric; type and
+ * protocol 0; scope RT_SCOPE_NOWHERE.
+ */
 export function deleteRoute(conversation: Conversation, route: Route): boolean {
   const operation = `delete route ${formatRoute(route)}`;
   const payload = encodeRoute(identityOf(route));
@@ -71,7 +79,7 @@ export function deleteRoute(conversation: Conversation, route: Route): boolean {
   return deleted !== undefined;
 }
 
-/** Routes as the kernel told them when the first of several deletions asked, less those that were deleted since. */
+/** Routes as listed by the first of several deletions, without those deleted since. Keys are queries, values encoded routes. */
 export type ListedRoutes = Map<string, string[]>;
 
 const textOf = (route: Route): string => Buffer.from(encodeRoute(identityOf(route))).toString("latin1");
@@ -87,8 +95,8 @@ function listOnce(conversation: Conversation, filter: RouteFilter, listed: Liste
 }
 
 /**
- * Deletes the route that says this, with no other metric or source. Whether it was there.
- * Several deletions between which nothing else happens may share `listed`: each would list its table anew.
+ * Deletes the route that equals this one, also in metric and source. Returns whether it was there. Consecutive deletions, with no
+ * other change in between, may share `listed`; otherwise each lists its table again.
  */
 export function deleteWholeRoute(conversation: Conversation, route: Route, listed: ListedRoutes = new Map()): boolean {
   const metric = route.metric ?? (route.destination.ip.family === 6 ? IP6_RT_PRIO_USER : undefined);

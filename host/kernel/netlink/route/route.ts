@@ -1,6 +1,3 @@
-/**
- * Routes as plain values.
- */
 import type { Ip } from "../../../net/ip.ts";
 import { formatIp } from "../../../net/ip.ts";
 import { formatPrefix, type Prefix } from "../../../net/prefix.ts";
@@ -29,7 +26,7 @@ import { encodeRouteMessage, type RouteMessage } from "./message.ts";
 import { decodeNextHops, decodeVia, encodeNextHops, encodeVia, type NextHop } from "./next-hop.ts";
 
 export interface Route {
-  /** Without host bits, as the kernel wants it. Length 0 is the default route. */
+  /** Without host bits, as the kernel requires. Length 0 is the default route. */
   readonly destination: Prefix;
   readonly table: number;
   /** RTN_* */
@@ -38,20 +35,20 @@ export interface Route {
   readonly protocol: number;
   /** RT_SCOPE_*; always 0 for IPv6. */
   readonly scope: number;
-  /** RTNH_F_ONLINK or 0; the state that the kernel tells is left out. */
+  /** RTNH_F_ONLINK or 0; state flags are left out. */
   readonly flags: number;
-  /** It may be of the other family than the route. */
+  /** May be of the other family than the route. */
   readonly gateway?: Ip | undefined;
-  /** Index of the device; undefined with next hops and for blackholes. */
+  /** Index of the device; undefined for multipath routes and blackholes. */
   readonly link?: number | undefined;
   readonly metric?: number | undefined;
   readonly preferredSource?: Ip | undefined;
-  /** Only packets from there (IPv6). */
+  /** Matches only packets from this prefix (IPv6). */
   readonly source?: Prefix | undefined;
   readonly nextHops?: readonly NextHop[] | undefined;
   /** 0 for any. */
   readonly tos?: number | undefined;
-  /** What this code does not read (RTA_METRICS, RTA_PREF …), passed on as it came so that a copy is a true one. */
+  /** Attributes that are not decoded (RTA_METRICS, RTA_PREF …), kept so that a copy is exact. */
   readonly rest?: readonly Attribute[] | undefined;
 }
 
@@ -70,12 +67,12 @@ const KNOWN = new Set([
 
 const NOWHERE = [RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT, RTN_THROW];
 
-/** Whether its type is one without a device. IPv6 tells `lo` for them all the same. */
+/** Returns whether routes of this type have no device. The kernel reports `lo` for them in IPv6. */
 export function leadsNowhere({ type }: Pick<Route, "type">): boolean {
   return NOWHERE.includes(type);
 }
 
-/** Undefined for families other than IP. Throws for lengths and families that contradict each other. */
+/** Returns undefined for families other than IP. Throws NetlinkError for lengths and families that contradict each other. */
 export function routeOf(message: RouteMessage): Route | undefined {
   const { attributes } = message;
   const family = decodeFamily(message.family);
@@ -100,7 +97,7 @@ export function routeOf(message: RouteMessage): Route | undefined {
   };
 }
 
-/** The kernel tells the next hops behind a next hop object (`ip nexthop`) as well, and takes either them or the object. */
+/** The kernel reports a next hop object (`ip nexthop`) together with its next hops, but accepts only one of the two. */
 function withoutNextHops(route: Route): Route {
   const byObject = route.rest?.some(({ type }) => type === RTA_NH_ID) ?? false;
   return byObject ? { ...route, gateway: undefined, link: undefined, nextHops: undefined } : route;
@@ -140,7 +137,7 @@ export function encodeRoute(route: Route): Uint8Array {
   });
 }
 
-/** `default via 10.6.0.1 dev 7 table 101`: for errors, with the index where `ip` would show the name. */
+/** Formats the route for errors: `default via 10.6.0.1 dev 7 table 101`, with the index where `ip` shows the name of the link. */
 export function formatRoute({ destination, gateway, link, table, metric }: Route): string {
   const to = destination.length === 0 ? "default" : formatPrefix(destination);
   const via = gateway && ` via ${formatIp(gateway)}`;

@@ -18,10 +18,10 @@ export const FRA_FWMASK = 16;
 export const FRA_OIFNAME = 17;
 export const FRA_PROTOCOL = 21;
 
-/** Go on in the table that is named. */
+/** Look up the table. */
 export const FR_ACT_TO_TBL = 1;
 
-/** Applies to what does not match. */
+/** The rule applies to packets that do not match. */
 export const FIB_RULE_INVERT = 0x2;
-/** State, not part of what a rule is: unresolved goto, device of the name absent. */
+/** State of a rule, not part of its definition: unresolved goto, absent device. */
 export const FIB_RULE_STATE = 0x4 | 0x8 | 0x10;

@@ -17,7 +17,7 @@ export interface RuleMessage {
   readonly toLength: number;
   readonly fromLength: number;
   readonly tos: number;
-  /** The attribute FRA_TABLE goes before it. */
+  /** The attribute FRA_TABLE takes precedence. */
   readonly table: number;
   /** FR_ACT_* */
   readonly action: number;
@@ -35,7 +35,7 @@ export function encodeRuleMessage(message: MessageSpec<RuleMessage>): Uint8Array
   return bytes;
 }
 
-/** Throws for a message of another type and for lengths that lie. */
+/** Throws NetlinkError for a message of another type, and for false lengths. */
 export function decodeRuleMessage(message: Message): RuleMessage {
   const { payload } = message;
   requireFixedPart(message, FIXED);

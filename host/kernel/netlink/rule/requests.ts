@@ -1,7 +1,3 @@
-/**
- * Questions about routing rules, and changes of them.
- * Effects: those of the conversation.
- */
 import { FAMILIES, type Family } from "../../../net/ip.ts";
 import { EBUSY, ENOENT } from "../../errno.ts";
 import { findValue } from "../attribute.ts";
@@ -17,7 +13,7 @@ export function encodeRuleDump(family: Family): Uint8Array {
   return encodeRuleMessage({ family: encodeFamily(family), attributes: [] });
 }
 
-/** In the kernel's order, which is that of evaluation; without a family IPv4's before IPv6's. */
+/** Returns the rules in the kernel's order, which is that of evaluation; IPv4's before IPv6's if no family is given. */
 export function listRules(conversation: Conversation, family?: Family): RuleMessage[] {
   const families = family === undefined ? FAMILIES : [family];
   return families.flatMap((one) => {
@@ -26,7 +22,7 @@ export function listRules(conversation: Conversation, family?: Family): RuleMess
   });
 }
 
-/** Throws a NetlinkError with EEXIST when the same rule is there already. */
+/** Throws NetlinkError with EEXIST if there already is an equal rule. */
 export function createRule(conversation: Conversation, rule: Rule): void {
   const operation = `add IPv${rule.family} rule ${formatRule(rule)}`;
   const flags = NLM_F_CREATE | NLM_F_EXCL;
@@ -34,8 +30,8 @@ export function createRule(conversation: Conversation, rule: Rule): void {
 }
 
 /**
- * Whether it was there. The kernel takes away the first rule that has all that this one says, whatever else that one may say:
- * {@link deleteWholeRule} does not.
+ * Returns whether the rule was there. The kernel deletes the first rule that has all conditions of this one, whatever other
+ * conditions it has; {@link deleteWholeRule} does not.
  */
 export function deleteRule(conversation: Conversation, rule: Rule): boolean {
   const operation = `delete IPv${rule.family} rule ${formatRule(rule)}`;
@@ -43,13 +39,16 @@ export function deleteRule(conversation: Conversation, rule: Rule): boolean {
   return unlessRefused([ENOENT], () => conversation.request({ operation, type: RTM_DELRULE, payload })) !== undefined;
 }
 
-/** The rule as its message says it, with the attributes in one order. */
+/** Returns the rule as a message, with the attributes in a fixed order. */
 function messageOf(rule: Rule): RuleMessage {
   const message = decodeRuleMessage({ type: RTM_NEWRULE, flags: 0, sequence: 0, payload: encodeRule(rule) });
   return { ...message, attributes: message.attributes.toSorted((a, b) => a.type - b.type) };
 }
 
-/** Whether the kernel would take `found` for `wanted`: what `wanted` leaves out, and inversion, it does not compare. */
+/**
+ * Returns whether the kernel would delete `found` if it were asked to delete `wanted`: it ignores inversion and what `wanted`
+ * leaves out.
+ */
 function wouldKernelDelete(found: RuleMessage, wanted: RuleMessage): boolean {
   const { tos, fromLength, toLength, action, table } = found;
   if (tos !== wanted.tos || fromLength !== wanted.fromLength || toLength !== wanted.toLength) return false;
@@ -65,7 +64,7 @@ interface ListedRule {
   readonly bytes: Uint8Array;
 }
 
-/** Rules of each family as the kernel told them when the first of several deletions asked, less those that were deleted since. */
+/** Rules of each family as listed by the first of several deletions, without those deleted since. */
 export type ListedRules = Map<Family, ListedRule[]>;
 
 const listedOf = (rule: Rule): ListedRule => {
@@ -76,16 +75,16 @@ const listedOf = (rule: Rule): ListedRule => {
 function listOnce(conversation: Conversation, family: Family, listed: ListedRules): ListedRule[] {
   const known = listed.get(family);
   if (known !== undefined) return known;
-  const told = listRules(conversation, family).map(ruleOf);
-  const rules = told.flatMap((one) => (one === undefined ? [] : [listedOf(one)]));
+  const reported = listRules(conversation, family).map(ruleOf);
+  const rules = reported.flatMap((one) => (one === undefined ? [] : [listedOf(one)]));
   listed.set(family, rules);
   return rules;
 }
 
 /**
- * Deletes the rule that says this and no more. Whether it was there.
- * Several deletions between which nothing else happens may share `listed`: each would list the rules anew.
- * Throws a NetlinkError with EBUSY when a rule of others stands before it that the kernel would delete instead.
+ * Deletes the rule that equals this one. Returns whether it was there. Consecutive deletions, with no other change in between,
+ * may share `listed`; otherwise each lists the rules again.
+ * Throws NetlinkError with EBUSY if a rule of another owner precedes it that the kernel would delete instead.
  */
 export function deleteWholeRule(conversation: Conversation, rule: Rule, listed: ListedRules = new Map()): boolean {
   const wanted = listedOf(rule);

@@ -1,6 +1,3 @@
-/**
- * Routing rules as plain values.
- */
 import type { Family } from "../../../net/ip.ts";
 import { formatPrefix, type Prefix } from "../../../net/prefix.ts";
 import {
@@ -41,20 +38,20 @@ export interface Rule {
   readonly from?: Prefix | undefined;
   /** Undefined for all. */
   readonly to?: Prefix | undefined;
-  /** Packets whose mark, masked, is this one. Undefined for any mark. */
+  /** Matches packets whose masked mark equals this value. Undefined for any mark. */
   readonly mark?: { readonly value: number; readonly mask: number } | undefined;
   readonly inputName?: string | undefined;
   readonly outputName?: string | undefined;
-  /** 0 for actions that name none. */
+  /** 0 for actions without a table. */
   readonly table: number;
   /** FR_ACT_* */
   readonly action: number;
   /** FIB_RULE_INVERT or 0. */
   readonly flags: number;
   readonly tos?: number | undefined;
-  /** RTPROT_*: who made it; undefined or 0 for nobody that says so. */
+  /** RTPROT_*: the software that created the rule; undefined or 0 if unknown. */
   readonly protocol?: number | undefined;
-  /** What this code does not read: rules of others with ports, users and the like. */
+  /** Attributes that are not decoded: ports, users and the like. */
   readonly rest?: readonly Attribute[] | undefined;
 }
 
@@ -70,13 +67,15 @@ const KNOWN = new Set([
   FRA_PROTOCOL,
 ]);
 
-/** The kernel tells -1 of every rule that suppresses nothing. */
+/**
+ * Returns whether the attribute is kept as it is. The kernel reports FRA_SUPPRESS_PREFIXLEN -1 for rules that suppress nothing.
+ */
 function isUnread({ type, value }: Attribute): boolean {
   if (KNOWN.has(type)) return false;
   return type !== FRA_SUPPRESS_PREFIXLEN || decodeUint32(value) !== 0xffff_ffff;
 }
 
-/** Undefined for families other than IP. Throws for lengths and families that contradict each other. */
+/** Returns undefined for families other than IP. Throws NetlinkError for lengths and families that contradict each other. */
 export function ruleOf(message: RuleMessage): Rule | undefined {
   const { attributes, fromLength, toLength } = message;
   const family = decodeFamily(message.family);
@@ -126,7 +125,7 @@ export function encodeRule(rule: Rule): Uint8Array {
   });
 }
 
-/** `99: from 10.6.0.21/32 fwmark 0x1/0x1 lookup 101`, as `ip rule` shows it. */
+/** Formats the rule as `ip rule` shows it: `99: from 10.6.0.21/32 fwmark 0x1/0x1 lookup 101`. */
 export function formatRule({ preference, from, to, mark, inputName, outputName, table, action, flags }: Rule): string {
   const words = [
     `${preference}:`,
