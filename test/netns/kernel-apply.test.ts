@@ -108,7 +108,7 @@ const bad: [what: string, operation: Operation, message: RegExp][] = [
   [
     "the deletion of a veth that is another link",
     { kind: "delete-veth", veth: { ...VETH, host: { ...VETH.host, name: "br0" } } },
-    /^"host: ip link del br0" failed: Link "br0" of the host is no veth$/,
+    /^"host: ip link del br0" failed: Link "br0" on the host is not a veth; it was not deleted$/,
   ],
 ];
 it.each(bad)("%s fails, and all is undone", async (_, operation, message) => {

@@ -113,7 +113,7 @@ describe("observeLink", () => {
 describe("a path that is no network namespace", () => {
   const messages: [string, () => string, RegExp][] = [
     ["nothing", () => "/run/netns/absent", /^Cannot open network namespace "\/run\/netns\/absent": .*ENOENT/],
-    ["a namespace of another kind", () => "/proc/self/ns/mnt", /no network namespace, or not any more$/],
+    ["a namespace of another kind", () => "/proc/self/ns/mnt", /not a network namespace, or no longer one$/],
     ["a directory", () => "/run", /no network namespace/],
     ["a text with a NUL", () => "/run/netns/a\0b", /EINVAL/],
     ["too long a text", () => "/x".repeat(3_000), /ENAMETOOLONG/],
@@ -124,7 +124,7 @@ describe("a path that is no network namespace", () => {
         execFileSync("umount", [`/run/netns/${name}g`]);
         return `/run/netns/${name}g`;
       },
-      /no network namespace, or not any more$/,
+      /not a network namespace, or no longer one$/,
     ],
     [
       "a FIFO, which must not hold us",

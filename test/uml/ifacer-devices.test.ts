@@ -258,5 +258,5 @@ describe("somebody else makes a device of that name at that moment", () => {
 });
 
 it("an option that is younger than the kernel is refused, and not passed over", async () => {
-  await refuse(bondOf("broadcast_neighbor=on", 4), 108, "This kernel does not know the option broadcast_neighbor");
+  await refuse(bondOf("broadcast_neighbor=on", 4), 108, "this kernel does not support bond option broadcast_neighbor");
 });

@@ -16,5 +16,5 @@ it("an addon that is missing is named", () => {
 
 it("a module that is no addon of ours is refused", () => {
   const other = join(root, "package.json");
-  expect(() => loadNative(other)).toThrow(/lacks functions; it is older than this program/);
+  expect(() => loadNative(other)).toThrow(/is older than this program: run native\/build.sh addon/);
 });
