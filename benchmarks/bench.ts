@@ -3,7 +3,6 @@
  *
  * A full run prints its tables, writes them into benchmarks/README.md and keeps the raw figures in benchmarks/results.
  * A quick one only prints. The exit code says whether everything ran, not whether the targets were met.
- * Effects: those of the benchmarks; the README and the results.
  */
 import { parseArgs } from "node:util";
 import { clusterBench } from "./cluster/cluster.ts";

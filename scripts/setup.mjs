@@ -3,7 +3,6 @@
  *
  *   node scripts/setup.mjs [product] [reference] [test] [cluster] [nodes] [embeddings] [bench] [allocators]   default: all of them
  *
- * Called by the scripts of package.json (npm's pre-scripts would not run: .npmrc forbids install scripts, and with them those).
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
  * One set-up works at a time (flock on dist/.setup.lock); the question whether anything is stale is asked without the lock first.
  * Effects: node_modules, dist, the user's cache, Debian packages (as root).

@@ -1,8 +1,4 @@
-/**
- * What a run of one kind of tests counts for: no test passes by not running.
- * Called by test.ts.
- * Effects: none.
- */
+/** What a run of one kind of tests counts for: no test passes by not running. */
 
 export interface Tally {
   readonly passed: number;

@@ -5,7 +5,6 @@
  *   node_modules/.bin/node scripts/uml.ts test/uml/kernel-links.test.ts -t bond
  *   node_modules/.bin/node scripts/uml.ts -- ip -d link                      another command, in the repository's root
  *
- * Called by developers; the gate boots a machine of its own.
  * Effects: a guest, see uml/machine.ts; a temporary folder. The exit code is the command's.
  */
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,8 +1,4 @@
-/**
- * What the programs of the contestants print: a JSON line for each figure, and for each thing to know.
- * Called by bench.ts, which reads them, and by whoever asks for a figure.
- * Effects: none.
- */
+/** What the programs of the contestants print: a JSON line for each figure, and for each thing to know. */
 import type { Contestant } from "./contestants.ts";
 
 /**

@@ -1,8 +1,4 @@
-/**
- * Who takes part, and how each one's program is started; the program is given the folder of shapes.
- * Called by bench.ts, tabulate.ts and verdicts.ts.
- * Effects: none.
- */
+/** Who takes part, and how each one's program is started; the program is given the folder of shapes. */
 import { join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
 

@@ -1,8 +1,4 @@
-/**
- * A contest as a report, and the report as a page.
- * Called by bench.ts.
- * Effects: none.
- */
+/** A contest as a report, and the report as a page. */
 import type { BenchReport } from "../harness/report.ts";
 import type { Contest, Word } from "./contest.ts";
 import type { Contestant } from "./contestants.ts";

@@ -1,7 +1,6 @@
 /**
  * The pools on which all allocators compete, as a folder that a program of any language reads: shapes.json, and for each
  * shape what is used, as the core's snapshot and as plain addresses.
- * Called by bench.ts; by itself for a folder to try a program on: `node benchmarks/allocators/shapes.ts FOLDER`.
  * Effects: writes the folder; the core's memory.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,8 +1,4 @@
-/**
- * The figures of a contest as tables.
- * Called by bench.ts.
- * Effects: none.
- */
+/** The figures of a contest as tables. */
 import type { Table } from "../harness/report.ts";
 import { formatFigure, percentile } from "../harness/statistics.ts";
 import { type Contest, type Form, findNs } from "./contest.ts";

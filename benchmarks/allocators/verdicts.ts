@@ -1,8 +1,4 @@
-/**
- * What the core promises beside other allocators, and what a contest says of it.
- * Called by bench.ts.
- * Effects: none.
- */
+/** What the core promises beside other allocators, and what a contest says of it. */
 import type { Target } from "../harness/report.ts";
 import { formatFigure } from "../harness/statistics.ts";
 import { type Contest, type Form, findNs } from "./contest.ts";

@@ -1,6 +1,5 @@
 /**
  * The API server's own part: one object of an allocation's kind and size created, and deleted, by a client that is warm.
- * Called by cluster.ts: what an ADD costs in a cluster is compared with it.
  * Effects: connections; objects in the API server.
  */
 import { randomUUID } from "node:crypto";

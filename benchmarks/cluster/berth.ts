@@ -1,6 +1,5 @@
 /**
  * Berth with an agent of a cluster, on a node of its own, whose pods are there before their ADD.
- * Called by cluster.ts.
  * Effects: an agent, objects in the API server.
  */
 import { writeFile } from "node:fs/promises";

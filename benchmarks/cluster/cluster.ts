@@ -1,7 +1,6 @@
 /**
  * The benchmark `cluster`: ADD and DEL of a cluster's agent from exec to exit, with the address claimed ahead and without, beside host-local,
  * the embedded agent, and a bare create on the same API server.
- * Called by bench.ts.
  * Effects: etcd and an API server on loopback; plugins and agents; one network namespace; files below .scratch, removed at the end.
  */
 import { mkdirSync, rmSync } from "node:fs";

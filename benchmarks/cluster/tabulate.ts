@@ -1,8 +1,4 @@
-/**
- * The figures of the cluster's benchmark as a table, and the design's targets against them.
- * Called by cluster.ts.
- * Effects: none.
- */
+/** The figures of the cluster's benchmark as a table, and the design's targets against them. */
 import type { Table, Target } from "../harness/report.ts";
 import type { Sample } from "../harness/runner.ts";
 import { formatFigure, mean, percentile } from "../harness/statistics.ts";

@@ -1,6 +1,5 @@
 /**
  * The coordinator alone: ADD, CHECK and DEL from exec to exit on pods whose NIC is ready, beside the floors of the same run.
- * Called by coordinator.ts.
  * Effects: runs plugins in pods that it makes.
  */
 import { daemonCpuMs } from "../harness/daemon.ts";

@@ -1,8 +1,4 @@
-/**
- * What is configured: pools, networks, the plugins' stdin.
- * Called by the rest of this folder.
- * Effects: none.
- */
+/** What is configured: pools, networks, the plugins' stdin. */
 
 export type Families = "IPv4" | "dual stack";
 

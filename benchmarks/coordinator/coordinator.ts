@@ -1,6 +1,5 @@
 /**
  * The benchmark `coordinator`: the plugin alone, the chain of a NIC against the reference chain, and what detection adds.
- * Called by bench.ts.
  * Effects: runs plugins and agents; network namespaces; files below .scratch, removed at the end.
  */
 import { mkdirSync, rmSync } from "node:fs";

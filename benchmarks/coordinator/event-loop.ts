@@ -1,7 +1,6 @@
 /**
  * Whether the agent answers others while DELs have the kernel delete veths: questions for its health, one after the other, with nothing
  * else under way and beside DELs. What an answer takes longer then is what the event loop was held, and what the CPU was taken away.
- * Called by coordinator.ts.
  * Effects: attaches and detaches pods; questions on the agent's socket.
  */
 import { setTimeout as sleep } from "node:timers/promises";

@@ -4,7 +4,7 @@
  *      node ── uplink ════ p0 ── switch br0 (10.6.0.1, fd00:6::1)
  *       └─ macvlan eth0 of each pod
  *
- * Called by coordinator.ts. Pods are made by pods.ts.
+ * Pods are made by pods.ts.
  * Effects: namespaces, an agent; all gone after `close`.
  */
 import { writeFileSync } from "node:fs";

@@ -1,6 +1,5 @@
 /**
  * Pods by number, made in lots outside of what is measured: bare namespaces, or with a NIC as a main plugin leaves it.
- * Called by the measuring files.
  * Effects: namespaces below /run/netns, gone after `delete`; files in the node's directory.
  */
 import { writeFileSync } from "node:fs";

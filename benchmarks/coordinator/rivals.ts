@@ -1,7 +1,6 @@
 /**
  * Machines on the segment that have the addresses of the pool `taken`: a link with a MAC address of its own for each, so that none
  * looks like a switch that answers for everybody.
- * Called by detection.ts.
  * Effects: a namespace, gone after `close`.
  */
 import { runPlugin } from "../../scripts/lab/cnitool.ts";

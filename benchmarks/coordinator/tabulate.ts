@@ -1,8 +1,4 @@
-/**
- * The coordinator benchmark's figures as tables, and the design's targets against them.
- * Called by coordinator.ts.
- * Effects: none.
- */
+/** The coordinator benchmark's figures as tables, and the design's targets against them. */
 import type { Table, Target } from "../harness/report.ts";
 import type { Sample } from "../harness/runner.ts";
 import { formatFigure, mean, percentile } from "../harness/statistics.ts";

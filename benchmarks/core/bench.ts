@@ -1,6 +1,5 @@
 /**
  * The core's benchmark as one of `npm run bench`: the targets there, every figure and the plots on a page of its own.
- * Called by ../bench.ts.
  * Effects: those of core.ts; writes README.md and the plots beside this file, unless the run is a quick one.
  */
 import { writeFileSync } from "node:fs";

@@ -1,7 +1,4 @@
-/**
- * What is measured of the core: sizes, fills, operations, and the chance that fills pools alike in every language.
- * Effects: none.
- */
+/** What is measured of the core: sizes, fills, operations, and the chance that fills pools alike in every language. */
 
 export interface Size {
   readonly name: string;

@@ -1,7 +1,6 @@
 /**
  * The benchmark of the core alone: every operation at every size and fill, from JavaScript, inside Wasm, and by two
  * twins, in one run.
- * Called by bench.ts.
  * Effects: builds into a temporary folder; child processes.
  */
 import { execFileSync } from "node:child_process";

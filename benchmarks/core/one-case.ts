@@ -1,7 +1,6 @@
 /**
  * Measures one case of the core's benchmark: `node one-case.ts FOLDER CASE COUNT ROUNDS`, where FOLDER is the built
  * toolbox and CASE an index of CASES. Prints the turns and batches of a row, as JSON.
- * Called by core.ts.
  * Effects: instances' memory; a child process; prints.
  */
 import { timeBatches } from "./batches.ts";

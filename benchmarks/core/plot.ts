@@ -1,7 +1,4 @@
-/**
- * Line plots as SVG text: named series over the same named places, a logarithmic axis of nanoseconds.
- * Effects: none.
- */
+/** Line plots as SVG text: named series over the same named places, a logarithmic axis of nanoseconds. */
 
 export interface Series {
   readonly name: string;

@@ -4,8 +4,6 @@
  *
  *   twin BITS FILL packed|random COUNT ROUNDS    prints "audit" and the sum of 1,000 searches, then per operation
  *                                                "operation nanoseconds-per-turn", the median
- *
- * Effects: prints.
  */
 #include <stdint.h>
 #include <stdio.h>

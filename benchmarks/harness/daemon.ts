@@ -1,6 +1,5 @@
 /**
  * What a daemon costs besides the executables that call it: CPU time of all its threads, resident memory.
- * Called by the benchmarks with the pid of a process that they started.
  * Effects: reads /proc.
  */
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,7 +1,6 @@
 /**
  * What a benchmark hands over, and where it goes: a table in the terminal and in benchmarks/README.md, targets met or
  * missed, raw samples in benchmarks/results.
- * Called by bench.ts.
  * Effects: writes the README between its markers, and one results file.
  */
 import { execFileSync } from "node:child_process";

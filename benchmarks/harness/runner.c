@@ -1,7 +1,6 @@
 /*
  * Runs commands the way a container runtime runs plugins, and measures each from exec to exit.
  * A parent as large as Node.js would cost more than what it measures; this one is small and spawns by vfork.
- * Called by runner.ts, which writes the plan and reads the samples.
  *
  * Plan, on stdin, a line each, fields separated by tabs; {n} in a file's path or a value is the run's number, and one {text:PATH} at a
  * value's end what the file has, up to its first line's end:

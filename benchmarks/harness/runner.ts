@@ -1,6 +1,5 @@
 /**
  * The small runner (runner.c) from TypeScript: subjects in batches, a sample for every run.
- * Called by the benchmarks of executables.
  * Effects: runs the subjects.
  */
 import { spawn } from "node:child_process";

@@ -1,8 +1,4 @@
-/**
- * Samples to figures.
- * Called by the benchmarks and the report.
- * Effects: none.
- */
+/** Samples to figures. */
 
 /** The smallest sample that `share` (0 to 1) of all samples do not exceed; NaN of none. */
 export function percentile(samples: readonly number[], share: number): number {

@@ -1,6 +1,5 @@
 /**
  * Berth with an embedded agent of its own on a pool of a given shape.
- * Called by ipam.ts.
  * Effects: an agent; its state lies on the benchmark's disk, its socket in the system's temporary folder.
  */
 import { existsSync, writeFileSync } from "node:fs";

@@ -1,7 +1,6 @@
 /**
  * What takes part in the comparison: an ADD and a DEL, mostly to execute, and the daemon behind them, if any.
  * Implemented by floor.ts, host-local.ts, berth.ts and the cluster's; measured by measure.ts.
- * Effects: none.
  */
 import type { Batch, BatchOutcome, Subject } from "../harness/runner.ts";
 

@@ -1,6 +1,6 @@
 /**
  * The floors: an empty static executable, and the shim in front of agents that do nothing.
- * Called by ipam.ts. What a figure is worth shows only beside the floor of the same run.
+ * What a figure is worth shows only beside the floor of the same run.
  * Effects: starts the echo agents; each serves a socket in the benchmark's folder.
  */
 import { spawn } from "node:child_process";

@@ -1,6 +1,6 @@
 /**
  * The reference IPAM plugin host-local on a pool of a given shape.
- * Called by ipam.ts. host-local keeps a file per address in use (content: container ID, CR LF, interface), one for the
+ * host-local keeps a file per address in use (content: container ID, CR LF, interface), one for the
  * last address given, and a lock.
  * Effects: writes the store below the benchmark's folder.
  */

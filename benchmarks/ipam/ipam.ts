@@ -1,7 +1,6 @@
 /**
  * The benchmark `ipam`: ADD and DEL from exec to exit, one at a time and forty at once; Berth against host-local,
  * above the floors of the same run.
- * Called by bench.ts.
  * Effects: runs plugins and agents; one network namespace; files below .scratch, removed at the end.
  */
 import { mkdirSync, rmSync } from "node:fs";

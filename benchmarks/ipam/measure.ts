@@ -1,7 +1,6 @@
 /**
  * The measuring itself: every contestant in turn, a few calls at a time, round after round, so that whatever else the
  * machine does falls on all alike; each round begins with another contestant.
- * Called by ipam.ts and cluster.ts.
  * Effects: runs the contestants.
  */
 import { daemonCpuMs, daemonRssMib } from "../harness/daemon.ts";

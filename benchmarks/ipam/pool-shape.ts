@@ -1,6 +1,5 @@
 /**
  * The shapes of pools that are compared: how large, how full, and exactly which addresses are taken.
- * Called by host-local.ts and berth.ts, which fill their stores with it.
  * Effects: none; the same shape always gives the same addresses.
  */
 

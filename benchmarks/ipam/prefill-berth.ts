@@ -1,6 +1,5 @@
 /**
  * Fills an embedded registry before its agent starts, through the registry's own port: a pod for every address.
- * Called by berth.ts; the agent then finds the pool as full as if the pods had come one by one.
  * Effects: creates the registry in `stateDir`.
  */
 import { readFileSync } from "node:fs";

@@ -1,8 +1,4 @@
-/**
- * The IPAM benchmark's figures as a table, and the design's targets against them.
- * Called by ipam.ts.
- * Effects: none.
- */
+/** The IPAM benchmark's figures as a table, and the design's targets against them. */
 import type { Table, Target } from "../harness/report.ts";
 import type { Sample } from "../harness/runner.ts";
 import { formatFigure, mean, percentile } from "../harness/statistics.ts";

@@ -1,6 +1,5 @@
 /**
  * Headless Chromium with a page of the build's folder, served from loopback.
- * Called by the conformance runner, the benchmark and the test of the demo.
  * Effects: a server, and a Chromium with a fresh home and profile, while `use` runs.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";

@@ -1,8 +1,4 @@
-/**
- * What more than one scene does: claims about a NIC and about the agent's records, the end of a pod.
- * Called by the scenes.
- * Effects: those of the stage.
- */
+/** What more than one scene does: claims about a NIC and about the agent's records, the end of a pod. */
 import { parseIp } from "../../host/net/ip.ts";
 import { parsePrefix, prefixContains } from "../../host/net/prefix.ts";
 import { addressesOf, recordsOf, resultAddresses } from "./look.ts";

@@ -1,7 +1,6 @@
 /**
  * An address that a machine has of which Berth knows nothing: found out before a pod has it, and survived.
  * Told before the scenes that take some seconds; the last scene looks for the addresses again.
- * Effects: those of the stage; a capture and a netlink socket.
  */
 import { segmentAddress } from "../lab/addressing.ts";
 import { openCapture } from "../lab/capture.ts";

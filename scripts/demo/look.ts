@@ -1,6 +1,5 @@
 /**
  * Looking at what really is there: addresses on a pod's interface, answers to a ping, the agent's own records.
- * Called by the scenes; each gives what it saw, the scenes judge.
  * Effects: runs ip, ping and berthctl; asks the agent; a netlink socket in a namespace.
  */
 import { join } from "node:path";

@@ -1,8 +1,4 @@
-/**
- * What an administrator of the demo's node writes: pools and settings for Berth, pods with their wishes, CNI networks.
- * Called by the stage and the scenes.
- * Effects: none.
- */
+/** What an administrator of the demo's node writes: pools and settings for Berth, pods with their wishes, CNI networks. */
 import { segmentAddress, segmentSubnet } from "../lab/addressing.ts";
 
 interface Pool {

@@ -1,8 +1,4 @@
-/**
- * The demo's voice: scenes, remarks, and claims that are checked before they are made.
- * Called by the story's scenes.
- * Effects: prints.
- */
+/** The demo's voice: scenes, remarks, and claims that are checked before they are made. */
 
 /** A claim that did not come true, or an interruption; the story ends here. */
 export class StoryError extends Error {

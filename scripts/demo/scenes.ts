@@ -1,8 +1,4 @@
-/**
- * The story, scene by scene. Each does something a node does every day, and claims only what it has checked.
- * Called by demo.ts, in this order.
- * Effects: those of the stage.
- */
+/** The story, scene by scene. Each does something a node does every day, and claims only what it has checked. */
 import { readdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { claimNic, claimRecords, detachAll, requirePod, type Scene } from "./acts.ts";

@@ -1,7 +1,6 @@
 /**
  * What the coordinator is for: pods on the data-centre's network, their node, services, clients from outside, several NICs.
  * Told after the scenes in which pods get their addresses; what is said is shown by traffic.
- * Effects: those of the stage; sockets in its namespaces.
  */
 import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
 import { type Capture, openCapture } from "../lab/capture.ts";

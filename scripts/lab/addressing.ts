@@ -1,8 +1,4 @@
-/**
- * Who has which address in the test network: pure names for numbers.
- * Called by the fabric and by the tests that ask its machines.
- * Effects: none.
- */
+/** Who has which address in the test network: pure names for numbers. */
 import type { Family } from "../../host/net/ip.ts";
 
 /** The second number of each segment's network. */

@@ -5,7 +5,6 @@
  *   await applyFolder(plane.client, "deploy/crds");
  *
  * What a file before it defines may be served a moment later; it is waited for.
- * Called by the demo and by tests of the cluster.
  * Effects: reads files; writes objects.
  */
 import { readdir, readFile } from "node:fs/promises";

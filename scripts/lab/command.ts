@@ -1,6 +1,5 @@
 /**
  * Running a command: `runCommand(argv)` gives the outcome whatever it is, `requireCommand(argv)` throws unless it exits with 0.
- * Called by the rest of the lab, by the demo and by the tests of namespaces and plugins.
  * Effects: starts a child and waits for it.
  */
 import { spawn } from "node:child_process";

@@ -1,6 +1,5 @@
 /**
  * A long-running child whose life is the caller's: its output is kept, it ends when told to, and with this process at the latest.
- * Called by the control plane and by kube-proxy.
  * Effects: a child.
  */
 import { spawn } from "node:child_process";

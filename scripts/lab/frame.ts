@@ -1,7 +1,6 @@
 /**
  * Frames as a test looks at them: who to whom, by which protocol.
- * Called by the capture. It knows what the tests ask for and no more: a datagram behind an extension header is "other".
- * Effects: none.
+ * It knows what the tests ask for and no more: a datagram behind an extension header is "other".
  */
 import { decodeIp } from "../../host/kernel/netlink/ip-bytes.ts";
 import { formatIp } from "../../host/net/ip.ts";

@@ -1,8 +1,4 @@
-/**
- * Work on many things, some at a time.
- * Called by the runs of scale and by benchmarks.
- * Effects: those of the work.
- */
+/** Work on many things, some at a time. */
 
 /** Runs `work` on each item in their order, `atOnce` at any time. The first failure rejects. */
 export async function inParallel<T, R>(

@@ -1,6 +1,6 @@
 /**
  * Sockets of other namespaces in this process: opened inside, used by Node.js as if they were its own.
- * Called by the traffic of the lab and by the client of the control plane. A namespace needs no process of its own for that.
+ * A namespace needs no process of its own for that.
  * Effects: file descriptors that belong to the caller; the calling thread is in the namespace while it opens one.
  */
 import { getSystemErrorName } from "node:util";

@@ -1,6 +1,5 @@
 /**
  * The allocators of other projects that ours is measured beside: programs in benchmarks/allocators/peers, whose go.mod files fix the versions.
- * Called by set-up, for `npm run bench:allocators`.
  * Effects: dist/bench/allocators; Go's own caches.
  */
 import { mkdirSync, renameSync } from "node:fs";

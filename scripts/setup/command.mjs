@@ -1,6 +1,5 @@
 /**
  * Commands of the set-up: found in PATH, run to their end, shown with their output only when they fail.
- * Called by the set-up's steps.
  * Effects: starts children.
  */
 import { spawnSync } from "node:child_process";

@@ -1,6 +1,5 @@
 /**
  * Tools built from Go modules into the user's cache, a folder for each version of each module in scripts/reference.
- * Called by the steps of the reference plugins and of the control plane.
  * Effects: the user's cache and Go's own caches; nothing in the repository.
  */
 import { spawn } from "node:child_process";

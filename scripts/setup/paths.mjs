@@ -1,6 +1,5 @@
 /**
  * Where set-up puts things: the repository's own `dist/`, and the user's cache for tools that are not part of Berth.
- * Called by the set-up steps (Node 20) and, with types from paths.d.mts, by the lab, the demo and the benchmarks.
  * Effects: reads the go.mod files of scripts/reference.
  */
 import { readFileSync } from "node:fs";

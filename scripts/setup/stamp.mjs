@@ -1,6 +1,5 @@
 /**
  * When a step has nothing to do: its outputs exist and its stamp holds the hash of today's inputs.
- * Called by the steps that build something from files.
  * Effects: reads the inputs; writes stamps by rename.
  */
 import { createHash } from "node:crypto";

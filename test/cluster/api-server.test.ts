@@ -1,6 +1,4 @@
-/**
- * What the fake of test/fakes is held to, on a real API server.
- */
+/** What the fake of test/fakes is held to, on a real API server. */
 import { afterAll, beforeAll, describe } from "vitest";
 import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";

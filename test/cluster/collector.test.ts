@@ -1,6 +1,4 @@
-/**
- * Addresses whose pods are gone and for which no DEL came, on a real API server: each look is the test's, and so is the clock.
- */
+/** Addresses whose pods are gone and for which no DEL came, on a real API server: each look is the test's, and so is the clock. */
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";

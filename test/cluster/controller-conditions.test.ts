@@ -1,6 +1,4 @@
-/**
- * What the controller says in the status of pools, Subnets and ReservedIPs, on a real API server.
- */
+/** What the controller says in the status of pools, Subnets and ReservedIPs, on a real API server. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/start-conditions.ts";
 import type { Condition } from "../../host/controller/objects.ts";

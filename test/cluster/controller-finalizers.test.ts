@@ -1,6 +1,4 @@
-/**
- * Deleted pools that stay until their last address is free, on a real API server.
- */
+/** Deleted pools that stay until their last address is free, on a real API server. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { IN_USE_FINALIZER, POOL_LEAVING_LOOK_MS } from "../../host/controller/finalizers/plan-finalizers.ts";

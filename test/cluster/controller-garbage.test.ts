@@ -1,6 +1,4 @@
-/**
- * What the controller collects, on a real API server: each look is the test's, and so is the clock.
- */
+/** What the controller collects, on a real API server: each look is the test's, and so is the clock. */
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { COLLECTION_PAGE } from "../../host/controller/gc/garbage-collector.ts";

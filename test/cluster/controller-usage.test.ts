@@ -1,6 +1,4 @@
-/**
- * The usage of pools, written by the controller's part on a real API server.
- */
+/** The usage of pools, written by the controller's part on a real API server. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startShares } from "../../host/controller/shares/keep-shares.ts";

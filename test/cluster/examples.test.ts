@@ -1,6 +1,4 @@
-/**
- * deploy/examples on a real API server, and what Berth reads out of them.
- */
+/** deploy/examples on a real API server, and what Berth reads out of them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

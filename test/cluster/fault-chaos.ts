@@ -1,6 +1,5 @@
 /**
  * One fault after another, of any kind, on any node, while pods come and go: what the single tests do one by one, in an order that a seed decides.
- * Called by the long tests, and shorter by the gate.
  */
 import { expect } from "vitest";
 import { seededRandom } from "../../scripts/lab/cluster/api-faults.ts";

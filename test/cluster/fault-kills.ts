@@ -1,7 +1,4 @@
-/**
- * Killing an agent at its nth effect, by the fault seam, and what must be true afterwards.
- * Called by the tests of agents' faults, in the gate and in the long ones.
- */
+/** Killing an agent at its nth effect, by the fault seam, and what must be true afterwards. */
 import { expect } from "vitest";
 import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
 import { endPod, expectOwned, pause, report } from "./fault-questions.ts";

@@ -1,6 +1,4 @@
-/**
- * What the fault tests ask of a world again and again, and the figures that they print.
- */
+/** What the fault tests ask of a world again and again, and the figures that they print. */
 import { expect } from "vitest";
 import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
 import { SYSTEM } from "../../scripts/lab/cluster/rights.ts";

@@ -1,6 +1,4 @@
-/**
- * Journal and objects that disagree, on a real API server: records that vanish, a journal that was lost, an etcd that was restored.
- */
+/** Journal and objects that disagree, on a real API server: records that vanish, a journal that was lost, an etcd that was restored. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import { startPlane } from "../../scripts/lab/cluster/plane.ts";

@@ -1,6 +1,4 @@
-/**
- * Rule 8 of docs/allocation.md on the cluster's registry: addresses that outlive their pods.
- */
+/** Rule 8 of docs/allocation.md on the cluster's registry: addresses that outlive their pods. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
 import { claim, held, proposal } from "../unit/registry/registry-suite.ts";

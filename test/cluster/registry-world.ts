@@ -1,6 +1,4 @@
-/**
- * Registries of several nodes on one API server, for the tests of the cluster's registry. Each has the rights of its node's agent and no more.
- */
+/** Registries of several nodes on one API server, for the tests of the cluster's registry. Each has the rights of its node's agent and no more. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,4 @@
-/**
- * Built agents of two nodes at work, while somebody with the token of the one tries to get at the addresses of the other.
- */
+/** Built agents of two nodes at work, while somebody with the token of the one tries to get at the addresses of the other. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ALLOCATIONS } from "../../scripts/lab/cluster/pods.ts";
 import { inParallel } from "../../scripts/lab/cluster/runtime.ts";

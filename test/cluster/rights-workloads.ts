@@ -1,6 +1,5 @@
 /**
  * One workload of each kind that Berth follows, all of one Subnet: their pods get addresses, then they go, and at last the Subnet.
- * Called by rights-use.test.ts, which looks at the rights that this takes.
  * Effects: writes workloads, pods and a Subnet; attaches pods.
  */
 import { expect } from "vitest";

@@ -1,6 +1,4 @@
-/**
- * An API server with Berth's accounts and policies, tokens of several nodes, and objects to be attacked: for the tests of rights.
- */
+/** An API server with Berth's accounts and policies, tokens of several nodes, and objects to be attacked: for the tests of rights. */
 import { ALLOCATIONS, NAMESPACES, nodeObject, POOLS, poolObject } from "../../scripts/lab/cluster/pods.ts";
 import { boundObject, forceDeleteAll, requestNodeToken, type TokenOptions } from "../../scripts/lab/cluster/rights.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";

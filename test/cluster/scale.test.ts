@@ -1,6 +1,4 @@
-/**
- * Five agents and two hundred pods on a real API server: the scenarios of test/long/cluster in small, each write judged.
- */
+/** Five agents and two hundred pods on a real API server: the scenarios of test/long/cluster in small, each write judged. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CniError, ErrorCode } from "../../host/cni/error.ts";
 import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";

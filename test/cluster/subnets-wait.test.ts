@@ -1,6 +1,4 @@
-/**
- * A pod of a workload of which nobody knew waits inside its ADD for its pool, by an event: how long, and what the agent asks meanwhile.
- */
+/** A pod of a workload of which nobody knew waits inside its ADD for its pool, by an event: how long, and what the agent asks meanwhile. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { percentile } from "../../benchmarks/harness/statistics.ts";

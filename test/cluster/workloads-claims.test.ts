@@ -1,6 +1,4 @@
-/**
- * IPAMClaims: addresses of one NIC that outlive its pods (docs/workloads.md).
- */
+/** IPAMClaims: addresses of one NIC that outlive its pods (docs/workloads.md). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type * as lab from "../../scripts/lab/cluster/pods.ts";
 import { CLAIMS, type ClaimSpec, INSTANCES, instance, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";

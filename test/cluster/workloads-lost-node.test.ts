@@ -1,6 +1,4 @@
-/**
- * Workloads whose node dies (allocation rules 2 and 8, docs/workloads.md): the address comes along, and a node that is back takes nothing.
- */
+/** Workloads whose node dies (allocation rules 2 and 8, docs/workloads.md): the address comes along, and a node that is back takes nothing. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";

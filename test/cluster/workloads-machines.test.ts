@@ -1,6 +1,4 @@
-/**
- * KubeVirt's machines keep their addresses, and a machine that migrates has its address on two nodes (allocation rule 8, docs/workloads.md).
- */
+/** KubeVirt's machines keep their addresses, and a machine that migrates has its address on two nodes (allocation rule 8, docs/workloads.md). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import { INSTANCES, instance, MACHINES, machine } from "../../scripts/lab/cluster/workload-kinds.ts";

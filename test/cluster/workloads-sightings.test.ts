@@ -1,6 +1,4 @@
-/**
- * Whether what keeps an address is still there, asked of a real API server (docs/workloads.md): the controller's port Workloads.
- */
+/** Whether what keeps an address is still there, asked of a real API server (docs/workloads.md): the controller's port Workloads. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenWorkloads, openAddressOwners } from "../../host/controller/address-owners/open-workloads.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";

@@ -1,6 +1,4 @@
-/**
- * The control plane of the lab by itself, on loopback: its objects, its errors, and that nothing of it stays.
- */
+/** The control plane of the lab by itself, on loopback: its objects, its errors, and that nothing of it stays. */
 import { existsSync } from "node:fs";
 import { expect, it } from "vitest";
 import { requireCommand } from "../../scripts/lab/command.ts";

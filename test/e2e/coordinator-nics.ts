@@ -1,6 +1,5 @@
 /**
  * Pods with several NICs, one on each segment: which way packets go, counted on the router's links.
- * Called by the coordinator's tests of several NICs.
  * Effects: traffic.
  */
 import { expect } from "vitest";

@@ -1,6 +1,5 @@
 /**
  * One node with an agent, on a wire where nobody talks: what is on the node is what was put there, to the byte.
- * Called by the tests of the whole chain, which compare the node before and after.
  * Effects: namespaces, an agent, plugins; cnitool's results until `delete`.
  */
 import { writeFile } from "node:fs/promises";

@@ -1,6 +1,4 @@
-/**
- * The built shim and agent on a node of the lab's network, with pods whose NICs are there already: only the coordinator is called.
- */
+/** The built shim and agent on a node of the lab's network, with pods whose NICs are there already: only the coordinator is called. */
 import { expect } from "vitest";
 import { LAB_NETWORKS, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";

@@ -1,6 +1,4 @@
-/**
- * A node with an uplink, a segment behind it with a rival that has addresses, and pods with macvlan NICs: the built agent and plugins.
- */
+/** A node with an uplink, a segment behind it with a rival that has addresses, and pods with macvlan NICs: the built agent and plugins. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";

@@ -1,6 +1,4 @@
-/**
- * Berth's underlay pods and the services of a real kube-proxy: macvlan + ipam berth + coordinator on node 1, the backend on node 2.
- */
+/** Berth's underlay pods and the services of a real kube-proxy: macvlan + ipam berth + coordinator on node 1, the backend on node 2. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

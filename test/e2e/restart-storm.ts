@@ -1,7 +1,4 @@
-/**
- * ADDs without a pause while the agent is stopped and started again, as an upgrade does it on a busy node.
- * Called by one-agent.test.ts, and with more of all by test/long/restarts.test.ts.
- */
+/** ADDs without a pause while the agent is stopped and started again, as an upgrade does it on a busy node. */
 import type { World } from "./world.ts";
 
 export interface Storm {

@@ -1,6 +1,4 @@
-/**
- * The built shim and agent, called as a main plugin calls its IPAM plugin. Every test has an agent and a place of its own.
- */
+/** The built shim and agent, called as a main plugin calls its IPAM plugin. Every test has an agent and a place of its own. */
 import { expect } from "vitest";
 import { type Agent, type AgentOptions, startAgent } from "../../scripts/lab/agent.ts";
 import { type PluginCall, type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";

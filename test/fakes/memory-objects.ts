@@ -2,7 +2,6 @@
  * What the API server makes of an object that is created, replaced, patched or deleted: the parts of metadata that are its own, generations,
  * finalizers, the status apart. Values in, values out; memory-api-server.ts stores them.
  * Held to a real server by test/unit/fakes/api-server-suite.ts.
- * Effects: none.
  */
 import { isDeepStrictEqual } from "node:util";
 import { ApiError, type KubeCall, type KubeObject } from "../../host/kubernetes/kube-api.ts";

@@ -1,7 +1,4 @@
-/**
- * Workloads that a test makes up: the port Applications of the controller, whose real implementation is host/controller/applications.
- * Effects: none.
- */
+/** Workloads that a test makes up: the port Applications of the controller, whose real implementation is host/controller/applications. */
 import type { Demands, Liveness, PoolOwners } from "../../host/controller/types.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import type { Application } from "../../host/resources/fields/subnet-pool.ts";

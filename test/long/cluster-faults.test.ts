@@ -1,6 +1,4 @@
-/**
- * The faults of test/cluster that take longer than the gate has time for. BERTH_SEED repeats a chaos.
- */
+/** The faults of test/cluster that take longer than the gate has time for. BERTH_SEED repeats a chaos. */
 import { expect, it } from "vitest";
 import { startWorld } from "../../scripts/lab/cluster/world.ts";
 import { chaos } from "../cluster/fault-chaos.ts";

@@ -1,6 +1,4 @@
-/**
- * Memory of a cluster's agents when ten thousand addresses are in use: of fifty in one process, and of a built one by itself.
- */
+/** Memory of a cluster's agents when ten thousand addresses are in use: of fifty in one process, and of a built one by itself. */
 import { expect, it } from "vitest";
 import { daemonRssMib } from "../../benchmarks/harness/daemon.ts";
 import { startAgent } from "../../scripts/lab/agent.ts";

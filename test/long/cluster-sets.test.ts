@@ -1,6 +1,4 @@
-/**
- * Thirty StatefulSets rolled at once on fifty agents: every pod comes back on another node and has the addresses that it had.
- */
+/** Thirty StatefulSets rolled at once on fifty agents: every pod comes back on another node and has the addresses that it had. */
 import { expect, it } from "vitest";
 import { sumUse, useSince } from "../../scripts/lab/scale/counted-api.ts";
 import { callsPer, printTable } from "../../scripts/lab/scale/figures.ts";

@@ -1,6 +1,4 @@
-/**
- * What of real nodes takes longer than the gate has time for.
- */
+/** What of real nodes takes longer than the gate has time for. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
 import { measureReady, printTimes } from "../../scripts/lab/nodes/measure.ts";

@@ -1,6 +1,6 @@
 /**
  * tcpdump on a port of the switch: what was really on the wire, in tcpdump's words.
- * Called by the tests of detection. Effects: a tcpdump until it is asked for its reading.
+ * Effects: a tcpdump until it is asked for its reading.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";

@@ -1,6 +1,5 @@
 /**
  * Before every test of this kind: it is the kernel of User-Mode Linux, not the machine's own.
- * Called by vitest (vitest.config.ts).
  * Effects: reads /proc.
  */
 import { readFileSync } from "node:fs";

@@ -1,7 +1,6 @@
 /**
  * Addresses, prefixes and ranges as text, and as packed bytes: 4 or 16 big-endian bytes each.
  * Text that is none throws a TypeError; an IPv6 zone (`%eth0`) is no part of an address.
- * Effects: none.
  */
 import { readIp, widthOf, writeIp } from "../../../host/core/ip-codec.ts";
 import { type Family, formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";

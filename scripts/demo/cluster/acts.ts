@@ -1,8 +1,4 @@
-/**
- * What more than one scene of the cluster does: looking at objects, claims about pods and what the API server says of them.
- * Called by the scenes.
- * Effects: those of the stage.
- */
+/** What more than one scene of the cluster does: looking at objects, claims about pods and what the API server says of them. */
 import { parseIp } from "../../../host/net/ip.ts";
 import { allocationName } from "../../../host/resources/ip-allocation.ts";
 import type { Attachment } from "../../lab/history/judge.ts";

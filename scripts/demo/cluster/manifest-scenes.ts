@@ -1,8 +1,4 @@
-/**
- * The beginning of the cluster's story: kinds, an account and manifests, agents on two nodes, pods of a Deployment.
- * Called by story.ts.
- * Effects: those of the stage.
- */
+/** The beginning of the cluster's story: kinds, an account and manifests, agents on two nodes, pods of a Deployment. */
 import { join } from "node:path";
 import { applyFile, applyFolder, applyObject, readDocuments } from "../../lab/apply.ts";
 import { KubeError, type KubeObject } from "../../lab/kube-client.ts";

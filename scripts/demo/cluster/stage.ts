@@ -5,7 +5,6 @@
  *   control 10.60.0.5 ── segment 0 ── node1 eth0, node2 eth0      the pods' macvlan NICs are on eth0 of their node
  *
  * There are no controllers but Berth's own, and no kubelets: this file makes the pods that the manifests ask for and plays their runtime.
- * Called by story.ts; the scenes use it.
  * Effects: namespaces, etcd, an API server, agents; all removed by the stack that it is given.
  */
 import { readFile, writeFile } from "node:fs/promises";

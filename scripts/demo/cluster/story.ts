@@ -1,8 +1,4 @@
-/**
- * The story of the cluster, scene by scene: what `npm run demo -- --cluster` tells.
- * Called by scripts/demo.ts.
- * Effects: those of the stage.
- */
+/** The story of the cluster, scene by scene: what `npm run demo -- --cluster` tells. */
 import type { Narrator } from "../narrator.ts";
 import type { Scene } from "./acts.ts";
 import { deploymentScene, manifestScene, nodesScene, reservedScene } from "./manifest-scenes.ts";

@@ -1,8 +1,4 @@
-/**
- * A Deployment that names a Subnet: its pool comes, grows and goes with it.
- * Called by story.ts.
- * Effects: those of the stage.
- */
+/** A Deployment that names a Subnet: its pool comes, grows and goes with it. */
 import { parseRange } from "../../../host/net/range.ts";
 import type { KubeObject } from "../../lab/kube-client.ts";
 import { eventually } from "../look.ts";

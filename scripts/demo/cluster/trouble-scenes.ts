@@ -1,8 +1,4 @@
-/**
- * The cluster's troubles: an agent is killed, the API server is away, a pod with an identity moves; and the end.
- * Called by story.ts.
- * Effects: those of the stage.
- */
+/** The cluster's troubles: an agent is killed, the API server is away, a pod with an identity moves; and the end. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually, ping } from "../look.ts";
 import {

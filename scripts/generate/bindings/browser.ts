@@ -1,6 +1,4 @@
-/**
- * The raw exports for JavaScript: host/core/core-exports.ts, which Berth itself uses and the package berth-core shows.
- */
+/** The raw exports for JavaScript: host/core/core-exports.ts, which Berth itself uses and the package berth-core shows. */
 import type { AbiDescription } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";
 

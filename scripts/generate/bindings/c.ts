@@ -1,6 +1,4 @@
-/**
- * The raw layer of the C embedding: a header with one function per export, the statuses, policies, ceilings and offsets; and its source.
- */
+/** The raw layer of the C embedding: a header with one function per export, the statuses, policies, ceilings and offsets; and its source. */
 import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";
 

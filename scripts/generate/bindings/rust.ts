@@ -1,6 +1,4 @@
-/**
- * The raw layer of the Rust embedding: what its macros (embeddings/rust/src/raw/macros.rs) make methods, enums and constants of.
- */
+/** The raw layer of the Rust embedding: what its macros (embeddings/rust/src/raw/macros.rs) make methods, enums and constants of. */
 import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";
 

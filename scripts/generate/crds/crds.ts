@@ -1,6 +1,4 @@
-/**
- * The CustomResourceDefinitions of Berth's own kinds, out of the schemas that decode them.
- */
+/** The CustomResourceDefinitions of Berth's own kinds, out of the schemas that decode them. */
 
 import { stringify } from "yaml";
 import { MAX_NAME_LENGTH } from "../../../host/config/fields/names.ts";

@@ -1,6 +1,4 @@
-/**
- * Berth's own kinds as the API server presents them: names, columns, fields to select by.
- */
+/** Berth's own kinds as the API server presents them: names, columns, fields to select by. */
 import type { z } from "zod";
 import type { CelRule } from "../../../host/lib/cel.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";

@@ -1,6 +1,4 @@
-/**
- * A zod schema as the structural schema of a CustomResourceDefinition.
- */
+/** A zod schema as the structural schema of a CustomResourceDefinition. */
 import { z } from "zod";
 
 /** The keys that come out, in the order in which they are written. */

@@ -1,6 +1,4 @@
-/**
- * The page docs/annotations.md, out of the schemas that decode the annotations.
- */
+/** The page docs/annotations.md, out of the schemas that decode the annotations. */
 import {
   type AnnotationSchema,
   MAX_LISTED_NAMES,

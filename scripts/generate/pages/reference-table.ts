@@ -1,7 +1,4 @@
-/**
- * A schema as a table of the reference pages: what a person may write, field by field.
- * Called by the pages' generators; titles of schemas are the names of their types.
- */
+/** A schema as a table of the reference pages: what a person may write, field by field. */
 import { z } from "zod";
 
 /** The part of JSON Schema that our schemas come out as. */

@@ -1,6 +1,4 @@
-/**
- * The page docs/resources.md, out of the schemas that decode the resources and the settings.
- */
+/** The page docs/resources.md, out of the schemas that decode the resources and the settings. */
 
 import type { z } from "zod";
 import { ipamConfSchema } from "../../../host/config/ipam-conf.ts";

@@ -1,7 +1,5 @@
 /**
  * Faults by rule for what passes the proxy in front of an API server: which calls, how often, and what happens to them. Pure but for its counting.
- * Called by api-proxy.ts and by the tests that order faults.
- * Effects: none.
  */
 
 export type Fault =

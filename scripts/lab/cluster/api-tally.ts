@@ -1,6 +1,5 @@
 /**
  * How many calls of which kind have passed a proxy, with how many bytes and which answers.
- * Called by api-proxy.ts; read by tests and by the scale run.
  * Effects: none but its own counts.
  */
 import type { Verb } from "./api-faults.ts";

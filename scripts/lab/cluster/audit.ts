@@ -1,8 +1,6 @@
 /**
  * What is wrong with a cluster at one moment, as sentences: the two invariants of docs/allocation.md, judged from the API server's objects and
  * from what the runtimes saw.
- * Called by world.ts.
- * Effects: none.
  */
 import type { KubeObject } from "../kube-client.ts";
 import { type Attachment, describe } from "./ledger.ts";

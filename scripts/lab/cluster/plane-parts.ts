@@ -1,6 +1,5 @@
 /**
  * What the control plane's two servers are started with: ports, command lines, the files that they read, and the files for their clients.
- * Called by control-plane.ts.
  * Effects: files below the plane's folder.
  */
 import { generateKeyPairSync, randomBytes } from "node:crypto";

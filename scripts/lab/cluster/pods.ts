@@ -1,8 +1,4 @@
-/**
- * Nodes, pods and pools as objects, and what becomes of a pod without scheduler and kubelet: it is bound when it is made, runs when told so.
- * Called by world.ts and by tests that have a control plane of their own.
- * Effects: none here but those of the client that is passed in.
- */
+/** Nodes, pods and pools as objects, and what becomes of a pod without scheduler and kubelet: it is bound when it is made, runs when told so. */
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 
 export const NODES = "/api/v1/nodes";

@@ -6,7 +6,6 @@
  *   const kubeconfig = await writeAgentKubeconfig(plane, "n1");   // for an agent
  *   const controller = await openAsController(plane);             // for pools that are generated
  *
- * Called by world.ts and by tests that have a control plane of their own.
  * Effects: writes the accounts of deploy/rbac.yaml and deploy/controller.yaml and the policies, and waits until these are in force; pods in kube-system.
  */
 import { join } from "node:path";

@@ -1,7 +1,6 @@
 /**
  * A node's container runtime as far as Berth sees it: ADD until it succeeds, each attempt with a container ID of its own and with the DEL of the
  * failed one, as kubelet and containerd do; DEL at the end. Writes into the ledger what it was told.
- * Called by world.ts.
  * Effects: executes the built plugin.
  */
 import { createHash } from "node:crypto";

@@ -9,7 +9,6 @@
  *   await world.stop();
  *
  * Agents have tokens that are bound to a pod of their node, and the rights of deploy/rbac.yaml and deploy/policies.yaml.
- * Effects: those of the control plane, the proxies and the agents; a network namespace.
  */
 import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
 import type { ControlPlane } from "../control-plane.ts";

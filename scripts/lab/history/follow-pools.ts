@@ -6,7 +6,6 @@
  *   pools.judge.breaches
  *   pools.writes.get("subnets")                       // { count, bytes }
  *
- * Called by the tests of Subnets.
  * Effects: connections to etcd; a key beside the API server's.
  */
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";

@@ -9,7 +9,6 @@
  *
  * It reads etcd and not the API server, whose watch may leave out what came and went between two looks. "The object was Bound before the
  * ADD was answered" is tested to within the time of one write of etcd (stream.ts).
- * Called by the tests of the cluster.
  * Effects: connections to etcd; a key beside the API server's.
  */
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";

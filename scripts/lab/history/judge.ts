@@ -8,9 +8,6 @@
  *   judge.mustHold(attachment);                      // from this place of the history the object has to be Bound to the pod
  *   judge.leaving(attachment, nowMs);                // its DEL is about to be called
  *   judge.breaches                                   // texts; none: all is well
- *
- * Called by follow.ts with the history of a real etcd, by its unit test with made-up ones.
- * Effects: none.
  */
 import {
   allocationName,

@@ -8,8 +8,6 @@
  *
  * No address is in two generated pools; none is generated that a pool made by hand has; a generated pool has what its Subnet's status says,
  * and that says of no address that two pools have it.
- * Called by follow-pools.ts with the history of a real etcd, by its unit test with made-up ones.
- * Effects: none.
  */
 import { compareIp } from "../../../host/net/ip.ts";
 import { formatRange, type Range, rangesOverlap } from "../../../host/net/range.ts";

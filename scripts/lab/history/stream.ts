@@ -5,7 +5,6 @@
  *   await stream.mark();                              // all writes up to now have been told
  *
  * A place is marked by writing a key of its own, the last of the range: what was written before the mark comes before it in the watch.
- * Called by follow.ts and follow-pools.ts.
  * Effects: a watch of etcd; a key beside the API server's.
  */
 import { setTimeout as sleep } from "node:timers/promises";

@@ -5,7 +5,6 @@
  *   await findPodProcesses("berth-1-node1", pod.metadata.uid);    // numbers of processes, as this process's namespace has them
  *   await removeCgroups("berth-1-node1");                         // when the node's processes are gone
  *
- * Called by node.ts.
  * Effects: folders below /sys/fs/cgroup.
  */
 import { access, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";

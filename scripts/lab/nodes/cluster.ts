@@ -10,7 +10,6 @@
  *   await cluster.client.create("/apis/apps/v1/namespaces/shop/deployments", deployment({ name: "web", replicas: 50 }));
  *   await cluster.nodes[0].crash();
  *
- * Called by test/nodes.
  * Effects: namespaces, processes, cgroups and a folder below the system's temporary folder; all gone after `stop`, and after a start that failed.
  */
 import { mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";

@@ -1,6 +1,5 @@
 /**
  * Debian's containerd on a node's machine: its configuration, its start, the images of the lab.
- * Called by node.ts.
  * Effects: files below the machine's folder; a process there.
  */
 import { mkdir, writeFile } from "node:fs/promises";

@@ -3,7 +3,6 @@
  *
  *   await writeImage("/tmp/pause.tar", { name: PAUSE_IMAGE, command: ["/pause"], files: [{ path: "pause", content, mode: 0o755 }] });
  *
- * Called by containerd.ts.
  * Effects: writes the archive.
  */
 import { createHash } from "node:crypto";

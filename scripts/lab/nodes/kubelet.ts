@@ -1,6 +1,5 @@
 /**
  * A kubelet on a node's machine, and the two programs that give it work: the controller manager and the scheduler.
- * Called by node.ts and cluster.ts.
  * Effects: files below the machine's folder; processes.
  */
 import { mkdir, writeFile } from "node:fs/promises";

@@ -9,7 +9,6 @@
  *
  * Below /run it is empty at each boot, /var/lib and /var/log are folders of its own that outlive it, and so is the boot ID new each time.
  * All other files are those of this machine, by the same paths.
- * Called by node.ts.
  * Effects: processes; files below `directory`.
  */
 import { randomUUID } from "node:crypto";

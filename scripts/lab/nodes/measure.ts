@@ -5,7 +5,6 @@
  *   printTimes(times);
  *
  * What it says is of use within one run: all pods share this machine with the control plane and all nodes.
- * Called by test/nodes.
  * Effects: changes the nodes' network; makes and deletes pods; `printTimes` prints.
  */
 import { setTimeout as sleep } from "node:timers/promises";

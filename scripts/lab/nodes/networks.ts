@@ -7,9 +7,6 @@
  *   collected    the first in the oldest widespread format, with the service networks that the controller collects
  *   bare         macvlan with Berth and nothing else: what is compared with
  *   host-local   macvlan with a range for each node by the reference plugin
- *
- * Called by node.ts and cluster.ts.
- * Effects: none.
  */
 import type { KubeObject } from "../kube-client.ts";
 

@@ -7,7 +7,6 @@
  *   await node.execInPod(uid, ["ping", "-c1", "10.99.16.7"]);
  *   await node.remove();
  *
- * Called by cluster.ts.
  * Effects: a network namespace, processes, cgroups, files below the site's folder; the Node object stays.
  */
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";

@@ -7,7 +7,6 @@
  *   await seen.reach(pods[0], pods);                  // throws whom it cannot reach
  *   await seen.untilReturned();
  *
- * Called by test/nodes.
  * Effects: calls of the API server; pings in the pods' namespaces.
  */
 import { setTimeout as sleep } from "node:timers/promises";

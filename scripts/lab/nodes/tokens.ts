@@ -1,6 +1,5 @@
 /**
  * Tokens of service accounts, by the TokenRequest API.
- * Called by node.ts and cluster.ts.
  * Effects: calls of the API server.
  */
 import type { KubeClient } from "../kube-client.ts";

@@ -1,7 +1,6 @@
 /**
  * What the API server can do at best: objects of the same kind and size as an agent's, created through the agents' own connections, by
  * nobody who thinks about them. They lie in an address space of their own and name no node, so that no agent hears of them.
- * Called by the tests of scale, in turns with the agents' claims.
  * Effects: objects in the API server.
  */
 import { randomUUID } from "node:crypto";

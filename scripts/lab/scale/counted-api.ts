@@ -1,8 +1,4 @@
-/**
- * An agent's way to the API server with a counter at its side: calls by verb and resource, bytes and events of its watches.
- * Called by fleet.ts.
- * Effects: those of the API that it wraps.
- */
+/** An agent's way to the API server with a counter at its side: calls by verb and resource, bytes and events of its watches. */
 import type { KubeApi, KubeCall } from "../../../host/kubernetes/kube-api.ts";
 
 export interface ApiUse {

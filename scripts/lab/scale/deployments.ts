@@ -8,7 +8,6 @@
  *   await scaleDeployment(world, web, 15);
  *   await deleteDeployment(world, web, pods);
  *
- * Called by roll-outs.ts and the tests of Subnets.
  * Effects: objects in the API server.
  */
 import type { KubeClient, KubeObject } from "../kube-client.ts";

@@ -1,6 +1,5 @@
 /**
  * Figures of the scale runs as lines of text.
- * Called by the tests of scale.
  * Effects: none; `printTable` prints.
  */
 import { formatTable } from "../../../benchmarks/harness/report.ts";

@@ -1,6 +1,5 @@
 /**
  * Fills a pool with other pods' allocations, many thousands within seconds: written into etcd as the API server stores them.
- * Called by the tests of scale, before anybody claims from the pool.
  * Effects: keys of etcd.
  */
 import { randomUUID } from "node:crypto";

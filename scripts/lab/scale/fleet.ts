@@ -7,7 +7,6 @@
  *   await pod.del(); await pod.delete();
  *
  * Each agent has connections, journal and thread of its own. What the runtime and the shim would do is a call of the agent's functions.
- * Called by the tests of scale.
  * Effects: objects in the API server; journals below the system's temporary folder.
  */
 import { randomUUID } from "node:crypto";

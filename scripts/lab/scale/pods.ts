@@ -1,6 +1,5 @@
 /**
  * Pods of a fleet: their objects in the API server, their ADDs and DELs at the agent of their node, each told to the history.
- * Called by the tests of scale.
  * Effects: objects in the API server; those of the agents.
  */
 import { randomUUID } from "node:crypto";

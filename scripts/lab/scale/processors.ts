@@ -1,7 +1,6 @@
 /**
  * Who has which processor: the API server and etcd the first, this process with all its agents the others. So the agents, which in a cluster
  * are on machines of their own, do not take the server's time, and what is measured is the server's rate.
- * Called by the test of the claims' rate.
  * Effects: the affinity of the threads of these processes.
  */
 import { cpus } from "node:os";

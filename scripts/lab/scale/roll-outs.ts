@@ -1,8 +1,6 @@
 /**
  * Many Deployments at once, from their creation to their end, with the times of their pods. Their runtimes do not wait for anything: a pod's ADD
  * begins when it is bound, and one that fails is tried again as a kubelet does it.
- * Called by the tests of scale.
- * Effects: those of the pods and Deployments.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { inParallel } from "../parallel.ts";

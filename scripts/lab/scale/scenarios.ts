@@ -1,8 +1,4 @@
-/**
- * What happens to many agents at once, and the figures of it. Whether the figures are good enough is for the tests to say.
- * Called by the tests of scale, small in the gate and large in the long ones.
- * Effects: those of the pods.
- */
+/** What happens to many agents at once, and the figures of it. Whether the figures are good enough is for the tests to say. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { daemonCpuMs } from "../../../benchmarks/harness/daemon.ts";
 import { CniError, ErrorCode } from "../../../host/cni/error.ts";

@@ -7,7 +7,6 @@
  *   use.get("PUT subnets/status")                     // carried out
  *   use.get("PUT subnets/status 409")                 // refused
  *
- * Called by the tests of scale.
  * Effects: reads the server's /metrics.
  */
 import type { KubeClient } from "../kube-client.ts";

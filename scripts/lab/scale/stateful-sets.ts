@@ -1,6 +1,5 @@
 /**
  * StatefulSets that are rolled: every pod of each is replaced by one of the same name, on another node, the last ordinal first.
- * Called by the tests of scale.
  * Effects: objects in the API server; those of the pods.
  */
 import { setTimeout as sleep } from "node:timers/promises";

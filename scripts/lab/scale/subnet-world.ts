@@ -5,7 +5,6 @@
  *   const { seconds, controllerMs } = await measureCost(world, async () => { … });
  *   expect(world.breaches()).toEqual([]);
  *
- * Called by the tests of scale.
  * Effects: those of world.ts; the controller's process.
  */
 import { setTimeout as sleep } from "node:timers/promises";

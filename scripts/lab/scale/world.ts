@@ -3,7 +3,6 @@
  *
  *   await using world = await openWorld({ nodes: 50, hasNetwork: false, pools: { scale: "10.128.0.0/16" } });
  *
- * Called by the tests of scale.
  * Effects: a control plane, the fleet's files; all gone with the world.
  */
 import { setTimeout as sleep } from "node:timers/promises";

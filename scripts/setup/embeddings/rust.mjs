@@ -1,7 +1,6 @@
 /**
  * The Rust embedding: the core where `include_bytes!` finds it, the crate with its tests, and the programs for tests and benchmarks.
  * The dependencies, minutes of work, are compiled once per lock file and compiler: the user's cache keeps them for other checkouts.
- * Called by embeddings.mjs.
  * Effects: embeddings/rust/src/berth-core.wasm, dist/embeddings/rust, the user's cache, cargo's registry cache.
  */
 import {

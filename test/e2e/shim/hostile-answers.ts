@@ -1,6 +1,5 @@
 /**
  * What an agent can do instead of answering: each a script, and a word that the shim's explanation has.
- * Called by the shim's tests.
  * Effects: none but those of the scripts on their connections.
  */
 import { answer, type Script, sending } from "./scripted-agent.ts";

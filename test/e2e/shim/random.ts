@@ -1,6 +1,5 @@
 /**
  * Random choices that a printed seed repeats, and mutations of bytes built on them.
- * Called by the shim's fuzz tests.
  * Effects: none after creation; a generator has a state.
  */
 

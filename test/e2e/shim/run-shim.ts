@@ -1,6 +1,6 @@
 /**
  * Executes the built shim as a container runtime does, and says what came out.
- * Called by the shim's tests. Builds it first (`native/build.sh shim`), which is quick when nothing changed.
+ * Builds it first (`native/build.sh shim`), which is quick when nothing changed.
  * Effects: child processes.
  */
 import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";

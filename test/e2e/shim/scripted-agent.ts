@@ -1,6 +1,5 @@
 /**
  * An agent whose every byte the test decides: a unix socket, a request read to its end, then a script.
- * Called by the shim's tests.
  * Effects: a socket file in a directory of its own, removed with it.
  */
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,6 +1,4 @@
-/**
- * What pools share, found in one walk, against comparing each address of each pool with each other pool.
- */
+/** What pools share, found in one walk, against comparing each address of each pool with each other pool. */
 
 import { expect, it } from "vitest";
 import { MAX_EXAMPLES } from "../../../host/controller/conditions/examples.ts";

@@ -1,7 +1,4 @@
-/**
- * One controller of the walk: the real caches and the real parts, which hear and write when the walk lets them.
- * Effects: those of the parts, on the API server in memory.
- */
+/** One controller of the walk: the real caches and the real parts, which hear and write when the walk lets them. */
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startFinalizers } from "../../../host/controller/finalizers/start-finalizers.ts";
 import { type Leadership, startLeadership } from "../../../host/controller/leadership.ts";

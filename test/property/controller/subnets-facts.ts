@@ -1,8 +1,6 @@
 /**
  * Pools and Subnets as plain sets of addresses, made one by one and not by the spans of host/: a twin that is slow and obvious. For networks of
  * some hundreds of addresses.
- * Called by the judge and the walk of generated pools.
- * Effects: none.
  */
 import { formatIp } from "../../../host/net/ip.ts";
 import { firstIp, lastIp } from "../../../host/net/prefix.ts";

@@ -8,8 +8,6 @@
  * Whatever runs at once, an address is never in two generated pools of one address space, a pool gets none that its Subnet's status does not
  * reserve for it alone, and none is taken away that its writer knew to be held. Of pools made by hand, ReservedIPs and edits of a Subnet
  * less can be promised, as nobody asks before making them: what the controller knew when its round began is not given out.
- * Called by the walk and by the tests that inject faults.
- * Effects: none.
  */
 import type { StoredObject } from "../../fakes/memory-objects.ts";
 import { type PoolFacts, poolFactsOf, type SubnetFacts, subnetFactsOf } from "./subnets-facts.ts";

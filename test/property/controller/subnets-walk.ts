@@ -1,6 +1,4 @@
-/**
- * One walk: what people, workloads, nodes and the network do to the controllers, at random, and what has to be true in the end.
- */
+/** One walk: what people, workloads, nodes and the network do to the controllers, at random, and what has to be true in the end. */
 import { Seeded } from "../core/seeded.ts";
 import type { WalkController } from "./subnets-controller.ts";
 import { judgeEnd } from "./subnets-end.ts";

@@ -1,6 +1,4 @@
-/**
- * The usage of pools kept along with thousands of changes, against a recount of everything after each few, and against the core's own bitmaps.
- */
+/** The usage of pools kept along with thousands of changes, against a recount of everything after each few, and against the core's own bitmaps. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { UsageBook } from "../../../host/controller/usage/usage-book.ts";

@@ -1,7 +1,4 @@
-/**
- * Repeatable chance: the same seed gives the same walk.
- * Effects: none.
- */
+/** Repeatable chance: the same seed gives the same walk. */
 
 export class Seeded {
   #state: number;

@@ -1,7 +1,4 @@
-/**
- * Shapes of pools to walk over: those that break things, then random ones.
- * Effects: none.
- */
+/** Shapes of pools to walk over: those that break things, then random ones. */
 import type { Span } from "./pool-twin.ts";
 import type { Seeded } from "./seeded.ts";
 

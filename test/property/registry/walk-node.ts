@@ -1,6 +1,4 @@
-/**
- * What a walk is about: pods, what they have, and the nodes with their agents.
- */
+/** What a walk is about: pods, what they have, and the nodes with their agents. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Reconciler } from "../../../host/agent/gc/reconciler.ts";
 import type { KubernetesRegistry } from "../../../host/registry/kubernetes/cluster-registry.ts";

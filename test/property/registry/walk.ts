@@ -1,6 +1,4 @@
-/**
- * One walk: what the kubelets do, at random, and what has to be true in the end.
- */
+/** One walk: what the kubelets do, at random, and what has to be true in the end. */
 import { formatIp } from "../../../host/net/ip.ts";
 import { parseAllocationName } from "../../../host/resources/ip-allocation.ts";
 import { openDisk } from "../../fakes/memory-journal.ts";

@@ -1,6 +1,4 @@
-/**
- * A claiming agent with real catalogue, registry and search, and a segment that is a table: who answers for which address.
- */
+/** A claiming agent with real catalogue, registry and search, and a segment that is a table: who answers for which address. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,4 @@
-/**
- * Collections behind the port: lists answer with what is there, watches tell what is changed. The Lease is lease-world.ts's.
- */
+/** Collections behind the port: lists answer with what is there, watches tell what is changed. The Lease is lease-world.ts's. */
 import type { KubeApi, KubeObject, KubeWatch } from "../../../host/kubernetes/kube-api.ts";
 import { FakeServer } from "../kubernetes/lease/lease-world.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Addresses, ranges and shapes as text, for the tests of the core's door.
- * Effects: none.
- */
+/** Addresses, ranges and shapes as text, for the tests of the core's door. */
 import type { PoolShape } from "../../../host/core/pool-space.ts";
 import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
 import { parsePrefixOrIp } from "../../../host/net/prefix.ts";

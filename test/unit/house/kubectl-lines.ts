@@ -1,6 +1,5 @@
 /**
  * The kubectl commands that documents, messages and scripts name.
- * Called by kubectl.test.ts, and by test/cluster/kubectl.test.ts, which runs them.
  * Effects: reads the names of the project's files.
  */
 import { execFileSync } from "node:child_process";

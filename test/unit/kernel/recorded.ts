@@ -1,7 +1,4 @@
-/**
- * The recorded conversations of `ip` and `nft` (record/record.ts), and what our requests say beside them.
- * Called by the tests of the message families.
- */
+/** The recorded conversations of `ip` and `nft` (record/record.ts), and what our requests say beside them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";

@@ -1,7 +1,4 @@
-/**
- * A netlink socket whose answers the test writes: the seam of host/kernel/netlink/socket.ts.
- * Called by the tests of conversations.
- */
+/** A netlink socket whose answers the test writes: the seam of host/kernel/netlink/socket.ts. */
 import { EAGAIN } from "../../../host/kernel/errno.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import type { Datagrams } from "../../../host/kernel/netlink/socket.ts";

@@ -1,6 +1,5 @@
 /**
  * Whether waits that are given up leave something behind.
- * Called by tests of what may be waited for again and again.
  * Effects: collects garbage.
  */
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,6 +1,5 @@
 /**
  * Kubeconfigs with one thing another.
- * Called by the tests of credentials.
  * Effects: writes a file.
  */
 import { writeFile } from "node:fs/promises";

@@ -1,6 +1,4 @@
-/**
- * What every registry must do about addresses that another machine answers for; part of registry-suite.ts.
- */
+/** What every registry must do about addresses that another machine answers for; part of registry-suite.ts. */
 import { describe, expect, it } from "vitest";
 import { formatIp } from "../../../host/net/ip.ts";
 import { type Mac, parseMac } from "../../../host/net/mac.ts";

@@ -1,6 +1,4 @@
-/**
- * What every registry must do, whatever stores it. Each implementation runs this suite with its own `open`.
- */
+/** What every registry must do, whatever stores it. Each implementation runs this suite with its own `open`. */
 import { describe, expect, it } from "vitest";
 import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
 import type { Claim, ClaimOutcome, Proposal, Registry } from "../../../host/registry/registry.ts";

@@ -1,6 +1,4 @@
-/**
- * What every registry must do about claims that come to nothing, and about NICs that come late; part of registry-suite.ts.
- */
+/** What every registry must do about claims that come to nothing, and about NICs that come late; part of registry-suite.ts. */
 import { describe, expect, it } from "vitest";
 import { COOLDOWN_MS, claim, held, ip, proposal, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
 

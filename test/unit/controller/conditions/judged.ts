@@ -1,6 +1,4 @@
-/**
- * Objects as the controller has them, for the tests of what it says about them.
- */
+/** Objects as the controller has them, for the tests of what it says about them. */
 import { expect } from "vitest";
 import {
   type ControlledPool,

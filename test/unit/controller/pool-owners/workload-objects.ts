@@ -1,7 +1,4 @@
-/**
- * Workloads as the API server gives them, their pods on Subnets, and what the controller keeps of them.
- * Called by the tests of this folder.
- */
+/** Workloads as the API server gives them, their pods on Subnets, and what the controller keeps of them. */
 import { FOLLOWED_KINDS } from "../../../../host/controller/pool-owners/kinds.ts";
 import { readPod } from "../../../../host/controller/pool-owners/read-pod.ts";
 import type { Tracked } from "../../../../host/controller/pool-owners/tracked.ts";

@@ -1,6 +1,4 @@
-/**
- * Subnets, pools and demands as plain values, and plans carried out on them as by an API server that nobody else writes to.
- */
+/** Subnets, pools and demands as plain values, and plans carried out on them as by an API server that nobody else writes to. */
 import { decodeControlledPool, decodeControlledSubnet } from "../../../../host/controller/objects.ts";
 import type { Fate, PoolNow, SubnetsPlan, SubnetsView } from "../../../../host/controller/subnets/model.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";

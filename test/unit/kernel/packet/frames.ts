@@ -1,7 +1,4 @@
-/**
- * Recorded frames (record/frames.ts), each with what `tcpdump` reads in it, and an interpreter of filters.
- * Called by the tests beside this file.
- */
+/** Recorded frames (record/frames.ts), each with what `tcpdump` reads in it, and an interpreter of filters. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 

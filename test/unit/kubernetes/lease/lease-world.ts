@@ -1,6 +1,4 @@
-/**
- * A Lease without an API server: one object behind the port, and a clock that only moves when it is told to. Several candidates share both.
- */
+/** A Lease without an API server: one object behind the port, and a clock that only moves when it is told to. Several candidates share both. */
 import {
   ApiError,
   ApiUnavailable,

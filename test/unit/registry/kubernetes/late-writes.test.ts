@@ -1,6 +1,4 @@
-/**
- * What the walks of test/property/registry found, each as a row of its own: late writes, late events, edits by hand, lists that expire.
- */
+/** What the walks of test/property/registry found, each as a row of its own: late writes, late events, edits by hand, lists that expire. */
 
 import { describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";

@@ -1,6 +1,4 @@
-/**
- * One node's registry on an API server in memory, for tests of what a real server does only by bad luck.
- */
+/** One node's registry on an API server in memory, for tests of what a real server does only by bad luck. */
 import { createFaultCounter } from "../../../../host/lib/fault.ts";
 import { openLog } from "../../../../host/lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../../../host/net/ip.ts";
