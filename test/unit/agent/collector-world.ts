@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { test } from "vitest";
 import { type Collector, type CollectorSettings, startCollector } from "../../../host/agent/gc/collector.ts";
 import {
   ApiError,
@@ -174,14 +175,12 @@ export class CollectorWorld {
 
 export const UNREACHABLE = new ApiUnavailable("GET /api/v1/pods", "No connection");
 
-/** A test in a world of its own. */
-export function inWorld(test: (world: CollectorWorld) => Promise<void>): () => Promise<void> {
-  return async () => {
+/** A test with a world of its own: `it("…", async ({ world }) => …)`. */
+export const it = test.extend<{ world: CollectorWorld }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern which other fixtures are needed
+  world: async ({}, use) => {
     const world = await CollectorWorld.open();
-    try {
-      await test(world);
-    } finally {
-      await world.close();
-    }
-  };
-}
+    await use(world);
+    await world.close();
+  },
+});

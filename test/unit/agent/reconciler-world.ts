@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { test } from "vitest";
 import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
@@ -134,13 +135,12 @@ export class ReconcilerWorld implements KubeApi {
   }
 }
 
-export function inWorld(test: (world: ReconcilerWorld) => Promise<void>): () => Promise<void> {
-  return async () => {
+/** A test with a world of its own: `it("…", async ({ world }) => …)`. */
+export const it = test.extend<{ world: ReconcilerWorld }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern which other fixtures are needed
+  world: async ({}, use) => {
     const world = await ReconcilerWorld.open();
-    try {
-      await test(world);
-    } finally {
-      await world.dispose();
-    }
-  };
-}
+    await use(world);
+    await world.dispose();
+  },
+});
