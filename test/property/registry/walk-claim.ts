@@ -1,6 +1,4 @@
-/**
- * How the walk's nodes look for an address: what allocate.ts does, in little.
- */
+/** How the walk's nodes look for an address: what allocate.ts does, in little. */
 import { parseIp } from "../../../host/net/ip.ts";
 import type { Allocation, Claim, Proposal } from "../../../host/registry/registry.ts";
 import { allocationName } from "../../../host/resources/ip-allocation.ts";
