@@ -6,8 +6,8 @@ import { ABI } from "../abi-description.ts";
 
 const INTRODUCTION = `# Limits
 
-Every limit is a constant that stands in the file that uses it, marked with \`@limit\` in its doc comment. The ceilings of the core are in
-\`assembly/abi.json\`, the shim's limits in \`native/limits.h\`.
+Every limit is a constant in the file that uses it, marked with \`@limit\` in its doc comment, which also has the reasons. The ceilings of the core
+are in \`assembly/abi.json\`, the shim's limits in \`native/limits.h\`.
 `;
 
 /** A doc comment of one or more lines that ends in the tag, right above a constant. */
@@ -35,9 +35,16 @@ async function limitsOf(path: string): Promise<Limit[]> {
   return limits;
 }
 
+/** Returns what the constant limits and its unit; the reasons that follow are for those who read the code. */
+function firstSentence(doc: string): string {
+  return /^.*?\.(?=\s|$)/s.exec(doc)?.[0] ?? doc;
+}
+
 function section(title: string, limits: readonly Limit[]): string {
   if (limits.length === 0) return "";
-  const rows = limits.map(({ name, value, doc }) => `| \`${name}\` | ${value.toLocaleString("en-US")} | ${doc} |`);
+  const rows = limits.map(
+    ({ name, value, doc }) => `| \`${name}\` | ${value.toLocaleString("en-US")} | ${firstSentence(doc)} |`,
+  );
   return [`\n## ${title}\n`, "| Constant | Value | Meaning |", "|---|---|---|", ...rows, ""].join("\n");
 }
 
