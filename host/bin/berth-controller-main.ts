@@ -6,10 +6,14 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { openController } from "../controller/controller-process.ts";
 import { CONTROLLERS } from "../controller/controllers.ts";
-import { LISTEN_FORMS, type ListenAddress, parseListenAddress } from "../controller/listen-address.ts";
-import { openController } from "../controller/open-controller.ts";
-import { listenForQuestions } from "../controller/status-server.ts";
+import {
+  LISTEN_FORMS,
+  type ListenAddress,
+  listenForQuestions,
+  parseListenAddress,
+} from "../controller/status-server.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
@@ -140,7 +144,7 @@ async function start() {
   // Two lives of one pod are two candidates.
   const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
   const controller = openController({
-    ...{ api, parts: CONTROLLERS, configNamespace, random, log },
+    ...{ api, controllers: CONTROLLERS, configNamespace, random, log },
     lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
     clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
     now: () => new Date(),

@@ -2,23 +2,23 @@
  * What the controller does while it leads, by name, in the order in which it is begun; it ends in the opposite order.
  */
 
-import { startClaimStatuses } from "./address-owners/start-claim-statuses.ts";
-import { startConditions } from "./conditions/start-conditions.ts";
-import { startFinalizers } from "./finalizers/start-finalizers.ts";
+import { startConditions } from "./conditions/conditions-controller.ts";
+import { startFinalizers } from "./finalizers/finalizer-controller.ts";
 import { startGarbage } from "./gc/garbage-collector.ts";
-import type { Parts } from "./leadership.ts";
-import { startNetworks } from "./networks/keep-status.ts";
-import { startShares } from "./shares/keep-shares.ts";
-import { startSubnets } from "./subnets/controller.ts";
-import { startUsage } from "./usage/start-usage.ts";
+import type { Controllers } from "./leadership.ts";
+import { startNetworks } from "./networks/networks-controller.ts";
+import { startClaimStatus } from "./owners/claim-status.ts";
+import { startSubnets } from "./subnets/subnets-controller.ts";
+import { startShares } from "./usage/full-namespaces.ts";
+import { startUsage } from "./usage/usage-controller.ts";
 
-export const CONTROLLERS: Parts = {
+export const CONTROLLERS: Controllers = {
   networks: startNetworks,
   subnets: startSubnets,
   usage: startUsage,
   shares: startShares,
   conditions: startConditions,
   finalizers: startFinalizers,
-  claims: startClaimStatuses,
+  claims: startClaimStatus,
   garbage: startGarbage,
 };

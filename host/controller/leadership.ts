@@ -2,11 +2,14 @@
  * The time for which this process leads: its parts, from the start of the first to the end of the last.
  * Effects: those of the parts.
  */
+
+import type { KubeApi } from "../kubernetes/kube-api.ts";
+import type { Leading } from "../kubernetes/lease/leading.ts";
 import { messageOf } from "../lib/describe.ts";
-import type { ControllerDeps, RunningController, StartController } from "./types.ts";
+import type { Controller, ControllerDeps, StartController } from "./types.ts";
 
 /** By name, in the order in which they are started. */
-export type Parts = Readonly<Record<string, StartController>>;
+export type Controllers = Readonly<Record<string, StartController>>;
 
 export interface Leadership {
   /** What each part has to say, by its name. */
@@ -16,13 +19,13 @@ export interface Leadership {
 }
 
 /** A part that cannot be started, or closed, is a fault of its own: the others go on. */
-export function startLeadership(parts: Parts, tools: ControllerDeps): Leadership {
-  const { log } = tools;
-  const running: { readonly name: string; readonly part: RunningController }[] = [];
+export function startLeadership(parts: Controllers, deps: ControllerDeps): Leadership {
+  const { log } = deps;
+  const running: { readonly name: string; readonly part: Controller }[] = [];
   const failed: Record<string, readonly string[]> = {};
   for (const [name, start] of Object.entries(parts)) {
     try {
-      running.push({ name, part: start({ ...tools, log: log.child({ part: name }) }) });
+      running.push({ name, part: start({ ...deps, log: log.child({ part: name }) }) });
     } catch (error) {
       log.error({ err: error, part: name }, "A part did not start");
       failed[name] = [`The part "${name}" did not start: ${messageOf(error)}`];
@@ -39,5 +42,20 @@ export function startLeadership(parts: Parts, tools: ControllerDeps): Leadership
           .catch((error: unknown) => log.error({ err: error, part: name }, "A part did not close well"));
       }
     },
+  };
+}
+
+/** A call under way ends with `leading`, whether its caller thinks of the signal or not. */
+export function openLeaderApi(api: KubeApi, leading: Leading): KubeApi {
+  return {
+    call: async (call) => {
+      leading.require();
+      const { signal = leading.signal } = call;
+      const both = signal === leading.signal ? signal : AbortSignal.any([signal, leading.signal]);
+      return api.call({ ...call, signal: both });
+    },
+    watch: (watch) => api.watch(watch),
+    // It belongs to the process.
+    close: async () => {},
   };
 }

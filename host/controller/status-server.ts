@@ -5,8 +5,8 @@
  */
 import { chmodSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
-import type { ListenAddress } from "./listen-address.ts";
-import type { Controller } from "./open-controller.ts";
+import { formatIp, parseIp } from "../net/ip.ts";
+import type { ControllerProcess } from "./controller-process.ts";
 
 export interface StatusServer {
   /** `http://127.0.0.1:9474`, `unix:/run/berth/controller.sock`; "" when nobody listens. */
@@ -16,7 +16,7 @@ export interface StatusServer {
 
 export interface StatusServerOptions {
   readonly address: ListenAddress;
-  readonly controller: Pick<Controller, "status" | "stuck">;
+  readonly controller: Pick<ControllerProcess, "status" | "stuck">;
   readonly version: string;
 }
 
@@ -71,10 +71,30 @@ function answer({ controller, version }: StatusServerOptions, method: string, ur
 }
 
 /** Whether a new start would help, and nothing else: an API server that is away is no reason. */
-function health({ stuck }: Pick<Controller, "stuck">): Answer {
+function health({ stuck }: Pick<ControllerProcess, "stuck">): Answer {
   return stuck === undefined ? { status: 200, body: "ok\n" } : { status: 503, body: `${stuck}\n` };
 }
 
 function json(status: number, value: object): Answer {
   return { status, body: `${JSON.stringify(value)}\n` };
+}
+
+export type ListenAddress =
+  | { readonly kind: "off" }
+  | { readonly kind: "loopback"; readonly host: string; readonly port: number }
+  | { readonly kind: "unix"; readonly path: string };
+
+/** What {@link parseListenAddress} takes, for errors. */
+export const LISTEN_FORMS = "127.0.0.1:PORT, [::1]:PORT, unix:/PATH or off";
+
+const LOOPBACK = /^(?:(?<v4>127(?:\.[0-9]+){3})|\[(?<v6>[0-9a-fA-F:]+)\]):(?<port>[0-9]{1,5})$/;
+
+/** Undefined for anything else: what is told is for this machine. */
+export function parseListenAddress(text: string): ListenAddress | undefined {
+  if (text === "off") return { kind: "off" };
+  if (/^unix:\/./.test(text)) return { kind: "unix", path: text.slice("unix:".length) };
+  const { v4, v6, port = "" } = LOOPBACK.exec(text)?.groups ?? {};
+  const ip = parseIp(v4 ?? v6 ?? "");
+  if (ip === undefined || Number(port) > 65_535 || (ip.family === 6 && ip.value !== 1n)) return undefined;
+  return { kind: "loopback", host: formatIp(ip), port: Number(port) };
 }

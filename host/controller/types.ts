@@ -40,14 +40,14 @@ export interface Caches {
 }
 
 /** Whether something that keeps addresses is still there. */
-export type Liveness = "lives" | "gone" | "unknown";
+export type Liveness = "alive" | "gone" | "unknown";
 
-export interface Workloads {
+export interface AddressOwners {
   /**
    * Asks the API server, never a cache. "gone": it, or the place of the member in it (a StatefulSet that was scaled down), is not there.
    * "unknown": it cannot be told.
    */
-  look(workload: Workload, signal: AbortSignal): Promise<Liveness>;
+  readLiveness(workload: Workload, signal: AbortSignal): Promise<Liveness>;
   /** A workload of this UID has gone, shrunk or changed: its kept addresses are worth a look. Gives back what ends it. */
   subscribe(listener: (uid: string) => void): () => void;
 }
@@ -71,28 +71,38 @@ export interface PoolOwners {
   /** A workload has come, gone or changed so that its demands may be others. Gives back what ends it. */
   subscribe(listener: () => void): () => void;
   /** Asks the API server, never a cache. */
-  look(application: Application, signal: AbortSignal): Promise<Liveness>;
+  readLiveness(application: Application, signal: AbortSignal): Promise<Liveness>;
 }
 
+/** What addresses and pools belong to. */
+export interface Owners {
+  readonly addresses: AddressOwners;
+  readonly pools: PoolOwners;
+}
+
+export interface ControllerClock {
+  /** Monotonic: milliseconds. */
+  readonly nowMs: () => number;
+  /** Wall clock, for timestamps that people read. */
+  readonly now: () => Date;
+}
+
+/** What each controller gets when this process becomes the leader. */
 export interface ControllerDeps {
   readonly api: KubeApi;
   readonly caches: Caches;
-  readonly workloads: Workloads;
-  readonly applications: PoolOwners;
+  readonly owners: Owners;
   readonly events: Events;
   readonly log: Log;
-  /** The machine's monotonic clock, milliseconds. */
-  readonly nowMs: () => number;
-  /** Wall clock, for time stamps that people read. */
-  readonly now: () => Date;
-  /** From 0 to 1, for pauses that are not to meet. */
+  readonly clock: ControllerClock;
+  /** Returns a number in [0, 1) that spreads pauses. */
   readonly random: () => number;
-  /** Aborted when this process leads no more or stops: nothing may be written after. Every call has it as its signal. */
+  /** Aborted when this process stops leading: it must not write any more. Every call passes it as its signal. */
   readonly leading: AbortSignal;
 }
 
 /** A running part. */
-export interface RunningController {
+export interface Controller {
   /** Sentences for the log and for `berthctl`. */
   readonly problems: readonly string[];
   /** Resolves when it writes no more. */
@@ -100,4 +110,4 @@ export interface RunningController {
 }
 
 /** Starts at once and never throws: what fails is logged and tried again. */
-export type StartController = (tools: ControllerDeps) => RunningController;
+export type StartController = (deps: ControllerDeps) => Controller;

@@ -60,7 +60,7 @@ class AttemptFailed extends Error {
 }
 
 /** What the attempts of one call share. */
-interface Course {
+interface CallContext {
   readonly operation: string;
   readonly patience: Deadline;
   readonly attemptMs: number;
@@ -103,7 +103,7 @@ class NetworkClient implements KubeClient {
   }
 
   /** Attempt after attempt, until there is an answer that stands or the patience is over. */
-  async #try(call: KubeCall, course: Course): Promise<KubeObject> {
+  async #try(call: KubeCall, course: CallContext): Promise<KubeObject> {
     const { operation, patience, isOnce } = course;
     let last: unknown;
     for (let attempt = 0; ; attempt++) {
@@ -124,7 +124,7 @@ class NetworkClient implements KubeClient {
   }
 
   /** Rejects with AttemptFailed, or with the patience's reason. */
-  async #attempt(call: KubeCall, { operation, patience, attemptMs }: Course): Promise<KubeObject> {
+  async #attempt(call: KubeCall, { operation, patience, attemptMs }: CallContext): Promise<KubeObject> {
     const { lane = "background" } = call;
     await this.#lanes.enter(lane, patience.signal);
     const limit = openDeadline(attemptMs, [patience.signal]);

@@ -12,7 +12,7 @@ import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
 import { ConfigError } from "../config/config-error.ts";
 import { messageOf } from "../lib/describe.ts";
 import { type Connection, readKubeconfig } from "./kubeconfig.ts";
-import { LibraryQuestion, type Material } from "./library-question.ts";
+import { LibraryCredentials, type Material } from "./library-credentials.ts";
 
 /** How long credentials are used before their files are looked at again: milliseconds. @limit */
 export const CREDENTIALS_FRESH_MS = 1_000;
@@ -89,7 +89,7 @@ class CredentialFiles {
   #readAtMs = Number.NEGATIVE_INFINITY;
   #forcedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<Access> | undefined;
-  readonly #library = new LibraryQuestion();
+  readonly #library = new LibraryCredentials();
   /** However many calls are refused at once, one reads. */
   #renewing: Promise<Access> | undefined;
 
@@ -162,7 +162,7 @@ class CredentialFiles {
 
   async #accessOf({ connection, library }: Loaded): Promise<Access> {
     const { cluster, source } = connection;
-    const { headers, tls } = await this.#library.ask(library, connection);
+    const { headers, tls } = await this.#library.read(library, connection);
     const key = [cluster.server, cluster.skipTLSVerify, tls.servername, tls.ca, tls.cert, tls.key]
       .map(String)
       .join("\n");

@@ -3,11 +3,13 @@
  * Called by the agent and the controller when a person should hear of something; nobody waits for them.
  * Effects: calls in the background, a few per second at most.
  */
+
 import { randomBytes } from "node:crypto";
 import type { Log } from "../lib/log.ts";
 import { pause } from "./http/deadline.ts";
 import { describeFailure } from "./http/retry.ts";
 import type { KubeApi } from "./kube-api.ts";
+import { collectionPath, EVENTS } from "./paths.ts";
 
 /** Longest note of an event: bytes. The server refuses longer ones. @limit */
 export const MAX_EVENT_NOTE = 1_024;
@@ -134,7 +136,7 @@ class Sender implements Events {
       const { event, subject } = next;
       try {
         const body = objectOf(event, this.#options);
-        const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(body.metadata.namespace)}/events`;
+        const path = collectionPath(EVENTS, body.metadata.namespace);
         await api.call({ method: "POST", path, body, patienceMs: EVENT_PATIENCE_MS, signal });
       } catch (error) {
         // The next of its kind may have more luck.

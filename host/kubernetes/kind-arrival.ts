@@ -12,12 +12,13 @@ import { Latch } from "../lib/latch.ts";
 import { pause } from "./http/deadline.ts";
 import { pauseMs } from "./http/retry.ts";
 import { ApiError, type KubeApi, METADATA, type WatchEvent } from "./kube-api.ts";
-import { MISSING_LOOK_MS, WATCH_LIFE_S } from "./reflector.ts";
+import { collectionPath, type Resource } from "./paths.ts";
+import { MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./reflector.ts";
 
 /** Over which time the looks of all nodes are spread once a kind was installed: milliseconds. Looks in vain follow at twice that time, four times it, and so on. @limit */
-export const KIND_LOOK_SPREAD_MS = 500;
+export const KIND_RETRY_SPREAD_MS = 500;
 
-const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 
 /** Kinds of Kubernetes itself come with another server, not with a definition. */
 const BUILT_IN = /(?:^|\.)k8s\.io$/;
@@ -57,11 +58,11 @@ export class KindArrival {
 
   /** After a look in vain: resolves when the next one is worth while, at the latest after `longestMs`. Rejects with the signal's reason. */
   async next(longestMs: number, signal: AbortSignal): Promise<void> {
-    const waitMs = this.#isDefined ? Math.min(KIND_LOOK_SPREAD_MS * 2 ** this.#looks++, longestMs) : longestMs;
+    const waitMs = this.#isDefined ? Math.min(KIND_RETRY_SPREAD_MS * 2 ** this.#looks++, longestMs) : longestMs;
     if (!this.#hasNews && !(await this.#heard(waitMs, signal))) return;
     this.#hasNews = false;
     this.#looks = 0;
-    await pause(this.#options.random() * KIND_LOOK_SPREAD_MS, signal);
+    await pause(this.#options.random() * KIND_RETRY_SPREAD_MS, signal);
   }
 
   /** Resolves when the watch has ended. */
@@ -91,7 +92,7 @@ export class KindArrival {
     while (!signal.aborted) {
       const waitMs = await this.#watch(name).then(
         () => pauseMs(0, this.#options.random()),
-        (error: unknown) => (isRefusal(error) ? MISSING_LOOK_MS : pauseMs(failures++, this.#options.random())),
+        (error: unknown) => (isRefusal(error) ? MISSING_KIND_RETRY_MS : pauseMs(failures++, this.#options.random())),
       );
       await pause(waitMs, signal).catch(() => {});
     }
@@ -102,7 +103,7 @@ export class KindArrival {
     const { api, random } = this.#options;
     const timeoutSeconds = Math.floor(WATCH_LIFE_S * (1 + random()));
     await api.watch({
-      path: DEFINITIONS,
+      path: collectionPath(DEFINITIONS),
       accept: METADATA,
       query: {
         fieldSelector: `metadata.name=${name}`,

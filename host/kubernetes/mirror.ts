@@ -78,7 +78,7 @@ export class Mirror<T> {
   }
 
   /** Takes no version for known any more: the server has gone back in time, and gives versions out again. */
-  distrust(): void {
+  forgetVersions(): void {
     for (const key of this.#versions.keys()) this.#versions.set(key, "");
   }
 

@@ -24,13 +24,13 @@ import { type Change, isVersion, Mirror } from "./mirror.ts";
 export const WATCH_LIFE_S = 300;
 
 /** How often a collection that the server does not know is looked for again when no event says that its kind was installed: milliseconds. @limit */
-export const MISSING_LOOK_MS = 30_000;
+export const MISSING_KIND_RETRY_MS = 30_000;
 
 /** How long one page of a list is tried: milliseconds. Then its reflector says that the server cannot be reached, and goes on trying. @limit */
 export const LIST_PATIENCE_MS = 10_000;
 
 /** How long after an outage a watch may keep silent about an object that has changed meanwhile: milliseconds. Then all are listed: etcd may be an older copy. @limit */
-export const UNTOLD_MS = 2_000;
+export const MISSED_CHANGE_MS = 2_000;
 
 /** A watch that ends sooner counts as a failure, after which there is a pause: milliseconds. @limit */
 export const WATCH_SHORT_MS = 2_000;
@@ -59,7 +59,7 @@ export interface ReflectorOptions<T> {
   /** A collection that the server does not know counts as empty, until its kind is installed (kind-arrival.ts). */
   readonly optional?: boolean;
   /** How often such a collection is looked for without news of its kind: milliseconds. Default MISSING_LOOK_MS. */
-  readonly missingLookMs?: number | undefined;
+  readonly missingKindRetryMs?: number | undefined;
   readonly log: Log;
   /** In [0, 1). */
   readonly random: () => number;
@@ -86,7 +86,7 @@ export class Reflector<T> {
   /** The last one that was known. */
   #seenVersion = "";
   /** Whether the server may be another one than before: the last turn failed. */
-  #isDoubtful = false;
+  #needsVersionCheck = false;
   /** The key of an object that is no longer as it was: the watch has yet to say so. */
   #missing: string | undefined;
   /** Failures since the last event, or since a watch lasted. */
@@ -154,8 +154,9 @@ export class Reflector<T> {
 
   /** A list when one is due, and a watch until its end. Gives the pause before the next turn, in milliseconds. */
   async #turn(): Promise<number> {
-    if (this.#isDoubtful && this.#version !== undefined && (await this.#hasGoneBack())) this.#version = undefined;
-    this.#isDoubtful = false;
+    if (this.#needsVersionCheck && this.#version !== undefined && (await this.#hasGoneBack()))
+      this.#version = undefined;
+    this.#needsVersionCheck = false;
     this.#version ??= await this.#list();
     const startedMs = performance.now();
     const isShort = () => performance.now() - startedMs < WATCH_SHORT_MS;
@@ -200,7 +201,7 @@ export class Reflector<T> {
     this.#missing = undefined;
     let version = "";
     for await (const page of this.#pages()) {
-      if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.distrust();
+      if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.forgetVersions();
       this.#seenVersion = page.resourceVersion;
       for (const item of page.items) {
         const key = this.#mirror.set(item);
@@ -223,8 +224,8 @@ export class Reflector<T> {
     this.#counts.watches++;
     const untold = new AbortController();
     const timer = setTimeout(() => {
-      if (this.#missing !== undefined) untold.abort(new UntoldChange(this.#missing));
-    }, UNTOLD_MS);
+      if (this.#missing !== undefined) untold.abort(new MissedChange(this.#missing));
+    }, MISSED_CHANGE_MS);
     try {
       await api.watch({
         path,
@@ -276,8 +277,8 @@ export class Reflector<T> {
   /** What follows from a failed turn, and the pause before the next one. */
   #waitAfter(error: unknown): number {
     if (this.#closing.signal.aborted) return 0;
-    const { optional = false, missingLookMs = MISSING_LOOK_MS, random, log, name } = this.#options;
-    this.#isDoubtful = true;
+    const { optional = false, missingKindRetryMs = MISSING_KIND_RETRY_MS, random, log, name } = this.#options;
+    this.#needsVersionCheck = true;
     if (error instanceof ApiError && error.status === 404 && optional) {
       this.#version = undefined;
       this.#mirror.keepOnly(new Set());
@@ -285,7 +286,7 @@ export class Reflector<T> {
       this.#reached();
       this.#complete();
       this.#arrival ??= new KindArrival(this.#options);
-      return missingLookMs;
+      return missingKindRetryMs;
     }
     const waitMs = pauseMs(this.#failures++, random());
     if (isOutdated(error)) {
@@ -308,11 +309,11 @@ function isEarlier(version: string, seen: string): boolean {
 
 /** Whether the version to watch from is one that the server no longer has, or never had. */
 function isOutdated(error: unknown): boolean {
-  return error instanceof UntoldChange || (error instanceof ApiError && error.status === 410);
+  return error instanceof MissedChange || (error instanceof ApiError && error.status === 410);
 }
 
 /** An object has changed, and a watch from before says nothing of it: history is another one. */
-class UntoldChange extends Error {
+class MissedChange extends Error {
   constructor(key: string) {
     super(`No event told what became of ${key}`);
   }

@@ -3,7 +3,7 @@
  * No controller of Kubernetes runs: the test makes ReplicaSets, Jobs and pods, and writes what their controllers would report.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type OpenApplications, openPoolOwners } from "../../host/controller/pool-owners/open-applications.ts";
+import { type OpenPoolOwners, openPoolOwners } from "../../host/controller/owners/pool-owners.ts";
 import type { DemandSettings } from "../../host/controller/types.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
@@ -22,7 +22,7 @@ const SETTINGS: DemandSettings = { enableIPv4: true, enableIPv6: false, allowSin
 
 let plane: ControlPlane;
 let api: KubeApi;
-let applications: OpenApplications;
+let applications: OpenPoolOwners;
 
 beforeAll(async () => {
   plane = await borrowPlane();
@@ -111,7 +111,7 @@ const createSet = (kind: string, name: string, { replicas, owner, more = {}, ...
   );
 
 const report = (path: string, status: object) => plane.client.patch(`${path}/status`, { status });
-const look = (application: Application) => applications.look(application, AbortSignal.timeout(10_000));
+const look = (application: Application) => applications.readLiveness(application, AbortSignal.timeout(10_000));
 
 describe("a Deployment", () => {
   it("wants its replicas, more while it is rolled out, and nothing when it is gone", async () => {
@@ -126,7 +126,7 @@ describe("a Deployment", () => {
     await report(path, { observedGeneration: 2, replicas: 63, updatedReplicas: 26 });
     await report(path, { replicas: 50, updatedReplicas: 50 });
     await until("web", ["Deployment/web eth0/4 blue: 51 (50 replicas and 1 more)"]);
-    expect(await look(application)).toBe("lives");
+    expect(await look(application)).toBe("alive");
     expect(await look({ ...application, uid: "another" })).toBe("gone");
     await plane.client.delete(path);
     await until("web", []);
@@ -192,7 +192,7 @@ it("a ReplicaSet without an owner, a StatefulSet and a DaemonSet want their pods
   const status = { currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 4 };
   await report(`${APPS}/daemonsets/daemon`, status);
   await until("daemon", ["DaemonSet/daemon eth0/4 blue: 5 (4 nodes and 1 more)"]);
-  for (const application of [set, ordered, daemon]) expect(await look(application)).toBe("lives");
+  for (const application of [set, ordered, daemon]) expect(await look(application)).toBe("alive");
 });
 
 it("a Job and a CronJob want what may run at once, and a Job that has ended nothing", async () => {
@@ -220,7 +220,7 @@ it("a Job and a CronJob want what may run at once, and a Job that has ended noth
   await create(`${BATCH}/jobs`, "batch/v1", "Job", "run-1", spec, owner);
   await create(`${BATCH}/jobs`, "batch/v1", "Job", "by-hand", spec, owner);
   await until("nightly", ["CronJob/nightly eth0/4 blue: 7 (parallelism 6 of 2 Jobs and 1 more)"]);
-  expect([of("run-1"), of("by-hand"), await look(owner)]).toEqual([[], [], "lives"]);
+  expect([of("run-1"), of("by-hand"), await look(owner)]).toEqual([[], [], "alive"]);
 });
 
 describe("kinds of other projects", () => {
@@ -232,7 +232,7 @@ describe("kinds of other projects", () => {
     await createSet("ReplicaSet", "canary-1", { subnet: "blue", replicas: 4, owner });
     await createSet("ReplicaSet", "canary-2", { subnet: "blue", replicas: 1, owner });
     await until("canary", ["Rollout/canary eth0/4 blue: 6 (5 replicas and 1 more)"]);
-    expect(await look(owner)).toBe("lives");
+    expect(await look(owner)).toBe("alive");
     for (const name of ["canary-1", "canary-2"]) await plane.client.delete(`${APPS}/replicasets/${name}`);
     await until("canary", []);
     expect(await look(owner)).toBe("gone");
@@ -248,7 +248,7 @@ describe("kinds of other projects", () => {
     await until("clones", ["CloneSet/clones eth0/4 blue: 3 (2 pods and 1 more)"]);
     await report(podPath({ namespace: "shop", name: "c-1" }), { phase: "Succeeded" });
     await until("clones", ["CloneSet/clones eth0/4 blue: 2 (1 pod and 1 more)"]);
-    expect(await look(owner)).toBe("lives");
+    expect(await look(owner)).toBe("alive");
     for (const each of pods) await plane.client.delete(podPath(each), { gracePeriodSeconds: 0 });
     await until("clones", []);
     expect(await look(owner)).toBe("gone");

@@ -1,8 +1,8 @@
 /** What the controller says in the status of pools, Subnets and ReservedIPs, on a real API server. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startConditions } from "../../host/controller/conditions/start-conditions.ts";
+import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import type { Condition } from "../../host/controller/objects.ts";
-import { startUsage } from "../../host/controller/usage/start-usage.ts";
+import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import { POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
 import { until } from "./registry-world.ts";
@@ -20,7 +20,7 @@ afterEach(async () => {
 afterAll(() => world?.stop());
 
 const events = { emit: (event: KubeEvent) => void told.push(event), close: async () => {} };
-const lead = (): Promise<WatchedController> => world.lead({ conditions: startConditions }, { tools: { events } });
+const lead = (): Promise<WatchedController> => world.lead({ conditions: startConditions }, { events });
 
 async function conditionOf(plural: string, name: string, type: string): Promise<Condition | undefined> {
   const conditions: Condition[] = (await world.read(plural, name))?.status?.conditions ?? [];
@@ -148,7 +148,7 @@ describe("a second controller", () => {
     await world.lead(
       { conditions: startConditions },
       {
-        tools: { events },
+        events,
         prepare: (api) => {
           api.before = async ({ method }) => {
             if (method === "PATCH" && writes++ > 0) throw new Error("It died here");
@@ -167,7 +167,7 @@ describe("a second controller", () => {
 
 it("counts, conditions and an agent's mark are written to one status, and none of them is lost", async () => {
   await world.pool("busy", { subnet: "10.42.0.0/24" });
-  await world.lead({ usage: startUsage, conditions: startConditions }, { tools: { events } });
+  await world.lead({ usage: startUsage, conditions: startConditions }, { events });
   for (let mark = 0; mark < 20; mark++) {
     const wanted = `2026-11-20T04:00:${String(mark).padStart(2, "0")}Z`;
     await world.plane.client.patch(`${POOLS}/busy/status`, { status: { wanted } });

@@ -1,8 +1,8 @@
 /** Deleted pools that stay until their last address is free, on a real API server. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { IN_USE_FINALIZER, POOL_LEAVING_LOOK_MS } from "../../host/controller/finalizers/plan-finalizers.ts";
-import { startFinalizers } from "../../host/controller/finalizers/start-finalizers.ts";
+import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
+import { IN_USE_FINALIZER, POOL_LEAVING_RECHECK_MS } from "../../host/controller/finalizers/plan-finalizers.ts";
 import { POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
 import { until } from "./registry-world.ts";
 
@@ -56,7 +56,7 @@ describe("rule 15: a pool carries the finalizer", () => {
     const freeMs = performance.now();
     await until("it is gone", () => isGone("grey"));
     // Not by the look that would be due.
-    expect(performance.now() - freeMs).toBeLessThan(POOL_LEAVING_LOOK_MS / 2);
+    expect(performance.now() - freeMs).toBeLessThan(POOL_LEAVING_RECHECK_MS / 2);
     expect(askedFor()).toBeGreaterThan(asked);
   });
 

@@ -1,8 +1,8 @@
 /** What the controller collects, on a real API server: each look is the test's, and so is the clock. */
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { COLLECTION_RETRY_MS } from "../../host/controller/gc/check-allocation.ts";
 import { COLLECTION_PAGE } from "../../host/controller/gc/garbage-collector.ts";
-import { COLLECTION_RETRY_MS } from "../../host/controller/gc/look.ts";
 import { ApiUnavailable } from "../../host/kubernetes/kube-api.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -114,9 +114,9 @@ it("rule 2: addresses of a node that is said to be out of service are free withi
     pods.push(pod);
     await world.bind(`10.6.0.${last}`, pod, last === 20 ? { workload: WEB } : {});
   }
-  world.workloads.set(WEB.uid, "lives");
+  world.workloads.set(WEB.uid, "alive");
   await world.setNode("n1", "Unknown", [OUT_OF_SERVICE]);
-  await world.collector.look();
+  await world.collector.checkDue();
   expect((await plane.client.get(ALLOCATIONS)).items).toHaveLength(20);
   for (const pod of pods) await lab.deletePod(plane.client, pod);
   world.advance(1_000);
@@ -149,13 +149,13 @@ it("rule 9: a static pod without a mirror pod keeps its address as long as its n
 
 it("rule 8: what is kept for a workload that is gone cools, and is free when nobody else sees to it", async () => {
   await world.allocate("10.6.0.1", "n1", { state: "Kept", workload: WEB });
-  await world.allocate("10.6.0.2", "n1", { state: "Kept", workload: { ...WEB, uid: "lives" } });
+  await world.allocate("10.6.0.2", "n1", { state: "Kept", workload: { ...WEB, uid: "alive" } });
   await world.allocate("10.6.0.3", "n1", { state: "Kept", workload: { ...WEB, uid: "nobody knows" } });
-  world.workloads.set("lives", "lives");
+  world.workloads.set("alive", "alive");
   world.workloadGone(WEB.uid);
-  await world.collector.look();
+  await world.collector.checkDue();
   world.advance(GRACE_MS);
-  await world.collector.look();
+  await world.collector.checkDue();
   expect(await world.spec("10.6.0.1")).toMatchObject({ state: "Cooling", node: "n1" });
   expect((await world.spec("10.6.0.1"))?.workload).toBeUndefined();
   await world.look();

@@ -203,7 +203,7 @@ it("rule 2: the lost node is said to be out of service while another one asks: f
   await ask(two);
   expect([await world.stateOf("10.6.0.1"), (await two.rows()).length]).toEqual(["Quarantined n2", 2]);
   await world.setNode("n1", "Unknown", [OUT_OF_SERVICE]);
-  await world.collector.look();
+  await world.collector.checkDue();
   await until("n2 forgets it", async () => (await two.rows()).length === 1);
   await two.look();
   expect(await world.stateOf("10.6.0.1")).toBe("free");
@@ -249,7 +249,7 @@ it("rule 12: nobody attaches from the pool: the address stays, and the controlle
 it("rule 2: a set has moved to another pool: what its member had on the lost node is asked for, and free when it is silent", async () => {
   const [one, two, three] = [await openNode("n1"), await openNode("n2"), await openNode("n3")];
   await startPod(three, "10.6.0.9");
-  world.workloads.set(WEB.uid, "lives");
+  world.workloads.set(WEB.uid, "alive");
   const before = await lab.createPod(plane.client, { name: "web-0", node: "n1" });
   await one.attach("10.6.0.1", before, { workload: WEB });
   await until("the controller knows it", () => world.controller.caches.allocations.items.has("10.6.0.1"));

@@ -3,12 +3,12 @@
  * and the status of the Subnet are written here, so that each moment between two writes can be looked at.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startConditions } from "../../host/controller/conditions/start-conditions.ts";
+import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import type { Condition } from "../../host/controller/objects.ts";
-import { startSubnets } from "../../host/controller/subnets/controller.ts";
+import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { ScriptedApplications } from "../fakes/scripted-applications.ts";
+import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import { BERTH, POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
 import { until } from "./registry-world.ts";
 
@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 afterAll(() => world?.stop());
 
-const lead = () => world.lead({ conditions: startConditions }, { tools: { events } });
+const lead = () => world.lead({ conditions: startConditions }, { events });
 
 function generatedSpec(name: string, subnet: string, { ips, wanted }: { ips: string[]; wanted: number }) {
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid: `uid-${name}` };
@@ -149,7 +149,7 @@ it("what pods wait for is told well before the next round about all else", async
   const prepare = (api: WatchedController["api"]): void => {
     api.after = note;
   };
-  const controller = await world.lead({ conditions: startConditions }, { tools: { events }, prepare });
+  const controller = await world.lead({ conditions: startConditions }, { events, prepare });
   const names = ["late-1", "late-2", "late-3"];
   for (const [index, name] of names.entries()) {
     // The other rounds, which write Ready, rest for a second after this.
@@ -181,9 +181,9 @@ it("a second controller writes nothing when all is said", async () => {
 
 it("beside the part that divides the Subnets: one write for a pool that gets all, a lack while there is one, and its end", async () => {
   await world.create("Subnet", "subnets", "shared", { subnet: "10.70.8.0/29", gateway: "10.70.8.1" });
-  const applications = new ScriptedApplications();
+  const applications = new ScriptedPoolOwners();
   const parts = { subnets: startSubnets, conditions: startConditions };
-  await world.lead(parts, { tools: { events, applications } });
+  await world.lead(parts, { events, poolOwners: applications });
   const poolOf = async (name: string) => {
     const { items } = await world.plane.client.get(POOLS);
     return items.find(({ spec }: { spec: { generated?: { application: { name: string } } } }) => spec.generated?.application.name === name); // biome-ignore format: one thought

@@ -1,8 +1,8 @@
 /** The usage of pools, written by the controller's part on a real API server. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startShares } from "../../host/controller/shares/keep-shares.ts";
-import { startUsage } from "../../host/controller/usage/start-usage.ts";
+import { startShares } from "../../host/controller/usage/full-namespaces.ts";
+import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usages.ts";
@@ -50,7 +50,7 @@ async function start(wrap: (api: WatchedApi) => KubeApi = (api) => api): Promise
   const controller = await startParts(
     kubeconfig,
     { usage: startUsage, shares: startShares },
-    { tools: { api: wrap(api) } },
+    { deps: { api: wrap(api) } },
   );
   running.push(controller, bare);
   return { ...controller, api, problems: (name) => controller.problems(name) };

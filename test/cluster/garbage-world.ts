@@ -2,8 +2,9 @@
  * The controller's collection on a real API server, with the controller's own rights: nodes, pods and allocations are the test's, and so are clock
  * and workloads.
  */
+
 import { type GarbageCollector, startGarbageCollector } from "../../host/controller/gc/garbage-collector.ts";
-import type { Liveness, Workloads } from "../../host/controller/types.ts";
+import type { AddressOwners, Liveness } from "../../host/controller/types.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
@@ -81,8 +82,8 @@ export class GarbageWorld {
 
   /** A process that has just begun to lead. */
   async start(): Promise<void> {
-    const workloads: Workloads = {
-      look: async ({ uid }) => this.workloads.get(uid) ?? "unknown",
+    const addressOwners: AddressOwners = {
+      readLiveness: async ({ uid }) => this.workloads.get(uid) ?? "unknown",
       subscribe: (listener) => {
         this.#tellWorkload = listener;
         return () => {};
@@ -92,12 +93,15 @@ export class GarbageWorld {
     this.#controller = await startParts(
       this.#kubeconfig,
       {
-        garbage: (tools) => {
-          this.#collector = startGarbageCollector(tools);
+        garbage: (deps) => {
+          this.#collector = startGarbageCollector(deps);
           return this.#collector;
         },
       },
-      { workloads, tools: { api: this.api, nowMs: this.nowMs, random: () => 0.5, events } },
+      {
+        addressOwners,
+        deps: { api: this.api, clock: { nowMs: this.nowMs, now: () => new Date() }, random: () => 0.5, events },
+      },
     );
   }
 
@@ -119,9 +123,9 @@ export class GarbageWorld {
 
   /** A sweep, and what is due at its end. */
   async look(): Promise<void> {
-    await this.collector.look();
+    await this.collector.checkDue();
     await this.collector.sweep();
-    await this.collector.look();
+    await this.collector.checkDue();
   }
 
   /** As its kubelet, or those who watch over it, report it. */

@@ -3,7 +3,7 @@ import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { openEvents } from "../../host/kubernetes/events.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
-import { type Change, MISSING_LOOK_MS, Reflector } from "../../host/kubernetes/reflector.ts";
+import { type Change, MISSING_KIND_RETRY_MS, Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../unit/kubernetes/stub-server.ts";
@@ -277,7 +277,7 @@ describe("a reflector", () => {
     await expect.poll(isServed, { timeout: PATIENCE_MS }).toBe(true);
     const servedMs = performance.now();
     // Without news of the kind the next look would be MISSING_LOOK_MS away.
-    await until(() => told.reflector.stats.watches === 1, "the kind is watched", MISSING_LOOK_MS / 2);
+    await until(() => told.reflector.stats.watches === 1, "the kind is watched", MISSING_KIND_RETRY_MS / 2);
     const tookMs = performance.now() - servedMs;
     console.log(`kube-reflector: a kind is watched ${tookMs.toFixed(0)} ms after the server knew it`);
     await plane.client.create(`/apis/later.example/v1/namespaces/default/things`, {

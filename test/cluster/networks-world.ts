@@ -1,6 +1,6 @@
 /** An API server, the controller's part that collects networks with the rights of deploy/controller.yaml, and the objects of others that it reads. */
 import { expect } from "vitest";
-import { keepNetworks } from "../../host/controller/networks/keep-status.ts";
+import { keepNetworks } from "../../host/controller/networks/networks-controller.ts";
 import type { ControllerDeps } from "../../host/controller/types.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
 import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
@@ -61,8 +61,8 @@ export async function openNetworksWorld(): Promise<NetworksWorld> {
       const bare = await startParts(kubeconfig, {});
       const api = new WatchedApi(bare.client);
       change?.(api);
-      const networks = (tools: ControllerDeps) => keepNetworks(tools, { missingLookMs: 200 });
-      const controller = await startParts(kubeconfig, { networks }, { tools: { api } });
+      const networks = (deps: ControllerDeps) => keepNetworks(deps, { missingKindRetryMs: 200 });
+      const controller = await startParts(kubeconfig, { networks }, { deps: { api } });
       running.push(bare, controller);
       return { ...controller, api };
     },

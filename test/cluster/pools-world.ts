@@ -3,7 +3,7 @@
  * of deploy/.
  */
 import { expect } from "vitest";
-import type { ControllerDeps, StartController } from "../../host/controller/types.ts";
+import type { ControllerDeps, PoolOwners, StartController } from "../../host/controller/types.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import {
   allocationLabels,
@@ -43,14 +43,18 @@ export class PoolsWorld {
     parts: Readonly<Record<string, StartController>>,
     options: {
       prepare?: (api: WatchedApi) => void;
-      tools?: Partial<Pick<ControllerDeps, "events" | "applications">>;
+      events?: ControllerDeps["events"];
+      poolOwners?: PoolOwners;
     } = {},
   ): Promise<WatchedController> {
     const bare = await startParts(this.#kubeconfig, {});
     this.#running.push(bare);
     const api = new WatchedApi(bare.client);
     options.prepare?.(api);
-    const controller = await startParts(this.#kubeconfig, parts, { tools: { ...options.tools, api } });
+    const controller = await startParts(this.#kubeconfig, parts, {
+      ...(options.poolOwners === undefined ? {} : { poolOwners: options.poolOwners }),
+      deps: { ...(options.events === undefined ? {} : { events: options.events }), api },
+    });
     this.#running.unshift(controller);
     return { ...controller, api };
   }

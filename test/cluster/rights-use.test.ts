@@ -8,11 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
-import { type Controller, openController } from "../../host/controller/open-controller.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
-import { MISSING_LOOK_MS } from "../../host/kubernetes/reflector.ts";
+import { MISSING_KIND_RETRY_MS } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { readDocuments } from "../../scripts/lab/apply.ts";
 import { startPlane } from "../../scripts/lab/cluster/plane.ts";
@@ -56,7 +56,7 @@ const policy = {
 
 let directory: string;
 let world: World;
-let controller: Controller;
+let controller: ControllerProcess;
 const closers: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
@@ -85,7 +85,7 @@ afterAll(async () => {
   for (const close of closers.reverse()) await close();
 });
 
-async function startController(): Promise<Controller> {
+async function startController(): Promise<ControllerProcess> {
   const token = await requestNodeToken(world.client, "n1", { account: "berth-controller" });
   const kubeconfig = await world.plane.writeKubeconfig("controller", { token });
   const credentials = await loadCredentials({ kubeconfig });
@@ -93,7 +93,7 @@ async function startController(): Promise<Controller> {
   closers.push(() => api.close());
   return openController({
     ...{ api, configNamespace: "kube-system", now: () => new Date(), random: Math.random },
-    parts: CONTROLLERS,
+    controllers: CONTROLLERS,
     lease: {
       ...{ namespace: "kube-system", name: "berth-controller", identity: "lab" },
       timings: { durationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 },
@@ -159,7 +159,7 @@ it("agents and controller follow a kind that is installed later as soon as it is
   const startMs = performance.now();
   await installDefinitions(world.client);
   // Two agents and the controller. Without news of the kind they look again after MISSING_LOOK_MS.
-  await until("all follow the kind", async () => (await followers()) === 3, MISSING_LOOK_MS / 2);
+  await until("all follow the kind", async () => (await followers()) === 3, MISSING_KIND_RETRY_MS / 2);
   console.log(
     `rights-use: a new kind is followed by all ${(performance.now() - startMs).toFixed(0)} ms after it was installed`,
   );

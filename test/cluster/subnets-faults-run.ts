@@ -4,7 +4,7 @@
  */
 import { openCaches } from "../../host/controller/caches.ts";
 import { startLeadership } from "../../host/controller/leadership.ts";
-import { startSubnets } from "../../host/controller/subnets/controller.ts";
+import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import type { ControllerDeps, PoolOwners } from "../../host/controller/types.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "../../host/kubernetes/kube-api.ts";
@@ -139,35 +139,36 @@ export class FaultRun {
     const caches = openCaches({ api: this.#own(this.#api), configNamespace: "berth", log, random });
     await caches.synced(AbortSignal.timeout(PATIENCE_MS));
     const listeners = new Set<() => void>();
-    const tools: ControllerDeps = {
+    const deps: ControllerDeps = {
       ...{ api: this.#faulty(takeOver), caches, log, random, leading: leading.signal },
-      workloads: { look: async () => "unknown", subscribe: () => () => {} },
-      applications: this.#applications(listeners),
+      owners: {
+        addresses: { readLiveness: async () => "unknown", subscribe: () => () => {} },
+        pools: this.#poolOwners(listeners),
+      },
       events: { emit: () => {}, close: async () => {} },
-      nowMs: () => performance.now() + this.#skewMs,
-      now: () => new Date(),
+      clock: { nowMs: () => performance.now() + this.#skewMs, now: () => new Date() },
     };
-    const term = startLeadership({ subnets: startSubnets }, tools);
+    const leadership = startLeadership({ subnets: startSubnets }, deps);
     return {
       wake: () => {
         for (const listener of [...listeners]) listener();
       },
       end: async () => {
         leading.abort(new Error("the test is over"));
-        await term.close();
+        await leadership.close();
         await caches.close();
       },
     };
   }
 
-  #applications(listeners: Set<() => void>): PoolOwners {
+  #poolOwners(listeners: Set<() => void>): PoolOwners {
     return {
       demands: () => ({ demands: this.#demands(), faults: [] }),
       subscribe: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
       },
-      look: async ({ uid }) => (this.#workloads.gone.has(uid) ? "gone" : "lives"),
+      readLiveness: async ({ uid }) => (this.#workloads.gone.has(uid) ? "gone" : "alive"),
     };
   }
 

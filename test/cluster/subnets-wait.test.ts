@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { percentile } from "../../benchmarks/harness/statistics.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
-import type { RunningController } from "../../host/controller/types.ts";
+import type { Controller } from "../../host/controller/types.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
 import { followPools, type PoolHistory } from "../../scripts/lab/history/follow-pools.ts";
 import { sumUse, useSince } from "../../scripts/lab/scale/counted-api.ts";
@@ -22,7 +22,7 @@ const annotations = { "ipam.vendor.io/subnet": '{"ipv4":["lan"]}' };
 let world: World;
 let pools: PoolHistory;
 let controller: LabController;
-let maker: RunningController | undefined;
+let maker: Controller | undefined;
 
 const { subnets: startSubnets, ...OTHERS } = CONTROLLERS;
 
@@ -78,7 +78,7 @@ it("while nobody makes the pool the agent asks nobody, and goes on when the pool
   await begun.promise;
   await sleep(AWAY_MS);
   const meanwhile = useSince(world.use(), before);
-  maker = startSubnets?.(controller.tools);
+  maker = startSubnets?.(controller.deps);
   const { waitMs } = await starting;
   printTable("A pod whose pool comes late", [
     ["bound until attached", `${waitMs.toFixed(0)} ms`],

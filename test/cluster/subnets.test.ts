@@ -3,13 +3,13 @@
  * shrunk, reclaimed, taken over (docs/subnets.md).
  */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { startFinalizers } from "../../host/controller/finalizers/start-finalizers.ts";
-import { startSubnets } from "../../host/controller/subnets/controller.ts";
-import { ScriptedApplications } from "../fakes/scripted-applications.ts";
+import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
+import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
+import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import { BERTH, POOLS, PoolsWorld } from "./pools-world.ts";
 
 let world: PoolsWorld;
-let applications: ScriptedApplications;
+let applications: ScriptedPoolOwners;
 
 beforeAll(async () => {
   world = await PoolsWorld.start();
@@ -32,8 +32,8 @@ afterEach(async () => {
 });
 
 async function lead() {
-  applications = new ScriptedApplications();
-  return await world.lead({ subnets: startSubnets, finalizers: startFinalizers }, { tools: { applications } });
+  applications = new ScriptedPoolOwners();
+  return await world.lead({ subnets: startSubnets, finalizers: startFinalizers }, { poolOwners: applications });
 }
 
 const eventually = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 60_000, interval: 20 });

@@ -1,6 +1,6 @@
 /** Whether what keeps an address is still there, asked of a real API server (docs/workloads.md): the controller's port Workloads. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type OpenWorkloads, openAddressOwners } from "../../host/controller/address-owners/open-workloads.ts";
+import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
@@ -25,7 +25,7 @@ const PATIENCE_MS = 30_000;
 
 let plane: ControlPlane;
 let api: KubeApi;
-const opened: OpenWorkloads[] = [];
+const opened: OpenAddressOwners[] = [];
 
 beforeAll(async () => {
   plane = await borrowPlane();
@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 interface Told {
-  readonly workloads: OpenWorkloads;
+  readonly workloads: OpenAddressOwners;
   readonly uids: string[];
 }
 
@@ -60,8 +60,8 @@ async function follow(): Promise<Told> {
   return { workloads, uids };
 }
 
-const look = (workloads: OpenWorkloads, workload: Workload) =>
-  workloads.look(workload, AbortSignal.timeout(PATIENCE_MS));
+const look = (workloads: OpenAddressOwners, workload: Workload) =>
+  workloads.readLiveness(workload, AbortSignal.timeout(PATIENCE_MS));
 
 describe("before the kinds of other projects are there", () => {
   it("nobody is told to be gone by a server that does not know the kind", async () => {
@@ -79,13 +79,13 @@ describe("a StatefulSet", () => {
     const { uid } = (await plane.client.create(SETS, statefulSet("web", 3, 5))).metadata;
     const of = (member: string): Workload => ({ kind: "StatefulSet", namespace: "shop", name: "web", uid, member });
     const see = (...members: string[]) => Promise.all(members.map((member) => look(workloads, of(member))));
-    expect(await see("web-4", "web-5", "web-7", "web-8")).toEqual(["gone", "lives", "lives", "gone"]);
+    expect(await see("web-4", "web-5", "web-7", "web-8")).toEqual(["gone", "alive", "alive", "gone"]);
     expect(await see("web", "web-x", "webs-5", "web-05", "web-5-5")).toEqual(Array(5).fill("gone"));
     expect(await look(workloads, { ...of("web-5"), namespace: "" })).toBe("unknown");
     await plane.client.patch(`${SETS}/web`, { metadata: { labels: { of: "none" } } });
     await plane.client.patch(`${SETS}/web`, { spec: { replicas: 1 } });
     await until("the scaling down is told", () => uids.length > 0);
-    expect([uids, await see("web-5", "web-6")]).toEqual([[uid], ["lives", "gone"]]);
+    expect([uids, await see("web-5", "web-6")]).toEqual([[uid], ["alive", "gone"]]);
     await plane.client.delete(`${SETS}/web`);
     await until("the deletion is told", () => uids.length > 1);
     expect([uids, await see("web-5")]).toEqual([[uid, uid], ["gone"]]);
@@ -108,11 +108,11 @@ describe("the kinds of other projects", () => {
       { kind: "IPAMClaim", namespace: "shop", name: "db.net1", uid: claim.uid, member: "db.net1" },
     ];
     const see = () => Promise.all(all.map((workload) => look(workloads, workload)));
-    expect(await see()).toEqual(["lives", "lives", "lives"]);
+    expect(await see()).toEqual(["alive", "alive", "alive"]);
     await plane.client.patch(`${MACHINES}/db`, { spec: { runStrategy: "Halted" } });
     await plane.client.patch(`${INSTANCES}/job/status`, { status: { phase: "Succeeded" } });
     await until("the end of the run is told", () => uids.includes(vmi));
-    expect(await see()).toEqual(["lives", "gone", "lives"]);
+    expect(await see()).toEqual(["alive", "gone", "alive"]);
     await plane.client.delete(`${MACHINES}/db`);
     await plane.client.delete(`${CLAIMS}/db.net1`);
     await until("both ends are told", () => uids.includes(vm) && uids.includes(claim.uid));

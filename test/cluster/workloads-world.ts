@@ -2,15 +2,16 @@
  * Several nodes' agents in this process on a real API server, with their own accounts and the policies, the controller's collection beside them, and
  * workloads as plain objects: the test is scheduler, kubelet, and the controllers of StatefulSets, machines and claims.
  */
+
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { addAddresses } from "../../host/agent/ipam/add.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
-import { type OpenWorkloads, openAddressOwners } from "../../host/controller/address-owners/open-workloads.ts";
-import { startClaimStatuses } from "../../host/controller/address-owners/start-claim-statuses.ts";
 import { type GarbageCollector, startGarbageCollector } from "../../host/controller/gc/garbage-collector.ts";
+import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
+import { startClaimStatus } from "../../host/controller/owners/claim-status.ts";
 import type { StartController } from "../../host/controller/types.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
@@ -167,13 +168,17 @@ export class WorkloadsWorld {
     const credentials = await loadCredentials({ kubeconfig });
     const api = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
     const log = openLog("lab-controller", "silent");
-    const workloads: OpenWorkloads = openAddressOwners({ api, log, random: Math.random });
+    const workloads: OpenAddressOwners = openAddressOwners({ api, log, random: Math.random });
     await workloads.synced(AbortSignal.timeout(PATIENCE_MS));
     const garbage: StartController = (tools) => {
       this.#collector = startGarbageCollector(tools);
       return this.#collector;
     };
-    const controller = await startParts(kubeconfig, { claims: startClaimStatuses, garbage }, { workloads });
+    const controller = await startParts(
+      kubeconfig,
+      { claims: startClaimStatus, garbage },
+      { addressOwners: workloads },
+    );
     this.#stack.defer(async () => {
       await controller.close();
       await workloads.close();

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { startUsage } from "../../host/controller/usage/start-usage.ts";
+import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { startParts } from "../../scripts/lab/cluster/controller.ts";
 import { sumUse } from "../../scripts/lab/scale/counted-api.ts";
 import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";

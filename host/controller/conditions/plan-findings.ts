@@ -16,9 +16,9 @@ import { absent, type Finding } from "./plan-conditions.ts";
 import { findProxy, type InUse, type PoolInUse, planInUse } from "./plan-in-use.ts";
 import { planOutside } from "./plan-outside.ts";
 import { planOverlap, type Sharing } from "./plan-overlap.ts";
-import { planSupply, type Supply, type SupplyView } from "./plan-supply.ts";
+import { planSupplied, type SuppliedFindings, type SuppliedView } from "./plan-supplied.ts";
 
-export interface World extends Pick<SupplyView, "settings" | "assignmentsOf"> {
+export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignmentsOf"> {
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
@@ -34,13 +34,13 @@ export interface Findings {
   readonly problems: readonly string[];
 }
 
-export function planFindings(world: World): Findings {
+export function planFindings(world: FindingsInput): Findings {
   const { pools, subnets, reserved, allocations } = world;
   // The order in which agents look at pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort((a, b) => (a.name < b.name ? -1 : 1));
   const { accepted, refused } = checkPools(known);
   const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations });
-  const supply = planSupply(world);
+  const supply = planSupplied(world);
   const about = {
     ...{ refused, inUse, supply, subnets: valuesOf(subnets).sort((a, b) => (a.name < b.name ? -1 : 1)) },
     sharing: planOverlap(accepted.map(rangesOfPool)),
@@ -67,7 +67,7 @@ function rangesOfSubnet({ name, spec }: Subnet) {
 }
 
 interface About {
-  readonly supply: Supply;
+  readonly supply: SuppliedFindings;
   readonly refused: ReadonlyMap<string, string>;
   readonly inUse: InUse;
   readonly sharing: ReadonlyMap<string, Sharing>;
@@ -156,7 +156,11 @@ function suspectedProxy(used: PoolInUse | undefined): Finding {
   return { type: "ProxyArpSuspected", isTrue: true, reason: "SameMachineAnswers", message };
 }
 
-function findingsOfSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sharing>, supply: Supply): Finding[] {
+function findingsOfSubnet(
+  subnet: ControlledSubnet,
+  sharing: ReadonlyMap<string, Sharing>,
+  supply: SuppliedFindings,
+): Finding[] {
   const full = supply.subnets.get(subnet.name);
   return [ready(subnet), shared("Subnets", sharing.get(subnet.name)), ...(full === undefined ? [] : [full])];
 }

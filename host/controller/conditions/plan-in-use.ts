@@ -7,7 +7,7 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import { findRange, ordinalsOf } from "../../resources/usage/ordinals.ts";
-import { SpacesIndex } from "../usage/range-map.ts";
+import { SpacesIndex } from "../usage/range-search.ts";
 import { Examples } from "./examples.ts";
 
 export interface PoolInUse {

@@ -52,7 +52,7 @@ const NAMES = MAX_EXAMPLES + 1;
 
 function sharingIn(owners: readonly RangeOwner[]): Map<string, Sharing> {
   const family = owners[0]?.ranges[0]?.first.family ?? 4;
-  const walk = new Walk();
+  const walk = new Sweep();
   for (const end of endsOf(owners)) walk.step(end);
   const sharing = [...walk.found].flatMap(([name, found]) => {
     const one = sharingOf(found, family);
@@ -73,7 +73,7 @@ function endsOf(owners: readonly RangeOwner[]): End[] {
 }
 
 /** From one end of a range to the next. */
-class Walk {
+class Sweep {
   readonly found = new Map<string, Found>();
   /** Whose ranges the place lies in. */
   readonly #open = new Set<string>();

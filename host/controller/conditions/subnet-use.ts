@@ -9,7 +9,7 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Assignments, Subnet } from "../../resources/subnet.ts";
 import type { ControlledSubnet } from "../objects.ts";
-import { openSupplies, type Supply } from "../subnets/plan/capacity.ts";
+import { openCapacities, type SubnetCapacity } from "../subnets/plan/capacity.ts";
 
 export interface SubnetUseView {
   readonly pools: readonly IpPool[];
@@ -34,10 +34,10 @@ const NOTHING: Assignments = { revision: 0, pools: [] };
 export class SubnetUse {
   readonly #view: SubnetUseView;
   readonly #objects: ReadonlyMap<string, ControlledSubnet>;
-  readonly #supplies: ReadonlyMap<string, Supply>;
+  readonly #supplies: ReadonlyMap<string, SubnetCapacity>;
   readonly #assignments = new Map<string, Assignments>();
   /** By the network's first Subnet. */
-  readonly #taken = new Map<Supply["network"], Spans>();
+  readonly #taken = new Map<SubnetCapacity["network"], Spans>();
   readonly #numbers = new Map<string, SubnetNumbers>();
 
   constructor(view: SubnetUseView) {
@@ -48,7 +48,7 @@ export class SubnetUse {
     });
     const byHand = view.pools.filter(({ spec }) => spec.generated === undefined);
     const others = [...byHand, ...view.reserved].map(({ spec }) => ({ ...spec, spans: spansOf(spec.ranges) }));
-    this.#supplies = openSupplies({ subnets: readable, others });
+    this.#supplies = openCapacities({ subnets: readable, others });
   }
 
   subnet(name: string): ControlledSubnet | undefined {
@@ -99,11 +99,11 @@ export class SubnetUse {
   }
 
   /** What pools have, or are promised, of all Subnets that share addresses with this one. */
-  #takenIn({ network }: Supply): Spans {
+  #takenIn({ network }: SubnetCapacity): Spans {
     const known = this.#taken.get(network);
     if (known !== undefined) return known;
     const { addressSpace, family } = network;
-    const promised = network.supplies.flatMap(({ subnet }) => this.#promisedIn(subnet.object));
+    const promised = network.capacities.flatMap(({ subnet }) => this.#promisedIn(subnet.object));
     const held = this.#view.pools.filter(
       ({ spec }) => spec.generated !== undefined && spec.addressSpace === addressSpace && spec.family === family,
     );

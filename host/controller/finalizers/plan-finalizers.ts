@@ -8,7 +8,7 @@ import type { ControlledPool } from "../objects.ts";
 export const POOL_LEAVING_MS = 2_000;
 
 /** How often a pool is looked at that is being deleted, if no event says that its last address is free: milliseconds. @limit */
-export const POOL_LEAVING_LOOK_MS = 30_000;
+export const POOL_LEAVING_RECHECK_MS = 30_000;
 
 /** The finalizer of a pool: the API server keeps the object until it is taken away. */
 export const IN_USE_FINALIZER = "ipam.vendor.io/in-use";
@@ -40,7 +40,7 @@ export function planFinalizers({ pools, isHeld, leavingMs }: FinalizerView): Fin
     if (!pool.deleting || !isMarked) continue;
     const waitMs = POOL_LEAVING_MS - leavingMs(pool);
     if (waitMs <= 0 && !isHeld(pool.name)) ask.push(pool);
-    const lookMs = waitMs > 0 ? waitMs : POOL_LEAVING_LOOK_MS;
+    const lookMs = waitMs > 0 ? waitMs : POOL_LEAVING_RECHECK_MS;
     nextMs = Math.min(nextMs ?? lookMs, lookMs);
   }
   return { mark, ask, nextMs };

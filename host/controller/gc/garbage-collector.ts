@@ -11,24 +11,24 @@ import { ConfigError } from "../../config/config-error.ts";
 import type { PodFacts } from "../../ipam/leaks.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
-import { API_PATH } from "../../resources/fields/metadata.ts";
+import { collectionPath, IP_ALLOCATIONS } from "../../kubernetes/paths.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
-import { settingsOf } from "../settings.ts";
-import type { ControllerDeps, RunningController, StartController } from "../types.ts";
+import { settingsOf } from "../caches.ts";
+import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import {
+  AllocationChecker,
+  type CheckerDeps,
   COLLECTION_PATIENCE_MS,
   COLLECTION_RETRY_MS,
   type Collected,
-  Look,
-  type LookTools,
   lostNode,
-  type Sources,
-} from "./look.ts";
-import { NodeNews } from "./node-news.ts";
+  type StatusReader,
+} from "./check-allocation.ts";
+import { NodeChanges } from "./node-changes.ts";
 import { Observations } from "./observations.ts";
 import { Probers } from "./probers.ts";
-import { Findings, tell } from "./report.ts";
-import { listPods, readNode, readPod, sightNode, sightPod } from "./sightings.ts";
+import { listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
+import { SweepProblems, sendEvents } from "./report.ts";
 
 /** How often the collection looks whether something is due: milliseconds. Settings of `garbageCollection` hold from the next look on. @limit */
 export const COLLECTION_TICK_MS = 1_000;
@@ -39,85 +39,84 @@ export const COLLECTIONS_AT_ONCE = 4;
 /** Allocations on one page of a sweep: half a kilobyte each. @limit */
 export const COLLECTION_PAGE = 500;
 
-export interface GarbageCollector extends RunningController {
+export interface GarbageCollector extends Controller {
   /** Goes through all allocations now. Rejects when the API server cannot be asked. */
   sweep(): Promise<readonly Collected[]>;
   /** What is due now, and nodes and workloads of which something was heard. */
-  look(): Promise<readonly Collected[]>;
+  checkDue(): Promise<readonly Collected[]>;
 }
 
-const ALLOCATIONS = `${API_PATH}/ipallocations`;
+export const startGarbage: StartController = (deps) => startGarbageCollector(deps);
 
-export const startGarbage: StartController = (tools) => startGarbageCollector(tools);
-
-export function startGarbageCollector(tools: ControllerDeps): GarbageCollector {
-  return new Collector(tools);
+export function startGarbageCollector(deps: ControllerDeps): GarbageCollector {
+  return new Collector(deps);
 }
 
 class Collector implements GarbageCollector {
-  readonly #tools: LookTools;
+  readonly #deps: CheckerDeps;
   readonly #observations = new Observations();
-  readonly #told = new Map<string, Set<string>>();
-  readonly #news: NodeNews;
+  readonly #asked = new Map<string, Set<string>>();
+  readonly #nodeChanges: NodeChanges;
   readonly #closing = new AbortController();
   readonly #timer: NodeJS.Timeout;
-  readonly #leave: (() => void)[];
+  readonly #unsubscribe: (() => void)[];
   #turn: Promise<unknown> = Promise.resolve();
   #isTicking = false;
   #sweepDueMs: number;
   #retryMs = Number.NEGATIVE_INFINITY;
-  #findings = new Findings();
-  #unasked: readonly string[] = [];
+  #problems = new SweepProblems();
+  #withoutProber: readonly string[] = [];
   #said = "";
 
-  constructor(tools: ControllerDeps) {
-    const signal = AbortSignal.any([tools.leading, this.#closing.signal]);
-    this.#tools = { ...tools, signal, observations: this.#observations };
-    this.#news = new NodeNews(tools);
+  constructor(deps: ControllerDeps) {
+    const signal = AbortSignal.any([deps.leading, this.#closing.signal]);
+    this.#deps = { ...deps, signal, observations: this.#observations };
+    this.#nodeChanges = new NodeChanges(deps);
     // Who has just begun to lead begins with a sweep.
-    this.#sweepDueMs = tools.nowMs();
-    this.#leave = [
-      tools.caches.nodes.subscribe((change) => {
+    this.#sweepDueMs = deps.clock.nowMs();
+    this.#unsubscribe = [
+      deps.caches.nodes.subscribe((change) => {
         const node = change.kind === "set" ? change.value : undefined;
-        if (this.#news.take(change.key, sightNode(node)) === "back") this.#observations.forgetNode(change.key);
+        if (this.#nodeChanges.update(change.key, nodeStatus(node)) === "back")
+          this.#observations.forgetNode(change.key);
       }),
-      tools.workloads.subscribe((uid) => this.#lookAtWorkload(uid)),
+      deps.owners.addresses.subscribe((uid) => this.#hastenOwned(uid)),
     ];
     this.#timer = setInterval(() => void this.#tick(), COLLECTION_TICK_MS).unref();
   }
 
   get problems(): readonly string[] {
-    const unasked = this.#unasked.map(
+    const unasked = this.#withoutProber.map(
       (name) => `No node that is ready can ask for address ${name}, whose node is lost`,
     );
-    return [...this.#findings.sentences, ...unasked, ...(this.#said === "" ? [] : [this.#said])];
+    return [...this.#problems.sentences, ...unasked, ...(this.#said === "" ? [] : [this.#said])];
   }
 
   sweep(): Promise<readonly Collected[]> {
     return this.#inTurn(() => this.#sweep());
   }
 
-  look(): Promise<readonly Collected[]> {
-    return this.#inTurn(() => this.#look());
+  checkDue(): Promise<readonly Collected[]> {
+    return this.#inTurn(() => this.#checkDue());
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    for (const leave of this.#leave) leave();
+    for (const leave of this.#unsubscribe) leave();
     this.#closing.abort(new Error("The collection is closed"));
     await this.#turn;
   }
 
   async #tick(): Promise<void> {
-    const { nowMs, signal } = this.#tools;
-    if (this.#isTicking || signal.aborted || nowMs() < this.#retryMs) return;
+    const { clock, signal } = this.#deps;
+    if (this.#isTicking || signal.aborted || clock.nowMs() < this.#retryMs) return;
     this.#isTicking = true;
     try {
-      await this.look();
-      if (nowMs() >= this.#sweepDueMs) await this.sweep();
+      await this.checkDue();
+      if (clock.nowMs() >= this.#sweepDueMs) await this.sweep();
       this.#said = "";
     } catch (error) {
-      this.#retryMs = nowMs() + COLLECTION_RETRY_MS;
+      this.#retryMs = clock.nowMs() + COLLECTION_RETRY_MS;
       this.#complain(error);
     } finally {
       this.#isTicking = false;
@@ -125,82 +124,85 @@ class Collector implements GarbageCollector {
   }
 
   async #sweep(): Promise<readonly Collected[]> {
-    const { caches, nowMs, random, signal } = this.#tools;
+    const { caches, clock, random, signal } = this.#deps;
     signal.throwIfAborted();
     const names = new Set<string>();
-    const findings = new Findings();
+    const findings = new SweepProblems();
     const collected: Collected[] = [];
-    const looked = this.#news.chooseReady(caches.nodes.items);
-    const sources = this.#listed();
-    const look = this.#openLook();
+    const looked = this.#nodeChanges.chooseReady(caches.nodes.items);
+    const sources = this.#listReader();
+    const look = this.#openChecker();
     for await (const page of this.#pages()) {
       for (const object of page) {
         names.add(object.name);
         findings.add(object, caches.pools.items.has(object.spec.pool));
       }
-      const wanted = page.filter((object) => this.#isWanted(object, looked));
-      collected.push(...(await this.#eachOf(wanted, (object) => look.examine(object, sources))));
+      const wanted = page.filter((object) => this.#needsCheck(object, looked));
+      collected.push(...(await this.#eachOf(wanted, (object) => look.check(object, sources))));
     }
     this.#observations.keepOnly(names);
-    for (const name of this.#told.keys()) if (!names.has(name)) this.#told.delete(name);
-    this.#findings = findings;
+    for (const name of this.#asked.keys()) if (!names.has(name)) this.#asked.delete(name);
+    this.#problems = findings;
     this.#finish(look);
-    this.#sweepDueMs = nowMs() + settingsOf(this.#tools.caches).garbageCollection.intervalMs * (0.9 + 0.2 * random());
+    this.#sweepDueMs =
+      clock.nowMs() + settingsOf(this.#deps.caches).garbageCollection.intervalMs * (0.9 + 0.2 * random());
     return collected;
   }
 
-  async #look(): Promise<readonly Collected[]> {
-    const { nowMs, signal } = this.#tools;
+  async #checkDue(): Promise<readonly Collected[]> {
+    const { clock, signal } = this.#deps;
     signal.throwIfAborted();
-    const look = this.#openLook();
+    const look = this.#openChecker();
     const collected: Collected[] = [];
-    for (const node of this.#news.due(nowMs())) {
-      collected.push(...(await this.#lookAtNode(node, look)));
-      this.#news.looked(node, nowMs());
+    for (const node of this.#nodeChanges.due(clock.nowMs())) {
+      collected.push(...(await this.#checkNode(node, look)));
+      this.#nodeChanges.checked(node, clock.nowMs());
     }
-    const due = this.#observations.due(nowMs());
-    for (const name of due) this.#observations.postpone(name, nowMs() + COLLECTION_RETRY_MS);
-    collected.push(...(await this.#eachOf(due, (name) => look.again(name))));
+    const due = this.#observations.due(clock.nowMs());
+    for (const name of due) this.#observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
+    collected.push(...(await this.#eachOf(due, (name) => look.recheck(name))));
     if (due.length > 0) this.#finish(look);
     return collected;
   }
 
   /** Its allocations as the API server has them, and those that another node was told to ask for. */
-  async #lookAtNode(node: string, look: Look): Promise<readonly Collected[]> {
-    const { caches } = this.#tools;
-    const sources = this.#listed((name) => readNode(this.#tools, name));
+  async #checkNode(node: string, look: AllocationChecker): Promise<readonly Collected[]> {
+    const { caches } = this.#deps;
+    const sources = this.#listReader((name) => readNode(this.#deps, name));
     const collected: Collected[] = [];
     for await (const page of this.#pages(`spec.node=${node}`)) {
-      collected.push(...(await this.#eachOf(page, (object) => look.examine(object, sources))));
+      collected.push(...(await this.#eachOf(page, (object) => look.check(object, sources))));
     }
     const elsewhere = [...caches.allocations.items.values()].filter(
       (object) => object.spec.node !== node && lostNode(object) === node,
     );
-    collected.push(...(await this.#eachOf(elsewhere, ({ name }) => look.again(name))));
+    collected.push(...(await this.#eachOf(elsewhere, ({ name }) => look.recheck(name))));
     return collected;
   }
 
   /** What is kept for it is due now: the cache is where to look, not what is believed. */
-  #lookAtWorkload(uid: string): void {
-    const { caches, nowMs } = this.#tools;
+  #hastenOwned(uid: string): void {
+    const { caches, clock } = this.#deps;
     for (const object of caches.allocations.items.values()) {
       if (object.spec.workload?.uid !== uid || object.spec.state === "Bound") continue;
-      this.#observations.hasten(object.name, { node: lostNode(object), nowMs: nowMs() });
+      this.#observations.hasten(object.name, { node: lostNode(object), nowMs: clock.nowMs() });
     }
   }
 
-  #isWanted({ spec }: IpAllocation, looked: ReadonlySet<string>): boolean {
+  #needsCheck({ spec }: IpAllocation, looked: ReadonlySet<string>): boolean {
     if (spec.state !== "Bound") return true;
-    const { nodes } = this.#tools.caches;
-    return spec.holders.every(({ node }) => looked.has(node) || sightNode(nodes.items.get(node)) !== "ready");
+    const { nodes } = this.#deps.caches;
+    return spec.holders.every(({ node }) => looked.has(node) || nodeStatus(nodes.items.get(node)) !== "ready");
   }
 
   /** For first looks: nodes as the caches have them, pods in one list for each node. */
-  #listed(node: Sources["node"] = async (name) => sightNode(this.#tools.caches.nodes.items.get(name))): Sources {
+  #listReader(
+    node: StatusReader["node"] = async (name) => nodeStatus(this.#deps.caches.nodes.items.get(name)),
+  ): StatusReader {
     const lists = new Map<string, Promise<readonly PodFacts[]>>();
-    const nodes = new Map<string, ReturnType<Sources["node"]>>();
+    const nodes = new Map<string, ReturnType<StatusReader["node"]>>();
     const podsOf = (name: string): Promise<readonly PodFacts[]> => {
-      const list = lists.get(name) ?? listPods(this.#tools, name);
+      const list = lists.get(name) ?? listPods(this.#deps, name);
       lists.set(name, list);
       return list;
     };
@@ -212,26 +214,26 @@ class Collector implements GarbageCollector {
       },
       pod: async (holder: Holder, sighting) => {
         const pods = await podsOf(holder.node);
-        const found = pods.map((pod) => sightPod(holder, pod, sighting)).find((each) => each === "alive" || each === "finished"); // biome-ignore format: one thought
+        const found = pods.map((pod) => podStatus(holder, pod, sighting)).find((each) => each === "alive" || each === "finished"); // biome-ignore format: one thought
         // Not in the list: it may be another's name now, or one that cannot be understood.
-        return found ?? readPod(this.#tools, holder, sighting);
+        return found ?? readPod(this.#deps, holder, sighting);
       },
     };
   }
 
-  #openLook(): Look {
-    return new Look(this.#tools, new Probers(this.#tools.caches), this.#told);
+  #openChecker(): AllocationChecker {
+    return new AllocationChecker(this.#deps, new Probers(this.#deps.caches), this.#asked);
   }
 
-  #finish({ unasked }: Look): void {
-    this.#unasked = unasked;
+  #finish({ withoutProber }: AllocationChecker): void {
+    this.#withoutProber = withoutProber;
   }
 
   /** As the API server has them now. */
   async *#pages(fieldSelector?: string): AsyncGenerator<readonly IpAllocation[]> {
-    const { api, signal } = this.#tools;
+    const { api, signal } = this.#deps;
     const query = { limit: COLLECTION_PAGE, fieldSelector };
-    const call = { path: ALLOCATIONS, query, patienceMs: COLLECTION_PATIENCE_MS, signal };
+    const call = { path: collectionPath(IP_ALLOCATIONS), query, patienceMs: COLLECTION_PATIENCE_MS, signal };
     for await (const { items } of listPages(api, call)) yield items.flatMap((item) => this.#decode(item));
   }
 
@@ -240,7 +242,7 @@ class Collector implements GarbageCollector {
       return [decodeIpAllocation(item, "API server")];
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      this.#tools.log.warn({ err: error }, "An allocation cannot be understood; it stays as it is");
+      this.#deps.log.warn({ err: error }, "An allocation cannot be understood; it stays as it is");
       return [];
     }
   }
@@ -250,7 +252,7 @@ class Collector implements GarbageCollector {
     all: readonly T[],
     examine: (one: T) => Promise<Collected | undefined>,
   ): Promise<readonly Collected[]> {
-    const { signal, log } = this.#tools;
+    const { signal, log } = this.#deps;
     const waiting = [...all].reverse();
     const collected: Collected[] = [];
     const work = async (): Promise<void> => {
@@ -266,7 +268,7 @@ class Collector implements GarbageCollector {
       }
     };
     const ends = await Promise.allSettled(Array.from({ length: COLLECTIONS_AT_ONCE }, work));
-    tell(this.#tools, collected);
+    sendEvents(this.#deps, collected);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     return collected;
   }
@@ -280,7 +282,7 @@ class Collector implements GarbageCollector {
 
   /** Trouble lasts: it is told once. */
   #complain(error: unknown): void {
-    const { signal, log } = this.#tools;
+    const { signal, log } = this.#deps;
     if (signal.aborted) return;
     const text = `Allocations cannot be collected: ${error instanceof Error ? error.message : String(error)}`;
     if (text !== this.#said) log.warn({ err: error }, "Collecting allocations failed; it is tried again");

@@ -5,30 +5,30 @@
  */
 
 /** Of an allocation; `NodeLost` and `Conflict` are the two reasons of a quarantine. */
-export type Standing = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
+export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
 
 /** The node of the pod that has, or had, the address; of two the one that is more there. `outOfService`: somebody says that it is off. */
-export type NodeSighting = "ready" | "notReady" | "outOfService" | "absent";
+export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 
 /** That very pod, by its UID. `replaced`: its name is another's. `unknown`: it may run although no object tells. */
-export type PodSighting = "alive" | "finished" | "replaced" | "absent" | "unknown";
+export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
 /** What keeps the address. `moved`: it lives, and its member has another address for the NIC, elsewhere; told of `NodeLost` only. */
-export type KeeperSighting = "none" | "lives" | "moved" | "gone" | "unknown";
+export type OwnerStatus = "none" | "alive" | "moved" | "gone" | "unknown";
 
 /** The node that was told to ask for an address of `NodeLost`. */
-export type AskedSighting = "nobody" | "ready" | "away";
+export type ProberStatus = "nobody" | "ready" | "away";
 
 /** What one look has found. */
-export interface Seen {
-  readonly standing: Standing;
-  readonly node: NodeSighting;
-  readonly pod: PodSighting;
-  readonly workload: KeeperSighting;
-  readonly asked: AskedSighting;
+export interface ObservedState {
+  readonly state: CollectionState;
+  readonly node: NodeStatus;
+  readonly pod: PodStatus;
+  readonly owner: OwnerStatus;
+  readonly prober: ProberStatus;
 }
 
-export interface CollectionCase extends Seen {
+export interface CollectionCase extends ObservedState {
   /** For how long it has been seen so, on the observer's monotonic clock; undefined at the first look. */
   readonly ageMs: number | undefined;
 }
@@ -62,19 +62,19 @@ export type Action =
 export type Pause = "none" | "grace" | "settle" | "overdue" | "silence" | "nodeLost" | "turn";
 
 export interface CollectionRow {
-  readonly standing: Standing;
+  readonly state: CollectionState;
   /** Absent: any. */
-  readonly node?: readonly NodeSighting[];
-  readonly pod?: readonly PodSighting[];
-  readonly workload?: readonly KeeperSighting[];
-  readonly asked?: readonly AskedSighting[];
+  readonly node?: readonly NodeStatus[];
+  readonly pod?: readonly PodStatus[];
+  readonly owner?: readonly OwnerStatus[];
+  readonly prober?: readonly ProberStatus[];
   /** Absent: at the first look. */
   readonly after?: Pause;
   readonly action: Action;
   readonly why: string;
 }
 
-export type CollectionVerdict =
+export type CollectionDecision =
   | { readonly kind: "act"; readonly action: Action; readonly why: string }
   /** Not yet: to be looked at again when it has been seen so for `pauseMs`. */
   | { readonly kind: "observe"; readonly action: Action; readonly why: string; readonly pauseMs: number };
@@ -90,10 +90,10 @@ export const PAUSES: Readonly<
 > = {
   none: { text: "at once", ms: () => 0 },
   grace: { text: "`grace`", ms: ({ graceMs }) => graceMs },
-  settle: { text: "the longer of `grace` and the pool's cooldown", ms: settleMs },
+  settle: { text: "the longer of `grace` and the pool's cooldown", ms: graceOrCooldownMs },
   overdue: {
     text: "the cooldown, and the longer of `grace` and the cooldown",
-    ms: (times) => times.cooldownMs + settleMs(times),
+    ms: (times) => times.cooldownMs + graceOrCooldownMs(times),
   },
   silence: {
     text: "two `interval` and `nodeLost`",
@@ -112,91 +112,91 @@ const AWAY = ["outOfService", "absent"] as const;
 
 /** The first row that fits holds. */
 export const COLLECTION_ROWS: readonly CollectionRow[] = [
-  { standing: "Bound", pod: ["alive"], action: "keep", why: "its pod is there" },
-  { standing: "Bound", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
+  { state: "Bound", pod: ["alive"], action: "keep", why: "its pod is there" },
+  { state: "Bound", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
   {
-    ...{ standing: "Bound", node: ["outOfService"], workload: ["unknown"], action: "wait" },
+    ...{ state: "Bound", node: ["outOfService"], owner: ["unknown"], action: "wait" },
     why: "whether its workload lives cannot be told",
   },
   {
-    ...{ standing: "Bound", node: ["outOfService"], workload: ["lives"], action: "preserve" },
+    ...{ state: "Bound", node: ["outOfService"], owner: ["alive"], action: "preserve" },
     why: "its node is out of service, and its workload lives",
   },
-  { standing: "Bound", node: ["outOfService"], action: "free", why: "its node is out of service" },
+  { state: "Bound", node: ["outOfService"], action: "free", why: "its node is out of service" },
   {
-    ...{ standing: "Bound", node: ["absent"], pod: ENDED, after: "grace", action: "quarantine" },
+    ...{ state: "Bound", node: ["absent"], pod: ENDED, after: "grace", action: "quarantine" },
     why: "its pod and its node are gone, and the node has not confirmed it",
   },
   {
-    ...{ standing: "Bound", node: ["notReady"], pod: ENDED, after: "grace", action: "quarantine" },
+    ...{ state: "Bound", node: ["notReady"], pod: ENDED, after: "grace", action: "quarantine" },
     why: "its pod is gone, and its node is not ready and has not confirmed it",
   },
   {
-    ...{ standing: "Bound", node: ["ready"], pod: ENDED, after: "silence", action: "quarantine" },
+    ...{ state: "Bound", node: ["ready"], pod: ENDED, after: "silence", action: "quarantine" },
     why: "its pod is gone, and the agent of its node does not act",
   },
 
-  { standing: "Kept", workload: ["lives"], action: "keep", why: "its workload lives" },
-  { standing: "Kept", workload: ["gone"], after: "grace", action: "cool", why: "its workload is gone" },
-  { standing: "Kept", action: "wait", why: "whether its workload lives cannot be told" },
+  { state: "Kept", owner: ["alive"], action: "keep", why: "its workload lives" },
+  { state: "Kept", owner: ["gone"], after: "grace", action: "cool", why: "its workload is gone" },
+  { state: "Kept", action: "wait", why: "whether its workload lives cannot be told" },
 
   {
-    ...{ standing: "Cooling", node: PRESENT, after: "overdue", action: "free" },
+    ...{ state: "Cooling", node: PRESENT, after: "overdue", action: "free" },
     why: "it has cooled, and the agent of its node does not act",
   },
-  { standing: "Cooling", node: AWAY, after: "settle", action: "free", why: "it has cooled, and its node is gone" },
+  { state: "Cooling", node: AWAY, after: "settle", action: "free", why: "it has cooled, and its node is gone" },
 
-  { standing: "NodeLost", pod: ["alive"], action: "wait", why: "its pod is there: its node's agent binds it again" },
-  { standing: "NodeLost", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
-  { standing: "NodeLost", workload: ["unknown"], action: "wait", why: "whether its workload lives cannot be told" },
+  { state: "NodeLost", pod: ["alive"], action: "wait", why: "its pod is there: its node's agent binds it again" },
+  { state: "NodeLost", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
+  { state: "NodeLost", owner: ["unknown"], action: "wait", why: "whether its workload lives cannot be told" },
   {
-    ...{ standing: "NodeLost", node: ["outOfService"], workload: ["lives"], action: "preserve" },
+    ...{ state: "NodeLost", node: ["outOfService"], owner: ["alive"], action: "preserve" },
     why: "its node is out of service, and its workload lives",
   },
-  { standing: "NodeLost", node: ["outOfService"], action: "free", why: "its node is out of service" },
+  { state: "NodeLost", node: ["outOfService"], action: "free", why: "its node is out of service" },
   {
-    ...{ standing: "NodeLost", workload: ["lives"], action: "keep" },
+    ...{ state: "NodeLost", owner: ["alive"], action: "keep" },
     why: "the next pod of its workload asks for it and takes it over",
   },
   {
-    ...{ standing: "NodeLost", asked: ["nobody"], after: "nodeLost", action: "ask" },
+    ...{ state: "NodeLost", prober: ["nobody"], after: "nodeLost", action: "ask" },
     why: "its node has not confirmed it for long",
   },
   {
-    ...{ standing: "NodeLost", asked: ["away"], after: "grace", action: "ask" },
+    ...{ state: "NodeLost", prober: ["away"], after: "grace", action: "ask" },
     why: "the node that was told to ask is gone or not ready",
   },
   {
-    ...{ standing: "NodeLost", asked: ["ready"], after: "turn", action: "ask" },
+    ...{ state: "NodeLost", prober: ["ready"], after: "turn", action: "ask" },
     why: "the node that was told to ask has not found it silent",
   },
 
-  { standing: "Conflict", node: PRESENT, action: "keep", why: "the agent of its node asks again" },
+  { state: "Conflict", node: PRESENT, action: "keep", why: "the agent of its node asks again" },
   {
-    ...{ standing: "Conflict", node: AWAY, after: "nodeLost", action: "ask" },
+    ...{ state: "Conflict", node: AWAY, after: "nodeLost", action: "ask" },
     why: "the node whose agent would ask again is gone",
   },
 ];
 
 /** The longer of grace and cooldown: the time counts once, from the first look to the last (allocation rule 10). */
-function settleMs({ graceMs, cooldownMs }: CollectionTimes): number {
+function graceOrCooldownMs({ graceMs, cooldownMs }: CollectionTimes): number {
   return Math.max(graceMs, cooldownMs);
 }
 
 /** Undefined when no row fits, which a test excludes. */
-export function findRow(found: Seen): CollectionRow | undefined {
+export function findRow(found: ObservedState): CollectionRow | undefined {
   return COLLECTION_ROWS.find(
-    ({ standing, node, pod, workload, asked }) =>
-      standing === found.standing &&
+    ({ state, node, pod, owner, prober }) =>
+      state === found.state &&
       (node?.includes(found.node) ?? true) &&
       (pod?.includes(found.pod) ?? true) &&
-      (workload?.includes(found.workload) ?? true) &&
-      (asked?.includes(found.asked) ?? true),
+      (owner?.includes(found.owner) ?? true) &&
+      (prober?.includes(found.prober) ?? true),
   );
 }
 
 /** What no row fits is left alone. */
-export function judgeCollection(found: CollectionCase, times: CollectionTimes): CollectionVerdict {
+export function decideCollection(found: CollectionCase, times: CollectionTimes): CollectionDecision {
   const {
     action,
     why,
@@ -210,6 +210,6 @@ export function judgeCollection(found: CollectionCase, times: CollectionTimes): 
 }
 
 /** What an observation was made of: seen otherwise in between, it counts anew. */
-export function situationOf(seen: Seen): string {
-  return `${seen.standing} ${findRow(seen)?.why ?? ""}`;
+export function situationOf(seen: ObservedState): string {
+  return `${seen.state} ${findRow(seen)?.why ?? ""}`;
 }

@@ -3,8 +3,35 @@
  */
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Caches } from "../types.ts";
-import { chooseProber, type ProberCandidate } from "./plan-prober.ts";
-import { sightNode } from "./sightings.ts";
+import { nodeStatus } from "./read-status.ts";
+
+/** A node as the caches have it: a hint, for who is asked only has to be able to. */
+export interface ProberCandidate {
+  readonly node: string;
+  readonly isReady: boolean;
+  /** Bound addresses that it has of the pool. */
+  readonly attached: number;
+  /** Bound addresses that it has of other pools of the same subnet. */
+  readonly besides: number;
+  /** Addresses that it has been told to ask for. */
+  readonly asked: number;
+}
+
+export interface ProberChoice {
+  readonly candidates: readonly ProberCandidate[];
+  /** Not these: the node that is lost, and those that were told before and did not find it silent. */
+  readonly except: ReadonlySet<string>;
+}
+
+/** Of those that attach from the pool itself, else from its subnet, the one with the least to do. Undefined when nobody can ask. */
+export function chooseProber({ candidates, except }: ProberChoice): string | undefined {
+  const able = candidates.filter(
+    ({ node, isReady, attached, besides }) => isReady && attached + besides > 0 && !except.has(node),
+  );
+  const near = able.filter(({ attached }) => attached > 0);
+  const order = (a: ProberCandidate, b: ProberCandidate): number => a.asked - b.asked || (a.node < b.node ? -1 : 1);
+  return (near.length > 0 ? near : able).sort(order)[0]?.node;
+}
 
 export class Probers {
   readonly #caches: Pick<Caches, "allocations" | "nodes" | "pools">;
@@ -23,7 +50,7 @@ export class Probers {
     const others = [...attached.keys()].filter((name) => name !== pool && subnet !== undefined && this.#subnetOf(name) === subnet); // biome-ignore format: one thought
     const names = new Set([pool, ...others].flatMap((name) => [...(attached.get(name)?.keys() ?? [])]));
     const candidates = [...names].map((node): ProberCandidate => {
-      const isReady = sightNode(this.#caches.nodes.items.get(node)) === "ready";
+      const isReady = nodeStatus(this.#caches.nodes.items.get(node)) === "ready";
       const besides = others.reduce((sum, name) => sum + (attached.get(name)?.get(node) ?? 0), 0);
       return {
         node,

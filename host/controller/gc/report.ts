@@ -8,7 +8,7 @@ import { API_VERSION } from "../../resources/fields/metadata.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import { OUT_OF_SERVICE } from "../../resources/node.ts";
 import type { ControllerDeps } from "../types.ts";
-import { type Collected, lostNode, standingOf } from "./look.ts";
+import { type Collected, lostNode, stateOf } from "./check-allocation.ts";
 import type { Action } from "./plan-collection.ts";
 
 /** Most addresses that one event of the collection names. @limit */
@@ -23,7 +23,7 @@ const NEWS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> &
 };
 
 /** One event for each node, pool and reason, and for a node that was lost one more on the node itself. */
-export function tell(
+export function sendEvents(
   { events, caches }: Pick<ControllerDeps, "events" | "caches">,
   collected: readonly Collected[],
 ): void {
@@ -59,13 +59,13 @@ function nameSome(objects: readonly IpAllocation[]): string {
 }
 
 /** What a sweep has seen that stays so until somebody acts. */
-export class Findings {
+export class SweepProblems {
   readonly #lost = new Map<string, number>();
   readonly #orphans = new Map<string, number>();
 
   /** `isPool`: whether there is one of that name. An allocation of a vanished pool is legal. */
   add(object: IpAllocation, isPool: boolean): void {
-    if (standingOf(object) === "NodeLost") count(this.#lost, lostNode(object));
+    if (stateOf(object) === "NodeLost") count(this.#lost, lostNode(object));
     if (!isPool) count(this.#orphans, object.spec.pool);
   }
 

@@ -17,7 +17,7 @@ export const MAX_WIDE_NETWORKS = 16;
 /** Most places that a Coordinator's `status.reason` names for one key. @limit */
 export const MAX_NAMED_PLACES = 5;
 
-export type Finding =
+export type NetworkFinding =
   | { readonly kind: "found"; readonly networks: readonly Prefix[]; readonly place: string }
   /** All of these were looked at, and none says anything. */
   | { readonly kind: "absent"; readonly places: readonly string[] }
@@ -27,7 +27,7 @@ export type Finding =
   | { readonly kind: "unread"; readonly place: string; readonly problem: string | undefined };
 
 /** A watched source at one moment. */
-export interface Seen<T> {
+export interface SourceState<T> {
   /** `ServiceCIDR objects` */
   readonly place: string;
   readonly items: readonly T[];
@@ -37,12 +37,12 @@ export interface Seen<T> {
 }
 
 /** Of a source that has to be read before it says anything. */
-export function foundIn<T>(seen: Seen<T>, find: (items: readonly T[]) => Finding): Finding {
+export function foundIn<T>(seen: SourceState<T>, find: (items: readonly T[]) => NetworkFinding): NetworkFinding {
   return seen.isRead ? find(seen.items) : { kind: "unread", place: seen.place, problem: seen.problem };
 }
 
 /** All that the statements say. `where` says what was looked at when there are none. */
-export function unite(where: string, statements: readonly Statement[]): Finding {
+export function unite(where: string, statements: readonly Statement[]): NetworkFinding {
   const [fault] = statements.flatMap(({ faults }) => faults);
   if (fault !== undefined) return { kind: "wrong", reason: fault };
   const networks = uniquePrefixes(statements.flatMap((statement) => statement.networks));
@@ -62,7 +62,7 @@ export function unite(where: string, statements: readonly Statement[]): Finding 
 }
 
 /** What each of the statements says: they speak of one thing, and two that differ are a conflict. */
-export function agree(where: string, statements: readonly Statement[]): Finding {
+export function agree(where: string, statements: readonly Statement[]): NetworkFinding {
   const united = unite(where, statements);
   if (united.kind !== "found") return united;
   const [first, ...others] = statements;
@@ -73,7 +73,7 @@ export function agree(where: string, statements: readonly Statement[]): Finding 
 }
 
 /** The first source that says anything. One that cannot be read is not passed over: what it says would count. */
-export function firstOf(...findings: readonly Finding[]): Finding {
+export function firstOf(...findings: readonly NetworkFinding[]): NetworkFinding {
   const told = findings.find(({ kind }) => kind !== "absent");
   return told ?? { kind: "absent", places: findings.flatMap((each) => (each.kind === "absent" ? each.places : [])) };
 }

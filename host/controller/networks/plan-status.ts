@@ -3,10 +3,9 @@
  */
 import { formatPrefix, type Prefix, parsePrefixOrIp } from "../../net/prefix.ts";
 import type { ControlledCoordinator } from "../objects.ts";
-import type { Finding } from "./finding.ts";
-import { findPodNetworks } from "./plan-pod-networks.ts";
-import { findServiceNetworks } from "./plan-service-networks.ts";
-import type { Sightings } from "./sightings.ts";
+import type { NetworkFinding } from "./finding.ts";
+import { findPodNetworks, findServiceNetworks } from "./plan-networks.ts";
+import type { SourceStates } from "./sources.ts";
 
 /** Longest part of a Coordinator's `status.reason`, of which there are two: characters. @limit */
 export const MAX_FINDING_LENGTH = 480;
@@ -35,7 +34,7 @@ interface Outcome {
  */
 export function planStatus(
   { value, fault, status }: ControlledCoordinator,
-  sightings: Sightings,
+  sightings: SourceStates,
 ): NetworksStatus | undefined {
   const before = (key: Key): readonly string[] => knownBefore(status[key]);
   if (value === undefined) {
@@ -72,7 +71,7 @@ function wanted(key: Key, networks: readonly Prefix[] = []): Outcome | undefined
   return { key, isKnown: true, text: "as the specification says", networks: networks.map(formatPrefix) };
 }
 
-function outcomeOf(key: Key, finding: Finding, before: (key: Key) => readonly string[]): Outcome | undefined {
+function outcomeOf(key: Key, finding: NetworkFinding, before: (key: Key) => readonly string[]): Outcome | undefined {
   switch (finding.kind) {
     case "found":
       return { key, isKnown: true, text: `of ${finding.place}`, networks: finding.networks.map(formatPrefix) };

@@ -3,32 +3,80 @@
  * Opened by keep-status.ts.
  * Effects: lists and watches.
  */
+
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
+import { CONFIG_MAPS, collectionPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
 import type { Log } from "../../lib/log.ts";
+import type { Family } from "../../net/ip.ts";
 import type { Cache } from "../types.ts";
-import type { Seen } from "./finding.ts";
-import type { Sightings } from "./sightings.ts";
-import { readCalicoPool } from "./sources/calico-pool.ts";
-import { readCiliumPool, readCiliumSettings } from "./sources/cilium.ts";
-import { COMPONENT_LABEL, readControlPlanePod } from "./sources/control-plane-pod.ts";
-import { readKubeadm } from "./sources/kubeadm.ts";
-import { readServiceCidr } from "./sources/service-cidr.ts";
+import type { SourceState } from "./finding.ts";
+import {
+  COMPONENT_LABEL,
+  readCalicoPool,
+  readCiliumPool,
+  readCiliumSettings,
+  readControlPlanePod,
+  readKubeadm,
+  readServiceCidr,
+} from "./read-sources.ts";
+import type { Statement } from "./statement.ts";
+
+/** Empty lists: it says nothing. */
+export interface KubeadmNetworks {
+  readonly podSubnet: readonly Statement[];
+  readonly serviceSubnet: readonly Statement[];
+}
+
+/** What a static pod of the control plane is started with. */
+export interface ControlPlanePod {
+  /** `kube-apiserver`, `kube-controller-manager` */
+  readonly component: string;
+  readonly clusterCidr: readonly Statement[];
+  readonly serviceRange: readonly Statement[];
+}
+
+export interface CiliumSettings {
+  /** `cluster-pool`, `kubernetes`, `multi-pool`, `eni`, …; "" when it does not say. */
+  readonly ipam: string;
+  /** That are not switched off. */
+  readonly families: readonly Family[];
+  /** Of the whole cluster, in the families that are on. */
+  readonly pools: readonly Statement[];
+  readonly faults: readonly string[];
+}
+
+export interface CiliumPoolStatement extends Statement {
+  readonly family: Family;
+}
+
+export interface SourceStates {
+  readonly serviceCidrs: SourceState<readonly Statement[]>;
+  readonly kubeadm: SourceState<KubeadmNetworks>;
+  readonly controlPlane: SourceState<ControlPlanePod>;
+  /** `crd.projectcalico.org/v1` */
+  readonly calico: SourceState<readonly Statement[]>;
+  /** `projectcalico.org/v3`, of Calico's own API server or without the other group. */
+  readonly calicoNative: SourceState<readonly Statement[]>;
+  readonly cilium: SourceState<CiliumSettings>;
+  readonly ciliumPools: SourceState<readonly CiliumPoolStatement[]>;
+  readonly nodes: readonly { readonly name: string; readonly podCidrs: readonly string[] }[];
+}
 
 export interface SourcesOptions {
   readonly api: KubeApi;
-  readonly nodes: Cache<Sightings["nodes"][number]>;
+  readonly nodes: Cache<SourceStates["nodes"][number]>;
   readonly log: Log;
   readonly random: () => number;
   /** How often a kind that the server does not know is looked for again: milliseconds. Default: as the reflector has it. */
-  readonly missingLookMs?: number | undefined;
+  readonly missingKindRetryMs?: number | undefined;
   /** Something may be said now that was not. */
   readonly onChange: () => void;
 }
 
 export interface Sources {
-  readonly sightings: Sightings;
+  readonly states: SourceStates;
   /** Whether each of them has been complete once. */
   readonly areRead: boolean;
   readonly problems: readonly string[];
@@ -42,11 +90,11 @@ interface Source<T> {
 
 type AnyReflector = Pick<Reflector<unknown>, "isSynced" | "problems" | "close">;
 
-/** Where kubeadm, Cilium and the control plane have their objects. */
-const SYSTEM = "/api/v1/namespaces/kube-system";
+/** The namespace of the objects of kubeadm, Cilium and the control plane. */
+const SYSTEM = "kube-system";
 
 /** Starts to follow at once. */
-export function openSources({ api, nodes, log, random, missingLookMs, onChange }: SourcesOptions): Sources {
+export function openSources({ api, nodes, log, random, missingKindRetryMs, onChange }: SourcesOptions): Sources {
   type Own<T> = Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "labelSelector" | "optional"> & {
     readonly place: string;
     readonly read: (object: KubeObject) => T;
@@ -57,7 +105,7 @@ export function openSources({ api, nodes, log, random, missingLookMs, onChange }
       api,
       log,
       random,
-      missingLookMs,
+      missingKindRetryMs,
       name: place,
       keyOf,
       decode: read,
@@ -69,22 +117,34 @@ export function openSources({ api, nodes, log, random, missingLookMs, onChange }
   };
   const configMap = <T>(name: string, read: (object: KubeObject) => T): Source<T> =>
     follow({
-      ...{ place: `ConfigMap kube-system/${name}`, path: `${SYSTEM}/configmaps`, read },
+      ...{ place: `ConfigMap kube-system/${name}`, path: collectionPath(CONFIG_MAPS, SYSTEM), read },
       fieldSelector: `metadata.name=${name}`,
     });
-  const kind = <T>(place: string, path: string, read: (object: KubeObject) => T): Source<T> =>
-    follow({ place, path: `/apis/${path}`, optional: true, read });
+  const kind = <T>(place: string, resource: Resource, read: (object: KubeObject) => T): Source<T> =>
+    follow({ place, path: collectionPath(resource), optional: true, read });
   const sources = {
-    serviceCidrs: kind("ServiceCIDR objects", "networking.k8s.io/v1/servicecidrs", readServiceCidr),
+    serviceCidrs: kind(
+      "ServiceCIDR objects",
+      { apiVersion: "networking.k8s.io/v1", plural: "servicecidrs" },
+      readServiceCidr,
+    ),
     kubeadm: configMap("kubeadm-config", readKubeadm),
     controlPlane: follow({
-      ...{ place: "the control plane's pods", path: `${SYSTEM}/pods`, read: readControlPlanePod },
+      ...{ place: "the control plane's pods", path: collectionPath(PODS, SYSTEM), read: readControlPlanePod },
       labelSelector: `${COMPONENT_LABEL} in (kube-apiserver,kube-controller-manager)`,
     }),
-    calico: kind("Calico's IPPools", "crd.projectcalico.org/v1/ippools", readCalicoPool),
-    calicoNative: kind("Calico's IPPools (projectcalico.org/v3)", "projectcalico.org/v3/ippools", readCalicoPool),
+    calico: kind("Calico's IPPools", { apiVersion: "crd.projectcalico.org/v1", plural: "ippools" }, readCalicoPool),
+    calicoNative: kind(
+      "Calico's IPPools (projectcalico.org/v3)",
+      { apiVersion: "projectcalico.org/v3", plural: "ippools" },
+      readCalicoPool,
+    ),
     cilium: configMap("cilium-config", readCiliumSettings),
-    ciliumPools: kind("CiliumPodIPPools", "cilium.io/v2alpha1/ciliumpodippools", readCiliumPool),
+    ciliumPools: kind(
+      "CiliumPodIPPools",
+      { apiVersion: "cilium.io/v2alpha1", plural: "ciliumpodippools" },
+      readCiliumPool,
+    ),
   };
   const all: readonly AnyReflector[] = Object.values(sources).map(({ reflector }) => reflector);
   const leave = nodes.subscribe((change) => {
@@ -92,16 +152,16 @@ export function openSources({ api, nodes, log, random, missingLookMs, onChange }
     if (now.join() !== (change.before?.podCidrs ?? []).join()) onChange();
   });
   return {
-    get sightings() {
+    get states() {
       const { serviceCidrs, kubeadm, controlPlane, calico, calicoNative, cilium, ciliumPools } = sources;
       return {
-        serviceCidrs: seenOf(serviceCidrs),
-        kubeadm: seenOf(kubeadm),
-        controlPlane: seenOf(controlPlane),
-        calico: seenOf(calico),
-        calicoNative: seenOf(calicoNative),
-        cilium: seenOf(cilium),
-        ciliumPools: seenOf(ciliumPools),
+        serviceCidrs: stateOf(serviceCidrs),
+        kubeadm: stateOf(kubeadm),
+        controlPlane: stateOf(controlPlane),
+        calico: stateOf(calico),
+        calicoNative: stateOf(calicoNative),
+        cilium: stateOf(cilium),
+        ciliumPools: stateOf(ciliumPools),
         nodes: [...nodes.items.values()],
       };
     },
@@ -118,7 +178,7 @@ export function openSources({ api, nodes, log, random, missingLookMs, onChange }
   };
 }
 
-function seenOf<T>({ place, reflector }: Source<T>): Seen<T> {
+function stateOf<T>({ place, reflector }: Source<T>): SourceState<T> {
   const { items, isSynced, problems } = reflector;
   return { place, items: [...items.values()], isRead: isSynced, problem: problems[0] };
 }

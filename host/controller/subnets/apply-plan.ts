@@ -7,28 +7,29 @@
  *
  * Effects: creates and changes pools; writes finalizers and status of Subnets.
  */
+
 import { ApiError, isConflict, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { collectionPath, IP_POOLS, objectPath, SUBNETS, statusPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { joinSpans, type Spans, spansOf } from "../../net/spans.ts";
-import { API_PATH } from "../../resources/fields/metadata.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledPool, decodeControlledPool, decodeControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
-import type { NetworkPlan, PoolTarget, SubnetNow } from "./model.ts";
+import type { CurrentSubnet, NetworkPlan, PoolTarget } from "./model.ts";
 import type { OwnWrites } from "./own-writes.ts";
-import { type Entry, emptyPool, entryOf, poolChange, subnetStatus } from "./pool-object.ts";
+import { type AssignmentEntry, emptyPool, entryOf, poolChange, subnetStatus } from "./pool-object.ts";
 import { readSubnet } from "./view.ts";
 
 /** Generated pools of a network that are written at once. @limit */
 export const POOL_WRITES_AT_ONCE = 8;
 
-export interface DivideTools {
+export interface ApplyDeps {
   readonly api: KubeApi;
   readonly leading: AbortSignal;
   readonly pools: OwnWrites<ControlledPool>;
   /** Takes a Subnet as it was written. */
-  readonly wroteSubnet: (before: SubnetNow, now: SubnetNow) => void;
+  readonly wroteSubnet: (before: CurrentSubnet, now: CurrentSubnet) => void;
   readonly forgetSubnet: (name: string) => void;
   /** Names of pools as the caches have them; of another one it is asked whether it is there. */
   readonly isKnown: (pool: string) => boolean;
@@ -37,31 +38,31 @@ export interface DivideTools {
 }
 
 /** What the status of a Subnet reserves, and how many addresses its specification offers. */
-interface Book {
-  subnet: SubnetNow;
+interface SubnetDraft {
+  subnet: CurrentSubnet;
   readonly total: bigint;
 }
 
-export async function divide(tools: DivideTools, plan: NetworkPlan): Promise<void> {
-  await new Division(tools, plan).run();
+export async function applyPlan(deps: ApplyDeps, plan: NetworkPlan): Promise<void> {
+  await new NetworkUpdate(deps, plan).run();
 }
 
-class Division {
-  readonly #tools: DivideTools;
+class NetworkUpdate {
+  readonly #deps: ApplyDeps;
   readonly #plan: NetworkPlan;
-  readonly #books: Map<string, Book>;
+  readonly #drafts: Map<string, SubnetDraft>;
   /** Names of the pools that were written: nothing that was to be written upon an older version can be any more. */
   readonly #written = new Set<string>();
 
-  constructor(tools: DivideTools, plan: NetworkPlan) {
-    this.#tools = tools;
+  constructor(deps: ApplyDeps, plan: NetworkPlan) {
+    this.#deps = deps;
     this.#plan = plan;
-    this.#books = new Map(plan.subnets.map(({ subnet, total }) => [subnet.object.name, { subnet, total }]));
+    this.#drafts = new Map(plan.subnets.map(({ subnet, total }) => [subnet.object.name, { subnet, total }]));
   }
 
   async run(): Promise<void> {
     const { targets, grows } = this.#plan;
-    for (const book of this.#books.values()) if (!(await this.#mark(book))) return;
+    for (const book of this.#drafts.values()) if (!(await this.#mark(book))) return;
     const created = await inParallel(targets, POOL_WRITES_AT_ONCE, (target) => this.#create(target));
     const all = created.flatMap((target) => target ?? []);
     if (grows && !(await this.#reserve(all))) return;
@@ -70,27 +71,31 @@ class Division {
   }
 
   /** A Subnet that gives to pools stays until they are gone. False: somebody else has written. */
-  async #mark(book: Book): Promise<boolean> {
+  async #mark(book: SubnetDraft): Promise<boolean> {
     const { object } = book.subnet;
     const isUsed = this.#plan.targets.some(({ subnet }) => subnet?.object.name === object.name);
     const isMarked = object.finalizers.includes(IN_USE_FINALIZER);
     if (object.deleting) {
       const isEmpty = !isUsed && book.subnet.assignments.pools.length === 0;
       if (!isMarked || !isEmpty) return true;
-      await this.#patchSubnet(book, "", { metadata: { finalizers: object.finalizers.filter((name) => name !== IN_USE_FINALIZER) } }); // biome-ignore format: one thought
+      await this.#patchSubnet(book, "object", { metadata: { finalizers: object.finalizers.filter((name) => name !== IN_USE_FINALIZER) } }); // biome-ignore format: one thought
       return false;
     }
     if (isMarked || !isUsed) return true;
-    return await this.#patchSubnet(book, "", { metadata: { finalizers: [...object.finalizers, IN_USE_FINALIZER] } });
+    return await this.#patchSubnet(book, "object", {
+      metadata: { finalizers: [...object.finalizers, IN_USE_FINALIZER] },
+    });
   }
 
   /** Undefined: it could not be made, or another one of its name is there. */
   async #create(target: PoolTarget): Promise<PoolTarget | undefined> {
     if (target.now !== undefined || target.subnet === undefined) return target;
-    const { api, leading: signal, pools } = this.#tools;
+    const { api, leading: signal, pools } = this.#deps;
     const body = emptyPool(target, target.subnet);
     const object = await this.#tryTo(`IPPool "${target.name}" cannot be created`, async () => {
-      const made = decodeControlledPool(await api.call({ method: "POST", path: `${API_PATH}/ippools`, body, signal }));
+      const made = decodeControlledPool(
+        await api.call({ method: "POST", path: collectionPath(IP_POOLS), body, signal }),
+      );
       pools.wrote(undefined, made);
       return made;
     });
@@ -101,7 +106,7 @@ class Division {
 
   /** What pools have, and what they are to have, in every Subnet of the network. False: somebody else has written to one of them. */
   async #reserve(targets: readonly PoolTarget[]): Promise<boolean> {
-    for (const book of this.#books.values()) {
+    for (const book of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === book.subnet.object.name);
       const held = entriesOf(book.subnet);
       const planned = own.map((target) => entryOf(target, joinSpans([...(held.get(target.name)?.spans ?? []), ...rangesOfPool(target), ...target.spans]))); // biome-ignore format: one thought
@@ -114,13 +119,13 @@ class Division {
   }
 
   async #write(target: PoolTarget): Promise<void> {
-    const { api, leading: signal, pools } = this.#tools;
+    const { api, leading: signal, pools } = this.#deps;
     const { now, name } = target;
     if (now === undefined || !target.isChanged) return;
     const { uid, resourceVersion } = now.object;
     const body = poolChange(target, { family: now.spec.family, version: resourceVersion });
     await this.#tryTo(`IPPool "${name}" cannot be written`, async () => {
-      const path = `${API_PATH}/ippools/${name}`;
+      const path = objectPath(IP_POOLS, { name });
       const object = await patchIfSame(api, { path, uid, resourceVersion, body, signal });
       if (object === undefined) return pools.forget(name);
       pools.wrote(now.object, decodeControlledPool(object));
@@ -130,7 +135,7 @@ class Division {
 
   /** What the pools that were written have now, and no more; of the others all that they may have. */
   async #release(targets: readonly PoolTarget[]): Promise<void> {
-    for (const book of this.#books.values()) {
+    for (const book of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === book.subnet.object.name);
       const held = entriesOf(book.subnet);
       const left = own.map((target) => {
@@ -147,10 +152,10 @@ class Division {
 
   /** Asked after the Subnet was read: who creates the pool now gives it nothing. */
   async #isGone(pool: string): Promise<boolean> {
-    if (this.#tools.isKnown(pool)) return false;
-    const { api, leading: signal } = this.#tools;
+    if (this.#deps.isKnown(pool)) return false;
+    const { api, leading: signal } = this.#deps;
     try {
-      await api.call({ method: "GET", path: `${API_PATH}/ippools/${pool}`, signal });
+      await api.call({ method: "GET", path: objectPath(IP_POOLS, { name: pool }), signal });
       return false;
     } catch (error) {
       if (error instanceof ApiError && error.status === 404 && error.reason === "NotFound") return true;
@@ -159,21 +164,25 @@ class Division {
   }
 
   /** Nothing is written where nothing is another. False: somebody else has written. */
-  async #assign(book: Book, entries: readonly Entry[], step: 0 | 1): Promise<boolean> {
+  async #assign(book: SubnetDraft, entries: readonly AssignmentEntry[], step: 0 | 1): Promise<boolean> {
     const { subnet, total } = book;
     const status = subnetStatus(subnet, total, entries, subnet.assignments.revision + step);
     const before = subnetStatus(subnet, total, [...entriesOf(subnet).values()], subnet.assignments.revision);
     const known = subnet.object.status;
     const isSame = JSON.stringify(status) === JSON.stringify(before);
     if (isSame && known.total === status.total && known.assigned === status.assigned) return true;
-    return await this.#patchSubnet(book, "/status", { status });
+    return await this.#patchSubnet(book, "status", { status });
   }
 
-  async #patchSubnet(book: Book, part: "" | "/status", body: { metadata?: object; status?: object }): Promise<boolean> {
-    const { api, leading: signal, wroteSubnet, forgetSubnet } = this.#tools;
+  async #patchSubnet(
+    book: SubnetDraft,
+    part: "object" | "status",
+    body: { metadata?: object; status?: object },
+  ): Promise<boolean> {
+    const { api, leading: signal, wroteSubnet, forgetSubnet } = this.#deps;
     const before = book.subnet;
     const { name, uid, resourceVersion } = before.object;
-    const path = `${API_PATH}/subnets/${name}${part}`;
+    const path = (part === "status" ? statusPath : objectPath)(SUBNETS, { name });
     const object = await this.#tryTo(`Subnet "${name}" cannot be written`, () =>
       patchIfSame(api, { path, uid, resourceVersion, body, signal }),
     );
@@ -192,7 +201,7 @@ class Division {
       return await act();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (!isConflict(error)) this.#tools.refused(what, messageOf(error));
+      if (!isConflict(error)) this.#deps.refused(what, messageOf(error));
       return undefined;
     }
   }
@@ -202,7 +211,7 @@ function rangesOfPool({ now }: PoolTarget): Spans {
   return now === undefined ? [] : spansOf(now.spec.ranges);
 }
 
-function entriesOf({ assignments }: SubnetNow): Map<string, Entry> {
+function entriesOf({ assignments }: CurrentSubnet): Map<string, AssignmentEntry> {
   return new Map(
     assignments.pools.map(({ name, ips, application }) => [name, { name, spans: spansOf(ips), application }]),
   );

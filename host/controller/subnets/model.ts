@@ -11,32 +11,32 @@ import type { Assignments, SubnetSpec } from "../../resources/subnet.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 
 /** A Subnet that can be read, and what its status assigns. */
-export interface SubnetNow {
+export interface CurrentSubnet {
   readonly object: ControlledSubnet;
   readonly spec: SubnetSpec;
   readonly assignments: Assignments;
 }
 
 /** A generated pool that can be read. */
-export interface PoolNow {
+export interface CurrentPool {
   readonly object: ControlledPool;
   readonly spec: AddressSpec;
   readonly generated: Generated;
 }
 
 /** What became of a workload that wants nothing, as it was asked for live. */
-export type Fate = "lives" | "gone" | "unknown";
+export type Fate = "alive" | "gone" | "unknown";
 
 export interface SubnetsView {
   readonly demands: readonly PoolDemand[];
-  readonly subnets: readonly SubnetNow[];
-  readonly pools: readonly PoolNow[];
+  readonly subnets: readonly CurrentSubnet[];
+  readonly pools: readonly CurrentPool[];
   /** Addresses that generated pools must leave alone, by address space: of pools made by hand, of ReservedIPs, of pools that cannot be read. */
   readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
   /** Names of all pools, whatever they are. */
   readonly poolNames: ReadonlySet<string>;
   /** By {@link applicationKey}; absent: not known yet. */
-  readonly fates: ReadonlyMap<string, Fate>;
+  readonly liveness: ReadonlyMap<string, Fate>;
   /** Whether an allocation of the address is known. */
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
   /** Since when the pool of this UID has had more than is wanted: milliseconds before now, 0 when it is new. */
@@ -49,7 +49,7 @@ export interface SubnetsView {
 }
 
 /** A demand that is not met, and why. */
-export interface Lack {
+export interface Shortfall {
   readonly demand: PoolDemand;
   readonly has: number;
   /** Sentences without the end of the last one. */
@@ -67,9 +67,9 @@ export interface Lack {
 export interface PoolTarget {
   readonly name: string;
   /** Undefined: it is to be created first, without addresses. */
-  readonly now: PoolNow | undefined;
+  readonly now: CurrentPool | undefined;
   /** Undefined for a pool whose Subnet is not there. */
-  readonly subnet: SubnetNow | undefined;
+  readonly subnet: CurrentSubnet | undefined;
   readonly spans: Spans;
   readonly generated: Generated;
   readonly gateway: AddressSpec["gateway"];
@@ -81,7 +81,7 @@ export interface PoolTarget {
 /** Subnets whose networks overlap: written together, so that what one gives no other one gives. */
 export interface NetworkPlan {
   /** With how many addresses the specification of each offers. */
-  readonly subnets: readonly { readonly subnet: SubnetNow; readonly total: bigint }[];
+  readonly subnets: readonly { readonly subnet: CurrentSubnet; readonly total: bigint }[];
   readonly targets: readonly PoolTarget[];
   /** Whether a pool gets addresses that it does not have: then they are reserved first. */
   readonly grows: boolean;
@@ -92,8 +92,8 @@ export interface SubnetsPlan {
   readonly ask: readonly Application[];
   readonly networks: readonly NetworkPlan[];
   /** Pools whose workload is gone, or that serve nobody any more. */
-  readonly remove: readonly PoolNow[];
-  readonly lacks: readonly Lack[];
+  readonly remove: readonly CurrentPool[];
+  readonly shortfalls: readonly Shortfall[];
   /** Pools with more than is wanted, by UID: they give it back when that has lasted. */
   readonly excess: ReadonlySet<string>;
   /** Those of them for which it has not lasted yet. */

@@ -39,7 +39,7 @@ export class OwnWrites<T extends Versioned> {
   }
 
   /** The objects as they are, as far as this process knows. To be asked when no write is under way. */
-  over(items: ReadonlyMap<string, T>): T[] {
+  applyTo(items: ReadonlyMap<string, T>): T[] {
     this.#gone.clear();
     const known = [...items].map(([name, seen]) => {
       const newest = this.#newest.get(name);

@@ -1,18 +1,19 @@
 /**
  * Generated pools and the status of Subnets as the API server gets them.
  */
-import { formatIp } from "../../net/ip.ts";
+
+import { createHash } from "node:crypto";
+import { type Family, formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange } from "../../net/range.ts";
 import { rangesOf, type Spans, sizeOf } from "../../net/spans.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
-import { describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
+import { type Application, describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
-import type { PoolTarget, SubnetNow } from "./model.ts";
-import { poolLabels } from "./pool-names.ts";
+import type { CurrentSubnet, PoolTarget } from "./model.ts";
 
 /** A new pool. Without addresses: whoever creates it late, or twice, gives nothing away. */
-export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { spec }: SubnetNow): object {
+export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { spec }: CurrentSubnet): object {
   return {
     apiVersion: API_VERSION,
     kind: "IPPool",
@@ -59,13 +60,13 @@ export function textOf(spans: Spans, family: 4 | 6): string[] {
 }
 
 /** What a Subnet's status is to say of one pool. */
-export interface Entry {
+export interface AssignmentEntry {
   readonly name: string;
   readonly spans: Spans;
   readonly application: string;
 }
 
-export function entryOf({ name, generated }: PoolTarget, spans: Spans): Entry {
+export function entryOf({ name, generated }: PoolTarget, spans: Spans): AssignmentEntry {
   return { name, spans, application: describeApplication(generated.application) };
 }
 
@@ -82,9 +83,9 @@ function countOf(size: bigint): number {
 }
 
 export function subnetStatus(
-  { spec }: SubnetNow,
+  { spec }: CurrentSubnet,
   total: bigint,
-  entries: readonly Entry[],
+  entries: readonly AssignmentEntry[],
   revision: number,
 ): SubnetStatus {
   const sorted = entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -93,5 +94,53 @@ export function subnetStatus(
     assigned: countOf(sorted.reduce((sum, { spans }) => sum + sizeOf(spans), 0n)),
     revision,
     pools: sorted.map(({ name, spans, application }) => ({ name, ips: textOf(spans, spec.family), application })),
+  };
+}
+
+/** Longest name of a generated pool, and longest value of a label: characters (RFC 1123 labels). */
+const MAX_LENGTH = 63;
+
+const HASH_LENGTH = 10;
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, HASH_LENGTH);
+}
+
+/** The text as a part of a DNS label. */
+function plain(text: string): string {
+  return text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, ""); // biome-ignore format: one thought
+}
+
+export interface PoolKey {
+  readonly application: Pick<Application, "uid" | "namespace" | "name">;
+  readonly ifName: string;
+  readonly family: Family;
+  readonly subnet: string;
+}
+
+/** `shop-web-eth0-v4-3f9c0a1b2c`; `attempt` above 0 when another pool has the name of the attempt before. */
+export function poolNameOf({ application, ifName, family, subnet }: PoolKey, attempt: number): string {
+  const { uid, namespace, name } = application;
+  const hash = hashOf([uid, ifName, family, subnet, attempt].join("/"));
+  const end = `-${plain(ifName).slice(0, 15)}-v${family}-${hash}`;
+  const begin = `${plain(namespace)}-${plain(name)}`.slice(0, MAX_LENGTH - end.length).replace(/-+$/, "");
+  return `${begin}${end}`;
+}
+
+/** The text where a label may hold it, else its beginning and a hash. */
+export function labelValueOf(text: string): string {
+  if (text.length <= MAX_LENGTH && /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/.test(text)) return text;
+  const begin = text.replace(/[^A-Za-z0-9_.-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
+  return `${begin.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}-${hashOf(text)}`.replace(/^-/, "");
+}
+
+/** For people: `kubectl get ippools.ipam.vendor.io -l ipam.vendor.io/subnet=blue`. Nothing is decided by them. */
+export function poolLabels({ subnet, application, interface: ifName }: Generated): Record<string, string> {
+  return {
+    "ipam.vendor.io/subnet": labelValueOf(subnet),
+    "ipam.vendor.io/application-kind": labelValueOf(application.kind),
+    "ipam.vendor.io/application-namespace": labelValueOf(application.namespace),
+    "ipam.vendor.io/application-name": labelValueOf(application.name),
+    "ipam.vendor.io/interface": labelValueOf(ifName),
   };
 }

@@ -8,10 +8,10 @@ import type { Family } from "../../net/ip.ts";
 import { spansOf } from "../../net/spans.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
+import { settingsOf } from "../caches.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
-import { settingsOf } from "../settings.ts";
 import type { Caches, DemandSettings } from "../types.ts";
-import type { Fate, PoolNow, SubnetNow, SubnetsView } from "./model.ts";
+import type { CurrentPool, CurrentSubnet, Fate, SubnetsView } from "./model.ts";
 
 /** Name of a pod's first NIC where no Coordinator says another (specification 2.3, podDefaultCniNic). */
 const FIRST_NIC = "eth0";
@@ -24,7 +24,7 @@ export function demandSettings(caches: Caches): DemandSettings {
 }
 
 /** Undefined: it cannot be used. Who cannot read what is assigned must not assign more. */
-export function readSubnet(object: ControlledSubnet): SubnetNow | undefined {
+export function readSubnet(object: ControlledSubnet): CurrentSubnet | undefined {
   const { value } = object;
   const { assignments } = readStatus(object);
   return value === undefined || assignments === undefined ? undefined : { object, spec: value.spec, assignments };
@@ -43,7 +43,7 @@ function readStatus({ name, status }: ControlledSubnet): { assignments?: Assignm
   }
 }
 
-function readPool(object: ControlledPool): PoolNow[] {
+function readPool(object: ControlledPool): CurrentPool[] {
   const { spec } = object.value ?? {};
   return spec?.generated === undefined ? [] : [{ object, spec, generated: spec.generated }];
 }
@@ -52,17 +52,17 @@ export interface ViewParts {
   readonly caches: Caches;
   readonly demands: readonly PoolDemand[];
   readonly pools: readonly ControlledPool[];
-  readonly subnets: readonly SubnetNow[];
-  readonly fates: ReadonlyMap<string, Fate>;
+  readonly subnets: readonly CurrentSubnet[];
+  readonly liveness: ReadonlyMap<string, Fate>;
   readonly excessMs: SubnetsView["excessMs"];
 }
 
-export function viewOf({ caches, demands, pools, subnets, fates, excessMs }: ViewParts): SubnetsView {
+export function viewOf({ caches, demands, pools, subnets, liveness, excessMs }: ViewParts): SubnetsView {
   const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace } = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
   return {
-    ...{ demands, subnets, fates, excessMs },
+    ...{ demands, subnets, liveness, excessMs },
     pools: pools.flatMap(readPool),
     others: [...byHand, ...reserved].map(({ addressSpace, family, ranges }) => ({ addressSpace, family, spans: spansOf(ranges) })), // biome-ignore format: one thought
     poolNames: new Set(pools.map(({ name }) => name)),

@@ -2,18 +2,19 @@
  * The usage objects in the API server as this process knows them: reads all, writes one with preconditions, and drops what belongs to no pool.
  * Effects: calls.
  */
+
 import { createHash } from "node:crypto";
 import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
-import { API_PATH } from "../../resources/fields/metadata.ts";
+import { collectionPath, IP_POOL_USAGES, objectPath } from "../../kubernetes/paths.ts";
 import { decodeIpPoolUsage, encodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { Counts } from "./plan-usage.ts";
 
 /** Usage objects on one page of a list: each may have 90 KB. @limit */
 export const USAGE_PAGE = 100;
 
-export const USAGES = `${API_PATH}/ippoolusages`;
+const USAGES = collectionPath(IP_POOL_USAGES);
 
 /** One object as it was written or read last. */
 export interface KnownUsage {
@@ -68,7 +69,10 @@ export class UsageObjects {
       } else {
         const precondition = { uid: known.uid, resourceVersion: known.resourceVersion };
         const body = encodeIpPoolUsage(usage, { name, poolUid: uid, ...precondition });
-        this.#known.set(name, knownOf(await api.call({ method: "PUT", path: `${USAGES}/${name}`, body, signal })));
+        this.#known.set(
+          name,
+          knownOf(await api.call({ method: "PUT", path: objectPath(IP_POOL_USAGES, { name }), body, signal })),
+        );
       }
       return true;
     } catch (error) {
@@ -85,7 +89,12 @@ export class UsageObjects {
     const preconditions = { uid: known.uid, resourceVersion: known.resourceVersion };
     const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions };
     try {
-      await this.#api.call({ method: "DELETE", path: `${USAGES}/${name}`, body, signal: this.#leading });
+      await this.#api.call({
+        method: "DELETE",
+        path: objectPath(IP_POOL_USAGES, { name }),
+        body,
+        signal: this.#leading,
+      });
       this.#known.delete(name);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
@@ -95,7 +104,7 @@ export class UsageObjects {
 
   async #read(name: string): Promise<void> {
     try {
-      const call = { method: "GET", path: `${USAGES}/${name}`, signal: this.#leading } as const;
+      const call = { method: "GET", path: objectPath(IP_POOL_USAGES, { name }), signal: this.#leading } as const;
       this.#known.set(name, knownOf(await this.#api.call(call)));
     } catch (error) {
       if (!isNotFound(error)) throw error;

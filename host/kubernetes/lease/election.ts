@@ -8,12 +8,21 @@
  * Opened by the controller.
  * Effects: calls in the background, a few per second at most; calls `lead`.
  */
+
 import type { Log } from "../../lib/log.ts";
 import { describeFailure, pauseMs } from "../http/retry.ts";
 import { isConflict, isNotFound, type KubeApi, type KubeCall, type KubeObject } from "../kube-api.ts";
+import { collectionPath, LEASES, objectPath } from "../paths.ts";
 import { type ElectionClock, type Leading, LeadingTime } from "./leading.ts";
 import { decodeLease, encodeLease, formatTime, type LeaseObject, type LeaseWrite, recordOf } from "./lease-object.ts";
-import { findTimingFault, type LeaseTimings, pauseBetween, planLease, type Sighting, sight } from "./plan-lease.ts";
+import {
+  findTimingFault,
+  type LeaseTimings,
+  type ObservedLease,
+  observeLease,
+  pauseBetween,
+  planLease,
+} from "./plan-lease.ts";
 
 /** How long giving a Lease back is tried when a holder stops: milliseconds. After that the next one waits for the Lease's duration. @limit */
 export const LEASE_RELEASE_MS = 3_000;
@@ -68,7 +77,7 @@ interface Limit {
 }
 
 /** Leading, and what is done meanwhile. */
-interface Term {
+interface LeadRun {
   readonly leading: LeadingTime;
   readonly done: Promise<void>;
 }
@@ -76,10 +85,9 @@ interface Term {
 class Candidate implements Election {
   readonly #options: ElectionOptions;
   readonly #closing = new AbortController();
-  readonly #path: string;
   #running: Promise<void> | undefined;
-  #term: Term | undefined;
-  #sighting: Sighting | undefined;
+  #lead: LeadRun | undefined;
+  #observed: ObservedLease | undefined;
   /** The object as this process wrote it, while nobody is known to have written since. */
   #own: LeaseObject | undefined;
   /** What this process tried to write last: a lost answer does not tell whether it was written. */
@@ -89,7 +97,6 @@ class Candidate implements Election {
 
   constructor(options: ElectionOptions) {
     this.#options = options;
-    this.#path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(options.namespace)}/leases`;
   }
 
   get #limit(): Limit {
@@ -97,11 +104,11 @@ class Candidate implements Election {
   }
 
   get isLeading(): boolean {
-    return this.#term !== undefined && !this.#term.leading.hasEnded;
+    return this.#lead !== undefined && !this.#lead.leading.hasEnded;
   }
 
   get holder(): string {
-    return this.#sighting?.record?.holder ?? "";
+    return this.#observed?.record?.holder ?? "";
   }
 
   get problem(): string | undefined {
@@ -114,7 +121,7 @@ class Candidate implements Election {
 
   async close(): Promise<void> {
     this.#closing.abort(new Error("The election was closed"));
-    this.#term?.leading.end("This process stops");
+    this.#lead?.leading.end("This process stops");
     await this.#running;
   }
 
@@ -122,28 +129,28 @@ class Candidate implements Election {
     const { clock } = this.#options;
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      if (this.#term?.leading.hasEnded) await this.#endTerm(this.#term);
-      const waitMs = await this.#turn().catch((error: unknown) => this.#waitAfter(error));
-      const wake = this.#term?.leading.signal ?? signal;
+      if (this.#lead?.leading.hasEnded) await this.#endLead(this.#lead);
+      const waitMs = await this.#renewOrWait().catch((error: unknown) => this.#waitAfter(error));
+      const wake = this.#lead?.leading.signal ?? signal;
       if (waitMs > 0) await clock.pause(waitMs, wake).catch(() => {});
     }
-    if (this.#term !== undefined) await this.#endTerm(this.#term);
+    if (this.#lead !== undefined) await this.#endLead(this.#lead);
     await this.#release();
   }
 
-  async #endTerm({ leading, done }: Term): Promise<void> {
+  async #endLead({ leading, done }: LeadRun): Promise<void> {
     this.#options.log.warn({ reason: describeFailure(leading.signal.reason) }, "This process leads no more");
     await done;
-    this.#term = undefined;
+    this.#lead = undefined;
   }
 
   /** One look or one renewal. Gives the pause before the next, in milliseconds. */
-  async #turn(): Promise<number> {
+  async #renewOrWait(): Promise<number> {
     const { clock, random, timings } = this.#options;
     for (let isSecond = false; ; isSecond = true) {
       const object = this.#own ?? (await this.#read());
       const plan = planLease({
-        sighting: this.#see(object),
+        observed: this.#observe(object),
         isOwn: object !== undefined && this.#isOwn(object),
         isLeading: this.isLeading,
         nowMs: clock.nowMs(),
@@ -151,7 +158,7 @@ class Candidate implements Election {
       if (plan.kind === "wait") {
         this.#answered();
         this.#written = "";
-        this.#term?.leading.end(`The lease is held by "${this.holder}"`);
+        this.#lead?.leading.end(`The lease is held by "${this.holder}"`);
         return Math.min(pauseBetween(timings.retryMs, random()), Math.max(plan.untilMs - clock.nowMs(), 1));
       }
       if (await this.#hold(object)) return pauseBetween(timings.retryMs, random());
@@ -168,7 +175,7 @@ class Candidate implements Election {
       const { identity: holder } = this.#options;
       const written = await this.#write(object, { holder, isBeginning: !this.isLeading });
       this.#own = written;
-      this.#see(written);
+      this.#observe(written);
       this.#answered();
       this.#gain(startMs + this.#options.timings.renewDeadlineMs);
       return true;
@@ -181,8 +188,8 @@ class Candidate implements Election {
 
   #gain(deadlineMs: number): void {
     const { clock, identity, lead, log } = this.#options;
-    if (this.#term !== undefined) {
-      this.#term.leading.extend(deadlineMs);
+    if (this.#lead !== undefined) {
+      this.#lead.leading.extend(deadlineMs);
       return;
     }
     // The answer took too long to be of use, or nobody wants it any more.
@@ -193,14 +200,14 @@ class Candidate implements Election {
     const done = work()
       .catch((error: unknown) => log.error({ err: error }, "Leading ended with an error"))
       .then(() => leading.end("The work of the leader has ended"));
-    this.#term = { leading, done };
+    this.#lead = { leading, done };
   }
 
-  #see(object: LeaseObject | undefined): Sighting {
+  #observe(object: LeaseObject | undefined): ObservedLease {
     const { clock, timings } = this.#options;
     const record = object === undefined ? undefined : recordOf(object);
-    this.#sighting = sight(this.#sighting, { record, nowMs: clock.nowMs(), durationMs: timings.durationMs });
-    return this.#sighting;
+    this.#observed = observeLease(this.#observed, { record, nowMs: clock.nowMs(), durationMs: timings.durationMs });
+    return this.#observed;
   }
 
   /** An older record of ours, out of a restored backup, is like another's: since then somebody else may have led, and may not know yet. */
@@ -210,7 +217,8 @@ class Candidate implements Election {
 
   /** Undefined: there is none. */
   async #read(limit: Limit = this.#limit): Promise<LeaseObject | undefined> {
-    const path = `${this.#path}/${encodeURIComponent(this.#options.name)}`;
+    const { namespace, name } = this.#options;
+    const path = objectPath(LEASES, { namespace, name });
     try {
       return decodeLease(await this.#call({ method: "GET", path }, limit));
     } catch (error) {
@@ -231,8 +239,8 @@ class Candidate implements Election {
     this.#written = time;
     const { path, method } =
       before === undefined
-        ? { path: this.#path, method: "POST" as const }
-        : { path: `${this.#path}/${encodeURIComponent(name)}`, method: "PUT" as const };
+        ? { path: collectionPath(LEASES, namespace), method: "POST" as const }
+        : { path: objectPath(LEASES, { namespace, name }), method: "PUT" as const };
     return decodeLease(await this.#call({ method, path, body }, limit));
   }
 

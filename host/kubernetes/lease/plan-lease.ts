@@ -42,7 +42,7 @@ export interface LeaseRecord {
 }
 
 /** What one observer has seen: the record as it is, and since when it has been so. */
-export interface Sighting {
+export interface ObservedLease {
   /** Undefined: there is no Lease. */
   readonly record: LeaseRecord | undefined;
   /** By the observer's own clock. */
@@ -51,7 +51,7 @@ export interface Sighting {
   readonly lastDurationMs: number | undefined;
 }
 
-export interface Look {
+export interface LeaseRead {
   readonly record: LeaseRecord | undefined;
   /** When the answer had come. */
   readonly nowMs: number;
@@ -60,7 +60,10 @@ export interface Look {
 }
 
 /** What is seen now, after what was seen before. A record that has not changed keeps its time. */
-export function sight(before: Sighting | undefined, { record, nowMs, durationMs }: Look): Sighting {
+export function observeLease(
+  before: ObservedLease | undefined,
+  { record, nowMs, durationMs }: LeaseRead,
+): ObservedLease {
   const isSame = before !== undefined && before.record?.mark === record?.mark;
   return {
     record,
@@ -69,8 +72,8 @@ export function sight(before: Sighting | undefined, { record, nowMs, durationMs 
   };
 }
 
-export interface LeaseQuestion {
-  readonly sighting: Sighting;
+export interface LeasePlanInput {
+  readonly observed: ObservedLease;
   /** Whether the record is the one that this process wrote last, or may have written. */
   readonly isOwn: boolean;
   readonly isLeading: boolean;
@@ -89,8 +92,8 @@ export type LeasePlan =
  * A Lease that vanished is like one that is not renewed: whoever held it may not know yet. Only a process that never saw one makes it at
  * once, as in a new cluster.
  */
-export function planLease({ sighting, isOwn, isLeading, nowMs }: LeaseQuestion): LeasePlan {
-  const { record, sinceMs, lastDurationMs } = sighting;
+export function planLease({ observed, isOwn, isLeading, nowMs }: LeasePlanInput): LeasePlan {
+  const { record, sinceMs, lastDurationMs } = observed;
   const untilMs = sinceMs + (lastDurationMs ?? 0);
   if (record === undefined) {
     return isLeading || nowMs >= untilMs ? { kind: "create" } : { kind: "wait", untilMs };

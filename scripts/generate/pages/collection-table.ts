@@ -16,7 +16,7 @@ const ACTIONS: Readonly<Record<Action, string>> = {
   free: "free",
 };
 
-const STATES: Readonly<Record<CollectionRow["standing"], string>> = {
+const STATES: Readonly<Record<CollectionRow["state"], string>> = {
   Bound: "Bound",
   Cooling: "Cooling",
   Kept: "Kept",
@@ -41,14 +41,14 @@ export function collectionTable(): string {
     "| State | Node | Pod | Workload | Told to ask | Seen so for | What follows | Why |",
     "|---|---|---|---|---|---|---|---|",
   ];
-  const lines = COLLECTION_ROWS.map(({ standing, node, pod, workload, asked, after, action, why }) =>
+  const lines = COLLECTION_ROWS.map(({ state, node, pod, owner, prober, after, action, why }) =>
     [
       "",
-      STATES[standing],
+      STATES[state],
       words(node),
       words(pod),
-      words(workload),
-      words(asked),
+      words(owner),
+      words(prober),
       after === undefined ? "" : PAUSES[after].text,
       ACTIONS[action],
       why,

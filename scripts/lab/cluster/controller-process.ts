@@ -12,7 +12,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ControllerStatus } from "../../../host/controller/open-controller.ts";
+import type { ControllerStatus } from "../../../host/controller/controller-process.ts";
 import { root } from "../../setup/paths.mjs";
 
 export interface ControllerProcessOptions {

@@ -12,23 +12,25 @@
 
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startLeadership } from "../../../host/controller/leadership.ts";
-import { type OpenApplications, openPoolOwners } from "../../../host/controller/pool-owners/open-applications.ts";
-import type { ControllerDeps, StartController, Workloads } from "../../../host/controller/types.ts";
+import { type OpenPoolOwners, openPoolOwners } from "../../../host/controller/owners/pool-owners.ts";
+import type { AddressOwners, ControllerDeps, PoolOwners, StartController } from "../../../host/controller/types.ts";
 import { type KubeClient, openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { openEvents } from "../../../host/kubernetes/events.ts";
 import { type LogLevel, openLog } from "../../../host/lib/log.ts";
 
-/** Whatever keeps an address keeps it. */
-const UNKNOWN_WORKLOADS: Workloads = { look: async () => "unknown", subscribe: () => () => {} };
+/** Owners whose addresses stay retained. */
+const UNKNOWN_OWNERS: AddressOwners = { readLiveness: async () => "unknown", subscribe: () => () => {} };
 
 export interface LabControllerOptions {
-  /** Default: those of which nothing can be told. */
-  readonly workloads?: Workloads;
+  /** Default: owners of unknown liveness. */
+  readonly addressOwners?: AddressOwners;
+  /** Default: the workloads of the cluster. */
+  readonly poolOwners?: PoolOwners;
   /** Of the ConfigMap vendor-conf. Default: kube-system. */
   readonly configNamespace?: string;
-  /** Replace single tools: a clock, dice, events that are counted. */
-  readonly tools?: Partial<Pick<ControllerDeps, "nowMs" | "now" | "random" | "events" | "api" | "applications">>;
+  /** Replace single dependencies, such as the clock. */
+  readonly deps?: Partial<Pick<ControllerDeps, "clock" | "random" | "events" | "api">>;
   /** How long the caches may take to be complete. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
   /** Default: silent. */
@@ -37,9 +39,9 @@ export interface LabControllerOptions {
 
 export interface LabController {
   readonly client: KubeClient;
-  readonly tools: ControllerDeps;
+  readonly deps: ControllerDeps;
   readonly caches: OpenCaches;
-  readonly applications: OpenApplications;
+  readonly poolOwners: OpenPoolOwners;
   /** Throws for a name that was not started. */
   problems(part: string): readonly string[];
   /** Ends `leading`. */
@@ -54,48 +56,52 @@ export async function startParts(
   parts: Readonly<Record<string, StartController>>,
   options: LabControllerOptions = {},
 ): Promise<LabController> {
-  const { workloads = UNKNOWN_WORKLOADS, configNamespace = "kube-system", readyMs = 60_000 } = options;
+  const { addressOwners = UNKNOWN_OWNERS, configNamespace = "kube-system", readyMs = 60_000 } = options;
   const log = openLog("lab-controller", options.logLevel ?? "silent");
   const credentials = await loadCredentials({ kubeconfig });
   const client = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
-  const api = options.tools?.api ?? client;
+  const api = options.deps?.api ?? client;
   const caches = openCaches({ api, configNamespace, log, random: Math.random });
-  const applications = openPoolOwners({ api, log, random: Math.random });
+  const poolOwners = openPoolOwners({ api, log, random: Math.random });
   const leading = new AbortController();
   const events = openEvents({ api, component: "berth-controller", node: "lab", log });
   const release = async (): Promise<void> => {
     await events.close();
-    await applications.close();
+    await poolOwners.close();
     await caches.close();
     await client.close();
   };
   try {
     const ready = AbortSignal.timeout(readyMs);
-    await Promise.all([caches.synced(ready), applications.synced(ready)]);
+    await Promise.all([caches.synced(ready), poolOwners.synced(ready)]);
   } catch (error) {
-    const missing = [...caches.unread, ...caches.problems, ...applications.problems].join("; ");
+    const missing = [...caches.unread, ...caches.problems, ...poolOwners.problems].join("; ");
     await release();
     throw new Error(`The caches are not complete after ${readyMs} ms: ${missing}`, { cause: error });
   }
-  const tools: ControllerDeps = {
-    ...{ api, caches, workloads, applications, events, log, leading: leading.signal },
-    nowMs: () => performance.now(),
-    now: () => new Date(),
+  const deps: ControllerDeps = {
+    api,
+    caches,
+    owners: { addresses: addressOwners, pools: options.poolOwners ?? poolOwners },
+    events,
+    log,
+    clock: { nowMs: () => performance.now(), now: () => new Date() },
     random: Math.random,
-    ...options.tools,
+    leading: leading.signal,
+    ...options.deps,
   };
-  const term = startLeadership(parts, tools);
+  const leadership = startLeadership(parts, deps);
   const resign = () => leading.abort(new Error("The lab's controller leads no more"));
   return {
-    ...{ client, tools, caches, applications, resign },
+    ...{ client, deps, caches, poolOwners, resign },
     problems: (name) => {
-      const found = term.problems[name];
+      const found = leadership.problems[name];
       if (found === undefined) throw new Error(`There is no part "${name}"`);
       return found;
     },
     close: async () => {
       resign();
-      await term.close();
+      await leadership.close();
       await release();
     },
   };

@@ -5,14 +5,14 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { judgeStranger } from "../../../host/agent/gc/plan-reconciliation.ts";
-import { changedSpec, lastHolder } from "../../../host/controller/gc/plan-change.ts";
+import { changedSpec, lastHolder } from "../../../host/controller/gc/apply-action.ts";
 import {
   type Action,
   type CollectionTimes,
-  judgeCollection,
-  type NodeSighting,
-  type PodSighting,
-  type Seen,
+  decideCollection,
+  type NodeStatus,
+  type ObservedState,
+  type PodStatus,
   situationOf,
 } from "../../../host/controller/gc/plan-collection.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
@@ -45,7 +45,7 @@ class Model {
   isOff = false;
   isMarked = false;
   hasJournal = true;
-  workload: Seen["workload"];
+  workload: ObservedState["owner"];
   isProberReady = true;
   nowMs = 0;
   #seen: { readonly key: string; readonly sinceMs: number } | undefined;
@@ -54,7 +54,7 @@ class Model {
   readonly actions = new Set<Action>();
 
   constructor(isMember: boolean) {
-    this.workload = isMember ? "lives" : "none";
+    this.workload = isMember ? "alive" : "none";
     const place = { ip: ip("10.6.0.1"), addressSpace: "", prefixLength: 24, pool: "blue", node: "n1" };
     this.#write({ ...place, state: "Bound", holders: [HOLDER], ...(isMember ? { workload: WEB } : {}) });
   }
@@ -70,7 +70,7 @@ class Model {
     else if (step === "pod object gone") this.isPodObject = false;
     else if (step === "pod ends") this.#endPod();
     else if (step === "workload gone") this.workload = this.workload === "none" ? "none" : "gone";
-    else if (step === "member moves") this.workload = this.workload === "lives" ? "moved" : this.workload;
+    else if (step === "member moves") this.workload = this.workload === "alive" ? "moved" : this.workload;
     else if (step === "controller changes") this.#seen = undefined;
     else if (step === "journal lost") this.hasJournal = false;
     else if (step === "look") this.#look();
@@ -93,19 +93,19 @@ class Model {
     if (this.isConnected) this.isPodObject = false;
   }
 
-  get #node(): NodeSighting {
+  get #node(): NodeStatus {
     if (!this.isNodeObject) return "absent";
     if (this.isMarked) return "outOfService";
     return this.isConnected ? "ready" : "notReady";
   }
 
-  get #pod(): PodSighting {
+  get #pod(): PodStatus {
     return this.isPodObject ? "alive" : "absent";
   }
 
-  #keeperOf({ workload, quarantine }: IpAllocationSpec): Seen["workload"] {
+  #keeperOf({ workload, quarantine }: IpAllocationSpec): ObservedState["owner"] {
     if (workload === undefined) return "none";
-    return this.workload === "moved" && quarantine?.reason !== "NodeLost" ? "lives" : this.workload;
+    return this.workload === "moved" && quarantine?.reason !== "NodeLost" ? "alive" : this.workload;
   }
 
   #look(): void {
@@ -113,14 +113,14 @@ class Model {
     if (object === undefined) return;
     const { spec } = object;
     const isHandedOver = spec.state === "Quarantined" && spec.node !== "n1";
-    const seen: Seen = {
-      standing: spec.state === "Quarantined" ? (spec.quarantine?.reason ?? "Conflict") : spec.state,
-      ...{ node: this.#node, pod: this.#pod, workload: this.#keeperOf(spec) },
-      asked: isHandedOver ? (this.isProberReady ? "ready" : "away") : "nobody",
+    const seen: ObservedState = {
+      state: spec.state === "Quarantined" ? (spec.quarantine?.reason ?? "Conflict") : spec.state,
+      ...{ node: this.#node, pod: this.#pod, owner: this.#keeperOf(spec) },
+      prober: isHandedOver ? (this.isProberReady ? "ready" : "away") : "nobody",
     };
     const key = `${object.resourceVersion} ${situationOf(seen)}`;
     const ageMs = this.#seen?.key === key ? nowMs - this.#seen.sinceMs : undefined;
-    const verdict = judgeCollection({ ...seen, ageMs }, TIMES);
+    const verdict = decideCollection({ ...seen, ageMs }, TIMES);
     if (verdict.kind === "observe") {
       if (this.#seen?.key !== key) this.#seen = { key, sinceMs: nowMs };
       return;

@@ -1,9 +1,9 @@
 /** One controller of the walk: the real caches and the real parts, which hear and write when the walk lets them. */
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
-import { startFinalizers } from "../../../host/controller/finalizers/start-finalizers.ts";
+import { startFinalizers } from "../../../host/controller/finalizers/finalizer-controller.ts";
 import { type Leadership, startLeadership } from "../../../host/controller/leadership.ts";
-import { startSubnets } from "../../../host/controller/subnets/controller.ts";
-import type { ControllerDeps, PoolOwners, Workloads } from "../../../host/controller/types.ts";
+import { startSubnets } from "../../../host/controller/subnets/subnets-controller.ts";
+import type { AddressOwners, ControllerDeps, PoolOwners } from "../../../host/controller/types.ts";
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { formatIp } from "../../../host/net/ip.ts";
@@ -14,7 +14,7 @@ import { flush, type SubnetsWorld } from "./subnets-world.ts";
 const TURNS = 50;
 
 /** Of workloads that keep addresses: no part of the walk asks. */
-const NO_WORKLOADS: Workloads = { look: async () => "unknown", subscribe: () => () => {} };
+const NO_ADDRESS_OWNERS: AddressOwners = { readLiveness: async () => "unknown", subscribe: () => () => {} };
 
 export class WalkController {
   readonly name: string;
@@ -25,7 +25,7 @@ export class WalkController {
   readonly #listeners = new Set<() => void>();
   #demands: readonly PoolDemand[] = [];
   #caches: OpenCaches | undefined;
-  #term: Leadership | undefined;
+  #leadership: Leadership | undefined;
   isDead = false;
   /** The caches are complete: from here on its calls wait for the walk. */
   isReady = false;
@@ -38,7 +38,7 @@ export class WalkController {
   }
 
   get problems(): readonly string[] {
-    return Object.values(this.#term?.problems ?? {}).flat();
+    return Object.values(this.#leadership?.problems ?? {}).flat();
   }
 
   async start(): Promise<void> {
@@ -52,24 +52,23 @@ export class WalkController {
     await synced;
     this.isReady = true;
     this.#demands = this.#world.workloads.demands();
-    const tools: ControllerDeps = {
-      ...{ api, caches, workloads: NO_WORKLOADS, applications: this.#applications, log, random },
+    const deps: ControllerDeps = {
+      ...{ api, caches, owners: { addresses: NO_ADDRESS_OWNERS, pools: this.#poolOwners }, log, random },
       events: { emit: () => {}, close: async () => {} },
-      nowMs: () => performance.now(),
-      now: () => new Date(),
+      clock: { nowMs: () => performance.now(), now: () => new Date() },
       leading: this.#leading.signal,
     };
-    this.#term = startLeadership({ finalizers: startFinalizers, subnets: startSubnets }, tools);
+    this.#leadership = startLeadership({ finalizers: startFinalizers, subnets: startSubnets }, deps);
   }
 
-  get #applications(): PoolOwners {
+  get #poolOwners(): PoolOwners {
     return {
       demands: () => ({ demands: this.#demands, faults: [] }),
       subscribe: (listener) => {
         this.#listeners.add(listener);
         return () => this.#listeners.delete(listener);
       },
-      look: async ({ uid }) => (this.#world.workloads.gone.has(uid) ? "gone" : "lives"),
+      readLiveness: async ({ uid }) => (this.#world.workloads.gone.has(uid) ? "gone" : "alive"),
     };
   }
 
@@ -102,7 +101,7 @@ export class WalkController {
   crash(): void {
     this.isDead = true;
     this.#leading.abort(new Error("the controller has ended"));
-    this.#term?.close().catch(() => {});
+    this.#leadership?.close().catch(() => {});
     this.#caches?.close().catch(() => {});
   }
 

@@ -1,7 +1,7 @@
 /** The usage of pools kept along with thousands of changes, against a recount of everything after each few, and against the core's own bitmaps. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { UsageBook } from "../../../host/controller/usage/usage-book.ts";
+import { UsageCounter } from "../../../host/controller/usage/usage-counter.ts";
 import { PoolSpace } from "../../../host/core/pool-space.ts";
 import { formatIp, type Ip } from "../../../host/net/ip.ts";
 import { prefixContains } from "../../../host/net/prefix.ts";
@@ -89,7 +89,7 @@ function recount(one: IpPool, reserved: readonly ReservedIp[], allocations: read
 it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
   const chance = new Seeded(SEED);
   for (let walk = 0; walk < 12; walk++) {
-    const book = new UsageBook();
+    const book = new UsageCounter();
     const pools = new Map<string, IpPool>();
     let reserved: ReservedIp[] = [];
     const allocations = new Map<string, IpAllocation>();
@@ -126,7 +126,7 @@ it("a pool that is too large for a bitmap has what is free in each block of 4,09
   const chance = new Seeded(SEED);
   const spec = { subnet: "10.0.0.0/10", ips: ["10.0.0.0-10.9.0.77"], excludeIPs: ["10.2.0.100-10.3.1.5"] };
   const large = decodeIpPool({ apiVersion, kind: "IPPool", metadata: { name: "p0" }, spec }, "test");
-  const book = new UsageBook();
+  const book = new UsageCounter();
   book.follow([large], [], []);
   using twin = core.createPool(poolShape(large, []));
   for (let count = 0; count < 5_000; count++) {
@@ -150,7 +150,7 @@ it("100,000 allocations cost a microsecond or a few each", () => {
     const ip: Ip = { family: 4, value: (10n << 24n) + (6n << 16n) + BigInt(index) };
     return { ...template, spec: { ...template.spec, ip, addressSpace: "", pool: "p0", state: "Bound" } };
   });
-  const book = new UsageBook();
+  const book = new UsageCounter();
   book.follow([one], [], []);
   const began = performance.now();
   for (const value of all) book.apply({ kind: "set", key: "", value, before: undefined });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openLeaderApi } from "../../../host/controller/leader-api.ts";
-import { startLeadership } from "../../../host/controller/leadership.ts";
+import { openLeaderApi, startLeadership } from "../../../host/controller/leadership.ts";
 import type { ControllerDeps, StartController } from "../../../host/controller/types.ts";
 import type { KubeApi, KubeCall } from "../../../host/kubernetes/kube-api.ts";
 import { LeadingTime } from "../../../host/kubernetes/lease/leading.ts";
@@ -8,7 +7,7 @@ import { openLog } from "../../../host/lib/log.ts";
 import { FakeClock } from "../kubernetes/lease/lease-world.ts";
 
 /** Parts of a test look at their log alone. */
-const tools = { log: openLog("test", "silent") } as ControllerDeps;
+const deps = { log: openLog("test", "silent") } as ControllerDeps;
 
 function playParts(...names: string[]) {
   const events: string[] = [];
@@ -30,9 +29,9 @@ function playParts(...names: string[]) {
 describe("a time of leading", () => {
   it("begins its parts in order, and ends them in the opposite order, one after the other", async () => {
     const { events, parts } = playParts("a", "b", "c");
-    const term = startLeadership(parts, tools);
+    const leadership = startLeadership(parts, deps);
     expect(events).toEqual(["+a", "+b", "+c"]);
-    await term.close();
+    await leadership.close();
     expect(events.slice(3)).toEqual(["-c", "-b", "-a"]);
   });
 
@@ -42,8 +41,8 @@ describe("a time of leading", () => {
     const waiting = new Promise<void>((resolve) => {
       finish = resolve;
     });
-    const term = startLeadership({ a: part("a"), slow: part("slow", () => waiting) }, tools);
-    const closed = term.close();
+    const leadership = startLeadership({ a: part("a"), slow: part("slow", () => waiting) }, deps);
+    const closed = leadership.close();
     await Promise.resolve();
     expect(events).toEqual(["+a", "+slow"]);
     finish();
@@ -53,7 +52,7 @@ describe("a time of leading", () => {
 
   it("goes on without a part that cannot be started, or closed", async () => {
     const { events, part } = playParts();
-    const term = startLeadership(
+    const leadership = startLeadership(
       {
         a: part("a"),
         broken: () => {
@@ -61,15 +60,15 @@ describe("a time of leading", () => {
         },
         b: part("b", () => Promise.reject(new Error("no end"))),
       },
-      tools,
+      deps,
     );
-    expect(term.problems).toEqual({ broken: ['The part "broken" did not start: no way'], a: [], b: [] });
-    await term.close();
+    expect(leadership.problems).toEqual({ broken: ['The part "broken" did not start: no way'], a: [], b: [] });
+    await leadership.close();
     expect(events).toEqual(["+a", "+b", "-a"]);
   });
 
   it("tells what its parts say", () =>
-    expect(startLeadership(playParts("a", "sick").parts, tools).problems).toEqual({ a: [], sick: ["It is sick"] }));
+    expect(startLeadership(playParts("a", "sick").parts, deps).problems).toEqual({ a: [], sick: ["It is sick"] }));
 });
 
 describe("the API server as the leader's parts have it", () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type ListenAddress, parseListenAddress } from "../../../host/controller/listen-address.ts";
+import { type ListenAddress, parseListenAddress } from "../../../host/controller/status-server.ts";
 
 it.each<[string, ListenAddress | undefined]>([
   ["off", { kind: "off" }],

@@ -3,11 +3,10 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import type { ListenAddress } from "../../../host/controller/listen-address.ts";
-import type { Controller } from "../../../host/controller/open-controller.ts";
-import { listenForQuestions, type StatusServer } from "../../../host/controller/status-server.ts";
+import type { ControllerProcess } from "../../../host/controller/controller-process.ts";
+import { type ListenAddress, listenForQuestions, type StatusServer } from "../../../host/controller/status-server.ts";
 
-const status: Controller["status"] = {
+const status: ControllerProcess["status"] = {
   ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], problems: [], parts: ["usage"], caches: {} },
 };
 const closing: (() => Promise<void> | void)[] = [];

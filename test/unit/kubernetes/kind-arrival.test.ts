@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { definitionOf, KIND_LOOK_SPREAD_MS, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
+import { definitionOf, KIND_RETRY_SPREAD_MS, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
 import { METADATA } from "../../../host/kubernetes/kube-api.ts";
-import { MISSING_LOOK_MS } from "../../../host/kubernetes/reflector.ts";
+import { MISSING_KIND_RETRY_MS } from "../../../host/kubernetes/reflector.ts";
 import { type Stub, type StubAnswer, sendStatus, startStub, until } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -67,30 +67,30 @@ describe("a kind that is missing", () => {
 
   it("is looked for when it is installed, though no look was due", async () => {
     const { arrival, send } = await open();
-    const next = waitOf(arrival, MISSING_LOOK_MS);
+    const next = waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("ADDED");
-    expect(await next).toBeLessThan(MISSING_LOOK_MS);
+    expect(await next).toBeLessThan(MISSING_KIND_RETRY_MS);
   });
 
   it("is looked for again ever more seldom, until the server serves it", async () => {
     const { arrival, send } = await open();
-    const first = waitOf(arrival, MISSING_LOOK_MS);
+    const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("ADDED");
     await first;
-    const waits = [await waitOf(arrival, MISSING_LOOK_MS), await waitOf(arrival, MISSING_LOOK_MS)];
+    const waits = [await waitOf(arrival, MISSING_KIND_RETRY_MS), await waitOf(arrival, MISSING_KIND_RETRY_MS)];
     for (const [index, waitMs] of waits.entries()) {
-      expect(waitMs).toBeGreaterThanOrEqual(KIND_LOOK_SPREAD_MS * 2 ** index - 2);
-      expect(waitMs).toBeLessThan(MISSING_LOOK_MS);
+      expect(waitMs).toBeGreaterThanOrEqual(KIND_RETRY_SPREAD_MS * 2 ** index - 2);
+      expect(waitMs).toBeLessThan(MISSING_KIND_RETRY_MS);
     }
   });
 
   it("is looked for as the event says that came while the last look was under way", async () => {
     const { arrival, send } = await open();
-    const first = waitOf(arrival, MISSING_LOOK_MS);
+    const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("ADDED");
     await first;
     send("MODIFIED");
-    expect(await waitOf(arrival, MISSING_LOOK_MS)).toBeLessThan(MISSING_LOOK_MS);
+    expect(await waitOf(arrival, MISSING_KIND_RETRY_MS)).toBeLessThan(MISSING_KIND_RETRY_MS);
   });
 
   it("that is uninstalled is no reason to look", async () => {

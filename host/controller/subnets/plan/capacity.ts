@@ -5,14 +5,14 @@
 import type { Family } from "../../../net/ip.ts";
 import { formatPrefix, lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../net/spans.ts";
-import type { PoolNow, SubnetNow, SubnetsView } from "../model.ts";
+import type { CurrentPool, CurrentSubnet, SubnetsView } from "../model.ts";
 import { FreeSpans, firstOf, type IsBusy } from "./free-spans.ts";
 
 /** Subnets of one address space whose networks overlap. */
 export class Network {
   readonly addressSpace: string;
   readonly family: Family;
-  readonly supplies: Supply[] = [];
+  readonly capacities: SubnetCapacity[] = [];
   /** Nothing is given in this plan: a pool has addresses that no status reserves for it, which comes first. */
   isClosed = false;
   /** What generated pools have, and what is reserved for them. */
@@ -33,12 +33,12 @@ export class Network {
 
   /** These are no Subnet's to give any more, in this plan. */
   gave(spans: Spans): void {
-    for (const { free } of this.supplies) for (const span of spans) free.remove(span);
+    for (const { free } of this.capacities) for (const span of spans) free.remove(span);
   }
 }
 
-export class Supply {
-  readonly subnet: SubnetNow;
+export class SubnetCapacity {
+  readonly subnet: CurrentSubnet;
   readonly network: Network;
   /** What its specification offers to pools, without what others have. */
   readonly offered: Spans;
@@ -50,7 +50,7 @@ export class Supply {
   poolCount: number;
   #free: FreeSpans | undefined;
 
-  constructor(subnet: SubnetNow, network: Network, others: Spans) {
+  constructor(subnet: CurrentSubnet, network: Network, others: Spans) {
     const byName = Map.groupBy(subnet.assignments.pools, ({ name }) => name);
     this.entries = new Map([...byName].map(([name, all]) => [name, joinSpans(all.flatMap(({ ips }) => spansOf(ips)))]));
     this.poolCount = this.entries.size;
@@ -84,7 +84,7 @@ export class Supply {
 }
 
 /** The network and broadcast addresses of IPv4, the gateway, and what is excluded. */
-function withheldOf({ spec }: SubnetNow): Spans {
+function withheldOf({ spec }: CurrentSubnet): Spans {
   const { subnet, gateway, excluded } = spec;
   const hasEdges = subnet.ip.family === 4 && subnet.length < 31;
   const single = [
@@ -95,8 +95,11 @@ function withheldOf({ spec }: SubnetNow): Spans {
 }
 
 /** By the Subnet's name. */
-export function openSupplies({ subnets, others }: Pick<SubnetsView, "subnets" | "others">): Map<string, Supply> {
-  const supplies = new Map<string, Supply>();
+export function openCapacities({
+  subnets,
+  others,
+}: Pick<SubnetsView, "subnets" | "others">): Map<string, SubnetCapacity> {
+  const capacities = new Map<string, SubnetCapacity>();
   const widest: { readonly prefix: Prefix; readonly network: Network }[] = [];
   // Prefixes are equal, disjoint or one inside the other: the wider one comes first and has the rest.
   for (const subnet of subnets.toSorted((a, b) => a.spec.subnet.length - b.spec.subnet.length)) {
@@ -107,15 +110,18 @@ export function openSupplies({ subnets, others }: Pick<SubnetsView, "subnets" | 
       widest.push({ prefix, network });
     }
     const theirs = others.filter((each) => each.addressSpace === addressSpace && each.family === family);
-    const supply = new Supply(subnet, network, joinSpans(theirs.flatMap(({ spans }) => spans)));
-    network.supplies.push(supply);
-    supplies.set(subnet.object.name, supply);
+    const capacity = new SubnetCapacity(subnet, network, joinSpans(theirs.flatMap(({ spans }) => spans)));
+    network.capacities.push(capacity);
+    capacities.set(subnet.object.name, capacity);
   }
-  return supplies;
+  return capacities;
 }
 
 /** The Subnet of a pool, if it is there and still that network. */
-export function subnetOf(subnets: ReadonlyMap<string, SubnetNow>, { generated, spec }: PoolNow): SubnetNow | undefined {
+export function subnetOf(
+  subnets: ReadonlyMap<string, CurrentSubnet>,
+  { generated, spec }: CurrentPool,
+): CurrentSubnet | undefined {
   const subnet = subnets.get(generated.subnet);
   if (subnet === undefined || subnet.spec.addressSpace !== spec.addressSpace) return undefined;
   return formatPrefix(subnet.spec.subnet) === formatPrefix(spec.subnet) ? subnet : undefined;

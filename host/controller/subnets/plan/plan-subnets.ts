@@ -4,22 +4,18 @@
  * A pool that has enough keeps what it has. One that lacks some gets them from the first of its Subnets that has any; one that has had too many
  * for a while gives back those that nobody holds. What the status of a Subnet reserves for one pool no other one gets, whoever wrote it.
  */
-
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import type { Family } from "../../../net/ip.ts";
 import { spansOf, withoutSpans } from "../../../net/spans.ts";
 import { type Application, applicationKey } from "../../../resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
-import type { Lack, NetworkPlan, PoolTarget, SubnetsPlan, SubnetsView } from "../model.ts";
-import { poolNameOf } from "../pool-names.ts";
-import { type Network, openSupplies, type Supply, subnetOf } from "./capacity.ts";
+import type { NetworkPlan, PoolTarget, Shortfall, SubnetsPlan, SubnetsView } from "../model.ts";
+import { poolNameOf } from "../pool-object.ts";
+import { type Network, openCapacities, type SubnetCapacity, subnetOf } from "./capacity.ts";
 import { giveBack, type IsBusy } from "./free-spans.ts";
-import { isLeftFor } from "./orphaned-pools.ts";
-import { keyOf, PoolState, settleClaims } from "./pool-state.ts";
-import { targetOf, unchangedTarget } from "./pool-target.ts";
-import { compareDemands, join, sizeOfAll, usersOf, type Wish } from "./requests.ts";
-import { explainLack } from "./shortfall.ts";
+import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
+import { explainShortfall } from "./shortfall.ts";
 
 /** How long a generated pool must have had more addresses than are wanted before it gives them back, unless another one lacks some: milliseconds. @limit */
 export const SHRINK_AFTER_MS = 5_000;
@@ -30,18 +26,18 @@ export function planSubnets(view: SubnetsView): SubnetsPlan {
 
 class Planner {
   readonly #view: SubnetsView;
-  readonly #supplies: Map<string, Supply>;
-  readonly #states: PoolState[];
-  readonly #byKey: Map<string, PoolState[]>;
+  readonly #capacities: Map<string, SubnetCapacity>;
+  readonly #states: PlannedPool[];
+  readonly #byKey: Map<string, PlannedPool[]>;
   readonly #names: Set<string>;
   readonly #spaceLeft = new Map<string, number>();
-  readonly #lacks: Lack[] = [];
+  readonly #shortfalls: Shortfall[] = [];
   readonly #excess = new Set<string>();
   readonly #postponed = new Set<string>();
   readonly #waiting = new Set<string>();
-  readonly #remove = new Set<PoolState>();
+  readonly #remove = new Set<PlannedPool>();
   /** Pools that stay without their workload, if it is gone. */
-  readonly #left = new Set<PoolState>();
+  readonly #orphans = new Set<PlannedPool>();
   readonly #ask = new Map<string, Application>();
 
   constructor(view: SubnetsView) {
@@ -50,32 +46,33 @@ class Planner {
     const subnets = new Map(view.subnets.map((subnet) => [subnet.object.name, subnet]));
     const orphans = view.pools.filter((pool) => subnetOf(subnets, pool) === undefined);
     const others = [...view.others, ...orphans.map(({ spec }) => ({ ...spec, spans: spansOf(spec.ranges) }))];
-    this.#supplies = openSupplies({ subnets: view.subnets, others });
+    this.#capacities = openCapacities({ subnets: view.subnets, others });
     this.#states = view.pools.map((now) => {
       const subnet = subnetOf(subnets, now);
-      const supply = subnet && this.#supplies.get(subnet.object.name);
-      return new PoolState(now.object.name, now, supply, now.generated);
+      const capacity = subnet && this.#capacities.get(subnet.object.name);
+      return new PlannedPool(now.object.name, now, capacity, now.generated);
     });
     // The status lists no pool that is empty: it may fill at any time.
-    for (const { supply, entry } of this.#states) if (supply !== undefined && entry.length === 0) supply.poolCount++;
+    for (const { capacity, entry } of this.#states)
+      if (capacity !== undefined && entry.length === 0) capacity.poolCount++;
     this.#byKey = Map.groupBy(this.#states.filter(({ isDeleting }) => !isDeleting), ({ key }) => key); // biome-ignore format: one thought
   }
 
   plan(): SubnetsPlan {
-    this.#settle();
-    const wishes = this.#view.demands.toSorted(compareDemands).map((demand) => this.#wishOf(demand));
-    for (const state of this.#states) if (!state.isDeleting && !state.generated.reclaim) this.#left.add(state);
-    for (const { pools } of wishes) for (const state of pools) this.#left.delete(state);
-    for (const wish of wishes) this.#grow(wish);
-    const users = usersOf(wishes);
-    for (const wish of wishes) this.#shrink(wish, users);
-    for (const wish of wishes.toReversed()) this.#describe(wish);
-    this.#retire(new Set(wishes.flatMap(({ pools }) => pools)));
+    this.#resolveOverlaps();
+    const requests = this.#view.demands.toSorted(compareDemands).map((demand) => this.#requestOf(demand));
+    for (const state of this.#states) if (!state.isDeleting && !state.generated.reclaim) this.#orphans.add(state);
+    for (const { pools } of requests) for (const state of pools) this.#orphans.delete(state);
+    for (const request of requests) this.#grow(request);
+    const users = usersOf(requests);
+    for (const request of requests) this.#shrink(request, users);
+    for (const request of requests.toReversed()) this.#describe(request);
+    this.#removeUnused(new Set(requests.flatMap(({ pools }) => pools)));
     return {
       ask: [...this.#ask.values()],
       networks: this.#networks(),
       remove: [...this.#remove].flatMap(({ now }) => now ?? []),
-      lacks: this.#lacks,
+      shortfalls: this.#shortfalls,
       excess: this.#excess,
       postponed: this.#postponed,
       waiting: this.#waiting,
@@ -83,22 +80,23 @@ class Planner {
   }
 
   /** Each address is one pool's, whatever has happened before; what no Subnet offers any more goes when nobody holds it. */
-  #settle(): void {
-    const inNetwork = Map.groupBy(this.#states, ({ supply }) => supply?.network);
+  #resolveOverlaps(): void {
+    const inNetwork = Map.groupBy(this.#states, ({ capacity }) => capacity?.network);
     for (const [network, states] of inNetwork) {
       if (network === undefined) continue;
       const names = new Set(states.map(({ name }) => name));
-      const entries = network.supplies.flatMap((supply) => [...supply.entries]);
+      const entries = network.capacities.flatMap((capacity) => [...capacity.entries]);
       const foreign = entries.flatMap(([name, spans]) => (names.has(name) ? [] : [spans]));
-      settleClaims(states, foreign, (state) => this.#isHeldFor(state));
+      resolveOverlaps(states, foreign, (state) => this.#isHeldFor(state));
     }
-    for (const { entries, network } of this.#supplies.values()) {
+    for (const { entries, network } of this.#capacities.values()) {
       for (const spans of entries.values()) network.has(spans);
     }
     for (const state of this.#states) {
-      state.supply?.network.has(state.ranges);
-      if (state.supply !== undefined && state.isUnknown) state.supply.network.isClosed = true;
-      if (!state.isDeleting && state.supply !== undefined) state.keepOnly(state.supply.offered, this.#isHeldFor(state));
+      state.capacity?.network.has(state.ranges);
+      if (state.capacity !== undefined && state.isUnknown) state.capacity.network.isClosed = true;
+      if (!state.isDeleting && state.capacity !== undefined)
+        state.keepOnly(state.capacity.offered, this.#isHeldFor(state));
       const { namespace } = state.generated.application;
       this.#spend(namespace, state.size);
     }
@@ -114,52 +112,54 @@ class Planner {
     this.#spaceLeft.set(namespace, this.#leftIn(namespace) - count);
   }
 
-  #isHeldFor({ now, supply }: PoolState): IsBusy {
-    const { addressSpace, family } = now?.spec ?? supply?.network ?? { addressSpace: "", family: 4 as Family };
+  #isHeldFor({ now, capacity }: PlannedPool): IsBusy {
+    const { addressSpace, family } = now?.spec ?? capacity?.network ?? { addressSpace: "", family: 4 as Family };
     return (address) => this.#view.isHeld(addressSpace, family, address);
   }
 
-  #wishOf(demand: PoolDemand): Wish {
+  #requestOf(demand: PoolDemand): PoolRequest {
     const { application, ifName, family } = demand;
-    const supplies = demand.subnets.flatMap((name) => {
-      const supply = this.#supplies.get(name);
-      const isOpen = supply?.network.family === family && this.#refuse(supply, application) === undefined;
-      return isOpen ? [supply] : [];
+    const capacities = demand.subnets.flatMap((name) => {
+      const capacity = this.#capacities.get(name);
+      const isOpen = capacity?.network.family === family && this.#refuse(capacity, application) === undefined;
+      return isOpen ? [capacity] : [];
     });
     // Those of a former Subnet of the name, which was another network, serve its pods no more.
     const pools = demand.subnets.flatMap((subnet) => {
       const all = this.#byKey.get(keyOf(application, ifName, family, subnet)) ?? [];
-      return this.#chooseTwin(all.filter(({ supply }) => supply !== undefined || !this.#supplies.has(subnet)));
+      return this.#chooseAmongDuplicates(
+        all.filter(({ capacity }) => capacity !== undefined || !this.#capacities.has(subnet)),
+      );
     });
-    return { demand, supplies, pools };
+    return { demand, capacities, pools };
   }
 
   /** Why the workload may not name the Subnet. What it has of it already it keeps. */
-  #refuse({ subnet }: Supply, { namespace }: Application): string | undefined {
+  #refuse({ subnet }: SubnetCapacity, { namespace }: Application): string | undefined {
     return refuseNamespace(subnet.spec, namespace, this.#view.labelsOf(namespace));
   }
 
   /** Two controllers may have made a pool each for the same: the larger one goes on, first in the list, and the others keep what pods hold. */
-  #chooseTwin(twins: readonly PoolState[]): readonly PoolState[] {
-    const [first, ...others] = twins.toSorted((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
-    for (const twin of others) {
-      const { size } = twin;
-      const { namespace } = twin.generated.application;
-      twin.keepOnly([], this.#isHeldFor(twin));
-      this.#spend(namespace, twin.size - size);
+  #chooseAmongDuplicates(duplicates: readonly PlannedPool[]): readonly PlannedPool[] {
+    const [first, ...others] = duplicates.toSorted((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
+    for (const duplicate of others) {
+      const { size } = duplicate;
+      const { namespace } = duplicate.generated.application;
+      duplicate.keepOnly([], this.#isHeldFor(duplicate));
+      this.#spend(namespace, duplicate.size - size);
     }
     return first === undefined ? [] : [first, ...others];
   }
 
   /** First the Subnets that have pools of it or come before, each as far as it goes. */
-  #grow({ demand, supplies, pools }: Wish): void {
+  #grow({ demand, capacities, pools }: PoolRequest): void {
     const { maxPoolSize } = this.#view;
     const { namespace } = demand.application;
-    const reasons = new Set<Lack["reason"]>();
+    const reasons = new Set<Shortfall["reason"]>();
     const missing = (): number => demand.count - sizeOfAll(pools);
-    for (const supply of supplies) {
+    for (const capacity of capacities) {
       if (missing() <= 0 && pools.length > 0) break;
-      const state = this.#poolIn(supply, { demand, supplies, pools });
+      const state = this.#poolIn(capacity, { demand, capacities, pools });
       if (state === undefined) continue;
       const most = Math.min(missing(), maxPoolSize - state.size, this.#leftIn(namespace));
       if (maxPoolSize - state.size < missing()) reasons.add("PoolTooLarge");
@@ -168,61 +168,61 @@ class Planner {
       const before = state.size;
       // What is reserved for it already comes first: it is nobody else's.
       const promised = withoutSpans(state.promised, state.target);
-      state.add(supply.takePromised(promised, most));
+      state.add(capacity.takePromised(promised, most));
       const rest = most - (state.size - before);
-      const taken = rest > 0 ? supply.take(state.target, rest, this.#isHeldFor(state)) : [];
+      const taken = rest > 0 ? capacity.take(state.target, rest, this.#isHeldFor(state)) : [];
       if (!state.add(taken)) reasons.add("TooScattered");
       this.#spend(namespace, state.size - before);
     }
-    if (missing() > 0 && !supplies.some(({ network }) => network.isClosed)) {
-      this.#lacks.push(explainLack(this.#view, { demand, supplies, has: sizeOfAll(pools), reasons }));
+    if (missing() > 0 && !capacities.some(({ network }) => network.isClosed)) {
+      this.#shortfalls.push(explainShortfall(this.#view, { demand, capacities, has: sizeOfAll(pools), reasons }));
     }
   }
 
-  /** The pool of the wish in the Subnet; a new one, or one that a former workload of the name has left. Undefined: there can be none, or need not. */
-  #poolIn(supply: Supply, { demand, pools }: Wish): PoolState | undefined {
-    const { name: subnet } = supply.subnet.object;
+  /** The pool of the request in the Subnet; a new one, or one that a former workload of the name has left. Undefined: there can be none, or need not. */
+  #poolIn(capacity: SubnetCapacity, { demand, pools }: PoolRequest): PlannedPool | undefined {
+    const { name: subnet } = capacity.subnet.object;
     const own = pools.find(({ generated }) => generated.subnet === subnet);
     if (own !== undefined) return own;
     // Another demand of the workload may have got one in this plan.
     const key = keyOf(demand.application, demand.ifName, demand.family, subnet);
-    const made = this.#byKey.get(key)?.find((state) => state.supply === supply);
-    if (made !== undefined) return join(pools, made, demand);
-    if (!supply.isOpen || (pools.length > 0 && supply.free.spans.length === 0)) return undefined;
+    const made = this.#byKey.get(key)?.find((state) => state.capacity === capacity);
+    if (made !== undefined) return addPool(pools, made, demand);
+    if (!capacity.isOpen || (pools.length > 0 && capacity.free.spans.length === 0)) return undefined;
     const { application, ifName, family } = demand;
-    const left = [...this.#left].find((state) => isLeftFor(state, demand, supply));
-    const fate = left && this.#view.fates.get(applicationKey(left.generated.application));
+    const left = [...this.#orphans].find((state) => isOrphanFor(state, demand, capacity));
+    const liveness = left && this.#view.liveness.get(applicationKey(left.generated.application));
     // It is asked for whose pool it was.
-    if (left !== undefined && fate !== "gone" && fate !== "lives") return undefined;
+    if (left !== undefined && liveness !== "gone" && liveness !== "alive") return undefined;
     const generated = { subnet, application, interface: ifName, reclaim: demand.reclaim, wanted: 0, reason: "" };
-    if (left !== undefined && fate === "gone") {
+    if (left !== undefined && liveness === "gone") {
       left.generated = generated;
-      this.#left.delete(left);
+      this.#orphans.delete(left);
       this.#byKey.set(key, [left]);
-      return join(pools, left, demand);
+      return addPool(pools, left, demand);
     }
-    if (supply.poolCount >= MAX_POOLS_OF_SUBNET) return undefined;
+    if (capacity.poolCount >= MAX_POOLS_OF_SUBNET) return undefined;
     let name = "";
     for (let attempt = 0; name === "" || this.#names.has(name); attempt++) {
       name = poolNameOf({ application, ifName, family, subnet }, attempt);
     }
-    const state = new PoolState(name, undefined, supply, generated);
+    const state = new PlannedPool(name, undefined, capacity, generated);
     this.#names.add(name);
     this.#states.push(state);
     this.#byKey.set(key, [state]);
-    supply.poolCount++;
-    return join(pools, state, demand);
+    capacity.poolCount++;
+    return addPool(pools, state, demand);
   }
 
   /** What all who use a pool can spare goes back, the last Subnet's first: after a while, or at once when another one lacks addresses. */
-  #shrink({ pools }: Wish, usersOf: ReadonlyMap<PoolState, readonly Wish[]>): void {
+  #shrink({ pools }: PoolRequest, usersOf: ReadonlyMap<PlannedPool, readonly PoolRequest[]>): void {
     for (const state of pools.toReversed()) {
       const users = usersOf.get(state) ?? [];
-      const spare = Math.min(...users.map((wish) => sizeOfAll(wish.pools) - wish.demand.count), state.size);
+      const spare = Math.min(...users.map((request) => sizeOfAll(request.pools) - request.demand.count), state.size);
       if (spare <= 0 || state.now === undefined) continue;
       const { uid } = state.now.object;
       this.#excess.add(uid);
-      if (this.#view.excessMs(uid) < SHRINK_AFTER_MS && !this.#isWanted(state)) {
+      if (this.#view.excessMs(uid) < SHRINK_AFTER_MS && !this.#isNeeded(state)) {
         this.#postponed.add(uid);
         continue;
       }
@@ -232,19 +232,19 @@ class Planner {
     }
     // The first one stays, whatever it has: it says what is lacking.
     for (const state of pools.slice(1)) {
-      const isFirst = usersOf.get(state)?.some((wish) => wish.pools[0] === state) === true;
+      const isFirst = usersOf.get(state)?.some((request) => request.pools[0] === state) === true;
       if (state.target.length === 0 && !isFirst) this.#remove.add(state);
     }
   }
 
-  #isWanted({ supply }: PoolState): boolean {
-    return this.#lacks.some(({ demand }) =>
-      demand.subnets.some((name) => this.#supplies.get(name)?.network === supply?.network),
+  #isNeeded({ capacity }: PlannedPool): boolean {
+    return this.#shortfalls.some(({ demand }) =>
+      demand.subnets.some((name) => this.#capacities.get(name)?.network === capacity?.network),
     );
   }
 
   /** The first pool of a demand is to have what the others have not. */
-  #describe({ demand, pools }: Wish): void {
+  #describe({ demand, pools }: PoolRequest): void {
     const { application, ifName, reclaim, reason } = demand;
     for (const [at, state] of pools.entries()) {
       const others = sizeOfAll(pools) - state.size;
@@ -258,20 +258,20 @@ class Planner {
   }
 
   /** Pools that nobody wants. */
-  #retire(wanted: ReadonlySet<PoolState>): void {
+  #removeUnused(wanted: ReadonlySet<PlannedPool>): void {
     for (const state of this.#states) {
       if (wanted.has(state) || state.isDeleting || state.now === undefined) continue;
       const { application, reclaim } = state.generated;
       const key = applicationKey(application);
-      const fate = this.#view.fates.get(key);
-      if (fate === undefined) this.#ask.set(key, application);
-      else if (fate === "gone" && reclaim) this.#remove.add(state);
-      else if (fate === "lives") this.#wane(state);
+      const liveness = this.#view.liveness.get(key);
+      if (liveness === undefined) this.#ask.set(key, application);
+      else if (liveness === "gone" && reclaim) this.#remove.add(state);
+      else if (liveness === "alive") this.#shrinkIdle(state);
     }
   }
 
   /** Its workload goes on without it, and has done so for a while: it shrinks as its pods go. */
-  #wane(state: PoolState): void {
+  #shrinkIdle(state: PlannedPool): void {
     const uid = state.now?.object.uid ?? "";
     this.#excess.add(uid);
     if (this.#view.excessMs(uid) < SHRINK_AFTER_MS) {
@@ -286,20 +286,53 @@ class Planner {
 
   #networks(): NetworkPlan[] {
     const networks = new Map<Network | undefined, PoolTarget[]>();
-    for (const { network } of this.#supplies.values()) if (!networks.has(network)) networks.set(network, []);
+    for (const { network } of this.#capacities.values()) if (!networks.has(network)) networks.set(network, []);
     for (const state of this.#states) {
       if (this.#remove.has(state) && state.now === undefined) continue;
       const target = this.#remove.has(state) ? unchangedTarget(state) : targetOf(state);
-      const list = networks.get(state.supply?.network) ?? [];
-      networks.set(state.supply?.network, list);
+      const list = networks.get(state.capacity?.network) ?? [];
+      networks.set(state.capacity?.network, list);
       list.push(target);
     }
     return [...networks].map(([network, targets]) => ({
-      subnets: network?.supplies ?? [],
+      subnets: network?.capacities ?? [],
       targets,
       grows: targets.some(
         ({ now, spans }) => withoutSpans(spans, now === undefined ? [] : spansOf(now.spec.ranges)).length > 0,
       ),
     }));
   }
+}
+
+/** A demand, the pools that serve it in the order of its Subnets, and those Subnets that can serve it. */
+export interface PoolRequest {
+  readonly demand: PoolDemand;
+  readonly capacities: readonly SubnetCapacity[];
+  readonly pools: PlannedPool[];
+}
+
+/** What is there now comes before what is left of it; equal ones in the order of their names. */
+export function compareDemands(a: PoolDemand, b: PoolDemand): number {
+  const nameOf = ({ application, ifName, family }: PoolDemand): string =>
+    [application.namespace, application.name, application.kind, ifName, family].join("/");
+  return Number(b.isCurrent) - Number(a.isCurrent) || (nameOf(a) < nameOf(b) ? -1 : 1);
+}
+
+/** Into the order of the demand's Subnets. */
+export function addPool(pools: PlannedPool[], state: PlannedPool, { subnets }: PoolDemand): PlannedPool {
+  pools.push(state);
+  const rank = ({ generated }: PlannedPool): number => subnets.indexOf(generated.subnet);
+  pools.sort((a, b) => rank(a) - rank(b));
+  return state;
+}
+
+export function sizeOfAll(pools: readonly PlannedPool[]): number {
+  return pools.reduce((sum, { size }) => sum + size, 0);
+}
+
+export function usersOf(requests: readonly PoolRequest[]): Map<PlannedPool, PoolRequest[]> {
+  const users = new Map<PlannedPool, PoolRequest[]>();
+  for (const request of requests)
+    for (const state of request.pools) users.set(state, [...(users.get(state) ?? []), request]);
+  return users;
 }

@@ -7,31 +7,31 @@ import { sizeOf } from "../../../net/spans.ts";
 import { MAX_RANGES } from "../../../resources/fields/address-spec.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
 import { MAX_EXAMPLES } from "../../conditions/examples.ts";
-import type { Lack, SubnetsView } from "../model.ts";
-import type { Supply } from "./capacity.ts";
+import type { Shortfall, SubnetsView } from "../model.ts";
+import type { SubnetCapacity } from "./capacity.ts";
 
-export interface LackFacts {
+export interface ShortfallInput {
   readonly demand: PoolDemand;
-  readonly supplies: readonly Supply[];
+  readonly capacities: readonly SubnetCapacity[];
   readonly has: number;
-  readonly reasons: ReadonlySet<Lack["reason"]>;
+  readonly reasons: ReadonlySet<Shortfall["reason"]>;
 }
 
-export function explainLack(
+export function explainShortfall(
   {
     subnets,
     labelsOf,
     maxPoolSize,
     maxPerNamespace,
   }: Pick<SubnetsView, "subnets" | "labelsOf" | "maxPoolSize" | "maxPerNamespace">,
-  { demand, supplies, has, reasons }: LackFacts,
-): Lack {
+  { demand, capacities, has, reasons }: ShortfallInput,
+): Shortfall {
   const { application, ifName, family, count } = demand;
-  const wish = `${count} ${count === 1 ? "address" : "addresses"} (${demand.reason}) for ${ifName}, IPv${family}`;
+  const request = `${count} ${count === 1 ? "address" : "addresses"} (${demand.reason}) for ${ifName}, IPv${family}`;
   const known = new Map(subnets.map((subnet) => [subnet.object.name, subnet]));
   const told = demand.subnets.slice(0, MAX_EXAMPLES).map((name) => {
-    const supply = supplies.find(({ subnet }) => subnet.object.name === name);
-    if (supply !== undefined) return describeSupply(supply);
+    const capacity = capacities.find(({ subnet }) => subnet.object.name === name);
+    if (capacity !== undefined) return describeCapacity(capacity);
     const subnet = known.get(name);
     if (subnet === undefined) return `Subnet "${name}" does not exist or cannot be used`;
     if (subnet.spec.family !== family) return `Subnet "${name}" is not IPv${family}`;
@@ -49,12 +49,12 @@ export function explainLack(
   ];
   const [first] = reasons;
   const isRefused = demand.subnets.some((name) => known.get(name)?.spec.family === family);
-  const reason = supplies.length > 0 ? (first ?? "SubnetFull") : isRefused ? "SubnetRefused" : "SubnetMissing";
+  const reason = capacities.length > 0 ? (first ?? "SubnetFull") : isRefused ? "SubnetRefused" : "SubnetMissing";
   const causes = limits.length > 0 ? limits : told;
-  return { demand, has, reason, message: `Wants ${wish}, and has ${has}: ${causes.join("; ")}` };
+  return { demand, has, reason, message: `Wants ${request}, and has ${has}: ${causes.join("; ")}` };
 }
 
-function describeSupply({ subnet, total, free, poolCount: pools }: Supply): string {
+function describeCapacity({ subnet, total, free, poolCount: pools }: SubnetCapacity): string {
   const { name, deleting } = subnet.object;
   if (deleting) return `Subnet "${name}" is being deleted`;
   return `Subnet "${name}" has ${sizeOf(free.spans)} free of ${total} addresses, and ${pools} ${pools === 1 ? "pool" : "pools"}`;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import type { ConditionType, Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
-import { planFindings, type World } from "../../../../host/controller/conditions/plan-findings.ts";
+import { type FindingsInput, planFindings } from "../../../../host/controller/conditions/plan-findings.ts";
 import { allocation, DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
 
-function look(world: Partial<World>): ReturnType<typeof planFindings> {
+function look(world: Partial<FindingsInput>): ReturnType<typeof planFindings> {
   const settings = DEFAULT_VENDOR_CONF;
   return planFindings({ pools: [], subnets: [], reserved: [], allocations: [], settings, ...world });
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import {
   IN_USE_FINALIZER,
-  POOL_LEAVING_LOOK_MS,
   POOL_LEAVING_MS,
+  POOL_LEAVING_RECHECK_MS,
   planFinalizers,
 } from "../../../../host/controller/finalizers/plan-finalizers.ts";
 import { DELETED, pool } from "../conditions/judged.ts";
@@ -31,12 +31,12 @@ describe("rule 15: the finalizer of a pool", () => {
     expect(plan(pool("blue", SPEC, DELETED))).toEqual({ mark: 0, ask: 0, nextMs: undefined });
   });
   it("stays while an allocation of the pool is known", () => {
-    expect(plan(leaving, POOL_LEAVING_MS, true)).toEqual({ mark: 0, ask: 0, nextMs: POOL_LEAVING_LOOK_MS });
+    expect(plan(leaving, POOL_LEAVING_MS, true)).toEqual({ mark: 0, ask: 0, nextMs: POOL_LEAVING_RECHECK_MS });
   });
   it("stays until agents have heard of the deletion", () => {
     expect(plan(leaving, POOL_LEAVING_MS - 300)).toEqual({ mark: 0, ask: 0, nextMs: 300 });
   });
   it("may go after that, when a list says that nothing is left", () => {
-    expect(plan(leaving)).toEqual({ mark: 0, ask: 1, nextMs: POOL_LEAVING_LOOK_MS });
+    expect(plan(leaving)).toEqual({ mark: 0, ask: 1, nextMs: POOL_LEAVING_RECHECK_MS });
   });
 });

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
 import {
   type Action,
-  type AskedSighting,
   COLLECTION_ROWS,
+  type CollectionState,
   type CollectionTimes,
+  decideCollection,
   findRow,
-  judgeCollection,
-  type KeeperSighting,
-  type NodeSighting,
-  type PodSighting,
-  type Seen,
-  type Standing,
+  type NodeStatus,
+  type ObservedState,
+  type OwnerStatus,
+  type PodStatus,
+  type ProberStatus,
 } from "../../../../host/controller/gc/plan-collection.ts";
 
 const MINUTE_MS = 60_000;
@@ -23,36 +23,36 @@ const TIMES: CollectionTimes = {
   cooldownMs: 2 * MINUTE_MS,
 };
 
-const STANDINGS: readonly Standing[] = ["Bound", "Cooling", "Kept", "NodeLost", "Conflict"];
-const NODES: readonly NodeSighting[] = ["ready", "notReady", "outOfService", "absent"];
-const PODS: readonly PodSighting[] = ["alive", "finished", "replaced", "absent", "unknown"];
-const ENDED: readonly PodSighting[] = ["finished", "replaced", "absent"];
-const KEEPERS: readonly KeeperSighting[] = ["none", "lives", "moved", "gone", "unknown"];
-const ASKED: readonly AskedSighting[] = ["nobody", "ready", "away"];
+const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLost", "Conflict"];
+const NODES: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
+const PODS: readonly PodStatus[] = ["alive", "finished", "replaced", "absent", "unknown"];
+const ENDED: readonly PodStatus[] = ["finished", "replaced", "absent"];
+const OWNERS: readonly OwnerStatus[] = ["none", "alive", "moved", "gone", "unknown"];
+const PROBERS: readonly ProberStatus[] = ["nobody", "ready", "away"];
 
 /** Every combination; `changes` fixes some of it. */
-function all(changes: Partial<Seen> = {}): Seen[] {
-  const found: Seen[] = [];
-  for (const standing of STANDINGS)
+function all(changes: Partial<ObservedState> = {}): ObservedState[] {
+  const found: ObservedState[] = [];
+  for (const state of STATES)
     for (const node of NODES)
       for (const pod of PODS)
-        for (const workload of KEEPERS) for (const asked of ASKED) found.push({ standing, node, pod, workload, asked });
+        for (const owner of OWNERS) for (const prober of PROBERS) found.push({ state, node, pod, owner, prober });
   return found.filter((seen) => Object.entries(changes).every(([key, value]) => Object(seen)[key] === value));
 }
 
-const seen = (changes: Partial<Seen>): Seen => ({
-  ...{ standing: "Bound", node: "ready", pod: "absent", workload: "none", asked: "nobody" },
+const seen = (changes: Partial<ObservedState>): ObservedState => ({
+  ...{ state: "Bound", node: "ready", pod: "absent", owner: "none", prober: "nobody" },
   ...changes,
 });
 
 /** What is done in the end, however long it takes. */
-const actionOf = (found: Seen): Action => judgeCollection({ ...found, ageMs: FOR_EVER }, TIMES).action;
-const actionsOf = (many: readonly Seen[]): Action[] => [...new Set(many.map(actionOf))].sort();
+const actionOf = (found: ObservedState): Action => decideCollection({ ...found, ageMs: FOR_EVER }, TIMES).action;
+const actionsOf = (many: readonly ObservedState[]): Action[] => [...new Set(many.map(actionOf))].sort();
 
 /** From the first look on: when it is done; undefined: at once. */
-function pauseOf(found: Seen): number | undefined {
-  const verdict = judgeCollection({ ...found, ageMs: undefined }, TIMES);
-  return verdict.kind === "act" ? undefined : verdict.pauseMs;
+function pauseOf(found: ObservedState): number | undefined {
+  const decision = decideCollection({ ...found, ageMs: undefined }, TIMES);
+  return decision.kind === "act" ? undefined : decision.pauseMs;
 }
 
 describe("the table", () => {
@@ -70,61 +70,59 @@ describe("the table", () => {
     for (const each of all()) {
       const pauseMs = pauseOf(each);
       if (pauseMs === undefined) continue;
-      expect(judgeCollection({ ...each, ageMs: pauseMs - 1 }, TIMES).kind).toBe("observe");
-      expect(judgeCollection({ ...each, ageMs: pauseMs }, TIMES).kind).toBe("act");
+      expect(decideCollection({ ...each, ageMs: pauseMs - 1 }, TIMES).kind).toBe("observe");
+      expect(decideCollection({ ...each, ageMs: pauseMs }, TIMES).kind).toBe("act");
     }
   });
 });
 
 describe("rule 2: a dead node is not a silent node", () => {
   it("rule 2: no address of a pod that is there is touched", () => {
-    expect(actionsOf(all({ standing: "Bound", pod: "alive" }))).toEqual(["keep"]);
-    expect(actionsOf(all({ standing: "NodeLost", pod: "alive" }))).toEqual(["wait"]);
+    expect(actionsOf(all({ state: "Bound", pod: "alive" }))).toEqual(["keep"]);
+    expect(actionsOf(all({ state: "NodeLost", pod: "alive" }))).toEqual(["wait"]);
   });
 
   it("rule 2: nor one of a pod of which nothing can be told", () => {
-    expect(actionsOf([...all({ standing: "Bound", pod: "unknown" }), ...all({ standing: "NodeLost", pod: "unknown" })])).toEqual(["wait"]); // biome-ignore format: one thought
+    expect(actionsOf([...all({ state: "Bound", pod: "unknown" }), ...all({ state: "NodeLost", pod: "unknown" })])).toEqual(["wait"]); // biome-ignore format: one thought
   });
 
   it.each(["absent", "notReady", "ready"] as const)(
     "rule 2: of a node that is %s nothing is freed, only put in quarantine",
     (node) => {
-      for (const pod of ENDED) expect(actionsOf(all({ standing: "Bound", node, pod }))).toEqual(["quarantine"]);
+      for (const pod of ENDED) expect(actionsOf(all({ state: "Bound", node, pod }))).toEqual(["quarantine"]);
     },
   );
 
   it.each(["absent", "notReady", "ready"] as const)(
     "rule 2: nor in quarantine, however long, while the node is %s",
     (node) => {
-      const actions = actionsOf(all({ standing: "NodeLost", node }));
+      const actions = actionsOf(all({ state: "NodeLost", node }));
       expect(actions).toEqual(["ask", "keep", "wait"]);
     },
   );
 
   it("rule 2: a node that is out of service is off: its addresses are free at once", () => {
-    for (const standing of ["Bound", "NodeLost"] as const) {
-      const found = seen({ standing, node: "outOfService" });
+    for (const state of ["Bound", "NodeLost"] as const) {
+      const found = seen({ state, node: "outOfService" });
       expect([actionOf(found), pauseOf(found)]).toEqual(["free", undefined]);
     }
   });
 
   it("rule 2: another node asks after nodeLost", () => {
-    const found = seen({ standing: "NodeLost", node: "absent" });
+    const found = seen({ state: "NodeLost", node: "absent" });
     expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
   });
 
   it("rule 2: an address of a workload that lives waits for its next pod", () => {
-    expect(actionsOf(all({ standing: "NodeLost", node: "absent", pod: "absent", workload: "lives" }))).toEqual([
-      "keep",
-    ]);
+    expect(actionsOf(all({ state: "NodeLost", node: "absent", pod: "absent", owner: "alive" }))).toEqual(["keep"]);
   });
 
   it("rule 2: an address of a member that has another one by now waits for nobody: it is asked for, as others are", () => {
     for (const node of ["ready", "notReady", "absent"] as const) {
-      const found = seen({ standing: "NodeLost", node, workload: "moved" });
+      const found = seen({ state: "NodeLost", node, owner: "moved" });
       expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
     }
-    expect(actionOf(seen({ standing: "NodeLost", node: "outOfService", workload: "moved" }))).toBe("free");
+    expect(actionOf(seen({ state: "NodeLost", node: "outOfService", owner: "moved" }))).toBe("free");
   });
 
   it("rule 2: whose node is alive is that node's agent's, until it has missed its sweeps and nodeLost besides", () => {
@@ -136,53 +134,53 @@ describe("rule 2: a dead node is not a silent node", () => {
 
 describe("rule 8: what is kept", () => {
   it("rule 8: goes when its workload is gone, and only then", () => {
-    expect(actionsOf(all({ standing: "Kept", workload: "gone" }))).toEqual(["cool"]);
-    expect(actionsOf(all({ standing: "Kept", workload: "lives" }))).toEqual(["keep"]);
-    expect(actionsOf(all({ standing: "Kept", workload: "unknown" }))).toEqual(["wait"]);
+    expect(actionsOf(all({ state: "Kept", owner: "gone" }))).toEqual(["cool"]);
+    expect(actionsOf(all({ state: "Kept", owner: "alive" }))).toEqual(["keep"]);
+    expect(actionsOf(all({ state: "Kept", owner: "unknown" }))).toEqual(["wait"]);
   });
 
   it("rule 8: is kept for a workload that lives when its node is out of service", () => {
-    for (const standing of ["Bound", "NodeLost"] as const) {
-      const of = (workload: KeeperSighting): Action => actionOf(seen({ standing, node: "outOfService", workload }));
-      expect([of("lives"), of("unknown"), of("gone")]).toEqual(["preserve", "wait", "free"]);
+    for (const state of ["Bound", "NodeLost"] as const) {
+      const of = (owner: OwnerStatus): Action => actionOf(seen({ state, node: "outOfService", owner }));
+      expect([of("alive"), of("unknown"), of("gone")]).toEqual(["preserve", "wait", "free"]);
     }
   });
 });
 
 describe("rule 10: what cools", () => {
   it("rule 10: is free after the longer of grace and cooldown when its node is gone", () => {
-    const found = seen({ standing: "Cooling", node: "absent" });
+    const found = seen({ state: "Cooling", node: "absent" });
     expect([actionOf(found), pauseOf(found)]).toEqual(["free", TIMES.cooldownMs]);
-    const quick = judgeCollection({ ...found, ageMs: undefined }, { ...TIMES, cooldownMs: 0 });
+    const quick = decideCollection({ ...found, ageMs: undefined }, { ...TIMES, cooldownMs: 0 });
     expect(quick).toMatchObject({ kind: "observe", pauseMs: TIMES.graceMs });
   });
 
   it("rule 10: is left to its agent for its cooldown more while the node is there", () => {
-    expect(pauseOf(seen({ standing: "Cooling", node: "ready" }))).toBe(2 * TIMES.cooldownMs);
-    expect(pauseOf(seen({ standing: "Cooling", node: "notReady" }))).toBe(2 * TIMES.cooldownMs);
+    expect(pauseOf(seen({ state: "Cooling", node: "ready" }))).toBe(2 * TIMES.cooldownMs);
+    expect(pauseOf(seen({ state: "Cooling", node: "notReady" }))).toBe(2 * TIMES.cooldownMs);
   });
 });
 
 describe("rule 12: quarantine", () => {
   it("rule 12: for a conflict is the node's agent's while the node is there, and never freed from here", () => {
     for (const node of ["ready", "notReady"] as const)
-      expect(actionsOf(all({ standing: "Conflict", node }))).toEqual(["keep"]);
+      expect(actionsOf(all({ state: "Conflict", node }))).toEqual(["keep"]);
     for (const node of ["absent", "outOfService"] as const)
-      expect(actionsOf(all({ standing: "Conflict", node }))).toEqual(["ask"]);
+      expect(actionsOf(all({ state: "Conflict", node }))).toEqual(["ask"]);
   });
 
   it("rule 12: goes to the next node when the one that was told is gone, or has heard an answer for long", () => {
-    const found = seen({ standing: "NodeLost", node: "absent" });
-    expect([actionOf({ ...found, asked: "away" }), pauseOf({ ...found, asked: "away" })]).toEqual(["ask", TIMES.graceMs]); // biome-ignore format: one thought
-    expect([actionOf({ ...found, asked: "ready" }), pauseOf({ ...found, asked: "ready" })]).toEqual(["ask", 3 * TIMES.nodeLostMs]); // biome-ignore format: one thought
+    const found = seen({ state: "NodeLost", node: "absent" });
+    expect([actionOf({ ...found, prober: "away" }), pauseOf({ ...found, prober: "away" })]).toEqual(["ask", TIMES.graceMs]); // biome-ignore format: one thought
+    expect([actionOf({ ...found, prober: "ready" }), pauseOf({ ...found, prober: "ready" })]).toEqual(["ask", 3 * TIMES.nodeLostMs]); // biome-ignore format: one thought
   });
 });
 
 describe("rule 16: two looks", () => {
   it("rule 16: nothing is done at the first look, but for a node that is out of service", () => {
     for (const each of all()) {
-      const verdict = judgeCollection({ ...each, ageMs: undefined }, { ...TIMES, graceMs: 0, cooldownMs: 0, nodeLostMs: 0, intervalMs: 0 }); // biome-ignore format: one thought
-      const isHarmless = verdict.action === "keep" || verdict.action === "wait" || verdict.kind === "observe";
+      const decision = decideCollection({ ...each, ageMs: undefined }, { ...TIMES, graceMs: 0, cooldownMs: 0, nodeLostMs: 0, intervalMs: 0 }); // biome-ignore format: one thought
+      const isHarmless = decision.action === "keep" || decision.action === "wait" || decision.kind === "observe";
       expect(isHarmless || each.node === "outOfService", JSON.stringify(each)).toBe(true);
     }
   });

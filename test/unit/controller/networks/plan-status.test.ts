@@ -1,19 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { MAX_CIDRS } from "../../../../host/config/coordinator-conf.ts";
-import type { Seen } from "../../../../host/controller/networks/finding.ts";
-import { MAX_WIDE_NETWORKS } from "../../../../host/controller/networks/finding.ts";
+import { MAX_WIDE_NETWORKS, type SourceState } from "../../../../host/controller/networks/finding.ts";
 import { isStatus, MAX_FINDING_LENGTH, planStatus } from "../../../../host/controller/networks/plan-status.ts";
-import type { ControlPlanePod, Sightings } from "../../../../host/controller/networks/sightings.ts";
+import type { ControlPlanePod, SourceStates } from "../../../../host/controller/networks/sources.ts";
 import { readStatements } from "../../../../host/controller/networks/statement.ts";
 import { decodeControlledCoordinator } from "../../../../host/controller/objects.ts";
 
-const seen = <T>(place: string, ...items: readonly T[]): Seen<T> => ({
+const seen = <T>(place: string, ...items: readonly T[]): SourceState<T> => ({
   place,
   items,
   isRead: true,
   problem: undefined,
 });
-const unread = <T>(place: string, problem?: string): Seen<T> => ({ place, items: [], isRead: false, problem });
+const unread = <T>(place: string, problem?: string): SourceState<T> => ({ place, items: [], isRead: false, problem });
 
 const service = (name: string, ...texts: string[]) => readStatements(`ServiceCIDR ${name}`, texts);
 const pool = (name: string, cidr: string) => readStatements(`Calico's IPPool ${name}`, [cidr]);
@@ -33,7 +32,7 @@ const cilium = (ipam: string, cidr = "") => ({
 });
 
 /** Nothing is there, and all have been asked. */
-const NOTHING: Sightings = {
+const NOTHING: SourceStates = {
   serviceCidrs: seen("ServiceCIDR objects"),
   kubeadm: seen("ConfigMap kube-system/kubeadm-config"),
   controlPlane: seen("the control plane's pods"),
@@ -45,7 +44,7 @@ const NOTHING: Sightings = {
 };
 
 /** What every cluster of today has. */
-const SERVICES: Sightings = {
+const SERVICES: SourceStates = {
   ...NOTHING,
   serviceCidrs: seen("ServiceCIDR objects", service("kubernetes", "10.96.0.0/12")),
 };
@@ -57,7 +56,7 @@ const coordinator = (spec: object = {}, status: object = {}) =>
   });
 
 /** A source without a place has its own one. */
-function world(base: Sightings, changes: Partial<Sightings>): Sightings {
+function world(base: SourceStates, changes: Partial<SourceStates>): SourceStates {
   const entries = Object.entries(changes).map(([key, source]) => {
     const own = Object.entries(NOTHING).find(([name]) => name === key)?.[1];
     return [key, "place" in source && source.place === "" ? { ...source, place: own.place } : source];
@@ -65,13 +64,13 @@ function world(base: Sightings, changes: Partial<Sightings>): Sightings {
   return { ...base, ...Object.fromEntries(entries) };
 }
 
-const plan = (sightings: Partial<Sightings>, spec: object = {}, status: object = {}) =>
+const plan = (sightings: Partial<SourceStates>, spec: object = {}, status: object = {}) =>
   planStatus(coordinator(spec, status), world(SERVICES, sightings));
 
 describe("service networks", () => {
-  const services = (sightings: Partial<Sightings>) =>
+  const services = (sightings: Partial<SourceStates>) =>
     planStatus(coordinator({ podCIDRType: "none" }), world(NOTHING, sightings));
-  const rows: [what: string, sightings: Partial<Sightings>, networks: string[], reason: string][] = [
+  const rows: [what: string, sightings: Partial<SourceStates>, networks: string[], reason: string][] = [
     [
       "of all ServiceCIDRs, in one order",
       {
@@ -156,7 +155,7 @@ describe("service networks", () => {
 });
 
 describe("pod networks", () => {
-  const rows: [type: string, what: string, sightings: Partial<Sightings>, networks: string[], reason: string][] = [
+  const rows: [type: string, what: string, sightings: Partial<SourceStates>, networks: string[], reason: string][] = [
     ["auto", "of Calico", { calico: seen("", pool("b", "10.8.0.0/16"), pool("a", "10.7.0.0/16")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.7.0.0/16", "10.8.0.0/16"], "of Calico's IPPool a, Calico's IPPool b"], // biome-ignore format: one row
     ["auto", "of Calico in its other group", { calicoNative: seen("", pool("a", "10.7.0.0/16")) }, ["10.7.0.0/16"], "of Calico's IPPool a"], // biome-ignore format: one row
     ["auto", "of Cilium", { cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.0.0.0/8"], "of cilium-config"], // biome-ignore format: one row
@@ -175,7 +174,7 @@ describe("pod networks", () => {
     });
   });
 
-  const missing: [type: string, what: string, sightings: Partial<Sightings>, reason: string][] = [
+  const missing: [type: string, what: string, sightings: Partial<SourceStates>, reason: string][] = [
     ["auto", "nothing at all", {}, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3), ConfigMap kube-system/cilium-config, ConfigMap kube-system/kubeadm-config (networking.podSubnet), pods of kube-controller-manager (--cluster-cidr), Nodes (spec.podCIDRs)"], // biome-ignore format: one row
     ["calico", "no Calico", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3)"], // biome-ignore format: one row
     ["cilium", "no Cilium", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in ConfigMap kube-system/cilium-config"], // biome-ignore format: one row

@@ -11,36 +11,36 @@ describe("what was written", () => {
     const writes = new OwnWrites<ReturnType<typeof pool>>();
     writes.wrote(pool(1), pool(2));
     writes.wrote(pool(2), pool(3));
-    expect(versions(writes.over(cache(pool(1))))).toEqual(["u1 3"]);
-    expect(versions(writes.over(cache(pool(2))))).toEqual(["u1 3"]);
-    expect(versions(writes.over(cache(pool(4))))).toEqual(["u1 4"]);
-    expect(versions(writes.over(cache(pool(3))))).toEqual(["u1 3"]);
+    expect(versions(writes.applyTo(cache(pool(1))))).toEqual(["u1 3"]);
+    expect(versions(writes.applyTo(cache(pool(2))))).toEqual(["u1 3"]);
+    expect(versions(writes.applyTo(cache(pool(4))))).toEqual(["u1 4"]);
+    expect(versions(writes.applyTo(cache(pool(3))))).toEqual(["u1 3"]);
   });
 
   it("is there before the watch knows of its creation", () => {
     const writes = new OwnWrites<ReturnType<typeof pool>>();
     writes.wrote(undefined, pool(1));
     writes.wrote(pool(1), pool(2));
-    expect(versions(writes.over(cache()))).toEqual(["u1 2"]);
-    expect(versions(writes.over(cache(pool(1))))).toEqual(["u1 2"]);
+    expect(versions(writes.applyTo(cache()))).toEqual(["u1 2"]);
+    expect(versions(writes.applyTo(cache(pool(1))))).toEqual(["u1 2"]);
   });
 
   it("is no more when the watch says that it is gone, also when the answer comes later", () => {
     const writes = new OwnWrites<ReturnType<typeof pool>>();
     writes.wrote(pool(1), pool(2));
     writes.gone(pool(2));
-    expect(writes.over(cache())).toEqual([]);
+    expect(writes.applyTo(cache())).toEqual([]);
     writes.gone(pool(2));
     writes.wrote(pool(2), pool(3));
-    expect(writes.over(cache())).toEqual([]);
+    expect(writes.applyTo(cache())).toEqual([]);
     writes.wrote(undefined, pool(4, "u2"));
-    expect(versions(writes.over(cache()))).toEqual(["u2 4"]);
+    expect(versions(writes.applyTo(cache()))).toEqual(["u2 4"]);
   });
 
   it("does not count when a write upon it was refused", () => {
     const writes = new OwnWrites<ReturnType<typeof pool>>();
     writes.wrote(pool(1), pool(2));
     writes.forget("web");
-    expect(versions(writes.over(cache(pool(1))))).toEqual(["u1 1"]);
+    expect(versions(writes.applyTo(cache(pool(1))))).toEqual(["u1 1"]);
   });
 });

@@ -52,7 +52,7 @@ describe("the end of a workload", () => {
     world.step();
     world.held.add("10.9.0.3");
     world.applications.want("a", "u1");
-    world.fates.set("shop/u1", "lives");
+    world.fates.set("shop/u1", "alive");
     world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.3" });
     world.held.clear();
@@ -73,7 +73,7 @@ describe("the end of a workload", () => {
     world.step();
     expect(world.division()).toMatchObject({ "a eth0 blue": "10.9.0.2" });
     world.held.clear();
-    world.fates.set("shop/u1", "lives");
+    world.fates.set("shop/u1", "alive");
     world.applications.want("a", "u1", { count: 3, subnets: ["green"] });
     world.step();
     expect(world.division()).toEqual({ "a eth0 green": "10.8.0.4-10.8.0.6" });
@@ -96,8 +96,8 @@ describe("what should not be", () => {
     world.step();
     delete world.subnets.get("blue")?.status;
     world.applications.want("b", "u2", { count: 2 });
-    const { networks, lacks } = world.step();
-    expect(lacks).toEqual([]);
+    const { networks, shortfalls } = world.step();
+    expect(shortfalls).toEqual([]);
     expect(networks[0]?.targets.map(({ isChanged, spans }) => [isChanged, spans.length])).toEqual([[true, 1]]);
     world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3", "b eth0 blue": "10.9.0.4-10.9.0.5" });

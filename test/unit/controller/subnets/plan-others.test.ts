@@ -47,7 +47,7 @@ describe("the pool of a workload is not", () => {
     world.applications.want("web", "u1", { count: 2, reclaim: false });
     expect(world.step().ask).toMatchObject([{ uid: "u2" }]);
     expect(owners("uid")).toEqual(["u2"]);
-    world.fates.set("shop/u2", "lives");
+    world.fates.set("shop/u2", "alive");
     world.step();
     expect(owners("uid")).toEqual(["u1", "u2"]);
   });
@@ -59,7 +59,7 @@ test("a pool of a former Subnet of the name gets nothing of the new one", () => 
   world.held.add("10.9.0.2");
   world.subnet("blue", { subnet: "10.9.0.0/16" });
   world.applications.want("web", "u1", { count: 4 });
-  world.fates.set("shop/u1", "lives");
+  world.fates.set("shop/u1", "alive");
   world.step();
   world.step();
   expect([...world.pools.values()].map(({ spec }) => [spec.subnet, (spec.ips as string[]).join()])).toEqual([
@@ -81,9 +81,9 @@ test("a pool has no more ranges than its specification may list", () => {
   world.byHand = [...world.byHand, "10.0.15.160-10.0.255.255"];
   world.maxPoolSize = 5_000;
   world.applications.want("web", "u1", { count: 1_500 });
-  const { lacks } = world.step();
+  const { shortfalls } = world.step();
   expect(world.division()["web eth0 blue"]?.split(" ")).toHaveLength(1_024);
-  expect(lacks.map(({ reason }) => reason)).toEqual(["TooScattered"]);
+  expect(shortfalls.map(({ reason }) => reason)).toEqual(["TooScattered"]);
   world.applications.want("db", "u2", { count: 2 });
   world.step();
   expect(world.division()["db eth0 blue"]?.split(" ")).toHaveLength(2);
@@ -94,7 +94,7 @@ test("a workload that asks no more for a moment keeps its pool as it is", () => 
   world.step();
   const before = world.division();
   world.applications.want("web", "u1");
-  world.fates.set("shop/u1", "lives");
+  world.fates.set("shop/u1", "alive");
   world.excessMs = 4_999;
   const { postponed } = world.step();
   expect(postponed.size).toBe(1);

@@ -87,9 +87,9 @@ describe("a Subnet that is full", () => {
   test("gives what it has, says what is lacking, and the rest when addresses come back", () => {
     world.applications.want("a", "u1", { count: 3 });
     world.applications.want("b", "u2", { count: 4, reason: "3 replicas and 1 more" });
-    const { lacks } = world.step();
+    const { shortfalls } = world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.4", "b eth0 blue": "10.9.0.5-10.9.0.6" });
-    expect(lacks.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([
+    expect(shortfalls.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([
       'SubnetFull: Wants 4 addresses (3 replicas and 1 more) for eth0, IPv4, and has 2: Subnet "blue" has 0 free of 5 addresses, and 2 pools',
     ]);
     expect(world.generated("b")).toMatchObject({ wanted: 4 });
@@ -99,7 +99,7 @@ describe("a Subnet that is full", () => {
     world.finish();
     // What the pool had is free when the Subnet says so.
     world.step();
-    expect(world.step().lacks).toEqual([]);
+    expect(world.step().shortfalls).toEqual([]);
     expect(world.division()).toEqual({ "b eth0 blue": "10.9.0.3-10.9.0.6" });
   });
 
@@ -117,7 +117,7 @@ describe("a Subnet that is full", () => {
   test("the pool is there all the same: it says what is lacking", () => {
     world.subnet("blue", { subnet: "10.9.0.0/29", ips: [] });
     world.applications.want("a", "u1", { count: 2 });
-    expect(world.step().lacks[0]?.reason).toBe("SubnetFull");
+    expect(world.step().shortfalls[0]?.reason).toBe("SubnetFull");
     expect(world.division()).toEqual({ "a eth0 blue": "" });
   });
 });
@@ -137,26 +137,26 @@ describe("what is in the way", () => {
   ])("$why", ({ subnets, lack }) => {
     world.subnet("six", { subnet: "fd00:9::/64" });
     world.applications.want("a", "u1", { subnets });
-    const { lacks } = world.step();
-    expect(lacks.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([lack]);
+    const { shortfalls } = world.step();
+    expect(shortfalls.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([lack]);
     expect(world.division()).toEqual({});
   });
 
   test("the largest size of a pool", () => {
     world.maxPoolSize = 2;
     world.applications.want("a", "u1", { count: 3 });
-    const { lacks } = world.step();
+    const { shortfalls } = world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
-    expect(lacks[0]?.message).toMatch(/and has 2: a generated pool has at most 2 \(maxGeneratedPoolSize\)$/);
+    expect(shortfalls[0]?.message).toMatch(/and has 2: a generated pool has at most 2 \(maxGeneratedPoolSize\)$/);
   });
 
   test("the most of a namespace, over all its pools", () => {
     world.maxPerNamespace = 4;
     world.applications.want("a", "u1", { count: 3 });
     world.applications.want("b", "u2", { count: 3 });
-    const { lacks } = world.step();
+    const { shortfalls } = world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.4-10.9.0.6", "b eth0 blue": "10.9.0.1" });
-    expect(lacks[0]?.message).toMatch(/has 1: namespace "shop" may have 4 \(maxGeneratedAddressesPerNamespace\)$/);
+    expect(shortfalls[0]?.message).toMatch(/has 1: namespace "shop" may have 4 \(maxGeneratedAddressesPerNamespace\)$/);
   });
 
   const borders: [what: string, spec: object, labels: Record<string, string>, refusal: string | undefined][] = [
@@ -172,7 +172,7 @@ describe("what is in the way", () => {
     world.labels = labels;
     world.subnet("blue", { subnet: "10.9.0.0/29", ...spec });
     world.applications.want("a", "u1", { count: 2 });
-    const lacks = world.step().lacks.map(({ reason, message }) => `${reason}: ${message}`);
+    const lacks = world.step().shortfalls.map(({ reason, message }) => `${reason}: ${message}`);
     expect(lacks).toEqual(refusal === undefined ? [] : [expect.stringMatching(/^SubnetRefused: Wants 2 addresses .* and has 0: Subnet "blue" /)]); // biome-ignore format: one thought
     expect(lacks.join()).toContain(refusal ?? "");
     expect(Object.keys(world.division())).toEqual(refusal === undefined ? ["a eth0 blue"] : []);
@@ -196,7 +196,7 @@ describe("what is in the way", () => {
     const blue = world.subnets.get("blue");
     if (blue !== undefined) blue.metadata.deletionTimestamp = "2026-11-20T04:00:00Z";
     world.applications.want("a", "u1", { count: 4 });
-    expect(world.step().lacks[0]?.message).toContain('Subnet "blue" is being deleted');
+    expect(world.step().shortfalls[0]?.message).toContain('Subnet "blue" is being deleted');
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
   });
 });

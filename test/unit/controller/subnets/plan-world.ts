@@ -1,6 +1,6 @@
 /** Subnets, pools and demands as plain values, and plans carried out on them as by an API server that nobody else writes to. */
 import { decodeControlledPool, decodeControlledSubnet } from "../../../../host/controller/objects.ts";
-import type { Fate, PoolNow, SubnetsPlan, SubnetsView } from "../../../../host/controller/subnets/model.ts";
+import type { CurrentPool, Fate, SubnetsPlan, SubnetsView } from "../../../../host/controller/subnets/model.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../../../host/controller/subnets/view.ts";
@@ -8,7 +8,7 @@ import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { type Ip, parseIp } from "../../../../host/net/ip.ts";
 import { parseRange } from "../../../../host/net/range.ts";
 import { spansOf } from "../../../../host/net/spans.ts";
-import { ScriptedApplications } from "../../../fakes/scripted-applications.ts";
+import { ScriptedPoolOwners } from "../../../fakes/scripted-pool-owners.ts";
 
 interface Stored {
   readonly metadata: Record<string, unknown>;
@@ -17,7 +17,7 @@ interface Stored {
 }
 
 export class PlanWorld {
-  readonly applications = new ScriptedApplications();
+  readonly applications = new ScriptedPoolOwners();
   readonly subnets = new Map<string, Stored>();
   readonly pools = new Map<string, Stored>();
   readonly held = new Set<string>();
@@ -50,7 +50,7 @@ export class PlanWorld {
         (stored) =>
           readSubnet(decodeControlledSubnet({ apiVersion: "ipam.vendor.io/v1", kind: "Subnet", ...stored })) ?? [],
       ),
-      pools: pools.flatMap((object): PoolNow[] => {
+      pools: pools.flatMap((object): CurrentPool[] => {
         const { spec } = object.value ?? {};
         if (spec?.generated === undefined) throw new Error(`Pool "${object.name}": ${object.fault}`);
         return [{ object, spec, generated: spec.generated }];
@@ -61,7 +61,7 @@ export class PlanWorld {
         return { addressSpace: "", family: range.first.family, spans: spansOf([range]) };
       }),
       poolNames: new Set(this.pools.keys()),
-      fates: this.fates,
+      liveness: this.fates,
       isHeld: (_space, family, value) => [...this.held].some((text) => isSame(parseIp(text), { family, value })),
       excessMs: () => this.excessMs,
       labelsOf: (namespace) => (namespace === "shop" ? this.labels : {}),

@@ -2,25 +2,25 @@ import { describe, expect, it } from "vitest";
 import {
   findTimingFault,
   type LeaseRecord,
+  type ObservedLease,
+  observeLease,
   pauseBetween,
   planLease,
-  type Sighting,
-  sight,
 } from "../../../../host/kubernetes/lease/plan-lease.ts";
 
 const record = (fields: Partial<LeaseRecord> = {}): LeaseRecord => ({
   ...{ holder: "a", durationMs: 15_000, mark: "1" },
   ...fields,
 });
-const seen = (fields: Partial<Sighting> = {}): Sighting => ({
+const seen = (fields: Partial<ObservedLease> = {}): ObservedLease => ({
   ...{ record: record(), sinceMs: 100_000, lastDurationMs: 15_000 },
   ...fields,
 });
-const ask = (sighting: Sighting, nowMs: number, rest: { isOwn?: boolean; isLeading?: boolean } = {}) =>
-  planLease({ sighting, nowMs, isOwn: false, isLeading: false, ...rest });
+const ask = (observed: ObservedLease, nowMs: number, rest: { isOwn?: boolean; isLeading?: boolean } = {}) =>
+  planLease({ observed, nowMs, isOwn: false, isLeading: false, ...rest });
 
 describe("who may take a Lease", () => {
-  it.each<[string, Sighting, number, { isOwn?: boolean; isLeading?: boolean }, ReturnType<typeof planLease>]>([
+  it.each<[string, ObservedLease, number, { isOwn?: boolean; isLeading?: boolean }, ReturnType<typeof planLease>]>([
     [
       "another's is left to it until it was silent for its duration",
       seen(),
@@ -54,29 +54,29 @@ describe("who may take a Lease", () => {
       { isLeading: true },
       { kind: "create" },
     ],
-  ])("%s", (_, sighting, nowMs, rest, expected) => expect(ask(sighting, nowMs, rest)).toEqual(expected));
+  ])("%s", (_, observed, nowMs, rest, expected) => expect(ask(observed, nowMs, rest)).toEqual(expected));
 });
 
 describe("what an observer has seen", () => {
   const look = (now: LeaseRecord | undefined, nowMs: number) => ({ record: now, nowMs, durationMs: 7_000 });
 
   it("keeps its time while the record is the same, whatever its times of day say", () => {
-    const first = sight(undefined, look(record(), 5));
-    expect(sight(first, look(record(), 900))).toEqual({ record: record(), sinceMs: 5, lastDurationMs: 15_000 });
+    const first = observeLease(undefined, look(record(), 5));
+    expect(observeLease(first, look(record(), 900))).toEqual({ record: record(), sinceMs: 5, lastDurationMs: 15_000 });
   });
 
   it("begins anew with each renewal", () =>
-    expect(sight(seen(), look(record({ mark: "2" }), 200_000)).sinceMs).toBe(200_000));
+    expect(observeLease(seen(), look(record({ mark: "2" }), 200_000)).sinceMs).toBe(200_000));
 
   it("begins anew when the Lease vanishes, and knows for how long it was held", () =>
-    expect(sight(seen(), look(undefined, 200_000))).toEqual({
+    expect(observeLease(seen(), look(undefined, 200_000))).toEqual({
       record: undefined,
       sinceMs: 200_000,
       lastDurationMs: 15_000,
     }));
 
   it("takes the observer's own duration for a record without one", () =>
-    expect(sight(undefined, look(record({ durationMs: undefined }), 5)).lastDurationMs).toBe(7_000));
+    expect(observeLease(undefined, look(record({ durationMs: undefined }), 5)).lastDurationMs).toBe(7_000));
 });
 
 describe("timings", () => {

@@ -1,0 +1,183 @@
+/**
+ * The part that says in the status of pools, Subnets and ReservedIPs what is wrong with them, and by an event when something turns bad.
+ * Effects: writes `status.conditions` and sends events.
+ */
+import { IP_POOLS, RESERVED_IPS, SUBNETS, statusPath } from "../../kubernetes/paths.ts";
+import { API_VERSION } from "../../resources/fields/metadata.ts";
+import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
+import { settingsOf } from "../caches.ts";
+import type { Controlled, ControlledSubnet } from "../objects.ts";
+import { patchIfSame } from "../patch.ts";
+import { Rounds } from "../rounds.ts";
+import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
+import { type Findings, planFindings } from "./plan-findings.ts";
+import { planSupplied } from "./plan-supplied.ts";
+
+/** Between two rounds that judge all pools, subnets and reserved addresses: milliseconds at least. @limit */
+export const CONDITIONS_REST_MS = 1_000;
+
+/** That rest is also so many times as long as the round took: a twentieth of a processor at most. @limit */
+export const CONDITIONS_REST_FACTOR = 20;
+
+/** Between two rounds that judge whether generated pools have what is wanted of them: milliseconds at least. Pods wait for the answer. @limit */
+export const SUPPLIED_REST_MS = 100;
+
+/** What is written to, and where it is. */
+const KINDS = [
+  { kind: "IPPool", resource: IP_POOLS, cache: "pools" },
+  { kind: "Subnet", resource: SUBNETS, cache: "subnets" },
+  { kind: "ReservedIP", resource: RESERVED_IPS, cache: "reserved" },
+] as const;
+
+type Kind = (typeof KINDS)[number];
+
+export const startConditions: StartController = (deps) => new ConditionsController(deps);
+
+class ConditionsController implements Controller {
+  readonly #deps: ControllerDeps;
+  readonly #rounds: Rounds;
+  /** A pod waits for what a generated pool lacks, so that is judged sooner than all else. */
+  readonly #supplyRounds: Rounds;
+  readonly #ends: readonly (() => void)[];
+  /** By UID: when this process wrote last, and what version it wrote upon. */
+  readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
+  readonly #assignments = new WeakMap<ControlledSubnet, Assignments>();
+  #tookMs = 0;
+  #supplyTookMs = 0;
+  #problems: readonly string[] = [];
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    const { caches, leading, log, random } = deps;
+    this.#rounds = new Rounds({
+      ...{ leading, log, random, failure: "The conditions of pools could not be written" },
+      work: () => this.#round(),
+      restMs: () => Math.max(CONDITIONS_REST_MS, CONDITIONS_REST_FACTOR * this.#tookMs),
+    });
+    this.#supplyRounds = new Rounds({
+      ...{ leading, log, random, failure: "What generated pools lack could not be written" },
+      work: () => this.#supplyRound(),
+      restMs: () => Math.max(SUPPLIED_REST_MS, CONDITIONS_REST_FACTOR * this.#supplyTookMs),
+    });
+    const wake = () => this.#rounds.wake();
+    const wakeSupply = () => this.#supplyRounds.wake();
+    this.#ends = [
+      ...[caches.pools, caches.subnets, caches.reserved, caches.allocations].map((cache) => cache.subscribe(wake)),
+      ...[caches.pools, caches.subnets, caches.reserved, caches.vendorConf].map((cache) => cache.subscribe(wakeSupply)),
+    ];
+  }
+
+  get problems(): readonly string[] {
+    return [...this.#rounds.problems, ...this.#supplyRounds.problems, ...this.#problems];
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#ends) end();
+    await Promise.all([this.#rounds.close(), this.#supplyRounds.close()]);
+  }
+
+  /** Writes only what has become another one; the other rounds write the rest. */
+  async #supplyRound(): Promise<undefined> {
+    const { caches, clock } = this.#deps;
+    const beganMs = clock.nowMs();
+    const supply = planSupplied(this.#supplyView());
+    this.#supplyTookMs = clock.nowMs() - beganMs;
+    for (const kind of KINDS) {
+      if (kind.cache === "reserved") continue;
+      for (const [name, finding] of supply[kind.cache]) {
+        const object = caches[kind.cache].items.get(name);
+        if (object !== undefined && isOtherThan(finding, object.conditions)) await this.#sync(kind, object, [finding]);
+      }
+    }
+  }
+
+  #supplyView() {
+    const { pools, subnets, reserved } = this.#deps.caches;
+    return {
+      pools: [...pools.items.values()],
+      subnets: [...subnets.items.values()],
+      reserved: [...reserved.items.values()],
+      settings: settingsOf(this.#deps.caches),
+      assignmentsOf: (subnet: ControlledSubnet) => this.#assignmentsOf(subnet),
+    };
+  }
+
+  #assignmentsOf(subnet: ControlledSubnet): Assignments {
+    const known = this.#assignments.get(subnet) ?? decodeAssignments(subnet.status, `Subnet "${subnet.name}"`);
+    this.#assignments.set(subnet, known);
+    return known;
+  }
+
+  async #round(): Promise<number | undefined> {
+    const findings = this.#planFindings();
+    let nextMs: number | undefined;
+    const seen = new Set<string>();
+    for (const kind of KINDS) {
+      for (const object of this.#deps.caches[kind.cache].items.values()) {
+        seen.add(object.uid);
+        const dueMs = await this.#sync(kind, object, findings[kind.cache].get(object.name) ?? []);
+        if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
+      }
+    }
+    for (const uid of this.#wrote.keys()) if (!seen.has(uid)) this.#wrote.delete(uid);
+    return nextMs;
+  }
+
+  #planFindings(): Findings {
+    const { caches, clock, log } = this.#deps;
+    const beganMs = clock.nowMs();
+    const findings = planFindings({
+      ...this.#supplyView(),
+      allocations: caches.allocations.items.values(),
+    });
+    this.#tookMs = clock.nowMs() - beganMs;
+    for (const problem of findings.problems) if (!this.#problems.includes(problem)) log.warn(problem);
+    this.#problems = findings.problems;
+    return findings;
+  }
+
+  /** Gives when a message is due that is too young to be written; undefined: nothing is. */
+  async #sync(kind: Kind, object: Controlled<unknown>, findings: readonly Finding[]): Promise<number | undefined> {
+    const { clock } = this.#deps;
+    const wrote = this.#wrote.get(object.uid);
+    // What was written has not come back yet: its event brings the next round. One that somebody came before is looked at anew.
+    if (findings.length === 0 || wrote?.upon === object.resourceVersion) return undefined;
+    const { conditions, turnedBad, dueMs } = planConditions({
+      ...{
+        object,
+        findings,
+        now: clock
+          .now()
+          .toISOString()
+          .replace(/\.[0-9]+Z$/, "Z"),
+      },
+      sinceMs: clock.nowMs() - (wrote?.atMs ?? Number.NEGATIVE_INFINITY),
+    });
+    if (conditions === undefined) return dueMs;
+    if (await this.#write(kind, object, conditions)) for (const each of turnedBad) this.#sendEvent(kind, object, each);
+    return undefined;
+  }
+
+  /** False when somebody else has written: the next round sees what. */
+  async #write({ resource }: Kind, object: Controlled<unknown>, conditions: readonly object[]): Promise<boolean> {
+    const { api, leading: signal, clock } = this.#deps;
+    const { name, uid, resourceVersion } = object;
+    // Other keys of the status are others' to write: agents mark pools as wanted.
+    const path = statusPath(resource, { name });
+    const body = { status: { conditions } };
+    if (!(await patchIfSame(api, { path, uid, resourceVersion, body, signal }))) return false;
+    this.#wrote.set(uid, { atMs: clock.nowMs(), upon: resourceVersion });
+    return true;
+  }
+
+  #sendEvent({ kind }: Kind, { name, uid }: Controlled<unknown>, { type, reason, message }: Finding): void {
+    this.#deps.events.emit({
+      regarding: { kind, apiVersion: API_VERSION, namespace: "", name, uid },
+      reason: type === "Ready" ? reason : type,
+      note: message,
+      type: "Warning",
+      action: "Check",
+    });
+  }
+}

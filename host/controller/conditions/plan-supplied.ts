@@ -1,0 +1,165 @@
+/**
+ * Whether generated pools have the addresses that are wanted of them, and what is in the way: a Subnet that is full or gone, or a limit.
+ */
+
+import type { VendorConf } from "../../config/vendor-conf.ts";
+import { describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
+import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
+import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
+import { addresses, listed, MAX_EXAMPLES } from "./examples.ts";
+import { absent, type Finding } from "./plan-conditions.ts";
+import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
+
+export interface SuppliedView {
+  readonly pools: readonly ControlledPool[];
+  readonly subnets: readonly ControlledSubnet[];
+  readonly reserved: readonly ControlledReservation[];
+  readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
+  /** Throws what {@link decodeAssignments} throws. Absent: that. */
+  readonly assignmentsOf?: ((subnet: ControlledSubnet) => Assignments) | undefined;
+}
+
+export interface SuppliedFindings {
+  /** By name. Pools made by hand are not there, nor those that are about to get what they lack. */
+  readonly pools: ReadonlyMap<string, Finding>;
+  /** By name; all of them. */
+  readonly subnets: ReadonlyMap<string, Finding>;
+}
+
+/** A pool that was generated, and how many addresses it has. */
+interface SizedPool {
+  readonly name: string;
+  readonly deleting: boolean;
+  readonly generated: Generated;
+  readonly has: number;
+}
+
+export function planSupplied({ pools, subnets, reserved, settings, assignmentsOf }: SuppliedView): SuppliedFindings {
+  const known = pools.flatMap(({ value }) => value ?? []);
+  const use = new SubnetUse({
+    ...{ pools: known, subnets, reserved: reserved.flatMap(({ value }) => value ?? []) },
+    assignmentsOf: assignmentsOf ?? readAssignments,
+  });
+  const generated = known.flatMap((pool) => suppliedOf(pool, use));
+  const world: SuppliedContext = { settings, use, byNamespace: sumByNamespace(generated) };
+  const findings = new Map<string, Finding>();
+  const waiting = new Map<string, SizedPool[]>();
+  for (const pool of generated) {
+    if (pool.deleting) continue;
+    const finding = pool.has < pool.generated.wanted ? notSupplied(pool, world) : supplied(pool);
+    if (finding === undefined) continue;
+    findings.set(pool.name, finding);
+    if (finding.reason === "SubnetFull") note(waiting, pool);
+  }
+  const full = subnets.map((subnet) => [subnet.name, fullness(subnet, use, waiting.get(subnet.name))] as const);
+  return { pools: findings, subnets: new Map(full) };
+}
+
+interface SuppliedContext extends Pick<SuppliedView, "settings"> {
+  readonly use: SubnetUse;
+  /** Addresses of generated pools. */
+  readonly byNamespace: ReadonlyMap<string, number>;
+}
+
+function readAssignments({ name, status }: ControlledSubnet): Assignments {
+  return decodeAssignments(status, `Subnet "${name}"`);
+}
+
+function suppliedOf(pool: IpPool, use: SubnetUse): SizedPool[] {
+  const { name, deleting, spec } = pool;
+  return spec.generated === undefined ? [] : [{ name, deleting, generated: spec.generated, has: use.sizeOf(pool) }];
+}
+
+function sumByNamespace(pools: readonly SizedPool[]): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const { generated, has } of pools) {
+    const { namespace } = generated.application;
+    sums.set(namespace, (sums.get(namespace) ?? 0) + has);
+  }
+  return sums;
+}
+
+function note(waiting: Map<string, SizedPool[]>, pool: SizedPool): void {
+  const { subnet } = pool.generated;
+  const pools = waiting.get(subnet) ?? [];
+  pools.push(pool);
+  waiting.set(subnet, pools);
+}
+
+function supplied({ generated: { wanted, reason }, has }: SizedPool): Finding {
+  const what = has === wanted ? `has the ${addresses(wanted)} wanted` : `has ${addresses(has)}, ${wanted} wanted`;
+  return { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
+}
+
+/** Undefined: nothing is in the way, and it is about to get what it lacks. */
+function notSupplied(pool: SizedPool, world: SuppliedContext): Finding | undefined {
+  const found = obstacle(pool, world);
+  if (found === undefined) return undefined;
+  const { wanted, reason } = pool.generated;
+  const message = `has ${pool.has} of ${addresses(wanted)} wanted (${reason}): ${found.why}`;
+  return { type: "Supplied", isTrue: false, reason: found.reason, message };
+}
+
+interface Obstacle {
+  /** One word for programs. */
+  readonly reason: string;
+  readonly why: string;
+}
+
+function obstacle(pool: SizedPool, world: SuppliedContext): Obstacle | undefined {
+  const name = pool.generated.subnet;
+  const subnet = world.use.subnet(name);
+  if (subnet === undefined) return { reason: "SubnetGone", why: `there is no Subnet "${name}"` };
+  if (subnet.deleting) return { reason: "SubnetTerminating", why: `Subnet "${name}" is being deleted` };
+  const fault = subnet.value === undefined ? (subnet.fault ?? "it cannot be read") : world.use.faultOf(subnet);
+  if (fault !== undefined) return { reason: "SubnetInvalid", why: `Subnet "${name}" cannot be used: ${fault}` };
+  return limit(pool, world) ?? exhaustion(pool, subnet, world);
+}
+
+function limit({ has, generated }: SizedPool, { settings, byNamespace }: SuppliedContext): Obstacle | undefined {
+  const { maxGeneratedPoolSize: most, maxGeneratedAddressesPerNamespace: mostInAll } = settings;
+  if (has >= most) return { reason: "PoolTooLarge", why: `maxGeneratedPoolSize of vendor-conf is ${most}` };
+  const { namespace } = generated.application;
+  const inAll = byNamespace.get(namespace) ?? 0;
+  if (mostInAll === 0 || inAll < mostInAll) return undefined;
+  const why = `generated pools of namespace "${namespace}" have ${addresses(inAll)}, maxGeneratedAddressesPerNamespace of vendor-conf is ${mostInAll}`;
+  return { reason: "NamespaceLimit", why };
+}
+
+/** Undefined: it has room, or the pool's addresses are assigned already. */
+function exhaustion(
+  { name, has }: SizedPool,
+  subnet: ControlledSubnet,
+  { use }: SuppliedContext,
+): Obstacle | undefined {
+  const assigned = use.assignedTo(name, subnet);
+  const numbers = use.numbersOf(subnet);
+  if (numbers === undefined || (assigned !== undefined && assigned > has)) return undefined;
+  if (assigned === undefined && numbers.pools >= MAX_POOLS_OF_SUBNET)
+    return { reason: "SubnetFull", why: `Subnet "${subnet.name}" has ${numbers.pools} pools, as many as it can have` };
+  if (numbers.free > 0) return undefined;
+  return { reason: "SubnetFull", why: `Subnet "${subnet.name}" ${describeNumbers(numbers)}` };
+}
+
+/** `has 0 free of 254, 254 assigned to 12 pools` */
+function describeNumbers({ total, free, assigned, pools, withheld }: SubnetNumbers): string {
+  const others = withheld === 0 ? "" : `, ${withheld} reserved or in pools made by hand`;
+  return `has ${free} free of ${total}, ${assigned} assigned to ${pools} ${pools === 1 ? "pool" : "pools"}${others}`;
+}
+
+function fullness(subnet: ControlledSubnet, use: SubnetUse, waiting: readonly SizedPool[] = []): Finding {
+  const numbers = waiting.length === 0 ? undefined : use.numbersOf(subnet);
+  if (numbers === undefined) return absent("Full", "NobodyWaits");
+  const lacking = waiting.reduce((sum, { generated, has }) => sum + generated.wanted - has, 0);
+  const names = waiting
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .slice(0, MAX_EXAMPLES)
+    .map(({ name, generated, has }) => {
+      return `"${name}" (${describeApplication(generated.application)}, ${has} of ${generated.wanted})`;
+    });
+  const who = `${waiting.length} ${waiting.length === 1 ? "pool waits" : "pools wait"}`;
+  const message = `${describeNumbers(numbers)}; ${who} for ${lacking} more: ${listed(names, waiting.length)}`;
+  return { type: "Full", isTrue: true, reason: "PoolsWait", message };
+}

@@ -1,0 +1,188 @@
+/**
+ * The controller without its command line: follows everything from the start, takes part in the election, and runs the parts while it leads.
+ * Opened by berth-controller-main.ts; what stands between the parts and the API server is made here.
+ * Effects: lists and watches of the API server; a Lease; those of the parts.
+ */
+import { openEvents } from "../kubernetes/events.ts";
+import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { type Election, openElection } from "../kubernetes/lease/election.ts";
+import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
+import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
+import type { Log } from "../lib/log.ts";
+import { type OpenCaches, openCaches } from "./caches.ts";
+import { type Controllers, type Leadership, openLeaderApi, startLeadership } from "./leadership.ts";
+import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
+import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
+import type { ControllerDeps } from "./types.ts";
+
+/** How long the parts may take to end after leading did until the process says of itself that it is stuck: milliseconds. Whoever watches it starts it anew. @limit */
+export const CLOSE_PATIENCE_MS = 60_000;
+
+export interface ControllerOptions {
+  /** Closed by whoever opened it. */
+  readonly api: KubeApi;
+  /** A sentence without its end: why the connection may not last, such as credentials that cannot be read anew. */
+  readonly connectionProblem?: () => string | undefined;
+  readonly controllers: Controllers;
+  /** Of the ConfigMap vendor-conf. */
+  readonly configNamespace: string;
+  readonly lease: {
+    readonly namespace: string;
+    readonly name: string;
+    /** Of this process, and of no other that there was. */
+    readonly identity: string;
+    readonly timings: LeaseTimings;
+  };
+  readonly clock: ElectionClock;
+  /** Wall clock. */
+  readonly now: () => Date;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+export interface ControllerStatus {
+  readonly identity: string;
+  readonly isLeading: boolean;
+  /** Who leads as far as this process has seen; "": nobody. */
+  readonly leader: string;
+  /** Collections whose first list is not complete. */
+  readonly unread: readonly string[];
+  /** Sentences without their end. */
+  readonly problems: readonly string[];
+  /** Names of the parts that run. */
+  readonly parts: readonly string[];
+  /** Objects, lists and watches by collection. */
+  readonly caches: OpenCaches["stats"];
+}
+
+export interface ControllerProcess {
+  readonly status: ControllerStatus;
+  /**
+   * A sentence when this process can do nothing any more but start anew: a part has not ended long after leading did. An API server that is
+   * away is none of this.
+   */
+  readonly stuck: string | undefined;
+  /** Ends the parts, gives the lease back, and lets go of the API server. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Follows at once; timings with which two could lead are for the caller to refuse (plan-lease.ts). */
+export function openController(options: ControllerOptions): ControllerProcess {
+  return new ProcessInstance(options);
+}
+
+class ProcessInstance implements ControllerProcess {
+  readonly #options: ControllerOptions;
+  readonly #caches: OpenCaches;
+  readonly #addressOwners: OpenAddressOwners;
+  readonly #poolOwners: OpenPoolOwners;
+  /** Undefined until everything was listed once: who cannot read must not keep the others from leading. */
+  #election: Election | undefined;
+  readonly #closing = new AbortController();
+  readonly #opening: Promise<void>;
+  #leadership: Leadership | undefined;
+  /** When the parts were told to end, by the monotonic clock; undefined while they need not. */
+  #endingSinceMs: number | undefined;
+
+  constructor(options: ControllerOptions) {
+    this.#options = options;
+    const { api, configNamespace, random, log } = options;
+    this.#caches = openCaches({ api, configNamespace, random, log });
+    this.#addressOwners = openAddressOwners({ api, random, log });
+    this.#poolOwners = openPoolOwners({ api, random, log });
+    this.#opening = this.#open();
+  }
+
+  /** Never rejects. */
+  async #open(): Promise<void> {
+    const { lease, api, clock, now, random, log } = this.#options;
+    const { signal } = this.#closing;
+    try {
+      await Promise.all([this.#caches, this.#addressOwners, this.#poolOwners].map((each) => each.synced(signal)));
+    } catch {
+      return;
+    }
+    log.info({ identity: lease.identity }, "Everything is known; this process takes part in the election");
+    const lead = (leading: Leading) => this.#lead(leading);
+    this.#election = openElection({ ...lease, api, clock, now, random, log, lead });
+  }
+
+  get status(): ControllerStatus {
+    const { isLeading = false, holder = "", problem } = this.#election ?? {};
+    const connectionProblem = this.#options.connectionProblem?.();
+    const partProblems = Object.entries(this.#leadership?.problems ?? {});
+    return {
+      identity: this.#options.lease.identity,
+      isLeading,
+      leader: holder,
+      unread: this.#caches.unread,
+      problems: [
+        ...(connectionProblem === undefined ? [] : [connectionProblem]),
+        ...(problem === undefined ? [] : [problem]),
+        ...(this.stuck === undefined ? [] : [this.stuck]),
+        ...this.#caches.problems,
+        ...this.#addressOwners.problems,
+        ...this.#poolOwners.problems,
+        ...partProblems.flatMap(([, problems]) => problems),
+      ],
+      parts: partProblems.map(([name]) => name),
+      caches: this.#caches.stats,
+    };
+  }
+
+  get stuck(): string | undefined {
+    if (this.#endingSinceMs === undefined) return undefined;
+    const ms = this.#options.clock.nowMs() - this.#endingSinceMs;
+    return ms < CLOSE_PATIENCE_MS ? undefined : `The parts have not ended ${Math.floor(ms / 1000)} s after leading did`;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("The controller was closed"));
+    await this.#opening;
+    await this.#election?.close();
+    await this.#poolOwners.close();
+    await this.#addressOwners.close();
+    await this.#caches.close();
+  }
+
+  async #lead(leading: Leading): Promise<void> {
+    const events = openEvents(this.#eventOptions(leading));
+    const term = startLeadership(this.#options.controllers, this.#deps(leading, events));
+    this.#leadership = term;
+    await untilEnded(leading.signal);
+    this.#endingSinceMs = this.#options.clock.nowMs();
+    // The signal has told all of them at once; here is only waited.
+    await term.close();
+    await events.close();
+    this.#leadership = undefined;
+    this.#endingSinceMs = undefined;
+  }
+
+  #eventOptions(leading: Leading) {
+    const { api, lease, clock, log } = this.#options;
+    const common = { component: "berth-controller", node: lease.identity, nowMs: clock.nowMs, log };
+    return { ...common, api: openLeaderApi(api, leading) };
+  }
+
+  #deps(leading: Leading, events: ControllerDeps["events"]): ControllerDeps {
+    const { api, clock, now, random, log } = this.#options;
+    return {
+      api: openLeaderApi(api, leading),
+      caches: this.#caches,
+      owners: { addresses: this.#addressOwners, pools: this.#poolOwners },
+      events,
+      log,
+      clock: { nowMs: clock.nowMs, now },
+      random,
+      leading: leading.signal,
+    };
+  }
+}
+
+function untilEnded(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,120 @@
+/**
+ * The part that keeps a deleted pool until its last address is free (allocation rule 15). New addresses are refused by the agents from the moment
+ * of deletion; a release that frees the last one ends the pool by its event.
+ * Effects: lists allocations of pools in deletion; writes the finalizers of pools.
+ */
+
+import { listPages } from "../../kubernetes/list.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
+import { collectionPath, IP_ALLOCATIONS, IP_POOLS, objectPath } from "../../kubernetes/paths.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { ControlledPool } from "../objects.ts";
+import { patchIfSame } from "../patch.ts";
+import { Rounds } from "../rounds.ts";
+import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
+
+/** Between two rounds: a pool in deletion of which address after address becomes free is looked at in this rhythm. */
+const REST_MS = 200;
+
+export const startFinalizers: StartController = (deps) => new FinalizerController(deps);
+
+class FinalizerController implements Controller {
+  readonly #deps: ControllerDeps;
+  readonly #rounds: Rounds;
+  readonly #ends: readonly (() => void)[];
+  /** By UID of a pool: when its deletion was first seen. */
+  readonly #leavingMs = new Map<string, number>();
+  /** Names of pools in deletion. */
+  readonly #leaving = new Set<string>();
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    const { caches, leading, log, random } = deps;
+    for (const pool of caches.pools.items.values()) this.#notice(pool);
+    const failure = "The finalizers of pools could not be written";
+    const work = () => this.#round();
+    this.#rounds = new Rounds({ failure, work, restMs: () => REST_MS, leading, log, random });
+    this.#ends = [
+      caches.pools.subscribe((change) => this.#onPool(change)),
+      caches.allocations.subscribe((change) => this.#onAllocation(change)),
+    ];
+  }
+
+  get problems(): readonly string[] {
+    return this.#rounds.problems;
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#ends) end();
+    await this.#rounds.close();
+  }
+
+  #onPool(change: Change<ControlledPool>): void {
+    const { before } = change;
+    if (change.kind === "gone" || (before !== undefined && before.uid !== change.value.uid)) {
+      if (before !== undefined) this.#leavingMs.delete(before.uid);
+      this.#leaving.delete(change.key);
+    }
+    if (change.kind === "set") this.#notice(change.value);
+    this.#rounds.wake();
+  }
+
+  #notice({ name, uid, deleting }: ControlledPool): void {
+    if (!deleting || this.#leavingMs.has(uid)) return;
+    this.#leavingMs.set(uid, this.#deps.clock.nowMs());
+    this.#leaving.add(name);
+  }
+
+  #onAllocation({ before }: Change<IpAllocation>): void {
+    if (before !== undefined && this.#leaving.has(before.spec.pool)) this.#rounds.wake();
+  }
+
+  async #round(): Promise<number | undefined> {
+    const { caches, clock } = this.#deps;
+    const held = this.#heldPools();
+    const { mark, ask, nextMs } = planFinalizers({
+      pools: caches.pools.items.values(),
+      isHeld: (pool) => held.has(pool),
+      leavingMs: ({ uid }) => clock.nowMs() - (this.#leavingMs.get(uid) ?? clock.nowMs()),
+    });
+    for (const pool of mark) await this.#write(pool, [...pool.finalizers, IN_USE_FINALIZER]);
+    for (const pool of ask) if (await this.#isFree(pool)) await this.#end(pool);
+    return nextMs;
+  }
+
+  /** Of the pools in deletion. */
+  #heldPools(): ReadonlySet<string> {
+    const held = new Set<string>();
+    if (this.#leaving.size === 0) return held;
+    for (const { spec } of this.#deps.caches.allocations.items.values()) {
+      if (this.#leaving.has(spec.pool)) held.add(spec.pool);
+      if (held.size === this.#leaving.size) break;
+    }
+    return held;
+  }
+
+  /** Asks the API server: as of a moment after the call. */
+  async #isFree({ name }: ControlledPool): Promise<boolean> {
+    const { api, leading: signal } = this.#deps;
+    const query = { fieldSelector: `spec.pool=${name}`, limit: 1 };
+    for await (const { items } of listPages(api, { path: collectionPath(IP_ALLOCATIONS), query, signal })) {
+      if (items.length > 0) return false;
+    }
+    return true;
+  }
+
+  async #end(pool: ControlledPool): Promise<void> {
+    const rest = pool.finalizers.filter((name) => name !== IN_USE_FINALIZER);
+    if (await this.#write(pool, rest))
+      this.#deps.log.info({ pool: pool.name }, "The last address of a deleted pool is free: the pool goes");
+  }
+
+  /** False for one that somebody else has written to: it comes again with its event. */
+  async #write(pool: ControlledPool, finalizers: readonly string[]): Promise<boolean> {
+    const { api, leading: signal } = this.#deps;
+    const { name, uid, resourceVersion } = pool;
+    const [path, body] = [objectPath(IP_POOLS, { name }), { metadata: { finalizers } }];
+    return (await patchIfSame(api, { path, uid, resourceVersion, body, signal })) !== undefined;
+  }
+}

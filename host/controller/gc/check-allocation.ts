@@ -1,0 +1,228 @@
+/**
+ * One look at one allocation: what the caches and lists say of it, what follows by the table, and, before anything is written, all of it once
+ * more from the API server (allocation rule 16).
+ * Effects: reads of the API server; one write of the object.
+ */
+import { formatIp } from "../../net/ip.ts";
+import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import { settingsOf } from "../caches.ts";
+import type { ControllerDeps } from "../types.ts";
+import { collect, lastHolder } from "./apply-action.ts";
+import type { Observations } from "./observations.ts";
+import {
+  type Action,
+  type CollectionDecision,
+  type CollectionState,
+  type CollectionTimes,
+  decideCollection,
+  type NodeStatus,
+  type ObservedState,
+  type PodStatus,
+  situationOf,
+} from "./plan-collection.ts";
+import type { Probers } from "./probers.ts";
+import { type ReadDeps, readNode, readPod, strongestNodeStatus, strongestPodStatus } from "./read-status.ts";
+import { isReplacement, Replacements } from "./replacements.ts";
+
+/** How long one question of the collection is tried: milliseconds. Nobody waits for it, and the next look asks again. @limit */
+export const COLLECTION_PATIENCE_MS = 3_000;
+
+/** After a look in vain, or one for which the API server had no answer, the next one comes no sooner than this: milliseconds. @limit */
+export const COLLECTION_RETRY_MS = 10_000;
+
+export interface CheckerDeps extends ControllerDeps {
+  readonly observations: Observations;
+  /** Ends with `leading`, and when the part is closed. */
+  readonly signal: AbortSignal;
+}
+
+/** Where a look takes nodes and pods from. */
+export interface StatusReader {
+  node(name: string): Promise<NodeStatus>;
+  pod(holder: Holder, node: NodeStatus): Promise<PodStatus>;
+}
+
+export interface Collected {
+  readonly object: IpAllocation;
+  readonly action: Action;
+  readonly why: string;
+  /** Of the pod that had the address. */
+  readonly node: string;
+  /** Of `ask`. */
+  readonly prober: string | undefined;
+}
+
+/** For one round of looks: nodes that may ask are counted once. */
+export class AllocationChecker {
+  readonly #deps: CheckerDeps;
+  readonly #objects: AllocationObjects;
+  readonly #probers: Probers;
+  readonly #replacements: Replacements;
+  readonly #live: StatusReader;
+  /** Who was told before, by name of the allocation; lasts as long as the controller. */
+  readonly #asked: Map<string, Set<string>>;
+  /** Addresses for which nobody can ask. */
+  readonly withoutProber: string[] = [];
+
+  constructor(deps: CheckerDeps, probers: Probers, told: Map<string, Set<string>>) {
+    const { api, log, signal } = deps;
+    this.#deps = deps;
+    this.#objects = new AllocationObjects(api);
+    this.#probers = probers;
+    this.#replacements = new Replacements(deps.caches);
+    this.#asked = told;
+    this.#live = liveReader({ api, log, signal });
+  }
+
+  /** Reads the object, and takes everything else from the API server, too. */
+  async recheck(name: string): Promise<Collected | undefined> {
+    const object = await this.#read(name);
+    if (object !== undefined) return this.check(object, this.#live);
+    this.#deps.observations.forget(name);
+    this.#asked.delete(name);
+    return undefined;
+  }
+
+  /** What was written; undefined when nothing was. Rejects when the API server does not answer, or refuses. */
+  async check(object: IpAllocation, sources: StatusReader): Promise<Collected | undefined> {
+    const { observations } = this.#deps;
+    if (object.deleting) {
+      observations.forget(object.name);
+      return undefined;
+    }
+    const decision = this.#decide(object, await this.#observe(object, sources));
+    if (!isEffect(decision)) return undefined;
+    if (sources === this.#live) return this.#act(object, decision.action, decision.why);
+    const now = await this.#read(object.name);
+    // Whoever has written to it knew what it is.
+    if (now?.uid !== object.uid || now.resourceVersion !== object.resourceVersion) {
+      observations.forget(object.name);
+      return undefined;
+    }
+    const live = this.#decide(now, await this.#observe(now, this.#live));
+    return isEffect(live) ? this.#act(now, live.action, live.why) : undefined;
+  }
+
+  /** By the age of this very situation; what is to be seen for longer is noted. */
+  #decide(object: IpAllocation, seen: ObservedState): CollectionDecision {
+    const { observations, clock } = this.#deps;
+    const { name, uid, resourceVersion, spec } = object;
+    const key = `${uid}/${resourceVersion} ${situationOf(seen)}`;
+    const ageMs = observations.ageMs(name, key, clock.nowMs());
+    const decision = decideCollection({ ...seen, ageMs }, this.#timesOf(spec.pool));
+    if (decision.kind === "observe") {
+      const node = lostNode(object);
+      observations.note(name, { key, node, pauseMs: decision.pauseMs, nowMs: clock.nowMs() });
+    } else if (decision.action === "keep") observations.forget(name);
+    return decision;
+  }
+
+  async #observe(object: IpAllocation, sources: StatusReader): Promise<ObservedState> {
+    const { spec } = object;
+    const state = stateOf(object);
+    const holders = state === "Bound" ? spec.holders : state === "NodeLost" ? [lastHolder(object)] : [];
+    const known = holders.filter((holder) => holder !== undefined);
+    const nodes = await Promise.all(known.map((holder) => sources.node(holder.node)));
+    const node = nodes.length > 0 ? strongestNodeStatus(nodes) : await sources.node(spec.node);
+    const pods = await Promise.all(known.map((holder, index) => sources.pod(holder, nodes[index] ?? node)));
+    const pod = strongestPodStatus(pods);
+    const prober = await this.#proberStatus(object, sources);
+    return { state, node, pod, prober, owner: await this.#ownerStatus(object, { state, node, pod }) };
+  }
+
+  async #proberStatus(object: IpAllocation, sources: StatusReader): Promise<ObservedState["prober"]> {
+    if (stateOf(object) !== "NodeLost" || object.spec.node === lostNode(object)) return "nobody";
+    return (await sources.node(object.spec.node)) === "ready" ? "ready" : "away";
+  }
+
+  /** Asked for only where the table wants to know. */
+  async #ownerStatus(
+    object: IpAllocation,
+    { state, node, pod }: Pick<ObservedState, "state" | "node" | "pod">,
+  ): Promise<ObservedState["owner"]> {
+    const { workload } = object.spec;
+    if (workload === undefined) return "none";
+    const isEnded = pod !== "alive" && pod !== "unknown";
+    const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
+    if (!matters) return "none";
+    const found = await this.#deps.owners.addresses.readLiveness(workload, this.#deps.signal);
+    return found === "alive" && state === "NodeLost" && (await this.#hasReplacement(object)) ? "moved" : found;
+  }
+
+  /** As the API server has it now; the caches say where to look. */
+  async #hasReplacement(object: IpAllocation): Promise<boolean> {
+    for (const name of this.#replacements.find(object)) {
+      const other = await this.#read(name);
+      if (other !== undefined && isReplacement(object, other)) return true;
+    }
+    return false;
+  }
+
+  async #act(object: IpAllocation, action: Action, why: string): Promise<Collected | undefined> {
+    const { observations, signal, clock, log } = this.#deps;
+    const prober = action === "ask" ? this.#chooseProber(object) : undefined;
+    const { name, spec } = object;
+    if (action === "ask" && prober === undefined) {
+      this.withoutProber.push(name);
+      observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
+      return undefined;
+    }
+    const terms = { signal, prober, since: clock.now().toISOString() };
+    const isDone = await collect(this.#objects, object, action, terms);
+    observations.forget(name);
+    if (!isDone) return undefined;
+    // What follows from what it is now is observed from the next look on.
+    if (action !== "free")
+      observations.note(name, { key: "", node: lostNode(object), pauseMs: 0, nowMs: clock.nowMs() });
+    else this.#asked.delete(name);
+    const node = lostNode(object);
+    log.info(
+      { address: formatIp(spec.ip), pool: spec.pool, node, action, prober },
+      `An allocation was collected: ${why}`,
+    );
+    return { object, action, why, node, prober };
+  }
+
+  /** When all that can ask have been told, it begins anew. */
+  #chooseProber(object: IpAllocation): string | undefined {
+    const { name, spec } = object;
+    const told = this.#asked.get(name) ?? new Set();
+    const never = new Set([lostNode(object), spec.node]);
+    const fresh = this.#probers.choose(spec.pool, new Set([...never, ...told]));
+    const chosen = fresh ?? this.#probers.choose(spec.pool, never);
+    if (fresh === undefined) told.clear();
+    if (chosen !== undefined) this.#asked.set(name, told.add(chosen));
+    return chosen;
+  }
+
+  #read(name: string): Promise<IpAllocation | undefined> {
+    const { signal } = this.#deps;
+    return this.#objects.get(name, { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal });
+  }
+
+  #timesOf(pool: string): CollectionTimes {
+    const conf = settingsOf(this.#deps.caches);
+    const own = this.#deps.caches.pools.items.get(pool)?.value?.spec.cooldownMs;
+    return { ...conf.garbageCollection, cooldownMs: own ?? conf.allocationCooldownMs };
+  }
+}
+
+function isEffect(decision: CollectionDecision): boolean {
+  return decision.kind === "act" && decision.action !== "keep" && decision.action !== "wait";
+}
+
+export function stateOf({ spec }: IpAllocation): CollectionState {
+  if (spec.state !== "Quarantined") return spec.state;
+  return spec.quarantine?.reason ?? "Conflict";
+}
+
+/** The node of the pod that has, or had, the address. */
+export function lostNode(object: IpAllocation): string {
+  return lastHolder(object)?.node ?? object.spec.node;
+}
+
+/** Each node once for one allocation; nothing is remembered beyond that. */
+function liveReader(deps: ReadDeps): StatusReader {
+  return { node: (name) => readNode(deps, name), pod: (holder, node) => readPod(deps, holder, node) };
+}

@@ -1,0 +1,49 @@
+/**
+ * Whether the member of a workload that had an address has another one in its place: its pod runs elsewhere, with addresses of other pools.
+ * The allocations are counted once for each round of looks.
+ */
+import { type IpAllocation, isSameMember, memberKey } from "../../resources/ip-allocation.ts";
+import type { Caches } from "../types.ts";
+import { lastHolder } from "./apply-action.ts";
+
+export class Replacements {
+  readonly #caches: Pick<Caches, "allocations">;
+  /** By member: what its pods have. */
+  #bound: Map<string, IpAllocation[]> | undefined;
+
+  constructor(caches: Pick<Caches, "allocations">) {
+    this.#caches = caches;
+  }
+
+  /** Names, as the caches have them. */
+  find(object: IpAllocation): readonly string[] {
+    const { workload } = object.spec;
+    if (workload === undefined) return [];
+    const others = this.#read().get(memberKey(workload)) ?? [];
+    return others.filter((other) => isReplacement(object, other)).map(({ name }) => name);
+  }
+
+  #read(): Map<string, IpAllocation[]> {
+    if (this.#bound !== undefined) return this.#bound;
+    this.#bound = new Map();
+    for (const object of this.#caches.allocations.items.values()) {
+      const { state, workload } = object.spec;
+      if (state !== "Bound" || workload === undefined) continue;
+      const key = memberKey(workload);
+      const others = this.#bound.get(key);
+      if (others === undefined) this.#bound.set(key, [object]);
+      else others.push(object);
+    }
+    return this.#bound;
+  }
+}
+
+/** Bound to a pod of the same member on another node, for the same NIC and family: the member has no use for the first one any more. */
+export function isReplacement(object: IpAllocation, { name, deleting, spec }: IpAllocation): boolean {
+  const holder = lastHolder(object);
+  const { workload, ip } = object.spec;
+  const ifName = workload?.ifName ?? holder?.ifName;
+  if (name === object.name || deleting || spec.state !== "Bound" || spec.ip.family !== ip.family) return false;
+  if (!isSameMember(workload, spec.workload)) return false;
+  return spec.holders.some((other) => other.ifName === ifName && other.node !== holder?.node);
+}

@@ -1,0 +1,119 @@
+/**
+ * Keeps the status of the Coordinator `default` what the sources say: looks after each change, and writes when it differs. Where there is no such object
+ * it is created, with nothing in it; the specification is the administrators'.
+ * A part of the controller, started by parts.ts.
+ * Effects: watches; creates the Coordinator, writes statuses, only while this process leads.
+ */
+
+import { isConflict } from "../../kubernetes/kube-api.ts";
+import { COORDINATORS, collectionPath, statusPath } from "../../kubernetes/paths.ts";
+import { API_VERSION } from "../../resources/fields/metadata.ts";
+import type { ControlledCoordinator } from "../objects.ts";
+import { patchIfSame } from "../patch.ts";
+import { Rounds } from "../rounds.ts";
+import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import { isStatus, type NetworksStatus, planStatus } from "./plan-status.ts";
+import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
+
+/** How long after a change the networks of the cluster are looked at, so that several changes are one: milliseconds. @limit */
+export const NETWORKS_DELAY_MS = 200;
+
+/** How often the networks of the cluster are looked at while a source has not been read: milliseconds. @limit */
+export const NETWORKS_RETRY_MS = 5_000;
+
+/** The one that counts. */
+const NAME = "default";
+
+/** The status of any other one. */
+const IGNORED: NetworksStatus = {
+  phase: "NotReady",
+  reason: `This Coordinator is ignored: only the one named "${NAME}" counts. Write its settings there and delete it`,
+  overlayPodCIDR: [],
+  serviceCIDR: [],
+};
+
+export const startNetworks: StartController = (deps) => keepNetworks(deps);
+
+export function keepNetworks(
+  deps: ControllerDeps,
+  options: Pick<SourcesOptions, "missingKindRetryMs"> = {},
+): Controller {
+  const { api, caches, leading, log, random } = deps;
+  /** Of the last look. */
+  let notReady: string | undefined;
+  /** Names of Coordinators that do not count. */
+  let ignored: readonly string[] = [];
+  const look = async (sources: Sources): Promise<number | undefined> => {
+    const coordinator = caches.coordinators.items.get(NAME);
+    notReady = undefined;
+    ignored = [...caches.coordinators.items.keys()].filter((name) => name !== NAME).sort();
+    await reportIgnored(deps, ignored);
+    if (coordinator === undefined) {
+      await create(deps);
+      return undefined;
+    }
+    if (coordinator.deleting) return undefined;
+    const planned = planStatus(coordinator, sources.states);
+    if (planned?.phase === "NotReady") notReady = `Coordinator "${NAME}" is not ready: ${planned.reason}`;
+    if (planned !== undefined && !isStatus(coordinator, planned)) {
+      if (!(await write(deps, coordinator, planned))) return NETWORKS_DELAY_MS;
+      log.info({ ...planned }, "The cluster's networks were written into the Coordinator");
+    }
+    // That a source cannot be read is told by no change.
+    return sources.areRead ? undefined : NETWORKS_RETRY_MS;
+  };
+  const sources = openSources({
+    ...{ api, nodes: caches.nodes, log, random, ...options },
+    onChange: () => rounds.wake(),
+  });
+  const rounds = new Rounds({
+    ...{ failure: `The status of Coordinator "${NAME}" could not be written`, leading, log, random },
+    work: () => look(sources),
+    restMs: () => NETWORKS_DELAY_MS,
+  });
+  const leave = caches.coordinators.subscribe(() => rounds.wake());
+  return {
+    get problems() {
+      const others = ignored.map((name) => `Coordinator "${name}": ${IGNORED.reason}`);
+      return [...sources.problems, ...(notReady === undefined ? [] : [notReady]), ...others, ...rounds.problems];
+    },
+    close: async () => {
+      leave();
+      await rounds.close();
+      await sources.close();
+    },
+  };
+}
+
+/** Nobody has to make it: all its fields have defaults. One that an administrator has made since is left as it is. */
+async function create({ api, leading, log }: ControllerDeps): Promise<void> {
+  const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: NAME }, spec: {} };
+  try {
+    await api.call({ method: "POST", path: collectionPath(COORDINATORS), body, signal: leading });
+    log.info({ name: NAME }, "The Coordinator was created with the default settings, since there was none");
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+  }
+}
+
+/** Tells it where whoever made them looks: in their status. */
+async function reportIgnored(deps: ControllerDeps, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const coordinator = deps.caches.coordinators.items.get(name);
+    if (coordinator === undefined || coordinator.deleting || isStatus(coordinator, IGNORED)) continue;
+    await write(deps, coordinator, IGNORED, name);
+    deps.log.warn({ name, reason: IGNORED.reason }, "A Coordinator is ignored");
+  }
+}
+
+/** False: it is another object by now, or none. The watch is about to tell. */
+async function write(
+  { api, leading }: ControllerDeps,
+  { uid, resourceVersion }: ControlledCoordinator,
+  status: NetworksStatus,
+  name = NAME,
+): Promise<boolean> {
+  const path = statusPath(COORDINATORS, { name });
+  const patched = await patchIfSame(api, { path, uid, resourceVersion, body: { status }, signal: leading });
+  return patched !== undefined;
+}

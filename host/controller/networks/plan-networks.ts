@@ -1,0 +1,132 @@
+/**
+ * Where the cluster's pod networks are told: by the network plugin that is there, else by what the cluster was set up with.
+ */
+import { agree, firstOf, foundIn, type NetworkFinding, unite } from "./finding.ts";
+import type { SourceStates } from "./sources.ts";
+import { joinPrefixes, readStatements } from "./statement.ts";
+
+/** Of `podCIDRType`, without `none`. */
+export type PodNetworkSource = "auto" | "cluster" | "calico" | "cilium";
+
+export function findPodNetworks(source: PodNetworkSource, sightings: SourceStates): NetworkFinding {
+  switch (source) {
+    case "cluster":
+      return findInCluster(sightings);
+    case "calico":
+      return findInCalico(sightings);
+    case "cilium":
+      return findInCilium(sightings);
+    case "auto":
+      return findAutomatically(sightings);
+  }
+}
+
+/** A cluster with neither of them has what it was set up with. Both at once: nobody knows whose pods are meant. */
+function findAutomatically(sightings: SourceStates): NetworkFinding {
+  const calico = findInCalico(sightings);
+  const cilium = findInCilium(sightings);
+  if (calico.kind === "absent" || cilium.kind === "absent") {
+    const plugin = firstOf(calico, cilium);
+    return plugin.kind === "absent" ? firstOf(plugin, findInCluster(sightings)) : plugin;
+  }
+  if (calico.kind === "unread") return calico;
+  if (cilium.kind === "unread") return cilium;
+  const reason = `${sightings.calico.place} and ${sightings.cilium.place} are both there; podCIDRType can say which one counts`;
+  return { kind: "wrong", reason };
+}
+
+/** Pools that are disabled count: pods keep the addresses that they have of them. */
+function findInCalico({ calico, calicoNative }: SourceStates): NetworkFinding {
+  return firstOf(
+    foundIn(calico, (items) => unite(calico.place, items.flat())),
+    foundIn(calicoNative, (items) => unite(calicoNative.place, items.flat())),
+  );
+}
+
+function findInCilium(sightings: SourceStates): NetworkFinding {
+  const { cilium, ciliumPools } = sightings;
+  return foundIn(cilium, ([settings]) => {
+    if (settings === undefined) return { kind: "absent", places: [cilium.place] };
+    const { ipam, pools, families, faults } = settings;
+    const [fault] = faults;
+    if (fault !== undefined) return { kind: "wrong", reason: fault };
+    const present = (finding: NetworkFinding): NetworkFinding =>
+      finding.kind === "absent" ? nothingNamed(ipam, finding) : finding;
+    switch (ipam) {
+      case "":
+      case "cluster-pool":
+      case "cluster-pool-v2beta":
+        return present(unite(`${cilium.place} (cluster-pool-ipv4-cidr, cluster-pool-ipv6-cidr)`, pools));
+      case "kubernetes":
+        return present(findInCluster(sightings));
+      case "multi-pool":
+        return present(
+          foundIn(ciliumPools, (all) =>
+            unite(
+              ciliumPools.place,
+              all.flat().filter(({ family }) => families.includes(family)),
+            ),
+          ),
+        );
+      default:
+        return {
+          kind: "wrong",
+          reason: `${cilium.place}: with ipam ${JSON.stringify(ipam)} pods have no networks of their own; podCIDRType none collects nothing`,
+        };
+    }
+  });
+}
+
+/** Cilium is there: what the cluster was set up with is not what its pods have. */
+function nothingNamed(ipam: string, { places }: { readonly places: readonly string[] }): NetworkFinding {
+  return { kind: "wrong", reason: `Cilium with ipam "${ipam}" names no network: nothing in ${places.join(", ")}` };
+}
+
+function findInCluster({ kubeadm, controlPlane, nodes }: SourceStates): NetworkFinding {
+  return firstOf(
+    foundIn(kubeadm, (items) =>
+      unite(
+        `${kubeadm.place} (networking.podSubnet)`,
+        items.flatMap(({ podSubnet }) => podSubnet),
+      ),
+    ),
+    foundIn(controlPlane, (pods) =>
+      agree(
+        "pods of kube-controller-manager (--cluster-cidr)",
+        pods
+          .filter(({ component }) => component === "kube-controller-manager")
+          .flatMap(({ clusterCidr }) => clusterCidr),
+      ),
+    ),
+    findInNodes(nodes),
+  );
+}
+
+/** The last resort: a node that comes later may have a share that nobody has heard of yet. */
+function findInNodes(nodes: SourceStates["nodes"]): NetworkFinding {
+  const statements = nodes.flatMap(({ name, podCidrs }) => readStatements(`Node ${name}, spec.podCIDRs`, podCidrs));
+  const networks = joinPrefixes(statements.flatMap((statement) => statement.networks));
+  const all = { place: "the Nodes' own shares (spec.podCIDRs), since nothing tells the whole", networks, faults: [] };
+  const faulty = statements.filter(({ faults }) => faults.length > 0);
+  return unite("Nodes (spec.podCIDRs)", faulty.length > 0 ? faulty : networks.length === 0 ? [] : [all]);
+}
+
+export function findServiceNetworks({ serviceCidrs, kubeadm, controlPlane }: SourceStates): NetworkFinding {
+  return firstOf(
+    foundIn(serviceCidrs, (items) => unite(serviceCidrs.place, items.flat())),
+    foundIn(kubeadm, (items) =>
+      unite(
+        `${kubeadm.place} (networking.serviceSubnet)`,
+        items.flatMap(({ serviceSubnet }) => serviceSubnet),
+      ),
+    ),
+    ...["kube-apiserver", "kube-controller-manager"].map((component) =>
+      foundIn(controlPlane, (pods) =>
+        agree(
+          `pods of ${component} (--service-cluster-ip-range)`,
+          pods.filter((pod) => pod.component === component).flatMap(({ serviceRange }) => serviceRange),
+        ),
+      ),
+    ),
+  );
+}

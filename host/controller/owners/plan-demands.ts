@@ -1,0 +1,171 @@
+/**
+ * What one application wants: as its own object says, or else as its ReplicaSets and its pods do; and what a former version of it still has.
+ */
+import { ConfigError } from "../../config/config-error.ts";
+import type { PoolNumber } from "../../config/pool-number.ts";
+import type { PoolDemand } from "../../ipam/subnet-pools.ts";
+import type { Demands } from "../types.ts";
+import type { NicRequest } from "./plan-nic-requests.ts";
+import { findKind } from "./pool-owner-kinds.ts";
+import { compareRanks, type Need, type SubnetTemplate, type TrackedObject } from "./tracked-object.ts";
+
+/** All that is known of one application. */
+export interface Group {
+  /** Undefined: of a kind that is not followed, or its current version names no Subnets. */
+  readonly own: TrackedObject | undefined;
+  /** Its ReplicaSets and its Jobs, or its pods. */
+  readonly members: readonly TrackedObject[];
+}
+
+type SubnetRequests = Extract<SubnetTemplate, { kind: "requests" }>;
+
+/** Throws ConfigError. */
+export type PlanNicRequests = (template: SubnetRequests) => readonly NicRequest[];
+
+/** Members that want the same for one NIC and family, together. */
+interface MemberSum {
+  readonly request: NicRequest;
+  /** Of the newest of them. */
+  readonly template: SubnetRequests;
+  readonly need: Need;
+  readonly objectCount: number;
+}
+
+export function planDemands({ own, members }: Group, planNicRequests: PlanNicRequests): Demands {
+  // The newest first.
+  const sorted = [...members].sort((a, b) => compareRanks(b.rank, a.rank));
+  const [newest] = sorted;
+  const head = own ?? newest;
+  if (head === undefined) return { demands: [], faults: [] };
+  const { application } = head;
+  const refusal = own === undefined && newest !== undefined ? refuseUnfollowed(newest) : undefined;
+  if (refusal !== undefined) return { demands: [], faults: [{ application, message: refusal }] };
+  const sums = sumUp(sorted, planNicRequests);
+  // Of a workload that is followed nothing but its own object says what is current.
+  const speaker = own ?? (findKind(application) !== undefined ? undefined : newest);
+  const current = speaker === undefined ? NOTHING : readRequests(speaker.template, planNicRequests);
+  const wanted = current.requests.flatMap((request): PoolDemand[] => {
+    const { template } = current;
+    if (template === undefined) return [];
+    const size = sizeOf(own, sums.get(keyOf(request)), template);
+    return [{ application, ...request, ...size, reclaim: template.reclaim, isCurrent: true }];
+  });
+  const taken = new Set(current.requests.map(keyOf));
+  const former = [...sums.entries()].flatMap(([key, { request, need, template, objectCount }]): PoolDemand[] => {
+    if (taken.has(key) || need.count === 0) return [];
+    const size = planFormerSize(need, template.number, objectCount);
+    // Whose own object does not say so has only its pods to say it, which anybody may make.
+    return [{ application, ...request, ...size, reclaim: template.reclaim || own === undefined, isCurrent: false }];
+  });
+  const faults = current.fault === undefined ? [] : [{ application, message: current.fault }];
+  return { demands: [...wanted, ...former], faults };
+}
+
+interface Current {
+  readonly requests: readonly NicRequest[];
+  readonly template?: SubnetRequests;
+  readonly fault?: string;
+}
+
+const NOTHING: Current = { requests: [] };
+
+/**
+ * Of a kind that is not followed nothing but its pods is known, and one pod with any owner written into it is enough. So it gets addresses by the number
+ * of its pods, and its pools go with them.
+ */
+function refuseUnfollowed({ application, template }: TrackedObject): string | undefined {
+  const { apiVersion, kind } = application;
+  if (template.kind === "fault" || findKind(application) !== undefined) return undefined;
+  const { number, reclaim } = template;
+  const asked = [
+    ...(number.kind === "fixed" ? [`ippool-ip-number "${number.count}" (only "+N")`] : []),
+    ...(reclaim ? [] : ['ippool-reclaim "false"']),
+  ];
+  if (asked.length === 0) return undefined;
+  return `annotation ${asked.join(" and ")} is for workloads that are looked up; ${kind} of ${apiVersion} is none of them`;
+}
+
+function readRequests(template: SubnetTemplate, planNicRequests: PlanNicRequests): Current {
+  if (template.kind === "fault") return { requests: [], fault: template.message };
+  try {
+    return { requests: planNicRequests(template), template };
+  } catch (error) {
+    if (error instanceof ConfigError) return { requests: [], fault: error.message };
+    throw error;
+  }
+}
+
+/** `own` is undefined for a kind that is not followed: then the members are all there is. */
+function sizeOf(own: TrackedObject | undefined, sum: MemberSum | undefined, { number }: SubnetRequests): Size {
+  if (own === undefined) return planSize(sum?.need ?? NONE, number, sum?.objectCount);
+  // Jobs that were made by hand from a CronJob are not among those that it counts.
+  const isMore = own.need.unit === "parallelism" && sum !== undefined && sum.need.count > own.need.count;
+  return isMore ? planSize(sum.need, number, sum.objectCount) : planSize(own.need, number, own.objectCount);
+}
+
+const NONE: Need = { unit: "pod", count: 0, surge: 0, isSuspended: false };
+
+/** By `keyOf`. A member whose annotations cannot be followed has no pods that could use a pool. */
+function sumUp(members: readonly TrackedObject[], planNicRequests: PlanNicRequests): Map<string, MemberSum> {
+  const sums = new Map<string, MemberSum>();
+  for (const { template, need, objectCount } of members) {
+    if (template.kind === "fault") continue;
+    for (const request of readRequests(template, planNicRequests).requests) {
+      const key = keyOf(request);
+      const sum = sums.get(key);
+      if (sum === undefined) sums.set(key, { request, template, need, objectCount });
+      else sums.set(key, { ...sum, need: add(sum.need, need), objectCount: sum.objectCount + objectCount });
+    }
+  }
+  return sums;
+}
+
+function add(a: Need, b: Need): Need {
+  return {
+    unit: a.unit === b.unit ? a.unit : "pod",
+    count: a.count + b.count,
+    surge: 0,
+    isSuspended: a.isSuspended && b.isSuspended,
+  };
+}
+
+function keyOf({ ifName, family, subnets }: NicRequest): string {
+  return `${ifName} ${family} ${subnets.join()}`;
+}
+
+export interface Size {
+  readonly count: number;
+  /** A sentence without its end. */
+  readonly reason: string;
+}
+
+/** Of what the workload wants now. `objectCount`: how many objects the need was counted from. */
+export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size {
+  if (number.kind === "fixed") return fixed(number.count);
+  const { count, surge } = need;
+  const extra = Math.max(number.count, surge);
+  const why = surge > number.count ? " while it is rolled out (maxSurge)" : "";
+  return flexible(count, extra, `${describeNeed(need, objectCount)}${extra === 0 ? "" : ` and ${extra} more`}${why}`);
+}
+
+/** Of pods that a former version of the workload still has: they only become fewer, one spare address lets them be replaced. */
+export function planFormerSize(need: Need, number: PoolNumber, objectCount = 1): Size {
+  if (number.kind === "fixed" && number.count <= need.count) return fixed(number.count);
+  const extra = number.kind === "fixed" ? 0 : Math.min(number.count, 1);
+  const more = extra === 0 ? "" : ` and ${extra} more`;
+  return flexible(need.count, extra, `${describeNeed(need, objectCount)} of a former version${more}`);
+}
+
+function fixed(count: number): Size {
+  return { count, reason: `${count} as ippool-ip-number says` };
+}
+
+function flexible(count: number, extra: number, reason: string): Size {
+  return { count: Math.min(count + extra, Number.MAX_SAFE_INTEGER), reason };
+}
+
+function describeNeed({ unit, count, isSuspended }: Need, objectCount: number): string {
+  if (isSuspended && count === 0) return "0 while it is suspended";
+  if (unit === "parallelism") return `parallelism ${count}${objectCount > 1 ? ` of ${objectCount} Jobs` : ""}`;
+  return `${count} ${unit}${count === 1 ? "" : "s"}`;
+}

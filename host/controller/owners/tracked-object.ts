@@ -1,0 +1,147 @@
+/**
+ * What the controller keeps of an object whose pods name Subnets: a workload, a part of one, or a pod.
+ */
+import {
+  ANNOTATION_PREFIX,
+  type AnnotationRules,
+  decodePodAnnotations,
+  type FamilyNames,
+  type NicSubnets,
+} from "../../config/annotations.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import { DEFAULT_POOL_NUMBER, type PoolNumber } from "../../config/pool-number.ts";
+import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { WorkloadMetadata } from "../../resources/workloads/template.ts";
+import type { DemandSettings } from "../types.ts";
+
+/** What a pod template says of Subnets; or why that cannot be followed: a sentence without its end. */
+export type SubnetTemplate =
+  | {
+      readonly kind: "requests";
+      readonly subnet: FamilyNames | undefined;
+      /** Wins over `subnet`. */
+      readonly subnets: readonly NicSubnets[] | undefined;
+      /** The NetworkAttachmentDefinition of the first NIC, where the template names one: `namespace/name`. */
+      readonly first: string | undefined;
+      /** Those of the other NICs. */
+      readonly others: readonly { readonly ifName: string; readonly attachment: string }[];
+      readonly number: PoolNumber;
+      readonly reclaim: boolean;
+    }
+  | {
+      readonly kind: "fault";
+      readonly message: string;
+      /** What was read, since other settings may permit it. */
+      readonly of?: { readonly namespace: string; readonly annotations: Readonly<Record<string, string>> };
+    };
+
+/** What is counted. */
+export type Unit = "replica" | "node" | "pod" | "parallelism";
+
+export interface Need {
+  readonly unit: Unit;
+  readonly count: number;
+  /** Pods beyond that which may be there for a while, as old ones are replaced by new ones. */
+  readonly surge: number;
+  readonly isSuspended: boolean;
+}
+
+export interface TrackedObject {
+  /** What its pods belong to: itself, or what controls it. */
+  readonly application: Application;
+  /** Whether it is the application. */
+  readonly isOwner: boolean;
+  readonly need: Need;
+  /** From how many objects the need was counted: Jobs of a CronJob. */
+  readonly objectCount: number;
+  readonly template: SubnetTemplate;
+  /** Among the parts and the pods of one application the greatest is the newest. */
+  readonly rank: Rank;
+  /** Of a Deployment: digest of the template that its controller has seen, or that no pod is older than; undefined: not known. */
+  readonly observedDigest: string | undefined;
+}
+
+/** Revision, time of creation, name. */
+export type Rank = readonly [revision: number, created: string, name: string];
+
+/** Controllers of ReplicaSets count the versions in an annotation each of its own: `deployment.kubernetes.io/revision`. */
+const REVISION = /\/revision$/;
+
+export function rankOf({ annotations, created, name }: WorkloadMetadata): Rank {
+  const revisions = Object.entries(annotations).flatMap(([key, text]) =>
+    REVISION.test(key) && /^[0-9]{1,15}$/.test(text) ? [Number(text)] : [],
+  );
+  return [Math.max(0, ...revisions), created, name];
+}
+
+export function compareRanks(a: Rank, b: Rank): number {
+  if (a[0] !== b[0]) return a[0] - b[0];
+  if (a[1] !== b[1]) return a[1] < b[1] ? -1 : 1;
+  return a[2] === b[2] ? 0 : a[2] < b[2] ? -1 : 1;
+}
+
+/** Most NICs of a workload's pods for which pools are generated. @limit */
+export const MAX_APPLICATION_NICS = 32;
+
+type Annotations = Readonly<Record<string, string>>;
+
+const SUBNET = `${ANNOTATION_PREFIX}subnet`;
+const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+
+/** Where Multus looks for the network of the first NIC when no namespace is named. */
+const META_NAMESPACE = "kube-system";
+
+/** What is read beside Berth's own. */
+const READ = [NETWORKS, "v1.multus-cni.io/default-network"];
+
+/** Of an object that nobody has decoded yet. */
+export function namesSubnets(annotations: unknown): boolean {
+  if (typeof annotations !== "object" || annotations === null) return false;
+  return Object.hasOwn(annotations, SUBNET) || Object.hasOwn(annotations, SUBNETS);
+}
+
+/** Of pods in `namespace`, whatever the settings. */
+export function readTemplate(namespace: string, annotations: Annotations): SubnetTemplate {
+  return decodeOrBlame(namespace, annotations);
+}
+
+/** The same with settings: a disabled family may hold anything. Gives back what is no fault. */
+export function applySettings(template: SubnetTemplate, settings: DemandSettings): SubnetTemplate {
+  if (template.kind === "requests" || template.of === undefined) return template;
+  return decodeOrBlame(template.of.namespace, template.of.annotations, { ...settings, enableSubnet: true });
+}
+
+function decodeOrBlame(namespace: string, annotations: Annotations, rules?: AnnotationRules): SubnetTemplate {
+  try {
+    return decodeTemplate(namespace, annotations, rules);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const own = Object.entries(annotations).filter(([key]) => key.startsWith(ANNOTATION_PREFIX) || READ.includes(key));
+    return { kind: "fault", message: error.message, of: { namespace, annotations: Object.fromEntries(own) } };
+  }
+}
+
+function decodeTemplate(home: string, annotations: Annotations, rules?: AnnotationRules): SubnetTemplate {
+  const decoded = decodePodAnnotations(annotations, rules);
+  const { subnet, subnets, networks = [], defaultNetwork: first, ippoolIpNumber, ippoolReclaim } = decoded;
+  if (subnets !== undefined) limit(SUBNETS, subnets.length);
+  else limit(NETWORKS, networks.length + 1);
+  return {
+    kind: "requests",
+    ...{ subnet, subnets },
+    first: first && `${first.namespace ?? META_NAMESPACE}/${first.name}`,
+    others: networks.map(({ namespace = home, name, interface: ifName }, index) => ({
+      ifName: ifName ?? `net${index + 1}`,
+      attachment: `${namespace}/${name}`,
+    })),
+    number: ippoolIpNumber ?? DEFAULT_POOL_NUMBER,
+    reclaim: ippoolReclaim ?? true,
+  };
+}
+
+function limit(annotation: string, nics: number): void {
+  if (nics <= MAX_APPLICATION_NICS) return;
+  const mismatch = { path: "", got: `${nics} NICs`, wanted: `at most ${MAX_APPLICATION_NICS}` };
+  throw new ConfigError(`annotation "${annotation}"`, [mismatch]);
+}

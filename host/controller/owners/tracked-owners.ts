@@ -1,0 +1,102 @@
+/**
+ * All that is known of the workloads that name Subnets, by application; what each of them wants is remembered until something about it changes.
+ * Effects: none outside.
+ */
+import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { DemandSettings, Demands } from "../types.ts";
+import { planDemands } from "./plan-demands.ts";
+import { type ProviderLookup, planNicRequests } from "./plan-nic-requests.ts";
+import { applySettings, type TrackedObject } from "./tracked-object.ts";
+
+interface Entry {
+  /** By the object's kind and name. */
+  readonly objects: Map<string, TrackedObject>;
+  /** What it wanted when it was last asked; undefined: it has changed since. */
+  known: Demands | undefined;
+}
+
+const NONE: Demands = { demands: [], faults: [] };
+
+export class TrackedOwners {
+  readonly #attachments: ProviderLookup;
+  readonly #entries = new Map<string, Entry>();
+  /** The settings with which everything known was planned. */
+  #settings = "";
+  /** Of all; undefined: something has changed since. */
+  #known: Demands | undefined = NONE;
+
+  constructor(attachments: ProviderLookup) {
+    this.#attachments = attachments;
+  }
+
+  /** `key` is the object's; undefined for `now`: it has gone, or names no Subnets any more. */
+  update(key: string, before: TrackedObject | undefined, now: TrackedObject | undefined): void {
+    // One that stays keeps its place in the order.
+    if (now !== undefined) this.#add(key, now);
+    const [former, place] = [before, now].map((each) => each && placeOf(each.application));
+    if (former !== undefined && former !== place) this.#drop(key, former);
+    this.#known = undefined;
+  }
+
+  /** Networks have changed, and so what `subnet` means for each NIC. */
+  invalidate(): void {
+    for (const entry of this.#entries.values()) entry.known = undefined;
+    this.#known = undefined;
+  }
+
+  has(application: Pick<Application, "namespace" | "uid">): boolean {
+    return this.#entries.has(placeOf(application));
+  }
+
+  demands(settings: DemandSettings): Demands {
+    const text = textOf(settings);
+    if (text !== this.#settings) this.invalidate();
+    this.#settings = text;
+    this.#known ??= this.#collect(settings);
+    return this.#known;
+  }
+
+  #collect(settings: DemandSettings): Demands {
+    const plan = (template: Parameters<typeof planNicRequests>[0]) =>
+      planNicRequests(template, settings, this.#attachments);
+    const all = [...this.#entries.values()].map((entry) => {
+      entry.known ??= planDemands(groupOf(entry, settings), plan);
+      return entry.known;
+    });
+    return { demands: all.flatMap(({ demands }) => demands), faults: all.flatMap(({ faults }) => faults) };
+  }
+
+  #drop(key: string, place: string): void {
+    const entry = this.#entries.get(place);
+    if (entry === undefined) return;
+    entry.objects.delete(key);
+    entry.known = undefined;
+    if (entry.objects.size === 0) this.#entries.delete(place);
+  }
+
+  #add(key: string, tracked: TrackedObject): void {
+    const place = placeOf(tracked.application);
+    const entry = this.#entries.get(place) ?? { objects: new Map(), known: undefined };
+    entry.objects.set(key, tracked);
+    entry.known = undefined;
+    this.#entries.set(place, entry);
+  }
+}
+
+/** Whoever may create pods may write any UID into them: what is in another namespace is something else. */
+function placeOf({ namespace, uid }: Pick<Application, "namespace" | "uid">): string {
+  return `${namespace}/${uid}`;
+}
+
+function groupOf({ objects }: Entry, settings: DemandSettings) {
+  const all = [...objects.values()].map((tracked) => ({
+    ...tracked,
+    template: applySettings(tracked.template, settings),
+  }));
+  const members = all.filter(({ isOwner }) => !isOwner);
+  return { own: all.find(({ isOwner }) => isOwner), members };
+}
+
+function textOf({ enableIPv4, enableIPv6, allowSingleFamily, firstNic = "" }: DemandSettings): string {
+  return `${enableIPv4} ${enableIPv6} ${allowSingleFamily} ${firstNic}`;
+}

@@ -1,0 +1,204 @@
+/**
+ * One generated pool while it is planned: what it has, what of that it may keep, and what it is to have.
+ * Effects: none but on itself.
+ */
+
+import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
+import { formatIp } from "../../../net/ip.ts";
+import { formatPrefix } from "../../../net/prefix.ts";
+import {
+  areSame,
+  joinSpans,
+  type Span,
+  type Spans,
+  sharedSpans,
+  sizeOf,
+  spansOf,
+  withoutSpans,
+} from "../../../net/spans.ts";
+import { type AddressSpec, MAX_RANGES } from "../../../resources/fields/address-spec.ts";
+import { type Application, applicationKey, type Generated } from "../../../resources/fields/subnet-pool.ts";
+import type { CurrentPool, PoolTarget } from "../model.ts";
+import type { SubnetCapacity } from "./capacity.ts";
+import type { IsBusy } from "./free-spans.ts";
+
+export class PlannedPool {
+  readonly name: string;
+  /** Undefined: to be created. */
+  readonly now: CurrentPool | undefined;
+  /** Undefined: its Subnet is not there. */
+  readonly capacity: SubnetCapacity | undefined;
+  /** What its specification says. */
+  readonly ranges: Spans;
+  /** What the Subnet's status reserves for it. */
+  readonly entry: Spans;
+  /** What of that no other pool has, or is promised. */
+  promised: Spans;
+  /** What it is to have. */
+  target: Spans;
+  generated: Generated;
+
+  constructor(name: string, now: CurrentPool | undefined, capacity: SubnetCapacity | undefined, generated: Generated) {
+    this.name = name;
+    this.now = now;
+    this.capacity = capacity;
+    this.generated = generated;
+    this.ranges = now === undefined ? [] : spansOf(now.spec.ranges);
+    this.entry = capacity?.entries.get(name) ?? [];
+    this.promised = this.entry;
+    this.target = this.ranges;
+  }
+
+  get isDeleting(): boolean {
+    return this.now?.object.deleting === true;
+  }
+
+  /** Of what it is to have, what its Subnet offers today. */
+  get usable(): Spans {
+    return this.capacity === undefined ? this.target : sharedSpans(this.target, this.capacity.offered);
+  }
+
+  get size(): number {
+    return Number(sizeOf(this.usable));
+  }
+
+  get key(): string {
+    const { application, interface: ifName, subnet } = this.generated;
+    return keyOf(application, ifName, this.now?.spec.family ?? this.capacity?.network.family ?? 4, subnet);
+  }
+
+  /** It has addresses that its Subnet's status does not know of. */
+  get isUnknown(): boolean {
+    return this.capacity !== undefined && withoutSpans(this.ranges, this.entry).length > 0;
+  }
+
+  /** False: not all of them, as a pool and its entry in the Subnet's status have so many ranges at most. */
+  add(spans: Spans): boolean {
+    const whole = joinSpans([...this.entry, ...this.ranges, ...this.target]);
+    const fits = joinSpans([...whole, ...spans]).length <= MAX_RANGES;
+    const taken = fits ? spans : spans.slice(0, Math.max(0, MAX_RANGES - whole.length));
+    this.target = joinSpans([...this.target, ...taken]);
+    return fits;
+  }
+
+  /** Only these of its addresses stay, and those that somebody holds. */
+  keepOnly(spans: Spans, isHeld: IsBusy): void {
+    const odd = withoutSpans(this.target, spans);
+    if (odd.length === 0) return;
+    this.target = joinSpans([...sharedSpans(this.target, spans), ...heldIn(odd, isHeld)]);
+  }
+}
+
+export function keyOf(
+  application: Pick<Application, "namespace" | "uid">,
+  ifName: string,
+  family: number,
+  subnet: string,
+): string {
+  return [applicationKey(application), ifName, family, subnet].join("/");
+}
+
+/** The addresses that somebody holds. Asked one by one: pools have some thousands at most. */
+function heldIn(spans: Spans, isHeld: IsBusy): Span[] {
+  const held: Span[] = [];
+  for (const { first, last } of spans) {
+    for (let address = first; address <= last; address++) {
+      if (isHeld(address)) held.push({ first: address, last: address });
+    }
+  }
+  return held;
+}
+
+/**
+ * Takes from each pool what another one has or is promised, too: nobody knows how that came about, and it ends here, or when nobody holds the address
+ * any more. Of two pools the first by name keeps it. `foreign`: what is reserved for pools that are not known: they may be there all the same.
+ */
+export function resolveOverlaps(
+  pools: readonly PlannedPool[],
+  foreign: readonly Spans[],
+  isHeldFor: (pool: PlannedPool) => IsBusy,
+): void {
+  const owners = pools.map((pool) => ({ pool, spans: joinSpans([...pool.entry, ...pool.ranges]) }));
+  const all = [...owners.map(({ spans }) => spans), ...foreign];
+  if (!areContested(all.flatMap((spans, owner) => spans.map((span) => ({ ...span, owner }))))) return;
+  const settled: Span[] = [];
+  for (const { pool } of owners.toSorted((a, b) => (a.pool.name < b.pool.name ? -1 : 1))) {
+    const promised = joinSpans([...pools.flatMap((other) => (other === pool ? [] : other.entry)), ...foreign.flat()]);
+    const theirs = joinSpans([...settled, ...withoutSpans(promised, pool.entry)]);
+    // The Subnet may be older than the pool as they are known here: what a pod holds is never taken on the word of that.
+    const held = heldIn(sharedSpans(pool.target, theirs), isHeldFor(pool));
+    pool.target = joinSpans([...withoutSpans(pool.target, theirs), ...held]);
+    pool.promised = withoutSpans(pool.entry, joinSpans([...settled, ...promised]));
+    settled.push(...pool.target);
+  }
+}
+
+function areContested(spans: readonly (Span & { readonly owner: number })[]): boolean {
+  let reach: (Span & { readonly owner: number }) | undefined;
+  for (const span of spans.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
+    if (reach !== undefined && span.first <= reach.last && span.owner !== reach.owner) return true;
+    if (reach === undefined || span.last > reach.last) reach = span;
+  }
+  return false;
+}
+
+/** It stays as it is. */
+export function unchangedTarget(state: PlannedPool): PoolTarget {
+  return { ...targetOf(state), spans: state.ranges, isChanged: false };
+}
+
+export function targetOf(state: PlannedPool): PoolTarget {
+  const { name, now, capacity, target: spans, generated, entry } = state;
+  const { gateway, routes } = capacity?.subnet.spec ?? now?.spec ?? { gateway: undefined, routes: [] };
+  const common = { name, now, subnet: capacity?.subnet, spans, generated, gateway, routes };
+  if (now === undefined) return { ...common, isChanged: spans.length > 0 };
+  if (state.isDeleting) {
+    // It gets nothing more: what is reserved for it beside what it has goes back.
+    const isMore = capacity !== undefined && withoutSpans(entry, state.ranges).length > 0;
+    return { ...common, generated: now.generated, spans: state.ranges, isChanged: isMore || state.isUnknown };
+  }
+  const isOther =
+    !areSame(spans, state.ranges) ||
+    JSON.stringify(generated) !== JSON.stringify(orderedLike(generated, now.generated)) ||
+    describeWay(common) !== describeWay(now.spec);
+  const isPromisedMore = capacity !== undefined && withoutSpans(entry, spans).length > 0;
+  return { ...common, isChanged: isOther || isPromisedMore || state.isUnknown };
+}
+
+/** The same keys in the same order: the API server's order is another. */
+function orderedLike(model: Generated, value: Generated): Generated {
+  const { apiVersion, kind, namespace, name, uid } = value.application;
+  const application = { ...model.application, apiVersion, kind, namespace, name, uid };
+  const { subnet, interface: ifName, reclaim, wanted, reason } = value;
+  return { ...model, subnet, application, interface: ifName, reclaim, wanted, reason };
+}
+
+function describeWay({ gateway, routes }: Pick<AddressSpec, "gateway" | "routes">): string {
+  const way = routes.map(({ dst, gw }) => `${formatPrefix(dst)} via ${formatIp(gw)}`);
+  return [gateway === undefined ? "" : formatIp(gateway), ...way].join();
+}
+
+/** Kept for a later workload of the same kind, namespace and name, for the same NIC. */
+export function isOrphanFor(
+  { generated, now, capacity }: PlannedPool,
+  demand: PoolDemand,
+  from: SubnetCapacity,
+): boolean {
+  const { application: former } = generated;
+  const { application } = demand;
+  return (
+    now !== undefined &&
+    capacity === from &&
+    generated.interface === demand.ifName &&
+    now.spec.family === demand.family &&
+    former.uid !== application.uid &&
+    former.kind === application.kind &&
+    groupOf(former) === groupOf(application) &&
+    former.namespace === application.namespace &&
+    former.name === application.name
+  );
+}
+
+function groupOf({ apiVersion }: Application): string {
+  return apiVersion.split("/").slice(0, -1).join();
+}

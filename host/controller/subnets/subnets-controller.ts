@@ -1,0 +1,241 @@
+/**
+ * The part that generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each round looks at everything and makes it right;
+ * a change of a workload, a pool or a Subnet brings the next one at once.
+ * Effects: creates, changes and deletes generated pools; writes finalizers and status of Subnets; sends events.
+ */
+
+import { ApiError, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
+import { IP_POOLS, objectPath } from "../../kubernetes/paths.ts";
+import { messageOf } from "../../lib/describe.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
+import { applicationKey, describeApplication } from "../../resources/fields/subnet-pool.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { settingsOf } from "../caches.ts";
+import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
+import { Rounds } from "../rounds.ts";
+import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
+import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
+import { LivenessCache } from "./liveness-cache.ts";
+import type { CurrentPool, CurrentSubnet, SubnetsPlan } from "./model.ts";
+import { OwnWrites } from "./own-writes.ts";
+import { planSubnets, SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
+import { releaseUnreadable } from "./release-unreadable.ts";
+import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
+
+/** Between two rounds that divide the Subnets: milliseconds at least, and as long as planning took. @limit */
+export const SUBNETS_REST_MS = 10;
+
+/** Networks whose Subnets are divided at once. @limit */
+export const NETWORKS_AT_ONCE = 4;
+
+/** After this a write to a generated pool that the API server has refused is tried again if nothing changes: milliseconds. @limit */
+export const REFUSED_WRITE_MS = 5_000;
+
+export const startSubnets: StartController = (deps) => new SubnetsController(deps);
+
+const NO_DEMANDS: Demands = { demands: [], faults: [] };
+
+class SubnetsController implements Controller {
+  readonly #deps: ControllerDeps;
+  readonly #rounds: Rounds;
+  readonly #ends: readonly (() => void)[];
+  readonly #pools = new OwnWrites<ControlledPool>();
+  readonly #subnets = new OwnWrites<ControlledSubnet>();
+  /** By UID and version: what was read of a Subnet's status. */
+  readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
+  readonly #liveness: LivenessCache;
+  /** By UID of a pool: since when it has had more than is wanted. */
+  readonly #excessSinceMs = new Map<string, number>();
+  #waiting: ReadonlySet<string> = new Set();
+  #reported: ReadonlySet<string> = new Set();
+  #problems: readonly string[] = [];
+  #refusals: string[] = [];
+  #planMs = 0;
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    const { caches, owners, leading, log, random, clock } = deps;
+    this.#liveness = new LivenessCache(clock.nowMs);
+    this.#rounds = new Rounds({
+      ...{ leading, log, random, failure: "The Subnets could not be divided" },
+      work: () => this.#round(),
+      restMs: () => SUBNETS_REST_MS + this.#planMs,
+    });
+    const wake = (): void => this.#rounds.wake();
+    const watched = [caches.reserved, caches.vendorConf, caches.coordinators, caches.namespaces];
+    this.#ends = [
+      owners.pools.subscribe(() => {
+        this.#liveness.changed();
+        wake();
+      }),
+      ...watched.map((cache) => cache.subscribe(wake)),
+      caches.pools.subscribe((change) => {
+        noteGone(this.#pools, change);
+        wake();
+      }),
+      caches.subnets.subscribe((change) => {
+        noteGone(this.#subnets, change);
+        wake();
+      }),
+      caches.allocations.subscribe((change) => this.#onAllocation(change)),
+    ];
+  }
+
+  get problems(): readonly string[] {
+    return [...this.#rounds.problems, ...this.#problems];
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#ends) end();
+    await this.#rounds.close();
+  }
+
+  #onAllocation({ kind, before }: Change<IpAllocation>): void {
+    if (kind === "gone" && before !== undefined && this.#waiting.has(before.spec.pool)) this.#rounds.wake();
+  }
+
+  async #round(): Promise<number | undefined> {
+    const { caches, owners, leading } = this.#deps;
+    // Without demands, and nobody asked for, all pools stay as they are.
+    const { enableSubnet } = settingsOf(caches);
+    const demands = enableSubnet ? owners.pools.demands(demandSettings(caches)) : NO_DEMANDS;
+    this.#liveness.forget(demands.demands.map(({ application }) => application));
+    let plan = this.#plan(demands);
+    if (enableSubnet && plan.ask.length > 0) {
+      await this.#liveness.read(plan.ask, owners.pools, leading);
+      plan = this.#plan(demands);
+    }
+    this.#refusals = [];
+    this.#waiting = plan.waiting;
+    await inParallel(plan.remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
+    await inParallel(plan.networks, NETWORKS_AT_ONCE, (network) => applyPlan(this.#applyDeps, network));
+    await releaseUnreadable(this.#deps, this.#unreadable);
+    this.#report(plan, demands);
+    return this.#dueMs(plan);
+  }
+
+  #plan({ demands, faults }: Demands): SubnetsPlan {
+    const { caches, clock } = this.#deps;
+    const beganMs = clock.nowMs();
+    const plan = planSubnets(
+      viewOf({
+        ...{ caches, demands },
+        liveness: new Map([
+          ...(settingsOf(caches).enableSubnet ? this.#liveness.all : []),
+          // Who wants anything is there.
+          ...demands.map(({ application }) => [applicationKey(application), "alive"] as const),
+          // What it wants cannot be read: its pools stay as they are.
+          ...faults.map(({ application }) => [applicationKey(application), "unknown"] as const),
+        ]),
+        pools: this.#pools.applyTo(caches.pools.items),
+        subnets: this.#readSubnets(),
+        excessMs: (uid) => beganMs - (this.#excessSinceMs.get(uid) ?? beganMs),
+      }),
+    );
+    for (const uid of this.#excessSinceMs.keys()) if (!plan.excess.has(uid)) this.#excessSinceMs.delete(uid);
+    for (const uid of plan.excess) if (!this.#excessSinceMs.has(uid)) this.#excessSinceMs.set(uid, beganMs);
+    this.#planMs = clock.nowMs() - beganMs;
+    return plan;
+  }
+
+  /** A status of many pools is read once per version. */
+  #readSubnets(): CurrentSubnet[] {
+    const objects = this.#subnets.applyTo(this.#deps.caches.subnets.items);
+    const uids = new Set(objects.map(({ uid }) => uid));
+    for (const uid of this.#read.keys()) if (!uids.has(uid)) this.#read.delete(uid);
+    return objects.flatMap((object) => {
+      const known = this.#read.get(object.uid);
+      if (known?.version === object.resourceVersion) return known.subnet ?? [];
+      const subnet = readSubnet(object);
+      this.#read.set(object.uid, { version: object.resourceVersion, subnet });
+      return subnet ?? [];
+    });
+  }
+
+  /** As of the last {@link SubnetsController.#readSubnets}. */
+  get #unreadable(): ControlledSubnet[] {
+    const all = [...this.#deps.caches.subnets.items.values()];
+    return all.filter(({ uid }) => this.#read.get(uid)?.subnet === undefined);
+  }
+
+  get #applyDeps(): ApplyDeps {
+    const { api, leading, caches } = this.#deps;
+    return {
+      ...{ api, leading, pools: this.#pools },
+      wroteSubnet: (before, now) => {
+        this.#subnets.wrote(before.object, now.object);
+        this.#read.set(now.object.uid, { version: now.object.resourceVersion, subnet: now });
+      },
+      forgetSubnet: (name) => this.#subnets.forget(name),
+      isKnown: (pool) => caches.pools.items.has(pool),
+      refused: (what, reason) => this.#refuse(what, reason),
+    };
+  }
+
+  #refuse(what: string, reason: string): void {
+    this.#deps.log.warn({ reason }, what);
+    this.#refusals.push(`${what}: ${reason}`);
+  }
+
+  /** The finalizer keeps it until its last address is free. */
+  async #remove({ object, generated }: CurrentPool): Promise<void> {
+    const { api, leading: signal, log } = this.#deps;
+    const { name, uid, resourceVersion } = object;
+    const body = { preconditions: { uid, resourceVersion } };
+    try {
+      const answer = await api.call({ method: "DELETE", path: objectPath(IP_POOLS, { name }), body, signal });
+      if (answer.kind === "IPPool") this.#pools.wrote(object, decodeControlledPool(answer));
+      const of = describeApplication(generated.application);
+      log.info({ pool: name, of }, "A generated pool that nobody needs any more is deleted");
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (!isConflict(error) && !isNotFound(error))
+        this.#refuse(`IPPool "${name}" cannot be deleted`, messageOf(error));
+      this.#pools.forget(name);
+    }
+  }
+
+  #report({ shortfalls }: SubnetsPlan, { faults }: Demands): void {
+    const news = [
+      ...shortfalls.map(({ demand: { application }, reason, message }) => ({ application, reason, message })),
+      ...faults.map(({ application, message }) => ({ application, reason: "InvalidAnnotation", message })),
+    ].map((each) => ({ ...each, key: `${each.application.uid} ${each.reason} ${each.message}` }));
+    for (const { application, reason, message, key } of news) {
+      if (this.#reported.has(key)) continue;
+      const { kind, apiVersion, namespace, name, uid } = application;
+      this.#deps.events.emit({
+        ...{ regarding: { kind, apiVersion, namespace, name, uid }, reason, note: message },
+        ...{ type: "Warning", action: "Generate" },
+      });
+    }
+    this.#reported = new Set(news.map(({ key }) => key));
+    this.#problems = [
+      ...this.#refusals,
+      ...this.#unreadable.flatMap((object) => {
+        const fault = faultOfStatus(object);
+        return fault === undefined
+          ? []
+          : [`Subnet "${object.name}" gives nothing, as its status cannot be read: ${fault}`];
+      }),
+    ];
+  }
+
+  /** When the next round is worth while if nothing changes: milliseconds. */
+  #dueMs({ postponed }: SubnetsPlan): number | undefined {
+    const now = this.#deps.clock.nowMs();
+    const dues = [...postponed].map((uid) => (this.#excessSinceMs.get(uid) ?? now) + SHRINK_AFTER_MS - now);
+    if (this.#refusals.length > 0) dues.push(REFUSED_WRITE_MS);
+    if (this.#liveness.dueMs !== undefined) dues.push(this.#liveness.dueMs);
+    return dues.length === 0 ? undefined : Math.max(0, Math.min(...dues));
+  }
+}
+
+/** Also of one that has come again under its name. */
+function noteGone<T extends { name: string; uid: string; resourceVersion: string }>(
+  writes: OwnWrites<T>,
+  change: Change<T>,
+): void {
+  const { before } = change;
+  if (before !== undefined && (change.kind === "gone" || change.value.uid !== before.uid)) writes.gone(before);
+}

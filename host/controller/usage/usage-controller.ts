@@ -1,0 +1,158 @@
+/**
+ * The part that keeps one IPPoolUsage per pool, and the slow counts in the pool's own status. What it writes is derived from the allocations that
+ * are cached; one that starts anew writes only what differs.
+ * Effects: writes usage objects and `status.total` and `status.used` of pools.
+ */
+
+import type { Change } from "../../kubernetes/mirror.ts";
+import { IP_POOLS, statusPath } from "../../kubernetes/paths.ts";
+import type { ControlledPool } from "../objects.ts";
+import { patchIfSame } from "../patch.ts";
+import { Rounds } from "../rounds.ts";
+import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import { type Counts, countsDueMs, USAGE_MIN_MS, usageDueMs } from "./plan-usage.ts";
+import { UsageCounter } from "./usage-counter.ts";
+import { UsageObjects } from "./usage-objects.ts";
+
+/** How often all usage objects are read, to find what somebody else has done to them: milliseconds. @limit */
+export const USAGE_RELOAD_MS = 600_000;
+
+/** Between two looks at what is due: often enough for a quarter of the least interval. */
+const REST_MS = USAGE_MIN_MS / 4;
+
+export const startUsage: StartController = (deps) => new UsageController(deps);
+
+class UsageController implements Controller {
+  readonly #deps: ControllerDeps;
+  readonly #counter = new UsageCounter();
+  readonly #objects: UsageObjects;
+  readonly #rounds: Rounds;
+  readonly #ends: readonly (() => void)[];
+  #isFollowing = false;
+  #loadedMs = Number.NEGATIVE_INFINITY;
+  /** By pool: when this process wrote its usage object, and its status. */
+  readonly #wroteMs = new Map<string, number>();
+  readonly #countedMs = new Map<string, number>();
+  /** Pools whose object or status may differ from the book. */
+  readonly #open = new Set<string>();
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    const { caches, leading, log, random } = deps;
+    for (const [key, value] of caches.allocations.items) {
+      this.#counter.apply({ kind: "set", key, value, before: undefined });
+    }
+    this.#objects = new UsageObjects(deps.api, leading);
+    const work = () => this.#round();
+    const failure = "The usage of pools could not be written";
+    this.#rounds = new Rounds({ failure, work, restMs: () => REST_MS, leading, log, random });
+    const reshape = (): void => {
+      this.#isFollowing = false;
+      this.#rounds.wake();
+    };
+    const onPool = (change: Change<ControlledPool>): void => {
+      this.#open.add(change.key);
+      if (isReshaped(change)) reshape();
+      else this.#rounds.wake();
+    };
+    this.#ends = [
+      caches.allocations.subscribe((change) => {
+        this.#counter.apply(change);
+        this.#rounds.wake();
+      }),
+      caches.pools.subscribe(onPool),
+      caches.reserved.subscribe(reshape),
+    ];
+  }
+
+  get problems(): readonly string[] {
+    return this.#rounds.problems;
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#ends) end();
+    await this.#rounds.close();
+  }
+
+  async #round(): Promise<number | undefined> {
+    const { clock, caches } = this.#deps;
+    if (clock.nowMs() - this.#loadedMs >= USAGE_RELOAD_MS) {
+      await this.#objects.load();
+      this.#loadedMs = clock.nowMs();
+      for (const name of caches.pools.items.keys()) this.#open.add(name);
+    }
+    this.#follow();
+    for (const name of this.#counter.changed) this.#open.add(name);
+    this.#counter.changed.clear();
+    let nextMs = USAGE_RELOAD_MS;
+    for (const name of [...this.#open]) {
+      const dueMs = await this.#sync(name);
+      if (dueMs === undefined) this.#open.delete(name);
+      else nextMs = Math.min(nextMs, dueMs);
+    }
+    for (const name of this.#objects.known.keys()) {
+      if (!caches.pools.items.has(name)) await this.#objects.drop(name);
+    }
+    return nextMs;
+  }
+
+  #follow(): void {
+    if (this.#isFollowing) return;
+    this.#isFollowing = true;
+    const { pools, reserved, allocations } = this.#deps.caches;
+    const known = [...pools.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
+    const kept = [...reserved.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
+    this.#counter.follow(known, kept, allocations.items.values());
+    for (const map of [this.#wroteMs, this.#countedMs]) {
+      for (const name of map.keys()) if (!pools.items.has(name)) map.delete(name);
+    }
+  }
+
+  /** Writes what is due; gives when the next thing is, undefined when all is written. */
+  async #sync(name: string): Promise<number | undefined> {
+    const pool = this.#deps.caches.pools.items.get(name);
+    const now = this.#counter.countsOf(name);
+    if (pool === undefined || now === undefined) return undefined;
+    const dues = [await this.#syncObject(pool, now), await this.#syncCounts(pool, now)];
+    const open = dues.filter((due) => due !== undefined);
+    return open.length === 0 ? undefined : Math.min(...open);
+  }
+
+  async #syncObject(pool: ControlledPool, now: Counts): Promise<number | undefined> {
+    const { clock } = this.#deps;
+    const sinceMs = clock.nowMs() - (this.#wroteMs.get(pool.name) ?? Number.NEGATIVE_INFINITY);
+    const written = this.#objects.known.get(pool.name)?.counts;
+    const dueMs = usageDueMs({ now, written, sinceMs });
+    if (dueMs > 0) return dueMs;
+    const usage = this.#counter.usageOf(pool.name);
+    if (usage === undefined || this.#objects.isWritten(pool, usage)) return undefined;
+    this.#wroteMs.set(pool.name, clock.nowMs());
+    return (await this.#objects.write(pool, usage)) ? undefined : USAGE_MIN_MS;
+  }
+
+  async #syncCounts(pool: ControlledPool, now: Counts): Promise<number | undefined> {
+    const { api, leading: signal, clock } = this.#deps;
+    const sinceMs = clock.nowMs() - (this.#countedMs.get(pool.name) ?? Number.NEGATIVE_INFINITY);
+    const dueMs = countsDueMs({ now, written: countsOfStatus(pool.status), sinceMs });
+    if (dueMs === undefined || dueMs > 0) return dueMs;
+    this.#countedMs.set(pool.name, clock.nowMs());
+    // Other keys of the status stay as they are: an agent may have marked the pool as wanted.
+    const { name, uid, resourceVersion } = pool;
+    const body = { status: { total: now.total, used: now.used } };
+    if (await patchIfSame(api, { path: statusPath(IP_POOLS, { name }), uid, resourceVersion, body, signal }))
+      return undefined;
+    // Another one has written; its version comes with the watch.
+    this.#countedMs.delete(name);
+    return USAGE_MIN_MS;
+  }
+}
+
+function countsOfStatus({ total, used }: ControlledPool["status"]): Counts | undefined {
+  return typeof total === "number" && typeof used === "number" ? { total, used } : undefined;
+}
+
+/** Whether more than the status is another one. */
+function isReshaped(change: Change<ControlledPool>): boolean {
+  if (change.kind === "gone" || change.before === undefined) return true;
+  return change.before.uid !== change.value.uid || change.before.generation !== change.value.generation;
+}

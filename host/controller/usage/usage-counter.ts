@@ -1,0 +1,90 @@
+/**
+ * The usage of all pools, kept up to date with each change of an allocation at the price of one search; derived from the allocations always
+ * (a pool whose ranges change is counted anew from all of them).
+ */
+import type { Change } from "../../kubernetes/mirror.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import { poolShape } from "../../resources/ip-pool-shape.ts";
+import type { ReservedIp } from "../../resources/reserved-ip.ts";
+import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
+import type { Counts } from "./plan-usage.ts";
+import { NO_STATES, PoolTally, type StateCounts } from "./pool-tally.ts";
+import { SpacesIndex } from "./range-search.ts";
+
+interface CountedPool {
+  readonly name: string;
+  readonly space: string;
+  readonly fingerprint: string;
+  readonly tally: PoolTally;
+}
+
+export class UsageCounter {
+  readonly #pages = new Map<string, CountedPool>();
+  /** By the pool's name, also of pools that are not there. */
+  readonly #states = new Map<string, StateCounts>();
+  #index = new SpacesIndex<CountedPool>([]);
+  /** Names of pools that something has happened to since they were taken from here. */
+  readonly changed = new Set<string>();
+
+  /** The pools as they are now, and all allocations: those of pools whose shape is another one are counted. */
+  follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<IpAllocation>): void {
+    const names = new Set<string>(pools.map(({ name }) => name));
+    for (const name of this.#pages.keys()) if (!names.has(name)) this.#pages.delete(name);
+    const fresh = pools.flatMap((pool) => this.#page(pool, reserved));
+    this.#index = indexOf([...this.#pages.values()]);
+    if (fresh.length === 0) return;
+    const index = indexOf(fresh);
+    for (const { spec } of allocations) {
+      for (const { name, tally } of index.find(spec.addressSpace, spec.ip)) tally.take(spec.ip, name === spec.pool);
+    }
+  }
+
+  /** An allocation has come, changed or gone. */
+  apply(change: Change<IpAllocation>): void {
+    const before = change.before?.spec;
+    const after = change.kind === "set" ? change.value.spec : undefined;
+    if (before?.pool === after?.pool && before?.state === after?.state) return;
+    if (before !== undefined) this.#count(before, -1);
+    if (after !== undefined) this.#count(after, 1);
+  }
+
+  /** Cheap; undefined when there is no such pool. */
+  countsOf(pool: string): Counts | undefined {
+    return this.#pages.get(pool)?.tally.counts;
+  }
+
+  /** Undefined when there is no such pool. */
+  usageOf(pool: string): PoolUsage | undefined {
+    return this.#pages.get(pool)?.tally.usage(this.#states.get(pool) ?? NO_STATES);
+  }
+
+  /** A new page, if the pool has none of this shape. */
+  #page(pool: IpPool, reserved: readonly ReservedIp[]): CountedPool[] {
+    const shape = poolShape(pool, reserved);
+    const space = pool.spec.addressSpace;
+    const fingerprint = JSON.stringify([space, shape], (_, value) => typeof value === "bigint" ? value.toString(16) : value); // biome-ignore format: one thought
+    if (this.#pages.get(pool.name)?.fingerprint === fingerprint) return [];
+    const page = { name: pool.name, space, fingerprint, tally: new PoolTally(shape) };
+    this.#pages.set(pool.name, page);
+    this.changed.add(pool.name);
+    return [page];
+  }
+
+  #count({ pool, state, addressSpace, ip }: IpAllocation["spec"], step: 1 | -1): void {
+    const states = this.#states.get(pool) ?? NO_STATES;
+    const next = { ...states, [state]: states[state] + step };
+    if (Object.values(next).every((count) => count === 0)) this.#states.delete(pool);
+    else this.#states.set(pool, next);
+    this.changed.add(pool);
+    for (const { name, tally } of this.#index.find(addressSpace, ip)) {
+      if (step === 1) tally.take(ip, name === pool);
+      else tally.drop(ip, name === pool);
+      this.changed.add(name);
+    }
+  }
+}
+
+function indexOf(pages: readonly CountedPool[]): SpacesIndex<CountedPool> {
+  return new SpacesIndex(pages.map((page) => ({ space: page.space, ranges: page.tally.ordinals.ranges, value: page })));
+}

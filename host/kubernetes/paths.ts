@@ -1,0 +1,55 @@
+/**
+ * Paths of the API server. Namespaces and names are encoded here and nowhere else.
+ */
+import { API_VERSION } from "../resources/fields/metadata.ts";
+
+export interface Resource {
+  /** `v1`, `apps/v1` */
+  readonly apiVersion: string;
+  /** `pods` */
+  readonly plural: string;
+}
+
+const berth = (plural: string): Resource => ({ apiVersion: API_VERSION, plural });
+
+export const IP_POOLS = berth("ippools");
+export const IP_POOL_USAGES = berth("ippoolusages");
+export const IP_ALLOCATIONS = berth("ipallocations");
+export const SUBNETS = berth("subnets");
+export const RESERVED_IPS = berth("reservedips");
+export const COORDINATORS = berth("coordinators");
+
+export const CONFIG_MAPS: Resource = { apiVersion: "v1", plural: "configmaps" };
+export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
+export const IPAM_CLAIMS: Resource = { apiVersion: "k8s.cni.cncf.io/v1alpha1", plural: "ipamclaims" };
+export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };
+export const NAMESPACES: Resource = { apiVersion: "v1", plural: "namespaces" };
+export const NETWORK_DEFINITIONS: Resource = {
+  apiVersion: "k8s.cni.cncf.io/v1",
+  plural: "network-attachment-definitions",
+};
+export const NODES: Resource = { apiVersion: "v1", plural: "nodes" };
+export const PODS: Resource = { apiVersion: "v1", plural: "pods" };
+
+/** Returns `/api/v1/pods`; with a namespace, `/api/v1/namespaces/shop/pods`. */
+export function collectionPath({ apiVersion, plural }: Resource, namespace?: string): string {
+  const root = apiVersion.includes("/") ? "/apis" : "/api";
+  const scope = namespace === undefined ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
+  return `${root}/${apiVersion}${scope}/${plural}`;
+}
+
+export interface ObjectName {
+  /** undefined for an object that has none. */
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}
+
+/** Returns the path of one object: `/apis/ipam.vendor.io/v1/ippools/blue`. */
+export function objectPath(resource: Resource, { namespace, name }: ObjectName): string {
+  return `${collectionPath(resource, namespace)}/${encodeURIComponent(name)}`;
+}
+
+/** Returns the path of an object's status subresource. */
+export function statusPath(resource: Resource, name: ObjectName): string {
+  return `${objectPath(resource, name)}/status`;
+}

@@ -1,0 +1,62 @@
+/** Workloads that a test makes up: the port Applications of the controller, whose real implementation is host/controller/applications. */
+import type { Demands, Liveness, PoolOwners } from "../../host/controller/types.ts";
+import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
+import type { Application } from "../../host/resources/fields/subnet-pool.ts";
+
+export type DemandOptions = Partial<Omit<PoolDemand, "application">>;
+
+export class ScriptedPoolOwners implements PoolOwners {
+  readonly #listeners = new Set<() => void>();
+  readonly #wishes = new Map<
+    string,
+    { readonly application: Application; readonly demands: readonly DemandOptions[] }
+  >();
+  readonly #gone = new Set<string>();
+  faults: Demands["faults"] = [];
+
+  /** A Deployment of namespace shop wants this, and nothing that it wanted before. */
+  want(name: string, uid: string, ...demands: readonly DemandOptions[]): Application {
+    const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid };
+    this.#wishes.set(uid, { application, demands });
+    this.#tell();
+    return application;
+  }
+
+  /** It is deleted. */
+  end(uid: string): void {
+    this.#wishes.delete(uid);
+    this.#gone.add(uid);
+    this.#tell();
+  }
+
+  demands(): Demands {
+    const demands = [...this.#wishes.values()].flatMap(({ application, demands }) =>
+      demands.map((options) => ({ ...DEFAULTS, ...options, application })),
+    );
+    return { demands, faults: this.faults };
+  }
+
+  subscribe(listener: () => void): () => void {
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  async readLiveness({ uid }: Application): Promise<Liveness> {
+    return this.#gone.has(uid) ? "gone" : this.#wishes.has(uid) ? "alive" : "unknown";
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+const DEFAULTS = {
+  ifName: "eth0",
+  family: 4,
+  subnets: ["blue"],
+  count: 3,
+  reason: "2 replicas and 1 more",
+  reclaim: true,
+  isCurrent: true,
+} as const;

@@ -1,0 +1,194 @@
+import { describe, expect, it } from "vitest";
+import {
+  findFlag,
+  readCalicoPool,
+  readCiliumPool,
+  readCiliumSettings,
+  readControlPlanePod,
+  readKubeadm,
+  readServiceCidr,
+} from "../../../../host/controller/networks/read-sources.ts";
+import type { Statement } from "../../../../host/controller/networks/statement.ts";
+import { formatPrefix } from "../../../../host/net/prefix.ts";
+
+/** As lines: `place = networks`, or the faults. */
+function lines(statements: readonly Statement[]): string[] {
+  return statements.flatMap(({ place, networks, faults }) =>
+    faults.length > 0 ? [...faults] : [`${place} = ${networks.map(formatPrefix).join(" ")}`],
+  );
+}
+
+describe("a flag's value", () => {
+  const rows: [command: string[], value: string | undefined][] = [
+    [["kcm", "--cluster-cidr=10.0.0.0/8"], "10.0.0.0/8"],
+    [["kcm", "--cluster-cidr", "10.0.0.0/8"], "10.0.0.0/8"],
+    [["kcm", "--cluster_cidr=10.0.0.0/8"], "10.0.0.0/8"],
+    [["--v=2", "--cluster-cidr=10.0.0.0/8", "--cluster-cidr=10.1.0.0/16"], "10.1.0.0/16"],
+    [["/bin/sh", "-c", "exec kcm --v=2 --cluster-cidr='10.0.0.0/8' 1>>/var/log/kcm 2>&1"], "10.0.0.0/8"],
+    [["/bin/sh", "-c", "exec kcm --cluster-cidr 10.0.0.0/8"], "10.0.0.0/8"],
+    [["kcm", "--cluster-cidr=a=b"], "a=b"],
+    [["kcm", "--cluster-cidr="], ""],
+    [["kcm", "--cluster-cidr"], ""],
+    [["kcm", "--service-cluster-cidr=10.0.0.0/8"], undefined],
+    [["kcm", "-cluster-cidr=10.0.0.0/8"], undefined],
+    [["kcm", "--", "--cluster-cidr=10.0.0.0/8"], undefined],
+    [[], undefined],
+  ];
+  it.each(rows)("%j", (command, value) => {
+    expect(findFlag("cluster-cidr", command)).toBe(value);
+  });
+});
+
+describe("a ServiceCIDR", () => {
+  const read = (spec: unknown) => lines(readServiceCidr({ metadata: { name: "kubernetes" }, spec }));
+  it("may be of both families", () => {
+    expect(read({ cidrs: ["10.96.0.0/12", "fd00::/108"] })).toEqual([
+      "ServiceCIDR kubernetes = 10.96.0.0/12 fd00::/108",
+    ]);
+  });
+
+  it("may be empty, and is named when it is of another form", () => {
+    expect(read({})).toEqual([]);
+    expect(read(null)).toEqual([]);
+    expect(read({ cidrs: "10.96.0.0/12" })).toEqual([
+      'ServiceCIDR kubernetes: field "spec.cidrs": found "10.96.0.0/12", want a list',
+    ]);
+    expect(readServiceCidr({})).toEqual([]);
+  });
+});
+
+describe("kubeadm's ConfigMap", () => {
+  const read = (text: unknown) => {
+    const { podSubnet, serviceSubnet } = readKubeadm({ data: { ClusterConfiguration: text } });
+    return { pods: lines(podSubnet), services: lines(serviceSubnet) };
+  };
+  const place = "ConfigMap kube-system/kubeadm-config";
+
+  it("says both", () => {
+    const text = [
+      ...[
+        "apiVersion: kubeadm.k8s.io/v1beta4",
+        "kind: ClusterConfiguration",
+        "networking:",
+        "  dnsDomain: cluster.local",
+      ],
+      ...["  podSubnet: 10.244.0.0/16,fd00:10:244::/56", "  serviceSubnet: 10.96.0.0/12", ""],
+    ].join("\n");
+    expect(read(text)).toEqual({
+      pods: [`${place}, networking.podSubnet = 10.244.0.0/16 fd00:10:244::/56`],
+      services: [`${place}, networking.serviceSubnet = 10.96.0.0/12`],
+    });
+  });
+
+  const silent: string[] = [
+    "",
+    "networking:",
+    "networking: {}",
+    'networking: {podSubnet: ""}',
+    "kind: ClusterConfiguration",
+  ];
+  it.each(silent)("%j says nothing", (text) => {
+    expect(read(text)).toEqual({ pods: [], services: [] });
+  });
+  it("without its key says nothing", () => {
+    expect(readKubeadm({ data: null })).toEqual({ podSubnet: [], serviceSubnet: [] });
+    expect(readKubeadm({})).toEqual({ podSubnet: [], serviceSubnet: [] });
+  });
+
+  const faulty: [text: unknown, fault: string][] = [
+    ["a: [", `${place}, ClusterConfiguration: Malformed YAML: `],
+    ["- a", `${place}, ClusterConfiguration: found a list, want an object`],
+    [
+      "networking: 10.0.0.0/8",
+      `${place}, ClusterConfiguration: field "networking": found "10.0.0.0/8", want an object`,
+    ],
+    [3, `${place}, ClusterConfiguration: field "data.ClusterConfiguration": found 3, want text`],
+  ];
+  it.each(faulty)("%j is named", (text, fault) => {
+    const { pods, services } = read(text);
+    expect(pods).toEqual([expect.stringContaining(fault)]);
+    expect(services).toEqual(pods);
+  });
+});
+
+describe("a static pod of the control plane", () => {
+  const pod = (containers: object[], phase = "Running") =>
+    readControlPlanePod({
+      metadata: { name: "kcm-n1", labels: { component: "kube-controller-manager" } },
+      ...{ spec: { containers }, status: { phase } },
+    });
+
+  it("has flags in its command or in its arguments", () => {
+    const { component, clusterCidr, serviceRange } = pod([
+      { command: ["kcm", "--cluster-cidr=10.244.0.0/16"], args: ["--service-cluster-ip-range", "10.96.0.0/12"] },
+    ]);
+    expect(component).toBe("kube-controller-manager");
+    expect(lines(clusterCidr)).toEqual(["Pod kcm-n1, --cluster-cidr = 10.244.0.0/16"]);
+    expect(lines(serviceRange)).toEqual(["Pod kcm-n1, --service-cluster-ip-range = 10.96.0.0/12"]);
+    expect(lines(pod([{ image: "x" }, { args: ["--cluster-cidr=10.0.0.0/8"] }]).clusterCidr)).toHaveLength(1);
+  });
+
+  it("says nothing when it is over, or of another form", () => {
+    expect(pod([{ args: ["--cluster-cidr=10.0.0.0/8"] }], "Failed").clusterCidr).toEqual([]);
+    expect(readControlPlanePod({ metadata: {} })).toEqual({ component: "", clusterCidr: [], serviceRange: [] });
+  });
+
+  it("names what is no network", () => {
+    expect(lines(pod([{ args: ["--cluster-cidr=$(CIDR)"] }]).clusterCidr)).toEqual([
+      'Pod kcm-n1, --cluster-cidr: "$(CIDR)" is no network in CIDR form',
+    ]);
+  });
+});
+
+describe("Calico's IPPool", () => {
+  const read = (spec: unknown) => lines(readCalicoPool({ metadata: { name: "p" }, spec }));
+  it("counts also when it is disabled: pods keep their addresses", () => {
+    expect(read({ cidr: "192.168.0.0/16" })).toEqual(["Calico's IPPool p = 192.168.0.0/16"]);
+    expect(read({ cidr: "192.168.0.0/16", disabled: true })).toEqual(["Calico's IPPool p = 192.168.0.0/16"]);
+  });
+  it("counts when it is for pods", () => {
+    expect(read({ cidr: "192.168.0.0/16", allowedUses: ["Tunnel", "Workload"] })).toHaveLength(1);
+    expect(read({ cidr: "192.168.0.0/16", allowedUses: ["LoadBalancer"] })).toEqual([]);
+  });
+  it("is named when it is of another form", () => {
+    expect(read({ cidr: 3 })).toEqual(['Calico\'s IPPool p: field "spec.cidr": found 3, want text']);
+    expect(read({ cidr: "192.168.0.0" })).toEqual(['Calico\'s IPPool p: "192.168.0.0" is no network in CIDR form']);
+  });
+});
+
+describe("Cilium", () => {
+  const place = "ConfigMap kube-system/cilium-config";
+  const read = (data: Record<string, unknown>) => readCiliumSettings({ data });
+  it("has pools of the cluster, as lists", () => {
+    const { ipam, pools } = read({
+      ...{ ipam: "cluster-pool", "cluster-pool-ipv4-cidr": "10.0.0.0/8 11.0.0.0/8" },
+      ...{ "enable-ipv6": "true", "cluster-pool-ipv6-cidr": "fd00::/104" },
+    });
+    expect(ipam).toBe("cluster-pool");
+    expect(lines(pools)).toEqual([
+      `${place}, cluster-pool-ipv4-cidr = 10.0.0.0/8 11.0.0.0/8`,
+      `${place}, cluster-pool-ipv6-cidr = fd00::/104`,
+    ]);
+  });
+  it("does not use what belongs to a family that is off", () => {
+    const { families, pools } = read({
+      ...{ "enable-ipv6": "false", "cluster-pool-ipv6-cidr": "fd00::/104", "cluster-pool-ipv4-cidr": "10.0.0.0/8" },
+    });
+    expect(families).toEqual([4]);
+    expect(lines(pools)).toEqual([`${place}, cluster-pool-ipv4-cidr = 10.0.0.0/8`]);
+  });
+  it("may say nothing, or what nobody understands", () => {
+    expect(readCiliumSettings({})).toMatchObject({ ipam: "", pools: [], faults: [] });
+    expect(read({ ipam: 3 }).faults).toEqual([`${place}: field "data.ipam": found 3, want text`]);
+  });
+  it("has pools of its own kind", () => {
+    const pool = (spec: unknown) => readCiliumPool({ metadata: { name: "p" }, spec });
+    expect(lines(pool({ ipv4: { cidrs: ["10.1.0.0/16"] }, ipv6: { cidrs: ["fd00::/64"] } }))).toEqual([
+      ...["CiliumPodIPPool p = 10.1.0.0/16", "CiliumPodIPPool p = fd00::/64"],
+    ]);
+    expect(pool({})).toEqual([]);
+    expect(lines(pool({ ipv4: { cidrs: [{ cidr: "10.0.0.0/8" }] } }))).toEqual([
+      'CiliumPodIPPool p: field "spec.ipv4.cidrs[0]": found an object, want text',
+    ]);
+  });
+});

@@ -1,0 +1,53 @@
+import { expect, it } from "vitest";
+import { planClaimStatus } from "../../../../host/controller/owners/claim-status.ts";
+import { parseIp } from "../../../../host/net/ip.ts";
+import type { AllocationState, IpAllocation } from "../../../../host/resources/ip-allocation.ts";
+import { decodeIpamClaim } from "../../../../host/resources/workloads/ipam-claim.ts";
+
+const claimOf = (status?: object) =>
+  decodeIpamClaim({ metadata: { namespace: "shop", name: "c", uid: "c-1" }, spec: { network: "lan", interface: "net1" }, status }, "x"); // biome-ignore format: one thought
+
+function allocation(
+  address: string,
+  state: AllocationState,
+  pod?: string,
+  uid = "c-1",
+  forged: object = {},
+): IpAllocation {
+  const ip = parseIp(address);
+  if (ip === undefined) throw new TypeError(address);
+  const holders = pod === undefined ? [] : [{ namespace: "shop", pod, podUid: pod, ifName: "net1", node: "n1" }];
+  const workload = { kind: "IPAMClaim", namespace: "shop", name: "c", uid, member: "c", ...forged };
+  const spec = { ip, addressSpace: "", prefixLength: ip.family === 4 ? 24 : 64, pool: "blue", state, node: "n1", holders, workload }; // biome-ignore format: one thought
+  return { kind: "IPAllocation", name: address, uid: address, resourceVersion: "1", deleting: false, spec };
+}
+
+const SIX = allocation("fd00::7", "Bound", "a");
+const FORGED = allocation("10.6.0.9", "Bound", "a", "c-1", { namespace: "evil" });
+const FOUR = allocation("10.6.0.7", "Bound", "a");
+
+it.each([
+  ["nothing given: nothing is said", claimOf(), [], undefined],
+  ["both families, IPv4 first", claimOf(), [SIX, FOUR], { ips: ["10.6.0.7/24", "fd00::7/64"], ownerPod: "a" }],
+  ["said already", claimOf({ ips: ["10.6.0.7/24"], ownerPod: "a" }), [FOUR], undefined],
+  ["another pod", claimOf({ ips: ["10.6.0.7/24"], ownerPod: "z" }), [FOUR], { ips: ["10.6.0.7/24"], ownerPod: "a" }],
+  [
+    "kept: the last pod stays named",
+    claimOf({ ips: ["10.6.0.7/24"], ownerPod: "a" }),
+    [allocation("10.6.0.7", "Kept")],
+    undefined,
+  ],
+  [
+    "what a pod has before what is kept",
+    claimOf(),
+    [allocation("10.6.0.9", "Kept"), FOUR],
+    { ips: ["10.6.0.7/24"], ownerPod: "a" },
+  ],
+  ["what cools is nobody's", claimOf(), [allocation("10.6.0.9", "Cooling")], undefined],
+  ["of an earlier claim of the name: nothing", claimOf(), [allocation("10.6.0.9", "Bound", "a", "c-0")], undefined],
+  ["of a set of another namespace that names its UID: nothing", claimOf(), [FORGED], undefined],
+  ["of a set of its own namespace that names its UID: nothing", claimOf(), [allocation("10.6.0.9", "Bound", "a", "c-1", { kind: "StatefulSet" })], undefined], // biome-ignore format: one thought
+  ["given before, and nothing now: it stays", claimOf({ ips: ["10.6.0.7/24"], ownerPod: "a" }), [], undefined],
+])("the status of a claim: %s", (_what, claim, allocations, wanted) => {
+  expect(planClaimStatus(claim, allocations)).toEqual(wanted);
+});

@@ -1,0 +1,204 @@
+import { expect, it } from "vitest";
+import { planDemands } from "../../../../host/controller/owners/plan-demands.ts";
+import { planNicRequests } from "../../../../host/controller/owners/plan-nic-requests.ts";
+import type { TrackedObject } from "../../../../host/controller/owners/tracked-object.ts";
+import { BLUE, requireTracked, SETTINGS, type Wanted } from "./workload-objects.ts";
+
+const GREEN = { subnet: { ipv4: ["green"] } };
+const WRONG = { subnet: { ipv6: ["blue"] } };
+const rollout = { kind: "Rollout", apiVersion: "argoproj.io/v1alpha1" };
+const cron = { kind: "CronJob", apiVersion: "batch/v1" };
+const clones = { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1" };
+
+const top = (kind: string, wanted: Wanted = {}) => requireTracked(kind, { name: "top", uid: "uid-top", ...wanted });
+const set = (name: string, replicas: number, wanted: Wanted = {}) =>
+  requireTracked("ReplicaSet", { name, spec: { replicas }, owner: { kind: "Deployment" }, ...wanted });
+const part = (name: string, replicas: number, wanted: Wanted = {}) =>
+  set(name, replicas, { owner: rollout, ...wanted });
+const job = (name: string, parallelism: number, wanted: Wanted = {}) =>
+  requireTracked("Job", { name, spec: { parallelism }, owner: cron, ...wanted });
+const pod = (name: string, wanted: Wanted = {}) => requireTracked("Pod", { name, owner: clones, ...wanted });
+const revision = (number: number) => ({ own: { "rollout.argoproj.io/revision": `${number}` } });
+const created = (day: number) => ({ created: `2026-01-0${day}T00:00:00Z` });
+
+/** `~` before a former version's, `!` before a fault, `*` behind what stays without its workload. */
+function check(objects: readonly TrackedObject[], expected: readonly string[]): void {
+  const own = objects.find(({ isOwner }) => isOwner);
+  const members = objects.filter(({ isOwner }) => !isOwner);
+  const plan = (order: readonly TrackedObject[]) =>
+    planDemands({ own, members: order }, (template) => planNicRequests(template, SETTINGS, () => "berth"));
+  const show = ({ demands, faults }: ReturnType<typeof plan>) => [
+    ...demands.map(({ application: { kind, name }, ifName, subnets, count, reason, isCurrent, reclaim }) => {
+      const nic = ifName === "eth0" ? "" : ` ${ifName}`;
+      return `${isCurrent ? "" : "~"}${kind} ${name}${nic} ${subnets.join()} ${count}: ${reason}${reclaim ? "" : "*"}`;
+    }),
+    ...faults.map(({ application: { kind, name }, message }) => `!${kind} ${name} ${message}`),
+  ];
+  expect(show(plan(members))).toEqual(expected);
+  // In which order they were heard of does not count.
+  expect(show(plan([...members].reverse())).sort()).toEqual([...expected].sort());
+}
+
+const fault = 'annotation "ipam.vendor.io/subnet": field "ipv4" is required because enableIPv4 is true';
+
+it.each<[what: string, objects: readonly TrackedObject[], expected: readonly string[]]>([
+  ["nothing", [], []],
+  ["a Deployment", [top("Deployment", { spec: { replicas: 3 } })], ["Deployment top blue 4: 3 replicas and 1 more"]],
+  [
+    "a Deployment with its own ReplicaSets",
+    [top("Deployment"), set("a", 5), set("b", 1)],
+    ["Deployment top blue 2: 1 replica and 1 more"],
+  ],
+  [
+    "a kind that is not looked up, of which a pod may make up any owner: no fixed number",
+    [pod("a", { annotations: { ...BLUE, "ippool-ip-number": "1024" } })],
+    [
+      '!CloneSet top annotation ippool-ip-number "1024" (only "+N") is for workloads that are looked up; CloneSet of apps.kruise.io/v1alpha1 is none of them',
+    ],
+  ],
+  [
+    "and no pool that stays without it",
+    [pod("a", { annotations: { ...BLUE, "ippool-ip-number": "5", "ippool-reclaim": "false" } })],
+    [
+      '!CloneSet top annotation ippool-ip-number "5" (only "+N") and ippool-reclaim "false" is for workloads that are looked up; CloneSet of apps.kruise.io/v1alpha1 is none of them',
+    ],
+  ],
+  [
+    "pods that say that they are a Deployment's, which says nothing: their pool goes with them",
+    [pod("a", { owner: { kind: "Deployment" }, annotations: { ...BLUE, "ippool-reclaim": "false" } })],
+    ["~Deployment top blue 2: 1 pod of a former version and 1 more"],
+  ],
+  [
+    "a Deployment whose pool stays",
+    [top("Deployment", { annotations: { ...BLUE, "ippool-reclaim": "false" } })],
+
+    ["Deployment top blue 2: 1 replica and 1 more*"],
+  ],
+  [
+    "a Deployment on several NICs of one Subnet",
+    [top("Deployment", { annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "a,b" } })],
+    [
+      "Deployment top blue 2: 1 replica and 1 more",
+      "Deployment top net1 blue 2: 1 replica and 1 more",
+      "Deployment top net2 blue 2: 1 replica and 1 more",
+    ],
+  ],
+  [
+    "a Deployment that has moved",
+    [top("Deployment", { annotations: GREEN }), set("old", 3), set("new", 1, { annotations: GREEN })],
+    [
+      "Deployment top green 2: 1 replica and 1 more",
+      "~Deployment top blue 4: 3 replicas of a former version and 1 more",
+    ],
+  ],
+  [
+    "a Deployment that has got a second Subnet",
+    [top("Deployment", { annotations: { subnet: { ipv4: ["blue", "green"] } } }), set("old", 3)],
+    [
+      "Deployment top blue,green 2: 1 replica and 1 more",
+      "~Deployment top blue 4: 3 replicas of a former version and 1 more",
+    ],
+  ],
+  [
+    "a Deployment that has got a second NIC",
+    [top("Deployment", { annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "a" } }), set("old", 3)],
+    ["Deployment top blue 2: 1 replica and 1 more", "Deployment top net1 blue 2: 1 replica and 1 more"],
+  ],
+  [
+    "a Deployment that has lost its second NIC",
+    [top("Deployment"), set("old", 3, { annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "a" } })],
+    [
+      "Deployment top blue 2: 1 replica and 1 more",
+      "~Deployment top net1 blue 4: 3 replicas of a former version and 1 more",
+    ],
+  ],
+  [
+    "a Deployment with another number only",
+    [top("Deployment", { annotations: { ...BLUE, "ippool-ip-number": "7" } }), set("old", 3)],
+    ["Deployment top blue 7: 7 as ippool-ip-number says"],
+  ],
+  [
+    "two former versions of one Subnet",
+    [top("Deployment", { annotations: GREEN }), set("a", 3), set("b", 2)],
+    [
+      "Deployment top green 2: 1 replica and 1 more",
+      "~Deployment top blue 6: 5 replicas of a former version and 1 more",
+    ],
+  ],
+  [
+    "a Deployment that names Subnets no more",
+    [set("old", 3)],
+    ["~Deployment top blue 4: 3 replicas of a former version and 1 more"],
+  ],
+  [
+    "a wrong Deployment with pods of a version that was right",
+    [top("Deployment", { annotations: WRONG }), set("old", 3)],
+    ["~Deployment top blue 4: 3 replicas of a former version and 1 more", `!Deployment top ${fault}`],
+  ],
+  [
+    "a Deployment that was wrong before",
+    [top("Deployment"), set("old", 3, { annotations: WRONG }), set("older", 3, { annotations: { subnet: "{" } })],
+    ["Deployment top blue 2: 1 replica and 1 more"],
+  ],
+  ["a Rollout", [part("a", 3), part("b", 2)], ["Rollout top blue 6: 5 replicas and 1 more"]],
+  ["a Rollout of none", [part("a", 0)], ["Rollout top blue 1: 0 replicas and 1 more"]],
+  [
+    "a Rollout that has moved",
+    [part("a", 3, revision(2)), part("b", 2, { annotations: GREEN, ...revision(10) })],
+    ["Rollout top green 3: 2 replicas and 1 more", "~Rollout top blue 4: 3 replicas of a former version and 1 more"],
+  ],
+  [
+    "a Rollout that has moved and is through",
+    [part("a", 0, revision(2)), part("b", 2, { annotations: GREEN, ...revision(10) })],
+    ["Rollout top green 3: 2 replicas and 1 more"],
+  ],
+  [
+    "a Rollout without revisions: the time counts",
+    [part("a", 3, created(2)), part("b", 2, { annotations: GREEN, ...created(1) })],
+    ["Rollout top blue 4: 3 replicas and 1 more", "~Rollout top green 3: 2 replicas of a former version and 1 more"],
+  ],
+  [
+    "a Rollout whose newest version is wrong",
+    [part("a", 3, created(1)), part("b", 2, { annotations: WRONG, ...created(2) })],
+    ["~Rollout top blue 4: 3 replicas of a former version and 1 more", `!Rollout top ${fault}`],
+  ],
+  ["pods of another kind", [pod("a"), pod("b"), pod("c")], ["CloneSet top blue 4: 3 pods and 1 more"]],
+  [
+    "pods of another kind, of which one leaves",
+    [pod("a"), pod("b", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } })],
+    ["CloneSet top blue 2: 1 pod and 1 more"],
+  ],
+  [
+    "pods of another kind that has moved",
+    [pod("a", created(1)), pod("b", created(1)), pod("c", { annotations: GREEN, ...created(2) })],
+    ["CloneSet top green 2: 1 pod and 1 more", "~CloneSet top blue 3: 2 pods of a former version and 1 more"],
+  ],
+  [
+    "pods and ReplicaSets of another kind",
+    [part("a", 2), pod("b", { owner: rollout })],
+    ["Rollout top blue 4: 3 pods and 1 more"],
+  ],
+  [
+    "a CronJob with Jobs that it does not count",
+    [top("CronJob", { spec: { parallelism: 3 } }), job("a", 3), job("b", 3)],
+    ["CronJob top blue 7: parallelism 6 of 2 Jobs and 1 more"],
+  ],
+  [
+    "a CronJob with a Job that it counts",
+    [top("CronJob", { spec: { parallelism: 3 }, status: { active: [{}] } }), job("a", 3)],
+    ["CronJob top blue 4: parallelism 3 and 1 more"],
+  ],
+  [
+    "a CronJob that has moved",
+    [top("CronJob", { spec: { parallelism: 3 }, annotations: GREEN }), job("a", 2)],
+    [
+      "CronJob top green 4: parallelism 3 and 1 more",
+      "~CronJob top blue 3: parallelism 2 of a former version and 1 more",
+    ],
+  ],
+  [
+    "a CronJob that waits, with a Job that was made by hand",
+    [top("CronJob", { spec: { parallelism: 3, suspend: true } }), job("a", 3)],
+    ["CronJob top blue 4: parallelism 3 and 1 more"],
+  ],
+])("%s", (_what, objects, expected) => check(objects, expected));

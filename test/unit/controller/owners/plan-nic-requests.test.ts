@@ -1,0 +1,111 @@
+import { expect, it } from "vitest";
+import { type NetworkProvider, planNicRequests } from "../../../../host/controller/owners/plan-nic-requests.ts";
+import { applySettings, readTemplate } from "../../../../host/controller/owners/tracked-object.ts";
+import type { DemandSettings } from "../../../../host/controller/types.ts";
+import { messageOf } from "../../../../host/lib/describe.ts";
+import { annotationsOf, SETTINGS } from "./workload-objects.ts";
+
+const SIGHTS: Readonly<Record<string, NetworkProvider>> = {
+  "shop/ours": "berth",
+  "shop/more": "berth",
+  "net/ours": "berth",
+  "kube-system/first": "berth",
+  "kube-system/other": "foreign",
+  "shop/theirs": "foreign",
+};
+
+/** `nic/family subnets` of each, or what is wrong. */
+function wishesOf(annotations: Readonly<Record<string, unknown>>, settings: Partial<DemandSettings>): string[] {
+  const template = applySettings(readTemplate("shop", annotationsOf(annotations)), { ...SETTINGS, ...settings });
+  if (template.kind === "fault") return [template.message];
+  try {
+    const wishes = planNicRequests(template, { ...SETTINGS, ...settings }, (name) => SIGHTS[name] ?? "unknown");
+    return wishes.map(({ ifName, family, subnets }) => `${ifName}/${family} ${subnets.join()}`);
+  } catch (error) {
+    return [messageOf(error)];
+  }
+}
+
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
+const blue = { subnet: { ipv4: ["blue"] } };
+const dual = { enableIPv4: true, enableIPv6: true };
+const many = (count: number) => Array.from({ length: count }, (_, index) => ({ interface: `n${index}`, ipv4: ["a"] }));
+
+it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, expected: string[]]>([
+  ["one family", blue, {}, ["eth0/4 blue"]],
+  ["both families", { subnet: { ipv4: ["a", "b"], ipv6: ["c"] } }, dual, ["eth0/4 a,b", "eth0/6 c"]],
+  ["a Subnet twice", { subnet: { ipv4: ["a", "b", "a"] } }, {}, ["eth0/4 a,b"]],
+  ["a family that is off", { subnet: { ipv4: ["a"], ipv6: ["c"] } }, {}, ["eth0/4 a"]],
+  ["an empty list for a family that is off", { subnet: { ipv4: ["a"], ipv6: [] } }, {}, ["eth0/4 a"]],
+  ["null for one", { subnets: [{ interface: "net1", ipv4: ["a"], ipv6: null }] }, {}, ["net1/4 a"]],
+  [
+    "an empty list for a family that is on",
+    { subnet: { ipv4: ["a"], ipv6: [] } },
+    dual,
+    ['annotation "ipam.vendor.io/subnet": field "ipv6": found an empty list, want a list of at least one entry'],
+  ],
+  [
+    "only a family that is off",
+    { subnet: { ipv6: ["c"] } },
+    {},
+    ['annotation "ipam.vendor.io/subnet": field "ipv4" is required because enableIPv4 is true'],
+  ],
+  [
+    "one family of two",
+    blue,
+    dual,
+    ['annotation "ipam.vendor.io/subnet": field "ipv6" is required because enableIPv6 is true'],
+  ],
+  ["one family of two where that is allowed", blue, { ...dual, allowSingleFamily: true }, ["eth0/4 blue"]],
+  ["another name of the first NIC", blue, { firstNic: "net0" }, ["net0/4 blue"]],
+  ["a first NIC of another plugin", blue, { firstNic: undefined }, []],
+  ["networks", { ...blue, [NETWORKS]: "ours, net/ours" }, {}, ["eth0/4 blue", "net1/4 blue", "net2/4 blue"]],
+  ["a network of another plugin", { ...blue, [NETWORKS]: "theirs, ours" }, {}, ["eth0/4 blue", "net2/4 blue"]],
+  ["a network that is not there", { ...blue, [NETWORKS]: "nowhere/ours, more" }, {}, ["eth0/4 blue", "net2/4 blue"]],
+  ["a named NIC", { ...blue, [NETWORKS]: "ours@data, more" }, {}, ["eth0/4 blue", "data/4 blue", "net2/4 blue"]],
+  ["one NIC named twice", { ...blue, [NETWORKS]: "ours@data, more@data" }, {}, ["eth0/4 blue", "data/4 blue"]],
+  [
+    "networks in JSON",
+    { ...blue, [NETWORKS]: [{ name: "ours", namespace: "net" }] },
+    { firstNic: undefined },
+    ["net1/4 blue"],
+  ],
+  ["a default network of Berth", { ...blue, [DEFAULT_NETWORK]: "first" }, {}, ["eth0/4 blue"]],
+  ["a default network of another plugin", { ...blue, [DEFAULT_NETWORK]: "other" }, {}, []],
+  ["a default network that is not there", { ...blue, [DEFAULT_NETWORK]: "nothing" }, {}, []],
+  [
+    "subnets",
+    {
+      subnets: [
+        { interface: "eth0", ipv4: ["a"] },
+        { interface: "net1", ipv4: ["b"] },
+      ],
+    },
+
+    {},
+    ["eth0/4 a", "net1/4 b"],
+  ],
+  ["subnets beside subnet", { ...blue, subnets: [{ interface: "net1", ipv4: ["b"] }] }, {}, ["net1/4 b"]],
+  [
+    "an entry without a family",
+    { subnets: [{ interface: "a", ipv4: ["a"] }, { interface: "b" }] },
+    {},
+    ['annotation "ipam.vendor.io/subnets": field "[1].ipv4" is required because enableIPv4 is true'],
+  ],
+  ["as many NICs as may be", { subnets: many(32) }, {}, many(32).map(({ interface: nic }) => `${nic}/4 a`)],
+  [
+    "a NIC too many",
+    { subnets: many(33) },
+    {},
+    ['annotation "ipam.vendor.io/subnets": found 33 NICs, want at most 32'],
+  ],
+  [
+    "a network too many",
+    { ...blue, [NETWORKS]: Array(32).fill("ours").join() },
+    {},
+    ['annotation "k8s.v1.cni.cncf.io/networks": found 33 NICs, want at most 32'],
+  ],
+])("%s", (_what, annotations, settings, expected) => {
+  expect(wishesOf({ ...annotations }, settings)).toEqual(expected);
+});

@@ -1,0 +1,204 @@
+import { describe, expect, it } from "vitest";
+import { findKind } from "../../../../host/controller/owners/pool-owner-kinds.ts";
+import type { TrackedObject } from "../../../../host/controller/owners/tracked-object.ts";
+import { describeApplication } from "../../../../host/resources/fields/subnet-pool.ts";
+import { type Owner, requireTracked, track, type Wanted } from "./workload-objects.ts";
+
+/** `Deployment shop/web: 3 replica+1 of 2`, with a tilde before a part, and `suspended` behind. */
+function check(kind: string, wanted: Wanted, expected: string | undefined): void {
+  const tracked = track(kind, wanted);
+  expect(tracked && textOf(tracked)).toBe(expected);
+}
+
+function textOf({ application, isOwner, need, objectCount }: TrackedObject): string {
+  const { count, unit, surge, isSuspended } = need;
+  const extra = `${surge > 0 ? `+${surge}` : ""}${objectCount > 1 ? ` of ${objectCount}` : ""}${isSuspended ? " suspended" : ""}`;
+  return `${isOwner ? "" : "~"}${describeApplication(application)}: ${count} ${unit}${extra}`;
+}
+
+const rolling = (maxSurge?: number | string) => ({
+  strategy: { type: "RollingUpdate", ...(maxSurge === undefined ? {} : { rollingUpdate: { maxSurge } }) },
+});
+const status = (observedGeneration: number, replicas: number, updatedReplicas: number) => ({
+  status: { observedGeneration, replicas, updatedReplicas },
+});
+const halfway = status(1, 12, 6);
+
+describe("a Deployment", () => {
+  it.each<[what: string, wanted: Wanted, expected: string]>([
+    ["that is new", { spec: { replicas: 10 } }, "10 replica"],
+    ["without replicas", { spec: {} }, "1 replica"],
+    ["of none", { spec: { replicas: 0 } }, "0 replica"],
+    ["of which the first pods come", { spec: { replicas: 10 }, ...status(1, 4, 4) }, "10 replica"],
+    ["that is complete", { spec: { replicas: 10 }, ...status(1, 10, 10) }, "10 replica"],
+    ["with old pods", { spec: { replicas: 10 }, ...status(1, 10, 9) }, "10 replica+3"],
+    ["with more pods than replicas", { spec: { replicas: 10 }, ...status(1, 11, 11) }, "10 replica+3"],
+    ["that nobody has looked at yet", { spec: { replicas: 10 }, generation: 2, ...status(1, 10, 10) }, "10 replica+3"],
+    ["of which nobody counts", { spec: { replicas: 10 }, generation: 2, status: {} }, "10 replica"],
+    ["with a surge of none", { spec: { replicas: 10, ...rolling(0) }, ...halfway }, "10 replica"],
+    ["with a surge of 4", { spec: { replicas: 10, ...rolling(4) }, ...halfway }, "10 replica+4"],
+    ["with a surge of 1%", { spec: { replicas: 10, ...rolling("1%") }, ...halfway }, "10 replica+1"],
+    ["with a surge of 20%", { spec: { replicas: 10, ...rolling("20%") }, ...halfway }, "10 replica+2"],
+    ["with a surge of 21%", { spec: { replicas: 10, ...rolling("21%") }, ...halfway }, "10 replica+3"],
+    ["with a surge of 0%", { spec: { replicas: 10, ...rolling("0%") }, ...halfway }, "10 replica"],
+    ["with a surge of 200%", { spec: { replicas: 10, ...rolling("200%") }, ...halfway }, "10 replica+20"],
+    ["without a surge", { spec: { replicas: 10, ...rolling() }, ...halfway }, "10 replica+3"],
+    ["without a strategy's type", { spec: { replicas: 10, strategy: {} }, ...halfway }, "10 replica+3"],
+    ["that is made anew", { spec: { replicas: 10, strategy: { type: "Recreate" } }, ...halfway }, "10 replica"],
+  ])("%s", (_what, wanted, expected) => check("Deployment", wanted, `Deployment shop/web: ${expected}`));
+
+  it("that is scaled is not rolled out, and one with another template is, before its controller has seen it", () => {
+    const before = requireTracked("Deployment", { spec: { replicas: 10 }, ...status(1, 10, 10) });
+    const surge = (wanted: Wanted) =>
+      requireTracked("Deployment", { generation: 2, ...status(1, 10, 10), ...wanted }, before).need.surge;
+    expect(surge({ spec: { replicas: 20 } })).toBe(0);
+    expect(surge({ spec: { replicas: 20 }, podSpec: { containers: [] } })).toBe(5);
+    expect(surge({ spec: { replicas: 20 }, uid: "another" })).toBe(5);
+  });
+
+  it("that is scaled twice and seen late is not rolled out either", () => {
+    const first = requireTracked("Deployment", { spec: { replicas: 10 }, ...status(1, 10, 10) });
+    const second = requireTracked("Deployment", { spec: { replicas: 20 }, generation: 2, ...status(1, 10, 10) }, first);
+    const third = requireTracked("Deployment", { spec: { replicas: 5 }, generation: 3, ...status(1, 5, 5) }, second);
+    expect([second.need.surge, third.need.surge]).toEqual([0, 0]);
+  });
+});
+
+const deployment: Owner = { kind: "Deployment" };
+const rollout: Owner = { kind: "Rollout", apiVersion: "argoproj.io/v1alpha1" };
+const cron: Owner = { kind: "CronJob", apiVersion: "batch/v1" };
+const finished = (type: string, condition = "True") => ({ status: { conditions: [{ type, status: condition }] } });
+
+it.each<[what: string, kind: string, wanted: Wanted, expected: string | undefined]>([
+  ["alone", "ReplicaSet", { spec: { replicas: 3 }, status: { replicas: 5 } }, "ReplicaSet shop/web: 3 replica"],
+  [
+    "of an owner that does not control it",
+    "ReplicaSet",
+    { owner: { ...rollout, controller: false } },
+    "ReplicaSet shop/web: 1 replica",
+  ],
+  ["of a Rollout", "ReplicaSet", { owner: rollout, spec: { replicas: 3 } }, "~Rollout shop/top: 3 replica"],
+  ["of a Rollout, empty", "ReplicaSet", { owner: rollout, spec: { replicas: 0 } }, "~Rollout shop/top: 0 replica"],
+  ["of a Deployment", "ReplicaSet", { owner: deployment, spec: { replicas: 3 } }, "~Deployment shop/top: 3 replica"],
+  ["of a Deployment, empty", "ReplicaSet", { owner: deployment, spec: { replicas: 0 } }, undefined],
+  [
+    "of a Deployment, with pods that are left",
+    "ReplicaSet",
+
+    { owner: deployment, spec: { replicas: 0 }, status: { replicas: 2 } },
+    "~Deployment shop/top: 2 replica",
+  ],
+  ["of an owner without a UID", "ReplicaSet", { owner: { ...rollout, uid: "" } }, undefined],
+  ["of an owner with a long UID", "ReplicaSet", { owner: { ...rollout, uid: "u".repeat(64) } }, undefined],
+  ["of an owner with a long name", "ReplicaSet", { owner: { ...rollout, name: "n".repeat(254) } }, undefined],
+  ["of an owner with a long kind", "ReplicaSet", { owner: { ...rollout, kind: "K".repeat(254) } }, undefined],
+  ["", "StatefulSet", { spec: { replicas: 3 }, status: { replicas: 5 } }, "StatefulSet shop/web: 3 replica"],
+  ["of an operator", "StatefulSet", { owner: rollout, spec: { replicas: 3 } }, "StatefulSet shop/web: 3 replica"],
+  ["that is new", "DaemonSet", {}, "DaemonSet shop/web: 0 node"],
+  ["on 4 nodes", "DaemonSet", { status: { desiredNumberScheduled: 4 } }, "DaemonSet shop/web: 4 node"],
+  ["without a surge, rolled out", "DaemonSet", { status: { desiredNumberScheduled: 4 } }, "DaemonSet shop/web: 4 node"],
+  [
+    "with a surge, rolled out",
+    "DaemonSet",
+    {
+      spec: { updateStrategy: { rollingUpdate: { maxSurge: "30%" } } },
+      status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 3 },
+    },
+    "DaemonSet shop/web: 4 node+2",
+  ],
+  [
+    "with a surge, complete",
+    "DaemonSet",
+    {
+      spec: { updateStrategy: { rollingUpdate: { maxSurge: 2 } } },
+      status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 4 },
+    },
+    "DaemonSet shop/web: 4 node",
+  ],
+  [
+    "with a surge, changed",
+    "DaemonSet",
+    {
+      generation: 2,
+      spec: { updateStrategy: { rollingUpdate: { maxSurge: 2 } } },
+      status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 4 },
+    },
+    "DaemonSet shop/web: 4 node+2",
+  ],
+  [
+    "with a surge that does not count",
+    "DaemonSet",
+    {
+      spec: { updateStrategy: { type: "OnDelete", rollingUpdate: { maxSurge: 2 } } },
+      status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 3 },
+    },
+    "DaemonSet shop/web: 4 node",
+  ],
+  ["", "Job", {}, "Job shop/web: 1 parallelism"],
+  ["with parallelism", "Job", { spec: { parallelism: 3 } }, "Job shop/web: 3 parallelism"],
+  ["of a queue", "Job", { spec: { parallelism: 3, completions: null } }, "Job shop/web: 3 parallelism"],
+  ["with few completions", "Job", { spec: { parallelism: 3, completions: 2 } }, "Job shop/web: 2 parallelism"],
+  ["with many completions", "Job", { spec: { parallelism: 3, completions: 9 } }, "Job shop/web: 3 parallelism"],
+  ["that waits", "Job", { spec: { parallelism: 3, suspend: true } }, "Job shop/web: 0 parallelism suspended"],
+  ["that is complete", "Job", finished("Complete"), undefined],
+  ["that has failed", "Job", finished("Failed"), undefined],
+  ["that will fail", "Job", finished("FailureTarget"), "Job shop/web: 1 parallelism"],
+  ["that has not failed", "Job", finished("Failed", "False"), "Job shop/web: 1 parallelism"],
+  ["of another kind", "Job", { owner: { kind: "JobSet" } }, "Job shop/web: 1 parallelism"],
+  ["of a CronJob", "Job", { owner: cron, spec: { parallelism: 2 } }, "~CronJob shop/top: 2 parallelism"],
+  ["of a CronJob, complete", "Job", { owner: cron, ...finished("Complete") }, undefined],
+  ["of a CronJob of another group", "Job", { owner: { ...cron, apiVersion: "x/v1" } }, "Job shop/web: 1 parallelism"],
+  ["that rests", "CronJob", { spec: { parallelism: 3 } }, "CronJob shop/web: 3 parallelism"],
+  [
+    "with one Job",
+    "CronJob",
+    { spec: { parallelism: 3 }, status: { active: [{}] } },
+    "CronJob shop/web: 3 parallelism",
+  ],
+  [
+    "with two Jobs",
+    "CronJob",
+    { spec: { parallelism: 3 }, status: { active: [{}, {}] } },
+    "CronJob shop/web: 6 parallelism of 2",
+  ],
+  ["that waits", "CronJob", { spec: { parallelism: 3, suspend: true } }, "CronJob shop/web: 0 parallelism suspended"],
+  [
+    "that waits, with a Job",
+    "CronJob",
+    { spec: { parallelism: 3, suspend: true }, status: { active: [{}] } },
+    "CronJob shop/web: 3 parallelism suspended",
+  ],
+])("%s: a %s", (_what, kind, wanted, expected) => check(kind, wanted, expected));
+
+describe("every kind", () => {
+  const kinds = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"];
+
+  it.each(kinds)("a %s that names no Subnets is passed over, whatever else it is", (kind) => {
+    const nonsense = { metadata: { uid: 7, generation: "x" }, spec: { replicas: -1, parallelism: "many" } };
+    expect(track(kind, { ...nonsense, annotations: { ippool: { ipv4: ["a"] } } })).toBeUndefined();
+    expect(() => track(kind, nonsense)).toThrow(/field "(metadata|spec)/);
+  });
+
+  it.each(kinds)("a %s on the network of its node wants nothing", (kind) => {
+    expect(track(kind, { podSpec: { hostNetwork: true } })).toBeUndefined();
+    expect(track(kind, { podSpec: { hostNetwork: false } })).toBeDefined();
+  });
+
+  it.each(kinds)("a %s whose annotations cannot be followed is remembered with the reason", (kind) => {
+    expect(track(kind, { annotations: { subnet: "{" }, spec: { replicas: 1 } })?.template.kind).toBe("fault");
+  });
+
+  it.each(kinds)("a %s without a UID is refused", (kind) => {
+    expect(() => track(kind, { metadata: { uid: "" } })).toThrow('field "metadata.uid"');
+  });
+});
+
+it.each<[apiVersion: string, kind: string, plural: string | undefined]>([
+  ["apps/v1", "Deployment", "deployments"],
+  ["batch/v1", "CronJob", "cronjobs"],
+  ["apps/v1beta1", "Deployment", undefined],
+  ["x.example/v1", "Deployment", undefined],
+  ["apps/v1", "Rollout", undefined],
+])("%s %s is followed as %s", (apiVersion, kind, plural) => {
+  expect(findKind({ apiVersion, kind })?.plural).toBe(plural);
+});

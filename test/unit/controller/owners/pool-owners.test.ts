@@ -1,0 +1,245 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { openPoolOwners } from "../../../../host/controller/owners/pool-owners.ts";
+import {
+  ApiError,
+  ApiUnavailable,
+  type KubeApi,
+  type KubeCall,
+  METADATA,
+} from "../../../../host/kubernetes/kube-api.ts";
+import type { Application } from "../../../../host/resources/fields/subnet-pool.ts";
+import { recordLog, until } from "../../agent/recorded-log.ts";
+import { FakeCluster } from "../fake-cluster.ts";
+import { BLUE, pod, SETTINGS, type Wanted, workload } from "./workload-objects.ts";
+
+const DEPLOYMENTS = "/apis/apps/v1/deployments";
+const SETS = "/apis/apps/v1/replicasets";
+const PODS = "/api/v1/pods";
+const NETWORKS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function open(prepare: (cluster: FakeCluster) => void = () => {}, api?: (api: KubeApi) => KubeApi) {
+  const cluster = new FakeCluster();
+  prepare(cluster);
+  const port = api?.(cluster.api()) ?? cluster.api();
+  const applications = openPoolOwners({ api: port, log: recordLog().log, random: () => 0.5 });
+  closing.push(() => applications.close());
+  let told = 0;
+  applications.subscribe(() => told++);
+  const names = () =>
+    applications.demands(SETTINGS).demands.map(({ application: { name }, ifName }) => `${name} ${ifName}`);
+  return { cluster, applications, names, told: () => told };
+}
+
+const signal = () => AbortSignal.timeout(5_000);
+const deployment = (wanted: Wanted = {}) => ({ ...workload("Deployment", wanted) });
+const clones = { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1", name: "top", uid: "uid-top" };
+
+describe("applications", () => {
+  it("are known when every list is complete, and not before", async () => {
+    const { applications, cluster, names } = await open((prepared) => {
+      prepared.held.add(PODS);
+      prepared.set(DEPLOYMENTS, "web", deployment());
+    });
+    let isSynced = false;
+    const synced = applications.synced(signal()).then(() => {
+      isSynced = true;
+    });
+    expect(await until(() => names().length === 1)).toBe(true);
+    expect(isSynced).toBe(false);
+    cluster.release();
+    await synced;
+    expect(names()).toEqual(["web eth0"]);
+  });
+
+  it("are told of when they come, change and go, and not when nothing of them has changed", async () => {
+    const { applications, cluster, names, told } = await open();
+    await applications.synced(signal());
+    expect(await until(() => cluster.watches === 8)).toBe(true);
+    cluster.set(DEPLOYMENTS, "web", deployment());
+    expect([told(), names()]).toEqual([1, ["web eth0"]]);
+    cluster.set(
+      DEPLOYMENTS,
+      "web",
+      deployment({ status: { observedGeneration: 1, readyReplicas: 1, replicas: 1, updatedReplicas: 1 } }),
+    );
+    const before = applications.demands(SETTINGS);
+    cluster.set(
+      DEPLOYMENTS,
+      "web",
+      deployment({ status: { observedGeneration: 1, readyReplicas: 1, replicas: 1, updatedReplicas: 1 } }),
+    );
+    cluster.set(
+      DEPLOYMENTS,
+      "web",
+      deployment({ own: { note: "x" }, status: { observedGeneration: 1, replicas: 1, updatedReplicas: 1 } }),
+    );
+    expect(told()).toBe(1);
+    expect(applications.demands(SETTINGS)).toBe(before);
+    cluster.set(DEPLOYMENTS, "web", deployment({ spec: { replicas: 2 } }));
+    expect(told()).toBe(2);
+    cluster.set(DEPLOYMENTS, "web", deployment({ annotations: {} }));
+    expect([told(), names()]).toEqual([3, []]);
+    cluster.set(DEPLOYMENTS, "web", deployment());
+    cluster.delete(DEPLOYMENTS, "web");
+    expect([told(), names()]).toEqual([5, []]);
+  });
+
+  it("that name no Subnets are told to nobody", async () => {
+    const { applications, cluster, told } = await open();
+    await applications.synced(signal());
+    expect(await until(() => cluster.watches === 8)).toBe(true);
+    cluster.set(DEPLOYMENTS, "web", deployment({ annotations: {} }));
+    cluster.set(PODS, "a", { ...pod({ annotations: {}, owner: clones }) });
+    cluster.set(PODS, "b", { ...pod({ owner: { kind: "ReplicaSet" } }) });
+    expect(told()).toBe(0);
+  });
+
+  it("are told of when a network becomes Berth's, and not when it only changes", async () => {
+    const { applications, cluster, names, told } = await open((prepared) =>
+      prepared.set(DEPLOYMENTS, "web", deployment({ annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "lan" } })),
+    );
+    await applications.synced(signal());
+    expect(await until(() => cluster.watches === 8)).toBe(true);
+    const define = (ipam: string, mtu: number) =>
+      cluster.set(NETWORKS, "lan", {
+        metadata: { namespace: "shop" },
+        spec: { config: JSON.stringify({ type: "macvlan", mtu, ipam: { type: ipam } }) },
+      });
+    const before = told();
+    define("berth", 1_500);
+    expect([told() - before, names()]).toEqual([1, ["web eth0", "web net1"]]);
+    define("berth", 9_000);
+    expect(told() - before).toBe(1);
+    define("host-local", 9_000);
+    expect([told() - before, names()]).toEqual([2, ["web eth0"]]);
+  });
+
+  it("tell nobody who has left, also when the same function listens twice", async () => {
+    const { applications, cluster } = await open();
+    await applications.synced(signal());
+    expect(await until(() => cluster.watches === 8)).toBe(true);
+    let told = 0;
+    const listener = () => {
+      told++;
+    };
+    const leave = applications.subscribe(listener);
+    applications.subscribe(listener);
+    cluster.set(DEPLOYMENTS, "web", deployment());
+    expect(told).toBe(2);
+    leave();
+    cluster.delete(DEPLOYMENTS, "web");
+    expect(told).toBe(3);
+  });
+
+  it("of other kinds cost the API server metadata only, of pods that live", async () => {
+    const calls: KubeCall[] = [];
+    const watches: { path: string; accept?: string | undefined }[] = [];
+    const { applications } = await open(undefined, (api) => ({
+      ...api,
+      call: (call) => {
+        calls.push(call);
+        return api.call(call);
+      },
+      watch: (watch) => {
+        watches.push(watch);
+        return api.watch(watch);
+      },
+    }));
+    await applications.synced(signal());
+    expect(await until(() => watches.length === 8)).toBe(true);
+    const accepts = (all: readonly { path: string; accept?: string | undefined }[]) =>
+      all.flatMap(({ path, accept }) => (accept === undefined ? [] : [`${path} ${accept.split(";")[1]}`]));
+    expect(accepts(calls)).toEqual([`${PODS} as=PartialObjectMetadataList`]);
+    expect(accepts(watches)).toEqual([`${PODS} as=PartialObjectMetadata`]);
+    const [list] = calls.filter(({ path }) => path === PODS);
+    expect(list?.query?.fieldSelector).toBe("status.phase!=Succeeded,status.phase!=Failed,spec.hostNetwork=false");
+  });
+});
+
+describe("a look", () => {
+  const web: Application = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    namespace: "shop",
+    name: "web",
+    uid: "uid-web",
+  };
+  const error = (status: number, reason: string) => new ApiError({ status, reason, operation: "GET", message: "no" });
+
+  it.each<[what: string, answer: object, expected: string]>([
+    ["the object", { metadata: { uid: "uid-web" } }, "alive"],
+    ["another of its name", { metadata: { uid: "uid-other" } }, "gone"],
+    ["no such object", error(404, "NotFound"), "gone"],
+    ["no such kind", error(404, ""), "unknown"],
+    ["no right", error(403, "Forbidden"), "unknown"],
+    ["no answer", new ApiUnavailable("GET", "no"), "unknown"],
+    ["nonsense", { metadata: {} }, "unknown"],
+  ])("at a Deployment, answered with %s: %#", async (_what, answer, expected) => {
+    const looks: KubeCall[] = [];
+    const { applications } = await open(undefined, (api) => ({
+      ...api,
+      call: async (call) => {
+        if (!call.path.includes("/namespaces/")) return api.call(call);
+        looks.push(call);
+        if (answer instanceof Error) throw answer;
+        return { ...answer };
+      },
+    }));
+    expect(await applications.readLiveness(web, signal())).toBe(expected);
+    expect(looks.map(({ method, path, accept }) => [method, path, accept])).toEqual([
+      ["GET", "/apis/apps/v1/namespaces/shop/deployments/web", METADATA],
+    ]);
+  });
+
+  it("that is given up rejects with the reason", async () => {
+    const { applications } = await open(undefined, (api) => ({
+      ...api,
+      call: (call) => (call.path.includes("/namespaces/") ? Promise.reject(new Error("aborted")) : api.call(call)),
+    }));
+    const reason = new Error("no more");
+    await expect(applications.readLiveness(web, AbortSignal.abort(reason))).rejects.toBe(reason);
+  });
+
+  const { kind, apiVersion } = clones;
+  const other: Application = { kind, apiVersion, namespace: "shop", name: "top", uid: "uid-top" };
+
+  it("at another kind tells whether it has a pod or a ReplicaSet", async () => {
+    const { applications, cluster } = await open();
+    const look = () => applications.readLiveness(other, signal());
+    await applications.synced(signal());
+    expect(await until(() => cluster.watches === 8)).toBe(true);
+    expect(await look()).toBe("gone");
+    cluster.set(PODS, "a", { ...pod({ owner: clones }) });
+    expect(await look()).toBe("alive");
+    cluster.delete(PODS, "a");
+    expect(await look()).toBe("gone");
+    cluster.set(SETS, "b", { ...workload("ReplicaSet", { owner: clones, spec: { replicas: 0 } }) });
+    expect(await look()).toBe("alive");
+  });
+
+  it("at another kind tells nothing while anything is unread", async () => {
+    const { applications, cluster } = await open((prepared) => prepared.held.add(SETS));
+    expect(await applications.readLiveness(other, signal())).toBe("unknown");
+    cluster.release();
+    await applications.synced(signal());
+    expect(await applications.readLiveness(other, signal())).toBe("gone");
+  });
+
+  it("at another kind tells nothing while an object cannot be used, and says which", async () => {
+    const { applications, cluster } = await open();
+    await applications.synced(signal());
+    expect(await until(() => cluster.watches === 8)).toBe(true);
+    cluster.set(SETS, "bad", { ...workload("ReplicaSet", { spec: { replicas: -1 } }) });
+    expect(applications.problems).toEqual([
+      expect.stringContaining("Of replicasets, shop/bad cannot be used: ReplicaSet"),
+    ]);
+    expect(await applications.readLiveness(other, signal())).toBe("unknown");
+    cluster.delete(SETS, "bad");
+    expect([applications.problems, await applications.readLiveness(other, signal())]).toEqual([[], "gone"]);
+  });
+});
