@@ -6,8 +6,8 @@
  */
 import { COORDINATORS, statusPath } from "../../kubernetes/paths.ts";
 import { fullNamespacesOf } from "../../resources/coordinator.ts";
-import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
 import { settingsOf } from "../caches.ts";
 import { patchIfSame } from "../patch.ts";
 import { Rounds } from "../rounds.ts";
