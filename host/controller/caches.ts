@@ -1,35 +1,22 @@
 /**
  * What the controller follows: one reflector per collection, each for as many listeners as there are.
- * Opened once per process by open-controller.ts, whether it leads or not: who takes over then knows everything already.
  * Effects: lists and watches once they are started.
  */
 
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
+import type { Change } from "../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../kubernetes/object-key.ts";
-import {
-  CONFIG_MAPS,
-  COORDINATORS,
-  collectionPath,
-  IP_ALLOCATIONS,
-  IP_POOLS,
-  NAMESPACES,
-  NODES,
-  RESERVED_IPS,
-  SUBNETS,
-} from "../kubernetes/paths.ts";
-import { type Change, Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
+import { CONFIG_MAPS, collectionPath, NAMESPACES, NODES } from "../kubernetes/paths.ts";
+import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
 import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
-import {
-  decodeIpAllocation,
-  type Holder,
-  type IpAllocation,
-  type IpAllocationSpec,
-} from "../resources/ip-allocation.ts";
+import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
+import type { IpAllocation } from "../resources/ip-allocation.ts";
 import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
+import { openLeanDecoder } from "./lean-allocation.ts";
 import {
   type ControlledCoordinator,
   type ControlledPool,
@@ -163,46 +150,6 @@ type AnyReflector = Pick<
 
 function described<T>(decode: (object: KubeObject, source: string) => T): (object: KubeObject) => T {
   return (object) => decode(object, describeObject(object));
-}
-
-/** Most names of pools, nodes and namespaces that are kept once for all allocations that have them. @limit */
-export const MAX_SHARED_TEXTS = 65_536;
-
-/** A decoder with a memory of its own. Throws ConfigError. */
-export function openLeanDecoder(): (object: KubeObject) => IpAllocation {
-  const texts = new Map<string, string>();
-  const share = (text: string): string => {
-    const known = texts.get(text);
-    if (known !== undefined) return known;
-    // A cluster that has had so many names begins anew: what is in use comes back with the next object that has it.
-    if (texts.size >= MAX_SHARED_TEXTS) texts.clear();
-    texts.set(text, text);
-    return text;
-  };
-  return (object) => {
-    const { kind, name, uid, resourceVersion, deleting, spec } = decodeIpAllocation(object, "API server");
-    return { kind, name, uid, resourceVersion, deleting, spec: leanSpec(spec, share) };
-  };
-}
-
-function leanSpec(spec: IpAllocationSpec, share: (text: string) => string): IpAllocationSpec {
-  const { ip, addressSpace, prefixLength, pool, state, node, holders, workload, quarantine, since } = spec;
-  return {
-    ip,
-    addressSpace: share(addressSpace),
-    prefixLength,
-    pool: share(pool),
-    state,
-    node: share(node),
-    holders: holders.map((holder) => leanHolder(holder, share)),
-    workload,
-    quarantine,
-    since,
-  };
-}
-
-function leanHolder({ namespace, pod, podUid, ifName, node }: Holder, share: (text: string) => string): Holder {
-  return { namespace: share(namespace), pod, podUid, ifName: share(ifName), node: share(node) };
 }
 
 /** Those of the ConfigMap vendor-conf; the defaults when there is none. */

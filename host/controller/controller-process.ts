@@ -1,6 +1,5 @@
 /**
  * The controller without its command line: follows everything from the start, takes part in the election, and runs the parts while it leads.
- * Opened by berth-controller-main.ts; what stands between the parts and the API server is made here.
  * Effects: lists and watches of the API server; a Lease; those of the parts.
  */
 import { openEvents } from "../kubernetes/events.ts";

@@ -1,6 +1,5 @@
 /**
  * What people and the kubelet may ask a controller, on loopback or on a unix socket: GET /v1/status and GET /healthz. Answers change nothing.
- * Opened by berth-controller-main.ts.
  * Effects: listens; takes the place of a unix socket that is there, and removes its own.
  */
 import { chmodSync, rmSync } from "node:fs";

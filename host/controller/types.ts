@@ -1,6 +1,5 @@
 /**
  * What the parts of the controller work with, and what each of them is. One process of several leads; its parts run while it does.
- * Made by open-controller.ts; every part takes it.
  */
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";

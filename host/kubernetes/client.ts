@@ -1,6 +1,5 @@
 /**
  * The API server over the network: calls that wait for their turn and are tried again, and watches.
- * Opened once per process by the agent, the controller and berthctl, which close it.
  * Effects: TCP connections and timers, none before the first call.
  */
 import { errnoOf } from "../lib/describe.ts";

@@ -1,7 +1,6 @@
 /**
  * Who the agent is for the API server: its address, the TLS material and the headers of each request. Kubeconfig or service account,
  * tokens, certificates and exec plugins are the library's; this file says when they are read again.
- * Called by client.ts; opened by the agent and by berthctl.
  * Effects: reads files; runs exec plugins; loads the library on first use, which costs tens of megabytes of memory.
  */
 

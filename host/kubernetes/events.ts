@@ -1,6 +1,5 @@
 /**
  * Events (events.k8s.io/v1): what `kubectl describe` shows below an object.
- * Called by the agent and the controller when a person should hear of something; nobody waits for them.
  * Effects: calls in the background, a few per second at most.
  */
 

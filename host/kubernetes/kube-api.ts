@@ -1,6 +1,5 @@
 /**
  * The API server as Berth sees it: one call, one watch. A port; client.ts is the implementation over the network.
- * Effects: none (types, two errors, two media types).
  */
 
 /** An object as it came: what it holds is for a decoder of host/resources to say. */

@@ -1,6 +1,5 @@
 /**
  * A kubeconfig file to the one cluster and user that its current context names, in the library's terms, and the files these name.
- * Called by credentials.ts. Faults name file and field; secrets are never shown.
  * Effects: reads the file.
  */
 import { readFile } from "node:fs/promises";

@@ -1,6 +1,5 @@
 /**
  * The map of a reflector: objects as they came to values, changes told once, objects that cannot be decoded reported.
- * Effects: none but what its owner does when told.
  */
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";

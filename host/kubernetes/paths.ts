@@ -1,7 +1,6 @@
 /**
- * Paths of the API server. Namespaces and names are encoded here and nowhere else.
+ * Paths of the API server. Namespaces and names are encoded here and nowhere else. Berth's own resources are in resources/collections.ts.
  */
-import { API_VERSION } from "../resources/fields/metadata.ts";
 
 export interface Resource {
   /** `v1`, `apps/v1` */
@@ -9,15 +8,6 @@ export interface Resource {
   /** `pods` */
   readonly plural: string;
 }
-
-const berth = (plural: string): Resource => ({ apiVersion: API_VERSION, plural });
-
-export const IP_POOLS = berth("ippools");
-export const IP_POOL_USAGES = berth("ippoolusages");
-export const IP_ALLOCATIONS = berth("ipallocations");
-export const SUBNETS = berth("subnets");
-export const RESERVED_IPS = berth("reservedips");
-export const COORDINATORS = berth("coordinators");
 
 export const CONFIG_MAPS: Resource = { apiVersion: "v1", plural: "configmaps" };
 export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };

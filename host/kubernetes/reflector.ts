@@ -1,6 +1,5 @@
 /**
  * One collection of the API server as a map that follows it: a list, then watches from there, for as long as it is open.
- * Opened by the agent for each kind it follows. The map outlives an outage; what it says may then be old, which `problems` tells.
  * Effects: calls and watches; tells its owner of each change.
  */
 import { Latch } from "../lib/latch.ts";
@@ -34,8 +33,6 @@ export const MISSED_CHANGE_MS = 2_000;
 
 /** A watch that ends sooner counts as a failure, after which there is a pause: milliseconds. @limit */
 export const WATCH_SHORT_MS = 2_000;
-
-export type { Change } from "./mirror.ts";
 
 export interface ReflectorOptions<T> {
   readonly api: KubeApi;

@@ -294,7 +294,7 @@ describe("the status", () => {
         throw new ApiError({ status: 422, reason: "Invalid", operation: `${method} ${path}`, message: "not today" });
       };
     });
-    const problem = 'The status of Coordinator "default" could not be written: not today';
+    const problem = 'Writing the status of Coordinator "default" failed: not today';
     await until("the problem is told", () => controller.problems("networks").includes(problem));
     await world.expectStatus({ serviceCIDR: world.services });
     await until("the problem has gone", () => !controller.problems("networks").includes(problem));

@@ -3,7 +3,8 @@ import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { openEvents } from "../../host/kubernetes/events.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
-import { type Change, MISSING_KIND_RETRY_MS, Reflector } from "../../host/kubernetes/reflector.ts";
+import type { Change } from "../../host/kubernetes/mirror.ts";
+import { MISSING_KIND_RETRY_MS, Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../unit/kubernetes/stub-server.ts";

@@ -11,7 +11,7 @@ import { PoolCache } from "../../ipam/pool-cache.ts";
 import { mayBeShared } from "../../ipam/retention.ts";
 import { type Events, openEvents } from "../../kubernetes/events.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
-import type { Change } from "../../kubernetes/reflector.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/cluster-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";

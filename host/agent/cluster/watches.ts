@@ -6,8 +6,9 @@
 import { z } from "zod";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
-import { type Change, Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
+import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatMismatches } from "../../lib/schema.ts";

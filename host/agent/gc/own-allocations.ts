@@ -3,7 +3,8 @@
  * journal at the start and every few minutes (allocation rules 4 and 5; docs/decisions/0018).
  * Effects: a watch; those of the reconciler.
  */
-import { type Change, Reflector, type ReflectorStats } from "../../kubernetes/reflector.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
+import { Reflector, type ReflectorStats } from "../../kubernetes/reflector.ts";
 import type { ObjectChange } from "../../registry/kubernetes/object-sync.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { allocationName, decodeIpAllocation, type IpAllocation } from "../../resources/ip-allocation.ts";

@@ -2,13 +2,15 @@
  * The part that says in the status of pools, Subnets and ReservedIPs what is wrong with them, and by an event when something turns bad.
  * Effects: writes `status.conditions` and sends events.
  */
-import { IP_POOLS, RESERVED_IPS, SUBNETS, statusPath } from "../../kubernetes/paths.ts";
+import { statusPath } from "../../kubernetes/paths.ts";
+import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { settingsOf } from "../caches.ts";
 import type { Controlled, ControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
-import { Rounds } from "../rounds.ts";
+import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Findings, planFindings } from "./plan-findings.ts";
@@ -36,32 +38,32 @@ export const startConditions: StartController = (deps) => new ConditionsControll
 
 class ConditionsController implements Controller {
   readonly #deps: ControllerDeps;
-  readonly #rounds: Rounds;
+  readonly #loop: PeriodicWorker;
   /** A pod waits for what a generated pool lacks, so that is judged sooner than all else. */
-  readonly #supplyRounds: Rounds;
+  readonly #suppliedLoop: PeriodicWorker;
   readonly #ends: readonly (() => void)[];
   /** By UID: when this process wrote last, and what version it wrote upon. */
   readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
   readonly #assignments = new WeakMap<ControlledSubnet, Assignments>();
   #tookMs = 0;
-  #supplyTookMs = 0;
+  #suppliedTookMs = 0;
   #problems: readonly string[] = [];
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches, leading, log, random } = deps;
-    this.#rounds = new Rounds({
-      ...{ leading, log, random, failure: "The conditions of pools could not be written" },
-      work: () => this.#round(),
+    const { caches } = deps;
+    this.#loop = startReconciling(deps, {
+      failure: "Writing the conditions of pools failed",
+      work: () => this.#reconcile(),
       restMs: () => Math.max(CONDITIONS_REST_MS, CONDITIONS_REST_FACTOR * this.#tookMs),
     });
-    this.#supplyRounds = new Rounds({
-      ...{ leading, log, random, failure: "What generated pools lack could not be written" },
-      work: () => this.#supplyRound(),
-      restMs: () => Math.max(SUPPLIED_REST_MS, CONDITIONS_REST_FACTOR * this.#supplyTookMs),
+    this.#suppliedLoop = startReconciling(deps, {
+      failure: "Writing the condition Supplied of generated pools failed",
+      work: () => this.#reconcileSupplied(),
+      restMs: () => Math.max(SUPPLIED_REST_MS, CONDITIONS_REST_FACTOR * this.#suppliedTookMs),
     });
-    const wake = () => this.#rounds.wake();
-    const wakeSupply = () => this.#supplyRounds.wake();
+    const wake = () => this.#loop.wake();
+    const wakeSupply = () => this.#suppliedLoop.wake();
     this.#ends = [
       ...[caches.pools, caches.subnets, caches.reserved, caches.allocations].map((cache) => cache.subscribe(wake)),
       ...[caches.pools, caches.subnets, caches.reserved, caches.vendorConf].map((cache) => cache.subscribe(wakeSupply)),
@@ -69,20 +71,20 @@ class ConditionsController implements Controller {
   }
 
   get problems(): readonly string[] {
-    return [...this.#rounds.problems, ...this.#supplyRounds.problems, ...this.#problems];
+    return [...this.#loop.problems, ...this.#suppliedLoop.problems, ...this.#problems];
   }
 
   async close(): Promise<void> {
     for (const end of this.#ends) end();
-    await Promise.all([this.#rounds.close(), this.#supplyRounds.close()]);
+    await Promise.all([this.#loop.close(), this.#suppliedLoop.close()]);
   }
 
   /** Writes only what has become another one; the other rounds write the rest. */
-  async #supplyRound(): Promise<undefined> {
+  async #reconcileSupplied(): Promise<undefined> {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
     const supply = planSupplied(this.#supplyView());
-    this.#supplyTookMs = clock.nowMs() - beganMs;
+    this.#suppliedTookMs = clock.nowMs() - beganMs;
     for (const kind of KINDS) {
       if (kind.cache === "reserved") continue;
       for (const [name, finding] of supply[kind.cache]) {
@@ -109,7 +111,7 @@ class ConditionsController implements Controller {
     return known;
   }
 
-  async #round(): Promise<number | undefined> {
+  async #reconcile(): Promise<number | undefined> {
     const findings = this.#planFindings();
     let nextMs: number | undefined;
     const seen = new Set<string>();

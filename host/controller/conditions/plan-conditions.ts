@@ -6,20 +6,17 @@ import type { Condition, ControlledMetadata } from "../objects.ts";
 /** A condition of which only the message changes is written at most so often: milliseconds. All agents watch the pools. @limit */
 export const CONDITION_MESSAGE_MS = 60_000;
 
-/** The types of conditions that are written here. */
-export const CONDITION_TYPES = [
-  "Ready",
-  "Overlap",
-  "OutsideSubnet",
-  "InUseOutsideRange",
-  "DeletedWithHolders",
-  "ProxyArpSuspected",
-  "ReservedInUse",
-  "Supplied",
-  "Full",
-] as const;
-
-export type ConditionType = (typeof CONDITION_TYPES)[number];
+/** The types of conditions that the controller writes. */
+export type ConditionType =
+  | "Ready"
+  | "Overlap"
+  | "OutsideSubnet"
+  | "InUseOutsideRange"
+  | "DeletedWithHolders"
+  | "ProxyArpSuspected"
+  | "ReservedInUse"
+  | "Supplied"
+  | "Full";
 
 /** Those that are good when they hold. */
 const GOOD: ReadonlySet<ConditionType> = new Set(["Ready", "Supplied"]);

@@ -1,6 +1,5 @@
 /**
  * What is to be said about every pool, Subnet and ReservedIP, out of all that the controller knows at one moment.
- * Called by start-conditions.ts; each kind of trouble has a planner of its own.
  */
 
 import { formatIp } from "../../net/ip.ts";
@@ -10,8 +9,8 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import { ordinalsOf } from "../../resources/usage/ordinals.ts";
+import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
-import { addresses, listed, MAX_EXAMPLES } from "./examples.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
 import { findProxy, type InUse, type PoolInUse, planInUse } from "./plan-in-use.ts";
 import { planOutside } from "./plan-outside.ts";

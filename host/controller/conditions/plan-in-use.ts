@@ -7,8 +7,8 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import { findRange, ordinalsOf } from "../../resources/usage/ordinals.ts";
+import { Examples } from "../examples.ts";
 import { SpacesIndex } from "../usage/range-search.ts";
-import { Examples } from "./examples.ts";
 
 export interface PoolInUse {
   /** All allocations of the pool. */
@@ -33,7 +33,9 @@ export interface InUseView {
 }
 
 export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
-  const shapes = new Map(pools.map((pool) => [pool.name as string, { space: pool.spec.addressSpace, ...poolShape(pool, []) }])); // biome-ignore format: one thought
+  const shapes = new Map(
+    pools.map((pool) => [pool.name as string, { space: pool.spec.addressSpace, ...poolShape(pool, []) }]),
+  );
   const index = new SpacesIndex(
     reserved.map(({ name, spec }) => ({
       ...{ space: spec.addressSpace, value: name, ranges: ordinalsOf(spec.ranges).ranges },
@@ -57,7 +59,9 @@ export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
 
 /** The MAC address of so many quarantined addresses of the pool that it is taken for proxy ARP (allocation rule 12). */
 export function findProxy({ byMac }: PoolInUse): { readonly mac: string; readonly found: Examples } | undefined {
-  const suspects = [...byMac].filter(([, { count }]) => count >= PROXY_ARP_ADDRESSES).sort(([a], [b]) => a < b ? -1 : 1); // biome-ignore format: one thought
+  const suspects = [...byMac]
+    .filter(([, { count }]) => count >= PROXY_ARP_ADDRESSES)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
   const [mac, found] = suspects[0] ?? [];
   return mac === undefined || found === undefined ? undefined : { mac, found };
 }

@@ -4,7 +4,7 @@
 
 import { type Family, formatIp } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
-import { MAX_EXAMPLES } from "./examples.ts";
+import { MAX_EXAMPLES } from "../examples.ts";
 
 /** The ranges of one are disjoint, ascending and of one family. */
 export interface RangeOwner {

@@ -7,8 +7,8 @@ import { describeApplication, type Generated } from "../../resources/fields/subn
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
+import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
-import { addresses, listed, MAX_EXAMPLES } from "./examples.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
 import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
 

@@ -1,7 +1,5 @@
 /**
  * What each Subnet has for pools, and who has it, as far as objects tell: by the same arithmetic as that which divides the Subnets.
- * Made by plan-supply.ts for each plan; what only a lack asks for is reckoned when it does.
- * Effects: none but on itself.
  */
 import { messageOf } from "../../lib/describe.ts";
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../net/spans.ts";

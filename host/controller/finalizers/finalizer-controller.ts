@@ -6,11 +6,13 @@
 
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import { collectionPath, IP_ALLOCATIONS, IP_POOLS, objectPath } from "../../kubernetes/paths.ts";
+import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
+import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
-import { Rounds } from "../rounds.ts";
+import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
 
@@ -21,7 +23,7 @@ export const startFinalizers: StartController = (deps) => new FinalizerControlle
 
 class FinalizerController implements Controller {
   readonly #deps: ControllerDeps;
-  readonly #rounds: Rounds;
+  readonly #loop: PeriodicWorker;
   readonly #ends: readonly (() => void)[];
   /** By UID of a pool: when its deletion was first seen. */
   readonly #leavingMs = new Map<string, number>();
@@ -30,11 +32,13 @@ class FinalizerController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches, leading, log, random } = deps;
+    const { caches } = deps;
     for (const pool of caches.pools.items.values()) this.#notice(pool);
-    const failure = "The finalizers of pools could not be written";
-    const work = () => this.#round();
-    this.#rounds = new Rounds({ failure, work, restMs: () => REST_MS, leading, log, random });
+    this.#loop = startReconciling(deps, {
+      failure: "Writing the finalizers of pools failed",
+      work: () => this.#reconcile(),
+      restMs: () => REST_MS,
+    });
     this.#ends = [
       caches.pools.subscribe((change) => this.#onPool(change)),
       caches.allocations.subscribe((change) => this.#onAllocation(change)),
@@ -42,12 +46,12 @@ class FinalizerController implements Controller {
   }
 
   get problems(): readonly string[] {
-    return this.#rounds.problems;
+    return this.#loop.problems;
   }
 
   async close(): Promise<void> {
     for (const end of this.#ends) end();
-    await this.#rounds.close();
+    await this.#loop.close();
   }
 
   #onPool(change: Change<ControlledPool>): void {
@@ -57,7 +61,7 @@ class FinalizerController implements Controller {
       this.#leaving.delete(change.key);
     }
     if (change.kind === "set") this.#notice(change.value);
-    this.#rounds.wake();
+    this.#loop.wake();
   }
 
   #notice({ name, uid, deleting }: ControlledPool): void {
@@ -67,10 +71,10 @@ class FinalizerController implements Controller {
   }
 
   #onAllocation({ before }: Change<IpAllocation>): void {
-    if (before !== undefined && this.#leaving.has(before.spec.pool)) this.#rounds.wake();
+    if (before !== undefined && this.#leaving.has(before.spec.pool)) this.#loop.wake();
   }
 
-  async #round(): Promise<number | undefined> {
+  async #reconcile(): Promise<number | undefined> {
     const { caches, clock } = this.#deps;
     const held = this.#heldPools();
     const { mark, ask, nextMs } = planFinalizers({

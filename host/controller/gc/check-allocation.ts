@@ -8,7 +8,7 @@ import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import type { ControllerDeps } from "../types.ts";
-import { collect, lastHolder } from "./apply-action.ts";
+import { collect } from "./apply-action.ts";
 import type { Observations } from "./observations.ts";
 import {
   type Action,
@@ -16,6 +16,7 @@ import {
   type CollectionState,
   type CollectionTimes,
   decideCollection,
+  lastHolder,
   type NodeStatus,
   type ObservedState,
   type PodStatus,

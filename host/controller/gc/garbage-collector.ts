@@ -11,7 +11,8 @@ import { ConfigError } from "../../config/config-error.ts";
 import type { PodFacts } from "../../ipam/leaks.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
-import { collectionPath, IP_ALLOCATIONS } from "../../kubernetes/paths.ts";
+import { collectionPath } from "../../kubernetes/paths.ts";
+import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -214,7 +215,9 @@ class Collector implements GarbageCollector {
       },
       pod: async (holder: Holder, sighting) => {
         const pods = await podsOf(holder.node);
-        const found = pods.map((pod) => podStatus(holder, pod, sighting)).find((each) => each === "alive" || each === "finished"); // biome-ignore format: one thought
+        const found = pods
+          .map((pod) => podStatus(holder, pod, sighting))
+          .find((each) => each === "alive" || each === "finished");
         // Not in the list: it may be another's name now, or one that cannot be understood.
         return found ?? readPod(this.#deps, holder, sighting);
       },

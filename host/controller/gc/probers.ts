@@ -24,7 +24,7 @@ export interface ProberChoice {
 }
 
 /** Of those that attach from the pool itself, else from its subnet, the one with the least to do. Undefined when nobody can ask. */
-export function chooseProber({ candidates, except }: ProberChoice): string | undefined {
+function chooseProber({ candidates, except }: ProberChoice): string | undefined {
   const able = candidates.filter(
     ({ node, isReady, attached, besides }) => isReady && attached + besides > 0 && !except.has(node),
   );
@@ -47,7 +47,9 @@ export class Probers {
   choose(pool: string, except: ReadonlySet<string>): string | undefined {
     const attached = this.#count();
     const subnet = this.#subnetOf(pool);
-    const others = [...attached.keys()].filter((name) => name !== pool && subnet !== undefined && this.#subnetOf(name) === subnet); // biome-ignore format: one thought
+    const others = [...attached.keys()].filter(
+      (name) => name !== pool && subnet !== undefined && this.#subnetOf(name) === subnet,
+    );
     const names = new Set([pool, ...others].flatMap((name) => [...(attached.get(name)?.keys() ?? [])]));
     const candidates = [...names].map((node): ProberCandidate => {
       const isReady = nodeStatus(this.#caches.nodes.items.get(node)) === "ready";

@@ -4,7 +4,7 @@
  */
 import { type IpAllocation, isSameMember, memberKey } from "../../resources/ip-allocation.ts";
 import type { Caches } from "../types.ts";
-import { lastHolder } from "./apply-action.ts";
+import { lastHolder } from "./plan-collection.ts";
 
 export class Replacements {
   readonly #caches: Pick<Caches, "allocations">;

@@ -71,7 +71,11 @@ export class SweepProblems {
 
   get sentences(): readonly string[] {
     return [
-      ...lines(this.#lost, (node, many) => `Node "${node}" is lost: ${many} in quarantine until it confirms that its pods are gone, carries the taint ${OUT_OF_SERVICE}, or another node finds them silent`), // biome-ignore format: one thought
+      ...lines(
+        this.#lost,
+        (node, many) =>
+          `Node "${node}" is lost: ${many} in quarantine until it confirms that its pods are gone, carries the taint ${OUT_OF_SERVICE}, or another node finds them silent`,
+      ),
       ...lines(this.#orphans, (pool, many) => `There is no IPPool "${pool}", and ${many} in use`),
     ];
   }

@@ -1,16 +1,16 @@
 /**
  * Keeps the status of the Coordinator `default` what the sources say: looks after each change, and writes when it differs. Where there is no such object
  * it is created, with nothing in it; the specification is the administrators'.
- * A part of the controller, started by parts.ts.
  * Effects: watches; creates the Coordinator, writes statuses, only while this process leads.
  */
 
 import { isConflict } from "../../kubernetes/kube-api.ts";
-import { COORDINATORS, collectionPath, statusPath } from "../../kubernetes/paths.ts";
+import { collectionPath, statusPath } from "../../kubernetes/paths.ts";
+import { COORDINATORS } from "../../resources/collections.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
-import { Rounds } from "../rounds.ts";
+import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { isStatus, type NetworksStatus, planStatus } from "./plan-status.ts";
 import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
@@ -38,7 +38,7 @@ export function keepNetworks(
   deps: ControllerDeps,
   options: Pick<SourcesOptions, "missingKindRetryMs"> = {},
 ): Controller {
-  const { api, caches, leading, log, random } = deps;
+  const { api, caches, log, random } = deps;
   /** Of the last look. */
   let notReady: string | undefined;
   /** Names of Coordinators that do not count. */
@@ -64,22 +64,22 @@ export function keepNetworks(
   };
   const sources = openSources({
     ...{ api, nodes: caches.nodes, log, random, ...options },
-    onChange: () => rounds.wake(),
+    onChange: () => loop.wake(),
   });
-  const rounds = new Rounds({
-    ...{ failure: `The status of Coordinator "${NAME}" could not be written`, leading, log, random },
+  const loop = startReconciling(deps, {
+    failure: `Writing the status of Coordinator "${NAME}" failed`,
     work: () => look(sources),
     restMs: () => NETWORKS_DELAY_MS,
   });
-  const leave = caches.coordinators.subscribe(() => rounds.wake());
+  const leave = caches.coordinators.subscribe(() => loop.wake());
   return {
     get problems() {
       const others = ignored.map((name) => `Coordinator "${name}": ${IGNORED.reason}`);
-      return [...sources.problems, ...(notReady === undefined ? [] : [notReady]), ...others, ...rounds.problems];
+      return [...sources.problems, ...(notReady === undefined ? [] : [notReady]), ...others, ...loop.problems];
     },
     close: async () => {
       leave();
-      await rounds.close();
+      await loop.close();
       await sources.close();
     },
   };

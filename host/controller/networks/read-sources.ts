@@ -8,7 +8,7 @@ import { messageOf } from "../../lib/describe.ts";
 import { decode, formatMismatches } from "../../lib/schema.ts";
 import { FAMILIES } from "../../net/ip.ts";
 import type { CiliumPoolStatement, CiliumSettings, ControlPlanePod, KubeadmNetworks } from "./sources.ts";
-import { faultyStatement, readStatements, type Statement } from "./statement.ts";
+import { faultyStatement, findFlag, readStatements, type Statement } from "./statement.ts";
 
 const KEY = "ClusterConfiguration";
 
@@ -113,31 +113,9 @@ export function readControlPlanePod(object: KubeObject): ControlPlanePod {
   };
 }
 
-/**
- * The last value of the flag, which is the one that counts; undefined without it. Underscores in a flag's name are dashes. A word with blanks
- * that is no flag itself is a shell's line, and looked into.
- */
-export function findFlag(name: string, command: readonly string[]): string | undefined {
-  const words = command.flatMap((word) => (word.startsWith("-") ? [word] : wordsOf(word)));
-  let found: string | undefined;
-  for (const [index, word] of words.entries()) {
-    if (word === "--") break;
-    if (!word.startsWith("--")) continue;
-    const equals = word.indexOf("=");
-    const flag = (equals < 0 ? word : word.slice(0, equals)).slice(2).replaceAll("_", "-");
-    if (flag !== name) continue;
-    found = equals < 0 ? (words[index + 1] ?? "") : word.slice(equals + 1);
-  }
-  return found;
-}
-
-function wordsOf(line: string): string[] {
-  return line.split(/\s+/).map((word) => word.replaceAll(/["']/g, ""));
-}
-
 const namedSchema = z.object({ metadata: z.object({ name: z.string() }) });
 
-export function nameOf(object: KubeObject): string {
+function nameOf(object: KubeObject): string {
   return namedSchema.safeParse(object).data?.metadata.name ?? "without a name";
 }
 

@@ -1,6 +1,5 @@
 /**
  * The sources of a cluster's networks: one watch for each, as narrow as the API server allows. A kind that is not there is looked for again.
- * Opened by keep-status.ts.
  * Effects: lists and watches.
  */
 

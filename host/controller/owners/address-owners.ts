@@ -1,15 +1,15 @@
 /**
  * What keeps addresses, as the controller asks for it: StatefulSets, KubeVirt's machines and IPAMClaims (allocation rule 8, docs/workloads.md).
  * The watches only tell when a look is worth while; the look itself is a GET (allocation rule 16).
- * Opened once per process by open-controller.ts, whether it leads or not.
  * Effects: watches; calls of the API server.
  */
 
 import { ConfigError } from "../../config/config-error.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, objectPath, type Resource } from "../../kubernetes/paths.ts";
-import { type Change, Reflector } from "../../kubernetes/reflector.ts";
+import { Reflector } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
@@ -40,7 +40,7 @@ const byUid = (object: KubeObject, source: string): AddressOwnerState => ({
   retains: "",
 });
 
-export const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
+const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
   {
     ...{ kind: "StatefulSet", apiVersion: "apps/v1", plural: "statefulsets", isOptional: false },
     read: (object, source) => {

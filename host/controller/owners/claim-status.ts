@@ -1,50 +1,18 @@
 /**
  * Writes into each IPAMClaim which addresses its NIC has been given (docs/workloads.md). Agents only read claims: what they gave is in the allocations.
- * One of the controller's parts.
  * Effects: reads claims and writes their status; a timer.
  */
 
 import { ConfigError } from "../../config/config-error.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
 import { IPAM_CLAIMS, objectPath, statusPath } from "../../kubernetes/paths.ts";
-import { FAMILIES, formatIp } from "../../net/ip.ts";
+import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
-import { decodeIpamClaim, type IpamClaim } from "../../resources/workloads/ipam-claim.ts";
+import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import { patchIfSame } from "../patch.ts";
-import { Rounds } from "../rounds.ts";
+import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
-
-export interface ClaimStatus {
-  /** With the length of the pool's subnet, IPv4 first. */
-  readonly ips: readonly string[];
-  /** The pod that has them; the last one that had them while none has. */
-  readonly ownerPod: string;
-}
-
-/** Undefined: it says so already, or nothing has been given. What it was given once stays in it while nothing else is. */
-export function planClaimStatus(claim: IpamClaim, allocations: readonly IpAllocation[]): ClaimStatus | undefined {
-  const own = allocations.filter(({ spec }) => isOf(claim, spec.workload) && isGiven(spec.state));
-  // What a pod has counts before what is kept.
-  const ranked = [
-    ...own.filter(({ spec }) => spec.state === "Bound"),
-    ...own.filter(({ spec }) => spec.state === "Kept"),
-  ];
-  const given = FAMILIES.flatMap((family) => ranked.find(({ spec }) => spec.ip.family === family) ?? []);
-  if (given.length === 0) return undefined;
-  const ips = given.map(({ spec }) => `${formatIp(spec.ip)}/${spec.prefixLength}`);
-  const ownerPod = given.flatMap(({ spec }) => spec.holders)[0]?.pod ?? claim.ownerPod;
-  const before = claim.given.map(({ ip, length }) => `${formatIp(ip)}/${length}`);
-  return before.join() === ips.join() && ownerPod === claim.ownerPod ? undefined : { ips, ownerPod };
-}
-
-/** Not by its UID alone: that may be in the owner reference of any pod. */
-function isOf({ namespace, uid }: IpamClaim, workload: Workload | undefined): boolean {
-  return workload?.kind === "IPAMClaim" && workload.namespace === namespace && workload.uid === uid;
-}
-
-function isGiven(state: IpAllocation["spec"]["state"]): boolean {
-  return state === "Bound" || state === "Kept";
-}
+import { planClaimStatus } from "./plan-claim-status.ts";
 
 /** How long after a change of its allocations the status of an IPAMClaim is written, so that both families are one write: milliseconds. @limit */
 export const CLAIM_STATUS_REST_MS = 200;
@@ -53,7 +21,7 @@ export const startClaimStatus: StartController = (deps) => new ClaimStatusContro
 
 class ClaimStatusController implements Controller {
   readonly #deps: ControllerDeps;
-  readonly #rounds: Rounds;
+  readonly #loop: PeriodicWorker;
   readonly #unsubscribe: () => void;
   /** By the claim's UID, then by name. */
   readonly #allocations = new Map<string, Map<string, IpAllocation>>();
@@ -62,26 +30,26 @@ class ClaimStatusController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches, leading, log, random } = deps;
+    const { caches } = deps;
     for (const [name, allocation] of caches.allocations.items) this.#note(name, allocation, undefined);
-    this.#rounds = new Rounds({
-      ...{ leading, log, random, failure: "The status of an IPAMClaim could not be written" },
+    this.#loop = startReconciling(deps, {
+      failure: "Writing the status of an IPAMClaim failed",
       work: () => this.#work(),
       restMs: () => CLAIM_STATUS_REST_MS,
     });
     this.#unsubscribe = caches.allocations.subscribe((change) => {
       const isOurs = this.#note(change.key, change.kind === "set" ? change.value : undefined, change.before);
-      if (isOurs) this.#rounds.wake();
+      if (isOurs) this.#loop.wake();
     });
   }
 
   get problems(): readonly string[] {
-    return this.#rounds.problems;
+    return this.#loop.problems;
   }
 
   async close(): Promise<void> {
     this.#unsubscribe();
-    await this.#rounds.close();
+    await this.#loop.close();
   }
 
   #note(name: string, now: IpAllocation | undefined, before: IpAllocation | undefined): boolean {
@@ -132,7 +100,7 @@ class ClaimStatusController implements Controller {
       if ((await patchIfSame(api, patch)) !== undefined) return;
       // Another writer was faster: its addresses are compared again.
       this.#changed.set(uid, of);
-      this.#rounds.wake();
+      this.#loop.wake();
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

@@ -2,10 +2,10 @@
  * What one application wants: as its own object says, or else as its ReplicaSets and its pods do; and what a former version of it still has.
  */
 import { ConfigError } from "../../config/config-error.ts";
-import type { PoolNumber } from "../../config/pool-number.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import type { Demands } from "../types.ts";
 import type { NicRequest } from "./plan-nic-requests.ts";
+import { planFormerSize, planSize, type Size } from "./plan-size.ts";
 import { findKind } from "./pool-owner-kinds.ts";
 import { compareRanks, type Need, type SubnetTemplate, type TrackedObject } from "./tracked-object.ts";
 
@@ -131,41 +131,4 @@ function add(a: Need, b: Need): Need {
 
 function keyOf({ ifName, family, subnets }: NicRequest): string {
   return `${ifName} ${family} ${subnets.join()}`;
-}
-
-export interface Size {
-  readonly count: number;
-  /** A sentence without its end. */
-  readonly reason: string;
-}
-
-/** Of what the workload wants now. `objectCount`: how many objects the need was counted from. */
-export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size {
-  if (number.kind === "fixed") return fixed(number.count);
-  const { count, surge } = need;
-  const extra = Math.max(number.count, surge);
-  const why = surge > number.count ? " while it is rolled out (maxSurge)" : "";
-  return flexible(count, extra, `${describeNeed(need, objectCount)}${extra === 0 ? "" : ` and ${extra} more`}${why}`);
-}
-
-/** Of pods that a former version of the workload still has: they only become fewer, one spare address lets them be replaced. */
-export function planFormerSize(need: Need, number: PoolNumber, objectCount = 1): Size {
-  if (number.kind === "fixed" && number.count <= need.count) return fixed(number.count);
-  const extra = number.kind === "fixed" ? 0 : Math.min(number.count, 1);
-  const more = extra === 0 ? "" : ` and ${extra} more`;
-  return flexible(need.count, extra, `${describeNeed(need, objectCount)} of a former version${more}`);
-}
-
-function fixed(count: number): Size {
-  return { count, reason: `${count} as ippool-ip-number says` };
-}
-
-function flexible(count: number, extra: number, reason: string): Size {
-  return { count: Math.min(count + extra, Number.MAX_SAFE_INTEGER), reason };
-}
-
-function describeNeed({ unit, count, isSuspended }: Need, objectCount: number): string {
-  if (isSuspended && count === 0) return "0 while it is suspended";
-  if (unit === "parallelism") return `parallelism ${count}${objectCount > 1 ? ` of ${objectCount} Jobs` : ""}`;
-  return `${count} ${unit}${count === 1 ? "" : "s"}`;
 }

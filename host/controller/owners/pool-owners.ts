@@ -1,6 +1,5 @@
 /**
  * The workloads that name Subnets, as the controller follows them (docs/subnets.md).
- * Opened once per process by open-controller.ts, whether it leads or not.
  * Effects: watches; calls of the API server.
  */
 

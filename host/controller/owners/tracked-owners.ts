@@ -1,6 +1,5 @@
 /**
  * All that is known of the workloads that name Subnets, by application; what each of them wants is remembered until something about it changes.
- * Effects: none outside.
  */
 import type { Application } from "../../resources/fields/subnet-pool.ts";
 import type { DemandSettings, Demands } from "../types.ts";

@@ -9,10 +9,11 @@
  */
 
 import { ApiError, isConflict, type KubeApi } from "../../kubernetes/kube-api.ts";
-import { collectionPath, IP_POOLS, objectPath, SUBNETS, statusPath } from "../../kubernetes/paths.ts";
+import { collectionPath, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { joinSpans, type Spans, spansOf } from "../../net/spans.ts";
+import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledPool, decodeControlledPool, decodeControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
@@ -78,7 +79,9 @@ class NetworkUpdate {
     if (object.deleting) {
       const isEmpty = !isUsed && book.subnet.assignments.pools.length === 0;
       if (!isMarked || !isEmpty) return true;
-      await this.#patchSubnet(book, "object", { metadata: { finalizers: object.finalizers.filter((name) => name !== IN_USE_FINALIZER) } }); // biome-ignore format: one thought
+      await this.#patchSubnet(book, "object", {
+        metadata: { finalizers: object.finalizers.filter((name) => name !== IN_USE_FINALIZER) },
+      });
       return false;
     }
     if (isMarked || !isUsed) return true;
@@ -109,7 +112,9 @@ class NetworkUpdate {
     for (const book of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === book.subnet.object.name);
       const held = entriesOf(book.subnet);
-      const planned = own.map((target) => entryOf(target, joinSpans([...(held.get(target.name)?.spans ?? []), ...rangesOfPool(target), ...target.spans]))); // biome-ignore format: one thought
+      const planned = own.map((target) =>
+        entryOf(target, joinSpans([...(held.get(target.name)?.spans ?? []), ...rangesOfPool(target), ...target.spans])),
+      );
       const names = new Set(planned.map(({ name }) => name));
       const others = [...held.values()].filter(({ name }) => !names.has(name));
       const entries = [...others, ...planned].filter(({ spans }) => spans.length > 0);
@@ -146,7 +151,11 @@ class NetworkUpdate {
       for (const entry of held.values()) {
         if (!names.has(entry.name) && !(await this.#isGone(entry.name))) left.push(entry);
       }
-      await this.#assign(book, left.filter(({ spans }) => spans.length > 0), 0); // biome-ignore format: one thought
+      await this.#assign(
+        book,
+        left.filter(({ spans }) => spans.length > 0),
+        0,
+      );
     }
   }
 

@@ -1,6 +1,5 @@
 /**
  * What this process has written and the watch has not brought yet: the next round goes on from there instead of failing on an old version.
- * Effects: none but on itself.
  */
 
 interface Versioned {
@@ -24,7 +23,10 @@ export class OwnWrites<T extends Versioned> {
   wrote(before: T | undefined, now: T): void {
     if (this.#gone.has(now.uid)) return;
     const earlier = this.#newest.get(now.name)?.upon ?? [];
-    this.#newest.set(now.name, { object: now, upon: before === undefined ? new Set() : new Set([...earlier, before.resourceVersion]) }); // biome-ignore format: one thought
+    this.#newest.set(now.name, {
+      object: now,
+      upon: before === undefined ? new Set() : new Set([...earlier, before.resourceVersion]),
+    });
   }
 
   /** The watch says that the object is gone. */

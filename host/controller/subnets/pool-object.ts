@@ -55,7 +55,7 @@ function generatedOf({ application, ...rest }: Generated): object {
   return { ...rest, application: { ...application } };
 }
 
-export function textOf(spans: Spans, family: 4 | 6): string[] {
+function textOf(spans: Spans, family: 4 | 6): string[] {
   return rangesOf(spans, family).map(formatRange);
 }
 
@@ -108,7 +108,10 @@ function hashOf(text: string): string {
 
 /** The text as a part of a DNS label. */
 function plain(text: string): string {
-  return text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, ""); // biome-ignore format: one thought
+  return text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "");
 }
 
 export interface PoolKey {
@@ -135,7 +138,7 @@ export function labelValueOf(text: string): string {
 }
 
 /** For people: `kubectl get ippools.ipam.vendor.io -l ipam.vendor.io/subnet=blue`. Nothing is decided by them. */
-export function poolLabels({ subnet, application, interface: ifName }: Generated): Record<string, string> {
+function poolLabels({ subnet, application, interface: ifName }: Generated): Record<string, string> {
   return {
     "ipam.vendor.io/subnet": labelValueOf(subnet),
     "ipam.vendor.io/application-kind": labelValueOf(application.kind),

@@ -7,7 +7,8 @@
 import { z } from "zod";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
-import { collectionPath, IP_POOLS, objectPath, SUBNETS } from "../../kubernetes/paths.ts";
+import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
+import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import type { ControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";

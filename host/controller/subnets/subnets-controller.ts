@@ -6,14 +6,16 @@
 
 import { ApiError, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import { IP_POOLS, objectPath } from "../../kubernetes/paths.ts";
+import { objectPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
+import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { IP_POOLS } from "../../resources/collections.ts";
 import { applicationKey, describeApplication } from "../../resources/fields/subnet-pool.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
-import { Rounds } from "../rounds.ts";
+import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import { LivenessCache } from "./liveness-cache.ts";
@@ -38,7 +40,7 @@ const NO_DEMANDS: Demands = { demands: [], faults: [] };
 
 class SubnetsController implements Controller {
   readonly #deps: ControllerDeps;
-  readonly #rounds: Rounds;
+  readonly #loop: PeriodicWorker;
   readonly #ends: readonly (() => void)[];
   readonly #pools = new OwnWrites<ControlledPool>();
   readonly #subnets = new OwnWrites<ControlledSubnet>();
@@ -55,14 +57,14 @@ class SubnetsController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches, owners, leading, log, random, clock } = deps;
+    const { caches, owners, clock } = deps;
     this.#liveness = new LivenessCache(clock.nowMs);
-    this.#rounds = new Rounds({
-      ...{ leading, log, random, failure: "The Subnets could not be divided" },
-      work: () => this.#round(),
+    this.#loop = startReconciling(deps, {
+      failure: "Dividing the Subnets failed",
+      work: () => this.#reconcile(),
       restMs: () => SUBNETS_REST_MS + this.#planMs,
     });
-    const wake = (): void => this.#rounds.wake();
+    const wake = (): void => this.#loop.wake();
     const watched = [caches.reserved, caches.vendorConf, caches.coordinators, caches.namespaces];
     this.#ends = [
       owners.pools.subscribe(() => {
@@ -83,19 +85,19 @@ class SubnetsController implements Controller {
   }
 
   get problems(): readonly string[] {
-    return [...this.#rounds.problems, ...this.#problems];
+    return [...this.#loop.problems, ...this.#problems];
   }
 
   async close(): Promise<void> {
     for (const end of this.#ends) end();
-    await this.#rounds.close();
+    await this.#loop.close();
   }
 
   #onAllocation({ kind, before }: Change<IpAllocation>): void {
-    if (kind === "gone" && before !== undefined && this.#waiting.has(before.spec.pool)) this.#rounds.wake();
+    if (kind === "gone" && before !== undefined && this.#waiting.has(before.spec.pool)) this.#loop.wake();
   }
 
-  async #round(): Promise<number | undefined> {
+  async #reconcile(): Promise<number | undefined> {
     const { caches, owners, leading } = this.#deps;
     // Without demands, and nobody asked for, all pools stay as they are.
     const { enableSubnet } = settingsOf(caches);

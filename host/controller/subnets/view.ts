@@ -64,7 +64,11 @@ export function viewOf({ caches, demands, pools, subnets, liveness, excessMs }: 
   return {
     ...{ demands, subnets, liveness, excessMs },
     pools: pools.flatMap(readPool),
-    others: [...byHand, ...reserved].map(({ addressSpace, family, ranges }) => ({ addressSpace, family, spans: spansOf(ranges) })), // biome-ignore format: one thought
+    others: [...byHand, ...reserved].map(({ addressSpace, family, ranges }) => ({
+      addressSpace,
+      family,
+      spans: spansOf(ranges),
+    })),
     poolNames: new Set(pools.map(({ name }) => name)),
     isHeld: (addressSpace: string, family: Family, value: bigint) =>
       caches.allocations.items.has(allocationName({ family, value }, addressSpace)),

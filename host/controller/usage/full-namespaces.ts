@@ -1,16 +1,16 @@
 /**
  * Tells agents which namespaces have as many addresses as they may have (`maxAddressesPerNamespace`): no agent sees more than the addresses of its own node.
  * The list stands in the status of the Coordinator `default`, which every agent follows; it is written when a namespace comes to it or leaves it.
- * A part of the controller, started by parts.ts.
  * Effects: writes `status.fullNamespaces`, only while this process leads.
  */
-import { COORDINATORS, statusPath } from "../../kubernetes/paths.ts";
+import { statusPath } from "../../kubernetes/paths.ts";
+import { COORDINATORS } from "../../resources/collections.ts";
 import { fullNamespacesOf } from "../../resources/coordinator.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
 import { settingsOf } from "../caches.ts";
 import { patchIfSame } from "../patch.ts";
-import { Rounds } from "../rounds.ts";
+import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 
 /** Between two looks at which namespaces have as many addresses as they may have: milliseconds. So long, and the way of two watches, a namespace may go beyond. @limit */
@@ -24,15 +24,15 @@ const PATH = statusPath(COORDINATORS, { name: NAME });
 export const startShares: StartController = (deps) => keepShares(deps);
 
 function keepShares(deps: ControllerDeps): Controller {
-  const { caches, leading, log, random } = deps;
+  const { caches } = deps;
   const tally = new NamespaceTally();
   for (const allocation of caches.allocations.items.values()) tally.change(undefined, allocation);
-  const rounds = new Rounds({
-    ...{ failure: "The namespaces that have their share of addresses could not be told", leading, log, random },
+  const loop = startReconciling(deps, {
+    failure: "Writing the namespaces that have reached their limit of addresses failed",
     work: () => tell(deps, tally),
     restMs: () => SHARES_REST_MS,
   });
-  const wake = (): void => rounds.wake();
+  const wake = (): void => loop.wake();
   const ends = [
     caches.allocations.subscribe((change) => {
       tally.change(change.before, change.kind === "set" ? change.value : undefined);
@@ -43,11 +43,11 @@ function keepShares(deps: ControllerDeps): Controller {
   ];
   return {
     get problems() {
-      return rounds.problems;
+      return loop.problems;
     },
     close: async () => {
       for (const end of ends) end();
-      await rounds.close();
+      await loop.close();
     },
   };
 }
@@ -69,7 +69,7 @@ async function tell({ api, caches, leading, log }: ControllerDeps, tally: Namesp
   return undefined;
 }
 
-export class NamespaceTally {
+class NamespaceTally {
   readonly #counts = new Map<string, number>();
 
   /** Undefined: there was none, or there is none any more. */

@@ -1,7 +1,6 @@
 /**
  * How much of one pool is in use, counted along with every change: each address that becomes used or free costs a search among the pool's ranges
  * and a bit.
- * Made by usage-book.ts, which tells it of addresses; never stored, and counted anew when the pool's ranges change.
  */
 
 import type { Ip } from "../../net/ip.ts";

@@ -5,10 +5,12 @@
  */
 
 import type { Change } from "../../kubernetes/mirror.ts";
-import { IP_POOLS, statusPath } from "../../kubernetes/paths.ts";
+import { statusPath } from "../../kubernetes/paths.ts";
+import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { IP_POOLS } from "../../resources/collections.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
-import { Rounds } from "../rounds.ts";
+import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { type Counts, countsDueMs, USAGE_MIN_MS, usageDueMs } from "./plan-usage.ts";
 import { UsageCounter } from "./usage-counter.ts";
@@ -26,7 +28,7 @@ class UsageController implements Controller {
   readonly #deps: ControllerDeps;
   readonly #counter = new UsageCounter();
   readonly #objects: UsageObjects;
-  readonly #rounds: Rounds;
+  readonly #loop: PeriodicWorker;
   readonly #ends: readonly (() => void)[];
   #isFollowing = false;
   #loadedMs = Number.NEGATIVE_INFINITY;
@@ -38,27 +40,29 @@ class UsageController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches, leading, log, random } = deps;
+    const { caches } = deps;
     for (const [key, value] of caches.allocations.items) {
       this.#counter.apply({ kind: "set", key, value, before: undefined });
     }
-    this.#objects = new UsageObjects(deps.api, leading);
-    const work = () => this.#round();
-    const failure = "The usage of pools could not be written";
-    this.#rounds = new Rounds({ failure, work, restMs: () => REST_MS, leading, log, random });
+    this.#objects = new UsageObjects(deps.api, deps.leading);
+    this.#loop = startReconciling(deps, {
+      failure: "Writing the usage of pools failed",
+      work: () => this.#reconcile(),
+      restMs: () => REST_MS,
+    });
     const reshape = (): void => {
       this.#isFollowing = false;
-      this.#rounds.wake();
+      this.#loop.wake();
     };
     const onPool = (change: Change<ControlledPool>): void => {
       this.#open.add(change.key);
       if (isReshaped(change)) reshape();
-      else this.#rounds.wake();
+      else this.#loop.wake();
     };
     this.#ends = [
       caches.allocations.subscribe((change) => {
         this.#counter.apply(change);
-        this.#rounds.wake();
+        this.#loop.wake();
       }),
       caches.pools.subscribe(onPool),
       caches.reserved.subscribe(reshape),
@@ -66,15 +70,15 @@ class UsageController implements Controller {
   }
 
   get problems(): readonly string[] {
-    return this.#rounds.problems;
+    return this.#loop.problems;
   }
 
   async close(): Promise<void> {
     for (const end of this.#ends) end();
-    await this.#rounds.close();
+    await this.#loop.close();
   }
 
-  async #round(): Promise<number | undefined> {
+  async #reconcile(): Promise<number | undefined> {
     const { clock, caches } = this.#deps;
     if (clock.nowMs() - this.#loadedMs >= USAGE_RELOAD_MS) {
       await this.#objects.load();

@@ -63,7 +63,9 @@ export class UsageCounter {
   #page(pool: IpPool, reserved: readonly ReservedIp[]): CountedPool[] {
     const shape = poolShape(pool, reserved);
     const space = pool.spec.addressSpace;
-    const fingerprint = JSON.stringify([space, shape], (_, value) => typeof value === "bigint" ? value.toString(16) : value); // biome-ignore format: one thought
+    const fingerprint = JSON.stringify([space, shape], (_, value) =>
+      typeof value === "bigint" ? value.toString(16) : value,
+    );
     if (this.#pages.get(pool.name)?.fingerprint === fingerprint) return [];
     const page = { name: pool.name, space, fingerprint, tally: new PoolTally(shape) };
     this.#pages.set(pool.name, page);

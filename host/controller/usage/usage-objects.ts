@@ -7,7 +7,8 @@ import { createHash } from "node:crypto";
 import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
-import { collectionPath, IP_POOL_USAGES, objectPath } from "../../kubernetes/paths.ts";
+import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
+import { IP_POOL_USAGES } from "../../resources/collections.ts";
 import { decodeIpPoolUsage, encodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { Counts } from "./plan-usage.ts";
 

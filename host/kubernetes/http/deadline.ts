@@ -12,7 +12,7 @@ export interface Deadline {
 }
 
 /** The reason of {@link Deadline.signal} when the time was over. */
-export class DeadlineError extends Error {
+class DeadlineError extends Error {
   override readonly name = "DeadlineError";
   readonly code = "DEADLINE";
 }
@@ -36,19 +36,6 @@ export function openDeadline(timeoutMs: number, parents: readonly AbortSignal[])
       for (const remove of listeners) remove();
     },
   };
-}
-
-/** What `work` gives, unless the signal ends first: then its reason. The work itself goes on. */
-export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    work.catch(() => {});
-    return Promise.reject(signal.reason);
-  }
-  return new Promise((resolve, reject) => {
-    const giveUp = () => reject(signal.reason);
-    signal.addEventListener("abort", giveUp, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
-  });
 }
 
 /** Rejects with the signal's reason. */

@@ -3,9 +3,9 @@
  * Effects: TCP connections.
  */
 import type { Dispatcher } from "undici";
+import { untilAborted } from "../../lib/abort.ts";
 import type { Access, Credentials } from "../credentials.ts";
 import type { KubeCall } from "../kube-api.ts";
-import { untilAborted } from "./deadline.ts";
 import { openTransport, type Transport } from "./transport.ts";
 
 /**

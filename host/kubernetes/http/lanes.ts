@@ -1,6 +1,5 @@
 /**
  * Who may send: a bounded number of calls at once, those for pods first, each lane in order of arrival.
- * Effects: none outside.
  */
 import type { Lane } from "../kube-api.ts";
 

@@ -5,7 +5,6 @@
  * Why at most one leads: a holder stops `renewDeadline` after the *start* of its last renewal that succeeded. Whoever takes over has seen
  * that renewal, or a later one, after its *end*, and has waited for the longer `duration` since. Both are spans of one clock each.
  *
- * Opened by the controller.
  * Effects: calls in the background, a few per second at most; calls `lead`.
  */
 

@@ -5,11 +5,12 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { judgeStranger } from "../../../host/agent/gc/plan-reconciliation.ts";
-import { changedSpec, lastHolder } from "../../../host/controller/gc/apply-action.ts";
 import {
   type Action,
   type CollectionTimes,
+  changedSpec,
   decideCollection,
+  lastHolder,
   type NodeStatus,
   type ObservedState,
   type PodStatus,

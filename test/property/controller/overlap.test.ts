@@ -1,8 +1,8 @@
 /** What pools share, found in one walk, against comparing each address of each pool with each other pool. */
 
 import { expect, it } from "vitest";
-import { MAX_EXAMPLES } from "../../../host/controller/conditions/examples.ts";
 import { planOverlap, type RangeOwner } from "../../../host/controller/conditions/plan-overlap.ts";
+import { MAX_EXAMPLES } from "../../../host/controller/examples.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ordinalsOf } from "../../../host/resources/usage/ordinals.ts";
 import { Seeded } from "../core/seeded.ts";

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type OpenCaches, openCaches, openLeanDecoder } from "../../../host/controller/caches.ts";
+import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
+import { openLeanDecoder } from "../../../host/controller/lean-allocation.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
 import { until } from "../kubernetes/stub-server.ts";

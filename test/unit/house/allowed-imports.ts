@@ -47,18 +47,15 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
 /** The same inside the controller. */
 export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   controller: "",
-  "controller/address-owners": "controller",
-  "controller/pool-owners": "controller",
+  "controller/owners": "controller",
   "controller/usage": "controller",
-  "controller/conditions": "controller controller/usage",
   "controller/finalizers": "controller",
-  "controller/subnets": "controller controller/conditions controller/finalizers",
-  "controller/shares": "controller",
   "controller/networks": "controller",
   "controller/gc": "controller",
+  "controller/subnets": "controller controller/finalizers",
+  "controller/conditions": "controller controller/subnets controller/usage",
   "controller/controllers.ts":
-    "controller controller/address-owners controller/conditions controller/finalizers controller/gc controller/networks controller/shares controller/subnets controller/usage",
-  "controller/open-controller.ts":
-    "controller controller/address-owners controller/controllers.ts controller/pool-owners",
-  "controller/status-server.ts": "controller controller/open-controller.ts",
+    "controller controller/conditions controller/finalizers controller/gc controller/networks controller/owners controller/subnets controller/usage",
+  "controller/controller-process.ts": "controller controller/owners",
+  "controller/status-server.ts": "controller controller/controller-process.ts",
 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { Lines, MAX_EVENT_BYTES } from "../../../host/kubernetes/http/lines.ts";
 import { apiErrorOf, decodeEvent, decodeObject } from "../../../host/kubernetes/http/status.ts";
-import { Lines, MAX_EVENT_BYTES } from "../../../host/kubernetes/http/watch.ts";
 
 describe("lines", () => {
   const text = '{"a":"größer 地址 🙂"}\n\n{"b":1}\r\n{"half":';

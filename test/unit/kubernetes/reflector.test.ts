@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
-import { type Change, Reflector } from "../../../host/kubernetes/reflector.ts";
+import type { Change } from "../../../host/kubernetes/mirror.ts";
+import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { bytesLeftPerWait } from "./garbage.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";

@@ -1,6 +1,5 @@
 /**
  * What each Subnet has to give: its networks, the addresses that it offers, and those that no pool has yet.
- * Effects: none but on itself.
  */
 import type { Family } from "../../../net/ip.ts";
 import { formatPrefix, lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
@@ -104,7 +103,9 @@ export function openCapacities({
   // Prefixes are equal, disjoint or one inside the other: the wider one comes first and has the rest.
   for (const subnet of subnets.toSorted((a, b) => a.spec.subnet.length - b.spec.subnet.length)) {
     const { addressSpace, subnet: prefix, family } = subnet.spec;
-    let network = widest.find((each) => each.network.addressSpace === addressSpace && prefixesOverlap(each.prefix, prefix))?.network; // biome-ignore format: one thought
+    let network = widest.find(
+      (each) => each.network.addressSpace === addressSpace && prefixesOverlap(each.prefix, prefix),
+    )?.network;
     if (network === undefined) {
       network = new Network(addressSpace, family);
       widest.push({ prefix, network });

@@ -1,8 +1,6 @@
 /**
  * The addresses of a Subnet that no pool has, from which pools are filled: next to what a pool has where that can be, else at a place
  * where it can grow.
- * Made anew by plan-subnets.ts for each round in which something is taken.
- * Effects: none but on itself.
  */
 import { joinSpans, type Span, type Spans } from "../../../net/spans.ts";
 

@@ -55,7 +55,10 @@ class Planner {
     // The status lists no pool that is empty: it may fill at any time.
     for (const { capacity, entry } of this.#states)
       if (capacity !== undefined && entry.length === 0) capacity.poolCount++;
-    this.#byKey = Map.groupBy(this.#states.filter(({ isDeleting }) => !isDeleting), ({ key }) => key); // biome-ignore format: one thought
+    this.#byKey = Map.groupBy(
+      this.#states.filter(({ isDeleting }) => !isDeleting),
+      ({ key }) => key,
+    );
   }
 
   plan(): SubnetsPlan {
@@ -305,32 +308,32 @@ class Planner {
 }
 
 /** A demand, the pools that serve it in the order of its Subnets, and those Subnets that can serve it. */
-export interface PoolRequest {
+interface PoolRequest {
   readonly demand: PoolDemand;
   readonly capacities: readonly SubnetCapacity[];
   readonly pools: PlannedPool[];
 }
 
 /** What is there now comes before what is left of it; equal ones in the order of their names. */
-export function compareDemands(a: PoolDemand, b: PoolDemand): number {
+function compareDemands(a: PoolDemand, b: PoolDemand): number {
   const nameOf = ({ application, ifName, family }: PoolDemand): string =>
     [application.namespace, application.name, application.kind, ifName, family].join("/");
   return Number(b.isCurrent) - Number(a.isCurrent) || (nameOf(a) < nameOf(b) ? -1 : 1);
 }
 
 /** Into the order of the demand's Subnets. */
-export function addPool(pools: PlannedPool[], state: PlannedPool, { subnets }: PoolDemand): PlannedPool {
+function addPool(pools: PlannedPool[], state: PlannedPool, { subnets }: PoolDemand): PlannedPool {
   pools.push(state);
   const rank = ({ generated }: PlannedPool): number => subnets.indexOf(generated.subnet);
   pools.sort((a, b) => rank(a) - rank(b));
   return state;
 }
 
-export function sizeOfAll(pools: readonly PlannedPool[]): number {
+function sizeOfAll(pools: readonly PlannedPool[]): number {
   return pools.reduce((sum, { size }) => sum + size, 0);
 }
 
-export function usersOf(requests: readonly PoolRequest[]): Map<PlannedPool, PoolRequest[]> {
+function usersOf(requests: readonly PoolRequest[]): Map<PlannedPool, PoolRequest[]> {
   const users = new Map<PlannedPool, PoolRequest[]>();
   for (const request of requests)
     for (const state of request.pools) users.set(state, [...(users.get(state) ?? []), request]);

@@ -1,6 +1,5 @@
 /**
  * One generated pool while it is planned: what it has, what of that it may keep, and what it is to have.
- * Effects: none but on itself.
  */
 
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";

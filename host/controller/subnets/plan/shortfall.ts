@@ -6,7 +6,7 @@ import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import { sizeOf } from "../../../net/spans.ts";
 import { MAX_RANGES } from "../../../resources/fields/address-spec.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
-import { MAX_EXAMPLES } from "../../conditions/examples.ts";
+import { MAX_EXAMPLES } from "../../examples.ts";
 import type { Shortfall, SubnetsView } from "../model.ts";
 import type { SubnetCapacity } from "./capacity.ts";
 

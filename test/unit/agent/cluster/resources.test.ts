@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ClusterResources } from "../../../../host/agent/cluster/resources.ts";
 import type { KubeApi, KubeObject, KubeWatch } from "../../../../host/kubernetes/kube-api.ts";
-import type { Change } from "../../../../host/kubernetes/reflector.ts";
+import type { Change } from "../../../../host/kubernetes/mirror.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
 import type { Pod } from "../../../../host/resources/pod.ts";
 import type { Snapshot } from "../../../../host/resources/snapshot.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import {
-  findFlag,
   readCalicoPool,
   readCiliumPool,
   readCiliumSettings,
@@ -8,7 +7,7 @@ import {
   readKubeadm,
   readServiceCidr,
 } from "../../../../host/controller/networks/read-sources.ts";
-import type { Statement } from "../../../../host/controller/networks/statement.ts";
+import { findFlag, type Statement } from "../../../../host/controller/networks/statement.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
 
 /** As lines: `place = networks`, or the faults. */

@@ -1,8 +1,8 @@
 /**
  * Many of a kind as a number and a few that are named: the lowest addresses, so that whoever looks names the same ones.
  */
-import { compareIp, formatIp } from "../../net/ip.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { compareIp, formatIp } from "../net/ip.ts";
+import type { IpAllocation } from "../resources/ip-allocation.ts";
 
 /** Most examples that a message names: addresses, pools, pods. @limit */
 export const MAX_EXAMPLES = 3;

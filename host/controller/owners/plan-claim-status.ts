@@ -1,0 +1,36 @@
+/** What the status of an IPAMClaim should say: the addresses given to its NIC. */
+import { FAMILIES, formatIp } from "../../net/ip.ts";
+import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
+import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
+
+export interface ClaimStatus {
+  /** With the length of the pool's subnet, IPv4 first. */
+  readonly ips: readonly string[];
+  /** The pod that has them; the last one that had them while none has. */
+  readonly ownerPod: string;
+}
+
+/** Undefined: it says so already, or nothing has been given. What it was given once stays in it while nothing else is. */
+export function planClaimStatus(claim: IpamClaim, allocations: readonly IpAllocation[]): ClaimStatus | undefined {
+  const own = allocations.filter(({ spec }) => isOf(claim, spec.workload) && isGiven(spec.state));
+  // What a pod has counts before what is kept.
+  const ranked = [
+    ...own.filter(({ spec }) => spec.state === "Bound"),
+    ...own.filter(({ spec }) => spec.state === "Kept"),
+  ];
+  const given = FAMILIES.flatMap((family) => ranked.find(({ spec }) => spec.ip.family === family) ?? []);
+  if (given.length === 0) return undefined;
+  const ips = given.map(({ spec }) => `${formatIp(spec.ip)}/${spec.prefixLength}`);
+  const ownerPod = given.flatMap(({ spec }) => spec.holders)[0]?.pod ?? claim.ownerPod;
+  const before = claim.given.map(({ ip, length }) => `${formatIp(ip)}/${length}`);
+  return before.join() === ips.join() && ownerPod === claim.ownerPod ? undefined : { ips, ownerPod };
+}
+
+/** Not by its UID alone: that may be in the owner reference of any pod. */
+function isOf({ namespace, uid }: IpamClaim, workload: Workload | undefined): boolean {
+  return workload?.kind === "IPAMClaim" && workload.namespace === namespace && workload.uid === uid;
+}
+
+function isGiven(state: IpAllocation["spec"]["state"]): boolean {
+  return state === "Bound" || state === "Kept";
+}

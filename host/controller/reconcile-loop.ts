@@ -1,0 +1,21 @@
+/**
+ * The loop of a controller: one pass compares everything with what it should be and corrects it. Each pass decides from the caches, so the next
+ * pass makes up for one that was lost.
+ */
+import { pauseMs } from "../kubernetes/http/retry.ts";
+import { type PeriodicOptions, PeriodicWorker } from "../lib/periodic.ts";
+import type { ControllerDeps } from "./types.ts";
+
+/** How long a controller waits after a failed pass, plus its rest and a random back-off: milliseconds. @limit */
+export const RECONCILE_RETRY_MS = 1_000;
+
+export type ReconcileOptions = Required<Pick<PeriodicOptions, "failure" | "work" | "restMs">>;
+
+/** Starts the first pass at once. No pass starts after this process has stopped leading. */
+export function startReconciling(
+  { leading, log, random }: Pick<ControllerDeps, "leading" | "log" | "random">,
+  options: ReconcileOptions,
+): PeriodicWorker {
+  const retryMs = (failures: number) => options.restMs() + RECONCILE_RETRY_MS + pauseMs(failures, random());
+  return new PeriodicWorker({ ...options, retryMs, signal: leading, log });
+}

@@ -1,0 +1,11 @@
+/** Where the API server serves each of Berth's resources. */
+import { API_VERSION } from "./fields/metadata.ts";
+
+const collection = (plural: string) => ({ apiVersion: API_VERSION, plural });
+
+export const IP_POOLS = collection("ippools");
+export const IP_POOL_USAGES = collection("ippoolusages");
+export const IP_ALLOCATIONS = collection("ipallocations");
+export const SUBNETS = collection("subnets");
+export const RESERVED_IPS = collection("reservedips");
+export const COORDINATORS = collection("coordinators");
