@@ -9,6 +9,9 @@ export interface PeriodicOptions {
   readonly failure: string;
   /** One run. Returns after how many milliseconds the next one is due; undefined: only `wake` starts another. */
   readonly work: () => Promise<number | undefined>;
+  /** Checked before each run: while it returns false the run is skipped, and due again after `checkMs`. A failure persists meanwhile. */
+  readonly isDue?: () => boolean;
+  readonly checkMs?: number;
   /** How long to wait after a run that failed, for the `failures`th time in succession: milliseconds. */
   readonly retryMs: (failures: number) => number;
   /** Shortest time between the end of a run and the start of the next: milliseconds. Default: 0. */
@@ -79,9 +82,11 @@ export class PeriodicWorker {
 
   async #run(): Promise<void> {
     if (this.#isOver) return;
+    const { isDue, checkMs = 0, work } = this.#options;
     this.#isWoken = false;
+    if (isDue?.() === false) return this.#schedule(checkMs);
     try {
-      const nextMs = await this.#options.work();
+      const nextMs = await work();
       this.#failures = 0;
       this.#problem = undefined;
       if (nextMs !== undefined) this.#schedule(Math.max(nextMs, this.#restMs));

@@ -157,7 +157,7 @@ it("rule 16: a pod that the API server refuses to show keeps its address, and no
   expect(await rowOf("10.6.0.1")).toBe("Cooling");
 });
 
-it("rule 4: an object that the API server refuses to show keeps nothing else waiting, and is taken in when it may be seen", async () => {
+it("undo: an object that the API server refuses to show delays no other, and is adopted when it may be read", async () => {
   const pods = [await createPod(), await createPod()];
   for (const [index, pod] of pods.entries()) await node.attach(`10.6.0.${index + 1}`, pod);
   await node.stop();
@@ -168,7 +168,7 @@ it("rule 4: an object that the API server refuses to show keeps nothing else wai
   };
   await node.start();
   expect(await node.rows()).toEqual([`10.6.0.2 Bound ${pods[1]?.uid} ${UNKNOWN_CONTAINER}`]);
-  expect(node.lines.filter((line) => line.includes("cannot be judged"))).not.toEqual([]);
+  expect(node.lines.filter((line) => line.includes("Reading an allocation of this node failed"))).not.toEqual([]);
   node.api.before = async () => {};
   await node.look();
   expect(await node.rows()).toEqual(

@@ -122,7 +122,7 @@ it("rule 2: an agent that was only cut off hears of it, and writes its live pod'
   await startPod(one, "10.6.0.1");
   await takeForLost("10.6.0.1");
   await until("it is written back", async () => {
-    await one.parts.own.compare();
+    await one.parts.own.reconcile();
     return (await world.stateOf("10.6.0.1")) === "Bound n1";
   });
   expect(one.parts.lost.count).toBe(0);

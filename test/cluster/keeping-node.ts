@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readPod } from "../../host/agent/cluster/identity.ts";
-import { type Collector, startCollector } from "../../host/agent/gc/collector.ts";
+import { Collector } from "../../host/agent/gc/collector.ts";
 import { LostAddresses } from "../../host/agent/gc/lost-addresses.ts";
-import { type OwnAllocations, startOwnAllocations } from "../../host/agent/gc/own-allocations.ts";
+import { OwnAllocations } from "../../host/agent/gc/own-allocations.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { type Events, openEvents } from "../../host/kubernetes/events.ts";
@@ -102,7 +102,7 @@ export class KeepingNode {
       },
       ...{ cooldowns: COOLDOWNS, poolSize: () => 1_000, onFreed: () => {}, isLivePod },
       isPodGone: (row) => collector.isPodGone(row),
-      onLost: (row, by) => lost.note(row, by),
+      onLost: (row, by) => lost.report(row, by),
       onDeath: (error) => this.lines.push(`fatal ${error.message}`),
     });
     const pods = new Reflector<Pod>({
@@ -113,16 +113,22 @@ export class KeepingNode {
       onChange: (change) =>
         change.kind === "set" ? collector.podChanged(change.value) : collector.podDeleted(change.before),
     });
-    const collector = startCollector({
-      ...{ ...common, registry, settings: () => ({ intervalMs: HOUR_MS, graceMs: GRACE_MS, cooldowns: COOLDOWNS }) },
-      pods: { isSynced: () => pods.isSynced, find: (key) => pods.items.get(key) },
-    });
+    const collector: Collector = new Collector(
+      { api, node, log, registry, pods: { isSynced: () => pods.isSynced, find: (key) => pods.items.get(key) } },
+      {
+        settings: () => ({ intervalMs: HOUR_MS, graceMs: GRACE_MS, cooldowns: COOLDOWNS }),
+        nowMs,
+        random: () => 0.5,
+      },
+    );
     pods.start();
-    const isPodGone = collector.isPodGone.bind(collector);
-    const own = startOwnAllocations({ ...common, registry, lost, isPodGone, graceMs: () => GRACE_MS });
+    const own = new OwnAllocations(
+      { api, node, log, registry, lost, collector },
+      { graceMs: () => GRACE_MS, nowMs, random: () => 0.5 },
+    );
     this.#parts = { registry, own, collector, pods, lost, events };
     await pods.synced(AbortSignal.timeout(30_000));
-    await own.compared(AbortSignal.timeout(30_000));
+    await own.reconciled(AbortSignal.timeout(30_000));
   }
 
   async stop(): Promise<void> {
@@ -176,7 +182,7 @@ export class KeepingNode {
   /** All looks that timers would take: the objects, the pods, what has cooled. */
   async look(): Promise<void> {
     const { own, collector, registry } = this.parts;
-    await own.compare();
+    await own.reconcile();
     await collector.sweep();
     await registry.idle();
     await registry.expire();

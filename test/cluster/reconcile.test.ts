@@ -84,7 +84,7 @@ it("rule 5: if another node was first, nothing is deleted and nothing is silent"
   await until("n2 has the name", async () => (await two.claim("10.6.0.1", rival)).kind === "bound");
   gate.resolve();
   await until("it is noticed", () => one.parts.lost.count === 1);
-  const text = `Address 10.6.0.1 of pool "blue", which pod shop/${pod.name} has on interface "eth0", is recorded for pod shop/${rival.name} (UID ${rival.uid}) in the API server; delete one of the two`;
+  const text = `Address 10.6.0.1 of pool "blue", which pod shop/${pod.name} has on interface "eth0", is recorded for pod shop/${rival.name} (UID ${rival.uid}) in the API server; delete one of the two pods`;
   expect(one.parts.own.problems).toEqual([text]);
   expect(one.lines).toContain(`error ${text}`);
   expect(one.parts.lost.find({ containerId: `c-${pod.uid}`, ifName: "eth0" })).toBe(text.replace(/ \(UID .*?\)/, ""));

@@ -150,8 +150,8 @@ describe("a migration", () => {
     const { source, target, ip } = await begin();
     await world.restart("n1");
     await world.restart("n2");
-    await world.node("n1").allocations.compare();
-    await world.node("n2").allocations.compare();
+    await world.node("n1").allocations.reconcile();
+    await world.node("n2").allocations.reconcile();
     expect([world.node("n1").problems(), world.node("n2").problems()]).toEqual([[], []]);
     await world.see(`${ip} Bound n2 launcher-a@n1 launcher-b@n2`);
     expect([await world.add(source), await world.add(target)]).toEqual([[ip], [ip]]);

@@ -22,10 +22,10 @@ import { Definitions } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import { openLiveObjects } from "../explain/live-objects.ts";
 import { type FenceTools, fenceOrphan } from "../fencing/fence-orphan.ts";
-import { type Collector, SWEEP_PAGE, startCollector } from "../gc/collector.ts";
-import { readNodeStatus } from "../gc/live-nodes.ts";
+import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
+import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
-import { type OwnAllocations, startOwnAllocations } from "../gc/own-allocations.ts";
+import { OwnAllocations } from "../gc/own-allocations.ts";
 import type { AddTools } from "../ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
 import { demandAhead } from "../prefetch/demand-ahead.ts";
@@ -142,19 +142,28 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     isEnabled: () => snapshot().vendorConf.enableFencing,
     detach: (row) => listeners.detach(row),
   };
-  const collector = startCollector({
-    ...{ api, node, registry, log, nowMs, random },
-    pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
-    settings: () => ({ ...snapshot().vendorConf.garbageCollection, cooldowns: cooldownsOf(snapshot()) }),
-    fence: (row) => fenceOrphan(fencing, row),
-  });
+  const collector = new Collector(
+    {
+      api,
+      node,
+      registry,
+      log,
+      pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
+      fence: (row) => fenceOrphan(fencing, row),
+    },
+    {
+      settings: () => ({ ...snapshot().vendorConf.garbageCollection, cooldowns: cooldownsOf(snapshot()) }),
+      nowMs,
+      random,
+    },
+  );
   stack.defer(() => collector.close());
   listeners.isPodGone = (row) => collector.isPodGone(row);
   listeners.endOrphan = (row) => collector.endOrphan(row);
-  const allocations = startOwnAllocations({
-    ...{ api, node, registry, lost, log, nowMs, random, isPodGone: (row) => collector.isPodGone(row) },
-    graceMs: () => snapshot().vendorConf.garbageCollection.graceMs,
-  });
+  const allocations = new OwnAllocations(
+    { api, node, registry, lost, log, collector },
+    { graceMs: () => snapshot().vendorConf.garbageCollection.graceMs, nowMs, random },
+  );
   stack.defer(() => allocations.close());
 
   const closing = new AbortController();
@@ -184,7 +193,7 @@ async function waitForAll(
   signal: AbortSignal,
 ): Promise<void> {
   await resources.known(signal);
-  await allocations.compared(signal);
+  await allocations.reconciled(signal);
 }
 
 function tellOfPod(change: Change<Pod>, prefetcher: Prefetcher, collector: Collector): void {
@@ -231,7 +240,7 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
     },
     readNodeStatus: (other) => readNodeStatus(api, other),
     readHolderStatus: (row, holder) => readHolder((of) => readPod(api, of), row, holder),
-    onLost: (row, by) => lost.note(row, by),
+    onLost: (row, by) => lost.report(row, by),
     isLost: (row) => lost.has(row),
   });
 }

@@ -2,7 +2,7 @@
  * Takes the addresses of an orphan off its NICs and sets those down: from then on the orphan neither answers for them nor sends from them.
  * Effects: changes the orphan's network namespace.
  */
-import { EINVAL, ENODEV, ENOENT, ENOTTY } from "../../kernel/errno.ts";
+import { ENODEV } from "../../kernel/errno.ts";
 import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
 import { deleteAddress, listAddresses } from "../../kernel/netlink/address/requests.ts";
 import { createConversation } from "../../kernel/netlink/conversation.ts";
@@ -13,6 +13,7 @@ import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
 import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
+import { NO_NAMESPACE } from "../gc/live-status.ts";
 
 export interface OrphanNics {
   /** Path of the orphan's network namespace, as its ADD gave it. */
@@ -37,9 +38,6 @@ export function fenceNics({ netns, ips, hasMachine }: OrphanNics): readonly stri
     throw error;
   }
 }
-
-/** As the kernel answers for a path that leads into no network namespace. */
-const NO_NAMESPACE: ReadonlySet<number> = new Set([ENOENT, EINVAL, ENOTTY]);
 
 /** Process numbers come again: only an address tells whose namespace it is. */
 function isReused(netns: string): boolean {

@@ -1,6 +1,6 @@
 /**
  * Fencing: a pod of this node whose object is gone, and whose sandbox lives on, loses the addresses that its workload's next pod is to have
- * (allocation rule 8, docs/decisions/0025). Whether a pod is such an orphan is decided by collector/suspects.ts, from what the API server says.
+ * (allocation rule 8, docs/decisions/0025). Whether a pod is such an orphan is decided by gc/collector.ts, from what the API server says.
  * Effects: changes the orphan's network namespace, and what the coordinator made for it on the node; a line in the log, an event of the workload.
  */
 import { mayBeShared } from "../../ipam/retention.ts";
@@ -10,7 +10,7 @@ import { formatIp } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
-import { seeNetns } from "../gc/live-pods.ts";
+import { readNetnsStatus } from "../gc/live-status.ts";
 import { fenceNics } from "./fence-nics.ts";
 import { findNetns } from "./find-netns.ts";
 
@@ -36,7 +36,7 @@ export interface FenceTools {
 export async function fenceOrphan(tools: FenceTools, told: OrphanRow): Promise<boolean> {
   const row = told.netns === undefined ? { ...told, netns: findNetns(told.ip, await tools.knownNetns()) } : told;
   const { netns, ip, workload } = row;
-  const sighting = await seeNetns(row);
+  const sighting = await readNetnsStatus(row);
   if (sighting === "gone") return true;
   if (sighting === "unknown" || netns === undefined) return false;
   const hasMachine = mayBeShared(workload);
@@ -45,7 +45,7 @@ export async function fenceOrphan(tools: FenceTools, told: OrphanRow): Promise<b
   // Of what was taken in from the API server no container is known; the next attachment of the address replaces the routes.
   if (row.containerId !== UNKNOWN_CONTAINER) await tools.detach(row);
   if (links.length > 0) report(tools, row, links);
-  return (await seeNetns(row)) !== "inUse";
+  return (await readNetnsStatus(row)) !== "inUse";
 }
 
 function report({ node, emit, log }: FenceTools, row: OrphanRow, links: readonly string[]): void {

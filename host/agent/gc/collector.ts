@@ -1,28 +1,40 @@
 /**
- * Takes back the addresses of pods that are gone or finished and for which no DEL has come (allocation rules 1, 9 and 16).
+ * Collects leaked addresses: those of pods that are gone or finished and for which no DEL has come (late-del, static-pods, leak).
  *
- * A sweep goes through this node's journal in pages. A row whose pod the watch shows alive is left alone. What the watch says otherwise is
- * only a reason to ask the API server; host/ipam/leaks.ts judges the answer. A pod that the watch reports as finished or deleted is looked
- * at without waiting for the sweep. Another node's addresses are never looked at (rule 2): the journal has none.
- * Effects: a timer; calls of the API server; those of the registry.
+ * A sweep goes through this node's journal in pages. Rows whose pod the watch shows alive are skipped. For the others the watch is only a reason to
+ * ask the API server; host/ipam/leaks.ts decides on its answer. A pod that the watch reports as finished or deleted is checked without waiting for
+ * the sweep. Other nodes' addresses are never collected (node-lost): the journal has none.
  */
-import { isFinished, isOwner, mayLeak, type PodStatus, podFacts } from "../../ipam/leaks.ts";
+import {
+  decideLeak,
+  isFinished,
+  isOrphan,
+  isOwner,
+  type LeakVerdict,
+  mayLeak,
+  type PodStatus,
+  podFacts,
+  settleMs,
+} from "../../ipam/leaks.ts";
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import type { Log } from "../../lib/log.ts";
+import { PeriodicWorker } from "../../lib/periodic.ts";
+import { SerialQueue } from "../../lib/serial.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Journal } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Cooldowns } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { OrphanRow } from "../fencing/fence-orphan.ts";
-import { type PodReaderTools, podKey, readPod, readPods } from "./live-pods.ts";
-import { type PodRow, Suspects } from "./suspects.ts";
+import { type PodReaderDeps, podKey, readNetnsStatus, readPodStatus, readPodStatuses } from "./live-status.ts";
 
-/** After a sweep that could not ask the API server the next one comes no sooner than this: milliseconds. @limit */
+/** Shortest time between a sweep that could not ask the API server and the next one: milliseconds. @limit */
 export const SWEEP_RETRY_MS = 10_000;
 
 /** Rows of the journal that a sweep reads at once. @limit */
 export const SWEEP_PAGE = 500;
 
-/** How often the collector looks whether a sweep is due: milliseconds. Settings of `garbageCollection` hold from the next look on. @limit */
+/** How often the collector checks whether a sweep is due: milliseconds. Changed settings of `garbageCollection` apply from the next check on. @limit */
 export const COLLECTOR_TICK_MS = 1_000;
 
 export interface CollectorSettings {
@@ -33,20 +45,27 @@ export interface CollectorSettings {
   readonly cooldowns: Cooldowns;
 }
 
-/** This node's pods as their watch has them: a hint, never a reason to take an address. */
-export interface PodHints {
-  /** False: not listed yet, or not heard of for too long. Nothing is collected then. */
+/** The watch of this node's pods: a hint, never a reason to collect an address. */
+export interface WatchedPods {
+  /** False before the first list and after a long silence; nothing is collected then. */
   readonly isSynced: () => boolean;
-  /** By `namespace/name`. */
+  /** Returns the pod by `namespace/name`. */
   readonly find: (key: string) => Pod | undefined;
 }
 
-export interface CollectorTools extends Omit<PodReaderTools, "signal"> {
+export interface CollectorDeps {
+  readonly api: KubeApi;
+  /** This node's name. */
+  readonly node: string;
   readonly registry: Pick<Journal, "list" | "findOwner" | "collect">;
-  readonly pods: PodHints;
-  /** Takes an orphan's address off its NIC, and says whether it is off. Absent: nothing is fenced. */
+  readonly pods: WatchedPods;
+  /** Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. Undefined: nothing is fenced. */
   readonly fence?: ((row: OrphanRow) => Promise<boolean>) | undefined;
-  /** What holds now: asked for at every look. */
+  readonly log: Log;
+}
+
+export interface CollectorOptions {
+  /** Returns the settings that apply now; called at every check. */
   readonly settings: () => CollectorSettings;
   /** The machine's monotonic clock. */
   readonly nowMs: () => number;
@@ -54,166 +73,192 @@ export interface CollectorTools extends Omit<PodReaderTools, "signal"> {
 }
 
 export interface SweepReport {
-  /** Rows whose pod the watch does not show alive. */
+  /** How many rows have a pod that the watch does not show alive. */
   readonly suspects: number;
-  /** As they cool. */
+  /** The collected rows, as Cooling. */
   readonly collected: readonly Allocation[];
 }
 
-export interface Collector {
-  /** The watch says so. Returns at once; what follows is done in turn. */
-  podChanged(pod: Pod): void;
-  podDeleted(pod: Pod): void;
-  /** Goes through the journal now. Rejects when the API server cannot be asked; undefined while the watch is not synced. */
-  sweep(): Promise<SweepReport | undefined>;
-  /** Whether the row's pod is gone or finished, asked now: CNI GC only nominates (rule 1). False when it cannot be told. */
-  isPodGone(row: PodRow): Promise<boolean>;
-  /**
-   * The row as it cools, when its pod is an orphan whose NIC has lost the address: the pod's object is gone, asked now. Undefined when it is none.
-   * Rejects when that cannot be found out.
-   */
-  endOrphan(row: Allocation): Promise<Allocation | undefined>;
-  /** How many addresses it has taken back since its start. */
-  readonly collected: number;
-  /** Resolves when nothing is under way. */
-  settled(): Promise<void>;
-  close(): Promise<void>;
-}
+/** The part of a row that is needed to ask for its pod. */
+export type PodRow = Pick<
+  Allocation,
+  "state" | "owner" | "containerId" | "namespace" | "pod" | "netns" | "ifName" | "pool" | "space" | "ip"
+>;
 
-interface Noticed {
+/** A pod that the watch reported as finished, with the status, or as deleted, without. */
+interface Reported {
   readonly pod: Pod;
-  /** As the watch shows it finished; undefined when the watch says that it is gone. */
-  readonly seen: PodStatus | undefined;
+  readonly status: PodStatus | undefined;
 }
 
-export function startCollector(tools: CollectorTools): Collector {
-  return new NodeCollector(tools);
+/** A row as it was when its pod was first missed. */
+interface Observation {
+  readonly version: number;
+  readonly pool: string;
+  readonly sinceMs: number;
 }
 
-class NodeCollector implements Collector {
-  readonly #tools: CollectorTools;
+export class Collector {
+  readonly #deps: CollectorDeps;
+  readonly #options: CollectorOptions;
   readonly #closed = new AbortController();
-  readonly #reader: PodReaderTools;
-  readonly #suspects: Suspects;
-  readonly #timer: NodeJS.Timeout;
-  /** By UID: a pod is looked at once, however often the watch tells of it meanwhile. */
-  readonly #noticed = new Map<string, Noticed>();
-  #turn: Promise<unknown> = Promise.resolve();
-  #isTicking = false;
-  #isLookDue = false;
+  readonly #reader: PodReaderDeps;
+  readonly #worker: PeriodicWorker;
+  /** Two sweeps at once would count one observation as two. */
+  readonly #queue = new SerialQueue();
+  /** By UID: a pod is checked once, however often the watch reports it meanwhile. */
+  readonly #reported = new Map<string, Reported>();
+  /** By {@link keyOf}; in memory only: an agent that restarts observes anew. */
+  readonly #observations = new Map<string, Observation>();
+  #isCheckQueued = false;
   #sweptMs = Number.NEGATIVE_INFINITY;
   #jitter = 1;
-  #said = "";
-  collected = 0;
+  #collected = 0;
 
-  constructor(tools: CollectorTools) {
-    this.#tools = tools;
-    this.#reader = { ...tools, signal: this.#closed.signal };
-    this.#suspects = new Suspects(tools, this.#reader);
-    this.#timer = setInterval(() => void this.#tick(), COLLECTOR_TICK_MS).unref();
+  constructor(deps: CollectorDeps, options: CollectorOptions) {
+    this.#deps = deps;
+    this.#options = options;
+    const { signal } = this.#closed;
+    this.#reader = { ...deps, signal };
+    this.#worker = new PeriodicWorker({
+      failure: "Collecting leaked addresses failed",
+      isDue: () => this.#reported.size > 0 || this.#isSweepDue(),
+      work: async () => {
+        await this.#runDue();
+        return COLLECTOR_TICK_MS;
+      },
+      firstMs: COLLECTOR_TICK_MS,
+      checkMs: COLLECTOR_TICK_MS,
+      retryMs: () => COLLECTOR_TICK_MS,
+      signal,
+      log: deps.log,
+    });
   }
 
+  /** How many addresses were collected since the start. */
+  get collected(): number {
+    return this.#collected;
+  }
+
+  /** A report of the watch. Returns at once; the check follows in the background. */
   podChanged(pod: Pod): void {
-    if (isFinished(pod)) this.#notice(pod, { kind: "present", pod: podFacts(pod) });
+    if (isFinished(pod)) this.#report(pod, { kind: "present", pod: podFacts(pod) });
   }
 
+  /** A report of the watch. Returns at once; the check follows in the background. */
   podDeleted(pod: Pod): void {
-    this.#notice(pod, undefined);
+    this.#report(pod, undefined);
   }
 
+  /** Goes through the journal now. Returns undefined while the watch is not synced; rejects when the API server does not answer. */
   sweep(): Promise<SweepReport | undefined> {
-    return this.#inTurn(() => this.#sweep());
+    return this.#queue.run(() => this.#sweep());
   }
 
+  /** Whether the row's pod is gone or finished, as the API server says now; false when that is unknown. A CNI GC only nominates rows (late-del). */
   async isPodGone(row: PodRow): Promise<boolean> {
     if (!mayLeak(row)) return false;
     try {
-      return await this.#suspects.isGone(row);
+      const leak = await this.#decide(row, await readPodStatus(this.#reader, row), Number.NEGATIVE_INFINITY);
+      return leak.kind === "collect";
     } catch (error) {
-      this.#tools.log.info({ err: error, address: formatIp(row.ip) }, "The pod of an address could not be asked for");
+      this.#deps.log.info({ err: error, address: formatIp(row.ip) }, "Reading the pod of an address failed; it stays");
       return false;
     }
   }
 
-  endOrphan(row: Allocation): Promise<Allocation | undefined> {
-    return mayLeak(row) ? this.#suspects.endOrphan(row) : Promise.resolve(undefined);
+  /**
+   * Collects the address of an orphan at once, so that the workload's next pod gets it, but not before it is off the orphan's NIC (retention).
+   * Returns the row as Cooling; undefined when the row's pod is no orphan or its NIC may still have the address. Rejects when the API server does
+   * not answer, or the kernel refuses to fence.
+   */
+  async endOrphan(row: Allocation): Promise<Allocation | undefined> {
+    const { fence } = this.#deps;
+    const { workload } = row;
+    if (fence === undefined || workload === undefined || !mayLeak(row)) return undefined;
+    if (!isOrphan(row, await readPodStatus(this.#reader, row))) return undefined;
+    return (await fence({ ...row, workload })) ? this.#collect(row, "gone") : undefined;
   }
 
-  async settled(): Promise<void> {
-    await this.#turn;
+  /** Resolves when no sweep and no check is under way. */
+  idle(): Promise<void> {
+    return this.#queue.idle();
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
     this.#closed.abort(new Error("The collector is closed"));
-    await this.#turn;
+    await this.#worker.close();
+    await this.#queue.idle();
   }
 
-  /** A sweep is due after the interval, and when something has been missed for long enough; the latter not again and again. */
-  async #tick(): Promise<void> {
-    const { settings, nowMs } = this.#tools;
-    if (this.#noticed.size > 0) this.#lookSoon();
+  /** Repeats the checks that failed, and sweeps when that is due. */
+  async #runDue(): Promise<void> {
+    try {
+      if (this.#reported.size > 0) await this.#queue.run(() => this.#checkReported());
+    } finally {
+      if (this.#isSweepDue()) await this.sweep();
+    }
+  }
+
+  /** A sweep is due after the interval, and when a pod has been missed for long enough; the latter not again and again. */
+  #isSweepDue(): boolean {
+    const { settings, nowMs } = this.#options;
     const { intervalMs } = settings();
-    const wishedMs = Math.min(
-      this.#sweptMs + intervalMs * this.#jitter,
-      this.#suspects.dueMs ?? Number.POSITIVE_INFINITY,
-    );
+    const dueMs = Math.min(this.#sweptMs + intervalMs * this.#jitter, this.#observedDueMs());
     const earliestMs = this.#sweptMs + Math.min(intervalMs, SWEEP_RETRY_MS);
-    if (this.#isTicking || nowMs() < Math.max(wishedMs, earliestMs)) return;
-    this.#isTicking = true;
-    await this.#tell(this.sweep());
-    this.#isTicking = false;
+    return nowMs() >= Math.max(dueMs, earliestMs);
   }
 
   async #sweep(): Promise<SweepReport | undefined> {
-    const { pods, nowMs, random } = this.#tools;
+    const { pods, registry } = this.#deps;
+    const { nowMs, random } = this.#options;
     this.#closed.signal.throwIfAborted();
     if (!pods.isSynced()) return undefined;
     this.#sweptMs = nowMs();
     this.#jitter = 0.9 + 0.2 * random();
     const suspects: Allocation[] = [];
-    for await (const row of listRows(this.#tools.registry, SWEEP_PAGE))
-      if (mayLeak(row) && !this.#looksAlive(row)) suspects.push(row);
-    this.#suspects.keepOnly(suspects);
-    const sightings = await readPods(this.#reader, suspects);
+    for await (const row of listRows(registry, SWEEP_PAGE)) {
+      if (mayLeak(row) && !this.#isWatchedAlive(row)) suspects.push(row);
+    }
+    this.#forgetOthers(suspects);
+    const statuses = await readPodStatuses(this.#reader, suspects);
     const collected: Allocation[] = [];
-    for (const row of suspects)
-      collected.push(...(await this.#examine(row, sightings.get(podKey(row)) ?? { kind: "absent" })));
+    for (const row of suspects) {
+      const cooling = await this.#check(row, statuses.get(podKey(row)) ?? { kind: "absent" });
+      if (cooling !== undefined) collected.push(cooling);
+    }
     return { suspects: suspects.length, collected };
   }
 
-  /** What the watch shows alive may have gone; it will say so. */
-  #looksAlive({ owner, namespace, pod }: Allocation): boolean {
-    const known = this.#tools.pods.find(podKey({ namespace, pod }));
+  /** The watch will report it if such a pod has gone. */
+  #isWatchedAlive({ owner, namespace, pod }: Allocation): boolean {
+    const known = this.#deps.pods.find(podKey({ namespace, pod }));
     return known !== undefined && isOwner(owner, podFacts(known)) && !isFinished(known);
   }
 
-  #notice(pod: Pod, seen: PodStatus | undefined): void {
+  #report(pod: Pod, status: PodStatus | undefined): void {
     if (this.#closed.signal.aborted || pod.uid === undefined) return;
-    this.#noticed.set(pod.uid, { pod, seen });
-    this.#lookSoon();
-  }
-
-  #lookSoon(): void {
-    if (this.#isLookDue) return;
-    this.#isLookDue = true;
-    const look = (): Promise<void> => {
-      this.#isLookDue = false;
-      return this.#lookAtNoticed();
+    this.#reported.set(pod.uid, { pod, status });
+    if (this.#isCheckQueued) return;
+    this.#isCheckQueued = true;
+    const check = (): Promise<void> => {
+      this.#isCheckQueued = false;
+      return this.#checkReported();
     };
-    void this.#tell(this.#inTurn(look));
+    // The next tick retries, and logs a failure that persists.
+    this.#queue.run(check).catch(() => {});
   }
 
-  /** Most have had their DEL by now, and no row any more: then nobody is asked. What could not be looked at is looked at with the next tick. */
-  async #lookAtNoticed(): Promise<void> {
-    if (!this.#tools.pods.isSynced()) return;
+  /** Most of the pods have had their DEL by now and have no row; then the API server is not asked. Pods whose check failed stay reported. */
+  async #checkReported(): Promise<void> {
+    if (!this.#deps.pods.isSynced()) return;
     const failures: unknown[] = [];
-    for (const [uid, noticed] of [...this.#noticed]) {
-      const { pod, seen } = noticed;
+    for (const [uid, reported] of [...this.#reported]) {
+      const { pod, status } = reported;
       const { configHash = uid } = podFacts(pod);
       try {
-        for (const owner of new Set([uid, configHash])) await this.#lookAtOwner(owner, seen);
-        if (this.#noticed.get(uid) === noticed) this.#noticed.delete(uid);
+        for (const owner of new Set([uid, configHash])) await this.#checkOwner(owner, status);
+        if (this.#reported.get(uid) === reported) this.#reported.delete(uid);
       } catch (error) {
         failures.push(error);
       }
@@ -221,37 +266,79 @@ class NodeCollector implements Collector {
     if (failures.length > 0) throw failures[0];
   }
 
-  async #lookAtOwner(owner: string, seen: PodStatus | undefined): Promise<void> {
-    const rows = (await this.#tools.registry.findOwner(owner)).filter(mayLeak);
-    for (const row of rows) await this.#examine(row, seen ?? (await readPod(this.#reader, row)));
+  async #checkOwner(owner: string, status: PodStatus | undefined): Promise<void> {
+    const rows = (await this.#deps.registry.findOwner(owner)).filter(mayLeak);
+    for (const row of rows) await this.#check(row, status ?? (await readPodStatus(this.#reader, row)));
   }
 
-  async #examine(row: Allocation, pod: PodStatus): Promise<readonly Allocation[]> {
+  /**
+   * Decides by the status that was read of the row's pod, and acts; before it collects the address it reads the pod once more. Returns the row as
+   * Cooling; undefined when the address stays. Rejects when the API server does not answer, or the kernel refuses to fence an orphan.
+   */
+  async #check(row: Allocation, pod: PodStatus): Promise<Allocation | undefined> {
     this.#closed.signal.throwIfAborted();
-    const cooling = await this.#suspects.examine(row, pod);
-    if (cooling === undefined) return [];
-    this.collected++;
-    return [cooling];
-  }
-
-  /** One at a time: two sweeps would count one look as two. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
-    return done;
-  }
-
-  /** Trouble lasts: it is told once, not at every sweep. */
-  async #tell(work: Promise<unknown>): Promise<void> {
-    try {
-      await work;
-      this.#said = "";
-    } catch (error) {
-      if (this.#closed.signal.aborted) return;
-      if (String(error) !== this.#said) {
-        this.#tools.log.warn({ err: error }, "Looking for lost addresses failed; it is tried again");
-      }
-      this.#said = String(error);
+    if (isOrphan(row, pod)) {
+      const cooling = await this.endOrphan(row);
+      if (cooling !== undefined) return cooling;
     }
+    const first = await this.#decide(row, pod, this.#observedAtMs(row));
+    this.#note(row, first);
+    if (first.kind !== "collect") return undefined;
+    const again = await this.#decide(row, await readPodStatus(this.#reader, row), this.#observedAtMs(row));
+    this.#note(row, again);
+    return again.kind === "collect" ? this.#collect(row, again.reason) : undefined;
   }
+
+  async #decide(row: PodRow, pod: PodStatus, observedAtMs: number | undefined): Promise<LeakVerdict> {
+    const netns = await readNetnsStatus(row);
+    const nowMs = this.#options.nowMs();
+    return decideLeak({ row, pod, netns, observedAtMs, nowMs, settleMs: this.#graceMs(row.pool) });
+  }
+
+  async #collect(row: Allocation, reason: "finished" | "gone"): Promise<Allocation | undefined> {
+    const { registry, log } = this.#deps;
+    const cooling = await registry.collect(row);
+    this.#observations.delete(keyOf(row));
+    if (cooling === undefined) return undefined;
+    this.#collected++;
+    const { namespace, pod, owner, pool, ifName } = row;
+    const about = { address: formatIp(row.ip), pool, namespace, pod, owner, ifName, reason };
+    log.info(about, `Released a leaked address: its pod is ${reason} and no DEL came`);
+    return cooling;
+  }
+
+  /** Undefined also when the row was written since: the writer knew that the address is wanted. */
+  #observedAtMs(row: Allocation): number | undefined {
+    const observed = this.#observations.get(keyOf(row));
+    return observed?.version === row.version ? observed.sinceMs : undefined;
+  }
+
+  #note(row: Allocation, { kind }: LeakVerdict): void {
+    if (kind === "wait") return;
+    if (kind === "keep") this.#observations.delete(keyOf(row));
+    if (kind !== "observe" || this.#observedAtMs(row) !== undefined) return;
+    const { version, pool } = row;
+    this.#observations.set(keyOf(row), { version, pool, sinceMs: this.#options.nowMs() });
+  }
+
+  /** Other rows have been seen alive since, or are not Bound any more. */
+  #forgetOthers(rows: readonly Allocation[]): void {
+    const keys = new Set(rows.map(keyOf));
+    for (const key of this.#observations.keys()) if (!keys.has(key)) this.#observations.delete(key);
+  }
+
+  /** When the first of the missed pods has been missed for long enough; infinite without any. */
+  #observedDueMs(): number {
+    const due = [...this.#observations.values()].map(({ sinceMs, pool }) => sinceMs + this.#graceMs(pool));
+    return Math.min(...due, Number.POSITIVE_INFINITY);
+  }
+
+  #graceMs(pool: string): number {
+    const { graceMs, cooldowns } = this.#options.settings();
+    return settleMs(graceMs, cooldowns.byPool.get(pool) ?? cooldowns.defaultMs);
+  }
+}
+
+function keyOf({ space, ip }: Allocation): string {
+  return `${formatIp(ip)}/${space}`;
 }

@@ -1,75 +1,78 @@
 /**
- * The allocations that name this node: followed by a watch, so that the registry hears at once of a record that vanished, and compared with the
- * journal at the start and every few minutes (allocation rules 4 and 5; docs/decisions/0018).
- * Effects: a watch; those of the reconciler.
+ * The allocations that name this node: a watch reports to the registry at once when a record vanishes, and the reconciler compares them with the
+ * journal at the start and every few minutes (undo, recreate; docs/decisions/0018).
  */
 import type { Change } from "../../kubernetes/mirror.ts";
 import { Reflector, type ReflectorStats } from "../../kubernetes/reflector.ts";
 import type { ObjectChange } from "../../registry/kubernetes/object-sync.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
-import { allocationName, decodeIpAllocation, type IpAllocation } from "../../resources/ip-allocation.ts";
+import { decodeIpAllocation, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { LostAddresses } from "./lost-addresses.ts";
-import { isObjectOf } from "./plan-reconciliation.ts";
-import { type ReconciledRegistry, type ReconcileReport, Reconciler, type ReconcilerTools } from "./reconciler.ts";
+import {
+  type ReconciledRegistry,
+  type ReconcileReport,
+  Reconciler,
+  type ReconcilerDeps,
+  type ReconcilerOptions,
+} from "./reconciler.ts";
 
-export interface OwnAllocationsTools extends Omit<ReconcilerTools, "objects" | "isSynced" | "registry" | "onCompared"> {
+export interface OwnAllocationsDeps extends Omit<ReconcilerDeps, "objects" | "registry" | "lost"> {
   readonly registry: ReconciledRegistry & { observe(change: ObjectChange): void };
-  /** The one that the registry's `onLost` tells. */
+  /** The one that the registry's `onLost` reports to. */
   readonly lost: LostAddresses;
 }
 
-export interface OwnAllocations {
-  /** Resolves when journal and objects were compared once: an ADD before that might give a pod another address than it has. */
-  compared(signal: AbortSignal): Promise<void>;
-  /** Compares now. Rejects when the API server or the journal cannot be asked; undefined before the first list. */
-  compare(): Promise<ReconcileReport | undefined>;
-  /** Sentences without their end. */
-  readonly problems: readonly string[];
-  readonly stats: ReflectorStats & { readonly objects: number; readonly lost: number };
-  close(): Promise<void>;
-}
+export class OwnAllocations {
+  readonly #lost: LostAddresses;
+  readonly #reflector: Reflector<IpAllocation>;
+  readonly #reconciler: Reconciler;
 
-export function startOwnAllocations(tools: OwnAllocationsTools): OwnAllocations {
-  const { api, node, registry, lost, log, random } = tools;
-  const reflector = new Reflector<IpAllocation>({
-    ...{ api, log, random, name: "allocations of this node" },
-    path: `${API_PATH}/ipallocations`,
-    fieldSelector: `spec.node=${node}`,
-    decode: (object) => decodeIpAllocation(object, "API server"),
-    keyOf: ({ metadata }) => String(Object(metadata).name),
-    onChange: (change) => {
-      registry.observe(changeOf(change));
-      // This node was taken for lost, or is told to ask for another one's address.
-      if (change.kind === "set" && change.value.spec.quarantine?.reason === "NodeLost") reconciler.hasten();
-    },
-    onSynced: () => void reconciler.look(),
-  });
-  const reconciler = new Reconciler({
-    ...tools,
-    objects: () => reflector.items,
-    lists: () => reflector.stats.lists,
-    isSynced: () => reflector.isSynced,
-    onCompared: () =>
-      lost.prune(registry, (row) => {
-        const object = reflector.items.get(allocationName(row.ip, row.space));
-        return object !== undefined && isObjectOf(row, object, node);
-      }),
-  });
-  reflector.start();
-  return {
-    compared: (signal) => reconciler.awaitCompared(signal),
-    compare: () => reconciler.compare(),
-    get problems() {
-      return [...reflector.problems, ...lost.problems];
-    },
-    get stats() {
-      return { ...reflector.stats, objects: reflector.items.size, lost: lost.count };
-    },
-    close: async () => {
-      await reflector.close();
-      await reconciler.close();
-    },
-  };
+  constructor(deps: OwnAllocationsDeps, options: ReconcilerOptions) {
+    const { api, node, registry, log } = deps;
+    this.#lost = deps.lost;
+    this.#reflector = new Reflector<IpAllocation>({
+      api,
+      log,
+      random: options.random,
+      name: "allocations of this node",
+      path: `${API_PATH}/ipallocations`,
+      fieldSelector: `spec.node=${node}`,
+      decode: (object) => decodeIpAllocation(object, "API server"),
+      keyOf: ({ metadata }) => String(Object(metadata).name),
+      onChange: (change) => {
+        registry.observe(changeOf(change));
+        // This node was taken for lost, or is asked to probe another node's address.
+        if (change.kind === "set" && change.value.spec.quarantine?.reason === "NodeLost") this.#reconciler.hasten();
+      },
+      onSynced: () => this.#reconciler.wake(),
+    });
+    this.#reconciler = new Reconciler({ ...deps, objects: this.#reflector }, options);
+    this.#reflector.start();
+  }
+
+  /** Resolves after the first reconciliation: an ADD before that might give a pod another address than it has. Rejects with the signal's reason. */
+  reconciled(signal: AbortSignal): Promise<void> {
+    return this.#reconciler.reconciled(signal);
+  }
+
+  /** Reconciles now. Returns undefined before the first list; rejects when the API server or the journal does not answer. */
+  reconcile(): Promise<ReconcileReport | undefined> {
+    return this.#reconciler.reconcile();
+  }
+
+  /** Sentences without a full stop. */
+  get problems(): readonly string[] {
+    return [...this.#reflector.problems, ...this.#lost.problems];
+  }
+
+  get stats(): ReflectorStats & { readonly objects: number; readonly lost: number } {
+    return { ...this.#reflector.stats, objects: this.#reflector.items.size, lost: this.#lost.count };
+  }
+
+  async close(): Promise<void> {
+    await this.#reflector.close();
+    await this.#reconciler.close();
+  }
 }
 
 function changeOf(change: Change<IpAllocation>): ObjectChange {

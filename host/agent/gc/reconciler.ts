@@ -1,14 +1,16 @@
 /**
- * Compares the objects that name this node with its journal, at the start and every few minutes (allocation rules 4 and 5). What is to be
- * done about a difference is in plan-reconciliation.ts. An object is asked for once more before anything follows from it, and released
- * only when two looks, a grace apart, found it as it was.
- * Effects: a timer; reads of the API server; those of the registry.
+ * Reconciles this node's journal with the objects that name it, at the start and every few minutes (undo, recreate). plan-reconciliation.ts decides
+ * about each difference. An object is read once more before anything is done about it, and released only when two observations, a grace apart,
+ * found it unchanged.
  */
-
 import { ConfigError } from "../../config/config-error.ts";
 import { ApiError, type KubeApi } from "../../kubernetes/kube-api.ts";
+import type { Reflector } from "../../kubernetes/reflector.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
+import { PeriodicWorker } from "../../lib/periodic.ts";
+import { SerialQueue } from "../../lib/serial.ts";
 import { formatIp } from "../../net/ip.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
@@ -16,264 +18,256 @@ import type { KubernetesRegistry } from "../../registry/kubernetes/cluster-regis
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
-import { SWEEP_PAGE, SWEEP_RETRY_MS } from "./collector.ts";
-import { SWEEP_PATIENCE_MS } from "./live-pods.ts";
+import { type Collector, type PodRow, SWEEP_PAGE, SWEEP_RETRY_MS } from "./collector.ts";
+import { SWEEP_PATIENCE_MS } from "./live-status.ts";
+import type { LostAddresses } from "./lost-addresses.ts";
 import {
   claimantOf,
-  isTakenForLost,
-  judgeStranger,
+  decideOrphanObject,
+  isObjectOf,
+  isReportedLost,
   needsPublishing,
-  type StrangerVerdict,
+  type OrphanObjectAction,
 } from "./plan-reconciliation.ts";
-import type { PodRow } from "./suspects.ts";
 
-/** How often an agent compares the objects that name it with its journal: milliseconds, a quarter more or less. The watch tells of changes meanwhile. @limit */
+/** How often an agent reconciles its journal with the objects that name it: milliseconds, give or take a quarter. The watch reports changes meanwhile. @limit */
 export const RECONCILE_INTERVAL_MS = 180_000;
 
-/** How often it looks whether that is due: milliseconds. @limit */
+/** How often the reconciler checks whether that is due: milliseconds. @limit */
 export const RECONCILE_TICK_MS = 1_000;
 
-/** Objects that the journal lacks and that are asked for at once. @limit */
+/** Most pods whose objects without a journal row are handled at once. @limit */
 export const ADOPTIONS_AT_ONCE = 8;
 
-type Confirmation = Extract<StrangerVerdict, { readonly kind: "confirm" }>;
-
-/** What the reconciler needs of the cluster's registry. */
+/** The part of the cluster's registry that the reconciler needs. */
 export type ReconciledRegistry = Pick<KubernetesRegistry, "list" | "findAddress" | "findOwner" | "adopt" | "republish">;
 
-export interface ReconcilerTools {
+export interface ReconcilerDeps {
   readonly api: KubeApi;
+  /** This node's name. */
   readonly node: string;
   readonly registry: ReconciledRegistry;
-  /** The objects that name this node, as the watch has them, by name. */
-  readonly objects: () => ReadonlyMap<string, IpAllocation>;
-  /** How often all of them were listed. A list follows when the watch has missed something, and then all are compared anew. */
-  readonly lists?: () => number;
-  /** False: not listed yet, or not heard of for too long. Nothing is done then. */
-  readonly isSynced: () => boolean;
-  /** Whether the row's pod is gone or finished, asked now: the collector's. */
-  readonly isPodGone: (row: PodRow) => Promise<boolean>;
-  /** Called after each comparison. */
-  readonly onCompared: () => Promise<void>;
-  /** `garbageCollection.grace`, as it is now. */
+  /** The objects that name this node, by name. While they are not synced nothing is reconciled. */
+  readonly objects: Pick<Reflector<IpAllocation>, "items" | "isSynced" | "stats">;
+  readonly collector: Pick<Collector, "isPodGone">;
+  /** Pruned after each reconciliation. */
+  readonly lost: Pick<LostAddresses, "prune">;
+  readonly log: Log;
+}
+
+export interface ReconcilerOptions {
+  /** Returns `garbageCollection.grace` as it is now. */
   readonly graceMs: () => number;
   readonly nowMs: () => number;
   readonly random: () => number;
-  readonly log: Log;
 }
 
 export interface ReconcileReport {
   readonly adopted: readonly Allocation[];
-  /** As they cool. */
+  /** As Cooling. */
   readonly released: readonly Allocation[];
   readonly republished: readonly Allocation[];
 }
 
-/** What became of objects without a row; `refused` are those that the API server did not let us judge. */
-interface Settled extends Omit<ReconcileReport, "republished"> {
+/** The result of handling objects without a row; `refused` counts those that the API server did not let the agent read. */
+interface OrphanReport extends Omit<ReconcileReport, "republished"> {
   readonly refused: number;
 }
 
-/** An object that nobody needs, as it was when that was first seen. */
+type Confirmation = Extract<OrphanObjectAction, { readonly kind: "confirm" }>;
+
+/** An unneeded object, as it was when that was first observed. */
 interface Observation {
   readonly version: string;
   readonly sinceMs: number;
 }
 
 export class Reconciler {
-  readonly #tools: ReconcilerTools;
-  readonly #objects: AllocationObjects;
+  readonly #deps: ReconcilerDeps;
+  readonly #options: ReconcilerOptions;
+  readonly #allocations: AllocationObjects;
   readonly #closed = new AbortController();
   readonly #observations = new Map<string, Observation>();
   readonly #first = new Latch();
-  readonly #timer: NodeJS.Timeout;
-  #turn: Promise<unknown> = Promise.resolve();
-  #isTicking = false;
+  readonly #queue = new SerialQueue();
+  readonly #worker: PeriodicWorker;
   #dueMs = Number.NEGATIVE_INFINITY;
   #isFirst = true;
-  /** As of the last comparison. */
+  /** As of the last reconciliation. */
   #lists = 0;
-  #said = "";
 
-  constructor(tools: ReconcilerTools) {
-    this.#tools = tools;
-    this.#objects = new AllocationObjects(tools.api);
-    this.#timer = setInterval(() => void this.look(), RECONCILE_TICK_MS).unref();
+  constructor(deps: ReconcilerDeps, options: ReconcilerOptions) {
+    this.#deps = deps;
+    this.#options = options;
+    this.#allocations = new AllocationObjects(deps.api);
+    this.#worker = new PeriodicWorker({
+      failure: "Reconciling the allocations of this node failed",
+      isDue: () => this.isDue,
+      work: async () => {
+        await this.reconcile();
+        return RECONCILE_TICK_MS;
+      },
+      firstMs: RECONCILE_TICK_MS,
+      checkMs: RECONCILE_TICK_MS,
+      retryMs: () => RECONCILE_TICK_MS,
+      signal: this.#closed.signal,
+      log: deps.log,
+    });
   }
 
-  /** Resolves when everything was compared once: before that an ADD of a pod that has an address might get another. */
-  get compared(): Promise<void> {
-    return this.awaitCompared();
-  }
-
-  /** The same, or the signal's reason. */
-  awaitCompared(signal?: AbortSignal): Promise<void> {
+  /**
+   * Resolves after the first reconciliation: an ADD before that might give a pod another address than it has. Rejects with the signal's reason, and
+   * when the reconciler is closed first.
+   */
+  reconciled(signal?: AbortSignal): Promise<void> {
     return this.#first.wait(signal);
   }
 
-  /** Something was heard that does not wait for the next comparison. */
+  /** Makes a reconciliation due now. */
   hasten(): void {
-    this.#dueMs = Math.min(this.#dueMs, this.#tools.nowMs());
+    this.#dueMs = Math.min(this.#dueMs, this.#options.nowMs());
   }
 
-  /** Compares if it is time to. Never rejects. */
-  async look(): Promise<void> {
-    if (this.#isTicking || !this.#isTimely()) return;
-    this.#isTicking = true;
-    try {
-      await this.compare();
-      this.#said = "";
-    } catch (error) {
-      this.#tell(error);
-    } finally {
-      this.#isTicking = false;
-    }
+  /** Checks now, not with the next tick, whether a reconciliation is due. */
+  wake(): void {
+    this.#worker.wake();
   }
 
-  /** A list after the last comparison tells what no event did: records that are back after a restored backup. */
-  #isTimely(): boolean {
-    const { lists, nowMs } = this.#tools;
-    return nowMs() >= this.#dueMs || (lists !== undefined && lists() > this.#lists);
-  }
-
-  /** Rejects when the API server or the journal cannot be asked; undefined while the watch is not synced. */
-  compare(): Promise<ReconcileReport | undefined> {
-    const done = this.#turn.then(() => this.#compare());
-    this.#turn = done.catch(() => {});
-    return done;
+  /** Reconciles now. Returns undefined while the objects are not synced; rejects when the API server or the journal does not answer. */
+  reconcile(): Promise<ReconcileReport | undefined> {
+    return this.#queue.run(() => this.#reconcile());
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
     const closed = new Error("The reconciler is closed");
     this.#closed.abort(closed);
     this.#first.fail(closed);
-    await this.#turn;
+    await this.#worker.close();
+    await this.#queue.idle();
   }
 
-  async #compare(): Promise<ReconcileReport | undefined> {
-    const { isSynced, objects, registry, nowMs, random } = this.#tools;
+  /** Whether the interval is over, or the watch has listed anew: a list may show what no event reported, such as records of a restored backup. */
+  get isDue(): boolean {
+    return this.#options.nowMs() >= this.#dueMs || this.#deps.objects.stats.lists > this.#lists;
+  }
+
+  async #reconcile(): Promise<ReconcileReport | undefined> {
+    const { objects, registry, lost, node } = this.#deps;
+    const { nowMs, random } = this.#options;
     this.#closed.signal.throwIfAborted();
-    if (!isSynced()) return undefined;
-    this.#lists = this.#tools.lists?.() ?? 0;
+    if (!objects.isSynced) return undefined;
+    this.#lists = objects.stats.lists;
     // ADDs wait for the first one.
     this.#dueMs = nowMs() + (this.#isFirst ? RECONCILE_TICK_MS : SWEEP_RETRY_MS);
-    const known = objects();
     const rows = new Set<string>();
     const republished: Allocation[] = [];
-    for await (const row of listRows(this.#tools.registry, SWEEP_PAGE)) {
+    for await (const row of listRows(registry, SWEEP_PAGE)) {
       const name = allocationName(row.ip, row.space);
       rows.add(name);
-      if (await this.#isToPublish(row, known.get(name))) republished.push(row);
+      if (await this.#needsPublishing(row, objects.items.get(name))) republished.push(row);
     }
     await Promise.all(republished.map((row) => registry.republish(row)));
-    const strangers = [...known.values()].filter(({ name }) => !rows.has(name));
-    const settled = await this.#settleAll(strangers);
-    // Somebody else may have had an object, and have let go of it since: no watch of this node tells of that.
-    const isUnfinished = republished.length > 0 || settled.refused > 0;
+    const orphans = [...objects.items.values()].filter(({ name }) => !rows.has(name));
+    const { adopted, released, refused } = await this.#handleOrphans(orphans);
+    // Another node may have had an object and given it up since; no watch of this node reports that.
+    const isUnfinished = republished.length > 0 || refused > 0;
     const pauseMs = isUnfinished ? SWEEP_RETRY_MS : RECONCILE_INTERVAL_MS * (0.75 + 0.5 * random());
     this.#dueMs = Math.min(nowMs() + pauseMs, this.#observedDueMs());
-    await this.#tools.onCompared();
+    await lost.prune(registry, (row) => {
+      const object = objects.items.get(allocationName(row.ip, row.space));
+      return object !== undefined && isObjectOf(row, object, node);
+    });
     this.#isFirst = false;
     this.#first.open();
-    return { republished, adopted: settled.adopted, released: settled.released };
+    return { republished, adopted, released };
   }
 
-  /** A few pods at a time; the addresses of one pod after each other, as what the one gets matters to the next. */
-  async #settleAll(strangers: readonly IpAllocation[]): Promise<Settled> {
-    const names = new Set(strangers.map(({ name }) => name));
+  async #needsPublishing(row: Allocation, object: IpAllocation | undefined): Promise<boolean> {
+    const { node, collector } = this.#deps;
+    if (needsPublishing(row, object, node)) return true;
+    return isReportedLost(row, object, node) && !(await collector.isPodGone(row));
+  }
+
+  /** Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next. */
+  async #handleOrphans(orphans: readonly IpAllocation[]): Promise<OrphanReport> {
+    const names = new Set(orphans.map(({ name }) => name));
     for (const name of this.#observations.keys()) if (!names.has(name)) this.#observations.delete(name);
     const adopted: Allocation[] = [];
     const released: Allocation[] = [];
     let refused = 0;
-    const waiting = [
-      ...Map.groupBy(strangers, (object) => claimantOf(object, this.#tools.node)?.podUid ?? object.name).values(),
-    ];
-    const work = async (): Promise<void> => {
-      for (let group = waiting.pop(); group !== undefined; group = waiting.pop()) {
-        for (const object of group) {
-          const row = await this.#settle(object).catch((error: unknown) => {
-            if (this.#skip(object, error)) refused++;
-            return undefined;
-          });
-          if (row !== undefined)
-            (row.state === "Cooling" && object.spec.state !== "Cooling" ? released : adopted).push(row);
+    const byPod = Map.groupBy(orphans, (object) => claimantOf(object, this.#deps.node)?.podUid ?? object.name);
+    await inParallel([...byPod.values()], ADOPTIONS_AT_ONCE, async (group) => {
+      for (const object of group) {
+        try {
+          const row = await this.#handleOrphan(object);
+          const isReleased = row?.state === "Cooling" && object.spec.state !== "Cooling";
+          if (row !== undefined) (isReleased ? released : adopted).push(row);
+        } catch (error) {
+          if (!(error instanceof ConfigError || error instanceof ApiError)) throw error;
+          const about = { err: error, address: object.name };
+          this.#deps.log.warn(about, "Reading an allocation of this node failed; it stays as it is");
+          // One that cannot be decoded is not worth another try soon.
+          if (error instanceof ApiError) refused++;
         }
       }
-    };
-    await Promise.all(Array.from({ length: ADOPTIONS_AT_ONCE }, work));
+    });
     return { adopted, released, refused };
   }
 
-  /** The row that was written; undefined when there was nothing to do, or not yet. */
-  async #settle(seen: IpAllocation): Promise<Allocation | undefined> {
-    if ((await this.#judge(seen)).kind === "leave") return undefined;
-    const { signal } = this.#closed;
-    const object = await this.#objects.get(seen.name, { lane: "background", patienceMs: SWEEP_PATIENCE_MS, signal });
+  /** Returns the row that was written; undefined when there is nothing to do, or not yet. */
+  async #handleOrphan(watched: IpAllocation): Promise<Allocation | undefined> {
+    if ((await this.#decide(watched)).kind === "leave") return undefined;
+    const terms = { lane: "background", patienceMs: SWEEP_PATIENCE_MS, signal: this.#closed.signal } as const;
+    const object = await this.#allocations.get(watched.name, terms);
     if (object === undefined) return undefined;
-    const verdict = await this.#judge(object);
-    if (verdict.kind === "adopt") return this.#adopt(verdict.adoption);
-    if (verdict.kind === "confirm") return this.#confirm(object, verdict);
-    if (verdict.kind !== "release" || !this.#isDue(object)) return undefined;
-    const row: PodRow = { ...verdict.adoption, state: "Bound", containerId: UNKNOWN_CONTAINER };
-    if (verdict.ifPodGone && !(await this.#tools.isPodGone(row))) return undefined;
+    const action = await this.#decide(object);
+    if (action.kind === "adopt") return this.#adopt(action.adoption);
+    if (action.kind === "confirm") return this.#confirm(object, action);
+    if (action.kind !== "release" || !this.#isObservedLongEnough(object)) return undefined;
+    const row: PodRow = { ...action.adoption, state: "Bound", containerId: UNKNOWN_CONTAINER };
+    if (action.ifPodGone && !(await this.#deps.collector.isPodGone(row))) return undefined;
     this.#observations.delete(object.name);
-    return this.#release(verdict.adoption);
+    return this.#release(action.adoption);
   }
 
-  /** Allocation rule 2: this node was lost. What its pod has, it has; what nobody has, goes. */
+  /** This node was taken for lost (node-lost): its pod keeps the address; without that pod the address is released. */
   async #confirm(object: IpAllocation, { adoption, ended }: Confirmation): Promise<Allocation | undefined> {
-    if (!(await this.#tools.isPodGone({ ...adoption, containerId: UNKNOWN_CONTAINER }))) return this.#adopt(adoption);
-    if (!this.#isDue(object)) return undefined;
+    const row: PodRow = { ...adoption, containerId: UNKNOWN_CONTAINER };
+    if (!(await this.#deps.collector.isPodGone(row))) return this.#adopt(adoption);
+    if (!this.#isObservedLongEnough(object)) return undefined;
     this.#observations.delete(object.name);
     return this.#release(ended);
   }
 
-  async #isToPublish(row: Allocation, object: IpAllocation | undefined): Promise<boolean> {
-    const { node, isPodGone } = this.#tools;
-    if (needsPublishing(row, object, node)) return true;
-    return isTakenForLost(row, object, node) && !(await isPodGone(row));
-  }
-
-  /** What cannot be understood, or is refused by the API server, keeps nothing else waiting. Answers whether another try is worth while. */
-  #skip({ name }: IpAllocation, error: unknown): boolean {
-    if (!(error instanceof ConfigError || error instanceof ApiError)) throw error;
-    this.#tools.log.warn(
-      { err: error, address: name },
-      "An allocation of this node cannot be judged; it stays as it is",
-    );
-    return error instanceof ApiError;
-  }
-
-  async #judge(object: IpAllocation): Promise<StrangerVerdict> {
-    const { registry, node, nowMs } = this.#tools;
+  async #decide(object: IpAllocation): Promise<OrphanObjectAction> {
+    const { registry, node } = this.#deps;
     const { ip, addressSpace } = object.spec;
     if ((await registry.findAddress(addressSpace, ip)) !== undefined) return { kind: "leave" };
     const owner = claimantOf(object, node)?.podUid;
     const ownRows = owner === undefined ? [] : await registry.findOwner(owner);
-    return judgeStranger({ object, node, ownRows, nowMs: nowMs() });
+    return decideOrphanObject({ object, node, ownRows, nowMs: this.#options.nowMs() });
   }
 
   async #adopt(adoption: Adoption): Promise<Allocation | undefined> {
-    const row = await this.#tools.registry.adopt(adoption);
-    if (row !== undefined) this.#log(row, "An allocation of this node that the journal lacked was taken in");
+    const row = await this.#deps.registry.adopt(adoption);
+    if (row !== undefined) this.#log(row, "Adopted an allocation of this node that the journal lacked");
     return row;
   }
 
-  /** Taken in as Cooling: when that is over, the object goes. */
+  /** Adopts the object as Cooling; it is deleted when the row has cooled. */
   async #release(adoption: Adoption): Promise<Allocation | undefined> {
-    const row = await this.#tools.registry.adopt(adoption);
-    if (row !== undefined) this.#log(row, "An allocation of this node that no NIC has goes back");
+    const row = await this.#deps.registry.adopt(adoption);
+    if (row !== undefined) this.#log(row, "Released an allocation of this node that no NIC has");
     return row;
   }
 
   #log({ ip, pool, state, namespace, pod, owner, ifName }: Allocation, text: string): void {
-    this.#tools.log.info({ address: formatIp(ip), pool, state, namespace, pod, owner, ifName }, text);
+    this.#deps.log.info({ address: formatIp(ip), pool, state, namespace, pod, owner, ifName }, text);
   }
 
-  /** Whether it was seen like this a grace ago; else it is now. */
-  #isDue({ name, uid, resourceVersion }: IpAllocation): boolean {
-    const { nowMs, graceMs } = this.#tools;
+  /** Whether the same version was observed a grace ago; if not, observes it now. */
+  #isObservedLongEnough({ name, uid, resourceVersion }: IpAllocation): boolean {
+    const { nowMs, graceMs } = this.#options;
     const version = `${uid}/${resourceVersion}`;
     const before = this.#observations.get(name);
     if (before?.version === version) return nowMs() - before.sinceMs >= graceMs();
@@ -282,17 +276,8 @@ export class Reconciler {
   }
 
   #observedDueMs(): number {
-    const graceMs = this.#tools.graceMs();
-    const due = [...this.#observations.values()].map(({ sinceMs }) => sinceMs + graceMs);
-    return Math.max(Math.min(...due, Number.POSITIVE_INFINITY), this.#tools.nowMs() + SWEEP_RETRY_MS);
-  }
-
-  /** Trouble lasts: it is told once. */
-  #tell(error: unknown): void {
-    if (this.#closed.signal.aborted) return;
-    if (String(error) !== this.#said) {
-      this.#tools.log.warn({ err: error }, "Comparing the allocations of this node failed; it is tried again");
-    }
-    this.#said = String(error);
+    const { nowMs, graceMs } = this.#options;
+    const due = [...this.#observations.values()].map(({ sinceMs }) => sinceMs + graceMs());
+    return Math.max(Math.min(...due, Number.POSITIVE_INFINITY), nowMs() + SWEEP_RETRY_MS);
   }
 }

@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { judgeStranger } from "../../../host/agent/gc/plan-reconciliation.ts";
+import { decideOrphanObject } from "../../../host/agent/gc/plan-reconciliation.ts";
 import {
   type Action,
   type CollectionTimes,
@@ -148,7 +148,7 @@ class Model {
 
   /** What the journal has no row of. */
   #meetStranger(object: IpAllocation): void {
-    const verdict = judgeStranger({ object, node: "n1", ownRows: [], nowMs: this.nowMs });
+    const verdict = decideOrphanObject({ object, node: "n1", ownRows: [], nowMs: this.nowMs });
     if (verdict.kind !== "release") return;
     if (verdict.ifPodGone && this.isPodObject) this.#bindAgain(object.spec);
     else this.#releaseTwice(object);

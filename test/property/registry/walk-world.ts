@@ -3,7 +3,6 @@
  * scheduler decides when a call is carried out, when and whether it is answered, when a watch tells of it, when an agent ends.
  */
 import { vi } from "vitest";
-import type { OwnAllocationsTools } from "../../../host/agent/gc/own-allocations.ts";
 import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
@@ -116,22 +115,26 @@ export class WalkWorld {
     node.events.length = 0;
     node.items = new Map();
     node.isSynced = false;
-    const tools: Omit<OwnAllocationsTools, "lost"> = {
-      api,
-      node: node.name,
-      registry,
-      isPodGone,
-      graceMs: () => GRACE_MS,
-      nowMs,
-      random,
-      log,
-    };
-    const reconciler = new Reconciler({
-      ...tools,
-      objects: () => node.items,
-      isSynced: () => node.isSynced && !agent.isDead,
-      onCompared: async () => {},
-    });
+    const reconciler = new Reconciler(
+      {
+        api,
+        node: node.name,
+        registry,
+        log,
+        objects: {
+          get items() {
+            return node.items;
+          },
+          get isSynced() {
+            return node.isSynced && !agent.isDead;
+          },
+          stats: { lists: 0, bytes: 0, watches: 0, events: 0 },
+        },
+        collector: { isPodGone },
+        lost: { prune: async () => {} },
+      },
+      { graceMs: () => GRACE_MS, nowMs, random },
+    );
     node.agent = Object.assign(agent, { registry, reconciler });
     // The watch's first list.
     for (const object of [...this.server.objects.values()].filter(({ spec }) => spec.node === node.name)) {

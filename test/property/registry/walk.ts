@@ -53,7 +53,7 @@ class Walk {
     if (dice < 78) return this.hangUp();
     if (dice < 84) return world.advance(random.pick([10, 500, 2_100, 2_100, 2_100, 6_000, 31_000]));
     if (dice < 88) return void node.agent?.registry.expire().catch(() => {});
-    if (dice < 91) return void node.agent?.reconciler.compare().catch(() => {});
+    if (dice < 91) return void node.agent?.reconciler.reconcile().catch(() => {});
     if (dice < 94) return void this.collect(node);
     if (dice < 95) return this.crash(node);
     if (node.agent === undefined) await this.restart(node);
@@ -113,9 +113,9 @@ class Walk {
     const containerId = world.next("c");
     world.note(`${node.name} ADD ${pod.name} (${pod.uid}) ${containerId}`);
     const isCurrent = (): boolean => pod.adding === controller;
-    const done = agent.reconciler.compared.then(() =>
-      claimAddresses(world, node, { pod, containerId, signal: controller.signal }),
-    );
+    const done = agent.reconciler
+      .reconciled()
+      .then(() => claimAddresses(world, node, { pod, containerId, signal: controller.signal }));
     done.then(
       (addresses) => {
         if (!isCurrent()) return;
@@ -241,7 +241,7 @@ class Walk {
       await flush();
       await this.collect(node);
       await node.agent?.registry.expire();
-      await node.agent?.reconciler.compare().catch(() => {});
+      await node.agent?.reconciler.reconcile().catch(() => {});
       await node.agent?.registry.idle();
       await flush();
     }

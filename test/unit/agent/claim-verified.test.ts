@@ -6,7 +6,7 @@ import { DetectionError } from "../../../host/coordinator/detection-error.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ip, pool } from "../ipam/subjects.ts";
 import { mac, RIVAL } from "../registry/registry-quarantine-suite.ts";
-import { ANY, conflictOn, type DetectionWorld, withDetection } from "./detection-world.ts";
+import { ANY, conflictOn, type DetectionWorld, withDetection } from "./detection/detection-world.ts";
 
 /** .1 to .6, the lowest first. */
 const BLUE = pool("blue", "10.6.0.0/29", { selection: "ascending" });

@@ -123,6 +123,22 @@ describe("a periodic worker", () => {
     expect(lines).toEqual(Array.from({ length: 3 }, () => "warn It failed; retrying"));
   });
 
+  it("skips runs that are not due, and does not take that for success", async () => {
+    let isDue = true;
+    const { worker, runs, lines } = start(
+      async () => {
+        isDue = false;
+        throw new Error("no answer");
+      },
+      { isDue: () => isDue, checkMs: 500 },
+    );
+    await vi.advanceTimersByTimeAsync(RETRY_MS + 700);
+    expect([runs(), worker.problems]).toEqual([1, ["It failed: no answer"]]);
+    isDue = true;
+    await vi.advanceTimersByTimeAsync(300);
+    expect([runs(), lines]).toEqual([2, ["warn It failed; retrying"]]);
+  });
+
   it("ends with its signal, and does not report the failure of its last run", async () => {
     const { worker, ending, lines, runs } = start(async (run) => {
       if (run === 1) return undefined;

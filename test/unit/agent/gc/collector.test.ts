@@ -1,11 +1,11 @@
 import { describe, expect } from "vitest";
-import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../host/agent/gc/live-pods.ts";
-import { checkAddresses } from "../../../host/agent/ipam/check.ts";
-import type { AttachRequest } from "../../../host/cni/request.ts";
-import { ApiError } from "../../../host/kubernetes/kube-api.ts";
+import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../../host/agent/gc/live-status.ts";
+import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
+import type { AttachRequest } from "../../../../host/cni/request.ts";
+import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import { GRACE_MS, it, UNREACHABLE } from "./collector-world.ts";
 
-describe("rule 16: a sweep", () => {
+describe("leak: a sweep", () => {
   it("collects the address of a pod that is gone, at the second observation and not before", async ({ world }) => {
     await world.bind("10.0.0.1", "web");
     expect((await world.collector.sweep())?.suspects).toBe(1);
@@ -26,14 +26,14 @@ describe("rule 16: a sweep", () => {
     expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
-  it("asks nobody about pods that the watch shows alive", async ({ world }) => {
+  it("does not ask for pods that the watch shows alive", async ({ world }) => {
     world.addPod("web");
     await world.bind("10.0.0.1", "web");
     expect(await world.collector.sweep()).toEqual({ suspects: 0, collected: [] });
     expect(world.api.calls).toEqual([]);
   });
 
-  it("believes the API server, not a watch that is behind", async ({ world }) => {
+  it("relies on the API server, not on a watch that is behind", async ({ world }) => {
     world.addPod("web");
     world.cache.clear();
     await world.bind("10.0.0.1", "web");
@@ -41,7 +41,7 @@ describe("rule 16: a sweep", () => {
     expect(await world.stateOf("10.0.0.1")).toBe("Bound");
   });
 
-  it("collects for the old pod, not for the one that was made anew under the same name", async ({ world }) => {
+  it("collects from the old pod, not from the new one of the same name", async ({ world }) => {
     world.addPod("web", { uid: "new" });
     await world.bind("10.0.0.1", "web", { owner: "old" });
     await world.bind("10.0.0.2", "web", { owner: "new", containerId: "c-new" });
@@ -49,7 +49,7 @@ describe("rule 16: a sweep", () => {
     expect([await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual(["Cooling", "Bound"]);
   });
 
-  it("asks once more before it takes an address: the pod may be back", async ({ world }) => {
+  it("reads the pod once more before it collects: the pod may be back", async ({ world }) => {
     await world.bind("10.0.0.1", "web");
     await world.collector.sweep();
     world.advance(GRACE_MS);
@@ -61,7 +61,7 @@ describe("rule 16: a sweep", () => {
     expect([await world.stateOf("10.0.0.1"), world.api.calls.length]).toEqual(["Bound", 2]);
   });
 
-  it("starts anew when somebody has written to the row since", async ({ world }) => {
+  it("starts anew when the row was written since", async ({ world }) => {
     await world.bind("10.0.0.1", "web");
     await world.collector.sweep();
     world.advance(GRACE_MS);
@@ -77,7 +77,7 @@ describe("rule 16: a sweep", () => {
     expect(world.api.calls).toEqual([]);
   });
 
-  it("takes nothing while the API server is out of reach, and goes on from what it had seen", async ({ world }) => {
+  it("collects nothing while the API server is out of reach, and keeps its observations", async ({ world }) => {
     await world.bind("10.0.0.1", "web");
     await world.collector.sweep();
     world.advance(GRACE_MS);
@@ -89,25 +89,23 @@ describe("rule 16: a sweep", () => {
     expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
-  it("takes nothing when the API server refuses to tell", async ({ world }) => {
+  it("collects nothing when the API server refuses the read", async ({ world }) => {
     await world.bind("10.0.0.1", "web");
     world.api.trouble = new ApiError({ status: 403, reason: "Forbidden", operation: "GET", message: "no" });
     await world.sweepTwice();
     expect(await world.stateOf("10.0.0.1")).toBe("Bound");
-    expect(world.lines).toContain("warn A pod cannot be read; its addresses stay");
+    expect(world.lines).toContain("warn Reading a pod was refused; its addresses stay");
   });
 
-  it("leaves the address of a pod that cannot be understood", async ({ world }) => {
+  it("keeps the address of a pod that cannot be decoded", async ({ world }) => {
     world.api.pods.set("web", { kind: "Pod", metadata: { namespace: "shop", name: "web", labels: "none" } });
     await world.bind("10.0.0.1", "web");
     await world.sweepTwice();
     expect(await world.stateOf("10.0.0.1")).toBe("Bound");
-    expect(world.lines).toContain("warn A pod cannot be understood; its addresses stay");
+    expect(world.lines).toContain("warn A pod cannot be decoded; its addresses stay");
   });
 
-  it("reads many pods with one LIST, page by page, and asks for each by itself before it takes an address", async ({
-    world,
-  }) => {
+  it("reads many pods with one LIST, page by page, and each by itself before it collects", async ({ world }) => {
     const live = POD_PAGE + 20;
     for (let index = 0; index < live; index++) world.addPod(`live-${index}`);
     world.cache.clear();
@@ -123,7 +121,7 @@ describe("rule 16: a sweep", () => {
   });
 });
 
-describe("rule 8: the pod of a workload that keeps its address", () => {
+describe("retention: the pod of a workload that retains its address", () => {
   const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web" };
 
   it("is fenced as soon as the watch says that it is gone, and its address goes at once", async ({ world }) => {
@@ -134,7 +132,7 @@ describe("rule 8: the pod of a workload that keeps its address", () => {
     world.addPod("plain");
     await world.bind("10.0.0.2", "plain");
     for (const name of ["web", "plain"]) world.collector.podDeleted(world.removePod(name));
-    await world.collector.settled();
+    await world.collector.idle();
     expect([fenced, await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual([["uid-web"], "Cooling", "Bound"]); // biome-ignore format: one thought
   });
 
@@ -142,7 +140,7 @@ describe("rule 8: the pod of a workload that keeps its address", () => {
     world.addPod("web");
     await world.bind("10.0.0.1", "web", { workload });
     world.collector.podDeleted(world.removePod("web"));
-    await world.collector.settled();
+    await world.collector.idle();
     const attachment = { containerId: "c-web", ifName: "eth0", network: "lab" };
     const request = { ...attachment, netConf: { name: "lab" } } as unknown as AttachRequest;
     const check = checkAddresses({ registry: world.journal, catalogue: { snapshot: { pools: new Map() } } }, request);
@@ -150,23 +148,23 @@ describe("rule 8: the pod of a workload that keeps its address", () => {
     expect(await world.journal.release(attachment)).toEqual([]);
   });
 
-  it("is left alone when the API server still has it, at either of two looks", async ({ world }) => {
+  it("keeps its address when the API server still has it, at either of two reads", async ({ world }) => {
     world.fence = async () => expect.unreachable("It lives");
     const pod = world.addPod("web");
     await world.bind("10.0.0.1", "web", { workload });
     world.collector.podDeleted(pod);
-    await world.collector.settled();
+    await world.collector.idle();
     world.removePod("web");
     world.api.calls.length = 0;
     world.api.beforeAnswer = () => {
       if (world.api.calls.length === 2) world.addPod("web");
     };
     world.collector.podDeleted(pod);
-    await world.collector.settled();
+    await world.collector.idle();
     expect([world.api.calls.length, await world.stateOf("10.0.0.1")]).toEqual([2, "Bound"]);
   });
 
-  it("keeps the address while it is on its NIC, and is looked at again until it is not; others do not wait for it", async ({
+  it("keeps the address while it is on its NIC, and is checked until it is not; others do not wait for it", async ({
     world,
   }) => {
     let troubles = 2;
@@ -179,13 +177,13 @@ describe("rule 8: the pod of a workload that keeps its address", () => {
       await world.bind(`10.0.0.${name.length}`, name, { workload });
     }
     for (const name of ["web", "other"]) world.collector.podDeleted(world.removePod(name));
-    await world.collector.settled();
+    await world.collector.idle();
     expect([await world.stateOf("10.0.0.3"), await world.stateOf("10.0.0.5")]).toEqual(["Bound", "Cooling"]);
     await expect.poll(() => world.stateOf("10.0.0.3"), { timeout: 10_000 }).toBe("Cooling");
-    expect(world.lines.filter((line) => line.includes("it is tried again"))).toHaveLength(1);
+    expect(world.lines.filter((line) => line.includes("; retrying"))).toHaveLength(1);
   });
 
-  it("is not judged while the API server is out of reach or the watch is behind, and is looked at when it is back", async ({
+  it("is not checked while the API server is out of reach or the watch is behind, but afterwards", async ({
     world,
   }) => {
     const fenced: string[] = [];
@@ -195,18 +193,18 @@ describe("rule 8: the pod of a workload that keeps its address", () => {
     world.api.trouble = UNREACHABLE;
     const pod = world.removePod("web");
     world.collector.podDeleted(pod);
-    await world.collector.settled();
+    await world.collector.idle();
     world.isSynced = false;
     world.api.trouble = undefined;
     world.collector.podDeleted(pod);
-    await world.collector.settled();
+    await world.collector.idle();
     expect(fenced).toEqual([]);
     world.isSynced = true;
     await expect.poll(() => world.stateOf("10.0.0.1"), { timeout: 10_000 }).toBe("Cooling");
     expect(fenced).toEqual(["uid-web"]);
   });
 
-  it("is found by a sweep when the agent was away, and stays by two looks where its namespace cannot be seen", async ({
+  it("is found by a sweep when the agent was away, and is collected at the second observation where its namespace cannot be seen", async ({
     world,
   }) => {
     world.fence = async () => false;

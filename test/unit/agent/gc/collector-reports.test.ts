@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, vi } from "vitest";
-import { COLLECTOR_TICK_MS, SWEEP_RETRY_MS } from "../../../host/agent/gc/collector.ts";
+import { COLLECTOR_TICK_MS, SWEEP_RETRY_MS } from "../../../../host/agent/gc/collector.ts";
+import { until } from "../recorded-log.ts";
 import { type CollectorWorld, GRACE_MS, INTERVAL_MS, ipOf, it, UNREACHABLE } from "./collector-world.ts";
-import { until } from "./recorded-log.ts";
 
 const HASH = "0123456789abcdef0123456789abcdef";
 
-describe("rule 16: a pod that the watch reports", () => {
+describe("leak: a pod that the watch reports", () => {
   it("as finished loses its address at once, without being deleted", async ({ world }) => {
     await world.bind("10.0.0.1", "job");
     world.collector.podChanged(world.addPod("job", { phase: "Succeeded" }));
@@ -19,7 +19,7 @@ describe("rule 16: a pod that the watch reports", () => {
     ]);
   });
 
-  it("as finished keeps it when the API server knows better", async ({ world }) => {
+  it("as finished keeps its address when the API server contradicts", async ({ world }) => {
     await world.bind("10.0.0.1", "job");
     const pod = world.addPod("job", { phase: "Failed" });
     world.addPod("job");
@@ -55,7 +55,7 @@ describe("rule 16: a pod that the watch reports", () => {
     await world.bind("10.0.0.2", "next");
     world.api.trouble = UNREACHABLE;
     world.collector.podChanged(world.addPod("job", { phase: "Failed" }));
-    const warned = "warn Looking for lost addresses failed; it is tried again";
+    const warned = "warn Collecting leaked addresses failed; retrying";
     expect(await until(() => world.lines.includes(warned))).toBe(true);
     world.api.trouble = undefined;
     world.collector.podChanged(world.addPod("next", { phase: "Failed" }));
@@ -64,7 +64,7 @@ describe("rule 16: a pod that the watch reports", () => {
   });
 });
 
-describe("rule 9: a static pod", () => {
+describe("static-pods: a static pod", () => {
   it("is known under its hash when its mirror pod is there", async ({ world }) => {
     world.addPod("etcd-n1", { uid: "mirror", hash: HASH });
     await world.bind("10.0.0.1", "etcd-n1", { owner: HASH });
@@ -94,7 +94,7 @@ describe("rule 9: a static pod", () => {
 });
 
 describe("what no sweep touches", () => {
-  it("rule 17: an address that was never attached, and one of no pod", async ({ world }) => {
+  it("unattached: an address that was never attached, and one of no pod", async ({ world }) => {
     await world.bind("10.0.0.1", "web", { containerId: "" });
     await world.bind("10.0.0.2", "web", { owner: "c-9", containerId: "c-9", namespace: "", pod: "" });
     expect(await world.collector.sweep()).toEqual({ suspects: 0, collected: [] });
@@ -119,8 +119,8 @@ describe("what no sweep touches", () => {
   });
 });
 
-describe("rule 1: what CNI GC nominates goes", () => {
-  it("only when its pod is gone or finished, asked now", async ({ world }) => {
+describe("late-del: what a CNI GC nominates is collected", () => {
+  it("only when its pod is gone or finished, as the API server says now", async ({ world }) => {
     const live = await world.bind("10.0.0.1", "live");
     const gone = await world.bind("10.0.0.2", "gone");
     const done = await world.bind("10.0.0.3", "done");
@@ -135,12 +135,12 @@ describe("rule 1: what CNI GC nominates goes", () => {
     const gone = await world.bind("10.0.0.2", "gone");
     world.api.trouble = UNREACHABLE;
     expect(await world.collector.isPodGone(gone)).toBe(false);
-    expect(world.lines).toEqual(["info The pod of an address could not be asked for"]);
+    expect(world.lines).toEqual(["info Reading the pod of an address failed; it stays"]);
   });
 });
 
 describe("the collector's timer", () => {
-  beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
   afterEach(() => void vi.useRealTimers());
 
   /** Ticks at the world's time, and waits for the sweep that this may have begun. */
@@ -148,13 +148,14 @@ describe("the collector's timer", () => {
     world.advance(advanceMs);
     world.api.calls.length = 0;
     vi.advanceTimersByTime(COLLECTOR_TICK_MS);
-    await world.collector.settled();
+    // The run starts, its sweep ends, and the next run is scheduled.
+    await new Promise(setImmediate);
+    await world.collector.idle();
+    await new Promise(setImmediate);
     return world.api.calls.length;
   }
 
-  it("sweeps at once, then when the missing has been missed for long enough, then after the interval", async ({
-    world,
-  }) => {
+  it("sweeps at once, then when a pod has been missed for long enough, then after the interval", async ({ world }) => {
     await world.bind("10.0.0.1", "web");
     expect(await tickAt(world, 0)).toBe(1);
     expect(await tickAt(world, GRACE_MS - 1)).toBe(0);
@@ -165,7 +166,7 @@ describe("the collector's timer", () => {
     expect(await tickAt(world, 1)).toBe(1);
   });
 
-  it("takes a new interval and a new grace at once", async ({ world }) => {
+  it("applies a new interval and a new grace at once", async ({ world }) => {
     await world.bind("10.0.0.1", "web");
     await tickAt(world, 0);
     world.settings = {
@@ -186,7 +187,7 @@ describe("the collector's timer", () => {
     expect(await tickAt(world, GRACE_MS)).toBe(1);
     expect(await tickAt(world, SWEEP_RETRY_MS - 1)).toBe(0);
     expect(await tickAt(world, 1)).toBe(1);
-    expect(world.lines).toEqual(["warn Looking for lost addresses failed; it is tried again"]);
+    expect(world.lines).toEqual(["warn Collecting leaked addresses failed; retrying"]);
   });
 
   it("does nothing once it is closed", async ({ world }) => {

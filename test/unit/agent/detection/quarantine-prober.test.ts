@@ -3,13 +3,13 @@ import {
   PROBES_AT_ONCE,
   QUARANTINE_FIRST_PROBE_MS,
   QUARANTINE_PROBE_MAX_MS,
-} from "../../../host/agent/detection/probe-quarantined.ts";
-import { PROXY_ARP_MEMORY_MS } from "../../../host/agent/detection/quarantine-prober.ts";
-import { DetectionError } from "../../../host/coordinator/detection-error.ts";
-import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
-import { formatIp } from "../../../host/net/ip.ts";
-import { ip, pool } from "../ipam/subjects.ts";
-import { mac } from "../registry/registry-quarantine-suite.ts";
+} from "../../../../host/agent/detection/probe-quarantined.ts";
+import { PROXY_ARP_MEMORY_MS } from "../../../../host/agent/detection/quarantine-prober.ts";
+import { DetectionError } from "../../../../host/coordinator/detection-error.ts";
+import { PROXY_ARP_ADDRESSES } from "../../../../host/ipam/conflict.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import { ip, pool } from "../../ipam/subjects.ts";
+import { mac } from "../../registry/registry-quarantine-suite.ts";
 import { ANY, conflictOn, type DetectionWorld, withDetection } from "./detection-world.ts";
 
 const BLUE = pool("blue", "10.6.0.0/29", { selection: "ascending" });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { LiveAddress } from "../../../host/agent/embedded/recovery/live-namespaces.ts";
-import { type Evidence, planRecovery } from "../../../host/agent/embedded/recovery/plan-recovery.ts";
-import type { CachedAttachment } from "../../../host/agent/embedded/recovery/runtime-cache.ts";
-import { formatIp } from "../../../host/net/ip.ts";
-import type { Allocation } from "../../../host/registry/registry.ts";
-import { ip, pool, prefix } from "../ipam/subjects.ts";
+import type { LiveAddress } from "../../../../host/agent/embedded/recovery/live-namespaces.ts";
+import { type Evidence, planRecovery } from "../../../../host/agent/embedded/recovery/plan-recovery.ts";
+import type { CachedAttachment } from "../../../../host/agent/embedded/recovery/runtime-cache.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import type { Allocation } from "../../../../host/registry/registry.ts";
+import { ip, pool, prefix } from "../../ipam/subjects.ts";
 
 const POOLS = [pool("blue", "10.0.0.0/24"), pool("lab", "10.0.0.0/24", { addressSpace: "lab" }), pool("red", "10.1.0.0/24")]; // biome-ignore format: one thought
 

@@ -1,7 +1,7 @@
 /** Random walks through all that can happen to a pod and its claim: whatever comes, nothing is lost, nothing is there twice, and the figures agree. */
 
 import { expect, it } from "vitest";
-import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
+import { UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
 import { nic, type PrefetchWorld, podOf, until, withWorld } from "./prefetch-world.ts";
 
 const STEPS = 200;

@@ -3,20 +3,20 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "vitest";
-import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
-import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
-import { createFaultCounter } from "../../../host/lib/fault.ts";
-import { formatIp } from "../../../host/net/ip.ts";
-import type { Journal } from "../../../host/registry/journal.ts";
-import { openSqliteJournal } from "../../../host/registry/sqlite/registry.ts";
+import { Reconciler } from "../../../../host/agent/gc/reconciler.ts";
+import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { createFaultCounter } from "../../../../host/lib/fault.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import type { Journal } from "../../../../host/registry/journal.ts";
+import { openSqliteJournal } from "../../../../host/registry/sqlite/registry.ts";
 import {
   allocationName,
   encodeIpAllocation,
   type IpAllocation,
   type IpAllocationSpec,
-} from "../../../host/resources/ip-allocation.ts";
+} from "../../../../host/resources/ip-allocation.ts";
+import { recordLog } from "../recorded-log.ts";
 import { ipOf } from "./collector-world.ts";
-import { recordLog } from "./recorded-log.ts";
 
 export const NODE = "n1";
 export const GRACE_MS = 60_000;
@@ -55,22 +55,33 @@ export class ReconcilerWorld implements KubeApi {
     this.#directory = directory;
     this.journal = journal;
     const republish = async ({ ip }: { ip: IpAllocation["spec"]["ip"] }) => void this.republished.push(formatIp(ip));
-    this.reconciler = new Reconciler({
-      ...{ api: this, node: NODE, log: this.#recorded.log, random: () => 0.5, graceMs: () => GRACE_MS },
-      registry: {
-        list: (after, limit) => journal.list(after, limit),
-        findAddress: (space, ip) => journal.findAddress(space, ip),
-        findOwner: (owner) => journal.findOwner(owner),
-        adopt: (adoption) => journal.adopt(adoption),
-        republish,
+    const world = this;
+    this.reconciler = new Reconciler(
+      {
+        api: this,
+        node: NODE,
+        log: this.#recorded.log,
+        registry: {
+          list: (after, limit) => journal.list(after, limit),
+          findAddress: (space, ip) => journal.findAddress(space, ip),
+          findOwner: (owner) => journal.findOwner(owner),
+          adopt: (adoption) => journal.adopt(adoption),
+          republish,
+        },
+        objects: {
+          items: this.watched,
+          get isSynced() {
+            return world.isSynced;
+          },
+          get stats() {
+            return { lists: world.lists, bytes: 0, watches: 0, events: 0 };
+          },
+        },
+        collector: { isPodGone: async ({ pod }) => this.gonePods.has(pod) },
+        lost: { prune: async () => {} },
       },
-      objects: () => this.watched,
-      lists: () => this.lists,
-      isSynced: () => this.isSynced,
-      isPodGone: async ({ pod }) => this.gonePods.has(pod),
-      onCompared: async () => {},
-      nowMs: () => this.clockMs,
-    });
+      { graceMs: () => GRACE_MS, nowMs: () => this.clockMs, random: () => 0.5 },
+    );
   }
 
   async call({ method, path }: KubeCall): Promise<KubeObject> {

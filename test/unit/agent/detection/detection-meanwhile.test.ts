@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { MAX_PROXY_ARP_SUSPECTS } from "../../../host/agent/detection/quarantine-prober.ts";
-import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
-import { formatIp } from "../../../host/net/ip.ts";
-import { pool } from "../ipam/subjects.ts";
-import { mac } from "../registry/registry-quarantine-suite.ts";
+import { MAX_PROXY_ARP_SUSPECTS } from "../../../../host/agent/detection/quarantine-prober.ts";
+import { PROXY_ARP_ADDRESSES } from "../../../../host/ipam/conflict.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import { pool } from "../../ipam/subjects.ts";
+import { mac } from "../../registry/registry-quarantine-suite.ts";
 import { ANY, conflictOn, type DetectionWorld, withDetection } from "./detection-world.ts";
 
 const BLUE = pool("blue", "10.6.0.0/29", { selection: "ascending" });

@@ -1,8 +1,8 @@
 /** Rule 7: what is claimed ahead of an ADD, and what becomes of it. */
 
 import { describe, expect, it } from "vitest";
-import { PREFETCHES_AT_ONCE, UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
-import { hitRate } from "../../../host/agent/prefetch/stats.ts";
+import { PREFETCHES_AT_ONCE, UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
+import { hitRate } from "../../../../host/agent/prefetch/stats.ts";
 import { ipPool, nic, POOLS, type PrefetchWorld, podOf, until, type WithWorld, withWorld } from "./prefetch-world.ts";
 
 const web = podOf("web-0");

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import {
-  isTakenForLost,
-  judgeStranger,
+  decideOrphanObject,
+  isReportedLost,
   needsPublishing,
-  type StrangerVerdict,
-} from "../../../host/agent/gc/plan-reconciliation.ts";
-import { UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
-import type { Allocation } from "../../../host/registry/registry.ts";
-import type { IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
+  type OrphanObjectAction,
+} from "../../../../host/agent/gc/plan-reconciliation.ts";
+import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
+import type { Allocation } from "../../../../host/registry/registry.ts";
+import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import { ipOf } from "./collector-world.ts";
 
 const NODE = "n1";
@@ -29,7 +29,7 @@ function row(changes: Partial<Allocation> = {}): Allocation {
   };
 }
 
-function describeVerdict(verdict: StrangerVerdict): string {
+function describeVerdict(verdict: OrphanObjectAction): string {
   if (verdict.kind === "leave") return "leave";
   const { kind, adoption } = verdict;
   const otherwise = kind === "confirm" ? `, else ${verdict.ended.state}` : "";
@@ -47,12 +47,12 @@ interface Case {
 }
 
 function check({ object, ownRows = [], verdict }: Case) {
-  expect(describeVerdict(judgeStranger({ object, node: NODE, ownRows, nowMs: 5 }))).toBe(verdict);
+  expect(describeVerdict(decideOrphanObject({ object, node: NODE, ownRows, nowMs: 5 }))).toBe(verdict);
 }
 
 const other = ipOf("10.6.0.99");
 
-describe("rule 4: an object of which the journal has no row", () => {
+describe("undo: an object without a row in the journal", () => {
   const mac = "02:00:00:00:00:07";
   const conflict = { reason: "Conflict", mac, parent: "ens5" } as const;
   const unnamed = { reason: "Conflict", mac: "", parent: "" } as const;
@@ -126,9 +126,9 @@ describe("rule 4: an object of which the journal has no row", () => {
   ];
   it.each(cases)("$what", check);
 
-  it("is adopted with what keeps it, and released without", () => {
-    const adopted = judgeStranger({ object: object({ workload }), node: NODE, ownRows: [], nowMs: 5 });
-    const released = judgeStranger({
+  it("is adopted with the owner that retains it, and released without", () => {
+    const adopted = decideOrphanObject({ object: object({ workload }), node: NODE, ownRows: [], nowMs: 5 });
+    const released = decideOrphanObject({
       object: object({ workload }),
       node: NODE,
       ownRows: [row({ ip: other })],
@@ -138,24 +138,24 @@ describe("rule 4: an object of which the journal has no row", () => {
     expect(released).toMatchObject({ adoption: { workload: undefined } });
   });
 
-  it("rule 12: an address of a lost node is asked for at once, and kept for nobody", () => {
-    const verdict = judgeStranger({ object: object({ ...ofOther, workload }), node: NODE, ownRows: [], nowMs: 5 });
+  it("conflict: an address of a lost node is probed at once, and retained for no owner", () => {
+    const verdict = decideOrphanObject({ object: object({ ...ofOther, workload }), node: NODE, ownRows: [], nowMs: 5 });
     expect(verdict).toMatchObject({ adoption: { workload: undefined, quarantine: { nextProbeAtMs: 5, parent: "" } } });
   });
 
-  it("rule 2: what a member of a workload had stays kept for it when its pod is gone", () => {
-    const verdict = judgeStranger({ object: object({ ...ofPod, workload }), node: NODE, ownRows: [], nowMs: 5 });
+  it("node-lost: the address of a workload's member stays retained when its pod is gone", () => {
+    const verdict = decideOrphanObject({ object: object({ ...ofPod, workload }), node: NODE, ownRows: [], nowMs: 5 });
     expect(verdict).toMatchObject({ adoption: { state: "Bound", workload }, ended: { state: "Cooling", workload } });
   });
 
-  it("is asked for at once when it was in quarantine: the clock was another one", () => {
+  it("is probed at once when it was quarantined: the clock was another one", () => {
     const quarantined = object({ state: "Quarantined", holders: [], quarantine: conflict });
-    const verdict = judgeStranger({ object: quarantined, node: NODE, ownRows: [], nowMs: 5 });
+    const verdict = decideOrphanObject({ object: quarantined, node: NODE, ownRows: [], nowMs: 5 });
     expect(verdict).toMatchObject({ adoption: { quarantine: { nextProbeAtMs: 5 } } });
   });
 });
 
-describe("rule 2: a row's object says that this node was lost", () => {
+describe("node-lost: a row's object says that this node was lost", () => {
   const lost = (changes: Partial<IpAllocationSpec> = {}): IpAllocation =>
     object({
       ...{ state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", mac: "", parent: "", holder } },
@@ -170,10 +170,10 @@ describe("rule 2: a row's object says that this node was lost", () => {
     ["not when it is Bound", row(), object(), false],
     ["not when it is gone", row(), undefined, false],
   ];
-  it.each(cases)("%s", (_what, row, object, wanted) => expect(isTakenForLost(row, object, NODE)).toBe(wanted));
+  it.each(cases)("%s", (_what, row, object, wanted) => expect(isReportedLost(row, object, NODE)).toBe(wanted));
 });
 
-describe("rule 5: a row is published again", () => {
+describe("recreate: a row is published again", () => {
   const cases: [what: string, row: Allocation, object: IpAllocation | undefined, wanted: boolean][] = [
     ["when its object has vanished", row(), undefined, true],
     ["when its object is another pod's", row(), object({ holders: [{ ...holder, podUid: "u2" }] }), true],

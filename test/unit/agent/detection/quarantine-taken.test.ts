@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { Claimed } from "../../../host/agent/ipam/allocate.ts";
-import { QUARANTINE_MAX_MS } from "../../../host/agent/ipam/sources/cooling.ts";
-import { DetectionError } from "../../../host/coordinator/detection-error.ts";
-import { formatIp } from "../../../host/net/ip.ts";
-import { ip, pool } from "../ipam/subjects.ts";
+import type { Claimed } from "../../../../host/agent/ipam/allocate.ts";
+import { QUARANTINE_MAX_MS } from "../../../../host/agent/ipam/sources/cooling.ts";
+import { DetectionError } from "../../../../host/coordinator/detection-error.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import { ip, pool } from "../../ipam/subjects.ts";
 import { conflictOn, type DetectionWorld, withDetection } from "./detection-world.ts";
 
 const BLUE = pool("blue", "10.6.0.0/29", { selection: "ascending" });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { LostAddresses } from "../../../host/agent/gc/lost-addresses.ts";
-import { checkAddresses } from "../../../host/agent/ipam/check.ts";
-import type { AttachRequest } from "../../../host/cni/request.ts";
-import type { KubeEvent } from "../../../host/kubernetes/events.ts";
-import type { Allocation, Registry } from "../../../host/registry/registry.ts";
+import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
+import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
+import type { AttachRequest } from "../../../../host/cni/request.ts";
+import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
+import type { Allocation, Registry } from "../../../../host/registry/registry.ts";
+import { recordLog } from "../recorded-log.ts";
 import { ipOf } from "./collector-world.ts";
-import { recordLog } from "./recorded-log.ts";
 
 const ATTACHMENT = { containerId: "c1", ifName: "eth0" };
 
@@ -19,7 +19,7 @@ function row(changes: Partial<Allocation> = {}): Allocation {
 
 const RIVAL = row({ owner: "u2", pod: "db-0", containerId: "", version: -9 });
 const TEXT =
-  'Address 10.6.0.21 of pool "blue", which pod shop/web-0 has on interface "eth0", is recorded for pod shop/db-0 (UID u2) in the API server; delete one of the two';
+  'Address 10.6.0.21 of pool "blue", which pod shop/web-0 has on interface "eth0", is recorded for pod shop/db-0 (UID u2) in the API server; delete one of the two pods';
 
 /** What the pod's owner reads: no UID, with which another tenant could name the rival as its own. */
 const BRIEF = TEXT.replace(" (UID u2)", "");
@@ -36,11 +36,11 @@ function registryOf(now: Allocation | undefined): Pick<Registry, "findAddress" |
   return { findAddress: async () => now, findAttachment: async () => all };
 }
 
-describe("rule 5: an address that is somebody else's", () => {
-  it("is told in the log, as a problem, on the pod and to CHECK, once", () => {
+describe("recreate: an address that is recorded for another pod", () => {
+  it("is reported in the log, as a problem, on the pod and to CHECK, once", () => {
     const { lost, events, lines } = open();
-    lost.note(row(), RIVAL);
-    lost.note(row(), RIVAL);
+    lost.report(row(), RIVAL);
+    lost.report(row(), RIVAL);
     expect([lost.count, lost.problems, lines]).toEqual([1, [TEXT], [`error ${TEXT}`]]);
     expect(events).toEqual([
       {
@@ -51,9 +51,9 @@ describe("rule 5: an address that is somebody else's", () => {
     expect([lost.find(ATTACHMENT), lost.find({ ...ATTACHMENT, ifName: "net1" })]).toEqual([BRIEF, undefined]);
   });
 
-  it("has no name for the pod's owner when the other pod is another namespace's", () => {
+  it("does not name the other pod to the pod's owner when it is in another namespace", () => {
     const { lost, events, lines } = open();
-    lost.note(row(), row({ owner: "u2", namespace: "bank", pod: "vault-0", version: -9 }));
+    lost.report(row(), row({ owner: "u2", namespace: "bank", pod: "vault-0", version: -9 }));
     const brief = TEXT.replace("pod shop/db-0 (UID u2)", "a pod of another namespace");
     expect([events[0]?.note, lost.find(ATTACHMENT)]).toEqual([brief, brief]);
     expect([lost.problems[0], lines[0]]).toEqual(
@@ -63,7 +63,7 @@ describe("rule 5: an address that is somebody else's", () => {
 
   it("is known by the row's pod and NIC, in whichever sandbox", () => {
     const { lost } = open();
-    lost.note(row(), RIVAL);
+    lost.report(row(), RIVAL);
     const rows = [
       row({ containerId: "c2", version: 7 }),
       row({ owner: "u3" }),
@@ -73,12 +73,12 @@ describe("rule 5: an address that is somebody else's", () => {
     expect(rows.map((each) => lost.has(each))).toEqual([true, false, false, false]);
   });
 
-  it("is told again when yet another has it, and says when that is nobody", () => {
+  it("is reported again when yet another pod has it, and when none has", () => {
     const { lost } = open();
-    lost.note(row(), RIVAL);
-    lost.note(row(), row({ owner: "", pod: "", namespace: "", state: "Quarantined" }));
+    lost.report(row(), RIVAL);
+    lost.report(row(), row({ owner: "", pod: "", namespace: "", state: "Quarantined" }));
     expect(lost.count).toBe(2);
-    expect(lost.problems[0]).toContain("is recorded for nobody (Quarantined) in the API server");
+    expect(lost.problems[0]).toContain("is recorded for no pod (Quarantined) in the API server");
   });
 
   const cases: [what: string, now: Allocation | undefined, isOurs: boolean, left: number][] = [
@@ -90,21 +90,21 @@ describe("rule 5: an address that is somebody else's", () => {
   ];
   it.each(cases)("%s", async (_what, now, isOurs, left) => {
     const { lost } = open();
-    lost.note(row(), RIVAL);
+    lost.report(row(), RIVAL);
     await lost.prune(registryOf(now), () => isOurs);
     expect(lost.problems).toHaveLength(left);
   });
 
   it("follows the pod to a new sandbox", async () => {
     const { lost } = open();
-    lost.note(row(), RIVAL);
+    lost.report(row(), RIVAL);
     await lost.prune(registryOf(row({ containerId: "c2" })), () => false);
     expect([lost.find(ATTACHMENT), lost.find({ ...ATTACHMENT, containerId: "c2" })]).toEqual([undefined, BRIEF]);
   });
 
   it("fails CHECK of the attachment", async () => {
     const { lost } = open();
-    lost.note(row(), RIVAL);
+    lost.report(row(), RIVAL);
     const registry = registryOf(row()) as Registry;
     const catalogue = { snapshot: { pools: new Map() } };
     const request = { ...ATTACHMENT, netConf: {} } as AttachRequest;

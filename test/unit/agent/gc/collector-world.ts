@@ -3,21 +3,21 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "vitest";
-import { type Collector, type CollectorSettings, startCollector } from "../../../host/agent/gc/collector.ts";
+import { Collector, type CollectorSettings } from "../../../../host/agent/gc/collector.ts";
 import {
   ApiError,
   ApiUnavailable,
   type KubeApi,
   type KubeCall,
   type KubeObject,
-} from "../../../host/kubernetes/kube-api.ts";
-import { createFaultCounter } from "../../../host/lib/fault.ts";
-import { type Ip, parseIp } from "../../../host/net/ip.ts";
-import type { Journal } from "../../../host/registry/journal.ts";
-import type { Allocation, Claim } from "../../../host/registry/registry.ts";
-import { openSqliteJournal } from "../../../host/registry/sqlite/registry.ts";
-import { decodePod, type Pod } from "../../../host/resources/pod.ts";
-import { recordLog } from "./recorded-log.ts";
+} from "../../../../host/kubernetes/kube-api.ts";
+import { createFaultCounter } from "../../../../host/lib/fault.ts";
+import { type Ip, parseIp } from "../../../../host/net/ip.ts";
+import type { Journal } from "../../../../host/registry/journal.ts";
+import type { Allocation, Claim } from "../../../../host/registry/registry.ts";
+import { openSqliteJournal } from "../../../../host/registry/sqlite/registry.ts";
+import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
+import { recordLog } from "../recorded-log.ts";
 
 export const NODE = "n1";
 export const GRACE_MS = 60_000;
@@ -102,13 +102,17 @@ export class CollectorWorld {
       ...{ nowMs: world.nowMs, cooldowns: world.settings.cooldowns, onFreed: () => {} },
       onDeath: (error) => world.lines.push(String(error)),
     });
-    world.#collector = startCollector({
-      ...{ api: world.api, node: NODE, registry: world.#journal, log: world.#recorded.log },
-      pods: { isSynced: () => world.isSynced, find: (key) => world.cache.get(key) },
-      fence: (row) => world.fence(row),
-      settings: () => world.settings,
-      ...{ nowMs: world.nowMs, random: () => 0.5 },
-    });
+    world.#collector = new Collector(
+      {
+        api: world.api,
+        node: NODE,
+        registry: world.#journal,
+        log: world.#recorded.log,
+        pods: { isSynced: () => world.isSynced, find: (key) => world.cache.get(key) },
+        fence: (row) => world.fence(row),
+      },
+      { settings: () => world.settings, nowMs: world.nowMs, random: () => 0.5 },
+    );
     return world;
   }
 

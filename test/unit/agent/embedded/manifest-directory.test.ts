@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { MAX_MANIFEST_BYTES, ManifestDirectory } from "../../../host/agent/embedded/manifest-directory.ts";
-import { recordLog, until } from "./recorded-log.ts";
+import { MAX_MANIFEST_BYTES, ManifestDirectory } from "../../../../host/agent/embedded/manifest-directory.ts";
+import { recordLog, until } from "../recorded-log.ts";
 
 function poolText(...names: string[]): string {
   const one = (name: string, index: number) =>

@@ -1,0 +1,160 @@
+/**
+ * Reads the present status of pods, nodes and network namespaces from the API server and the kernel, never from a cache.
+ */
+import { stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { ConfigError } from "../../config/config-error.ts";
+import { type NetnsStatus, type PodStatus, podFacts } from "../../ipam/leaks.ts";
+import type { NodeStatus } from "../../ipam/retention.ts";
+import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
+import { NetlinkError } from "../../kernel/netlink/error.ts";
+import { NetnsError } from "../../kernel/netns.ts";
+import { observeLink } from "../../kernel/observe-link.ts";
+import { ApiError, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { keyOf } from "../../kubernetes/object-key.ts";
+import type { Log } from "../../lib/log.ts";
+import { equalIp, type Ip } from "../../net/ip.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import { decodeNode, OUT_OF_SERVICE } from "../../resources/node.ts";
+import { decodePod } from "../../resources/pod.ts";
+import { POD_READ_PATIENCE_MS } from "../cluster/identity.ts";
+
+/** How long a sweep retries one call of the API server: milliseconds. No request waits for it, and the next sweep asks again. @limit */
+export const SWEEP_PATIENCE_MS = 3_000;
+
+/** Most pods that a sweep reads one by one; it reads more of them in one LIST of the node. @limit */
+export const MAX_SINGLE_POD_READS = 16;
+
+/** Pods on one page of such a LIST, of some 10 KB each. @limit */
+export const POD_PAGE = 100;
+
+/** A pod as a row names it. */
+export interface PodName {
+  readonly namespace: string;
+  readonly pod: string;
+}
+
+export interface PodReaderDeps {
+  readonly api: KubeApi;
+  /** This node. */
+  readonly node: string;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+const ABSENT: PodStatus = { kind: "absent" };
+const UNKNOWN: PodStatus = { kind: "unknown" };
+
+export function podKey({ namespace, pod }: PodName): string {
+  return `${namespace}/${pod}`;
+}
+
+/** Reads one pod. "unknown" when the API server refuses the call or the object cannot be decoded; rejects when it does not answer. */
+export async function readPodStatus({ api, signal, log }: PodReaderDeps, name: PodName): Promise<PodStatus> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(name.namespace)}/pods/${encodeURIComponent(name.pod)}`;
+  try {
+    return decodeStatus(await api.call({ method: "GET", path, patienceMs: SWEEP_PATIENCE_MS, signal }), log);
+  } catch (error) {
+    if (isNotFound(error)) return ABSENT;
+    if (!(error instanceof ApiError)) throw error;
+    log.warn({ pod: podKey(name), reason: error.message }, "Reading a pod was refused; its addresses stay");
+    return UNKNOWN;
+  }
+}
+
+/**
+ * Returns each pod's status by its {@link podKey}: with a GET each when they are few, else with one consistent LIST of the node's pods. A pod that has
+ * an address of this node is in that list or gone.
+ */
+export async function readPodStatuses(
+  deps: PodReaderDeps,
+  names: readonly PodName[],
+): Promise<ReadonlyMap<string, PodStatus>> {
+  const wanted = new Map(names.map((name) => [podKey(name), name]));
+  if (wanted.size > MAX_SINGLE_POD_READS) return listPods(deps);
+  const found = new Map<string, PodStatus>();
+  for (const [key, name] of wanted) found.set(key, await readPodStatus(deps, name));
+  return found;
+}
+
+async function listPods({ api, node, signal, log }: PodReaderDeps): Promise<ReadonlyMap<string, PodStatus>> {
+  const found = new Map<string, PodStatus>();
+  const query = { fieldSelector: `spec.nodeName=${node}`, limit: POD_PAGE };
+  for await (const { items } of listPages(api, {
+    path: "/api/v1/pods",
+    query,
+    patienceMs: SWEEP_PATIENCE_MS,
+    signal,
+  })) {
+    for (const item of items) found.set(keyOf(item), decodeStatus(item, log));
+  }
+  return found;
+}
+
+function decodeStatus(object: KubeObject, log: Log): PodStatus {
+  try {
+    return { kind: "present", pod: podFacts(decodePod(object, `pod ${keyOf(object)}`)) };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    log.warn({ err: error }, "A pod cannot be decoded; its addresses stay");
+    return UNKNOWN;
+  }
+}
+
+/** Taints of the cluster's own controllers on a node whose kubelet is silent or unwell. */
+const SILENT = ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"];
+
+/** Returns whether the node is out of service ("off") or lost (node-lost); "lost" also without such a node. Rejects when the API server does not answer. */
+export async function readNodeStatus(api: KubeApi, node: string): Promise<NodeStatus> {
+  const query = { fieldSelector: `metadata.name=${node}` };
+  const call = { path: "/api/v1/nodes", query, lane: "pod", patienceMs: POD_READ_PATIENCE_MS } as const;
+  for await (const { items } of listPages(api, call)) {
+    for (const item of items) {
+      const { taints } = decodeNode(item, `Node "${node}"`);
+      if (taints.includes(OUT_OF_SERVICE)) return "off";
+      return SILENT.some((taint) => taints.includes(taint)) ? "lost" : "there";
+    }
+  }
+  return "lost";
+}
+
+/** The NIC that an address was assigned to. */
+export type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
+
+/**
+ * Returns whether the NIC's network namespace still exists and the NIC still has its address. "unknown" for a path below a folder that is missing: the
+ * agent may see another /run or /proc than the runtime does.
+ */
+export async function readNetnsStatus({ netns, ifName, ip }: AttachedNic): Promise<NetnsStatus> {
+  if (netns === undefined || netns === "") return "unknown";
+  const found = await exists(netns);
+  if (found === undefined) return "unknown";
+  if (found) return hasAddress(netns, ifName, ip) ? "inUse" : "there";
+  return (await exists(dirname(netns))) === true ? "gone" : "unknown";
+}
+
+/** False also when the path is no namespace any more; true when the kernel fails to answer, which keeps the address. */
+function hasAddress(netns: string, ifName: string, ip: Ip): boolean {
+  try {
+    return observeLink(netns, ifName)?.addresses.some((address) => equalIp(address.ip, ip)) ?? false;
+  } catch (error) {
+    if (error instanceof NetlinkError) return true;
+    if (error instanceof NetnsError) return !NO_NAMESPACE.has(error.errno);
+    throw error;
+  }
+}
+
+/** Errors of the kernel for a path that is no network namespace. */
+export const NO_NAMESPACE: ReadonlySet<number> = new Set([ENOENT, EINVAL, ENOTTY]);
+
+/** Undefined when that cannot be found out. */
+async function exists(path: string): Promise<boolean | undefined> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    return isMissing ? false : undefined;
+  }
+}
