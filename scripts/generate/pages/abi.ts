@@ -43,7 +43,7 @@ const SNAPSHOT_FORMAT = `\`\`\`
 \`\`\`
 
 The digest is FNV-1a, 64 bits, over the family as u32 and then, for each range, first and last as two u64 each (high half first).
-Masks are not part of a snapshot, nor is the order of release.
+A snapshot contains neither masks nor the order of release.
 `;
 
 function sectionOf(entry: AbiExport): string {
@@ -98,11 +98,12 @@ pool_address(pool, 77)             → 0; the buffer says 0a 00 00 4d
 ${MEMORY_PICTURE}
 ## What it leaves out
 
-* Time, chance, names, text: seeds are arguments, addresses are bytes, everything else is the host's.
-* Threads: one instance is one thread's. A copy of the memory is a copy of the allocator.
-* Memory never shrinks. Freed blocks are used again for blocks of the same size (powers of two, and the bitmap's chunks).
-* \`pool_find_run\` looks at words, so its cost grows with the number of holes that are too small; \`pool_edit\`, \`pool_used\`, \`pool_save\`
-  and \`pool_load\` take time in proportion to what is used. All else takes a few nanoseconds at any size and fill: \`benchmarks/core\`.
+* Time, randomness, names, text: seeds are arguments, addresses are bytes, everything else belongs to the host.
+* Threads: use one instance for each thread. A copy of the memory is a copy of the allocator.
+* Shrinking memory: freed blocks are reused for blocks of the same size (powers of two, and the bitmap's chunks).
+* Constant time everywhere: \`pool_find_run\` scans words, so its cost grows with the number of holes that are too small; \`pool_edit\`,
+  \`pool_used\`, \`pool_save\` and \`pool_load\` take time in proportion to the used addresses. All other calls take a few nanoseconds at any
+  size and fill: \`benchmarks/core\`.
 
 ## Statuses
 

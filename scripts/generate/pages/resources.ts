@@ -1,4 +1,4 @@
-/** The page docs/resources.md, out of the schemas that decode the resources and the settings. */
+/** The page docs/resources.md, from the schemas that decode the resources and the settings. */
 
 import type { z } from "zod";
 import { ipamConfSchema } from "../../../host/config/ipam-conf.ts";
@@ -22,23 +22,23 @@ interface Section {
 const SECTIONS: readonly Section[] = [
   {
     title: "IPPool",
-    text: `A set of addresses of one subnet, and who may use it. Cluster-wide. Ranges lie inside the subnet and do not overlap inside their list (at most ${MAX_RANGES} of them,
-at most ${MAX_ROUTES} routes). Never handed out: the network and the broadcast address of an IPv4 subnet wider than /31, the gateway, excluded and
-reserved addresses. The first address of an IPv6 subnet is handed out like any other; exclude it where routers use it as their anycast address (RFC 4291 §2.6.1).
-Two pools of one address space have equal or disjoint subnets; with equal ones their ranges may share addresses, each of which is still
-given out once. Name lists win over the matching affinity. Editing a pool changes only new pods.`,
+    text: `Addresses of one subnet, and which pods may use them. Cluster-wide. Ranges lie inside the subnet and do not overlap within their list (at most ${MAX_RANGES};
+at most ${MAX_ROUTES} routes). Never handed out: network and broadcast address of an IPv4 subnet wider than /31, the gateway, excluded and reserved
+addresses. The first address of an IPv6 subnet is handed out; exclude it where routers use it as anycast address (RFC 4291 §2.6.1). Two pools
+of one address space have equal or disjoint subnets; with equal ones they may share addresses, each of which is given out once. Name lists win
+over the matching affinity. Edits affect only new pods.`,
     schema: ipPoolSchema.shape.spec,
   },
   {
     title: "IPPoolUsage",
-    text: `How much of the pool of the same name is in use, and which of its addresses. Cluster-wide; written by the controller alone, out of the allocations, and owned by the pool. It has a
-\`status\` and no \`spec\`. It may be late, and is never more than a hint: an agent that misses reads it to know where to look next. \`total\` - \`free\` = \`bound\` + \`cooling\` + \`kept\` +
-\`quarantined\` - \`outside\` + \`others\`, as long as no allocation has an address of the ranges that is not to be handed out.`,
+    text: `How much of the pool of the same name is in use, and which addresses. Cluster-wide; owned by the pool, written by the controller alone from the allocations.
+It has a \`status\` and no \`spec\`. It may be late and is only a hint for an agent's search. \`total\` - \`free\` = \`bound\` + \`cooling\` + \`kept\` +
+\`quarantined\` - \`outside\` + \`others\`, unless an address that must not be handed out has an allocation.`,
     schema: ipPoolUsageStatus,
   },
   {
     title: "Subnet",
-    text: "Addresses out of which pools are generated. Cluster-wide.",
+    text: "Addresses from which pools are generated. Cluster-wide.",
     schema: subnetSchema.shape.spec,
   },
   {
@@ -48,50 +48,49 @@ given out once. Name lists win over the matching affinity. Editing a pool change
   },
   {
     title: "IPAllocation",
-    text: `One address that is not free. Cluster-wide; written by Berth alone, in a cluster only. Its name is the address, so that whoever creates it has the address: IPv6 in eight groups of
-four digits with dashes between, and in a named address space \`<address>.<space>\`. Labels: \`${POD_UID_LABEL}\` has the UID of the first holder,
-\`${OWNER_LABEL}\` a hash of the workload's namespace, UID and member. States and transitions: [allocation.md](allocation.md). Unknown keys are passed over, so that an older agent reads
-what a newer one wrote.`,
+    text: `One address that is not free. Cluster-wide; only in a cluster, written by Berth alone. Its name is the address, so whoever creates it has the address: IPv6
+in eight groups of four digits with dashes between, in a named address space \`<address>.<space>\`. Labels: \`${POD_UID_LABEL}\` is the first holder's UID,
+\`${OWNER_LABEL}\` a hash of the workload's namespace, UID and member. States: [allocation.md](allocation.md). Unknown keys are ignored, so that
+an older agent reads what a newer one wrote.`,
     schema: ipAllocationSchema.shape.spec,
   },
   {
     title: "Coordinator",
-    text: `The cluster's settings of the coordinator plugin. Cluster-wide; the one named \`default\` counts. The coordinator's entry in a network definition
-takes the same keys without \`podCIDRType\`, and what it says wins, key by key. Modes: \`underlay\`, all NICs of the pod are underlay NICs and a veth pair leads to the
-host; \`overlay\`, the first NIC belongs to an overlay network, through which services are reached; \`auto\` finds out; \`disable\` does nothing.`,
+    text: `The cluster's settings of the coordinator plugin. Cluster-wide; only the one named \`default\` counts. The coordinator's entry in a network definition takes
+the same keys except \`podCIDRType\`, and wins, key by key. [coordinator.md](coordinator.md#modes) explains the modes.`,
     schema: coordinatorSchema.shape.spec,
   },
   {
     title: "The `ipam` object in a network definition",
-    text: "Nothing else is accepted in it: neither the runtime nor Multus nor the main plugins add keys here.",
+    text: "Other keys are refused: neither runtime, Multus nor main plugins add keys here.",
     schema: ipamConfSchema,
   },
   {
     title: "ConfigMap `vendor-conf`, key `conf.yml`",
-    text: "The service's settings, as YAML. A change takes effect without a restart; a bad value keeps the last good ones and is reported. One of the two families is enabled.",
+    text: "The settings, as YAML. A change applies without a restart; an invalid value keeps the last valid ones and is reported. At least one family must be enabled.",
     schema: vendorConfSchema,
   },
 ];
 
 const INTRODUCTION = `# Resources and settings
 
-Berth's own kinds are of \`apiVersion: ${API_VERSION}\`. In the embedded mode they stand as YAML or JSON in a watched directory, several documents
-to a file if you like, or a \`List\` as \`kubectl get -o yaml\` prints it; there Namespace, Pod and the ConfigMap \`vendor-conf\` (\`apiVersion: v1\`) are
-read, too. An unknown key in a \`spec\` is an error that names the nearest known one, and so is a key given twice.
+Berth's kinds have \`apiVersion: ${API_VERSION}\`. In embedded mode they are YAML or JSON in a watched directory, also several documents in a file,
+or a \`List\` as printed by \`kubectl get -o yaml\`; Namespace, Pod and the ConfigMap \`vendor-conf\` (\`apiVersion: v1\`) are read there too. An unknown
+key in a \`spec\` is an error that names the closest known one, and so is a duplicate key.
 
 In a cluster they are custom resources; \`deploy/crds\` is generated from the same schemas as these tables. \`kubectl get berth\` lists them all.
 
 | Checked | By |
 |---|---|
 | types, required keys, list and text lengths, unknown keys (with \`--validate=strict\`, kubectl's default) | the API server, in its own words |
-| canonical form of networks, form of addresses, names, labels and durations, both ends of a range inside the subnet, families, gateway, next hops, a second route to one network, two spellings of one setting, what does not change | the API server, by rules in CEL with the words of the embedded mode |
-| an allocation's name is its address; holders, workload and quarantine go with its state; another node takes over only what cools, is in quarantine, or is of the same member of a workload | the API server, by rules in CEL |
-| order of the two ends of a range, overlap of ranges inside a list, and all that spans objects: subnets that partly overlap, ranges that share addresses | the agent: reported as a condition and refused at allocation |
+| canonical form of networks; form of addresses, names, labels and durations; both ends of a range inside the subnet; families, gateway, next hops; a second route to one network, two spellings of one setting; immutable fields | the API server, by CEL rules with the words of embedded mode |
+| an allocation's name is its address; holders, workload and quarantine match its state; another node takes over only a cooling or quarantined address, or one of the same member | the API server, by CEL rules |
+| order of the two ends of a range, overlap of ranges inside a list, and everything that spans objects: partly overlapping subnets, ranges that share addresses | the agent: reported as a condition, and refused at allocation |
 
-Where a rule compares the entries of a list with another field, the API server names the list, the embedded mode the entry. There is no webhook. A key whose value is null is absent.
+If a rule compares list entries with another field, the API server names the list, embedded mode the entry. There is no webhook. A key whose value is null counts as absent.
 
 Types: a *CIDR* is a network without host bits (\`10.6.0.0/16\`), a *range* an address or \`first-last\`, a *duration* is written \`30s\`, \`200ms\` or \`1h30m\`, a
-*label selector* is that of Kubernetes (\`matchLabels\`, \`matchExpressions\`).`;
+*label selector* is Kubernetes' (\`matchLabels\`, \`matchExpressions\`).`;
 
 export function resourcesPage(): string {
   const sections = SECTIONS.map(({ title, text, schema }) => `## ${title}\n\n${text}\n\n${referenceTable(schema)}`);
