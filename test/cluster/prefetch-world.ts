@@ -8,8 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { addAddresses } from "../../host/agent/ipam/add.ts";
-import { UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
-import { createCounters, type PrefetchStats } from "../../host/agent/prefetch/stats.ts";
+import { type PrefetchStats, UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
@@ -187,7 +186,7 @@ async function openNode(plane: ControlPlane, { name, stateDirectory, plugin }: P
   });
   const node: TestNode = {
     ...{ name, cluster, calls, hold: undefined },
-    stats: () => ({ ...createCounters(), ...prefetchOf(cluster) }),
+    stats: () => cluster.prefetcher.stats(),
     aheadOf: ({ uid }) => cluster.prefetcher.claimedFor(uid, "eth0").map(({ ip }) => formatIp(ip)),
     later: async (milliseconds) => {
       aheadMs += milliseconds;
@@ -214,12 +213,6 @@ async function openNode(plane: ControlPlane, { name, stateDirectory, plugin }: P
   };
   await cluster.synced(AbortSignal.timeout(30_000));
   return node;
-}
-
-function prefetchOf(cluster: ClusterBackend): object {
-  const { prefetch } = cluster.stats();
-  if (typeof prefetch !== "object" || prefetch === null) throw new Error("The node counts no claims ahead");
-  return prefetch;
 }
 
 /** The API as it is, with each call noted, and kept waiting where a test says so. */

@@ -28,8 +28,7 @@ import { LostAddresses } from "../gc/lost-addresses.ts";
 import { OwnAllocations } from "../gc/own-allocations.ts";
 import type { AddTools } from "../ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
-import { demandAhead } from "../prefetch/demand-ahead.ts";
-import { createPrefetcher, type Prefetcher } from "../prefetch/prefetcher.ts";
+import { Prefetcher } from "../prefetch/prefetcher.ts";
 import { evictPredecessor, readHolder } from "./address-owners.ts";
 import { type ClusterIdentifier, identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { ClusterDefinitions } from "./networks.ts";
@@ -306,13 +305,12 @@ function openPrefetcher(
 ): Prefetcher {
   const snapshot = () => resources.state.snapshot;
   const tools = { ...base, poolCache: base.catalogue.poolCache, identityOf: identifier.ofPod };
-  return createPrefetcher({
+  return new Prefetcher({
     ...tools,
     nodeName: node,
     log,
-    mayBegin: known,
+    ready: known,
     nics: (pod) => describeNics(identityOfPod(pod, snapshot().vendorConf).subject, snapshot(), definitions),
-    demandOf: (pod, nic, signal) => demandAhead(tools, pod, nic, signal),
   });
 }
 

@@ -38,7 +38,7 @@ export async function addAddresses(tools: AddTools, request: AttachRequest, sign
   const identity = await tools.identifier.identify(request, signal);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
   try {
-    await tools.prefetched?.settle(identity.owner, ifName, signal);
+    await tools.prefetched?.waitForClaim(identity.owner, ifName, signal);
     const wanting = { ...nic, requested: requestedIps(request) };
     return await waitForPool(tools, (skipIfFull) => addTo(tools, wanting, skipIfFull, signal), signal);
   } catch (error) {

@@ -14,7 +14,7 @@ import type { Catalogue } from "./catalogue.ts";
 
 export interface Prefetched {
   /** Waits for a claim under way for this NIC; from now on none is begun. Rejects with the signal's reason. */
-  settle(owner: string, ifName: string, signal: AbortSignal): Promise<void>;
+  waitForClaim(owner: string, ifName: string, signal: AbortSignal): Promise<void>;
   /** What was claimed for the NIC and is not attached. */
   claimedFor(owner: string, ifName: string): readonly Allocation[];
   /** The ADD has attached it. */

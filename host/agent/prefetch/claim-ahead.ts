@@ -1,22 +1,30 @@
 /**
- * Claims what an ADD will ask for, without a container: the journal first, then the pools.
- * Effects: reads and writes the registry.
+ * Claims what the ADD of an announced NIC will ask for, without a container: the same pools, and the same address to begin with.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
+import { isGrowing } from "../../ipam/subnet-capacity.ts";
+import { invariant } from "../../lib/invariant.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
+import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 import { type AddressDemand, type AllocateDeps, allocateAddresses } from "../ipam/allocate.ts";
+import { type DemandTools, prepareDemand } from "../ipam/demand.ts";
+import type { PodIdentity } from "../ipam/pod-identity.ts";
 
-/** How long a claim ahead of its ADD may last, and so how long an ADD waits for it: milliseconds. @limit */
+/** Longest duration of a claim ahead of its ADD, and so the longest time that an ADD waits for it: milliseconds. @limit */
 export const PREFETCH_PATIENCE_MS = 10_000;
 
-export interface AheadTools extends AllocateDeps {
-  /** What the NIC's ADD will ask for (demand-ahead.ts). Rejects with what selection throws. */
-  readonly demandOf: (pod: Pod, nic: AnnouncedNic, signal: AbortSignal) => Promise<AddressDemand>;
+export interface ClaimAheadDeps extends AllocateDeps, Omit<DemandTools, "poolChanges"> {
+  /**
+   * Returns the identity that the pod will have for the ADD of this NIC. Not read from the snapshot, which may be older than the pod. Throws
+   * ConfigError when an annotation is wrong.
+   */
+  readonly identityOf: (pod: Pod, ifName: string, signal: AbortSignal) => Promise<PodIdentity>;
+  readonly keeper: Pick<QuarantineProber, "salt" | "hasSuspect">;
 }
 
-export interface AheadWish {
+export interface ClaimAheadRequest {
   readonly owner: string;
   readonly pod: Pod;
   /** At least one. */
@@ -25,33 +33,40 @@ export interface AheadWish {
 
 type RowsByNic = ReadonlyMap<string, readonly Allocation[]>;
 
-export interface Ahead {
-  /** Claimed now. */
+export interface ClaimedAhead {
   readonly claimed: RowsByNic;
-  /** An agent that ran before this one has claimed them. */
+  /** Claimed by an agent that ran before this one. */
   readonly found: RowsByNic;
   /** NICs that were attached before. */
   readonly attached: readonly string[];
 }
 
 /**
- * Throws when nothing can be claimed now, within PREFETCH_PATIENCE_MS, or before `unwanted` aborts; then nothing is kept.
- * Never waits for an address to become free.
+ * Never waits for an address to become free. Rejects when nothing can be claimed now or within PREFETCH_PATIENCE_MS, and when `unwanted` aborts;
+ * then nothing stays claimed.
  */
-export async function claimAhead(tools: AheadTools, wish: AheadWish, unwanted: AbortSignal): Promise<Ahead> {
-  const patience = new AbortController();
-  const through = new AbortController();
-  const tired = (): void => patience.abort(new Error(`No answer within ${PREFETCH_PATIENCE_MS} ms`));
-  tools.sleep(PREFETCH_PATIENCE_MS, through.signal).then(tired, () => {});
+export async function claimAhead(
+  deps: ClaimAheadDeps,
+  request: ClaimAheadRequest,
+  unwanted: AbortSignal,
+): Promise<ClaimedAhead> {
+  const deadline = new AbortController();
+  const done = new AbortController();
+  const expire = (): void => deadline.abort(new Error(`No answer within ${PREFETCH_PATIENCE_MS} ms`));
+  deps.sleep(PREFETCH_PATIENCE_MS, done.signal).then(expire, () => {});
   try {
-    return await claimMissing(tools, wish, AbortSignal.any([unwanted, patience.signal]));
+    return await claimMissing(deps, request, AbortSignal.any([unwanted, deadline.signal]));
   } finally {
-    through.abort();
+    done.abort();
   }
 }
 
-async function claimMissing(tools: AheadTools, { owner, pod, nics }: AheadWish, signal: AbortSignal): Promise<Ahead> {
-  const own = await tools.registry.findOwner(owner);
+async function claimMissing(
+  deps: ClaimAheadDeps,
+  { owner, pod, nics }: ClaimAheadRequest,
+  signal: AbortSignal,
+): Promise<ClaimedAhead> {
+  const own = await deps.registry.findOwner(owner);
   const bound = own.filter(({ state }) => state === "Bound");
   const names = nics.map(({ ifName }) => ifName);
   const attached = names.filter((ifName) => bound.some((row) => row.ifName === ifName && row.containerId !== ""));
@@ -61,18 +76,42 @@ async function claimMissing(tools: AheadTools, { owner, pod, nics }: AheadWish, 
   const [first] = missing;
   if (first === undefined) return { claimed: new Map(), found, attached };
   signal.throwIfAborted();
-  const demand = await tools.demandOf(pod, first, signal);
+  const demand = await demandAhead(deps, pod, first, signal);
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
-  const { created } = await allocateAddresses({ ...tools, sleep: refuseToWait }, { ...demand, nics: wanted });
+  const { created } = await allocateAddresses({ ...deps, sleep: refuseToWait }, { ...demand, nics: wanted });
   return { claimed: groupByNic(created), found, attached };
+}
+
+/** Waits until the pool cache knows the pools, but not for pools that are still being generated. Rejects with what selection throws. */
+async function demandAhead(
+  deps: ClaimAheadDeps,
+  pod: Pod,
+  { ifName, network, ipamConf }: AnnouncedNic,
+  signal: AbortSignal,
+): Promise<AddressDemand> {
+  invariant(ipamConf !== undefined, "Only NICs of this plugin are claimed ahead");
+  const identity = await deps.identityOf(pod, ifName, signal);
+  const request = { identity, ifName, network, ipamConf, containerId: "", requested: [] };
+  // The ADD logs the warnings.
+  const quiet = { ...deps, poolChanges: undefined, log: deps.log.child({}, { level: "error" }) };
+  const { demand } = await prepareDemand(quiet, request, signal);
+  return {
+    ...demand,
+    seedText: `${demand.seedText}${deps.keeper.salt}`,
+    randomize: (pool) => deps.keeper.hasSuspect(pool),
+    // The ADD waits for such a pool.
+    skipIfFull: isGrowing,
+  };
 }
 
 function groupByNic(rows: readonly Allocation[]): Map<string, readonly Allocation[]> {
   return Map.groupBy(rows, ({ ifName }) => ifName);
 }
 
-/** Whether a pod waits for an address that still cools is for its ADD to decide. */
+/** Whether a pod waits for a cooling address is decided by its ADD. */
 function refuseToWait(): Promise<never> {
-  return Promise.reject(new CniError(ErrorCode.TryAgainLater, "Only addresses that were released just now are left"));
+  return Promise.reject(
+    new CniError(ErrorCode.TryAgainLater, "All free addresses of the pools were released just now"),
+  );
 }

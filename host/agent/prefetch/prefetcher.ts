@@ -1,101 +1,124 @@
 /**
- * Claims the addresses of pods that were bound to this node while the runtime still sets up their sandboxes, so that
- * their ADD finds them in the journal (allocation rule 7, docs/prefetch.md).
- * Told of pods by the watch of this node's pods, of ADDs by host/agent/ipam/add.ts. Who is prefetched is plan-prefetch.ts.
- * Effects: writes to the registry, in the background. Nothing here makes a pod fail: what cannot be claimed is left to the ADD.
+ * Claims the addresses of pods that were bound to this node while the runtime still sets up their sandboxes, so that their ADD finds them in the
+ * journal (prefetch, docs/prefetch.md). plan-prefetch.ts decides which pods are prefetched. A failed claim never makes a pod fail: its ADD claims.
  */
 import { type AnnouncedNic, judgePod, ownerOfPod, type PrefetchGroup, planGroups } from "../../ipam/plan-prefetch.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
-import { type AheadTools, claimAhead } from "./claim-ahead.ts";
-import { PrefetchJob } from "./job.ts";
-import { type KnownPod, KnownPods } from "./known-pods.ts";
-import { createCounters, type PrefetchStats } from "./stats.ts";
+import { type ClaimAheadDeps, claimAhead } from "./claim-ahead.ts";
+import { type KnownPod, KnownPods, PrefetchJob } from "./known-pods.ts";
 
-/** Addresses claimed for a NIC that was never attached are freed after this: milliseconds (allocation rule 17). @limit */
+/** Addresses claimed for a NIC that was never attached are freed after this: milliseconds (unattached). @limit */
 export const UNATTACHED_MS = 120_000;
 
-/** Most pods whose addresses are claimed ahead of their ADD at once. What waits for its turn costs nothing; an ADD that comes first claims by itself. @limit */
+/** Most pods whose addresses are claimed ahead of their ADD at once. A queued claim costs nothing; an ADD that comes first claims by itself. @limit */
 export const PREFETCHES_AT_ONCE = 16;
 
-export interface PrefetchTools extends AheadTools {
+export interface PrefetcherDeps extends ClaimAheadDeps {
   readonly nodeName: string;
-  /** All NICs of a pod, of any plugin. Throws ConfigError when an annotation of the pod is wrong. */
+  /** Returns all NICs of a pod, of any plugin. Throws ConfigError when an annotation of the pod is wrong. */
   readonly nics: (pod: Pod) => readonly AnnouncedNic[];
   /**
-   * Nothing is planned or claimed before: definitions and pools are known, and the journal has what pods of this node have. Rejects:
+   * Resolves when definitions and pools are known and the journal has the addresses of this node's pods; nothing is claimed before. If it rejects,
    * nothing is claimed at all.
    */
-  readonly mayBegin: Promise<unknown>;
+  readonly ready: Promise<unknown>;
   readonly log: Log;
 }
 
-export interface Prefetcher {
-  /** A pod of this node is new or has changed. */
-  podChanged(pod: Pod): void;
-  /** Its object is gone. */
-  podGone(pod: Pod): void;
-  /**
-   * To be called by the ADD of a NIC before anything else. Waits for a claim under way for the NIC, however it ends; one that has not
-   * begun is withdrawn. From then on nothing is claimed ahead for it. Rejects only with the signal's reason.
-   */
-  settle(owner: string, ifName: string, signal: AbortSignal): Promise<void>;
-  /** What was claimed ahead for the NIC and neither used nor given back. */
-  claimedFor(owner: string, ifName: string): readonly Allocation[];
-  /** The ADD attached what was claimed ahead. */
-  used(owner: string, ifName: string): void;
-  /** What was claimed ahead does not fit what the ADD asks for: goes back without a cooldown. */
-  discard(owner: string, ifName: string): Promise<void>;
-  stats(): PrefetchStats;
-  /** Claims under way are taken back; what is in the journal stays for the next agent. */
-  close(): Promise<void>;
+/** Counts of NICs. */
+export interface PrefetchStats {
+  /** A claim ahead was planned. */
+  readonly wanted: number;
+  /** Claimed ahead. */
+  readonly claimed: number;
+  /** Claimed ahead by an agent that ran before this one. */
+  readonly found: number;
+  /** ADDs that came for the first time to a NIC of a pod without a sandbox. */
+  readonly adds: number;
+  /** Of these ADDs: used the address that was claimed ahead. */
+  readonly used: number;
+  /** Of these ADDs: came while the claim was running, and waited for it. */
+  readonly waited: number;
+  /** Of these ADDs: came before the watch had shown the pod, or before the prefetcher was ready. The ADD claims. */
+  readonly unseen: number;
+  /** Not claimed: an ADD of the pod came before the claim had begun. The ADD claims. */
+  readonly late: number;
+  /** Released: the address did not fit the ADD's request. */
+  readonly discarded: number;
+  /** Released: the pod was deleted without an ADD. */
+  readonly returned: number;
+  /** Released: the ADD did not come within UNATTACHED_MS. */
+  readonly timedOut: number;
+  /** Not claimed: the pod was deleted first, or its NIC was attached before this agent started. */
+  readonly withdrawn: number;
+  /** Not claimed: no pool fits, none has a free address, or the API server did not answer. The ADD reports it to the pod. */
+  readonly failed: number;
 }
 
-export function createPrefetcher(tools: PrefetchTools): Prefetcher {
-  return new PodPrefetcher(tools);
-}
+type Counters = { -readonly [K in keyof PrefetchStats]: number };
 
-class PodPrefetcher implements Prefetcher {
-  readonly #tools: PrefetchTools;
+export class Prefetcher {
+  readonly #deps: PrefetcherDeps;
   readonly #pods = new KnownPods();
-  /** In the order in which they begin. */
+  /** In the order in which they start. */
   readonly #queue = new Map<PrefetchJob, KnownPod>();
-  readonly #underWay = new Set<Promise<void>>();
-  readonly #stats = createCounters();
+  readonly #running = new Set<Promise<void>>();
+  readonly #stats: Counters = {
+    wanted: 0,
+    claimed: 0,
+    found: 0,
+    adds: 0,
+    used: 0,
+    waited: 0,
+    unseen: 0,
+    late: 0,
+    discarded: 0,
+    returned: 0,
+    timedOut: 0,
+    withdrawn: 0,
+    failed: 0,
+  };
   #claiming = 0;
-  #isOpen = false;
+  #isReady = false;
   #isClosed = false;
 
-  constructor(tools: PrefetchTools) {
-    this.#tools = tools;
-    const tell = (error: unknown): void => tools.log.debug({ err: error }, "No address is claimed ahead of its ADD");
-    tools.mayBegin.then(() => this.#open(), tell);
+  constructor(deps: PrefetcherDeps) {
+    this.#deps = deps;
+    const report = (error: unknown): void => deps.log.debug({ err: error }, "Addresses are not claimed ahead of ADDs");
+    deps.ready.then(() => this.#start(), report);
   }
 
+  /** A pod of this node is new or has changed. */
   podChanged(pod: Pod): void {
     const owner = ownerOfPod(pod);
     if (owner === undefined || this.#isClosed) return;
-    const place = `${pod.namespace}/${pod.name}`;
-    const displaced = this.#pods.findDisplaced(owner, place);
-    if (displaced !== undefined) this.#leave(displaced);
-    const known = this.#pods.see(owner, place);
-    const verdict = judgePod(pod, this.#tools.nodeName);
+    const key = `${pod.namespace}/${pod.name}`;
+    const predecessor = this.#pods.findPredecessor(owner, key);
+    if (predecessor !== undefined) this.#remove(predecessor);
+    const known = this.#pods.addWatched(owner, key);
+    const verdict = judgePod(pod, this.#deps.nodeName);
     known.pending = undefined;
-    if (verdict.kind === "expected") this.#expect(owner, known, pod);
-    else if (verdict.kind === "left") this.#pass(known);
+    if (verdict.kind === "expected") this.#plan(owner, known, pod);
+    else if (verdict.kind === "left") this.#skip(known);
     else this.#takeBack(known, verdict.reason);
   }
 
+  /** The pod's object was deleted. */
   podGone(pod: Pod): void {
     const owner = ownerOfPod(pod);
-    if (owner !== undefined) this.#leave(owner);
+    if (owner !== undefined) this.#remove(owner);
   }
 
-  async settle(owner: string, ifName: string, signal: AbortSignal): Promise<void> {
+  /**
+   * Called by the ADD of a NIC before anything else. Waits for a running claim for the NIC, however it ends; withdraws one that has not begun. From
+   * then on nothing is claimed ahead for the NIC. Rejects only with the signal's reason.
+   */
+  async waitForClaim(owner: string, ifName: string, signal: AbortSignal): Promise<void> {
     if (this.#isClosed) return;
-    const known = this.#pods.meet(owner);
-    const isFirst = !known.attended.has(ifName) && !known.isLeft;
+    const known = this.#pods.addAttended(owner);
+    const isFirst = !known.attended.has(ifName) && !known.isSkipped;
     known.attended.add(ifName);
     if (isFirst) this.#stats.adds++;
     const job = [...known.jobs].find((each) => each.includes(ifName));
@@ -111,87 +134,94 @@ class PodPrefetcher implements Prefetcher {
     await job.ended(signal);
   }
 
+  /** Returns the addresses claimed ahead for the NIC that are neither used nor released. */
   claimedFor(owner: string, ifName: string): readonly Allocation[] {
     const known = this.#pods.find(owner);
     if (known !== undefined) this.#forgetOld(known);
     return known?.held.get(ifName) ?? [];
   }
 
+  /** The ADD attached the addresses claimed ahead. */
   used(owner: string, ifName: string): void {
     if (this.#pods.find(owner)?.held.delete(ifName)) this.#stats.used++;
   }
 
+  /** Releases, without a cooldown, addresses claimed ahead that do not fit the ADD's request. */
   async discard(owner: string, ifName: string): Promise<void> {
     const held = this.#pods.find(owner)?.held;
     const rows = held?.get(ifName);
     if (rows === undefined) return;
-    await this.#tools.registry.undo(rows);
-    // Else the next ADD would find it, and take it for its own.
+    await this.#deps.registry.undo(rows);
+    // Otherwise the next ADD would find them and take them for its own.
     if (held?.delete(ifName)) this.#stats.discarded++;
   }
 
   stats(): PrefetchStats {
-    for (const [, known] of this.#pods.all()) this.#forgetOld(known);
+    for (const known of this.#pods.all()) this.#forgetOld(known);
     return { ...this.#stats };
   }
 
+  /** Takes back running claims; addresses in the journal stay for the next agent. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const [, { jobs }] of this.#pods.all()) {
+    for (const { jobs } of this.#pods.all()) {
       this.#withdraw(jobs, "withdrawn");
       for (const job of jobs) job.abort("the agent stops");
     }
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+    while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  #open(): void {
+  #start(): void {
     if (this.#isClosed) return;
-    this.#isOpen = true;
-    for (const [owner, known] of this.#pods.all()) {
-      if (known.pending !== undefined) this.#expect(owner, known, known.pending);
+    this.#isReady = true;
+    for (const known of this.#pods.all()) {
+      const { pending } = known;
       known.pending = undefined;
+      const owner = pending && ownerOfPod(pending);
+      if (owner !== undefined) this.#plan(owner, known, pending as Pod);
     }
   }
 
-  #leave(owner: string): void {
+  #remove(owner: string): void {
     const known = this.#pods.remove(owner);
     if (known !== undefined) this.#takeBack(known, "the pod is gone");
   }
 
-  /** It runs already, or has no NIC of ours. */
-  #pass(known: KnownPod): void {
-    known.isLeft = true;
+  /** The pod runs already, or has no NIC of this plugin. */
+  #skip(known: KnownPod): void {
+    known.isSkipped = true;
     this.#withdraw(known.jobs, "withdrawn");
   }
 
-  #expect(owner: string, known: KnownPod, pod: Pod): void {
+  #plan(owner: string, known: KnownPod, pod: Pod): void {
     if (known.isPlanned) return;
-    if (!this.#isOpen) {
+    if (!this.#isReady) {
       known.pending = pod;
       return;
     }
     known.isPlanned = true;
-    for (const { nics } of this.#planFor(pod)) {
+    for (const { nics } of this.#groupsOf(pod)) {
       if (nics.some(({ ifName }) => known.attended.has(ifName))) continue;
       const job = new PrefetchJob(owner, pod, nics);
       known.jobs.add(job);
       this.#queue.set(job, known);
       this.#stats.wanted += nics.length;
     }
-    this.#beginNext();
+    this.#startQueued();
   }
 
-  /** What is wrong with the pod is told by its ADD, which the pod's events show. */
-  #planFor(pod: Pod): readonly PrefetchGroup[] {
+  /** An error of the pod's annotations is reported by its ADD, in the pod's events. */
+  #groupsOf(pod: Pod): readonly PrefetchGroup[] {
     try {
-      return planGroups(pod, this.#tools.nics(pod));
+      return planGroups(pod, this.#deps.nics(pod));
     } catch (error) {
-      this.#tools.log.debug({ err: error, namespace: pod.namespace, pod: pod.name }, "Left to the ADD");
+      const about = { err: error, namespace: pod.namespace, pod: pod.name };
+      this.#deps.log.debug(about, "Addresses of a pod are left to its ADD");
       return [];
     }
   }
 
-  #beginNext(): void {
+  #startQueued(): void {
     while (this.#claiming < PREFETCHES_AT_ONCE) {
       const [next] = this.#queue;
       if (next === undefined) return;
@@ -201,7 +231,7 @@ class PodPrefetcher implements Prefetcher {
       const claiming = this.#claim(job, known).finally(() => {
         this.#claiming--;
         this.#end(job, known);
-        this.#beginNext();
+        this.#startQueued();
       });
       this.#track(claiming);
     }
@@ -209,7 +239,7 @@ class PodPrefetcher implements Prefetcher {
 
   async #claim(job: PrefetchJob, known: KnownPod): Promise<void> {
     try {
-      const { claimed, found, attached } = await claimAhead(this.#tools, job, job.unwanted);
+      const { claimed, found, attached } = await claimAhead(this.#deps, job, job.unwanted);
       this.#stats.claimed += claimed.size;
       this.#stats.found += found.size;
       this.#stats.withdrawn += attached.length;
@@ -218,18 +248,18 @@ class PodPrefetcher implements Prefetcher {
     } catch (error) {
       const { namespace, name } = job.pod;
       this.#stats[job.unwanted.aborted ? "withdrawn" : "failed"] += job.nics.length;
-      this.#tools.log.debug({ err: error, namespace, pod: name }, "Not claimed ahead");
+      this.#deps.log.debug({ err: error, namespace, pod: name }, "Claiming addresses ahead of an ADD failed");
     }
   }
 
-  /** Those of the jobs that have not begun never will. */
-  #withdraw(jobs: ReadonlySet<PrefetchJob>, fate: "withdrawn" | "late"): void {
+  /** Removes those of the jobs that have not begun. */
+  #withdraw(jobs: ReadonlySet<PrefetchJob>, counter: "withdrawn" | "late"): void {
     for (const job of jobs) {
       const known = this.#queue.get(job);
       if (known === undefined) continue;
       this.#queue.delete(job);
       this.#end(job, known);
-      this.#stats[fate] += job.nics.length;
+      this.#stats[counter] += job.nics.length;
     }
   }
 
@@ -238,7 +268,7 @@ class PodPrefetcher implements Prefetcher {
     job.end();
   }
 
-  /** No ADD will come: what is queued, under way and claimed. What an ADD has attached meanwhile is not touched: its rows have changed. */
+  /** No ADD will come: withdraws queued jobs, aborts running ones, releases claimed addresses. Those that an ADD attached meanwhile stay: their rows have changed. */
   #takeBack(known: KnownPod, reason: string): void {
     known.isPlanned = true;
     this.#withdraw(known.jobs, "withdrawn");
@@ -247,14 +277,15 @@ class PodPrefetcher implements Prefetcher {
     this.#stats.returned += known.held.size;
     known.held.clear();
     if (rows.length === 0) return;
-    const tell = (error: unknown): void =>
-      this.#tools.log.warn({ err: error }, "Giving back what was claimed ahead failed; it is given back when its time is over"); // biome-ignore format: one thought
-    this.#track(this.#tools.registry.undo(rows).catch(tell));
+    const { registry, log } = this.#deps;
+    const report = (error: unknown): void =>
+      log.warn({ err: error }, `Releasing addresses claimed ahead failed; they are released after ${UNATTACHED_MS} ms`);
+    this.#track(registry.undo(rows).catch(report));
   }
 
-  /** The janitor has given it back. */
+  /** The agent's maintenance has released such rows. */
   #forgetOld({ held }: KnownPod): void {
-    const oldestMs = this.#tools.nowMs() - UNATTACHED_MS;
+    const oldestMs = this.#deps.nowMs() - UNATTACHED_MS;
     for (const [ifName, rows] of held) {
       if (rows.every(({ sinceMs }) => sinceMs >= oldestMs)) continue;
       held.delete(ifName);
@@ -263,7 +294,7 @@ class PodPrefetcher implements Prefetcher {
   }
 
   #track(work: Promise<void>): void {
-    const tracked = work.finally(() => this.#underWay.delete(tracked));
-    this.#underWay.add(tracked);
+    const tracked = work.finally(() => this.#running.delete(tracked));
+    this.#running.add(tracked);
   }
 }

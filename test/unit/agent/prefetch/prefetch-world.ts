@@ -10,8 +10,7 @@ import { openDetection } from "../../../../host/agent/detection/open-detection.t
 import { addAddresses } from "../../../../host/agent/ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../../../../host/agent/ipam/catalogue.ts";
 import { identifyPod, openManifestIdentifier } from "../../../../host/agent/ipam/pod-identity.ts";
-import { demandAhead } from "../../../../host/agent/prefetch/demand-ahead.ts";
-import { createPrefetcher, type Prefetcher, UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
+import { Prefetcher, UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
 import { decodeRequest } from "../../../../host/cni/request.ts";
 import { type AnnouncedNic, ownerOfPod } from "../../../../host/ipam/plan-prefetch.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
@@ -183,10 +182,9 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
   const identityOf = async (pod: Pod) => ({
     ...identifyPod({ ...pod, uid: ownerOfPod(pod), containerId: "" }, snapshot),
   });
-  const prefetcher: Prefetcher = createPrefetcher({
+  const prefetcher = new Prefetcher({
     ...tools,
-    ...{ nodeName: "n1", nics, mayBegin },
-    demandOf: (pod, each, signal) => demandAhead({ ...tools, identityOf }, pod, each, signal),
+    ...{ nodeName: "n1", nics, ready: mayBegin, identityOf },
   });
   const add = async (pod: Pod, ifName = "eth0", options: { signal?: AbortSignal; body?: object } = {}) => {
     const args = `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name};K8S_POD_UID=${ownerOfPod(pod)}`;
@@ -214,7 +212,7 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
       const rows = await registry.list(undefined, 1_000);
       return rows.map(({ pod, ifName, ip, state, containerId }) => `${pod} ${ifName} ${formatIp(ip)} ${state} ${containerId}`.trim()); // biome-ignore format: one thought
     },
-    /** What the janitor does, after so long. */
+    /** What the maintenance does, after so long. */
     later: async (milliseconds: number): Promise<void> => {
       clock.advance(milliseconds);
       await registry.releaseUnattached(clock.ms - UNATTACHED_MS);

@@ -2,7 +2,6 @@
 
 import { describe, expect, it } from "vitest";
 import { PREFETCHES_AT_ONCE, UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
-import { hitRate } from "../../../../host/agent/prefetch/stats.ts";
 import { ipPool, nic, POOLS, type PrefetchWorld, podOf, until, type WithWorld, withWorld } from "./prefetch-world.ts";
 
 const web = podOf("web-0");
@@ -25,7 +24,7 @@ async function watched(world: PrefetchWorld, ...pods: ReturnType<typeof podOf>[]
 }
 
 describe("a pod that was bound to the node", () => {
-  check("rule 7: has its address before its ADD comes, and the ADD takes just that", async (world) => {
+  check("prefetch: has its address before its ADD comes, and the ADD takes just that", async (world) => {
     await watched(world, web);
     const [row = ""] = await world.rows();
     expect(row).toMatch(/^web-0 eth0 \S+ Bound$/);
@@ -37,7 +36,6 @@ describe("a pod that was bound to the node", () => {
     expect(world.prefetcher.claimedFor("uid-web-0", "eth0")).toEqual([]);
     const stats = world.prefetcher.stats();
     expect(stats).toMatchObject({ wanted: 1, claimed: 1, adds: 1, used: 1, waited: 0, late: 0 });
-    expect(hitRate(stats)).toBe(1);
   });
 
   check("is claimed for once, however often its object changes", async (world) => {
@@ -65,10 +63,6 @@ describe("a pod that was bound to the node", () => {
     const first = await world.add(web);
     expect(await world.add(web)).toBe(first);
     expect(world.prefetcher.stats()).toMatchObject({ adds: 1, used: 1 });
-  });
-
-  check("before the first ADD there is no hit rate", async ({ prefetcher }) => {
-    expect(hitRate(prefetcher.stats())).toBeUndefined();
   });
 });
 
@@ -113,11 +107,11 @@ describe("nothing is claimed", () => {
   );
 
   check(
-    "for a pod whose NICs cannot be told",
+    "for a pod whose NICs are unknown",
     async (world) => {
       await watched(world, web);
       expect(world.prefetcher.stats()).toMatchObject({ wanted: 0 });
-      expect(world.log).toEqual(["debug Left to the ADD"]);
+      expect(world.log).toEqual(["debug Addresses of a pod are left to its ADD"]);
       expect(await world.add(web)).toMatch(/^10\.6\.0\./);
     },
     {
@@ -201,7 +195,7 @@ describe("many pods at once", () => {
   });
 });
 
-describe("rule 7: it goes back at once, without a cooldown", () => {
+describe("prefetch: it goes back at once, without a cooldown", () => {
   check("what does not fit when the ADD comes, because the pod's annotation has changed", async (world) => {
     await watched(world, web);
     const [before] = world.prefetcher.claimedFor("uid-web-0", "eth0");

@@ -60,7 +60,7 @@ describe("the ADD that arrives first waits for the claim under way instead of st
     await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
     caller.abort(new Error("the caller hung up"));
     await expect(adding).rejects.toThrow("the caller hung up");
-    await expect(world.prefetcher.settle(owner, "eth0", caller.signal)).rejects.toThrow("the caller hung up");
+    await expect(world.prefetcher.waitForClaim(owner, "eth0", caller.signal)).rejects.toThrow("the caller hung up");
     world.door.open();
     const address = await world.add(web);
     expect(await world.rows()).toEqual([`web-0 eth0 ${address} Bound c-web-0`]);
@@ -68,7 +68,7 @@ describe("the ADD that arrives first waits for the claim under way instead of st
 
   check("no longer than a claim ahead may last", async (world) => {
     await claimUnderWay(world);
-    const settling = world.prefetcher.settle(owner, "eth0", new AbortController().signal);
+    const settling = world.prefetcher.waitForClaim(owner, "eth0", new AbortController().signal);
     world.clock.advance(PREFETCH_PATIENCE_MS);
     await settling;
     expect(world.prefetcher.stats()).toMatchObject({ failed: 1, claimed: 0 });
@@ -113,7 +113,7 @@ describe("the ADD that comes before the claim has begun does not wait", () => {
   check("and of pods that are never seen only so many are remembered", async ({ prefetcher, door }) => {
     const { signal } = new AbortController();
     for (let index = 0; index <= MAX_UNSEEN_PODS; index++)
-      await prefetcher.settle(`uid-ghost-${index}`, "eth0", signal);
+      await prefetcher.waitForClaim(`uid-ghost-${index}`, "eth0", signal);
     prefetcher.podChanged(podOf("ghost-1"));
     expect(prefetcher.stats()).toMatchObject({ unseen: MAX_UNSEEN_PODS + 1, wanted: 0 });
     prefetcher.podChanged(podOf("ghost-0"));
@@ -122,7 +122,7 @@ describe("the ADD that comes before the claim has begun does not wait", () => {
 });
 
 describe("a pod deleted before its ADD", () => {
-  check("rule 7: while its claim is under way: that ends, and nothing of it stays", async (world) => {
+  check("prefetch: while its claim is under way: that ends, and nothing of it stays", async (world) => {
     await claimUnderWay(world);
     world.prefetcher.podGone(web);
     await until("the claim has ended", () => world.door.underWay === 0);
@@ -158,13 +158,13 @@ describe("a pod deleted before its ADD", () => {
     expect(world.prefetcher.stats()).toMatchObject({ withdrawn: 1 });
   });
 
-  check("the agent tells that giving back failed, and goes on", async (world) => {
+  check("the agent logs that releasing failed, and goes on", async (world) => {
     world.prefetcher.podChanged(web);
     await until("it is claimed", () => world.prefetcher.stats().claimed === 1);
     world.registry.undo = () => Promise.reject(new Error("the disk is full"));
     world.prefetcher.podGone(web);
-    const line = "warn Giving back what was claimed ahead failed; it is given back when its time is over";
-    await until("it was told", () => world.log.includes(line));
+    const line = "warn Releasing addresses claimed ahead failed; they are released after 120000 ms";
+    await until("it was logged", () => world.log.includes(line));
   });
 });
 
@@ -197,7 +197,7 @@ describe("an agent that ends between a claim and its ADD", () => {
     await world.prefetcher.close();
     expect(world.prefetcher.stats()).toMatchObject({ claimed: 0, withdrawn: PREFETCHES_AT_ONCE + 1 });
     world.prefetcher.podChanged(podOf("web-1"));
-    await world.prefetcher.settle(owner, "eth0", AbortSignal.abort());
+    await world.prefetcher.waitForClaim(owner, "eth0", AbortSignal.abort());
     expect(world.prefetcher.stats()).toMatchObject({ adds: 0 });
     expect(await (await reopen()).rows()).toEqual([]);
   });
@@ -229,7 +229,7 @@ describe("before the agent knows enough", () => {
     async (world) => {
       never.reject(new Error("the journal cannot be compared"));
       world.prefetcher.podChanged(web);
-      await until("it was told", () => world.log.includes("debug No address is claimed ahead of its ADD"));
+      await until("it was logged", () => world.log.includes("debug Addresses are not claimed ahead of ADDs"));
       expect(await world.add(web)).toMatch(/^10\.6\.0\./);
       expect(world.prefetcher.stats()).toMatchObject({ wanted: 0, unseen: 1 });
     },
