@@ -23,7 +23,7 @@ import { decodeResult } from "./result-versions.ts";
 import { type CniVersion, decodeCniVersion } from "./version.ts";
 
 /** An address that somebody asks for; `length` when it was written as `address/length`. */
-export interface AskedIp {
+export interface IpRequest {
   readonly ip: Ip;
   readonly length?: number | undefined;
 }
@@ -34,7 +34,7 @@ export interface Attachment {
 }
 
 export interface RuntimeConfig {
-  readonly ips?: readonly AskedIp[] | undefined;
+  readonly ips?: readonly IpRequest[] | undefined;
   readonly mac?: Mac | undefined;
   /** From the capability `io.kubernetes.cri.pod-annotations`. */
   readonly podAnnotations?: Readonly<Record<string, string>> | undefined;
@@ -50,20 +50,20 @@ export interface NetConf {
   /** Absent: the caller sent no list, and GC has nothing to do. */
   readonly validAttachments?: readonly Attachment[] | undefined;
   readonly runtimeConfig: RuntimeConfig;
-  readonly args: { readonly cni: { readonly ips?: readonly AskedIp[] | undefined } };
+  readonly args: { readonly cni: { readonly ips?: readonly IpRequest[] | undefined } };
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
-/** What {@link parseAskedIp} accepts, for error texts. */
-export const ASKED_IP_FORM = "an address, or an address with its length";
+/** What {@link parseIpRequest} accepts, for error texts. */
+export const IP_REQUEST_FORM = "an address, or an address with its length";
 
 /** Parses `a` or `a/length`. Undefined when the text is neither. */
-export function parseAskedIp(text: string): AskedIp | undefined {
+export function parseIpRequest(text: string): IpRequest | undefined {
   const ip = parseIp(text);
   return ip === undefined ? parsePrefix(text) : { ip };
 }
 
-const askedIps = orAbsent(z.array(parsedText(parseAskedIp, ASKED_IP_FORM)));
+const ipRequests = orAbsent(z.array(parsedText(parseIpRequest, IP_REQUEST_FORM)));
 
 const attachments = orAbsent(
   z.array(
@@ -88,12 +88,12 @@ const headSchema = z.object({
 const callSchema = z.object({
   runtimeConfig: orAbsent(
     z.object({
-      ips: askedIps,
+      ips: ipRequests,
       mac: orAbsent(parsedText(parseMac, "a MAC address of six octets")),
       "io.kubernetes.cri.pod-annotations": orAbsent(textMap()),
     }),
   ),
-  args: orAbsent(z.object({ cni: orAbsent(z.object({ ips: askedIps })) })),
+  args: orAbsent(z.object({ cni: orAbsent(z.object({ ips: ipRequests })) })),
 });
 
 function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {

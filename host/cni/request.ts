@@ -13,7 +13,7 @@ import {
   parseContainerId,
   parseIfName,
 } from "./names.ts";
-import { ASKED_IP_FORM, type AskedIp, decodeNetConf, type NetConf, parseAskedIp } from "./net-conf.ts";
+import { decodeNetConf, IP_REQUEST_FORM, type IpRequest, type NetConf, parseIpRequest } from "./net-conf.ts";
 
 export type PluginName = "berth" | "coordinator" | "ifacer";
 
@@ -182,14 +182,16 @@ export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
   };
 }
 
-function refuseAsked(source: RequestedIp["source"], found: string, wanted: string): never {
+function refuseIpRequest(source: RequestedIp["source"], found: string, wanted: string): never {
   throw new CniError(ErrorCode.InvalidNetworkConfig, `Requested address in ${source}: found ${found}, want ${wanted}`);
 }
 
 /** `IP=` holds one address or several with commas between. */
-function askedInArgs(args: ReadonlyMap<string, string>): AskedIp[] {
+function ipRequestsInArgs(args: ReadonlyMap<string, string>): IpRequest[] {
   const pieces = args.get("IP")?.split(",") ?? [];
-  return pieces.map((piece) => parseAskedIp(piece) ?? refuseAsked("CNI_ARGS IP", describeValue(piece), ASKED_IP_FORM));
+  return pieces.map(
+    (piece) => parseIpRequest(piece) ?? refuseIpRequest("CNI_ARGS IP", describeValue(piece), IP_REQUEST_FORM),
+  );
 }
 
 /**
@@ -198,10 +200,10 @@ function askedInArgs(args: ReadonlyMap<string, string>): AskedIp[] {
  */
 export function requestedIps(request: CniRequest): RequestedIp[] {
   const { runtimeConfig, args } = request.netConf;
-  const bySource: [RequestedIp["source"], readonly AskedIp[]][] = [
+  const bySource: [RequestedIp["source"], readonly IpRequest[]][] = [
     ["runtimeConfig.ips", runtimeConfig.ips ?? []],
     ["args.cni.ips", args.cni.ips ?? []],
-    ["CNI_ARGS IP", askedInArgs(request.args)],
+    ["CNI_ARGS IP", ipRequestsInArgs(request.args)],
   ];
   const requested = new Map<string, RequestedIp>();
   for (const [source, asked] of bySource) {
@@ -209,7 +211,7 @@ export function requestedIps(request: CniRequest): RequestedIp[] {
       const key = formatIp(ip);
       const before = requested.get(key);
       if (before?.length !== undefined && length !== undefined && before.length !== length) {
-        refuseAsked(source, `${key}/${length}`, `${key}/${before.length} as in ${before.source}`);
+        refuseIpRequest(source, `${key}/${length}`, `${key}/${before.length} as in ${before.source}`);
       }
       requested.set(key, { ip, source, ...before, length: before?.length ?? length });
     }

@@ -7,7 +7,7 @@ import type { Events } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
 import type { Log } from "../lib/log.ts";
-import type { Application } from "../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpAllocation, Workload } from "../resources/ip-allocation.ts";
 import type { Namespace } from "../resources/namespace.ts";
 import type { Node } from "../resources/node.ts";
@@ -54,7 +54,7 @@ export interface AddressOwners {
 export interface Demands {
   readonly demands: readonly PoolDemand[];
   /** Workloads whose annotations cannot be followed, and why: a sentence without its end. */
-  readonly faults: readonly { readonly application: Application; readonly message: string }[];
+  readonly faults: readonly { readonly application: PoolOwner; readonly message: string }[];
 }
 
 /** What is to be known beside the workloads to tell what they want. */
@@ -70,7 +70,7 @@ export interface PoolOwners {
   /** A workload has come, gone or changed so that its demands may be others. Gives back what ends it. */
   subscribe(listener: () => void): () => void;
   /** Asks the API server, never a cache. */
-  readLiveness(application: Application, signal: AbortSignal): Promise<Liveness>;
+  readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;
 }
 
 /** What addresses and pools belong to. */

@@ -4,8 +4,8 @@
 
 import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
 import type { Family } from "../net/ip.ts";
-import { MAX_KEPT_LABELS } from "../resources/fields/kept-metadata.ts";
-import { describeApplication } from "../resources/fields/subnet-pool.ts";
+import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
+import { MAX_CACHED_LABELS } from "../resources/fields/trim-metadata.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { familyName, type Labels, type Subject } from "./model.ts";
 
@@ -35,7 +35,7 @@ const FILTERS: readonly Filter[] = [
 export function refusePool(pool: IpPool, subject: Subject, family: Family): Objection | undefined {
   const { generated } = pool.spec;
   if (generated === undefined) return refuseOwnPool(pool, subject, family);
-  const refusal = `is generated for ${describeApplication(generated.application)}`;
+  const refusal = `is generated for ${describePoolOwner(generated.application)}`;
   const isForeign = generated.application.namespace !== subject.pod?.namespace;
   return isForeign ? { refusal, brief: "is generated for a workload of another namespace" } : { refusal };
 }
@@ -77,8 +77,8 @@ function refuseNamespace({ spec }: IpPool, { pod, namespace }: Subject): Objecti
 function refusePod({ spec }: IpPool, { pod }: Subject): Objection | undefined {
   const { labels = {}, labelCount = 0 } = pod ?? {};
   // Which of too many labels is missing would be the tenant's choice.
-  if (spec.podAffinity !== undefined && labelCount > MAX_KEPT_LABELS)
-    return { refusal: `podAffinity is not judged for a pod of ${labelCount} labels, only up to ${MAX_KEPT_LABELS}` };
+  if (spec.podAffinity !== undefined && labelCount > MAX_CACHED_LABELS)
+    return { refusal: `podAffinity is not judged for a pod of ${labelCount} labels, only up to ${MAX_CACHED_LABELS}` };
   return refuseLabels("podAffinity", spec.podAffinity, labels, "pod");
 }
 

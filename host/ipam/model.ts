@@ -5,7 +5,7 @@ import type { FamilyNames, PodAnnotations } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { Family } from "../net/ip.ts";
-import type { Application } from "../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { SubnetPoolRequest } from "./subnet-pools.ts";
 
@@ -25,7 +25,7 @@ export interface PodSubject {
 
 /** The workload whose generated pools a pod may use; or why there is none, a clause: `pod "shop/x" has no controller`. */
 export type Belonging =
-  | { readonly kind: "application"; readonly application: Application }
+  | { readonly kind: "application"; readonly application: PoolOwner }
   | { readonly kind: "none"; readonly reason: string };
 
 export interface NamespaceSubject {
@@ -75,7 +75,7 @@ export interface FamilyDemand {
 
 /** The candidates are the pools that were generated for this workload, out of these Subnets. */
 export interface GeneratedDemand {
-  readonly application: Application;
+  readonly application: PoolOwner;
   readonly wish: SubnetPoolRequest;
 }
 

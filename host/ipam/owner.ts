@@ -8,7 +8,7 @@
  */
 
 import type { OwnerReference } from "../resources/fields/metadata.ts";
-import type { Application } from "../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../resources/ip-allocation.ts";
 
 /** Not simply the first of its owners: any object may be among them, only one controls it. */
@@ -39,7 +39,7 @@ export function aboveOf(middle: MiddleKind, metadata: Parameters<typeof controll
 }
 
 /** Undefined for an owner that no pool could name: the API server takes any text for it. */
-export function applicationOf(namespace: string, owner: OwnerReference): Application | undefined {
+export function applicationOf(namespace: string, owner: OwnerReference): PoolOwner | undefined {
   const { apiVersion, kind, name, uid } = owner;
   const isShort = [apiVersion, kind, name].every((text) => text !== "" && text.length <= MAX_ALLOCATION_TEXT);
   if (!isShort || uid === "" || uid.length > MAX_UID_LENGTH) return undefined;

@@ -6,7 +6,7 @@ import { CniError, ErrorCode } from "../cni/error.ts";
 import { ANNOTATION_PREFIX, requireFamilies } from "../config/annotations.ts";
 import { compilePattern, isPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
-import type { Application } from "../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { nicNameAt } from "./announced-nics.ts";
 import { refuseOwnPool, refusePool, tieRank } from "./filters.ts";
@@ -98,7 +98,7 @@ function candidatesOf(wish: SubnetPoolRequest, subject: Subject, pools: PoolsByN
 }
 
 /** Throws CniError 102: who belongs to no workload has no pools of its own. */
-function requireApplication(key: string, { pod }: Subject): Application {
+function requireApplication(key: string, { pod }: Subject): PoolOwner {
   const belonging = pod?.application;
   if (belonging?.kind === "application") return belonging.application;
   const why =

@@ -3,7 +3,7 @@
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { Family } from "../net/ip.ts";
-import { describeApplication } from "../resources/fields/subnet-pool.ts";
+import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { ordinalsOf } from "../resources/usage/ordinals.ts";
 import { type FamilyDemand, familyName, type GeneratedDemand } from "./model.ts";
@@ -13,7 +13,7 @@ import type { PoolShortage } from "./refusal.ts";
 export function describeSupply(pool: IpPool): string | undefined {
   const { generated } = pool.spec;
   if (generated === undefined) return undefined;
-  if (pool.lack !== undefined && !isSupplied(pool)) return pool.lack;
+  if (pool.shortfall !== undefined && !isSupplied(pool)) return pool.shortfall;
   const { wanted, reason } = generated;
   return `has ${sizeOf(pool)} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
 }
@@ -21,13 +21,14 @@ export function describeSupply(pool: IpPool): string | undefined {
 /** `no pool has been generated for Deployment shop/web out of Subnet "blue" yet` */
 export function describeAbsence({ application, wish: { subnets } }: GeneratedDemand): string {
   const names = subnets.map((name) => `"${name}"`).join(" or ");
-  return `no pool has been generated for ${describeApplication(application)} out of Subnet ${names} yet`;
+  return `no pool has been generated for ${describePoolOwner(application)} out of Subnet ${names} yet`;
 }
 
 /** Whether addresses are on their way to one of the pools: fewer than wanted, and nothing is known to be in the way. */
 export function isGrowing({ candidates }: FamilyDemand): boolean {
   return candidates.some(
-    ({ pool, refusal }) => pool !== undefined && refusal === undefined && pool.lack === undefined && !isSupplied(pool),
+    ({ pool, refusal }) =>
+      pool !== undefined && refusal === undefined && pool.shortfall === undefined && !isSupplied(pool),
   );
 }
 

@@ -2,12 +2,12 @@
  * Pools that are generated out of Subnets: which of them serve a NIC (docs/subnets.md).
  */
 import type { Family } from "../net/ip.ts";
-import { type Application, applicationKey } from "../resources/fields/subnet-pool.ts";
+import { type PoolOwner, poolOwnerKey } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 
 /** What a workload wants for one NIC and one family: addresses in one pool per Subnet, together `count`. */
 export interface PoolDemand {
-  readonly application: Application;
+  readonly application: PoolOwner;
   readonly ifName: string;
   readonly family: Family;
   /** Names of Subnets in the order written; at least one. A later one is used when those before it are full. */
@@ -23,7 +23,7 @@ export interface PoolDemand {
 
 export interface SubnetPoolRequest {
   /** What the pod belongs to. */
-  readonly application: Pick<Application, "namespace" | "uid">;
+  readonly application: Pick<PoolOwner, "namespace" | "uid">;
   readonly ifName: string;
   readonly family: Family;
   readonly subnets: readonly string[];
@@ -34,14 +34,14 @@ export function findSubnetPool(
   pools: Iterable<IpPool>,
   { application, ifName, family, subnets }: SubnetPoolRequest,
 ): IpPool[] {
-  const key = applicationKey(application);
+  const key = poolOwnerKey(application);
   const own = [...pools].filter(({ spec }) => {
     const { generated } = spec;
     return (
       generated !== undefined &&
       generated.interface === ifName &&
       spec.family === family &&
-      applicationKey(generated.application) === key &&
+      poolOwnerKey(generated.application) === key &&
       subnets.includes(generated.subnet)
     );
   });

@@ -1,27 +1,24 @@
-/**
- * The rules that span pools: which of them do not fit together (specification, Resolved B; no webhook, so nobody refuses them earlier).
- * Called whenever a pool changes.
- */
+/** The rules between pools. There is no webhook, so the API server accepts pools that contradict each other; they are refused here. */
 import { compareIp } from "../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix } from "../net/prefix.ts";
 import { formatRange, type Range } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";
 
-export interface PoolCheck {
-  /** The pools that may be used, in the order given. */
+interface PoolCheck {
+  /** The usable pools, in the order given. */
   readonly accepted: readonly IpPool[];
-  /** Why the others may not, by name: `is refused: …`. */
+  /** Why the others are not usable, by name: `is refused: …`. */
   readonly refused: ReadonlyMap<string, string>;
-  /** Sentences; one about a pool that is refused says so. */
+  /** Sentences about refused pools and about shared addresses. */
   readonly problems: readonly string[];
 }
 
-/** Two pools may share a subnet of one address space; a subnet inside another one is refused. */
+/** Pools with the same key may share addresses; a subnet inside another one is refused. */
 function keyOf(space: string, subnet: Prefix): string {
   return `${space} ${formatPrefix(subnet)}`;
 }
 
-/** The keys of the prefixes of these lengths that contain the subnet and are wider. */
+/** Returns the keys of the wider prefixes, of these lengths, that contain the subnet. */
 function widerKeys({ spec: { addressSpace, subnet } }: IpPool, lengths: readonly number[]): string[] {
   const wider = lengths.filter((length) => length < subnet.length);
   return wider.map((length) => keyOf(addressSpace, maskPrefix({ ip: subnet.ip, length })));
@@ -39,13 +36,13 @@ function refusal(pool: IpPool, other: IpPool): string {
   );
 }
 
-/** The older first, whose pods are running; those of one second, and those without an API server, as they are given. */
+/** Older pools first, because pods use them. Pools of the same second, and those of the embedded mode, keep their order. */
 function byAge(a: IpPool, b: IpPool): number {
   const [one, other] = [a.created ?? "", b.created ?? ""];
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-/** Of two pools with one name, or whose subnets partly overlap, the older one is accepted, else the one that comes first. */
+/** Of two pools with the same name or with partly overlapping subnets, accepts the older one, else the first one. */
 export function checkPools(pools: readonly IpPool[]): PoolCheck {
   const fitting = new Set<IpPool>();
   const problems: string[] = [];
@@ -74,7 +71,7 @@ export function checkPools(pools: readonly IpPool[]): PoolCheck {
   return { accepted, refused, problems: [...problems, ...sharedRanges(accepted)] };
 }
 
-/** Notices of pools whose ranges share addresses: legal, since an address is unique by itself. */
+/** Returns notices about pools that share addresses. This is allowed, because each address is still allocated once. */
 function sharedRanges(pools: readonly IpPool[]): string[] {
   const groups = Map.groupBy(pools, ({ spec }) => keyOf(spec.addressSpace, spec.subnet));
   return [...groups.values()].filter((group) => group.length > 1).flatMap(sharedInGroup);

@@ -1,8 +1,4 @@
-/**
- * The resource Coordinator: the cluster's settings of the coordinator plugin (specification, Resolved B).
- * Called by the manifests and the watches; only the one named `default` counts.
- */
-
+/** The kind Coordinator: the cluster's settings of the coordinator plugin. Only the object named `default` is used. */
 import { z } from "zod";
 import {
   coordinatorKeys,
@@ -23,21 +19,21 @@ const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
 export interface Coordinator {
   readonly kind: "Coordinator";
   readonly name: string;
-  /** What the resource says: a network definition lies over it, the defaults under it. */
+  /** The object's settings. Those of a network definition take precedence; defaults fill what is unset. */
   readonly spec: CoordinatorSettings & {
-    /** Where the cluster's pod networks are found. */
+    /** Where the controller finds the cluster's pod networks. */
     readonly podCIDRType: z.output<typeof podCIDRType>;
   };
-  /** What the controller has found out. Undefined: nothing yet, or there is none: in the embedded mode there is no cluster to ask. */
+  /** What the controller collected; undefined before that, and in the embedded mode. */
   readonly collected?: CollectedNetworks | undefined;
-  /** Namespaces that have as many addresses as they may have, with how many that were. Undefined: nobody counts. */
+  /** Namespaces that have reached their limit, with their number of addresses. Undefined in the embedded mode. */
   readonly fullNamespaces?: ReadonlyMap<string, number> | undefined;
 }
 
-export interface CollectedNetworks {
-  /** "NotReady": one of the two is not known, or the source of one has trouble; what was known before is still there. */
+interface CollectedNetworks {
+  /** "NotReady": one of the two lists is unknown, or its source failed; the lists keep their previous entries. */
   readonly phase: "Synced" | "NotReady";
-  /** Where each of the two comes from, or what is wrong. */
+  /** Where each of the two lists comes from, or what is wrong. */
   readonly reason: string;
   readonly overlayPodCIDR: readonly Prefix[];
   readonly serviceCIDR: readonly Prefix[];
@@ -48,7 +44,7 @@ const spec = coordinatorKeys
     logOptions: resolvedLogOptions.optional().meta({ description: LOG_OPTIONS }),
     podCIDRType: podCIDRType
       .default("auto")
-      .meta({ description: "Source of `overlayPodCIDR` when that is empty; `none` collects nothing." }),
+      .meta({ description: "Source of `overlayPodCIDR` if that is empty. `none` collects nothing." }),
   })
   .meta(cel(MODE_RULE))
   .transform(({ podCIDRType, ...keys }, context) => ({ ...settingsOf(keys, context), podCIDRType }));
@@ -63,7 +59,7 @@ export function decodeCoordinator(value: unknown, source: string): Coordinator {
 
 const collectedList = z.array(prefixOrIp).max(MAX_CIDRS).catch([]);
 
-/** A list that anybody has spoilt is as good as none; a status without a phase is none. */
+/** A malformed list counts as empty, a status without a phase as absent. */
 const collectedSchema = z.object({
   phase: z.enum(["Synced", "NotReady"]),
   reason: z.string().catch(""),
@@ -71,7 +67,7 @@ const collectedSchema = z.object({
   serviceCIDR: collectedList,
 });
 
-/** Like {@link decodeCoordinator} for an object of the API server, whose status the controller writes. */
+/** Like {@link decodeCoordinator}, with the status, which the controller writes. Throws ConfigError. */
 export function decodeServedCoordinator(value: unknown, source: string): Coordinator {
   const status = typeof value === "object" && value !== null && "status" in value ? value.status : undefined;
   const collected = collectedSchema.safeParse(status).data;
@@ -80,19 +76,19 @@ export function decodeServedCoordinator(value: unknown, source: string): Coordin
 
 const fullSchema = z.object({ fullNamespaces: z.array(z.object({ name: z.string(), addresses: z.number() })) });
 
-/** By name, out of a status; none of one that does not say. */
+/** Returns the numbers of addresses by namespace from a status; empty if the status is absent or malformed. */
 export function fullNamespacesOf(status: unknown): ReadonlyMap<string, number> {
   const { fullNamespaces = [] } = fullSchema.safeParse(status).data ?? {};
   return new Map(fullNamespaces.map(({ name, addresses }) => [name, addresses]));
 }
 
-/** Here an empty list says that nobody has named any; in a network's definition it says that there are none. */
+/** In the resource an empty list means "not set"; in a network definition it means "none". */
 function withoutEmpty(spec: Coordinator["spec"]): Coordinator["spec"] {
   const empty = COLLECTED_KEYS.filter((key) => spec[key]?.length === 0).map((key) => [key, undefined] as const);
   return { ...spec, ...Object.fromEntries(empty) };
 }
 
-/** The settings of the resource, first what it says, then what was collected for it: to be laid under those of a network definition. */
+/** Returns the resource's settings, then the collected ones: the layers below those of a network definition, strongest first. */
 export function coordinatorLayers(coordinator: Coordinator | undefined): CoordinatorSettings[] {
   if (coordinator === undefined) return [];
   const { collected } = coordinator;

@@ -1,8 +1,7 @@
 /**
- * The resource IPAllocation: one address that is not free. Its name is the address, so that creating it is the lock
- * (docs/allocation.md). Unknown keys pass: an agent reads what a newer one wrote.
+ * The kind IPAllocation: one address that is not free. Its name is the address, so that creating the object locks the address
+ * (docs/allocation.md). Unknown keys are accepted, because newer agents may have written them.
  */
-
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { isDnsLabel } from "../config/fields/names.ts";
@@ -14,10 +13,10 @@ import { addressSpace } from "./fields/address-spec.ts";
 import { ALLOCATION_RULES, NAME_FORM, SPEC_RULES } from "./fields/allocation-rules.ts";
 import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadata.ts";
 
-/** Most holders of one address: a virtual machine that migrates has two. @limit */
+/** Most holders of one address: two while a virtual machine migrates. @limit */
 export const MAX_HOLDERS = 2;
 
-/** Longest UID of a pod or a workload: characters. It is a label's value. @limit */
+/** Longest UID of a pod or a workload, which must fit into a label's value: characters. @limit */
 export const MAX_UID_LENGTH = 63;
 
 /** Longest name of an object or a link in an IPAllocation: characters. @limit */
@@ -26,17 +25,17 @@ export const MAX_ALLOCATION_TEXT = 253;
 /** The states of docs/allocation.md; an absent object is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
 
-/** What outlives its pods and keeps their addresses (allocation rule 8). */
+/** An owner of retained addresses: it outlives its pods (retention in docs/allocation.md). */
 export interface Workload {
   /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim` */
   readonly kind: string;
-  /** Of the workload and of its pods. "" in a Kept object of an agent that did not write it: nothing can be told of that workload, and it has no member. */
+  /** Namespace of the workload and its pods. "" in a Kept object of an older agent: such a workload cannot be identified and has no member. */
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** Which of the workload's pods: the pod's name, which has the ordinal in it, or the machine's. */
+  /** Identifies one of the workload's pods: the pod's name, which includes the ordinal, or the machine's name. */
   readonly member: string;
-  /** For which of the member's NICs an address is kept; absent where that does not matter, and in objects of older agents. */
+  /** The member's NIC for which the address is retained. Undefined if any NIC may have it, and in objects of older agents. */
   readonly ifName?: string | undefined;
 }
 
@@ -49,13 +48,13 @@ export interface Holder {
   readonly node: string;
 }
 
-export interface AllocationQuarantine {
+interface AllocationQuarantine {
   readonly reason: "Conflict" | "NodeLost";
-  /** Of the machine that answered for the address; "" when unknown. */
+  /** MAC address of the machine that answered for the address; "" if unknown. */
   readonly mac: string;
-  /** The node's link through which that machine can be asked; "" when unknown. */
+  /** The node's link on which that machine can be probed; "" if unknown. */
   readonly parent: string;
-  /** Of `NodeLost`: who had the address, on the node that was lost. `spec.node` is another one when that one was told to ask for it. */
+  /** With `NodeLost`: the NIC that had the address on the lost node. `spec.node` differs if another node was told to probe the address. */
   readonly holder?: Holder | undefined;
 }
 
@@ -63,17 +62,17 @@ export interface IpAllocationSpec {
   readonly ip: Ip;
   /** "" is the default space; immutable. */
   readonly addressSpace: string;
-  /** Of the pool's subnet when the address was claimed; outlives the pool. */
+  /** Prefix length of the pool's subnet when the address was claimed. The pool may be gone by now. */
   readonly prefixLength: number;
   readonly pool: string;
   readonly state: AllocationState;
-  /** Whose agent answers for the object; a field of its own, as the API server selects by it. */
+  /** The node whose agent is responsible for the object. The API server can select by this field. */
   readonly node: string;
-  /** None unless Bound; two while a virtual machine migrates. */
+  /** Empty unless Bound; two while a virtual machine migrates. */
   readonly holders: readonly Holder[];
   readonly workload?: Workload | undefined;
   readonly quarantine?: AllocationQuarantine | undefined;
-  /** Of the last transition, RFC 3339; for people: nothing is decided by it. */
+  /** Time of the last transition, RFC 3339. Informational only. */
   readonly since?: string | undefined;
 }
 
@@ -87,7 +86,7 @@ export interface IpAllocation {
   readonly spec: IpAllocationSpec;
 }
 
-/** `10.6.0.21`; IPv6 in eight groups of four digits with dashes; in a named space `<address>.<space>`. */
+/** Returns `10.6.0.21`; for IPv6 eight groups of four digits with dashes; in a named space `<address>.<space>`. */
 export function allocationName(ip: Ip, addressSpace: string): string {
   const address = ip.family === 4 ? formatIp(ip) : ip.value.toString(16).padStart(32, "0").match(/.{4}/g)?.join("-");
   return addressSpace === "" ? `${address}` : `${address}.${addressSpace}`;
@@ -95,41 +94,41 @@ export function allocationName(ip: Ip, addressSpace: string): string {
 
 const NAME = /^(?:(?<v4>[0-9]+(?:\.[0-9]+){3})|(?<v6>[0-9a-f]{4}(?:-[0-9a-f]{4}){7}))(?:\.(?<space>[a-z0-9-]+))?$/;
 
-/** What {@link allocationName} was made of. Undefined for a text that it does not make. */
+/** The inverse of {@link allocationName}. Returns undefined if `name` is not such a name. */
 export function parseAllocationName(name: string): { readonly ip: Ip; readonly addressSpace: string } | undefined {
   const { v4, v6, space = "" } = NAME.exec(name)?.groups ?? {};
   const ip = parseIp(v4 ?? v6?.replaceAll("-", ":") ?? "");
   return ip === undefined || !(space === "" || isDnsLabel(space)) ? undefined : { ip, addressSpace: space };
 }
 
-/** The label by which the objects of a pod are found. */
+/** Label that selects the objects of a pod. */
 export const POD_UID_LABEL = "ipam.vendor.io/pod-uid";
 
-/** The label by which the objects of a kept identity are found; its value is {@link ownerLabelOf}. */
+/** Label that selects the objects of one member of an owner; its value is {@link ownerLabelOf}. */
 export const OWNER_LABEL = "ipam.vendor.io/owner";
 
 type Member = Pick<Workload, "namespace" | "uid" | "member">;
 
 /**
- * Whether both are the same member of the same workload (allocation rule 8). Whoever may create pods may write any UID into their owner references,
- * but only in namespaces of their own: the namespace is what tells a forged owner from the real one.
+ * Returns whether both are the same member of the same workload (retention in docs/allocation.md). A user who may create pods can write any
+ * UID into their owner references, but only in the user's own namespaces. Comparing the namespace therefore detects forged owners.
  */
 export function isSameMember(one: Member | undefined, other: Member | undefined): boolean {
   if (one === undefined || one.namespace === "") return false;
   return one.namespace === other?.namespace && one.uid === other.uid && one.member === other.member;
 }
 
-/** Of one member alone: where the search for its addresses starts. */
+/** Returns a key that is unique to one member; the search for its addresses starts at the key's hash. */
 export function memberKey({ namespace, uid, member }: Member): string {
   return `${namespace}/${uid}/${member}`;
 }
 
-/** A workload and its member as a label's value: 32 hexadecimal digits. */
+/** Returns a hash of workload and member that fits into a label's value: 32 hexadecimal digits. */
 export function ownerLabelOf(member: Member): string {
   return createHash("sha256").update(memberKey(member)).digest("hex").slice(0, 32);
 }
 
-/** The labels that an allocation has. */
+/** Returns the labels of the allocation's object. */
 export function allocationLabels({ holders: [holder], workload }: IpAllocationSpec): Record<string, string> {
   return {
     ...(holder === undefined ? {} : { [POD_UID_LABEL]: holder.podUid }),
@@ -149,7 +148,7 @@ const uid = z.string().min(1).max(MAX_UID_LENGTH);
 const holder = z.object({
   namespace: text.meta({ description: "The pod's namespace." }),
   pod: text.meta({ description: "The pod's name." }),
-  podUID: uid.meta({ description: "The pod's UID; of a static pod the hash of its manifest." }),
+  podUID: uid.meta({ description: "The pod's UID. For a static pod, the hash of its manifest." }),
   interface: name.meta({ description: "The NIC's name in the pod." }),
   node: name.meta({ description: "The node on which the pod runs." }),
 });
@@ -163,20 +162,18 @@ const workload = z.object({
   namespace: name.optional().meta({ description: "Its namespace." }),
   name: text.meta({ description: "Its name." }),
   uid: uid.meta({ description: "Its UID." }),
-  member: text.meta({ description: "Which of its pods: the pod's name, or the machine's." }),
-  interface: name.optional().meta({ description: "The NIC for which the address is kept." }),
+  member: text.meta({ description: "One of its pods: the pod's name or the machine's name." }),
+  interface: name.optional().meta({ description: "The NIC for which the address is retained." }),
 });
 
 const quarantine = z.object({
-  holder: holder
-    .optional()
-    .meta({ description: "Of `NodeLost`: the NIC that had the address, on the node that was lost." }),
+  holder: holder.optional().meta({ description: "With `NodeLost`: the NIC that had the address on the lost node." }),
   reason: z.enum(["Conflict", "NodeLost"]).meta({
     description:
       "`Conflict`: another machine answers for the address. `NodeLost`: its node never confirmed the release.",
   }),
   mac: text.default("").meta({ description: "MAC address of the machine that answered." }),
-  parent: text.default("").meta({ description: "The node's link through which that machine can be asked." }),
+  parent: text.default("").meta({ description: "The node's link on which that machine can be probed." }),
 });
 
 function decodeQuarantine({ holder, ...rest }: z.output<typeof quarantine>): AllocationQuarantine {
@@ -188,27 +185,28 @@ const spec = z
     address: parsedText(parseCanonicalIp, CANONICAL_FORM, MAX_ADDRESS_LENGTH).meta({
       ...cel({ rule: "isIP(self) && ip.isCanonical(self)", message: CANONICAL_FORM }, IMMUTABLE),
       title: "address",
-      description: "The address in canonical form; immutable.",
+      description: "The address in canonical form. Immutable.",
     }),
-    addressSpace: addressSpace.meta({ description: "The space of the address; immutable." }),
-    prefixLength: wholeNumber(0, 128).meta({ description: "Length of the prefix of the pool's subnet." }),
-    pool: name.meta({ description: "The pool that the address was taken from." }),
+    addressSpace: addressSpace.meta({ description: "Address space. Immutable." }),
+    prefixLength: wholeNumber(0, 128).meta({ description: "Prefix length of the pool's subnet." }),
+    pool: name.meta({ description: "The pool that the address was allocated from." }),
     state: z.enum(["Bound", "Cooling", "Kept", "Quarantined"]).meta({
       description:
-        "`Bound`: pods have it. `Cooling`: free soon. `Kept`: of a workload whose pod is away. `Quarantined`: not to be used.",
+        "`Bound`: in use by a pod. `Cooling`: released, free after the cooldown. `Kept`: retained for a workload without a pod at the moment. `Quarantined`: must not be used.",
     }),
-    node: name.meta({ description: "The node whose agent answers for the object." }),
+    node: name.meta({ description: "The node whose agent is responsible for the object." }),
     holders: z.array(holder).max(MAX_HOLDERS).default([]).meta({
-      description:
-        "The NICs that have the address: one or, while a virtual machine migrates, two. Only of a Bound address.",
+      description: "The NICs that have a Bound address: one, or two while a virtual machine migrates.",
     }),
-    workload: workload.optional().meta({ description: "What keeps the address when the pod goes." }),
+    workload: workload
+      .optional()
+      .meta({ description: "The workload that retains the address when the pod is deleted." }),
     quarantine: quarantine.optional().meta({ description: "Why the address must not be used." }),
     since: z
       .string()
       .regex(TIME, { error: "a time such as 2026-11-20T04:00:00Z" })
       .optional()
-      .meta({ description: "Time of the last transition; for people." }),
+      .meta({ description: "Time of the last state transition. Informational only." }),
   })
   .meta(cel(...SPEC_RULES))
   .transform(
@@ -236,7 +234,7 @@ export const ipAllocationSchema = z.object({
   spec,
 });
 
-/** A workload is in the namespace of its pods: that of the holder counts where an older agent did not write it. */
+/** A workload is in the namespace of its pods; the holder's namespace stands in for one that an older agent did not write. */
 function decodeWorkload(
   { interface: ifName, namespace, ...names }: z.output<typeof workload>,
   ofHolder = "",
@@ -257,24 +255,24 @@ function parseCanonicalIp(text: string): Ip | undefined {
   return ip !== undefined && formatIp(ip) === text ? ip : undefined;
 }
 
-/** Throws ConfigError. */
+/** Decodes an IPAllocation; `source` names it in the error. Throws ConfigError. */
 export function decodeIpAllocation(value: unknown, source: string): IpAllocation {
   const { kind, metadata, spec } = decodeBerth(named, value, source);
   const { name, uid = "", resourceVersion = "" } = metadata;
   return { kind, name, uid, resourceVersion, deleting: isDeleting(metadata), spec };
 }
 
-export interface AllocationMetadata {
+interface AllocationMetadata {
   /** {@link allocationName} of the spec. */
   readonly name: string;
   /** {@link allocationLabels} of the spec. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Both: preconditions of an update. */
+  /** `uid` and `resourceVersion` are preconditions of an update. */
   readonly uid?: string | undefined;
   readonly resourceVersion?: string | undefined;
 }
 
-/** The object as the API server takes it. */
+/** Returns the object in the API's form. */
 export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationMetadata): object {
   const { ip, holders, workload, quarantine, ...rest } = spec;
   return {

@@ -1,28 +1,25 @@
-/**
- * What of a pool may be handed out: its ranges, and the addresses inside them that never are.
- * Called whenever a pool or a reserved address changes; the result feeds the core.
- */
+/** Which addresses of a pool may be allocated: its ranges without the masked addresses. The result feeds the core. */
 import { compareIp, type Ip } from "../net/ip.ts";
 import { firstIp, lastIp, type Prefix } from "../net/prefix.ts";
 import { type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
-/** Both lists are sorted and disjoint and lie inside the subnet; what is masked need not lie inside `ranges`. */
+/** Both lists are sorted, disjoint and inside the subnet. Masked addresses may lie outside `ranges`. */
 export interface PoolShape {
   readonly ranges: readonly Range[];
   readonly masked: readonly Range[];
 }
 
 /**
- * The network and the broadcast address of an IPv4 subnet wider than /31. IPv6 has no broadcast, and its all-zero
- * host part, the routers' anycast address (RFC 4291 §2.6.1), is a matter of `excludeIPs`: specification masks it not.
+ * Returns the network and the broadcast address of an IPv4 subnet wider than /31, else none. IPv6 has no broadcast. The
+ * subnet-router anycast address (RFC 4291 §2.6.1) is not masked; `excludeIPs` may list it.
  */
 function edgesOf(subnet: Prefix): Ip[] {
   return subnet.ip.family === 4 && subnet.length < 31 ? [firstIp(subnet), lastIp(subnet)] : [];
 }
 
-/** Sorted, with what overlaps joined. */
+/** Returns the ranges sorted, overlapping ones joined. */
 function joinRanges(ranges: readonly Range[]): Range[] {
   const joined: Range[] = [];
   for (const range of ranges.toSorted((a, b) => compareIp(a.first, b.first))) {
@@ -34,7 +31,7 @@ function joinRanges(ranges: readonly Range[]): Range[] {
   return joined;
 }
 
-/** The pool's shape beside the reserved addresses, of which those of other families and address spaces are ignored. */
+/** Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. */
 export function poolShape({ spec }: IpPool, reserved: readonly ReservedIp[]): PoolShape {
   const whole = rangeOfPrefix(spec.subnet);
   const single = [...edgesOf(spec.subnet), ...(spec.gateway === undefined ? [] : [spec.gateway])];

@@ -1,7 +1,4 @@
-/**
- * The resource IPPool: a set of addresses of one subnet, and who may use it (specification, Resolved B).
- * Called by the manifests and the watches; what spans pools is check-pools.ts, what may be handed out ip-pool-shape.ts.
- */
+/** The kind IPPool. Rules between pools are in check-pools.ts; which addresses may be allocated, in ip-pool-shape.ts. */
 import { z } from "zod";
 import { parseNetworkName } from "../cni/names.ts";
 import { duration } from "../config/fields/duration.ts";
@@ -11,12 +8,12 @@ import { cel, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
 import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
-import { type Generated, generated } from "./fields/subnet-pool.ts";
+import { type SubnetPoolSpec, subnetPoolSpec } from "./fields/subnet-pool.ts";
 
 /** Most entries of each of `namespaceName`, `nodeName` and `multusName`. @limit */
 export const MAX_NAMES = 1_024;
 
-/** Longest entry of `multusName`: characters. A namespace, a slash and a name. @limit */
+/** Longest entry of `multusName`, which is a namespace, a slash and a name: characters. @limit */
 export const MAX_NETWORK_REFERENCE = 317;
 
 declare const poolNameBrand: unique symbol;
@@ -24,12 +21,12 @@ declare const poolNameBrand: unique symbol;
 /** The name of an IPPool: a DNS subdomain of at most 253 characters (RFC 1123). */
 export type PoolName = string & { readonly [poolNameBrand]: true };
 
-/** `ranges` are `ips`: the whole subnet when that is absent, nothing when it is empty; `excluded` is `excludeIPs`. */
+/** `ranges` are the addresses of `ips` (the whole subnet if it is absent), `excluded` those of `excludeIPs`. */
 export interface IpPoolSpec extends AddressSpec {
   readonly podAffinity?: LabelSelector | undefined;
   readonly namespaceAffinity?: LabelSelector | undefined;
   readonly nodeAffinity?: LabelSelector | undefined;
-  /** Empty name lists bind nothing. */
+  /** An empty list of names does not restrict the pool. */
   readonly namespaceName: readonly string[];
   readonly nodeName: readonly string[];
   /** `name` or `namespace/name` of network definitions. */
@@ -37,10 +34,10 @@ export interface IpPoolSpec extends AddressSpec {
   readonly default: boolean;
   readonly disable: boolean;
   readonly selection: "hash" | "ascending";
-  /** Absent: `allocationCooldown` of vendor-conf. */
+  /** If undefined, `allocationCooldown` of vendor-conf applies. */
   readonly cooldownMs?: number | undefined;
-  /** Absent: somebody has made the pool by hand. */
-  readonly generated?: Generated | undefined;
+  /** Undefined unless the controller generated the pool. */
+  readonly generated?: SubnetPoolSpec | undefined;
 }
 
 export interface IpPool {
@@ -48,16 +45,16 @@ export interface IpPool {
   readonly name: PoolName;
   readonly labels: Labels;
   readonly deleting: boolean;
-  /** RFC 3339, in whole seconds of UTC as the API server writes it. Absent: the pool is not from an API server. */
+  /** RFC 3339 in UTC, in whole seconds. Undefined in the embedded mode. */
   readonly created?: string | undefined;
   readonly spec: IpPoolSpec;
-  /** `status.wanted`: the last agent that found the pool exhausted, and when (allocation rule 10). */
+  /** `status.wanted`: the last agent that found the pool exhausted, and when (cooling-visibility in docs/allocation.md). */
   readonly wanted?: string | undefined;
-  /** Why a generated pool has fewer addresses than it is to have: the message of the condition `Supplied` while that is False. */
-  readonly lack?: string | undefined;
+  /** Why a generated pool has fewer addresses than it should have: the message of its condition `Supplied` while that is False. */
+  readonly shortfall?: string | undefined;
 }
 
-/** A network definition, or a CNI configuration, whose names know more letters. */
+/** Returns `text` if it names a network definition, or a CNI configuration, whose name may have more kinds of characters. */
 function parseNetworkReference(text: string): string | undefined {
   const slash = text.indexOf("/");
   const namespaceHolds = slash < 0 || isDnsLabel(text.slice(0, slash));
@@ -74,36 +71,43 @@ const networkReference = parsedText(parseNetworkReference, REFERENCE_FORM, MAX_N
 const spec = z
   .strictObject({
     ...addressKeys,
-    podAffinity: labelSelector.optional().meta({ description: "Only for pods with these labels." }),
-    namespaceAffinity: labelSelector.optional().meta({ description: "Only for pods in namespaces with these labels." }),
-    nodeAffinity: labelSelector.optional().meta({ description: "Only for pods on nodes with these labels." }),
-    namespaceName: z
-      .array(namespaceName)
-      .max(MAX_NAMES)
-      .default([])
-      .meta({ description: "Only for pods in these namespaces; wins over `namespaceAffinity`." }),
+    podAffinity: labelSelector.optional().meta({ description: "Restricts the pool to pods with these labels." }),
+    namespaceAffinity: labelSelector
+      .optional()
+      .meta({ description: "Restricts the pool to pods in namespaces with these labels." }),
+    nodeAffinity: labelSelector
+      .optional()
+      .meta({ description: "Restricts the pool to pods on nodes with these labels." }),
+    namespaceName: z.array(namespaceName).max(MAX_NAMES).default([]).meta({
+      description: "Restricts the pool to pods in these namespaces. Takes precedence over `namespaceAffinity`.",
+    }),
     nodeName: z
       .array(objectName)
       .max(MAX_NAMES)
       .default([])
-      .meta({ description: "Only for pods on these nodes; wins over `nodeAffinity`." }),
+      .meta({ description: "Restricts the pool to pods on these nodes. Takes precedence over `nodeAffinity`." }),
     multusName: z
       .array(networkReference)
       .max(MAX_NAMES)
       .default([])
-      .meta({ description: "Only for NICs of these network definitions." }),
-    default: z.boolean().default(false).meta({ description: "For pods whom nothing stronger gives pools." }),
-    disable: z.boolean().default(false).meta({ description: "No new addresses; those held stay." }),
-    selection: z
-      .enum(["hash", "ascending"])
-      .default("hash")
-      .meta({ description: "Where the search for a free address begins." }),
+      .meta({ description: "Restricts the pool to NICs of these network definitions." }),
+    default: z
+      .boolean()
+      .default(false)
+      .meta({ description: "Used when no annotation, namespace default or CNI configuration selects a pool." }),
+    disable: z
+      .boolean()
+      .default(false)
+      .meta({ description: "Allocates no new addresses. Pods keep the addresses they have." }),
+    selection: z.enum(["hash", "ascending"]).default("hash").meta({
+      description: "Where the search for a free address starts: at a hash of the pod, or at the lowest address.",
+    }),
     cooldown: duration
       .optional()
-      .meta({ description: "Time for which a released address rests; absent: `allocationCooldown`." }),
-    generated: generated
+      .meta({ description: "Time before a released address is allocated again. Defaults to `allocationCooldown`." }),
+    generated: subnetPoolSpec
       .optional()
-      .meta({ description: "Of a pool that the controller made: for whom. Written by the controller alone." }),
+      .meta({ description: "Set by the controller on generated pools: the workload and the Subnet." }),
   })
   .check(checkAddresses)
   .meta(cel(...ADDRESS_RULES))
@@ -117,7 +121,7 @@ const spec = z
 
 export const ipPoolSchema = berthObject("IPPool", spec);
 
-/** Throws ConfigError. */
+/** Decodes an IPPool; `source` names it in the error. Throws ConfigError. */
 export function decodeIpPool(value: unknown, source: string): IpPool {
   const { kind, metadata, spec, status } = decodeBerth(ipPoolSchema, value, source);
   const { wanted, conditions } = readStatus.parse(status);
@@ -129,11 +133,11 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
     created: metadata.creationTimestamp,
     spec,
     wanted,
-    lack: conditions.find((condition) => condition?.type === "Supplied" && condition.status === "False")?.message,
+    shortfall: conditions.find((condition) => condition?.type === "Supplied" && condition.status === "False")?.message,
   };
 }
 
-/** A status never makes a pool unreadable. */
+/** A malformed status does not make the pool unreadable: its fields are then undefined. */
 const readStatus = z
   .object({
     wanted: z.string().optional().catch(undefined),

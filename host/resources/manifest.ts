@@ -1,6 +1,4 @@
-/**
- * Manifests: YAML (or JSON) text to resources, whatever their kind.
- */
+/** Decodes manifests, YAML or JSON, to resources of any kind. */
 import { z } from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { parseYaml } from "../config/yaml.ts";
@@ -41,13 +39,13 @@ function isKind(text: string): text is Kind {
   return Object.hasOwn(KINDS, text);
 }
 
-/** `IPPool "blue"`, as far as the value tells. */
+/** Returns `IPPool "blue"`, or the kind alone if the object has no name. */
 function describeObject(kind: string, value: unknown): string {
   const name = z.object({ metadata: z.object({ name: z.string() }) }).safeParse(value).data?.metadata.name;
   return name === undefined ? kind : `${kind} ${describeValue(name)}`;
 }
 
-/** One object; `source` says where it stands. Throws ConfigError, for an unknown kind, too. */
+/** Decodes one object; `source` names its place in errors. Throws ConfigError, also for an unknown kind. */
 export function decodeResource(value: unknown, source: string): Resource {
   const { apiVersion, kind } = decodeConfig(head, value, source);
   if (!isKind(kind)) {
@@ -65,7 +63,7 @@ export function decodeResource(value: unknown, source: string): Resource {
   return decoder.decode(value, within);
 }
 
-/** One object, or the items of a `List` as kubectl prints it. */
+/** Decodes one object, or the items of a `List` as kubectl prints it. */
 function decodeObjects(value: unknown, source: string): Resource[] {
   const { kind, apiVersion } = decodeConfig(head, value, source);
   if (kind !== "List" || apiVersion !== "v1") return [decodeResource(value, source)];
@@ -73,7 +71,7 @@ function decodeObjects(value: unknown, source: string): Resource[] {
   return items.map((item, index) => decodeResource(item, `${source}, item ${index}`));
 }
 
-/** All resources of a text of one or more documents. Throws ConfigError for the first bad one, naming its line. */
+/** Returns all resources of a text of one or more documents. Throws ConfigError with the line of the first invalid one. */
 export function decodeManifests(text: string, source: string): Resource[] {
   return parseYaml(text, source).flatMap(({ value, line }) => decodeObjects(value, `${source}, line ${line}`));
 }

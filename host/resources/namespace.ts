@@ -1,27 +1,25 @@
-/**
- * The Kubernetes Namespace, as far as Berth reads it.
- */
+/** The fields of a Kubernetes Namespace that Berth reads. */
 import { z } from "zod";
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
-import { cutMetadata, keepAnnotations } from "./fields/kept-metadata.ts";
 import { metadata } from "./fields/metadata.ts";
+import { keepAnnotations, trimMetadata } from "./fields/trim-metadata.ts";
 
 export interface Namespace {
   readonly kind: "Namespace";
   readonly name: string;
   readonly labels: Labels;
-  /** Berth's own. */
+  /** Only those under `ipam.vendor.io/`. */
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** The API server leaves `kind` out of the items of a list. */
+/** The API server omits `kind` in the items of a list. */
 const namespaceSchema = z.object({ kind: z.literal("Namespace").optional(), metadata });
 
-/** Throws ConfigError. */
+/** Decodes a Namespace; `source` names it in the error. Throws ConfigError. */
 export function decodeNamespace(value: unknown, source: string): Namespace {
-  const cut = cutMetadata(value, ({ annotations }) => ({
+  const cut = trimMetadata(value, ({ annotations }) => ({
     annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, []),
     ownerReferences: [],
   }));

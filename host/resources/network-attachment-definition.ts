@@ -1,27 +1,24 @@
-/**
- * The NetworkAttachmentDefinition of the network plumbing working group (k8s.cni.cncf.io/v1), as far as Berth reads it.
- * Called by the watches; what its configuration means is host/config/network-definition.ts.
- */
+/** The fields of a NetworkAttachmentDefinition (k8s.cni.cncf.io/v1) that Berth reads. config/network-definition.ts decodes the configuration in it. */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
-import { cutMetadata } from "./fields/kept-metadata.ts";
 import { metadata } from "./fields/metadata.ts";
+import { trimMetadata } from "./fields/trim-metadata.ts";
 
-/** Largest `spec.config` of a NetworkAttachmentDefinition that is used: bytes. Every agent keeps those of all namespaces. @limit */
+/** Largest usable `spec.config` of a NetworkAttachmentDefinition: bytes. Every agent caches those of all namespaces. @limit */
 export const MAX_DEFINITION_CONFIG_BYTES = 65_536;
 
 export interface NetworkAttachmentDefinition {
   readonly kind: "NetworkAttachmentDefinition";
-  /** `default` when the object names none. */
+  /** `default` if the object has none. */
   readonly namespace: string;
   readonly name: string;
-  /** JSON text of a CNI configuration; "" when the node's own files have it, as the name says. */
+  /** JSON text of a CNI configuration; "" if a file on the node has it, under the definition's name. */
   readonly config: string;
-  /** Its length where it is more than is used; then `config` is "" and means nothing. */
+  /** Length of a configuration that is too large; `config` is "" then. */
   readonly oversizeBytes?: number | undefined;
 }
 
-/** Why the definition cannot be used; undefined: it can, as far as its size goes. */
+/** Returns why the definition is too large to be used; undefined if it is not. */
 export function refuseOversize({ namespace, name, oversizeBytes }: NetworkAttachmentDefinition): string | undefined {
   if (oversizeBytes === undefined) return undefined;
   const found = `spec.config has ${oversizeBytes} bytes, want at most ${MAX_DEFINITION_CONFIG_BYTES}`;
@@ -34,9 +31,9 @@ const definitionSchema = z.object({
   spec: z.object({ config: z.string().nullish() }).nullish(),
 });
 
-/** Throws ConfigError. */
+/** Decodes a NetworkAttachmentDefinition; `source` names it in the error. Throws ConfigError. */
 export function decodeNetworkDefinition(value: unknown, source: string): NetworkAttachmentDefinition {
-  const cut = cutMetadata(value, () => ({ labels: {}, annotations: {}, ownerReferences: [] }));
+  const cut = trimMetadata(value, () => ({ labels: {}, annotations: {}, ownerReferences: [] }));
   const { metadata, spec } = decodeConfig(definitionSchema, cut, source);
   const { namespace = "default", name } = metadata;
   const config = spec?.config ?? "";

@@ -1,12 +1,10 @@
-/**
- * The Kubernetes Node, as far as Berth reads it.
- */
+/** The fields of a Kubernetes Node that Berth reads. */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { isDeleting, metadata } from "./fields/metadata.ts";
 
-/** A taint: a person, or a tool that cuts the power, says by it that the node is off (allocation rule 2). */
+/** Taint by which an administrator, or a tool that cuts the power, confirms that the node is off (node-lost in docs/allocation.md). */
 export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
 
 export interface Node {
@@ -18,13 +16,13 @@ export interface Node {
   readonly deleting: boolean;
   /** Keys of its taints. */
   readonly taints: readonly string[];
-  /** Of the condition `Ready`; "Unknown": its kubelet is silent. */
+  /** Status of the condition `Ready`; "Unknown" if the kubelet does not report. */
   readonly ready: "True" | "False" | "Unknown";
-  /** The node's share of the cluster's pod networks, as it is written; none where nobody gives out shares. */
+  /** The node's pod CIDRs, as written; empty if the cluster does not assign any. */
   readonly podCidrs: readonly string[];
 }
 
-/** The API server leaves `kind` out of the items of a list. */
+/** The API server omits `kind` in the items of a list. */
 const nodeSchema = z.object({
   kind: z.literal("Node").optional(),
   metadata,
@@ -38,13 +36,17 @@ const nodeSchema = z.object({
   status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() }).nullish(),
 });
 
-/** Throws ConfigError. */
+/** Decodes a Node; `source` names it in the error. Throws ConfigError. */
 export function decodeNode(value: unknown, source: string): Node {
   const { metadata, spec, status } = decodeConfig(nodeSchema, value, source);
   const { name, uid = "", labels, annotations } = metadata;
   const ready = status?.conditions?.find(({ type }) => type === "Ready")?.status;
   return {
-    ...{ kind: "Node", name, uid, labels, annotations },
+    kind: "Node",
+    name,
+    uid,
+    labels,
+    annotations,
     deleting: isDeleting(metadata),
     taints: (spec?.taints ?? []).map(({ key }) => key),
     ready: ready === "True" || ready === "False" ? ready : "Unknown",

@@ -1,51 +1,49 @@
-/**
- * The Kubernetes Pod, as far as Berth reads it.
- */
+/** The fields of a Kubernetes Pod that Berth reads. */
 import { z } from "zod";
 import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { refuseSlips } from "../lib/schema.ts";
-import { countLabels, cutMetadata, keepAnnotations, keepController, keepLabels } from "./fields/kept-metadata.ts";
 import { isDeleting, isServed, metadata, type OwnerReference } from "./fields/metadata.ts";
+import { countLabels, keepAnnotations, keepController, keepLabels, trimMetadata } from "./fields/trim-metadata.ts";
 
-/** The annotation by which a mirror pod tells of which static pod it is (allocation rule 9). */
+/** Annotation of a mirror pod that identifies its static pod (static-pods in docs/allocation.md). */
 export const CONFIG_HASH = "kubernetes.io/config.hash";
 
-/** The kubelet's mark on the mirror of a static pod: the hash again. */
+/** Annotation that the kubelet sets on the mirror of a static pod; same value. */
 export const CONFIG_MIRROR = "kubernetes.io/config.mirror";
 
-/** The label of the pods in which virtual machines run. */
+/** Label of the pods in which virtual machines run. */
 export const LAUNCHER_LABEL = "kubevirt.io";
 
-/** What is read beside Berth's own annotations. */
+/** Annotations that Berth reads besides its own. */
 const OTHER_ANNOTATIONS = [NETWORKS_ANNOTATION, DEFAULT_NETWORK_ANNOTATION, CONFIG_HASH, CONFIG_MIRROR];
 
 export interface Pod {
   readonly kind: "Pod";
-  /** `default` when the manifest names none. */
+  /** `default` if the manifest has none. */
   readonly namespace: string;
   readonly name: string;
   readonly uid?: string | undefined;
-  /** At most MAX_KEPT_LABELS of them. */
+  /** At most MAX_CACHED_LABELS. */
   readonly labels: Labels;
-  /** How many the object has. */
+  /** Number of labels of the object. */
   readonly labelCount: number;
-  /** Of those that are read. */
+  /** Only those that Berth reads. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly nodeName?: string | undefined;
-  /** It has a deletionTimestamp. */
+  /** Whether it has a deletionTimestamp. */
   readonly deleting: boolean;
   /** `status.phase`. */
   readonly phase?: string | undefined;
   /** `status.reason`, such as `Evicted`. */
   readonly reason?: string | undefined;
-  /** The one that controls it, or none. */
+  /** Only the controller, if there is one. */
   readonly ownerReferences: readonly OwnerReference[];
   readonly hostNetwork: boolean;
-  /** The kubelet has reported addresses of it, or that its sandbox is ready. */
+  /** Whether the kubelet has reported addresses or a ready sandbox. */
   readonly hasSandbox: boolean;
-  /** It ran and will not run again: the phases Succeeded and Failed are final, whatever the restart policy. */
+  /** Whether the phase is Succeeded or Failed, which are final under any restart policy. */
   readonly isFinished: boolean;
 }
 
@@ -58,16 +56,16 @@ const podStatus = z.object({
   conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish(),
 });
 
-/** The API server leaves `kind` out of the items of a list. */
+/** The API server omits `kind` in the items of a list. */
 const podSchema = z
   .object({ kind: z.literal("Pod").optional(), metadata, spec: podSpec.optional(), status: podStatus.nullish() })
   .superRefine(({ metadata, spec }, context) => {
     if (!isServed(metadata) && spec !== undefined) refuseSlips(spec, Object.keys(podSpec.shape), context, ["spec"]);
   });
 
-/** Throws ConfigError. */
+/** Decodes a Pod; `source` names it in the error. Throws ConfigError. */
 export function decodePod(value: unknown, source: string): Pod {
-  const cut = cutMetadata(value, ({ labels, annotations, ownerReferences }) => ({
+  const cut = trimMetadata(value, ({ labels, annotations, ownerReferences }) => ({
     labels: keepLabels(labels, [LAUNCHER_LABEL]),
     annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, OTHER_ANNOTATIONS),
     ownerReferences: keepController(ownerReferences),

@@ -1,6 +1,4 @@
-/**
- * The resource ReservedIP: addresses that no pool of an address space hands out (specification, Resolved B).
- */
+/** The kind ReservedIP: addresses that no pool of an address space allocates. */
 import { z } from "zod";
 import { cel } from "../lib/cel.ts";
 import type { Family } from "../net/ip.ts";
@@ -8,7 +6,7 @@ import type { Range } from "../net/range.ts";
 import { addressSpace, ipVersion, ranges } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
 
-export interface ReservedIpSpec {
+interface ReservedIpSpec {
   readonly family: Family;
   readonly ranges: readonly Range[];
   /** "" is the default space. */
@@ -23,11 +21,13 @@ export interface ReservedIp {
 
 const spec = z
   .strictObject({
-    ipVersion: ipVersion.optional().meta({ description: "Family; derived from `ips`, with which it must agree." }),
+    ipVersion: ipVersion.optional().meta({ description: "Address family. Derived from `ips`; must match it." }),
     ips: ranges
       .min(1, { error: "a list of at least one entry" })
-      .meta({ description: "Addresses `a` and ranges `a-b` of one family." }),
-    addressSpace: addressSpace.meta({ description: "The space whose pools leave them alone; immutable." }),
+      .meta({ description: "Addresses (`a`) and ranges (`a-b`) of one family." }),
+    addressSpace: addressSpace.meta({
+      description: "Address space whose pools do not allocate these addresses. Immutable.",
+    }),
   })
   .meta(
     cel(
@@ -47,9 +47,13 @@ const spec = z
   )
   .transform(({ ipVersion, ips, addressSpace }, context): ReservedIpSpec => {
     const family = ips[0]?.first.family ?? 4;
-    const stranger = ips.findIndex(({ first }) => first.family !== family);
-    if (stranger >= 0) {
-      context.addIssue({ code: "custom", path: ["ips", stranger], message: `IPv${family} addresses, as ips[0] has` });
+    const otherFamily = ips.findIndex(({ first }) => first.family !== family);
+    if (otherFamily >= 0) {
+      context.addIssue({
+        code: "custom",
+        path: ["ips", otherFamily],
+        message: `IPv${family} addresses, as ips[0] has`,
+      });
     }
     if ((ipVersion ?? family) !== family) {
       context.addIssue({ code: "custom", path: ["ipVersion"], message: `${family}, the family of "ips"` });

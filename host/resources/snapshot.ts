@@ -1,7 +1,4 @@
-/**
- * All resources at one moment, by name, and what does not fit together among them.
- * Built by the agent's manifest directory whenever a file changes; read by everything that serves a request.
- */
+/** All resources at one moment, by name, and the problems between them. */
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
 import { checkPools } from "./check-pools.ts";
 import type { Coordinator } from "./coordinator.ts";
@@ -12,9 +9,9 @@ import type { Pod } from "./pod.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 export interface Snapshot {
-  /** Without those that {@link Snapshot.problems} refuse. */
+  /** Usable pools, by name. */
   readonly pools: ReadonlyMap<string, IpPool>;
-  /** Why pools that exist are not among {@link Snapshot.pools}, by name: `is refused: …`. */
+  /** Why the other pools are not usable, by name: `is refused: …`. */
   readonly refused: ReadonlyMap<string, string>;
   readonly reserved: readonly ReservedIp[];
   readonly namespaces: ReadonlyMap<string, Namespace>;
@@ -23,19 +20,19 @@ export interface Snapshot {
   /** The one named `default`. */
   readonly coordinator: Coordinator | undefined;
   readonly vendorConf: VendorConf;
-  /** Each a sentence; what is refused says so. */
+  /** One sentence each. */
   readonly problems: readonly string[];
 }
 
-/** The resources of one file, in the order in which it lists them. */
-export interface ResourceSource {
+/** The resources of one file, in its order. */
+interface ResourceSource {
   readonly source: string;
   readonly resources: readonly Resource[];
 }
 
 export const EMPTY_SNAPSHOT: Snapshot = assembleSnapshot([]);
 
-/** Puts the files together in the order given. Of two resources with one name the first counts; the second is a problem. */
+/** Merges the files in the order given. Of two resources with the same kind and name the first is used; the second is a problem. */
 export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
   const problems: string[] = [];
   const first = new Map<string, { resource: Resource; source: string }>();

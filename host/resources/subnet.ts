@@ -1,7 +1,4 @@
-/**
- * The resource Subnet: addresses out of which pools are generated (specification, Resolved B).
- */
-
+/** The kind Subnet: addresses that the controller divides among generated pools. */
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import { namespaceName } from "../config/fields/names.ts";
@@ -19,9 +16,9 @@ import {
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
 import { MAX_NAMES } from "./ip-pool.ts";
 
-/** Who may name it: with neither all namespaces. */
+/** Without `namespaceName` and `namespaceAffinity`, workloads of all namespaces may use the Subnet. */
 export interface SubnetSpec extends AddressSpec {
-  /** Wins over the affinity. Empty binds nothing. */
+  /** Takes precedence over the affinity. An empty list does not restrict the Subnet. */
   readonly namespaceName: readonly string[];
   readonly namespaceAffinity?: LabelSelector | undefined;
 }
@@ -41,9 +38,10 @@ export const subnetSchema = berthObject(
       ...addressKeys,
       namespaceAffinity: labelSelector
         .optional()
-        .meta({ description: "Only workloads of namespaces with these labels may name the Subnet." }),
+        .meta({ description: "Restricts the Subnet to workloads in namespaces with these labels." }),
       namespaceName: z.array(namespaceName).max(MAX_NAMES).default([]).meta({
-        description: "Only workloads of these namespaces may name the Subnet; wins over `namespaceAffinity`.",
+        description:
+          "Restricts the Subnet to workloads in these namespaces. Takes precedence over `namespaceAffinity`.",
       }),
     })
     .check(checkAddresses)
@@ -53,7 +51,7 @@ export const subnetSchema = berthObject(
     }),
 );
 
-/** Why workloads of a namespace may not name the Subnet; undefined when they may. Names no other namespace. */
+/** Returns why workloads of a namespace may not use the Subnet; undefined if they may. The text names no other namespace. */
 export function refuseNamespace(spec: SubnetSpec, name: string, labels: Labels): string | undefined {
   if (spec.namespaceName.length > 0)
     return spec.namespaceName.includes(name) ? undefined : "is for other namespaces (spec.namespaceName)";
@@ -67,8 +65,8 @@ export function decodeSubnet(value: unknown, source: string): Subnet {
   return { kind, name: metadata.name, labels: metadata.labels, deleting: isDeleting(metadata), spec };
 }
 
-/** What a Subnet's status says of one pool: these addresses are its alone. */
-export interface Assignment {
+/** One pool in a Subnet's status: the addresses that are reserved for it. */
+interface Assignment {
   /** The pool's name. */
   readonly name: string;
   readonly ips: readonly Range[];
@@ -88,7 +86,7 @@ const assignments = z.object({
     .default([]),
 });
 
-/** `status` of a Subnet, of which nothing need be there. Throws ConfigError: who cannot read what is assigned must not assign more. */
+/** Decodes the status of a Subnet, which may be absent. Throws ConfigError: assigning more is unsafe while the assignments cannot be read. */
 export function decodeAssignments(status: unknown, source: string): Assignments {
   return decodeConfig(assignments, status ?? {}, source);
 }

@@ -1,6 +1,4 @@
-/**
- * The ConfigMap `vendor-conf`, whose key `conf.yml` holds the service's settings (specification, Resolved C).
- */
+/** The ConfigMap `vendor-conf`, whose key `conf.yml` holds the cluster-wide settings. */
 import { z } from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { decodeVendorConf, type VendorConf } from "../config/vendor-conf.ts";
@@ -16,7 +14,7 @@ export interface VendorConfMap {
 const VENDOR_CONF_NAME = "vendor-conf";
 const VENDOR_CONF_KEY = "conf.yml";
 
-/** The API server leaves `apiVersion` and `kind` out of the items of a list. */
+/** The API server omits `apiVersion` and `kind` in the items of a list. */
 const configMapSchema = z.strictObject({
   apiVersion: z.literal("v1").optional(),
   kind: z.literal("ConfigMap").optional(),
@@ -25,7 +23,7 @@ const configMapSchema = z.strictObject({
   immutable: z.boolean().optional(),
 });
 
-/** Throws ConfigError, also for another ConfigMap and for bad settings inside. */
+/** Decodes the ConfigMap and the settings in it. Throws ConfigError, also for a ConfigMap with another name. */
 export function decodeVendorConfMap(value: unknown, source: string): VendorConfMap {
   const { metadata, data } = decodeConfig(configMapSchema, value, source);
   if (metadata.name !== VENDOR_CONF_NAME) {

@@ -8,7 +8,7 @@ import type { DemandSettings } from "../../host/controller/types.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
-import type { Application } from "../../host/resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 import { createPod, DEFINITIONS_CRD, definitionsCrd, podPath } from "../../scripts/lab/cluster/pods.ts";
 import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -86,7 +86,7 @@ function template(name: string, { subnet, annotations = {}, restartPolicy = "Alw
   };
 }
 
-type Owner = Pick<Application, "apiVersion" | "kind" | "name" | "uid">;
+type Owner = Pick<PoolOwner, "apiVersion" | "kind" | "name" | "uid">;
 
 async function create(path: string, apiVersion: string, kind: string, name: string, spec: object, owner?: Owner) {
   const ownerReferences = owner === undefined ? [] : [{ ...owner, controller: true }];
@@ -111,7 +111,7 @@ const createSet = (kind: string, name: string, { replicas, owner, more = {}, ...
   );
 
 const report = (path: string, status: object) => plane.client.patch(`${path}/status`, { status });
-const look = (application: Application) => applications.readLiveness(application, AbortSignal.timeout(10_000));
+const look = (application: PoolOwner) => applications.readLiveness(application, AbortSignal.timeout(10_000));
 
 describe("a Deployment", () => {
   it("wants its replicas, more while it is rolled out, and nothing when it is gone", async () => {

@@ -1,21 +1,18 @@
 /** Workloads that a test makes up: the port Applications of the controller, whose real implementation is host/controller/applications. */
 import type { Demands, Liveness, PoolOwners } from "../../host/controller/types.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
-import type { Application } from "../../host/resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 
 export type DemandOptions = Partial<Omit<PoolDemand, "application">>;
 
 export class ScriptedPoolOwners implements PoolOwners {
   readonly #listeners = new Set<() => void>();
-  readonly #wishes = new Map<
-    string,
-    { readonly application: Application; readonly demands: readonly DemandOptions[] }
-  >();
+  readonly #wishes = new Map<string, { readonly application: PoolOwner; readonly demands: readonly DemandOptions[] }>();
   readonly #gone = new Set<string>();
   faults: Demands["faults"] = [];
 
   /** A Deployment of namespace shop wants this, and nothing that it wanted before. */
-  want(name: string, uid: string, ...demands: readonly DemandOptions[]): Application {
+  want(name: string, uid: string, ...demands: readonly DemandOptions[]): PoolOwner {
     const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid };
     this.#wishes.set(uid, { application, demands });
     this.#tell();
@@ -42,7 +39,7 @@ export class ScriptedPoolOwners implements PoolOwners {
     return () => this.#listeners.delete(own);
   }
 
-  async readLiveness({ uid }: Application): Promise<Liveness> {
+  async readLiveness({ uid }: PoolOwner): Promise<Liveness> {
     return this.#gone.has(uid) ? "gone" : this.#wishes.has(uid) ? "alive" : "unknown";
   }
 

@@ -10,7 +10,7 @@ import { isStaticOwner } from "../../ipam/leaks.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
-import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -30,7 +30,7 @@ export interface IdentityTools {
 
 export interface ClusterIdentifier extends Identifier {
   /** The workload of pods has led nowhere: it is looked up anew for the next of them. */
-  forget(application: Application): void;
+  forget(application: PoolOwner): void;
   /** Of a pod of the watch whose ADD for the NIC is still to come; nothing of it is looked up but its workload and what keeps its addresses. */
   ofPod(pod: Pod, ifName: string, signal: AbortSignal): Promise<PodIdentity>;
 }

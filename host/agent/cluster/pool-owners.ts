@@ -12,7 +12,7 @@ import { aboveOf, controllerOf, type MiddleKind, middleKindOf } from "../../ipam
 import { isNotFound, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { metadata, type OwnerReference } from "../../resources/fields/metadata.ts";
-import { type Application, applicationKey } from "../../resources/fields/subnet-pool.ts";
+import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { POD_READ_PATIENCE_MS } from "./identity.ts";
@@ -58,7 +58,7 @@ export class PoolOwners {
   }
 
   /** The application has led nowhere. Who belongs to it is looked up anew: a ReplicaSet may have been adopted since. */
-  forget({ uid }: Pick<Application, "uid">): void {
+  forget({ uid }: Pick<PoolOwner, "uid">): void {
     for (const [owner, { top }] of this.#lookups) if (top === uid) this.#lookups.delete(owner);
   }
 
@@ -70,7 +70,7 @@ export class PoolOwners {
   ): Promise<OwnerReference> {
     signal.throwIfAborted();
     const { told } =
-      this.#lookups.get(applicationKey({ namespace, uid: owner.uid })) ?? this.#lookUp(namespace, owner, middle);
+      this.#lookups.get(poolOwnerKey({ namespace, uid: owner.uid })) ?? this.#lookUp(namespace, owner, middle);
     const given = Promise.withResolvers<never>();
     const giveUp = (): void => given.reject(signal.reason);
     signal.addEventListener("abort", giveUp, { once: true });
@@ -84,7 +84,7 @@ export class PoolOwners {
   /** What failed is not remembered. */
   #lookUp(namespace: string, owner: OwnerReference, middle: MiddleKind): Lookup {
     const lookup: Lookup = { told: readTop(this.#tools.api, namespace, owner, middle), top: undefined };
-    const key = applicationKey({ namespace, uid: owner.uid });
+    const key = poolOwnerKey({ namespace, uid: owner.uid });
     this.#lookups.set(key, lookup);
     const note = ({ uid }: OwnerReference): void => {
       lookup.top = uid;

@@ -129,7 +129,7 @@ function decodePool(object: KubeObject): WatchedPool {
   const news = { revision: generation === undefined ? undefined : `${uid}/${generation}`, wanted: status?.wanted };
   try {
     const pool = decodeIpPool(object, describeObject(object));
-    const revision = news.revision === undefined ? undefined : `${news.revision}/${pool.lack ?? ""}`;
+    const revision = news.revision === undefined ? undefined : `${news.revision}/${pool.shortfall ?? ""}`;
     return { kind: "pool", pool, ...news, revision };
   } catch (error) {
     const reason = error instanceof ConfigError ? formatMismatches(error.mismatches) : messageOf(error);

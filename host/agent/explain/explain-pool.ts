@@ -5,7 +5,7 @@ import { familyName } from "../../ipam/model.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange, type Range } from "../../net/range.ts";
 import { sizeOf, spansOf } from "../../net/spans.ts";
-import { describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
+import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
 
@@ -23,10 +23,10 @@ export function explainPool(facts: PoolFacts): string {
   ].join("\n");
 }
 
-function whose(name: string, generated: Generated | undefined): string[] {
+function whose(name: string, generated: SubnetPoolSpec | undefined): string[] {
   if (generated === undefined) return [`pool "${name}": made by hand; it has the size that somebody gave it`];
   const { subnet, application, interface: ifName } = generated;
-  const whom = describeApplication(application);
+  const whom = describePoolOwner(application);
   return [
     `pool "${name}": generated out of Subnet "${subnet}" for ${whom}, UID ${application.uid}`,
     `for: interface ${ifName} of its pods, and nobody else`,
@@ -73,22 +73,22 @@ function inUse({ live, counts }: PoolFacts): string {
   return `in use: ${total - free}; ${free} of ${total} are free, as far as this node knows`;
 }
 
-function supply(pool: IpPool, generated: Generated, { live }: PoolFacts): string[] {
+function supply(pool: IpPool, generated: SubnetPoolSpec, { live }: PoolFacts): string[] {
   const { subnet, reclaim, application } = generated;
   const fate = reclaim
     ? "goes with it, when its last address is free (ippool-reclaim is true)"
-    : `stays for the next ${describeApplication(application)} (ippool-reclaim is false)`;
+    : `stays for the next ${describePoolOwner(application)} (ippool-reclaim is false)`;
   return [
     inTheWay(pool, generated, live),
     ...(live?.subnet === undefined ? [] : [`Subnet "${subnet}": ${describeSubnet(live.subnet)}`]),
-    `when ${describeApplication(application)} is gone: the pool ${fate}`,
+    `when ${describePoolOwner(application)} is gone: the pool ${fate}`,
   ];
 }
 
-function inTheWay(pool: IpPool, { wanted }: Generated, live: LiveFacts | undefined): string {
+function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec, live: LiveFacts | undefined): string {
   const missing = BigInt(wanted) - sizeOfPool(pool);
   const told = live?.troubles.kind === "there" ? live.troubles.value : [];
-  const lack = told.find(({ type }) => type === "Supplied")?.message ?? pool.lack;
+  const lack = told.find(({ type }) => type === "Supplied")?.message ?? pool.shortfall;
   if (lack !== undefined) return `in the way: ${lack}`;
   if (missing > 0n) return `in the way: nothing is known; ${missing} more should come in a moment`;
   if (missing === 0n) return "in the way: nothing";

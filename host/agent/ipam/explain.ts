@@ -9,7 +9,7 @@ import { describeDemand } from "../../ipam/refusal.ts";
 import { selectPools } from "../../ipam/selection.ts";
 import { describeObstacle } from "../../ipam/subnet-capacity.ts";
 import { formatIp } from "../../net/ip.ts";
-import { describeApplication } from "../../resources/fields/subnet-pool.ts";
+import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { SUBNET_LOOK_MS } from "../cluster/subnet-state.ts";
 import type { IpamTools } from "./add.ts";
 import { describeSubject } from "./subject.ts";
@@ -53,7 +53,7 @@ async function explainSupply({ supply }: IpamTools, { nics }: Selection): Promis
     const { application, wish } = generated;
     const subnets = wish.subnets.map((name) => `"${name}"`).join(" or ");
     const what = `${ifName} ${familyName(family)}`;
-    const whose = `${what}: out of Subnet ${subnets}, for ${describeApplication(application)}, UID ${application.uid}`;
+    const whose = `${what}: out of Subnet ${subnets}, for ${describePoolOwner(application)}, UID ${application.uid}`;
     if (candidates.length > 0 || supply === undefined) return [whose];
     const sight = await supply.lookAtSubnet(
       { name: wish.subnets[0] ?? "", namespace: application.namespace },

@@ -8,7 +8,7 @@ import type { FamilyDemand } from "../../ipam/model.ts";
 import { PoolShortage } from "../../ipam/refusal.ts";
 import { isGrowing, refuseUnsupplied, type SubnetState } from "../../ipam/subnet-capacity.ts";
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
-import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { PoolChanges } from "./demand.ts";
 
@@ -31,7 +31,7 @@ export interface SupplyQuestions {
     signal: AbortSignal,
   ) => Promise<SubnetState>;
   /** The pods of this workload found no pool: to which it belongs is to be looked up anew. */
-  readonly forget: (application: Application) => void;
+  readonly forget: (application: PoolOwner) => void;
 }
 
 /** Whether a demand that finds its pools full is left at once: what it wants is on its way, or will be waited for. */

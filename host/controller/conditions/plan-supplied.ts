@@ -3,7 +3,7 @@
  */
 
 import type { VendorConf } from "../../config/vendor-conf.ts";
-import { describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
+import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
@@ -32,7 +32,7 @@ export interface SuppliedFindings {
 interface SizedPool {
   readonly name: string;
   readonly deleting: boolean;
-  readonly generated: Generated;
+  readonly generated: SubnetPoolSpec;
   readonly has: number;
 }
 
@@ -157,7 +157,7 @@ function fullness(subnet: ControlledSubnet, use: SubnetUse, waiting: readonly Si
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .slice(0, MAX_EXAMPLES)
     .map(({ name, generated, has }) => {
-      return `"${name}" (${describeApplication(generated.application)}, ${has} of ${generated.wanted})`;
+      return `"${name}" (${describePoolOwner(generated.application)}, ${has} of ${generated.wanted})`;
     });
   const who = `${waiting.length} ${waiting.length === 1 ? "pool waits" : "pools wait"}`;
   const message = `${describeNumbers(numbers)}; ${who} for ${lacking} more: ${listed(names, waiting.length)}`;

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { ConfigError } from "../../config/config-error.ts";
 import { ApiError, ApiUnavailable, type KubeApi, METADATA } from "../../kubernetes/kube-api.ts";
 import { objectPath } from "../../kubernetes/paths.ts";
-import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { Liveness } from "../types.ts";
 import type { PoolOwnerKind } from "./pool-owner-kinds.ts";
 
@@ -17,7 +17,7 @@ const schema = z.object({ metadata: z.object({ uid: z.string().min(1) }) });
 export async function lookAt(
   api: KubeApi,
   { apiVersion, plural, isOver }: PoolOwnerKind,
-  { namespace, name, uid }: Application,
+  { namespace, name, uid }: PoolOwner,
   signal: AbortSignal,
 ): Promise<Liveness> {
   const path = objectPath({ apiVersion, plural }, { namespace, name });

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { aboveOf, applicationOf, controllerOf } from "../../ipam/owner.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
-import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeDaemonSet, decodeDeployment, decodeReplicated } from "../../resources/workloads/apps.ts";
 import { decodeCronJob, decodeJob } from "../../resources/workloads/batch.ts";
 import { type PodTemplate, type WorkloadMetadata, workloadMetadata } from "../../resources/workloads/template.ts";
@@ -23,7 +23,7 @@ export interface PoolOwnerKind {
 }
 
 /** The application's own object says what its pods are, and how many. */
-export function findKind({ apiVersion, kind }: Pick<Application, "apiVersion" | "kind">): PoolOwnerKind | undefined {
+export function findKind({ apiVersion, kind }: Pick<PoolOwner, "apiVersion" | "kind">): PoolOwnerKind | undefined {
   return POOL_OWNER_KINDS.find((each) => each.kind === kind && each.apiVersion === apiVersion);
 }
 
@@ -35,7 +35,7 @@ interface Read {
   readonly observedDigest?: string | undefined;
 }
 
-function trackedOf(application: Application, isOwner: boolean, read: Read): TrackedObject {
+function trackedOf(application: PoolOwner, isOwner: boolean, read: Read): TrackedObject {
   const { metadata, template, need, objectCount = 1, observedDigest } = read;
   return {
     ...{ application, isOwner, objectCount, observedDigest },
@@ -80,7 +80,7 @@ function inside(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
-function selfOf({ apiVersion, kind }: Kind, { namespace, name, uid }: WorkloadMetadata): Application {
+function selfOf({ apiVersion, kind }: Kind, { namespace, name, uid }: WorkloadMetadata): PoolOwner {
   return { apiVersion, kind, namespace, name, uid };
 }
 
@@ -112,7 +112,7 @@ function readReplicaSet(object: KubeObject, source: string): TrackedObject | und
   return trackedOf(application, false, { ...found, need: { unit: "replica", count } });
 }
 
-function isOf({ kind, apiVersion }: Kind, application: Pick<Application, "kind" | "apiVersion">): boolean {
+function isOf({ kind, apiVersion }: Kind, application: Pick<PoolOwner, "kind" | "apiVersion">): boolean {
   return application.kind === kind && application.apiVersion === apiVersion;
 }
 

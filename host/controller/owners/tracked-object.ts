@@ -10,7 +10,7 @@ import {
 } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import { DEFAULT_POOL_NUMBER, type PoolNumber } from "../../config/pool-number.ts";
-import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { WorkloadMetadata } from "../../resources/workloads/template.ts";
 import type { DemandSettings } from "../types.ts";
 
@@ -48,7 +48,7 @@ export interface Need {
 
 export interface TrackedObject {
   /** What its pods belong to: itself, or what controls it. */
-  readonly application: Application;
+  readonly application: PoolOwner;
   /** Whether it is the application. */
   readonly isOwner: boolean;
   readonly need: Need;

@@ -1,7 +1,7 @@
 /**
  * All that is known of the workloads that name Subnets, by application; what each of them wants is remembered until something about it changes.
  */
-import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { DemandSettings, Demands } from "../types.ts";
 import { planDemands } from "./plan-demands.ts";
 import { type ProviderLookup, planNicRequests } from "./plan-nic-requests.ts";
@@ -43,7 +43,7 @@ export class TrackedOwners {
     this.#known = undefined;
   }
 
-  has(application: Pick<Application, "namespace" | "uid">): boolean {
+  has(application: Pick<PoolOwner, "namespace" | "uid">): boolean {
     return this.#entries.has(placeOf(application));
   }
 
@@ -83,7 +83,7 @@ export class TrackedOwners {
 }
 
 /** Whoever may create pods may write any UID into them: what is in another namespace is something else. */
-function placeOf({ namespace, uid }: Pick<Application, "namespace" | "uid">): string {
+function placeOf({ namespace, uid }: Pick<PoolOwner, "namespace" | "uid">): string {
   return `${namespace}/${uid}`;
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { inParallel } from "../../lib/in-parallel.ts";
-import { type Application, applicationKey } from "../../resources/fields/subnet-pool.ts";
+import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { PoolOwners } from "../types.ts";
 import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import type { Fate } from "./model.ts";
@@ -14,7 +14,7 @@ import type { Fate } from "./model.ts";
 export const LIVENESS_RECHECK_MS = 5_000;
 
 export class LivenessCache {
-  /** By {@link applicationKey}. */
+  /** By {@link poolOwnerKey}. */
   readonly #known = new Map<string, { readonly fate: Fate; readonly askedMs: number }>();
   readonly #nowMs: () => number;
   #isOld = false;
@@ -38,19 +38,19 @@ export class LivenessCache {
   }
 
   /** These want something: who wants is there. */
-  forget(applications: Iterable<Application>): void {
-    for (const application of applications) this.#known.delete(applicationKey(application));
+  forget(applications: Iterable<PoolOwner>): void {
+    for (const application of applications) this.#known.delete(poolOwnerKey(application));
   }
 
   /** Never by a cache alone: a pool is not taken from a workload that is there (allocation rule 16). */
   async read(
-    wanted: readonly Application[],
+    wanted: readonly PoolOwner[],
     applications: Pick<PoolOwners, "readLiveness">,
     signal: AbortSignal,
   ): Promise<void> {
     await inParallel(wanted, POOL_WRITES_AT_ONCE, async (application) => {
       const fate = await applications.readLiveness(application, signal);
-      this.#known.set(applicationKey(application), { fate, askedMs: this.#nowMs() });
+      this.#known.set(poolOwnerKey(application), { fate, askedMs: this.#nowMs() });
     });
   }
 

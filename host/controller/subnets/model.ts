@@ -6,7 +6,7 @@ import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import type { Family } from "../../net/ip.ts";
 import type { Spans } from "../../net/spans.ts";
 import type { AddressRoute, AddressSpec } from "../../resources/fields/address-spec.ts";
-import type { Application, Generated } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner, SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { Assignments, SubnetSpec } from "../../resources/subnet.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 
@@ -21,7 +21,7 @@ export interface CurrentSubnet {
 export interface CurrentPool {
   readonly object: ControlledPool;
   readonly spec: AddressSpec;
-  readonly generated: Generated;
+  readonly generated: SubnetPoolSpec;
 }
 
 /** What became of a workload that wants nothing, as it was asked for live. */
@@ -35,7 +35,7 @@ export interface SubnetsView {
   readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
   /** Names of all pools, whatever they are. */
   readonly poolNames: ReadonlySet<string>;
-  /** By {@link applicationKey}; absent: not known yet. */
+  /** By {@link poolOwnerKey}; absent: not known yet. */
   readonly liveness: ReadonlyMap<string, Fate>;
   /** Whether an allocation of the address is known. */
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
@@ -71,7 +71,7 @@ export interface PoolTarget {
   /** Undefined for a pool whose Subnet is not there. */
   readonly subnet: CurrentSubnet | undefined;
   readonly spans: Spans;
-  readonly generated: Generated;
+  readonly generated: SubnetPoolSpec;
   readonly gateway: AddressSpec["gateway"];
   readonly routes: readonly AddressRoute[];
   /** Whether it is to be written: it is another one, or something reserved for it is to be taken back for good. */
@@ -89,7 +89,7 @@ export interface NetworkPlan {
 
 export interface SubnetsPlan {
   /** Of these it is to be asked whether they live before more can be decided. */
-  readonly ask: readonly Application[];
+  readonly ask: readonly PoolOwner[];
   readonly networks: readonly NetworkPlan[];
   /** Pools whose workload is gone, or that serve nobody any more. */
   readonly remove: readonly CurrentPool[];

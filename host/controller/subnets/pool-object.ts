@@ -8,7 +8,7 @@ import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange } from "../../net/range.ts";
 import { rangesOf, type Spans, sizeOf } from "../../net/spans.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
-import { type Application, describeApplication, type Generated } from "../../resources/fields/subnet-pool.ts";
+import { describePoolOwner, type PoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import type { CurrentSubnet, PoolTarget } from "./model.ts";
 
@@ -51,7 +51,7 @@ function wayOf({ gateway, routes }: Pick<PoolTarget, "gateway" | "routes">): obj
   };
 }
 
-function generatedOf({ application, ...rest }: Generated): object {
+function generatedOf({ application, ...rest }: SubnetPoolSpec): object {
   return { ...rest, application: { ...application } };
 }
 
@@ -67,7 +67,7 @@ export interface AssignmentEntry {
 }
 
 export function entryOf({ name, generated }: PoolTarget, spans: Spans): AssignmentEntry {
-  return { name, spans, application: describeApplication(generated.application) };
+  return { name, spans, application: describePoolOwner(generated.application) };
 }
 
 export interface SubnetStatus {
@@ -115,7 +115,7 @@ function plain(text: string): string {
 }
 
 export interface PoolKey {
-  readonly application: Pick<Application, "uid" | "namespace" | "name">;
+  readonly application: Pick<PoolOwner, "uid" | "namespace" | "name">;
   readonly ifName: string;
   readonly family: Family;
   readonly subnet: string;
@@ -138,7 +138,7 @@ export function labelValueOf(text: string): string {
 }
 
 /** For people: `kubectl get ippools.ipam.vendor.io -l ipam.vendor.io/subnet=blue`. Nothing is decided by them. */
-function poolLabels({ subnet, application, interface: ifName }: Generated): Record<string, string> {
+function poolLabels({ subnet, application, interface: ifName }: SubnetPoolSpec): Record<string, string> {
   return {
     "ipam.vendor.io/subnet": labelValueOf(subnet),
     "ipam.vendor.io/application-kind": labelValueOf(application.kind),

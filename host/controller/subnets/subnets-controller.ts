@@ -11,7 +11,7 @@ import { messageOf } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
-import { applicationKey, describeApplication } from "../../resources/fields/subnet-pool.ts";
+import { describePoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
@@ -126,9 +126,9 @@ class SubnetsController implements Controller {
         liveness: new Map([
           ...(settingsOf(caches).enableSubnet ? this.#liveness.all : []),
           // Who wants anything is there.
-          ...demands.map(({ application }) => [applicationKey(application), "alive"] as const),
+          ...demands.map(({ application }) => [poolOwnerKey(application), "alive"] as const),
           // What it wants cannot be read: its pools stay as they are.
-          ...faults.map(({ application }) => [applicationKey(application), "unknown"] as const),
+          ...faults.map(({ application }) => [poolOwnerKey(application), "unknown"] as const),
         ]),
         pools: this.#pools.applyTo(caches.pools.items),
         subnets: this.#readSubnets(),
@@ -188,7 +188,7 @@ class SubnetsController implements Controller {
     try {
       const answer = await api.call({ method: "DELETE", path: objectPath(IP_POOLS, { name }), body, signal });
       if (answer.kind === "IPPool") this.#pools.wrote(object, decodeControlledPool(answer));
-      const of = describeApplication(generated.application);
+      const of = describePoolOwner(generated.application);
       log.info({ pool: name, of }, "A generated pool that nobody needs any more is deleted");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -1,8 +1,4 @@
-/**
- * The addresses of an IPPool or a Subnet: their common keys, and the rules that one object can tell
- * (specification, Resolved B; reference: an `ips` that is absent is the whole subnet, an empty one is nothing).
- */
-
+/** The address keys that IPPool and Subnet share, and the rules within one object. If `ips` is absent, it is the whole subnet; if empty, nothing. */
 import { z } from "zod";
 import { refuseRepeated } from "../../config/fields/lists.ts";
 import { DNS_LABEL, isDnsLabel, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
@@ -13,13 +9,13 @@ import { compareIp, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix, type Prefix, prefixContains } from "../../net/prefix.ts";
 import { formatRange, type Range, rangeOfPrefix } from "../../net/range.ts";
 
-/** Most entries of `ips` and of `excludeIPs`; what the API server's rules can afford. @limit */
+/** Most entries of `ips` and of `excludeIPs`; more would exceed the API server's cost limit of CEL rules. @limit */
 export const MAX_RANGES = 1_024;
 
 /** Most entries of `routes`. @limit */
 export const MAX_ROUTES = 128;
 
-/** Longest entry of `ips` and of `excludeIPs`: characters. Two IPv6 addresses in full and a dash are 79. @limit */
+/** Longest entry of `ips` and of `excludeIPs`: characters. Two full IPv6 addresses and a dash have 79. @limit */
 export const MAX_RANGE_LENGTH = 80;
 
 export interface AddressRoute {
@@ -47,7 +43,7 @@ const firstOf = (entry: string) => `${entry}.substring(0, ${entry}.indexOf('-'))
 const lastOf = (entry: string) => `${entry}.substring(${entry}.indexOf('-') + 1)`;
 const BOTH_ENDS = `self.contains('-') && isIP(${firstOf("self")}) && isIP(${lastOf("self")})`;
 
-/** CEL cannot compare addresses: the order of a range is for the agent to tell. */
+/** CEL cannot compare addresses, so only the agent checks the order of a range's ends. */
 const RANGE_RULES: readonly CelRule[] = [
   { rule: `isIP(self) || (${BOTH_ENDS})`, message: RANGE_FORM },
   {
@@ -75,7 +71,7 @@ const range = z
   })
   .meta({ title: "range", ...cel(...RANGE_RULES) });
 
-/** A list of `a` or `a-b`. */
+/** A list of addresses (`a`) and ranges (`a-b`). */
 export const ranges = z.array(range).max(MAX_RANGES, { error: `at most ${MAX_RANGES} entries` });
 
 export const ipVersion = z.literal([4, 6]);
@@ -90,11 +86,11 @@ export const addressSpace = parsedText(
   .prefault("")
   .meta(cel({ rule: `self == '' || self.matches(${rawText(DNS_LABEL.source)})`, message: SPACE_FORM }, IMMUTABLE));
 
-/** A route of a pool. Its destination has one form only, as two routes may not share one. */
+/** A route of a pool. The destination must be canonical, because two routes must not have the same one. */
 const route = z
   .strictObject({
     dst: exactPrefix.meta({ description: "Destination network in canonical CIDR form." }),
-    gw: address.meta({ description: "Next hop, of the same family, inside the subnet." }),
+    gw: address.meta({ description: "Next hop of the same family, inside the subnet." }),
   })
   .check((context) => {
     const { dst, gw } = context.value;
@@ -120,16 +116,17 @@ const route = z
   );
 
 export const addressKeys = {
-  ipVersion: ipVersion.optional().meta({ description: "Family; derived from `subnet`, with which it must agree." }),
+  ipVersion: ipVersion.optional().meta({ description: "Address family. Derived from `subnet`; must match it." }),
   subnet: exactPrefix.meta({
-    description: "Network in canonical CIDR form; immutable.",
+    description: "Network in canonical CIDR form. Immutable.",
     ...cel(...EXACT_PREFIX_RULES, IMMUTABLE),
   }),
   ips: ranges.optional().meta({
-    description: "Addresses `a` and ranges `a-b` inside the subnet. Absent: the whole subnet. Empty: nothing.",
+    description:
+      "Addresses (`a`) and ranges (`a-b`) inside the subnet. If absent, the whole subnet; if empty, no address.",
   }),
-  excludeIPs: ranges.default([]).meta({ description: "Addresses and ranges that are never handed out. Default none." }),
-  gateway: address.optional().meta({ description: "Default gateway; inside the subnet, never handed out." }),
+  excludeIPs: ranges.default([]).meta({ description: "Addresses and ranges that are never allocated. Default none." }),
+  gateway: address.optional().meta({ description: "Default gateway. Must be inside the subnet; is never allocated." }),
   routes: z
     .array(route)
     .max(MAX_ROUTES, { error: `at most ${MAX_ROUTES} entries` })
@@ -140,17 +137,17 @@ export const addressKeys = {
         rule: "self.all(route, self.exists_one(other, other.dst == route.dst))",
         message: NO_SECOND_ROUTE,
       }),
-      description: "Routes through next hops inside the subnet. The default route is `gateway`'s. Default none.",
+      description: "Routes whose next hops are inside the subnet. The default route uses `gateway`. Default none.",
     }),
   addressSpace: addressSpace.meta({
-    description: "Pools of different spaces may hold the same address; immutable.",
+    description: "Pools of different spaces may have the same addresses. Immutable.",
   }),
 };
 
 /** The keys as decoded, before the rules between them. */
-export type AddressKeys = z.output<z.ZodObject<typeof addressKeys>>;
+type AddressKeys = z.output<z.ZodObject<typeof addressKeys>>;
 
-/** A rule's finding: the place inside the spec, and what is wanted there. */
+/** A broken rule: the place inside the spec, and the wanted value. */
 interface Finding {
   readonly path: PropertyKey[];
   readonly wanted: string;
@@ -163,7 +160,7 @@ function outsideOf(subnet: Prefix, list: readonly Range[], key: string): Finding
   );
 }
 
-/** Each entry of a list that shares an address with one that begins before it. */
+/** Returns a finding for each entry that shares an address with an entry that starts before it. */
 function overlapsIn(list: readonly Range[], key: string): Finding[] {
   const sorted = list.map((entry, index) => ({ entry, index })).sort((a, b) => compareIp(a.entry.first, b.entry.first));
   const findings: Finding[] = [];
@@ -198,7 +195,7 @@ function findingsOf({ ipVersion, subnet, ips = [], excludeIPs, gateway, routes }
   return findings;
 }
 
-/** The rules of {@link findingsOf} but for overlaps, which CEL cannot tell. */
+/** The rules of {@link findingsOf} in CEL, except for overlaps, which CEL cannot express. */
 export const ADDRESS_RULES: readonly CelRule[] = [
   {
     rule: "!has(self.ipVersion) || !isCIDR(self.subnet) || self.ipVersion == (self.subnet.contains(':') ? 6 : 4)",
@@ -236,13 +233,13 @@ function insideRule(key: string, rule: string): CelRule {
   };
 }
 
-/** For `.check`: the rules between the keys. */
+/** Checks the rules between the keys; for zod's `.check`. */
 export function checkAddresses({ value, issues }: z.core.ParsePayload<AddressKeys>): void {
   for (const { path, wanted } of findingsOf(value))
     issues.push({ code: "custom", path, message: wanted, input: value });
 }
 
-/** The keys in Berth's own words. */
+/** Converts the decoded keys to an AddressSpec. */
 export function addressSpecOf({ subnet, ips, excludeIPs, gateway, routes, addressSpace }: AddressKeys): AddressSpec {
   return {
     family: subnet.ip.family,

@@ -1,11 +1,9 @@
-/**
- * What one IPAllocation can tell about itself: each rule as the API server checks it and as the decoder does.
- */
+/** The rules within one IPAllocation, each in CEL for the API server and as a function for the decoder. */
 import type { CelRule } from "../../lib/cel.ts";
 import type { IpAllocationSpec } from "../ip-allocation.ts";
 
-export interface AllocationRule {
-  /** In the spec. */
+interface AllocationRule {
+  /** A key of the spec. */
   readonly field: string;
   readonly wanted: string;
   /** In CEL; `self` is the spec. */
@@ -26,13 +24,13 @@ export const ALLOCATION_RULES: readonly AllocationRule[] = [
   },
   {
     field: "holders",
-    wanted: "at least one of a Bound address, none of any other",
+    wanted: "at least one with the state Bound, none with any other state",
     rule: `(self.state == 'Bound') == (${HELD})`,
     holds: ({ state, holders }) => (state === "Bound") === holders.length > 0,
   },
   {
     field: "holders",
-    wanted: "one, or two pods of one workload",
+    wanted: "one, or two different pods of one workload",
     rule: `!(${HELD}) || self.holders.size() < 2 || (${TWO_PODS})`,
     holds: ({ holders: [first, second], workload }) =>
       second === undefined || (workload !== undefined && first?.podUid !== second.podUid),
@@ -45,7 +43,7 @@ export const ALLOCATION_RULES: readonly AllocationRule[] = [
   },
   {
     field: "workload",
-    wanted: "what keeps the address of the state Kept",
+    wanted: "a workload with the state Kept",
     rule: "self.state != 'Kept' || has(self.workload)",
     holds: ({ state, workload }) => state !== "Kept" || workload !== undefined,
   },
@@ -58,31 +56,31 @@ export const ALLOCATION_RULES: readonly AllocationRule[] = [
 ];
 
 /**
- * That of the workload; where an older agent did not write it that of its pods, and without either it is nobody's. `namespace` is a word of CEL, which a
- * field of that name has to be told from.
+ * The workload's namespace is unchanged. If an older agent did not write it, the old holder's namespace is compared; without either, the rule fails.
+ * CEL reserves the word `namespace`, so the field is escaped as `__namespace__`.
  */
 const SAME_NAMESPACE =
   "has(self.workload.__namespace__) && (has(oldSelf.workload.__namespace__) ? self.workload.__namespace__ == oldSelf.workload.__namespace__ : " +
   "has(oldSelf.holders) && oldSelf.holders.size() > 0 && self.workload.__namespace__ == oldSelf.holders[0].__namespace__)";
 
-/** As far as the API server can judge who takes over what (allocation rules 6 and 8). */
+/** Which node may take over an address, as far as the API server can check it (node-rights and retention in docs/allocation.md). */
 const TAKE_OVER: CelRule = {
   rule:
     "self.node == oldSelf.node || oldSelf.state in ['Cooling', 'Quarantined'] || (has(self.workload) && has(oldSelf.workload) && " +
     `${SAME_NAMESPACE} && ` +
     "self.workload.uid == oldSelf.workload.uid && self.workload.member == oldSelf.workload.member)",
   message:
-    "the node that has it: another one takes over only what cools, what is in quarantine, and what is of the same member of a workload",
+    "the same node; another node may take over only an address that is Cooling or Quarantined, or of the same member of a workload",
   fieldPath: ".node",
 };
 
-/** Of the spec. */
+/** Rules of the spec. */
 export const SPEC_RULES: readonly CelRule[] = [
   ...ALLOCATION_RULES.map(({ field, wanted, rule }) => ({ rule, message: wanted, fieldPath: `.${field}` })),
   TAKE_OVER,
 ];
 
-export const NAME_FORM = "the address, and after a dot its space if it has one";
+export const NAME_FORM = "the address, followed by a dot and the address space if there is one";
 
 const NAME = "self.metadata.name";
 const IS_FOUR_NAME = `${NAME} == self.spec.address + ending`;
@@ -91,7 +89,7 @@ const IS_SIX_NAME =
   `ip(${NAME}.substring(0, 39).replace('-', ':')) == ip(self.spec.address)`;
 const ENDING = "(self.spec.addressSpace == '' ? '' : '.' + self.spec.addressSpace)";
 
-/** Of the whole object: one whose name is not its address would be no lock. Mirrors allocationName. */
+/** Rule of the whole object: the name is the address, else creating the object would not lock it. Mirrors allocationName. */
 export const NAME_RULE: CelRule = {
   rule: `!isIP(self.spec.address) || (self.spec.address.contains(':') ? ${IS_SIX_NAME} : ${IS_FOUR_NAME})`.replaceAll(
     "ending",

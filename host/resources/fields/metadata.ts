@@ -1,7 +1,4 @@
-/**
- * What all resources share: the metadata of Kubernetes objects as far as Berth reads it, and the frame of its own kinds.
- * Called by every resource. Other metadata passes; a slip of a key that is read does not, unless an API server has let it pass.
- */
+/** The metadata that Berth reads of Kubernetes objects, and the outer schema of its own kinds. Unknown metadata is accepted; likely misspellings are not. */
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { objectName } from "../../config/fields/names.ts";
@@ -50,20 +47,20 @@ export const metadata = metadataKeys.transform((metadata, context) => {
   return { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, ...times };
 });
 
-/** An API server has the object: it knows each key, also one that is new to us and looks like a slip of another. */
+/** Returns whether the object is from an API server, which has checked its keys: one that looks like a misspelling may be a newer key. */
 export function isServed({ resourceVersion }: { readonly resourceVersion?: string | undefined }): boolean {
   return resourceVersion !== undefined && resourceVersion !== "";
 }
 
-export type Metadata = z.output<typeof metadata>;
+type Metadata = z.output<typeof metadata>;
 
 /** The API group and version of Berth's own kinds. */
 export const API_VERSION = "ipam.vendor.io/v1";
 
-/** Where they stand in the API server: `${API_PATH}/ippools`. */
+/** Path of Berth's API group in the API server; `${API_PATH}/ippools` is a collection. */
 export const API_PATH = `/apis/${API_VERSION}`;
 
-/** An object of Berth's own: nothing but these keys, the status whatever it is. */
+/** Returns the schema of one of Berth's kinds. Other keys are refused; the status is not checked. */
 export function berthObject<K extends string, S extends z.ZodType>(kind: K, spec: S) {
   return z.strictObject({
     apiVersion: z.literal(API_VERSION),
@@ -75,7 +72,7 @@ export function berthObject<K extends string, S extends z.ZodType>(kind: K, spec
 }
 
 /**
- * Like decodeConfig for an object of Berth's own. A key whose value is null is one that is absent: the API server drops it before it looks.
+ * Like decodeConfig, for Berth's own kinds. A key whose value is null counts as absent, as in the API server.
  */
 export function decodeBerth<S extends z.ZodType>(schema: S, value: unknown, source: string): z.output<S> {
   return decodeConfig(schema, withoutNulls(value), source);
@@ -88,7 +85,7 @@ function withoutNulls(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, inner]) => [key, withoutNulls(inner)]));
 }
 
-/** It has a deletionTimestamp. */
+/** Returns whether the object has a deletionTimestamp. */
 export function isDeleting(object: Pick<Metadata, "deletionTimestamp">): boolean {
   return object.deletionTimestamp != null;
 }

@@ -1,7 +1,4 @@
-/**
- * `spec.generated` of an IPPool: for whom and out of which Subnet the controller made it (docs/subnets.md, decision 0022).
- */
-
+/** `spec.generated` of an IPPool: the pool owner and the Subnet that the controller generated it for (docs/subnets.md). */
 import { z } from "zod";
 import { namespaceName, objectName } from "../../config/fields/names.ts";
 import { ifName } from "../../config/fields/network.ts";
@@ -19,29 +16,38 @@ const application = z.strictObject({
   kind: text.meta({ description: "Its kind." }),
   namespace: namespaceName.meta({ description: "Its namespace." }),
   name: text.meta({ description: "Its name." }),
-  uid: z.string().min(1).max(MAX_UID_LENGTH).meta({ description: "Its UID; another one when a later workload of the same name has taken the pool over." }), // biome-ignore format: one thought
+  uid: z
+    .string()
+    .min(1)
+    .max(MAX_UID_LENGTH)
+    .meta({ description: "Its UID. Changes when a later workload of the same name takes over the pool." }),
 });
 
-/** A workload for which pools are generated: what its pods belong to at the top (docs/subnets.md, "Whose pool it is"). */
-export type Application = Readonly<z.output<typeof application>>;
+/** A workload for which pools are generated: the top of the chain of controllers of its pods (docs/subnets.md). */
+export type PoolOwner = Readonly<z.output<typeof application>>;
 
-export const generated = z.strictObject({
-  subnet: objectName.meta({ description: "The Subnet that its addresses come from; immutable.", ...cel(IMMUTABLE) }),
-  application: application.meta({ description: "The workload whose pods alone may use it." }),
-  interface: ifName.meta({ description: "The NIC that it is for." }),
-  reclaim: z.boolean().meta({ description: "Whether it goes with the workload." }),
-  wanted: wholeNumber(0).meta({ description: "Addresses that it is to have." }),
-  reason: z.string().max(MAX_REASON_LENGTH).meta({ description: "Why so many: a sentence without its end." }),
+export const subnetPoolSpec = z.strictObject({
+  subnet: objectName.meta({ description: "The Subnet that supplies its addresses. Immutable.", ...cel(IMMUTABLE) }),
+  application: application.meta({ description: "The workload whose pods may use the pool. No other pods may." }),
+  interface: ifName.meta({ description: "The NIC that the pool serves." }),
+  reclaim: z.boolean().meta({ description: "Whether the pool is deleted with the workload." }),
+  wanted: wholeNumber(0).meta({ description: "Number of addresses that the pool should have." }),
+  reason: z
+    .string()
+    .max(MAX_REASON_LENGTH)
+    .meta({ description: "Why the pool should have that number: a sentence without its full stop." }),
 });
 
-export type Generated = Readonly<Omit<z.output<typeof generated>, "interface">> & { readonly interface: string };
+export type SubnetPoolSpec = Readonly<Omit<z.output<typeof subnetPoolSpec>, "interface">> & {
+  readonly interface: string;
+};
 
-/** Tells applications apart. Whoever may create pods may write any UID into their owner references, but only within a namespace of his. */
-export function applicationKey({ namespace, uid }: Pick<Application, "namespace" | "uid">): string {
+/** Returns a unique key. It includes the namespace because users who may create pods can write any UID into owner references, but only in their own namespaces. */
+export function poolOwnerKey({ namespace, uid }: Pick<PoolOwner, "namespace" | "uid">): string {
   return `${namespace}/${uid}`;
 }
 
 /** `Deployment shop/web` */
-export function describeApplication({ kind, namespace, name }: Omit<Application, "uid" | "apiVersion">): string {
+export function describePoolOwner({ kind, namespace, name }: Omit<PoolOwner, "uid" | "apiVersion">): string {
   return `${kind} ${namespace}/${name}`;
 }

@@ -1,6 +1,4 @@
-/**
- * Deployment, ReplicaSet, StatefulSet and DaemonSet (apps/v1), as far as the pools of their pods need it.
- */
+/** The fields of Deployment, ReplicaSet, StatefulSet and DaemonSet (apps/v1) that size the pools generated for them. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
@@ -9,7 +7,7 @@ import { counted, observed, podTemplate, surge, wanted, workloadMetadata } from 
 
 const template = { template: podTemplate };
 
-/** Digest of the whole template: another one is another version of the pods. */
+/** Returns a digest of the pod template; it identifies a revision of the pods. */
 function digestOf(value: unknown): string {
   const spec = z.object({ spec: z.object({ template: z.unknown() }) }).safeParse(value).data?.spec;
   return createHash("sha256")
@@ -31,15 +29,16 @@ const deployment = z.object({
   status: orAbsent(z.object({ observedGeneration: observed, replicas: counted, updatedReplicas: counted })),
 });
 
-export type Deployment = ReturnType<typeof decodeDeployment>;
-
-/** `maxSurge` in pods; 0 for the strategy Recreate. `digest` is that of the template. Throws ConfigError. */
+/** Decodes a Deployment. `maxSurge` is a number of pods, 0 with the strategy Recreate; `digest` is the template's. Throws ConfigError. */
 export function decodeDeployment(value: unknown, source: string) {
   const { metadata, spec, status } = decodeConfig(deployment, value, source);
   const { type = "RollingUpdate", rollingUpdate } = spec.strategy ?? {};
   const surgeOf = rollingUpdate?.maxSurge ?? surge.parse(DEFAULT_SURGE);
   return {
-    ...{ metadata, template: spec.template, replicas: spec.replicas, digest: digestOf(value) },
+    metadata,
+    template: spec.template,
+    replicas: spec.replicas,
+    digest: digestOf(value),
     maxSurge: type === "RollingUpdate" ? surgeOf(spec.replicas) : 0,
     observedGeneration: status?.observedGeneration ?? 0,
     present: status?.replicas ?? 0,
@@ -53,9 +52,7 @@ const replicated = z.object({
   status: orAbsent(z.object({ replicas: counted })),
 });
 
-export type Replicated = ReturnType<typeof decodeReplicated>;
-
-/** A ReplicaSet or a StatefulSet: how many pods it wants, and how many there are. Throws ConfigError. */
+/** Decodes a ReplicaSet or a StatefulSet: `replicas` wanted, `present` now. Throws ConfigError. */
 export function decodeReplicated(value: unknown, source: string) {
   const { metadata, spec, status } = decodeConfig(replicated, value, source);
   return { metadata, template: spec.template, replicas: spec.replicas, present: status?.replicas ?? 0 };
@@ -72,15 +69,15 @@ const daemonSet = z.object({
   ),
 });
 
-export type DaemonSet = ReturnType<typeof decodeDaemonSet>;
-
-/** `desired` is the number of nodes that are to have a pod; `maxSurge` in pods. Throws ConfigError. */
+/** Decodes a DaemonSet. `desired` is the number of nodes that should have a pod, `maxSurge` a number of pods. Throws ConfigError. */
 export function decodeDaemonSet(value: unknown, source: string) {
   const { metadata, spec, status } = decodeConfig(daemonSet, value, source);
   const { type = "RollingUpdate", rollingUpdate } = spec.updateStrategy ?? {};
   const desired = status?.desiredNumberScheduled ?? 0;
   return {
-    ...{ metadata, template: spec.template, desired },
+    metadata,
+    template: spec.template,
+    desired,
     maxSurge: type === "RollingUpdate" ? (rollingUpdate?.maxSurge?.(desired) ?? 0) : 0,
     observedGeneration: status?.observedGeneration ?? 0,
     updated: status?.updatedNumberScheduled ?? 0,

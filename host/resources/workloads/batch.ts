@@ -1,6 +1,4 @@
-/**
- * Job and CronJob (batch/v1), as far as the pools of their pods need it.
- */
+/** The fields of Job and CronJob (batch/v1) that size the pools generated for them. */
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { orAbsent } from "../../lib/schema.ts";
@@ -15,7 +13,7 @@ const jobSpec = z
   })
   .transform(({ template, parallelism, completions, suspend = false }) => ({
     template,
-    /** Pods at once: never more than are to complete. */
+    /** Pods at a time: at most the number of completions. */
     parallelism: Math.min(parallelism, completions ?? parallelism),
     suspended: suspend,
   }));
@@ -26,9 +24,7 @@ const job = z.object({
   status: orAbsent(z.object({ conditions: orAbsent(z.array(z.object({ type: z.string(), status: z.string() }))) })),
 });
 
-export type Job = ReturnType<typeof decodeJob>;
-
-/** Throws ConfigError. */
+/** Decodes a Job. Throws ConfigError. */
 export function decodeJob(value: unknown, source: string) {
   const { metadata, spec, status } = decodeConfig(job, value, source);
   const isFinished = (status?.conditions ?? []).some(({ type, status }) => FINAL.has(type) && status === "True");
@@ -43,9 +39,7 @@ const cronJob = z.object({
   status: orAbsent(z.object({ active: orAbsent(z.array(z.unknown())) })),
 });
 
-export type CronJob = ReturnType<typeof decodeCronJob>;
-
-/** `active` is the number of its Jobs that run. Throws ConfigError. */
+/** Decodes a CronJob. `active` is the number of its running Jobs. Throws ConfigError. */
 export function decodeCronJob(value: unknown, source: string) {
   const { metadata, spec, status } = decodeConfig(cronJob, value, source);
   const { template, parallelism } = spec.jobTemplate.spec;

@@ -1,10 +1,9 @@
 /**
- * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Whoever makes it names a network and an interface, and may
- * ask for addresses; whoever allocates writes into its status what it has.
+ * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Its creator names a network and an interface and may
+ * request addresses; the allocator reports the allocated ones in the status.
  */
-
 import { z } from "zod";
-import { type AskedIp, parseAskedIp } from "../../cni/net-conf.ts";
+import { type IpRequest, parseIpRequest } from "../../cni/net-conf.ts";
 import { decodeConfig } from "../../config/config-error.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { metadata } from "../fields/metadata.ts";
@@ -16,19 +15,19 @@ export interface IpamClaim {
   readonly uid: string;
   readonly resourceVersion: string;
   readonly network: string;
-  /** Name of the NIC in the pod; "" when the claim does not say. */
+  /** Name of the NIC in the pod; "" if unset. */
   readonly ifName: string;
   /** `spec.ipRequests` */
-  readonly requested: readonly AskedIp[];
+  readonly requested: readonly IpRequest[];
   /** `status.ips` */
-  readonly given: readonly AskedIp[];
+  readonly given: readonly IpRequest[];
   /** `status.ownerPod` */
   readonly ownerPod: string;
 }
 
 const text = z.string().max(MAX_ALLOCATION_TEXT);
 const ips = z
-  .array(parsedText(parseAskedIp, "an address such as 10.6.0.21/16", MAX_ALLOCATION_TEXT))
+  .array(parsedText(parseIpRequest, "an address such as 10.6.0.21/16", MAX_ALLOCATION_TEXT))
   .max(2)
   .nullish()
   .transform((list) => list ?? []);
@@ -39,13 +38,19 @@ const schema = z.object({
   status: z.object({ ips, ownerPod: text.default("") }).nullish(),
 });
 
-/** Throws ConfigError. */
+/** Decodes an IPAMClaim; `source` names it in the error. Throws ConfigError. */
 export function decodeIpamClaim(value: unknown, source: string): IpamClaim {
   const { metadata, spec, status } = decodeConfig(schema, value, source);
   const { namespace = "default", name, uid = "", resourceVersion = "" } = metadata;
   return {
-    ...{ namespace, name, uid, resourceVersion },
-    ...{ network: spec.network, ifName: spec.interface, requested: spec.ipRequests },
-    ...{ given: status?.ips ?? [], ownerPod: status?.ownerPod ?? "" },
+    namespace,
+    name,
+    uid,
+    resourceVersion,
+    network: spec.network,
+    ifName: spec.interface,
+    requested: spec.ipRequests,
+    given: status?.ips ?? [],
+    ownerPod: status?.ownerPod ?? "",
   };
 }

@@ -1,6 +1,4 @@
-/**
- * The StatefulSet, as far as Berth reads it: which of its pods it wants.
- */
+/** The fields of a StatefulSet that say which pods it should have. */
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { metadata } from "../fields/metadata.ts";
@@ -12,7 +10,7 @@ export interface StatefulSet {
   readonly replicas: number;
 }
 
-/** The API server fills in what is absent; a lean watch may not. */
+/** The API server fills in defaults; other sources may not. */
 const spec = z.object({
   replicas: z.number().nullish(),
   ordinals: z.object({ start: z.number().nullish() }).nullish(),
@@ -20,7 +18,7 @@ const spec = z.object({
 
 const schema = z.object({ metadata, spec });
 
-/** Throws ConfigError. */
+/** Decodes a StatefulSet. Throws ConfigError. */
 export function decodeStatefulSet(value: unknown, source: string): StatefulSet {
   const { metadata, spec } = decodeConfig(schema, value, source);
   return { uid: metadata.uid ?? "", start: spec.ordinals?.start ?? 0, replicas: spec.replicas ?? 1 };
@@ -28,7 +26,7 @@ export function decodeStatefulSet(value: unknown, source: string): StatefulSet {
 
 const MEMBER = /^(?<set>.+)-(?<ordinal>0|[1-9][0-9]{0,9})$/;
 
-/** Whether the set wants a pod of this name: its ordinal lies in [start, start + replicas). */
+/** Returns whether the set should have a pod of this name: whether its ordinal is in [start, start + replicas). */
 export function hasMember(name: string, { start, replicas }: StatefulSet, member: string): boolean {
   const { set, ordinal } = MEMBER.exec(member)?.groups ?? {};
   const number = Number(ordinal);

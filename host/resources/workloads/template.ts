@@ -1,13 +1,11 @@
-/**
- * What the kinds that make pods have in common: their metadata, and the pod template, of which Berth reads the annotations.
- */
+/** What kinds with a pod template share: metadata, the template's annotations, counts. */
 import { z } from "zod";
 import { orAbsent, textMap, wholeNumber } from "../../lib/schema.ts";
 import { metadata } from "../fields/metadata.ts";
 
 const more = z.object({ generation: orAbsent(wholeNumber(0)), creationTimestamp: orAbsent(z.string()) });
 
-/** Of an object that the API server has: with a UID. */
+/** Metadata with a UID, which every object of the API server has. */
 export const workloadMetadata = z
   .intersection(metadata, more)
   .check(({ value, issues }) => {
@@ -19,7 +17,7 @@ export const workloadMetadata = z
     return { namespace, name, uid, generation, created: creationTimestamp, annotations, ownerReferences };
   });
 
-/** `generation` is 0 and `created` "" when the object does not say. */
+/** `generation` is 0 and `created` "" if the object has none. */
 export type WorkloadMetadata = Readonly<z.output<typeof workloadMetadata>>;
 
 export const podTemplate = orAbsent(
@@ -34,21 +32,21 @@ export const podTemplate = orAbsent(
 
 export type PodTemplate = Readonly<z.output<typeof podTemplate>>;
 
-/** Numbers of pods are 32 bits with a sign. */
+/** Kubernetes counts pods in signed 32 bits. */
 const count = wholeNumber(0, 2_147_483_647);
 
-/** A wanted number, which the API server fills in: it is 1 where nothing else is said. */
+/** A wanted number; 1 if unset, as in the API server. */
 export const wanted = orAbsent(count).transform((number) => number ?? 1);
 
 export const optionalCount = orAbsent(count);
 
-/** A number in a status, which is left out while it is 0. */
+/** A number in a status, which is omitted while it is 0. */
 export const counted = orAbsent(count).transform((number) => number ?? 0);
 
-/** A generation that was observed; 0: none yet. */
+/** The observed generation; 0 if none yet. */
 export const observed = orAbsent(wholeNumber(0)).transform((generation) => generation ?? 0);
 
-/** `maxSurge`, a number of pods or `"25%"`: how many that is. */
+/** Decodes `maxSurge`, a number of pods or `"25%"`, to a function from the number of pods to the surge in pods. */
 export const surge = z.union(
   [
     count.transform((number) => (): number => number),

@@ -1,24 +1,24 @@
 /**
- * KubeVirt's machines, as far as Berth reads them (kubevirt.io/v1). A VirtualMachine lives while the machine is stopped; each run of it is a
- * VirtualMachineInstance of the same name, whose pod is a virt-launcher; while it migrates it has two.
+ * The fields of KubeVirt's kinds (kubevirt.io/v1) that Berth reads. A VirtualMachine exists while the machine is stopped. Each run of it is a
+ * VirtualMachineInstance of the same name with a virt-launcher pod, or two while it migrates.
  */
 import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { metadata, type OwnerReference } from "../fields/metadata.ts";
 
-export const KUBEVIRT_GROUP = "kubevirt.io";
+const KUBEVIRT_GROUP = "kubevirt.io";
 
-export interface MachineObject {
+interface MachineObject {
   readonly uid: string;
-  /** Of a VirtualMachineInstance: the VirtualMachine that runs it; undefined when it was made without one. */
+  /** With a VirtualMachineInstance: the VirtualMachine that runs it; undefined if there is none. */
   readonly machine: OwnerReference | undefined;
-  /** Of a VirtualMachineInstance: it ran and will not run again. */
+  /** With a VirtualMachineInstance: it has ended and will not run again. */
   readonly isFinished: boolean;
 }
 
 const schema = z.object({ metadata, status: z.object({ phase: z.string().nullish() }).nullish() });
 
-/** Of either kind. Throws ConfigError. */
+/** Decodes a VirtualMachine or a VirtualMachineInstance. Throws ConfigError. */
 export function decodeMachine(value: unknown, source: string): MachineObject {
   const { metadata, status } = decodeConfig(schema, value, source);
   const machine = metadata.ownerReferences.find(
@@ -28,7 +28,7 @@ export function decodeMachine(value: unknown, source: string): MachineObject {
   return { uid: metadata.uid ?? "", machine, isFinished: phase === "Succeeded" || phase === "Failed" };
 }
 
-/** Of any version: what is read here is the same in all. */
+/** Returns whether the kind is KubeVirt's, in any version: the fields read here are the same in all. */
 export function isKubevirt(apiVersion: string): boolean {
   return apiVersion.startsWith(`${KUBEVIRT_GROUP}/`);
 }

@@ -1,4 +1,4 @@
-/** Berth's own kinds as the API server presents them: names, columns, fields to select by. */
+/** Names, printer columns and selectable fields of Berth's kinds. */
 import type { z } from "zod";
 import type { CelRule } from "../../../host/lib/cel.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
@@ -15,7 +15,7 @@ export interface PrinterColumn {
   readonly type: "string" | "integer" | "boolean" | "date";
   readonly jsonPath: string;
   readonly description: string;
-  /** Above 0: shown with `-o wide`. */
+  /** If above 0, shown with `-o wide` only. */
   readonly priority?: number;
 }
 
@@ -23,9 +23,9 @@ export interface CustomKind {
   readonly kind: string;
   readonly plural: string;
   readonly shortNames: readonly string[];
-  /** Of the kind, for `kubectl explain`. */
+  /** Shown by `kubectl explain`. */
   readonly description: string;
-  /** Absent: the kind has nothing but a status, which is then no subresource. */
+  /** Undefined if the kind has only a status, which is then not a subresource. */
   readonly spec?: z.ZodType;
   readonly specDescription?: string;
   /** Rules about the whole object. */
@@ -41,7 +41,7 @@ const AGE: PrinterColumn = {
   name: "Age",
   type: "date",
   jsonPath: ".metadata.creationTimestamp",
-  description: "Time since the object was made.",
+  description: "Time since the object was created.",
 };
 
 const SUBNET: PrinterColumn = {
@@ -71,25 +71,31 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     kind: "IPPool",
     plural: "ippools",
     shortNames: ["ipp", "pool"],
-    description: "A set of addresses of one subnet, and who may use it.",
+    description: "Addresses of one subnet, and the pods that may use them.",
     spec: ipPoolSchema.shape.spec,
-    specDescription: "What the pool hands out, and to whom.",
+    specDescription: "The pool's addresses, and the pods that may use them.",
     status: ipPoolStatus,
-    statusDescription: "What Berth reports about the pool; it follows with some delay.",
+    statusDescription: "Status of the pool, updated with some delay.",
     columns: [
       SUBNET,
-      { name: "Default", type: "boolean", jsonPath: ".spec.default", description: "For pods that name no pool." },
-      { name: "Disabled", type: "boolean", jsonPath: ".spec.disable", description: "No new addresses." },
+      { name: "Default", type: "boolean", jsonPath: ".spec.default", description: "Used for pods that name no pool." },
+      { name: "Disabled", type: "boolean", jsonPath: ".spec.disable", description: "Allocates no new addresses." },
       GATEWAY,
-      { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be handed out." },
+      { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be allocated." },
       { name: "Used", type: "integer", jsonPath: ".status.used", description: "Addresses that are not free." },
       SPACE,
-      { name: "Nodes", type: "string", jsonPath: ".spec.nodeName", description: "Only these nodes.", priority: 1 },
+      {
+        name: "Nodes",
+        type: "string",
+        jsonPath: ".spec.nodeName",
+        description: "Restricted to these nodes.",
+        priority: 1,
+      },
       {
         name: "Namespaces",
         type: "string",
         jsonPath: ".spec.namespaceName",
-        description: "Only these namespaces.",
+        description: "Restricted to these namespaces.",
         priority: 1,
       },
       AGE,
@@ -99,15 +105,25 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     kind: "IPPoolUsage",
     plural: "ippoolusages",
     shortNames: ["ippu"],
-    description: "How much of the pool of the same name is in use. Written by Berth alone; a hint, which may be late.",
+    description: "Usage of the pool of the same name. Written by Berth; may be outdated.",
     status: ipPoolUsageStatus,
-    statusDescription: "Counted from the allocations.",
+    statusDescription: "Counts derived from the allocations.",
     columns: [
-      { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be handed out." },
-      { name: "Free", type: "integer", jsonPath: ".status.free", description: "Of those, addresses that nobody has." },
-      { name: "Bound", type: "integer", jsonPath: ".status.bound", description: "Addresses that pods hold." },
-      { name: "Cooling", type: "integer", jsonPath: ".status.cooling", description: "Addresses that are free soon." },
-      { name: "Kept", type: "integer", jsonPath: ".status.kept", description: "Addresses kept for workloads." },
+      { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be allocated." },
+      {
+        name: "Free",
+        type: "integer",
+        jsonPath: ".status.free",
+        description: "Addresses that may be allocated and are free.",
+      },
+      { name: "Bound", type: "integer", jsonPath: ".status.bound", description: "Addresses in use by pods." },
+      {
+        name: "Cooling",
+        type: "integer",
+        jsonPath: ".status.cooling",
+        description: "Released addresses in their cooldown.",
+      },
+      { name: "Kept", type: "integer", jsonPath: ".status.kept", description: "Addresses retained for workloads." },
       {
         name: "Quarantined",
         type: "integer",
@@ -118,14 +134,14 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
         name: "Outside",
         type: "integer",
         jsonPath: ".status.outside",
-        description: "Addresses that the ranges no longer have.",
+        description: "Allocated addresses outside the ranges.",
         priority: 1,
       },
       {
         name: "Others",
         type: "integer",
         jsonPath: ".status.others",
-        description: "Addresses that other pools handed out.",
+        description: "Addresses allocated by other pools.",
         priority: 1,
       },
       AGE,
@@ -135,16 +151,16 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     kind: "Subnet",
     plural: "subnets",
     shortNames: ["ipsubnet"],
-    description: "Addresses out of which pools are generated.",
+    description: "Addresses that Berth divides among generated pools.",
     spec: subnetSchema.shape.spec,
-    specDescription: "The addresses.",
+    specDescription: "The addresses, and the namespaces that may use them.",
     status: subnetStatus,
-    statusDescription: "What Berth reports about the subnet; it follows with some delay.",
+    statusDescription: "Status of the Subnet, updated with some delay.",
     columns: [
       SUBNET,
       GATEWAY,
       { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses for pools." },
-      { name: "Assigned", type: "integer", jsonPath: ".status.assigned", description: "Addresses that pools have." },
+      { name: "Assigned", type: "integer", jsonPath: ".status.assigned", description: "Addresses assigned to pools." },
       SPACE,
       AGE,
     ],
@@ -153,11 +169,11 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     kind: "ReservedIP",
     plural: "reservedips",
     shortNames: ["rip"],
-    description: "Addresses that no pool hands out.",
+    description: "Addresses that no pool allocates.",
     spec: reservedIpSchema.shape.spec,
     specDescription: "The addresses.",
     status: reservedIpStatus,
-    statusDescription: "What Berth reports about the addresses.",
+    statusDescription: "Status of the reserved addresses.",
     columns: [
       { name: "Addresses", type: "string", jsonPath: ".spec.ips", description: "Addresses and ranges." },
       { name: "Space", type: "string", jsonPath: ".spec.addressSpace", description: "Address space." },
@@ -168,15 +184,25 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     kind: "IPAllocation",
     plural: "ipallocations",
     shortNames: ["ipalloc", "ipa"],
-    description: "One address that is not free; its name is the address. Written by Berth alone.",
+    description: "One address that is not free. The object's name is the address. Written by Berth.",
     spec: ipAllocationSchema.shape.spec,
-    specDescription: "Who has the address.",
+    specDescription: "The address, its state and its owner.",
     rules: [NAME_RULE],
     columns: [
       { name: "Address", type: "string", jsonPath: ".spec.address", description: "The address." },
       { name: "State", type: "string", jsonPath: ".spec.state", description: "Bound, Cooling, Kept or Quarantined." },
-      { name: "Pool", type: "string", jsonPath: ".spec.pool", description: "Pool that the address was taken from." },
-      { name: "Node", type: "string", jsonPath: ".spec.node", description: "Node whose agent answers for it." },
+      {
+        name: "Pool",
+        type: "string",
+        jsonPath: ".spec.pool",
+        description: "Pool that the address was allocated from.",
+      },
+      {
+        name: "Node",
+        type: "string",
+        jsonPath: ".spec.node",
+        description: "Node whose agent is responsible for the address.",
+      },
       {
         name: "Namespace",
         type: "string",
@@ -185,8 +211,20 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
       },
       { name: "Pod", type: "string", jsonPath: ".spec.holders[0].pod", description: "Pod that has the address." },
       { name: "Interface", type: "string", jsonPath: ".spec.holders[0].interface", description: "NIC of the pod." },
-      { name: "Workload", type: "string", jsonPath: ".spec.workload.name", description: "What keeps it.", priority: 1 },
-      { name: "Since", type: "date", jsonPath: ".spec.since", description: "Time in this state.", priority: 1 },
+      {
+        name: "Workload",
+        type: "string",
+        jsonPath: ".spec.workload.name",
+        description: "Workload that retains the address.",
+        priority: 1,
+      },
+      {
+        name: "Since",
+        type: "date",
+        jsonPath: ".spec.since",
+        description: "Time since the last state transition.",
+        priority: 1,
+      },
       AGE,
     ],
     selectableFields: [".spec.pool", ".spec.node", ".spec.state"],
@@ -195,11 +233,11 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     kind: "Coordinator",
     plural: "coordinators",
     shortNames: ["coord"],
-    description: "The cluster's settings of the coordinator plugin; the one named `default` counts.",
+    description: "Cluster-wide settings of the coordinator plugin. Only the object named `default` is used.",
     spec: coordinatorSchema.shape.spec,
-    specDescription: "The settings; what a network definition says wins, key by key.",
+    specDescription: "The settings. Keys in a network definition take precedence.",
     status: coordinatorStatus,
-    statusDescription: "The networks that Berth found.",
+    statusDescription: "The networks that Berth collected.",
     columns: [
       { name: "Mode", type: "string", jsonPath: ".spec.mode", description: "Operating mode." },
       { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Whether the networks are known." },
@@ -217,7 +255,13 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
         description: "Service networks.",
         priority: 1,
       },
-      { name: "Reason", type: "string", jsonPath: ".status.reason", description: "Where they come from.", priority: 1 },
+      {
+        name: "Reason",
+        type: "string",
+        jsonPath: ".status.reason",
+        description: "Source of the networks.",
+        priority: 1,
+      },
       AGE,
     ],
   },

@@ -11,7 +11,7 @@ export interface UpdateRow {
 
 const IMMUTABLE = "what it was made with: it is immutable";
 const TAKE_OVER =
-  "the node that has it: another one takes over only what cools, what is in quarantine, and what is of the same member of a workload";
+  "the same node; another node may take over only an address that is Cooling or Quarantined, or of the same member of a workload";
 
 const SUBNET = "10.6.0.0/24";
 
@@ -142,7 +142,7 @@ const ALLOCATIONS: readonly UpdateRow[] = [
   allocation("another pool", {}, { pool: "green", prefixLength: 24 }),
   allocation("Cooling with a holder", {}, { state: "Cooling" }, [
     "spec.holders",
-    "at least one of a Bound address, none of any other",
+    "at least one with the state Bound, none with any other state",
   ]),
 ];
 

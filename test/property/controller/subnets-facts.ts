@@ -5,7 +5,7 @@
 import { formatIp } from "../../../host/net/ip.ts";
 import { firstIp, lastIp } from "../../../host/net/prefix.ts";
 import type { Range } from "../../../host/net/range.ts";
-import type { Generated } from "../../../host/resources/fields/subnet-pool.ts";
+import type { SubnetPoolSpec } from "../../../host/resources/fields/subnet-pool.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { decodeReservedIp } from "../../../host/resources/reserved-ip.ts";
 import { decodeAssignments, decodeSubnet } from "../../../host/resources/subnet.ts";
@@ -19,7 +19,7 @@ export interface PoolFacts {
   readonly subnet: string;
   readonly isDeleting: boolean;
   readonly addresses: ReadonlySet<string>;
-  readonly generated: Generated | undefined;
+  readonly generated: SubnetPoolSpec | undefined;
 }
 
 export interface SubnetFacts {

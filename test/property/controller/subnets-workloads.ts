@@ -3,7 +3,7 @@
  * Effects: none but on itself.
  */
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
-import type { Application } from "../../../host/resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
 
 export interface Wanted {
   readonly subnets: readonly string[];
@@ -16,7 +16,7 @@ export interface Wanted {
 }
 
 export interface Workload {
-  readonly application: Application;
+  readonly application: PoolOwner;
   readonly wanted: Wanted;
 }
 

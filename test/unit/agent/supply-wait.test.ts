@@ -11,12 +11,12 @@ import { findUnservable, noPoolMatches, poolsExhausted } from "../../../host/ipa
 import { selectPools } from "../../../host/ipam/selection.ts";
 import { isGrowing, type SubnetState } from "../../../host/ipam/subnet-capacity.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
-import type { Application } from "../../../host/resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { EMPTY_SNAPSHOT } from "../../../host/resources/snapshot.ts";
 import { ip, openCore, pool, poolsByName, subject } from "../ipam/subjects.ts";
 
-const WEB: Application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
+const WEB: PoolOwner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
 const GENERATED = { subnet: "blue", application: WEB, interface: "eth0", reclaim: true, wanted: 2, reason: "1 replica and 1 more" }; // biome-ignore format: one thought
 const RULE = 'IPv4 of interface "eth0" (annotation "ipam.vendor.io/subnet")';
 const OTHER = { ...WEB, uid: "u-other" };
@@ -181,11 +181,11 @@ describe("an ADD that waited in vain", () => {
   });
 
   it("is told what is in the way of its pool: code 101", async () => {
-    const lack = 'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools'; // biome-ignore format: one thought
-    const world = new World(made([], { lack }));
+    const shortfall = 'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools'; // biome-ignore format: one thought
+    const world = new World(made([], { shortfall }));
     expect(await refusalOf(world)).toMatchObject({
       code: 101,
-      message: `No address is free for ${RULE}: pool "p-u-web" has no free address, ${lack}`,
+      message: `No address is free for ${RULE}: pool "p-u-web" has no free address, ${shortfall}`,
     });
     expect(world.attempts).toEqual(["searched", "searched"]);
   });
@@ -248,7 +248,7 @@ describe("addresses are on their way", () => {
   it.each<[what: string, pool: IpPool, wanted: boolean]>([
     ["to a pool that has fewer than it is to have", made(["10.1.0.1"]), true],
     ["not to one that has all", made(["10.1.0.1-10.1.0.2"]), false],
-    ["not to one of which it is known why it has fewer", made([], { lack: "the Subnet is full" }), false],
+    ["not to one of which it is known why it has fewer", made([], { shortfall: "the Subnet is full" }), false],
   ])("%s", (_what, given, wanted) => {
     expect(isGrowing({ family: 4, candidates: [{ name: given.name, pool: given }] })).toBe(wanted);
   });

@@ -25,7 +25,6 @@ export const EXCEPTIONS = {
     "FAILED",
     "FaultError",
     "InvariantError",
-    "KUBEVIRT_GROUP",
     "LeadingEnded",
     "MACVLAN_MODE_BRIDGE",
     "MACVLAN_MODE_PASSTHRU",

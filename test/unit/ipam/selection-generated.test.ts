@@ -7,14 +7,14 @@ import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { describeDemand, findUnservable, PoolShortage } from "../../../host/ipam/refusal.ts";
 import { assignRequested } from "../../../host/ipam/requested-ips.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
-import type { Application } from "../../../host/resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
 import { ip, openCore, type PoolOptions, pool, poolsByName, subject } from "./subjects.ts";
 
-const WEB: Application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
-const DB: Application = { apiVersion: "apps/v1", kind: "StatefulSet", namespace: "shop", name: "db", uid: "u-db" };
+const WEB: PoolOwner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
+const DB: PoolOwner = { apiVersion: "apps/v1", kind: "StatefulSet", namespace: "shop", name: "db", uid: "u-db" };
 const DUAL = DEFAULT_VENDOR_CONF;
 
-function made(name: string, cidr: string, subnet: string, more: PoolOptions & { of?: Application; nic?: string } = {}) {
+function made(name: string, cidr: string, subnet: string, more: PoolOptions & { of?: PoolOwner; nic?: string } = {}) {
   const { of = WEB, nic = "eth0", ...options } = more;
   const generated = {
     subnet,
@@ -212,10 +212,10 @@ describe("what is said of a demand", () => {
         .slice(1);
     const fits = 'eth0 IPv4 pool "web-b": fits, 0 of 1 addresses are free, ';
     expect(lines()).toEqual([`${fits}has 1 of 3 addresses wanted (2 replicas and 1 more)`]);
-    const lack = 'has 1 of 3 addresses wanted (2 replicas and 1 more): Subnet "blue" has 0 free of 254';
-    expect(lines({ ...small, lack })).toEqual([fits + lack]);
+    const shortfall = 'has 1 of 3 addresses wanted (2 replicas and 1 more): Subnet "blue" has 0 free of 254';
+    expect(lines({ ...small, shortfall })).toEqual([fits + shortfall]);
     const whole = made("web-b", "10.1.0.0/24", "blue", { ips: ["10.1.0.1-10.1.0.3"] });
-    expect(lines({ ...whole, lack })).toEqual([`${fits}has 3 of 3 addresses wanted (2 replicas and 1 more)`]);
+    expect(lines({ ...whole, shortfall })).toEqual([`${fits}has 3 of 3 addresses wanted (2 replicas and 1 more)`]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decodePodAnnotations } from "../../../host/config/annotations.ts";
-import { MAX_KEPT_LABELS } from "../../../host/resources/fields/kept-metadata.ts";
+import { MAX_CACHED_LABELS } from "../../../host/resources/fields/trim-metadata.ts";
 import { decodeNamespace } from "../../../host/resources/namespace.ts";
 import {
   decodeNetworkDefinition,
@@ -36,7 +36,7 @@ describe("of a pod is kept", () => {
   it("of very many labels some, those of machines among them, and how many there were", () => {
     const labels = { ...many(20_000, (index) => [`l-${index}`, "x"]), "kubevirt.io": "virt-launcher" };
     const pod = hugePod({ labels });
-    expect([Object.keys(pod.labels).length, pod.labelCount]).toEqual([MAX_KEPT_LABELS, 20_001]);
+    expect([Object.keys(pod.labels).length, pod.labelCount]).toEqual([MAX_CACHED_LABELS, 20_001]);
     expect(pod.labels["kubevirt.io"]).toBe("virt-launcher");
   });
 
@@ -59,7 +59,7 @@ describe("of a pod is kept", () => {
     ["owners", { ownerReferences: [{}, 5, null, owner(7, { controller: true }), {}] }, { ownerReferences: [owner(7, { controller: true }) as never] }], // biome-ignore format: one row
     ["owners none of which controls it", { ownerReferences: [{}, owner(1, { controller: false }), owner(2, { controller: null })] }, { ownerReferences: [] }], // biome-ignore format: one row
     ["annotations", { annotations: { other: 5, "kubernetes.io/config.hash": "c" } }, { annotations: { "kubernetes.io/config.hash": "c" } }], // biome-ignore format: one row
-    ["labels", { labels: { ...many(MAX_KEPT_LABELS, (index) => [`l-${index}`, "x"]), other: 5 } }, { labelCount: MAX_KEPT_LABELS + 1 }], // biome-ignore format: one row
+    ["labels", { labels: { ...many(MAX_CACHED_LABELS, (index) => [`l-${index}`, "x"]), other: 5 } }, { labelCount: MAX_CACHED_LABELS + 1 }], // biome-ignore format: one row
   ])("nothing of its other %s, whatever they are", (_, metadata, kept) => {
     expect(hugePod(metadata)).toMatchObject(kept);
   });

@@ -68,7 +68,7 @@ it.each<[status: unknown, lack: string | undefined]>([
   ["nonsense", undefined],
 ])("of the status %j is read what a generated pool lacks, and nothing is refused", (status, lack) => {
   const value = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "blue" }, spec: { subnet: SUBNET } }; // biome-ignore format: one thought
-  expect(decodeIpPool({ ...value, status }, "pool").lack).toBe(lack);
+  expect(decodeIpPool({ ...value, status }, "pool").shortfall).toBe(lack);
 });
 
 it("every field is read", () => {

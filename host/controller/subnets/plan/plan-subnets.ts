@@ -7,7 +7,7 @@
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import type { Family } from "../../../net/ip.ts";
 import { spansOf, withoutSpans } from "../../../net/spans.ts";
-import { type Application, applicationKey } from "../../../resources/fields/subnet-pool.ts";
+import { type PoolOwner, poolOwnerKey } from "../../../resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
 import type { NetworkPlan, PoolTarget, Shortfall, SubnetsPlan, SubnetsView } from "../model.ts";
@@ -38,7 +38,7 @@ class Planner {
   readonly #remove = new Set<PlannedPool>();
   /** Pools that stay without their workload, if it is gone. */
   readonly #orphans = new Set<PlannedPool>();
-  readonly #ask = new Map<string, Application>();
+  readonly #ask = new Map<string, PoolOwner>();
 
   constructor(view: SubnetsView) {
     this.#view = view;
@@ -138,7 +138,7 @@ class Planner {
   }
 
   /** Why the workload may not name the Subnet. What it has of it already it keeps. */
-  #refuse({ subnet }: SubnetCapacity, { namespace }: Application): string | undefined {
+  #refuse({ subnet }: SubnetCapacity, { namespace }: PoolOwner): string | undefined {
     return refuseNamespace(subnet.spec, namespace, this.#view.labelsOf(namespace));
   }
 
@@ -194,7 +194,7 @@ class Planner {
     if (!capacity.isOpen || (pools.length > 0 && capacity.free.spans.length === 0)) return undefined;
     const { application, ifName, family } = demand;
     const left = [...this.#orphans].find((state) => isOrphanFor(state, demand, capacity));
-    const liveness = left && this.#view.liveness.get(applicationKey(left.generated.application));
+    const liveness = left && this.#view.liveness.get(poolOwnerKey(left.generated.application));
     // It is asked for whose pool it was.
     if (left !== undefined && liveness !== "gone" && liveness !== "alive") return undefined;
     const generated = { subnet, application, interface: ifName, reclaim: demand.reclaim, wanted: 0, reason: "" };
@@ -265,7 +265,7 @@ class Planner {
     for (const state of this.#states) {
       if (wanted.has(state) || state.isDeleting || state.now === undefined) continue;
       const { application, reclaim } = state.generated;
-      const key = applicationKey(application);
+      const key = poolOwnerKey(application);
       const liveness = this.#view.liveness.get(key);
       if (liveness === undefined) this.#ask.set(key, application);
       else if (liveness === "gone" && reclaim) this.#remove.add(state);

@@ -16,7 +16,7 @@ import {
   withoutSpans,
 } from "../../../net/spans.ts";
 import { type AddressSpec, MAX_RANGES } from "../../../resources/fields/address-spec.ts";
-import { type Application, applicationKey, type Generated } from "../../../resources/fields/subnet-pool.ts";
+import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../resources/fields/subnet-pool.ts";
 import type { CurrentPool, PoolTarget } from "../model.ts";
 import type { SubnetCapacity } from "./capacity.ts";
 import type { IsBusy } from "./free-spans.ts";
@@ -35,9 +35,14 @@ export class PlannedPool {
   promised: Spans;
   /** What it is to have. */
   target: Spans;
-  generated: Generated;
+  generated: SubnetPoolSpec;
 
-  constructor(name: string, now: CurrentPool | undefined, capacity: SubnetCapacity | undefined, generated: Generated) {
+  constructor(
+    name: string,
+    now: CurrentPool | undefined,
+    capacity: SubnetCapacity | undefined,
+    generated: SubnetPoolSpec,
+  ) {
     this.name = name;
     this.now = now;
     this.capacity = capacity;
@@ -89,12 +94,12 @@ export class PlannedPool {
 }
 
 export function keyOf(
-  application: Pick<Application, "namespace" | "uid">,
+  application: Pick<PoolOwner, "namespace" | "uid">,
   ifName: string,
   family: number,
   subnet: string,
 ): string {
-  return [applicationKey(application), ifName, family, subnet].join("/");
+  return [poolOwnerKey(application), ifName, family, subnet].join("/");
 }
 
 /** The addresses that somebody holds. Asked one by one: pools have some thousands at most. */
@@ -165,7 +170,7 @@ export function targetOf(state: PlannedPool): PoolTarget {
 }
 
 /** The same keys in the same order: the API server's order is another. */
-function orderedLike(model: Generated, value: Generated): Generated {
+function orderedLike(model: SubnetPoolSpec, value: SubnetPoolSpec): SubnetPoolSpec {
   const { apiVersion, kind, namespace, name, uid } = value.application;
   const application = { ...model.application, apiVersion, kind, namespace, name, uid };
   const { subnet, interface: ifName, reclaim, wanted, reason } = value;
@@ -198,6 +203,6 @@ export function isOrphanFor(
   );
 }
 
-function groupOf({ apiVersion }: Application): string {
+function groupOf({ apiVersion }: PoolOwner): string {
   return apiVersion.split("/").slice(0, -1).join();
 }

@@ -161,7 +161,7 @@ describe("the resources of a cluster", () => {
 
   it("a generated pool that lacks addresses is another one when the reason comes, changes and goes, and for no other condition", () =>
     withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ script, resources, snapshots }) => {
-      const lackOf = () => resources.state.snapshot.pools.get("blue")?.lack;
+      const lackOf = () => resources.state.snapshot.pools.get("blue")?.shortfall;
       const tell = (type: string, status: string, message: string): number => {
         const before = snapshots.length;
         const conditions = [{ type, status, message }];

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { explainPool } from "../../../../host/agent/explain/explain-pool.ts";
 import type { LiveFacts, PoolFacts } from "../../../../host/agent/explain/pool-facts.ts";
-import type { Generated } from "../../../../host/resources/fields/subnet-pool.ts";
+import type { SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
 import { pool, range } from "../../ipam/subjects.ts";
 
 const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
-const generated: Generated = {
+const generated: SubnetPoolSpec = {
   ...{ subnet: "blue", application, interface: "eth0", reclaim: true, wanted: 5, reason: "4 replicas and 1 more" },
 };
 const counts = { total: 5n, free: 2n };
-const five = (more: Partial<Generated> = {}, ips = ["10.6.0.1-10.6.0.5"]) =>
+const five = (more: Partial<SubnetPoolSpec> = {}, ips = ["10.6.0.1-10.6.0.5"]) =>
   pool("web", "10.6.0.0/24", { ips, generated: { ...generated, ...more } });
 
 const usage: PoolUsage = {
@@ -60,7 +60,9 @@ describe("a generated pool", () => {
     const troubles = { kind: "there", value: [{ type: "Supplied", message }] } as const;
     expect(inTheWay({ live: { ...LIVE, troubles } })).toBe(`in the way: ${message}`);
     const unseen = { ...LIVE, troubles: { kind: "unseen", why: "no answer" } } as const;
-    expect(inTheWay({ pool: { ...five({ wanted: 9 }), lack: message }, live: unseen })).toBe(`in the way: ${message}`);
+    expect(inTheWay({ pool: { ...five({ wanted: 9 }), shortfall: message }, live: unseen })).toBe(
+      `in the way: ${message}`,
+    );
     expect(line({ live: unseen }, "conditions")).toBe("conditions: cannot be looked at: no answer");
   });
   it("that lacks some, or has some more, for a moment", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { findKind } from "../../../../host/controller/owners/pool-owner-kinds.ts";
 import type { TrackedObject } from "../../../../host/controller/owners/tracked-object.ts";
-import { describeApplication } from "../../../../host/resources/fields/subnet-pool.ts";
+import { describePoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { type Owner, requireTracked, track, type Wanted } from "./workload-objects.ts";
 
 /** `Deployment shop/web: 3 replica+1 of 2`, with a tilde before a part, and `suspended` behind. */
@@ -13,7 +13,7 @@ function check(kind: string, wanted: Wanted, expected: string | undefined): void
 function textOf({ application, isOwner, need, objectCount }: TrackedObject): string {
   const { count, unit, surge, isSuspended } = need;
   const extra = `${surge > 0 ? `+${surge}` : ""}${objectCount > 1 ? ` of ${objectCount}` : ""}${isSuspended ? " suspended" : ""}`;
-  return `${isOwner ? "" : "~"}${describeApplication(application)}: ${count} ${unit}${extra}`;
+  return `${isOwner ? "" : "~"}${describePoolOwner(application)}: ${count} ${unit}${extra}`;
 }
 
 const rolling = (maxSurge?: number | string) => ({

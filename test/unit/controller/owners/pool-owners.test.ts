@@ -7,7 +7,7 @@ import {
   type KubeCall,
   METADATA,
 } from "../../../../host/kubernetes/kube-api.ts";
-import type { Application } from "../../../../host/resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { recordLog, until } from "../../agent/recorded-log.ts";
 import { FakeCluster } from "../fake-cluster.ts";
 import { BLUE, pod, SETTINGS, type Wanted, workload } from "./workload-objects.ts";
@@ -162,7 +162,7 @@ describe("applications", () => {
 });
 
 describe("a look", () => {
-  const web: Application = {
+  const web: PoolOwner = {
     apiVersion: "apps/v1",
     kind: "Deployment",
     namespace: "shop",
@@ -206,7 +206,7 @@ describe("a look", () => {
   });
 
   const { kind, apiVersion } = clones;
-  const other: Application = { kind, apiVersion, namespace: "shop", name: "top", uid: "uid-top" };
+  const other: PoolOwner = { kind, apiVersion, namespace: "shop", name: "top", uid: "uid-top" };
 
   it("at another kind tells whether it has a pod or a ReplicaSet", async () => {
     const { applications, cluster } = await open();

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { readPod } from "../../../../host/controller/owners/pool-owner-kinds.ts";
-import { describeApplication } from "../../../../host/resources/fields/subnet-pool.ts";
+import { describePoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { type Owner, track, type Wanted } from "./workload-objects.ts";
 
 const clones: Owner = { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1" };
@@ -27,7 +27,7 @@ it.each<[what: string, wanted: Wanted, expected: string | undefined]>([
   ["of an owner with a long UID", { owner: { ...clones, uid: "u".repeat(64) } }, undefined],
 ])("a pod %s: %s", (_what, wanted, expected) => {
   const tracked = track("Pod", wanted);
-  expect(tracked && `${describeApplication(tracked.application)}: ${tracked.need.count}`).toBe(expected);
+  expect(tracked && `${describePoolOwner(tracked.application)}: ${tracked.need.count}`).toBe(expected);
 });
 
 it("two owners: the one that controls it counts", () => {

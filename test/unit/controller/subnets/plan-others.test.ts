@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Application } from "../../../../host/resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/status.ts";
 import { PlanWorld } from "./plan-world.ts";
 
@@ -11,14 +11,14 @@ beforeEach(() => {
 });
 
 /** Beside the workloads of the world another one wants an address. */
-function wantToo(application: Partial<Application>): void {
+function wantToo(application: Partial<PoolOwner>): void {
   const { demands, faults } = world.applications.demands();
   const more = demands.map((demand) => ({ ...demand, application: { ...demand.application, ...application } }));
   world.applications.demands = () => ({ demands: [...demands, ...more], faults });
 }
 
-function owners(key: keyof Application): string[] {
-  const found = [...world.pools.values()].map(({ spec }) => spec.generated as { application: Application });
+function owners(key: keyof PoolOwner): string[] {
+  const found = [...world.pools.values()].map(({ spec }) => spec.generated as { application: PoolOwner });
   return found.map(({ application }) => application[key]).sort();
 }
 

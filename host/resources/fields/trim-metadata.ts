@@ -1,0 +1,64 @@
+/**
+ * Trims the metadata of objects that tenants write. An agent caches all pods of its node and all namespaces and network definitions of the cluster, and each
+ * may have megabytes of labels, annotations and owners. The raw object is trimmed before decoding: decoding thousands of entries would delay ADDs.
+ */
+import { MAX_ANNOTATION_LENGTH } from "../../config/annotations.ts";
+import { MAX_ALLOCATION_TEXT } from "../ip-allocation.ts";
+
+/** Most labels of a pod that are cached. A pool with `podAffinity` does not serve a pod with more. @limit */
+export const MAX_CACHED_LABELS = 128;
+
+/** Most annotations under `ipam.vendor.io/` that are cached per object; more than Berth defines. @limit */
+export const MAX_CACHED_ANNOTATIONS = 32;
+
+type Raw = Readonly<Record<string, unknown>>;
+
+/** Returns the object with the keys of its metadata replaced by those of `trim(metadata)`. Anything else is returned as it is, for the schema to refuse. */
+export function trimMetadata(object: unknown, trim: (metadata: Raw) => Raw): unknown {
+  if (!isRaw(object) || !isRaw(object.metadata)) return object;
+  return { ...object, metadata: { ...object.metadata, ...trim(object.metadata) } };
+}
+
+/** Returns the annotations below `prefix` and those named in `others`. A value longer than allowed is cut to one character more, so that decoding it fails. */
+export function keepAnnotations(annotations: unknown, prefix: string, others: readonly string[]): unknown {
+  if (!isRaw(annotations)) return annotations;
+  const own = Object.keys(annotations).filter((key) => key.startsWith(prefix));
+  const named = others.filter((key) => Object.hasOwn(annotations, key));
+  const chosen = [...named, ...own.slice(0, MAX_CACHED_ANNOTATIONS)];
+  return Object.fromEntries(chosen.map((key) => [key, detach(annotations[key], MAX_ANNOTATION_LENGTH + 1)]));
+}
+
+/** Returns at most MAX_CACHED_LABELS labels: those named in `first`, then others. */
+export function keepLabels(labels: unknown, first: readonly string[]): unknown {
+  if (!isRaw(labels)) return labels;
+  const keys = Object.keys(labels);
+  if (keys.length <= MAX_CACHED_LABELS) return labels;
+  const named = first.filter((key) => Object.hasOwn(labels, key));
+  const chosen = [...named, ...keys.filter((key) => !named.includes(key))].slice(0, MAX_CACHED_LABELS);
+  return Object.fromEntries(chosen.map((key) => [key, labels[key]]));
+}
+
+/** Returns the number of labels before trimming. */
+export function countLabels(object: unknown): number {
+  if (!isRaw(object) || !isRaw(object.metadata) || !isRaw(object.metadata.labels)) return 0;
+  return Object.keys(object.metadata.labels).length;
+}
+
+/** Returns only the owner that controls the object, if any. Texts are cut to one character more than any object's name or UID has, so that they match none. */
+export function keepController(owners: unknown): unknown {
+  if (!Array.isArray(owners)) return owners;
+  const controller: unknown = owners.find((owner) => isRaw(owner) && (owner.controller ?? false) !== false);
+  if (!isRaw(controller)) return [];
+  const keys = ["apiVersion", "kind", "name", "uid"];
+  const texts = keys.map((key) => [key, detach(controller[key], MAX_ALLOCATION_TEXT + 1)]);
+  return [{ ...Object.fromEntries(texts), controller: controller.controller }];
+}
+
+/** Returns the start of a text as a copy: a slice would keep the whole text in memory. */
+function detach(text: unknown, most: number): unknown {
+  return typeof text !== "string" || text.length <= most ? text : Buffer.from(text.slice(0, most)).toString();
+}
+
+function isRaw(value: unknown): value is Raw {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
