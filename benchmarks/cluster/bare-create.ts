@@ -2,9 +2,8 @@
  * The API server's own part: one object of an allocation's kind and size created, and deleted, by a client that is warm.
  * Effects: connections; objects in the API server.
  */
+
 import { randomUUID } from "node:crypto";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import {
   allocationLabels,
@@ -12,6 +11,7 @@ import {
   encodeIpAllocation,
   type IpAllocationSpec,
 } from "../../host/resources/ip-allocation.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
 import type { BatchOutcome } from "../harness/runner.ts";
@@ -21,8 +21,7 @@ const SPACE = "bare";
 const COLLECTION = "/apis/ipam.vendor.io/v1/ipallocations";
 
 export async function openBareCreate(plane: ControlPlane): Promise<Contestant<Work>> {
-  const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
-  const api = openKubeClient({ credentials, userAgent: "bench", random: Math.random });
+  const api = await connectClient(plane.kubeconfig, "bench");
   const work =
     (callOf: (number: number) => KubeCall): Work =>
     async ({ first, count, atOnce }): Promise<BatchOutcome> => {

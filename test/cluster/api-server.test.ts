@@ -1,8 +1,9 @@
 /** What the fake of test/fakes is held to, on a real API server. */
+
 import { afterAll, beforeAll, describe } from "vitest";
-import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { describeApiServer } from "../unit/fakes/api-server-suite.ts";
 
@@ -11,8 +12,7 @@ let client: KubeClient;
 beforeAll(async () => {
   plane = await startControlPlane();
   await applyCrds(plane.client);
-  const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
-  client = openKubeClient({ credentials, userAgent: "berth-test", random: Math.random });
+  client = await connectClient(plane.kubeconfig);
 });
 afterAll(async () => {
   await client?.close();

@@ -2,13 +2,13 @@
  * What workloads want of Subnets, as the controller hears of it from a real API server (docs/subnets.md): all kinds, and two of other projects.
  * No controller of Kubernetes runs: the test makes ReplicaSets, Jobs and pods, and writes what their controllers would report.
  */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenPoolOwners, openPoolOwners } from "../../host/controller/owners/pool-owners.ts";
 import type { DemandSettings } from "../../host/controller/types.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { createPod, DEFINITIONS_CRD, definitionsCrd, podPath } from "../../scripts/lab/cluster/pods.ts";
 import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -27,11 +27,7 @@ let applications: OpenPoolOwners;
 beforeAll(async () => {
   plane = await borrowPlane();
   await plane.client.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
-  api = openKubeClient({
-    credentials: await loadCredentials({ kubeconfig: plane.kubeconfig }),
-    userAgent: "applications",
-    random: Math.random,
-  });
+  api = await connectClient(plane.kubeconfig, "applications");
   applications = openPoolOwners({ api, log: recordLog().log, random: () => 0.5 });
   await applications.synced(AbortSignal.timeout(20_000));
 });

@@ -14,7 +14,7 @@ import {
 } from "../../host/resources/ip-allocation.ts";
 import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/usage/ip-pool-usage.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import { writeControllerKubeconfig } from "../../scripts/lab/cluster/in-process.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { claim, proposal } from "../unit/registry/registry-suite.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -32,8 +32,7 @@ let running: LabController[] = [];
 beforeAll(async () => {
   plane = await borrowPlane();
   agents = new RegistryWorld(plane);
-  const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
-  kubeconfig = await plane.writeKubeconfig("controller", { token });
+  kubeconfig = await writeControllerKubeconfig(plane);
 });
 
 afterEach(async () => {

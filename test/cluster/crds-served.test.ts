@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type KubeClient as AgentClient, openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeClient as AgentClient } from "../../host/kubernetes/client.ts";
 import { decodeIpPool } from "../../host/resources/ip-pool.ts";
 import { decodeNamespace } from "../../host/resources/namespace.ts";
 import { decodeNode } from "../../host/resources/node.ts";
@@ -9,6 +8,7 @@ import { decodePod } from "../../host/resources/pod.ts";
 import { decodeVendorConfMap } from "../../host/resources/vendor-conf-map.ts";
 import { CUSTOM_KINDS } from "../../scripts/generate/crds/custom-kinds.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { bound } from "./crds/allocation-rows.ts";
@@ -27,11 +27,7 @@ beforeAll(async () => {
   const began = performance.now();
   await applyCrds(plane.client);
   servedMs = performance.now() - began;
-  agent = openKubeClient({
-    credentials: await loadCredentials({ kubeconfig: plane.kubeconfig }),
-    userAgent: "berth-test",
-    random: Math.random,
-  });
+  agent = await connectClient(plane.kubeconfig);
 });
 
 afterAll(async () => {

@@ -1,11 +1,10 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { applyFile } from "../../scripts/lab/apply.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 
@@ -27,8 +26,7 @@ afterAll(() => plane.stop());
 /** The name of the FlowSchema that the API server counts the account's call to. */
 async function schemaOf(account: string, call: KubeCall): Promise<string> {
   const kubeconfig = await plane.writeKubeconfig(account.replaceAll(":", "-"), { account });
-  const credentials = await loadCredentials({ kubeconfig });
-  const api = openKubeClient({ credentials, userAgent: "berth-test", random: Math.random });
+  const api = await connectClient(kubeconfig);
   let uid = "";
   const onHeaders = (message: unknown): void => {
     const headers: readonly Buffer[] = Object(message).response?.headers ?? [];

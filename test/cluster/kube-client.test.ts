@@ -3,11 +3,11 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { MAX_CONNECTIONS } from "../../host/kubernetes/http/lanes.ts";
 import { ApiError, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import { listPages } from "../../host/kubernetes/list.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../unit/kubernetes/stub-server.ts";
 import { startRelay } from "./kube-wire.ts";
@@ -26,11 +26,7 @@ afterEach(async () => {
 });
 
 async function open(kubeconfig = plane.kubeconfig): Promise<KubeClient> {
-  const client = openKubeClient({
-    credentials: await loadCredentials({ kubeconfig }),
-    userAgent: "berth-test",
-    random: Math.random,
-  });
+  const client = await connectClient(kubeconfig);
   opened.push(client);
   return client;
 }

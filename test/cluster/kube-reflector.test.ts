@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { openEvents } from "../../host/kubernetes/events.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../host/kubernetes/mirror.ts";
 import { MISSING_KIND_RETRY_MS, Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../unit/kubernetes/stub-server.ts";
 import { type Relay, startRelay } from "./kube-wire.ts";
@@ -50,8 +50,7 @@ function decode({ data }: KubeObject): string {
 
 async function open(options: { path?: string; optional?: boolean } = {}): Promise<Told> {
   const relay = await startRelay(plane.kubeconfig);
-  const credentials = await loadCredentials({ kubeconfig: relay.kubeconfig });
-  const client = openKubeClient({ credentials, userAgent: "berth-test", random: Math.random });
+  const client = await connectClient(relay.kubeconfig);
   const heard = new Map<string, string>();
   const changes: Change<string>[] = [];
   const reflector: Reflector<string> = new Reflector<string>({

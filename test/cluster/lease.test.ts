@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type KubeClient, openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { type Election, openElection } from "../../host/kubernetes/lease/election.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../unit/kubernetes/stub-server.ts";
 
@@ -40,8 +40,7 @@ afterEach(async () => {
 
 async function open(lease: string, name: string): Promise<Candidate> {
   const proxy = await startApiProxy(plane);
-  const credentials = await loadCredentials({ kubeconfig: proxy.kubeconfig });
-  const client = openKubeClient({ credentials, userAgent: `berth-${name}`, random: Math.random });
+  const client = await connectClient(proxy.kubeconfig, `berth-${name}`);
   const terms: Candidate["terms"] = [];
   const election = openElection({
     ...{ api: client, namespace: "default", name: lease, identity: name, timings: TIMINGS },

@@ -1,9 +1,10 @@
 /** An API server, the controller's part that collects networks with the rights of deploy/controller.yaml, and the objects of others that it reads. */
+
 import { expect } from "vitest";
 import { keepNetworks } from "../../host/controller/networks/networks-controller.ts";
 import type { ControllerDeps } from "../../host/controller/types.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import { writeControllerKubeconfig } from "../../scripts/lab/cluster/in-process.ts";
 import { type KubeClient, KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { until, WatchedApi } from "./registry-world.ts";
@@ -37,8 +38,7 @@ export interface NetworksWorld {
 export async function openNetworksWorld(): Promise<NetworksWorld> {
   const plane = await borrowPlane();
   const { client } = plane;
-  const token = await requestNodeToken(client, "n1", { account: "berth-controller", isBound: false });
-  const kubeconfig = await plane.writeKubeconfig("controller", { token });
+  const kubeconfig = await writeControllerKubeconfig(plane);
   const { items } = await client.get(SERVICE_CIDRS);
   const services: string[] = items.flatMap(({ spec }: KubeObject) => spec.cidrs);
   expect(services).toHaveLength(2);

@@ -2,6 +2,7 @@
  * Pools, other objects and allocations on a real API server, for the tests of what the controller says about them: with the account and the policies
  * of deploy/.
  */
+
 import { expect } from "vitest";
 import type { ControllerDeps, PoolOwners, StartController } from "../../host/controller/types.ts";
 import { parseIp } from "../../host/net/ip.ts";
@@ -12,7 +13,8 @@ import {
   type IpAllocationSpec,
 } from "../../host/resources/ip-allocation.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { forceDelete, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import { writeControllerKubeconfig } from "../../scripts/lab/cluster/in-process.ts";
+import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { ALLOCATIONS, WatchedApi } from "./registry-world.ts";
@@ -35,8 +37,7 @@ export class PoolsWorld {
 
   static async start(): Promise<PoolsWorld> {
     const plane = await borrowPlane();
-    const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
-    return new PoolsWorld(plane, await plane.writeKubeconfig("controller", { token }));
+    return new PoolsWorld(plane, await writeControllerKubeconfig(plane));
   }
 
   async lead(

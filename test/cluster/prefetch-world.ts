@@ -3,23 +3,17 @@
  * ADDs are calls of addAddresses. Calls of the API server are counted.
  */
 
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
+import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { addAddresses } from "../../host/agent/ipam/add.ts";
 import { type PrefetchStats, UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
-import { decodeRequest } from "../../host/cni/request.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { createFaultCounter } from "../../host/lib/fault.ts";
-import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
+import { type AddCall, addRequest, connectAgentClient, openBackend } from "../../scripts/lab/cluster/in-process.ts";
 import * as objects from "../../scripts/lab/cluster/pods.ts";
-import { writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { root } from "../../scripts/setup/paths.mjs";
 import { borrowPlane } from "./borrow-plane.ts";
 
 export const OWN = { type: "macvlan", master: "eth0", ipam: { type: "berth" } };
@@ -43,13 +37,8 @@ export interface TestNode {
   /** The clock goes on by so much, and the janitor looks. */
   later(milliseconds: number): Promise<void>;
   /** Rejects with what the agent refuses the ADD with; gives the addresses, and how long it took. */
-  add(pod: objects.LabPod, options?: AddOptions): Promise<{ readonly addresses: string; readonly tookMs: number }>;
+  add(pod: objects.LabPod, call?: AddCall): Promise<{ readonly addresses: string; readonly tookMs: number }>;
   close(): Promise<void>;
-}
-
-export interface AddOptions {
-  readonly ifName?: string;
-  readonly network?: string;
 }
 
 export interface TestWorld {
@@ -167,23 +156,12 @@ async function openNode(plane: ControlPlane, { name, stateDirectory, plugin }: P
   for (const path of [stateDirectory, cniConfDirectory]) mkdirSync(path, { recursive: true });
   const network = { cniVersion: "1.0.0", name: "lan", plugins: [plugin] };
   if (plugin !== undefined) writeFileSync(join(cniConfDirectory, "10-lan.conflist"), JSON.stringify(network));
-  const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(plane, name) });
-  const api = openKubeClient({ credentials, userAgent: `berth-agent ${name}`, random: Math.random });
+  const api = await connectAgentClient(plane, name);
   const calls: string[] = [];
   let aheadMs = 0;
   const nowMs = (): number => Number(process.hrtime.bigint() / 1_000_000n) + aheadMs;
-  const cluster = await openClusterBackend({
-    ...{ node: name, stateDirectory, cniConfDirectory, bootId: "boot", nowMs, random: Math.random },
-    api: observed(api, calls, (call) => node.hold?.(call)),
-    coreWasm: readFileSync(join(root, "dist", "core", "berth-core.wasm")),
-    configNamespace: "kube-system",
-    lockWaitMs: 5_000,
-    faultCounter: createFaultCounter(),
-    log: openLog(`berth-agent ${name}`, "error"),
-    onDeath: (error) => {
-      throw error;
-    },
-  });
+  const watched = observed(api, calls, (call) => node.hold?.(call));
+  const cluster = await openBackend({ api: watched, node: name, stateDirectory, cniConfDirectory, nowMs });
   const node: TestNode = {
     ...{ name, cluster, calls, hold: undefined },
     stats: () => cluster.prefetcher.stats(),
@@ -193,14 +171,8 @@ async function openNode(plane: ControlPlane, { name, stateDirectory, plugin }: P
       await cluster.registry.releaseUnattached(nowMs() - UNATTACHED_MS);
       await cluster.registry.expire();
     },
-    add: async (pod, { ifName = "eth0", network: named = "lan" } = {}) => {
-      const args = `K8S_POD_NAMESPACE=${pod.namespace};K8S_POD_NAME=${pod.name};K8S_POD_UID=${pod.uid}`;
-      const headers = {
-        ...{ "cni-command": "ADD", "cni-containerid": `c-${pod.name}`, "cni-netns": "/run/netns/none" },
-        ...{ "cni-ifname": ifName, "cni-path": "/bin", "cni-args": args },
-      };
-      const request = decodeRequest("berth", headers, JSON.stringify({ cniVersion: "1.0.0", name: named, ...OWN }));
-      if (request.command !== "ADD") throw new Error("no ADD");
+    add: async (pod, call = {}) => {
+      const request = addRequest(pod, { containerId: `c-${pod.name}`, conf: OWN, ...call });
       const startMs = performance.now();
       const { result } = await addAddresses(cluster.tools, request, AbortSignal.timeout(30_000));
       const tookMs = performance.now() - startMs;

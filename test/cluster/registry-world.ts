@@ -1,9 +1,8 @@
 /** Registries of several nodes on one API server, for the tests of the cluster's registry. Each has the rights of its node's agent and no more. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
@@ -12,7 +11,8 @@ import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../host/r
 import { openKubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
-import { forceDeleteAll, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
+import { connectAgentClient } from "../../scripts/lab/cluster/in-process.ts";
+import { forceDeleteAll } from "../../scripts/lab/cluster/rights.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { COOLDOWN_MS } from "../unit/registry/registry-suite.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -166,8 +166,7 @@ export class RegistryWorld {
 
   async openNode(options: NodeOptions = {}): Promise<TestNode> {
     const name = `n${++this.#lastNode}`;
-    const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(this.plane, name) });
-    const api = openKubeClient({ credentials, userAgent: name, random: Math.random });
+    const api = await connectAgentClient(this.plane, name);
     const node = new TestNode(name, new WatchedApi(api), options);
     await node.open();
     this.#nodes.push(node);

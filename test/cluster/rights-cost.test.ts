@@ -2,11 +2,10 @@
 
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import { applyFile } from "../../scripts/lab/apply.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { ALLOCATIONS, NAMESPACES } from "../../scripts/lab/cluster/pods.ts";
 import { applyPolicies, boundObject, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -34,11 +33,7 @@ afterAll(async () => {
 });
 
 async function open(kubeconfig: string): Promise<KubeApi> {
-  const api = openKubeClient({
-    credentials: await loadCredentials({ kubeconfig }),
-    userAgent: "x",
-    random: Math.random,
-  });
+  const api = await connectClient(kubeconfig, "x");
   apis.push(api);
   return api;
 }

@@ -1,37 +1,27 @@
 /** One node's agent in this process, on a real API server, and calls of its ADD as the plugins of any network make them. */
-import { randomUUID } from "node:crypto";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
+import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { addAddresses } from "../../host/agent/ipam/add.ts";
-import { decodeRequest } from "../../host/cni/request.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi, WatchEvent } from "../../host/kubernetes/kube-api.ts";
-import { createFaultCounter } from "../../host/lib/fault.ts";
-import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
+import { type AddCall, addRequest, connectAgentClient, openBackend } from "../../scripts/lab/cluster/in-process.ts";
 import * as objects from "../../scripts/lab/cluster/pods.ts";
-import { writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import type { KubeClient } from "../../scripts/lab/kube-client.ts";
-import { root } from "../../scripts/setup/paths.mjs";
 import { borrowPlane } from "./borrow-plane.ts";
 
 export const NODE = "n1";
 const SETTINGS = `${objects.NAMESPACES}/kube-system/configmaps/vendor-conf`;
 const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces";
 
-export interface AddWish {
-  readonly ifName?: string;
-  /** `name` of the configuration. Default: lan. */
-  readonly network?: string;
+export interface AddWish extends Pick<AddCall, "ifName" | "network" | "args"> {
   readonly ipam?: object;
   /** Default: the pod's; "": the runtime gives none. */
   readonly uid?: string;
-  readonly args?: string;
 }
 
 export interface Given {
@@ -75,17 +65,8 @@ export async function startSelectionWorld(): Promise<SelectionWorld> {
     await mkdir(cniConfDirectory);
     const holding = await openHolding(plane);
     stack.defer(() => holding.api.close());
-    const node = await openClusterBackend({
-      ...{ api: holding.api, node: NODE, configNamespace: "kube-system", random: Math.random },
-      ...{ stateDirectory: join(directory, "state"), cniConfDirectory, bootId: "b", lockWaitMs: 0 },
-      coreWasm: await readFile(join(root, "dist", "core", "berth-core.wasm")),
-      nowMs: () => Math.floor(performance.now()),
-      faultCounter: createFaultCounter(),
-      log: openLog("berth-agent", "error"),
-      onDeath: (error) => {
-        throw error;
-      },
-    });
+    const stateDirectory = join(directory, "state");
+    const node = await openBackend({ api: holding.api, node: NODE, stateDirectory, cniConfDirectory, lockWaitMs: 0 });
     stack.defer(() => node.close());
     await node.synced(AbortSignal.timeout(20_000));
     const all = stack.move();
@@ -106,8 +87,7 @@ async function furnish(client: KubeClient): Promise<void> {
 
 /** An API whose news of pods can be held back: a cache that is behind. */
 async function openHolding(plane: ControlPlane): Promise<{ api: KubeApi; hold: (isHeld: boolean) => void }> {
-  const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(plane, NODE) });
-  const api = openKubeClient({ credentials, userAgent: "berth-agent", random: Math.random });
+  const api = await connectAgentClient(plane, NODE);
   let isHeld = false;
   const waiting: (() => void)[] = [];
   const tell = (deliver: () => void): void => void (isHeld ? waiting.push(deliver) : deliver());
@@ -165,7 +145,9 @@ function worldOf(client: KubeClient, { node, cniConfDirectory, hold, close }: Wo
     },
     pod: (spec) => objects.createPod(client, { ...spec, node: NODE }),
     add: async (pod, wish = {}) => {
-      const request = requestOf(pod, wish);
+      const { uid = pod.uid, ipam, ...call } = wish;
+      const conf = { ipam: { type: "berth", ...ipam } };
+      const request = addRequest({ ...pod, uid }, { ...call, conf });
       const { result } = await addAddresses(node.tools, request, AbortSignal.timeout(30_000));
       const { containerId, ifName } = request;
       const rows = await node.registry.findAttachment({ containerId, ifName });
@@ -180,17 +162,4 @@ function worldOf(client: KubeClient, { node, cniConfDirectory, hold, close }: Wo
     write: (file, content) => writeFile(join(cniConfDirectory, file), JSON.stringify(content)),
     close,
   };
-}
-
-function requestOf({ namespace, name, uid }: Pick<objects.LabPod, "namespace" | "name" | "uid">, wish: AddWish) {
-  const given = wish.uid ?? uid;
-  const args = wish.args ?? [`K8S_POD_NAMESPACE=${namespace}`, `K8S_POD_NAME=${name}`, ...(given === "" ? [] : [`K8S_POD_UID=${given}`])].join(";"); // biome-ignore format: one thought
-  const headers = {
-    ...{ "cni-command": "ADD", "cni-containerid": randomUUID(), "cni-netns": "/run/netns/none" },
-    ...{ "cni-ifname": wish.ifName ?? "eth0", "cni-path": "/bin", "cni-args": args },
-  };
-  const conf = { cniVersion: "1.0.0", name: wish.network ?? "lan", type: "macvlan" };
-  const request = decodeRequest("berth", headers, JSON.stringify({ ...conf, ipam: { type: "berth", ...wish.ipam } }));
-  if (request.command !== "ADD") throw new Error("This is no ADD");
-  return request;
 }

@@ -2,10 +2,11 @@
  * A fault at every write of the controller that divides Subnets, on a real API server: no address is ever in two pools, by etcd's own history, and in the
  * end all is as without the fault.
  */
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type KubeClient as Client, openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
+import type { KubeClient as Client } from "../../host/kubernetes/client.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { followPools, type PoolHistory } from "../../scripts/lab/history/follow-pools.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
@@ -30,8 +31,7 @@ beforeAll(async () => {
   plane = await startControlPlane();
   await applyCrds(plane.client);
   history = await followPools(plane.etcdUrl);
-  const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
-  client = openKubeClient({ credentials, userAgent: "berth-test", random: Math.random });
+  client = await connectClient(plane.kubeconfig);
   count = (await scenario(undefined)).length;
 });
 

@@ -7,10 +7,12 @@
  * There are no controllers but Berth's own, and no kubelets: this file makes the pods that the manifests ask for and plays their runtime.
  * Effects: namespaces, etcd, an API server, agents; all removed by the stack that it is given.
  */
+
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Agent, startAgent } from "../../lab/agent.ts";
 import { readDocuments } from "../../lab/apply.ts";
+import { writeControllerKubeconfig } from "../../lab/cluster/in-process.ts";
 import { requestNodeToken } from "../../lab/cluster/rights.ts";
 import { cnitool, forgetNetwork, type PluginOutcome } from "../../lab/cnitool.ts";
 import { type ControlPlane, startControlPlane } from "../../lab/control-plane.ts";
@@ -133,8 +135,7 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
 }
 
 async function startController(plane: ControlPlane, machine: Netns): Promise<Daemon> {
-  const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
-  const kubeconfig = await plane.writeKubeconfig("controller", { token });
+  const kubeconfig = await writeControllerKubeconfig(plane);
   const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
   return startDaemon("berth-controller", [...program, "--kubeconfig", kubeconfig, "--identity", "demo"], machine);
 }

@@ -9,17 +9,15 @@
  * Each agent has connections, journal and thread of its own. What the runtime and the shim would do is a call of the agent's functions.
  * Effects: objects in the API server; journals below the system's temporary folder.
  */
+
 import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ClusterBackend, openClusterBackend } from "../../../host/agent/cluster/backend.ts";
+import type { ClusterBackend } from "../../../host/agent/cluster/backend.ts";
 import { startMaintenance } from "../../../host/agent/maintenance.ts";
-import { openKubeClient } from "../../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
-import { createFaultCounter } from "../../../host/lib/fault.ts";
-import { openLog } from "../../../host/lib/log.ts";
 import { root } from "../../setup/paths.mjs";
+import { connectClient, openBackend } from "../cluster/in-process.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { type CountedApi, countCalls } from "./counted-api.ts";
 
@@ -95,20 +93,8 @@ async function openNode(name: string, { options, directory, coreWasm, bootId }: 
   const cniConfDirectory = join(directory, name, "net.d");
   for (const path of [stateDirectory, cniConfDirectory]) await mkdir(path, { recursive: true });
   if (hasNetwork) await writeFile(join(cniConfDirectory, "10-lan.conflist"), JSON.stringify(CONFLIST));
-  const credentials = await loadCredentials({ kubeconfig: plane.kubeconfig });
-  const api = countCalls(openKubeClient({ credentials, userAgent: `berth-agent ${name}`, random: Math.random }));
-  const log = openLog(`berth-agent ${name}`, "error");
-  const cluster = await openClusterBackend({
-    ...{ api, node: name, stateDirectory, cniConfDirectory, coreWasm, bootId, log },
-    configNamespace: "kube-system",
-    nowMs: monotonicMs,
-    random: Math.random,
-    lockWaitMs: 1_000,
-    faultCounter: createFaultCounter(),
-    onDeath: (error) => {
-      throw error;
-    },
-  });
+  const api = countCalls(await connectClient(plane.kubeconfig, `berth-agent ${name}`));
+  const cluster = await openBackend({ api, node: name, stateDirectory, cniConfDirectory, coreWasm, bootId });
   // Nobody's DEL is spooled here: each finds its agent.
   const janitor = startMaintenance({ ...cluster.tools, registry: cluster.registry, spool: { drain: async () => {} } });
   const close = async (): Promise<void> => {
