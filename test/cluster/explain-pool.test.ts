@@ -1,13 +1,13 @@
 /** `berthctl explain pool` on a real API server: what an agent's own account may ask for, and what that tells of a generated pool. */
+
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { explainPool } from "../../host/agent/explain/explain-pool.ts";
 import { type LiveObjects, openLiveObjects } from "../../host/agent/explain/live-objects.ts";
 import { type FactTools, gatherPoolFacts } from "../../host/agent/explain/pool-facts.ts";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { EMPTY_SNAPSHOT } from "../../host/resources/snapshot.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { BERTH, POOLS, PoolsWorld } from "./pools-world.ts";
 import { until } from "./registry-world.ts";
@@ -19,8 +19,7 @@ let close = async (): Promise<void> => {};
 beforeAll(async () => {
   world = await PoolsWorld.start();
   const kubeconfig = await world.plane.writeKubeconfig("n1", { token: await requestNodeToken(world.plane.client, "n1") }); // biome-ignore format: one thought
-  const credentials = await loadCredentials({ kubeconfig });
-  const client = openKubeClient({ credentials, userAgent: "berth-agent", random: Math.random });
+  const client = await connectClient(kubeconfig, "berth-agent");
   live = openLiveObjects(client);
   close = () => client.close();
 });

@@ -5,8 +5,6 @@
 
 import { type GarbageCollector, startGarbageCollector } from "../../host/controller/gc/garbage-collector.ts";
 import type { AddressOwners, Liveness } from "../../host/controller/types.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import {
@@ -17,8 +15,9 @@ import {
   type Workload,
 } from "../../host/resources/ip-allocation.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
+import { connectClient, writeControllerKubeconfig } from "../../scripts/lab/cluster/in-process.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
-import { forceDeleteAll, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import { forceDeleteAll } from "../../scripts/lab/cluster/rights.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { ALLOCATIONS, until, WatchedApi } from "./registry-world.ts";
@@ -50,10 +49,8 @@ export class GarbageWorld {
     const { client } = plane;
     await client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
     await client.create(lab.POOLS, lab.poolObject({ name: "blue", subnet: "10.6.0.0/16" }));
-    const token = await requestNodeToken(client, "", { account: "berth-controller", isBound: false });
-    const kubeconfig = await plane.writeKubeconfig("controller", { token });
-    const credentials = await loadCredentials({ kubeconfig });
-    const api = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
+    const kubeconfig = await writeControllerKubeconfig(plane);
+    const api = await connectClient(kubeconfig, "berth-controller");
     const world = new GarbageWorld(plane, new WatchedApi(api), kubeconfig);
     await world.start();
     return world;

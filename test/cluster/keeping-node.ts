@@ -2,6 +2,7 @@
  * A node's registry with all that keeps it in agreement with objects and pods: the watches of its own allocations and pods, the reconciler, the collector.
  * Its clock is the test's to advance; timers are slow enough to leave the looks to the test.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,8 +10,6 @@ import { readPod } from "../../host/agent/cluster/identity.ts";
 import { Collector } from "../../host/agent/gc/collector.ts";
 import { LostAddresses } from "../../host/agent/gc/lost-addresses.ts";
 import { OwnAllocations } from "../../host/agent/gc/own-allocations.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { type Events, openEvents } from "../../host/kubernetes/events.ts";
 import { Reflector } from "../../host/kubernetes/reflector.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
@@ -20,8 +19,8 @@ import type { KubernetesRegistry } from "../../host/registry/kubernetes/cluster-
 import { openKubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../host/resources/pod.ts";
+import { connectAgentClient } from "../../scripts/lab/cluster/in-process.ts";
 import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
-import { writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";
 import { WatchedApi } from "./registry-world.ts";
@@ -56,8 +55,7 @@ export class KeepingNode {
   #parts: Parts | undefined;
 
   static async open(plane: ControlPlane, name: string): Promise<KeepingNode> {
-    const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(plane, name) });
-    const api = openKubeClient({ credentials, userAgent: name, random: Math.random });
+    const api = await connectAgentClient(plane, name);
     const node = new KeepingNode(name, new WatchedApi(api));
     await node.start();
     return node;

@@ -10,11 +10,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import { MISSING_KIND_RETRY_MS } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { readDocuments } from "../../scripts/lab/apply.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { startPlane } from "../../scripts/lab/cluster/plane.ts";
 import { ALLOCATIONS, type LabPod, NODES, POOLS } from "../../scripts/lab/cluster/pods.ts";
 import { boundObject, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
@@ -88,8 +87,7 @@ afterAll(async () => {
 async function startController(): Promise<ControllerProcess> {
   const token = await requestNodeToken(world.client, "n1", { account: "berth-controller" });
   const kubeconfig = await world.plane.writeKubeconfig("controller", { token });
-  const credentials = await loadCredentials({ kubeconfig });
-  const api = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
+  const api = await connectClient(kubeconfig, "berth-controller");
   closers.push(() => api.close());
   return openController({
     ...{ api, configNamespace: "kube-system", now: () => new Date(), random: Math.random },

@@ -1,10 +1,10 @@
 /** Whether what keeps an address is still there, asked of a real API server (docs/workloads.md): the controller's port Workloads. */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import type { Workload } from "../../host/resources/ip-allocation.ts";
+import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import {
   applyWorkloadKinds,
   CLAIMS,
@@ -29,11 +29,7 @@ const opened: OpenAddressOwners[] = [];
 
 beforeAll(async () => {
   plane = await borrowPlane();
-  api = openKubeClient({
-    credentials: await loadCredentials({ kubeconfig: plane.kubeconfig }),
-    userAgent: "workloads",
-    random: Math.random,
-  });
+  api = await connectClient(plane.kubeconfig, "workloads");
   await plane.client.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
 });
 

@@ -3,29 +3,25 @@
  * workloads as plain objects: the test is scheduler, kubelet, and the controllers of StatefulSets, machines and claims.
  */
 
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
+import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { addAddresses } from "../../host/agent/ipam/add.ts";
-import { decodeRequest } from "../../host/cni/request.ts";
 import { type GarbageCollector, startGarbageCollector } from "../../host/controller/gc/garbage-collector.ts";
 import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
 import { startClaimStatus } from "../../host/controller/owners/claim-status.ts";
 import type { StartController } from "../../host/controller/types.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../host/kubernetes/credentials.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
-import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
+import { addRequest, connectAgentClient, connectClient, openBackend } from "../../scripts/lab/cluster/in-process.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
-import { forceDeleteAll, requestNodeToken, SYSTEM, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
+import { forceDeleteAll, requestNodeToken, SYSTEM } from "../../scripts/lab/cluster/rights.ts";
 import { applyWorkloadKinds } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { root } from "../../scripts/setup/paths.mjs";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const SETTINGS = `${lab.NAMESPACES}/kube-system/configmaps/vendor-conf`;
@@ -54,7 +50,6 @@ export class WorkloadsWorld {
   readonly #stack = new AsyncDisposableStack();
   readonly #dead = new Set<string>();
   #collector: GarbageCollector | undefined;
-  #count = 0;
 
   static async start(names: readonly string[]): Promise<WorkloadsWorld> {
     const world = new WorkloadsWorld(await borrowPlane());
@@ -114,8 +109,7 @@ export class WorkloadsWorld {
     const conditions = [{ type: "Ready", status: "True" }];
     await this.client.patch(`${lab.NODES}/${name}`, { spec: { taints: [] } });
     await this.client.patch(`${lab.NODES}/${name}/status`, { status: { conditions } });
-    const credentials = await loadCredentials({ kubeconfig: await writeAgentKubeconfig(this.plane, name) });
-    const api = openKubeClient({ credentials, userAgent: "berth-agent", random: Math.random });
+    const api = await connectAgentClient(this.plane, name);
     this.#stack.defer(() => api.close());
     const opened: LabNode = { api, directory, node: await this.#open(name, api, directory) };
     this.#nodes.set(name, opened);
@@ -123,18 +117,9 @@ export class WorkloadsWorld {
   }
 
   async #open(name: string, api: KubeApi, directory: string): Promise<ClusterBackend> {
-    const node = await openClusterBackend({
-      ...{ api, node: name, configNamespace: "kube-system", random: Math.random },
-      ...{ stateDirectory: join(directory, "state"), cniConfDirectory: join(directory, "net.d") },
-      ...{ bootId: "b", lockWaitMs: 5_000 },
-      coreWasm: await readFile(join(root, "dist", "core", "berth-core.wasm")),
-      nowMs: () => Math.floor(performance.now()),
-      faultCounter: createFaultCounter(),
-      log: openLog("berth-agent", "error"),
-      onDeath: (error) => {
-        throw error;
-      },
-    });
+    const stateDirectory = join(directory, "state");
+    const cniConfDirectory = join(directory, "net.d");
+    const node = await openBackend({ api, node: name, stateDirectory, cniConfDirectory });
     await node.synced(AbortSignal.timeout(PATIENCE_MS));
     return node;
   }
@@ -165,8 +150,7 @@ export class WorkloadsWorld {
   async startController(): Promise<LabController> {
     const token = await requestNodeToken(this.client, "n1", { account: "berth-controller" });
     const kubeconfig = await this.plane.writeKubeconfig("controller", { token });
-    const credentials = await loadCredentials({ kubeconfig });
-    const api = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
+    const api = await connectClient(kubeconfig, "berth-controller");
     const log = openLog("lab-controller", "silent");
     const workloads: OpenAddressOwners = openAddressOwners({ api, log, random: Math.random });
     await workloads.synced(AbortSignal.timeout(PATIENCE_MS));
@@ -202,7 +186,9 @@ export class WorkloadsWorld {
   /** The ADD of one NIC; gives its addresses. Rejects as the plugin would be refused. */
   async add(pod: lab.LabPod, wish: AddWish = {}): Promise<string[]> {
     const tools = { ...this.node(pod.node).tools, ...wish.tools };
-    const request = this.#request(pod, wish);
+    const { ifName, network, asked } = wish;
+    const conf = asked === undefined ? {} : { runtimeConfig: { ips: [asked] } };
+    const request = addRequest(pod, { ifName, network, conf });
     const { result } = await addAddresses(tools, request, AbortSignal.timeout(PATIENCE_MS));
     return result.ips.map(({ address }) => formatIp(address.ip));
   }
@@ -276,23 +262,5 @@ export class WorkloadsWorld {
     const found = this.#nodes.get(name);
     if (found === undefined) throw new Error(`There is no node "${name}"`);
     return found;
-  }
-
-  #request({ namespace, name, uid }: lab.LabPod, { ifName = "eth0", network = "lan", asked }: AddWish) {
-    const args = `K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
-    const headers = {
-      ...{ "cni-command": "ADD", "cni-containerid": `c${++this.#count}-${uid}`, "cni-netns": "/run/netns/none" },
-      ...{ "cni-ifname": ifName, "cni-path": "/bin", "cni-args": args },
-    };
-    const conf = {
-      cniVersion: "1.0.0",
-      name: network,
-      type: "macvlan",
-      ipam: { type: "berth" },
-      ...(asked === undefined ? {} : { runtimeConfig: { ips: [asked] } }),
-    };
-    const request = decodeRequest("berth", headers, JSON.stringify(conf));
-    if (request.command !== "ADD") throw new Error("This is no ADD");
-    return request;
   }
 }

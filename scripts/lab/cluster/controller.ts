@@ -14,10 +14,10 @@ import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts"
 import { startLeadership } from "../../../host/controller/leadership.ts";
 import { type OpenPoolOwners, openPoolOwners } from "../../../host/controller/owners/pool-owners.ts";
 import type { AddressOwners, ControllerDeps, PoolOwners, StartController } from "../../../host/controller/types.ts";
-import { type KubeClient, openKubeClient } from "../../../host/kubernetes/client.ts";
-import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import type { KubeClient } from "../../../host/kubernetes/client.ts";
 import { openEvents } from "../../../host/kubernetes/events.ts";
 import { type LogLevel, openLog } from "../../../host/lib/log.ts";
+import { connectClient } from "./in-process.ts";
 
 /** Owners whose addresses stay retained. */
 const UNKNOWN_OWNERS: AddressOwners = { readLiveness: async () => "unknown", subscribe: () => () => {} };
@@ -58,8 +58,7 @@ export async function startParts(
 ): Promise<LabController> {
   const { addressOwners = UNKNOWN_OWNERS, configNamespace = "kube-system", readyMs = 60_000 } = options;
   const log = openLog("lab-controller", options.logLevel ?? "silent");
-  const credentials = await loadCredentials({ kubeconfig });
-  const client = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
+  const client = await connectClient(kubeconfig, "berth-controller");
   const api = options.deps?.api ?? client;
   const caches = openCaches({ api, configNamespace, log, random: Math.random });
   const poolOwners = openPoolOwners({ api, log, random: Math.random });
