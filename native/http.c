@@ -15,7 +15,7 @@
 #include "limits.h"
 #include "text.h"
 
-/* The pauses between attempts to connect double from the first to the last. */
+/* Pauses between attempts to connect double from the first to the last. */
 #define FIRST_PAUSE_MS 1
 #define LAST_PAUSE_MS 50
 
@@ -61,7 +61,7 @@ static bool parse_length(const struct header *header, size_t *length) {
     return header->value_length > 0;
 }
 
-/* "HTTP/1.1 200 OK": the reason phrase is free, and may be missing. */
+/* "HTTP/1.1 200 OK": the reason phrase is arbitrary and may be missing. */
 static bool parse_status(const char *line, const char *end, int *status) {
     if (end - line < 12 || memcmp(line, "HTTP/1.", 7) != 0 || !is_digit(line[7]) || line[8] != ' ') return false;
     if (!is_digit(line[9]) || !is_digit(line[10]) || !is_digit(line[11])) return false;
@@ -74,7 +74,7 @@ const char *http_parse_head(char *head, size_t length, struct http_answer *answe
     bool has_length = false;
     for (;; line += 2) {
         char *end = memmem(line, (size_t)(limit - line), "\r\n", 2);
-        if (end == NULL) return "sent headers that do not end";
+        if (end == NULL) return "sent incomplete headers";
         struct header header;
         if (line == head) {
             if (!parse_status(line, end, &answer->status)) return "did not answer in HTTP/1.1";
@@ -83,10 +83,10 @@ const char *http_parse_head(char *head, size_t length, struct http_answer *answe
         } else if (!split_header(line, end, &header)) {
             return "sent a malformed header";
         } else if (is_named(&header, "Transfer-Encoding")) {
-            return "sent a chunked answer, which is not understood";
+            return "sent a chunked answer, which is not supported";
         } else if (is_named(&header, "Content-Length")) {
             if (has_length) return "sent two Content-Length headers";
-            if (!parse_length(&header, &answer->body_length)) return "sent a Content-Length that is no number up to 1048576";
+            if (!parse_length(&header, &answer->body_length)) return "sent a Content-Length that is not a number up to 1048576";
             has_length = true;
         } else if (is_named(&header, "Berth-Notice")) {
             answer->notice = header.value;
@@ -97,7 +97,7 @@ const char *http_parse_head(char *head, size_t length, struct http_answer *answe
     return has_length ? NULL : "sent no Content-Length";
 }
 
-/* A connected, non-blocking socket, or -1 with errno. */
+/* Returns a connected, non-blocking socket, or -1 with errno. */
 static int connect_to(const char *path, int64_t wait_ms) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strcpy(address.sun_path, path);
@@ -122,7 +122,7 @@ static bool has_input(int fd) {
     return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* NULL when all was sent, or when no more need be: the server has answered early, or listens no longer. */
+/* Returns NULL if everything was sent, or if no more has to be: the server has answered early, or no longer reads. */
 static const char *send_all(int fd, const struct http_request *request, int64_t deadline_ms) {
     for (size_t sent = 0; sent < request->length;) {
         ssize_t count = send(fd, request->bytes + sent, request->length - sent, MSG_NOSIGNAL);
@@ -138,7 +138,7 @@ static const char *send_all(int fd, const struct http_request *request, int64_t 
     return NULL;
 }
 
-/* Receives until the head is complete and then as many bytes as it promises; what follows is ignored. */
+/* Receives until the head is complete, and then as many bytes as it announces; anything further is ignored. */
 static const char *receive_answer(int fd, int64_t deadline_ms, struct http_answer *answer) {
     size_t count = 0, searched = 0, total = 0;
     while (total == 0 || count < total) {

@@ -1,8 +1,4 @@
-/*
- * One HTTP request over a unix socket and its answer, as docs/shim-protocol.md has them.
- * Called by shim.c; knows nothing of CNI.
- * Effects: connects, sends, receives, sleeps between attempts to connect.
- */
+/* One HTTP request over a Unix socket and its answer, as docs/shim-protocol.md defines them. Knows nothing of CNI. */
 #ifndef BERTH_HTTP_H
 #define BERTH_HTTP_H
 
@@ -25,15 +21,16 @@ struct http_request {
 };
 
 /*
- * NULL when there is a complete answer, whose parts lie in a static buffer: one exchange per execution. Otherwise what the server
- * did instead, a sentence without its subject. Nothing is sent twice: it may have acted on what it did not answer.
+ * Returns NULL if there is a complete answer, whose parts are in a static buffer: one exchange per execution. Otherwise returns
+ * what the server did instead, a sentence without its subject. Never sends twice: the server may have acted on a request that it
+ * did not answer.
  */
 const char *http_exchange(const struct http_request *request, struct http_answer *answer);
 
 /*
- * Reads status line and headers, head[0, length) ending in an empty line. Sets status, body_length and notice, and ends the
- * notice with a NUL in place. Returns NULL, or the reason why the head is refused: no HTTP/1, no single Content-Length, one
- * above HTTP_BODY_LIMIT, chunks.
+ * Reads the status line and headers, head[0, length) ending in an empty line. Sets status, body_length and notice, and terminates
+ * the notice with a NUL in place. Returns NULL, or why the head is refused: not HTTP/1, not exactly one Content-Length, one above
+ * HTTP_BODY_LIMIT, or chunked.
  */
 const char *http_parse_head(char *head, size_t length, struct http_answer *answer);
 

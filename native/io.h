@@ -1,21 +1,17 @@
-/*
- * Descriptors against a deadline. Called by shim.c, http.c and spool.c.
- * Deadlines are points of CLOCK_MONOTONIC in milliseconds.
- * Effects: reads the clock; waits; writes.
- */
+/* Waiting for and writing to descriptors. Deadlines are times of CLOCK_MONOTONIC in milliseconds. */
 #ifndef BERTH_IO_H
 #define BERTH_IO_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* CLOCK_MONOTONIC in milliseconds. */
+/* Returns CLOCK_MONOTONIC in milliseconds. */
 int64_t io_now_ms(void);
 
-/* Waits until `fd` is ready for `events` (POLLIN, POLLOUT), or broken. 0, ETIMEDOUT at the deadline, or another errno. */
+/* Waits until `fd` is ready for `events` (POLLIN, POLLOUT) or broken. Returns 0, ETIMEDOUT at the deadline, or another errno. */
 int io_wait(int fd, short events, int64_t deadline_ms);
 
-/* Writes everything, over interruptions, partial writes and non-blocking descriptors. 0 or an errno. */
+/* Writes everything, despite interruptions, partial writes and non-blocking descriptors. Returns 0 or an errno. */
 int io_write_all(int fd, const char *bytes, size_t length);
 
 #endif

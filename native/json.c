@@ -8,7 +8,7 @@ struct cursor {
     const unsigned char *at, *end;
 };
 
-/* Where the scanner is: bit n of `objects` tells whether nesting level n + 1 is an object (else an array). */
+/* State of the scanner: bit n of `objects` is set if nesting level n + 1 is an object, not an array. */
 struct scan {
     struct cursor cursor;
     uint64_t objects;
@@ -62,7 +62,7 @@ static int hex_digit(int byte) {
     return -1;
 }
 
-/* After the backslash. Returns the character, 0x80 for any that is not ASCII, -1 for a bad escape. */
+/* Reads an escape after its backslash. Returns the character, 0x80 for any that is not ASCII, -1 for an invalid escape. */
 static int read_escape(struct cursor *c) {
     static const char plain[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
     int byte = peek(c);
@@ -81,8 +81,8 @@ static int read_escape(struct cursor *c) {
 }
 
 /*
- * One character above ASCII: RFC 3629 §4, no overlong form, no surrogate, nothing above U+10FFFF.
- *   C2-DF xx | E0 A0-BF xx | E1-EC,EE,EF xx xx | ED 80-9F xx | F0 90-BF xx xx | F1-F3 xx xx xx | F4 80-8F xx xx
+ * Skips one non-ASCII character: RFC 3629 §4, no overlong form, no surrogate, nothing above U+10FFFF.
+ * C2-DF xx | E0 A0-BF xx | E1-EC,EE,EF xx xx | ED 80-9F xx | F0 90-BF xx xx | F1-F3 xx xx xx | F4 80-8F xx xx
  */
 static bool skip_wide(struct cursor *c) {
     unsigned lead = *c->at;
@@ -98,7 +98,7 @@ static bool skip_wide(struct cursor *c) {
     return true;
 }
 
-/* At the opening quote. Leaves the text between the quotes in *value and *length. */
+/* Reads a string from its opening quote. Sets *value and *length to the text between the quotes. */
 static bool read_string(struct cursor *c, const char **value, size_t *length) {
     if (!take(c, '"')) return false;
     *value = (const char *)c->at;
@@ -118,7 +118,7 @@ static bool read_string(struct cursor *c, const char **value, size_t *length) {
     return true;
 }
 
-/* Whether a string that read_string accepted spells `name`. */
+/* Returns whether a string that read_string has accepted spells `name`. */
 static bool spells(const char *value, size_t length, const char *name) {
     struct cursor c = {(const unsigned char *)value, (const unsigned char *)value + length};
     for (; *name != '\0'; name++) {
@@ -131,7 +131,7 @@ static bool spells(const char *value, size_t length, const char *name) {
     return c.at == c.end;
 }
 
-/* A key and its colon. */
+/* Reads a key and its colon. */
 static bool read_key(struct scan *s) {
     const char *key;
     size_t length;
@@ -179,7 +179,7 @@ static bool read_scalar(struct scan *s) {
     }
 }
 
-/* At an opening bracket. *empty tells whether it was closed at once; otherwise a value comes next. */
+/* Reads an opening bracket. Sets *empty if it is closed at once; otherwise a value follows. */
 static bool open_container(struct scan *s, bool *empty) {
     if (s->depth == JSON_DEPTH_LIMIT) return false;
     bool object = *s->cursor.at == '{';
@@ -193,7 +193,7 @@ static bool open_container(struct scan *s, bool *empty) {
     return !object || read_key(s);
 }
 
-/* After a value: closes what ends here. False when the text is wrong; depth 0 when the whole value has ended. */
+/* Closes the containers that end after a value. Returns false for invalid text; depth is 0 once the whole value has ended. */
 static bool close_containers(struct scan *s) {
     while (s->depth > 0) {
         bool object = s->objects >> (s->depth - 1) & 1;

@@ -1,7 +1,7 @@
 #ifndef BERTH_LIMITS_H
 #define BERTH_LIMITS_H
 
-/* The shim's limits. docs/limits.md is written from this file: a comment and a plain number for each. */
+/* The shim's limits. docs/limits.md is generated from this file: a comment and a plain number for each. */
 
 /* Largest network configuration on stdin: bytes. */
 #define STDIN_LIMIT 1048576
@@ -11,17 +11,17 @@
 #define HTTP_HEAD_LIMIT 16384
 /* Largest body of the agent's answer: bytes. */
 #define HTTP_BODY_LIMIT 1048576
-/* Deepest nesting of JSON, one bit each; a CNI configuration or result needs less than ten. */
+/* Deepest nesting of JSON, one bit each; CNI configurations and results need less than ten. */
 #define JSON_DEPTH_LIMIT 64
-/* Longest cniVersion that is repeated in an error, a few digits and dots in truth: bytes. */
+/* Longest cniVersion that is repeated in an error: bytes. Real ones are a few digits and dots. */
 #define VERSION_LIMIT 64
-/* Longest piece of a foreign text, such as a notice, that is shown: bytes. */
+/* Longest part of a foreign text, such as a notice, that is shown: bytes. */
 #define TEXT_QUOTE_LIMIT 4096
 /* Highest value of BERTH_CONNECT_WAIT and BERTH_REQUEST_LIMIT: seconds. */
 #define TEXT_SECONDS_LIMIT 3600
-/* How long ADD, CHECK and GC try to reach the agent, unless BERTH_CONNECT_WAIT says otherwise: milliseconds. */
+/* How long ADD, CHECK and GC try to connect to the agent, unless BERTH_CONNECT_WAIT is set: milliseconds. */
 #define CONNECT_WAIT_MS 20000
-/* How long ADD waits for the answer, from the connection on: milliseconds. Every verb has as long to read its stdin. */
+/* How long ADD waits for the answer after connecting: milliseconds. Reading stdin may take as long, for every verb. */
 #define ADD_LIMIT_MS 90000
 /* How long CHECK waits for the answer: milliseconds. */
 #define CHECK_LIMIT_MS 10000
@@ -31,7 +31,7 @@
 #define GC_LIMIT_MS 60000
 /* How long STATUS waits for the answer: milliseconds. */
 #define STATUS_LIMIT_MS 2000
-/* How long VERSION, which asks nobody, reads its stdin: milliseconds. */
+/* How long VERSION, which does not contact the agent, reads its stdin: milliseconds. */
 #define VERSION_LIMIT_MS 2000
 
 #endif

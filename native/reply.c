@@ -10,7 +10,7 @@
 #include "text.h"
 #include "version.h"
 
-/* Three values at TEXT_QUOTE_LIMIT, every byte of them escaped, and the words around. */
+/* Room for three values at TEXT_QUOTE_LIMIT with every byte escaped, and the words around them. */
 #define REPLY_LIMIT (64 * 1024)
 
 static const char *config;
@@ -33,8 +33,8 @@ void reply_to(const char *bytes, size_t length) {
 }
 
 /*
- * The cniVersion to answer in; an empty one, and an empty configuration, are as good as none. False when the configuration is
- * something else than an object, or its version cannot be repeated as it stands.
+ * The cniVersion to answer in. An empty one, or an empty configuration, counts as none. Returns false if the configuration is not
+ * an object, or its version cannot be repeated unchanged.
  */
 static bool read_version(struct version *version) {
     struct json_member member = {.name = "cniVersion"};
@@ -73,7 +73,7 @@ void reply_versions(void) {
     struct text text = {.start = reply, .capacity = sizeof reply};
     struct version version;
     if (!read_version(&version))
-        fail(DECODE, "The configuration on stdin is no JSON object with a cniVersion such as \"1.1.0\"", NULL);
+        fail(DECODE, "The configuration on stdin is not a JSON object with a cniVersion such as \"1.1.0\"", NULL);
     text_add(&text, "{\"cniVersion\":\"");
     text_add_bytes(&text, version.text, version.length);
     text_add(&text, "\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n");

@@ -1,7 +1,4 @@
-/*
- * Everything that the shim prints: CNI JSON on stdout, lines for people on stderr. Called by shim.c and request.c.
- * Effects: writes; most functions end the execution.
- */
+/* Everything that the shim prints: CNI JSON on stdout, lines for people on stderr. Most functions exit. */
 #ifndef BERTH_REPLY_H
 #define BERTH_REPLY_H
 
@@ -11,22 +8,25 @@
 /* CNI 1.1, "Well-known Error Codes". */
 enum code { ENVIRONMENT = 4, INPUT_OUTPUT = 5, DECODE = 6, TRY_AGAIN = 11, NOT_AVAILABLE = 50 };
 
-/* The configuration that replies answer: theirs is its cniVersion, or 1.1.0 when no such string can be found in it. */
+/* Sets the configuration that replies refer to: they use its cniVersion, or 1.1.0 if it has no valid one. */
 void reply_to(const char *config, size_t length);
 
-/* Prints error JSON, its message being the pieces up to NULL, joined; exits with 1. Escaped as text_add_json does. */
+/* Prints error JSON and exits with 1. The message consists of the pieces up to NULL, escaped as by text_add_json. */
 __attribute__((noreturn, sentinel)) void fail(enum code code, ...);
 
-/* Answers VERSION; exits. A configuration that is neither empty nor a JSON object, or whose cniVersion is no version, is code 6. */
+/*
+ * Answers VERSION and exits. Fails with code 6 if the configuration is neither empty nor a JSON object, or its cniVersion is
+ * invalid.
+ */
 __attribute__((noreturn)) void reply_versions(void);
 
-/* Prints a checked body on stdout; exits with `exit_code`, or with 1 when nobody takes the body. */
+/* Prints a checked body on stdout and exits with `exit_code`, or with 1 if stdout cannot be written. */
 __attribute__((noreturn)) void reply_body(const char *body, size_t length, int exit_code);
 
-/* Prints the pieces up to NULL as one line on stderr, as text_add_plain shows them. */
+/* Prints the pieces up to NULL as one line on stderr, escaped as by text_add_plain. */
 __attribute__((sentinel)) void print_line(const char *piece, ...);
 
-/* What the shim is and speaks, on stderr. */
+/* Prints the shim's version and the supported protocol versions on stderr. */
 void print_about(void);
 
 #endif

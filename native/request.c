@@ -16,7 +16,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Which requests are refused when a variable cannot be forwarded; of the others its header is left out. */
+/* Which requests are refused if a variable cannot be forwarded; the others omit its header. */
 enum need { ALL, ALL_BUT_DEL, NONE };
 
 static const struct {
@@ -33,7 +33,7 @@ static const struct {
     {"TRACEPARENT", "Traceparent", NONE},
 };
 
-/* All variables at their limit, their names, and the lines that are always there. */
+/* Room for all variables at their limit, their names, and the fixed lines. */
 #define HEAD_LIMIT (COUNT(FORWARDED) * (VARIABLE_LIMIT + 64) + 256)
 
 /*
@@ -81,13 +81,15 @@ void read_config(int64_t limit_ms) {
     reply_to(config, config_length);
 }
 
-/* Why a header cannot carry the value unchanged: HTTP has no other bytes, and strips blanks at both ends. NULL when it can. */
+/*
+ * Returns why a header cannot carry the value unchanged, or NULL: HTTP allows only these bytes, and strips spaces at both ends.
+ */
 static const char *find_fault(const char *value) {
     size_t length = strnlen(value, VARIABLE_LIMIT + 1);
     if (length > VARIABLE_LIMIT) return "is longer than 65536 bytes";
     for (size_t i = 0; i < length; i++)
         if (value[i] < 0x20 || value[i] > 0x7e) return "only printable ASCII can be forwarded";
-    if (length > 0 && (value[0] == ' ' || value[length - 1] == ' ')) return "it must not begin or end with a blank";
+    if (length > 0 && (value[0] == ' ' || value[length - 1] == ' ')) return "it must not begin or end with a space";
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The request of docs/shim-protocol.md out of stdin and the environment. Called by shim.c.
- * Effects: reads both; what cannot be forwarded ends the execution with error JSON.
+ * Builds the request of docs/shim-protocol.md from stdin and the environment. Exits with error JSON if something cannot be
+ * forwarded.
  */
 #ifndef BERTH_REQUEST_H
 #define BERTH_REQUEST_H
@@ -9,21 +9,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The value of the variable, or `otherwise` when it is not set or empty. */
+/* Returns the value of the variable, or `otherwise` if it is unset or empty. */
 const char *variable_or(const char *name, const char *otherwise);
 
-/* A variable in seconds (decimals allowed) as milliseconds; `otherwise` when it is not set; code 4 when it is no such number. */
+/*
+ * Returns a variable in seconds (decimals allowed) as milliseconds; `otherwise` if it is unset. Fails with code 4 for anything
+ * else.
+ */
 int64_t milliseconds_of(const char *name, int64_t otherwise);
 
-/* Where the agent listens; code 4 when that is too long for a socket's address. */
+/* Returns the path of the agent's socket. Fails with code 4 if it is too long for a socket address. */
 const char *socket_path(void);
 
-/* Reads stdin to its end, within `limit_ms`; its text is what replies answer from now on. */
+/* Reads stdin to its end within `limit_ms`; replies refer to its text from now on. */
 void read_config(int64_t limit_ms);
 
 /*
- * The request's bytes, after read_config. They lie in a static buffer. A DEL goes without the variables that it does not need and no header
- * can carry: what an ADD was refused for must not keep the pod from being deleted.
+ * Returns the bytes of the request, in a static buffer; call read_config first. A DEL omits variables that it does not need and
+ * no header can carry: a variable for which an ADD was refused must not prevent the pod's deletion.
  */
 const char *build_request(const char *plugin, bool is_del, size_t *length);
 

@@ -1,12 +1,11 @@
 /*
- * What the container runtime executes as berth, coordinator and ifacer: it carries one CNI call to the agent and the answer back.
- * It knows the protocol's frame (CNI 1.1 §2) and docs/shim-protocol.md; what a call means is the agent's business.
+ * The executable that the container runtime runs as berth, coordinator and ifacer: it forwards one CNI call to the agent and
+ * returns the answer. It knows the framing of the protocol (CNI 1.1 §2) and docs/shim-protocol.md; the agent interprets the call.
  *
- *   environment, stdin ──▶ request ──▶ agent ──▶ answer ──▶ stdout, exit code
+ * environment, stdin ──▶ request ──▶ agent ──▶ answer ──▶ stdout, exit code
  *                             └─ DEL without a complete answer ──▶ spool, exit 0
  *
- * What stands on stdout is CNI JSON, always: its own, or an answer that it has checked.
- * Effects: those of request.h, http.h, spool.h and reply.h.
+ * Stdout always receives CNI JSON: the shim's own, or an answer that it has checked.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +27,7 @@
 
 enum verb_name { ADD, CHECK, DEL, GC, STATUS, VERSION };
 
-/* `limit_ms` bounds the reading of stdin, and then the time from the connection to the complete answer. */
+/* `limit_ms` limits reading stdin, and then the time from connecting to the complete answer. */
 struct verb {
     const char *name;
     int64_t limit_ms;
@@ -47,7 +46,7 @@ static const struct verb VERBS[] = {
 
 static const char *const PLUGINS[] = {"berth", "coordinator", "ifacer"};
 
-/* A closed descriptor 0, 1 or 2 would be given to the next file opened, and a reply written into that. */
+/* A closed descriptor 0, 1 or 2 would be reused for the next file opened, and a reply written into that file. */
 static void fill_standard_streams(void) {
     struct pollfd streams[] = {{.fd = STDIN_FILENO}, {.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
     poll(streams, COUNT(streams), 0);
@@ -71,8 +70,8 @@ static const char *require_plugin(const char *path) {
 
 enum body { EMPTY, RESULT, ERROR, REFUSED };
 
-/* With `code` and `msg` it is an error, which then must be one that every CNI caller can decode. */
-static enum body judge_body(const char *body, size_t length) {
+/* A body with `code` and `msg` is an error, which every CNI caller must be able to decode. */
+static enum body classify_body(const char *body, size_t length) {
     struct json_member members[] = {{.name = "code"}, {.name = "msg"}, {.name = "cniVersion"}, {.name = "details"}};
     const struct json_member *code = &members[0], *msg = &members[1];
     if (length == 0) return EMPTY;
@@ -88,28 +87,28 @@ static enum body judge_body(const char *body, size_t length) {
     return ERROR;
 }
 
-/* Ends the execution when the answer is one that the caller may see; otherwise returns what the agent did instead. */
+/* Exits if the answer can be passed to the caller; otherwise returns what the agent did instead. */
 static const char *pass_on(const struct verb *verb, const struct http_answer *answer) {
-    enum body body = judge_body(answer->body, answer->body_length);
+    enum body body = classify_body(answer->body, answer->body_length);
     if (answer->status >= 400 && answer->status <= 599) {
         if (body == ERROR) reply_body(answer->body, answer->body_length, 1);
         return "refused the request without CNI error JSON";
     }
     if (answer->status != 200) return "answered with a status that is neither 200 nor an error";
     if (body == ERROR) return "sent an error with status 200";
-    if (body == REFUSED) return "sent a body that is no JSON object";
+    if (body == REFUSED) return "sent a body that is not a JSON object";
     if (body == EMPTY && verb == &VERBS[ADD]) return "answered ADD without a result";
     if (answer->notice != NULL) print_line(answer->notice, NULL);
     reply_body(answer->body, answer->body_length, 0);
 }
 
-/* Ends the execution: the DEL is safe in the spool, or the runtime learns that it is not. */
+/* Exits: either the DEL is safely recorded in the spool, or the runtime is told that it is not. */
 __attribute__((noreturn)) static void spool(const struct http_request *request, const char *reason) {
     const char *directory = variable_or("BERTH_SPOOL", DEFAULT_SPOOL);
     int error = spool_write(directory, request->bytes, request->length);
     if (error != 0)
         fail(INPUT_OUTPUT, "Cannot record this DEL in directory \"", directory, "\": ", strerror(error), "; the agent at \"",
-             request->socket_path, "\" cannot take it either: it ", reason, NULL);
+             request->socket_path, "\" could not process it either: it ", reason, NULL);
     print_line("DEL recorded in ", directory, ": agent at ", request->socket_path, " ", reason, NULL);
     _exit(0);
 }

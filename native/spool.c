@@ -10,7 +10,7 @@
 #include "io.h"
 #include "text.h"
 
-/* Two numbers of at most 20 digits, one of 9, and the endings. */
+/* Room for two numbers of at most 20 digits, one of 9, and the suffixes. */
 #define NAME_SIZE 80
 
 static void add_name(struct text *name) {
@@ -28,7 +28,7 @@ static int open_directory(const char *path) {
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* A new directory is an entry in its parent, which must reach the disk as well. */
+/* Creating a directory adds an entry to its parent, which must be synced as well. */
 static int create_directory(const char *path) {
     if (mkdir(path, 0700) != 0 && errno != EEXIST) return -1;
     int fd = open_directory(path);
@@ -44,7 +44,7 @@ static int create_directory(const char *path) {
     return fd;
 }
 
-/* 0, or an errno and no file. */
+/* Returns 0, or an errno and leaves no file. */
 static int write_file(int directory, const char *name, const char *bytes, size_t length) {
     int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return errno;
@@ -55,7 +55,7 @@ static int write_file(int directory, const char *name, const char *bytes, size_t
     return error;
 }
 
-/* Gives the file its final name, and that name to the disk. */
+/* Renames the file to its final name, and syncs the directory. */
 static int publish_file(int directory, const char *temporary, const char *final) {
     if (renameat(directory, temporary, directory, final) == 0) return fsync(directory) == 0 ? 0 : errno;
     int error = errno;

@@ -1,7 +1,4 @@
-/*
- * Text into fixed buffers, seconds out of text. Called by all files of the shim.
- * Effects: none.
- */
+/* Writes text into fixed buffers, and parses seconds. */
 #ifndef BERTH_TEXT_H
 #define BERTH_TEXT_H
 
@@ -9,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A buffer that is filled from the front. What does not fit is left out, whole, and `full` is set. */
+/* A buffer that is filled from the front. A text that does not fit is left out as a whole, and `full` is set. */
 struct text {
     char *start;
     size_t length, capacity;
@@ -21,8 +18,8 @@ void text_add(struct text *text, const char *string);
 void text_add_number(struct text *text, uint64_t number);
 
 /*
- * Adds `string` as a line for people (text_add_plain) or as the inside of a JSON string (text_add_json). Bytes that are not
- * printable ASCII appear as \xNN, visibly; of a string longer than TEXT_QUOTE_LIMIT bytes the beginning, then "...".
+ * Adds `string` for a line of text (text_add_plain) or for the inside of a JSON string (text_add_json). Bytes that are not
+ * printable ASCII appear as \xNN; a string longer than TEXT_QUOTE_LIMIT bytes is truncated and followed by "...".
  */
 void text_add_plain(struct text *text, const char *string);
 void text_add_json(struct text *text, const char *string);

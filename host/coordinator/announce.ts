@@ -1,6 +1,5 @@
 /**
- * Tells a segment that addresses are ours now, so that its neighbour tables forget who had them before.
- * Called after success, by the coordinator and wherever an address moves; nobody waits for it.
+ * Announces addresses on a segment, so that neighbours drop cached MACs of earlier owners. The caller does not wait for it.
  * Effects: frames on the link, twice; sockets and a timer until the second time.
  */
 import { encodeArpAnnouncement } from "../kernel/packet/arp.ts";
@@ -9,7 +8,7 @@ import { openSegment, type Segment } from "../kernel/packet/segment.ts";
 import type { Ip } from "../net/ip.ts";
 import type { ProbeLink } from "./probe.ts";
 
-/** Between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). @limit */
+/** Time between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). @limit */
 export const ANNOUNCE_INTERVAL_MS = 2_000;
 
 function send(segment: Segment, link: ProbeLink, addresses: readonly Ip[]): void {
@@ -20,9 +19,9 @@ function send(segment: Segment, link: ProbeLink, addresses: readonly Ip[]): void
 }
 
 /**
- * Two announcements per address (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited advertisement, override): the
- * first at once, the second ANNOUNCE_INTERVAL_MS later, unless disposed of. The process may end before it.
- * Never throws: failures go to `onError`, and end it.
+ * Announces each address twice (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited advertisement, override):
+ * at once, and ANNOUNCE_INTERVAL_MS later unless disposed of before. The process may exit earlier. Never throws: an error goes to
+ * `onError` and ends the announcements.
  */
 export function announce(link: ProbeLink, addresses: readonly Ip[], onError: (error: unknown) => void): Disposable {
   const held = new DisposableStack();

@@ -1,8 +1,7 @@
 /**
- * Is an address free on a link's segment? Probes for all of them and both families at once, and listens until the window has passed, or until the last
- * probe of a pace has had its time.
- *
- * An answer that comes later is not heard: the time is what was configured as enough.
+ * Detects whether addresses are in use on a link's segment: probes for all of them and both families at once, and listens until
+ * the window has passed, or until the last of the paced probes has timed out. Later answers are missed: the configured time is
+ * taken as sufficient.
  * Effects: frames on the link; sockets, timers.
  */
 import { randomBytes } from "node:crypto";
@@ -13,7 +12,7 @@ import type { Mac } from "../net/mac.ts";
 import { type Conflict, type ConflictTiming, classifyPacket, conflictSchedule, type ProbeLink } from "./probe.ts";
 import { type ProbeFrame, runProbeSession } from "./probe-session.ts";
 
-/** Fills the option's eight bytes (RFC 3971 §5.3.2). */
+/** With its header, the option takes eight bytes (RFC 3971 §5.3.2). */
 const NONCE_BYTES = 6;
 
 export type ConflictProbe = ConflictTiming & ConflictTarget;
@@ -21,22 +20,23 @@ export type ConflictProbe = ConflictTiming & ConflictTarget;
 interface ConflictTarget {
   readonly link: ProbeLink;
   readonly addresses: readonly Ip[];
-  /** MACs that are ours, besides the link's: never a conflict. */
+  /** Our own MACs besides the link's; they never conflict. */
   readonly ownMacs?: ReadonlySet<Mac> | undefined;
-  /** Numbers in [0, 1), which spread the probes. */
+  /** Returns numbers in [0, 1) that spread the probes. */
   readonly random: () => number;
   readonly signal: AbortSignal;
 }
 
 /**
- * Resolves at the first conflict, or with undefined after silence. The time begins when the link has a carrier.
- * Rejects with DetectionError when the link cannot be judged: it is or goes down or away or loses its carrier; and when aborted.
+ * Resolves with the first conflict, or with undefined if no other machine answers. The time starts when the link has a carrier.
+ * Rejects with DetectionError if the link is down or deleted, loses its carrier, or the signal aborts: the result would be
+ * unreliable.
  */
 export async function detectConflict(question: ConflictProbe): Promise<Conflict | undefined> {
   const { link, addresses, ownMacs = [], random, signal } = question;
   if (addresses.length === 0) return undefined;
   const nonces = new Set<string>();
-  const asked = { candidates: addresses, gateways: [], ownMacs: new Set([link.mac, ...ownMacs]), nonces };
+  const context = { candidates: addresses, gateways: [], ownMacs: new Set([link.mac, ...ownMacs]), nonces };
   const probe = (ip: Ip): ProbeFrame => {
     if (ip.family === 4) return { family: 4, frame: encodeArpProbe(link.mac, ip) };
     const nonce = randomBytes(NONCE_BYTES);
@@ -51,8 +51,8 @@ export async function detectConflict(question: ConflictProbe): Promise<Conflict 
     signal,
     frames: () => addresses.map(probe),
     onPacket: (packet) => {
-      const verdict = classifyPacket(packet, asked);
-      return verdict?.kind === "conflict" ? verdict.conflict : undefined;
+      const found = classifyPacket(packet, context);
+      return found?.kind === "conflict" ? found.conflict : undefined;
     },
     onTimeout: () => undefined,
   });

@@ -1,9 +1,9 @@
 /**
- * Do the gateways of a link answer? Asks all of them at once, some times, and is done with each at its first answer.
+ * Detects whether the gateways of a link answer: asks all of them at once, several times, and each until its first answer.
  *
- * While an own address is in doubt, the question goes out as a probe (sender 0.0.0.0, `::`), which every owner must answer, too: asked
- * from the address, it would put a rival's traffic into the gateway's neighbour table.
- * A carrier that goes and comes back is borne: that is what the repetitions are for.
+ * While an own address may be in conflict, gateways are asked by probes (sender 0.0.0.0, `::`), which every owner answers as
+ * well: a request from the address would redirect a rival's traffic in the gateway's neighbour table. A temporary loss of the
+ * carrier is tolerated, since the requests are repeated.
  * Effects: frames on the link; sockets, timers.
  */
 import { randomBytes } from "node:crypto";
@@ -18,45 +18,45 @@ const NONCE_BYTES = 6;
 
 export interface GatewayTarget {
   readonly gateway: Ip;
-  /** Of the gateway's family: the address that asks. */
+  /** The address that asks, of the gateway's family. */
   readonly own: Ip;
 }
 
 export interface GatewayProbe {
   readonly link: ProbeLink;
   readonly targets: readonly GatewayTarget[];
-  /** How often each is asked. */
+  /** Number of requests to each gateway. */
   readonly retry: number;
-  /** Between two questions. */
+  /** Time between two requests: milliseconds. */
   readonly intervalMs: number;
-  /** How long the last question waits for its answer. */
+  /** How long to wait for an answer after the last request: milliseconds. */
   readonly timeoutMs: number;
-  /** Settles when no `own` is in doubt any more. Absent: none is. */
+  /** The conflict detection of the `own` addresses, if it is running. Until it has ended, gateways are asked by probes. */
   readonly pendingConflict?: Promise<unknown> | undefined;
-  /** Numbers in [0, 1), which spread the first question. */
+  /** Returns numbers in [0, 1) that spread the first request. */
   readonly random?: (() => number) | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface GatewayAnswers {
-  /** Those that did not answer; empty when all did. */
+  /** Gateways that did not answer. */
   readonly unreachable: readonly Ip[];
-  /** By the gateway's address as text. */
+  /** Keys are the gateways' addresses as text. */
   readonly macs: ReadonlyMap<string, Mac>;
 }
 
-function encodeRequest(mac: Mac, { gateway, own }: GatewayTarget, inDoubt: boolean): ProbeFrame {
+function encodeRequest(mac: Mac, { gateway, own }: GatewayTarget, asProbe: boolean): ProbeFrame {
   const { family } = gateway;
   if (family === 4) {
-    return { family, frame: inDoubt ? encodeArpProbe(mac, gateway) : encodeArpRequest(mac, own, gateway) };
+    return { family, frame: asProbe ? encodeArpProbe(mac, gateway) : encodeArpRequest(mac, own, gateway) };
   }
   const probe = () => encodeNdpProbe(mac, gateway, randomBytes(NONCE_BYTES));
-  return { family, frame: inDoubt ? probe() : encodeNdpSolicitation(mac, own, gateway) };
+  return { family, frame: asProbe ? probe() : encodeNdpSolicitation(mac, own, gateway) };
 }
 
 /**
- * Which gateways did not answer, and the MACs of those that did. The clock starts when the link has a carrier.
- * Rejects with DetectionError when the link is or goes down or away, or has no carrier in time; and when aborted.
+ * Resolves with the gateways that did not answer and the MACs of those that did. The time starts when the link has a carrier.
+ * Rejects with DetectionError if the link is down or deleted, gets no carrier in time, or the signal aborts.
  */
 export async function detectGateways(question: GatewayProbe): Promise<GatewayAnswers> {
   const { link, targets, pendingConflict, random = Math.random, signal } = question;
@@ -65,22 +65,22 @@ export async function detectGateways(question: GatewayProbe): Promise<GatewayAns
   const open = () => targets.filter(({ gateway }) => !macs.has(formatIp(gateway)));
   const answers = (): GatewayAnswers => ({ unreachable: open().map(({ gateway }) => gateway), macs });
   if (targets.length === 0) return answers();
-  let doubted = pendingConflict !== undefined;
-  const settle = () => {
-    doubted = false;
+  let isPending = pendingConflict !== undefined;
+  const finish = () => {
+    isPending = false;
   };
-  pendingConflict?.then(settle, settle);
-  const asked = { candidates: [], gateways, ownMacs: new Set([link.mac]), nonces: new Set<string>() };
+  pendingConflict?.then(finish, finish);
+  const context = { candidates: [], gateways, ownMacs: new Set([link.mac]), nonces: new Set<string>() };
   return await runProbeSession<GatewayAnswers>({
     link,
     addresses: gateways,
     schedule: requestSchedule(question, random),
     needsCarrier: false,
     signal,
-    frames: () => open().map((target) => encodeRequest(link.mac, target, doubted)),
+    frames: () => open().map((target) => encodeRequest(link.mac, target, isPending)),
     onPacket: (packet) => {
-      const verdict = classifyPacket(packet, asked);
-      if (verdict?.kind === "gateway") macs.set(formatIp(verdict.gateway), verdict.mac);
+      const found = classifyPacket(packet, context);
+      if (found?.kind === "gateway") macs.set(formatIp(found.gateway), found.mac);
       return open().length === 0 ? answers() : undefined;
     },
     onTimeout: answers,

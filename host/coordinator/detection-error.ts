@@ -1,10 +1,6 @@
 /**
- * The one error of detection: the link cannot be asked, so nobody knows whether an address is free or a gateway there.
- */
-
-/**
- * `aborted`: whoever asked has lost interest. `link`: switched off, deleted, or never got a carrier, or lost it while silence counted.
- * `kernel`: a system call failed; it is the cause.
+ * `aborted`: the caller gave up. `link`: it is down or deleted, never got a carrier, or lost it during the probes. `kernel`: a
+ * system call failed; it is the cause.
  */
 export type DetectionReason = "aborted" | "link" | "kernel";
 
@@ -15,7 +11,7 @@ export class DetectionError extends Error {
   readonly link: string;
 
   constructor(reason: DetectionReason, link: string, what: string, cause?: unknown) {
-    super(`Cannot ask on link "${link}": ${what}`, cause === undefined ? undefined : { cause });
+    super(`Cannot probe on link "${link}": ${what}`, cause === undefined ? undefined : { cause });
     this.reason = reason;
     this.link = link;
   }

@@ -1,6 +1,7 @@
 /**
- * What CHECK may hold against a pod: not what came after the ADD by itself. Nodes get addresses (of a service that moves, say), routers advertise
- * prefixes and themselves, clusters get networks for services, and take that back; a runtime that kills pods for it would kill all of a node, and the next ones, too.
+ * Excludes from CHECK what has changed by itself since the ADD. Nodes get addresses (of a service that moves, say), routers
+ * advertise and withdraw prefixes and themselves, and clusters get service networks. A runtime that killed pods for such changes
+ * would kill all pods of a node, and their successors too.
  */
 
 import type { CollectedKey, CoordinatorConf } from "../config/coordinator-settings.ts";
@@ -16,7 +17,7 @@ import type { PlanInput } from "./plan/plan-input.ts";
 const isTo = ({ destination, protocol }: RouteState, ip: Ip): boolean =>
   protocol === BERTH_PROTOCOL && destination.length === bitsOf(ip.family) && equalIp(destination.ip, ip);
 
-/** Addresses of the node that the pod was told of; all of a family of which it was told none. */
+/** Returns the node's addresses that the pod knows; all of a family of which it knows none. */
 function hostAddressesKnownToPod(host: NamespaceState, pod: NamespaceState): AddressState[] {
   const isKnown = ({ prefix: { ip } }: AddressState): boolean =>
     pod.neighbours.some((each) => each.link === POD_VETH && equalIp(each.ip, ip)) ||
@@ -26,7 +27,9 @@ function hostAddressesKnownToPod(host: NamespaceState, pod: NamespaceState): Add
   return host.addresses.filter((address) => known.has(address) || !families.has(address.prefix.ip.family));
 }
 
-/** Addresses of the pod that Berth knows of: from the main plugin, or because an ADD of that NIC, or of a later one, has found them. */
+/**
+ * Returns whether Berth knows the pod's address: from the main plugin, or because an ADD of that NIC or a later one has found it.
+ */
 function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: AddressState): boolean {
   const { addresses, ifName, observed } = situation;
   const { pod, host } = observed;
@@ -36,7 +39,10 @@ function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: Addre
   return link !== ifName && pod.rules.some(isFrom);
 }
 
-/** Whether the other one leads there, too, by that link and gateway, alone or among others. */
+/**
+ * Returns whether the other route is Berth's and has the same destination, link and gateway, alone or as one of several next
+ * hops.
+ */
 function isCopyOf({ protocol, destination, link, gateway, nextHops }: RouteState, route: RouteState): boolean {
   if (protocol !== BERTH_PROTOCOL || formatPrefix(destination) !== formatPrefix(route.destination)) return false;
   const hops = nextHops ?? [{ link, gateway }];
@@ -46,7 +52,7 @@ function isCopyOf({ protocol, destination, link, gateway, nextHops }: RouteState
 const isSameIp = (a: Ip | undefined, b: Ip | undefined): boolean =>
   a === undefined || b === undefined ? a === b : equalIp(a, b);
 
-/** Routes that came with an address, or from a router, of which no NIC's table has a copy. */
+/** Returns whether the route came later, with an address or from a router: no table of a NIC has a copy of it. */
 function isLateRoute(route: RouteState, pod: NamespaceState, kept: readonly AddressState[]): boolean {
   const { table, protocol, destination, link, gateway } = route;
   if (table !== RT_TABLE_MAIN || (protocol !== RTPROT_KERNEL && protocol !== RTPROT_RA)) return false;
@@ -55,7 +61,10 @@ function isLateRoute(route: RouteState, pod: NamespaceState, kept: readonly Addr
   return !isCopied && (protocol === RTPROT_RA || (gateway === undefined && !isKept));
 }
 
-/** Of what was collected, what the pod knows: the cluster may have got a network since. One that it has lost does not count in any case. */
+/**
+ * Returns the configuration with those collected networks that the pod has a route to: the cluster may have got others since. A
+ * network that the cluster has lost is not checked in any case.
+ */
 function withKnownNetworks(
   conf: CoordinatorConf,
   collected: readonly CollectedKey[],
@@ -69,7 +78,7 @@ function withKnownNetworks(
   return { ...conf, ...Object.fromEntries(known) };
 }
 
-/** The situation without what came since by itself. `collected`: keys of the configuration that nobody has written. */
+/** Returns the input without later changes. `collected`: keys of the configuration that are collected, not configured. */
 export function ignoreLaterChanges(situation: PlanInput, collected: readonly CollectedKey[] = []): PlanInput {
   const { pod, host } = situation.observed;
   const kept = pod.addresses.filter((address) => address.scope !== 0 || isKnownPodAddress(situation, address));
@@ -84,7 +93,10 @@ export function ignoreLaterChanges(situation: PlanInput, collected: readonly Col
   };
 }
 
-/** A default route by a router that came or went; routers advertise themselves by link-local addresses. */
+/**
+ * Returns whether the operation is about the default route of a router that came or went; routers advertise themselves by
+ * link-local addresses.
+ */
 export function isRouterRoute(operation: Operation): boolean {
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
   const { destination, gateway, nextHops = [{ gateway }] } = operation.route;
@@ -92,7 +104,10 @@ export function isRouterRoute(operation: Operation): boolean {
   return operation.place === "pod" && destination.length === 0 && isLearned;
 }
 
-/** Another group of the pair, since other pod networks were collected: the group says what is masqueraded. */
+/**
+ * Returns whether the operation only changes the group of the pair, which decides masquerading, because other pod networks were
+ * collected.
+ */
 export function isSnatGroupChange(operation: Operation, collected: readonly CollectedKey[]): boolean {
   if (operation.kind !== "set-link" || operation.place !== "host" || !collected.includes("overlayPodCIDR"))
     return false;

@@ -1,6 +1,6 @@
 /**
- * One inquiry on a link: wait for the carrier, ask on schedule, listen meanwhile and after, and end with the first answer that ends it
- * or with silence. All its sockets and timers live as long as the call.
+ * One probe session on a link: waits for the carrier, sends frames on schedule, and listens until a packet decides the outcome or
+ * the time is over. Its sockets and timers live as long as the call.
  * Effects: frames on the link; sockets, timers.
  */
 import { EAGAIN, ENETDOWN, ENOBUFS, ENODEV } from "../kernel/errno.ts";
@@ -13,7 +13,7 @@ import type { Family, Ip } from "../net/ip.ts";
 import { DetectionError, type DetectionReason } from "./detection-error.ts";
 import type { ProbeLink, Schedule } from "./probe.ts";
 
-/** How long detection waits for a link's carrier before it says that it cannot judge: milliseconds. A new bond takes its time. @limit */
+/** How long detection waits for a link's carrier before it fails: milliseconds. A new bond takes its time. @limit */
 export const CARRIER_WAIT_MS = 10_000;
 
 export interface ProbeFrame {
@@ -23,18 +23,18 @@ export interface ProbeFrame {
 
 export interface ProbeSession<T> {
   readonly link: ProbeLink;
-  /** Packets about these are heard. */
+  /** Only packets about these addresses are received. */
   readonly addresses: readonly Ip[];
-  /** From the carrier on. */
+  /** Starts when the link has a carrier. */
   readonly schedule: Schedule;
-  /** Whether silence means nothing when the carrier was gone for a while. */
+  /** Whether a loss of the carrier makes the result unreliable and so ends the session with an error. */
   readonly needsCarrier: boolean;
   readonly signal: AbortSignal;
-  /** What to send; called once for each time of the schedule. */
+  /** Returns the frames to send; called for each time of the schedule. */
   frames(): readonly ProbeFrame[];
-  /** A value ends the inquiry. */
+  /** Receives a packet. A value ends the session. */
   onPacket(packet: NeighbourPacket): T | undefined;
-  /** What it means that nothing has ended it. */
+  /** Returns the result if no packet has decided it. */
   onTimeout(): T;
 }
 
@@ -47,40 +47,40 @@ function isAbsence(error: unknown): boolean {
 }
 
 const UNUSABLE: Readonly<Record<Exclude<LinkState, "ready">, string>> = {
-  absent: "it is gone",
+  absent: "it does not exist any more",
   down: "it is down",
-  noArp: "it is of a kind that asks nobody for addresses (NOARP)",
+  noArp: "it has no neighbours (NOARP)",
   noCarrier: "it has lost its carrier",
 };
 
-/** One outcome that many sides may bring about; after the first, the others are nothing. */
+/** The outcome of a session. The first call of `resolve`, `fail` or `crash` decides it; later ones are ignored. */
 interface Outcome<T> extends Disposable {
   readonly promise: Promise<T>;
   isOver(): boolean;
   resolve(value: T): void;
   fail(reason: DetectionReason, what: string, cause?: unknown): void;
-  /** What a system call threw. */
+  /** Fails with an error that a system call threw. */
   crash(error: unknown): void;
-  /** Calls `work`; what it throws is the outcome. */
+  /** Calls `work` and fails with what it throws. */
   guard(work: () => void): void;
 }
 
-/** An outcome that is a failure once the signal is aborted. */
+/** Opens an outcome that fails when the signal aborts. */
 function openOutcome<T>(link: ProbeLink, signal: AbortSignal): Outcome<T> {
-  const settling = Promise.withResolvers<T>();
-  const { promise } = settling;
-  promise.catch(() => {}); // it may fail before anybody waits for it
+  const deferred = Promise.withResolvers<T>();
+  const { promise } = deferred;
+  promise.catch(() => {}); // it may fail before it is awaited
   let over = false;
   const resolve = (value: T): void => {
     over = true;
-    settling.resolve(value);
+    deferred.resolve(value);
   };
   const fail = (reason: DetectionReason, what: string, cause?: unknown): void => {
     over = true;
-    settling.reject(new DetectionError(reason, link.name, what, cause));
+    deferred.reject(new DetectionError(reason, link.name, what, cause));
   };
   const crash = (error: unknown): void => fail(isAbsence(error) ? "link" : "kernel", messageOf(error), error);
-  const abort = (): void => fail("aborted", "the request was given up", signal.reason);
+  const abort = (): void => fail("aborted", "the request was aborted", signal.reason);
   if (signal.aborted) abort();
   signal.addEventListener("abort", abort, { once: true });
   const guard = (work: () => void): void => {
@@ -97,13 +97,13 @@ function openOutcome<T>(link: ProbeLink, signal: AbortSignal): Outcome<T> {
 
 interface CarrierWait {
   readonly link: ProbeLink;
-  /** Whether a carrier that goes after `start` is a failure. */
+  /** Whether losing the carrier after `start` is a failure. */
   readonly needsCarrier: boolean;
-  /** Called once, perhaps at once. */
+  /** Called once, possibly at once. */
   start(): void;
 }
 
-/** Watches the link until it is disposed of. Throws what system calls throw while it begins. */
+/** Watches the link until disposed of. Throws errors of system calls while it starts. */
 function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: Outcome<T>): Disposable {
   using opened = new DisposableStack();
   let started = false;
@@ -124,7 +124,7 @@ function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: O
   return opened.move();
 }
 
-/** Resolves once frames can pass. Rejects like {@link runProbeSession}. */
+/** Resolves when the link has a carrier. Rejects as {@link runProbeSession} does. */
 export async function waitForCarrier(link: ProbeLink, signal: AbortSignal): Promise<void> {
   using ending = openOutcome<void>(link, signal);
   using opened = new DisposableStack();
@@ -134,8 +134,8 @@ export async function waitForCarrier(link: ProbeLink, signal: AbortSignal): Prom
 }
 
 /**
- * Calls the steps, each not before its time. One that comes late leaves at least half of the planned time until the next, so that it can
- * still be answered.
+ * Calls the steps, none before its time. After a late step, at least half of the planned interval passes before the next, so that
+ * its frames can still be answered.
  */
 function runSteps(timesMs: readonly number[], step: (index: number) => void): Disposable {
   let timer: NodeJS.Timeout | undefined;
@@ -147,7 +147,7 @@ function runSteps(timesMs: readonly number[], step: (index: number) => void): Di
     const arrive = (): void => {
       const nowMs = performance.now();
       if (nowMs < dueMs) {
-        timer = setTimeout(arrive, Math.ceil(dueMs - nowMs)); // a timer may be early by less than a millisecond
+        timer = setTimeout(arrive, Math.ceil(dueMs - nowMs)); // a timer may fire early by less than a millisecond
         return;
       }
       step(index);
@@ -159,7 +159,7 @@ function runSteps(timesMs: readonly number[], step: (index: number) => void): Di
   return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
-/** Whether it went out. A full queue is like a frame lost on the wire. */
+/** Returns whether the frame was sent. A full queue is treated like a frame lost on the wire. */
 function trySend(segment: Segment, { family, frame }: ProbeFrame): boolean {
   try {
     segment.send(family, frame);
@@ -170,7 +170,7 @@ function trySend(segment: Segment, { family, frame }: ProbeFrame): boolean {
   }
 }
 
-/** The steps of the schedule on an open segment: each asks, the last judges the silence. */
+/** Runs the schedule on an open segment: each step sends frames, and the last one ends the session. */
 function runSchedule<T>(
   { schedule, frames, onTimeout }: ProbeSession<T>,
   segment: Segment,
@@ -179,21 +179,21 @@ function runSchedule<T>(
   const { sendAtMs, endAtMs } = schedule;
   let sent = 0;
   const step = (index: number): void => {
-    segment.drain(); // an answer that came in time counts, even when this program was late to read it
+    segment.drain(); // an answer that arrived in time counts even if this process reads it late
     if (ending.isOver()) return;
     if (index < sendAtMs.length) {
       sent += frames().filter((question) => trySend(segment, question)).length;
       return;
     }
-    if (sent === 0) ending.fail("kernel", "no frame could be sent, the queue is full");
+    if (sent === 0) ending.fail("kernel", "no frame could be sent because the queue is full");
     else ending.resolve(onTimeout());
   };
   return runSteps([...sendAtMs, endAtMs], (index) => ending.guard(() => step(index)));
 }
 
 /**
- * Resolves with what ends it. Rejects with {@link DetectionError} when the link is or goes down or away, when it has no carrier within
- * CARRIER_WAIT_MS, when nothing could be sent, and when aborted.
+ * Resolves with the value that ends the session. Rejects with {@link DetectionError} if the link is down or deleted, gets no
+ * carrier within CARRIER_WAIT_MS, nothing could be sent, or the signal aborts.
  */
 export async function runProbeSession<T>(inquiry: ProbeSession<T>): Promise<T> {
   const { link, addresses, needsCarrier, signal } = inquiry;

@@ -1,18 +1,22 @@
 /**
- * What detection asks and when, and what an answer means: without sockets, clock or randomness.
+ * What detection sends and when, and how it interprets answers; without sockets, clock or randomness.
  *
- * | Heard                                                          | IPv4 (RFC 5227 §2.1.1)      | IPv6 (RFC 4862 §5.4, RFC 7527)    |
+ * | Packet                                                         | IPv4 (RFC 5227 §2.1.1)      | IPv6 (RFC 4862 §5.4, RFC 7527)
+ * |
  * |----------------------------------------------------------------|-----------------------------|-----------------------------------|
- * | somebody has the candidate                                     | sender is it, any operation | advertisement for it              |
- * | somebody else wants it                                         | request for it from 0.0.0.0 | solicitation for it from `::`     |
- * | ours, which a bridge, bond or macvlan sent back                | sender MAC is ours          | MAC is ours, or the nonce         |
+ * | another machine has the candidate                              | sender is it, any operation | advertisement for it
+ * |
+ * | another machine probes for it                                  | request for it from 0.0.0.0 | solicitation for it from `::`
+ * |
+ * | our own frame, echoed by a bridge, bond or macvlan             | sender MAC is ours          | MAC is ours, or the nonce
+ * |
  *
- * Links of kind ipvlan share their parent's MAC: a neighbour on the same parent looks like an echo here, and is the registry's to judge.
- * The kernel gives an ipvlan link only the unicast ARP that is for one of its addresses, so the answer to a probe from 0.0.0.0 arrives at
- * the parent: who asks for such a pod asks on the parent link (host/agent/detection/node-link.ts).
+ * Links of kind ipvlan share their parent's MAC: a neighbour on the same parent looks like an echo here, and conflicts with it
+ * are left to the registry. The kernel passes an ipvlan link only unicast ARP for one of its own addresses, so the answer to a
+ * probe from 0.0.0.0 arrives at the parent: such a pod is probed on the parent link (host/agent/detection/node-link.ts).
  *
- * A switch that prunes multicast (MLD snooping) may keep others' solicitations from us, since we join groups without a report, which
- * would be a frame more than our probes. Answers of owners go to all nodes and are never pruned.
+ * A switch that prunes multicast (MLD snooping) may withhold others' solicitations from us, since we join groups without a
+ * report, which would be one more frame. Answers of owners go to all nodes and are never pruned.
  */
 import { ConfigError } from "../config/config-error.ts";
 import type { DetectOptions } from "../config/coordinator-settings.ts";
@@ -21,16 +25,18 @@ import type { NeighbourPacket } from "../kernel/packet/segment.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 
-/** Probes for one address, spread over the window of conflict detection (RFC 5227: PROBE_NUM). @limit */
+/** Number of probes for one address, spread over the window of conflict detection (RFC 5227: PROBE_NUM). @limit */
 export const PROBE_COUNT = 3;
 
-/** The first probe or question goes out within this, at a random moment: milliseconds. Pods that start together are out of step. @limit */
+/**
+ * The first probe or request is sent at a random moment within this time: milliseconds. It spreads the probes of pods that start
+ * together. @limit
+ */
 export const FIRST_PROBE_JITTER_MS = 2;
 
 /**
- * Longest detection, of a conflict or of a gateway, that may be configured: milliseconds. Twice that and CARRIER_WAIT_MS are less than the shim's limit
- * of an ADD, ADD_LIMIT_MS: on an ipvlan gateways are asked after the address.
- * @limit
+ * Longest detection, of a conflict or of a gateway, that may be configured: milliseconds. Twice this time and CARRIER_WAIT_MS
+ * must be below the shim's limit of an ADD, ADD_LIMIT_MS: on an ipvlan, gateways are asked after the address. @limit
  */
 export const MAX_DETECTION_MS = 35_000;
 
@@ -40,24 +46,24 @@ export interface ProbeLink {
   readonly index: number;
   readonly name: string;
   readonly mac: Mac;
-  /** The kernel's word for it; undefined when nobody has looked, and for what is not made by software. */
+  /** The kernel's name of the kind; undefined if it was not read, and for physical devices. */
   readonly kind?: string | undefined;
 }
 
-/** `mac` is undefined when the rival did not tell it. */
+/** `mac` is undefined if the rival's MAC is not known. */
 export interface Conflict {
   readonly ip: Ip;
   readonly mac: Mac | undefined;
 }
 
-/** What has been asked on a link. */
+/** What is being probed on a link. */
 export interface ProbeContext {
-  /** Addresses that nobody else should have. */
+  /** Addresses that no other machine should have. */
   readonly candidates: readonly Ip[];
-  /** Addresses that somebody should have. */
+  /** Addresses that a machine should have. */
   readonly gateways: readonly Ip[];
   readonly ownMacs: ReadonlySet<Mac>;
-  /** Of our solicitations, in hexadecimal. */
+  /** Nonces of our solicitations, in hexadecimal. */
   readonly nonces: ReadonlySet<string>;
 }
 
@@ -66,7 +72,7 @@ export type PacketClass =
   | { readonly kind: "conflict"; readonly conflict: Conflict }
   | { readonly kind: "gateway"; readonly gateway: Ip; readonly mac: Mac };
 
-/** What a packet says: `from` says that it has `has`, or that it would like to have `wants`. */
+/** What a packet claims: the machine `from` has the address `has`, or probes for `wants`. */
 interface Claim {
   readonly from: Mac;
   readonly has?: Ip;
@@ -93,29 +99,33 @@ function find(list: readonly Ip[], ip: Ip | undefined): Ip | undefined {
   return ip && list.find((other) => equalIp(other, ip));
 }
 
-/** Undefined for what says nothing about what was asked: somebody who only looks for the address, an address of others. */
-export function classifyPacket(packet: NeighbourPacket, asked: ProbeContext): PacketClass | undefined {
+/**
+ * Returns the meaning of a packet; undefined if it has none for the session: an ordinary request, or an address that is not
+ * probed.
+ */
+export function classifyPacket(packet: NeighbourPacket, context: ProbeContext): PacketClass | undefined {
   const claim = claimOf(packet);
   if (claim === undefined) return undefined;
   const { from: mac, has, wants, nonce } = claim;
-  const candidate = find(asked.candidates, has ?? wants);
-  const gateway = find(asked.gateways, has);
+  const candidate = find(context.candidates, has ?? wants);
+  const gateway = find(context.gateways, has);
   if (candidate === undefined && gateway === undefined) return undefined;
-  const isOurs = asked.ownMacs.has(mac) || (nonce !== undefined && asked.nonces.has(nonce));
+  const isOurs = context.ownMacs.has(mac) || (nonce !== undefined && context.nonces.has(nonce));
   if (isOurs) return { kind: "ours" };
   if (candidate !== undefined) return { kind: "conflict", conflict: { ip: candidate, mac } };
   return gateway && { kind: "gateway", gateway, mac };
 }
 
-/** When to ask, in milliseconds from the start, rising; and when silence is judged. */
+/** When to send, in milliseconds from the start, ascending; and when the session ends. */
 export interface Schedule {
   readonly sendAtMs: readonly number[];
   readonly endAtMs: number;
 }
 
 /**
- * The first probe within FIRST_PROBE_JITTER_MS, so that a conflict ends the wait early; the others each at a random moment around its
- * share of the window, ± a quarter of it; then at least a quarter of the window to listen. `random` gives numbers in [0, 1).
+ * Returns the schedule of probes over a window: the first within FIRST_PROBE_JITTER_MS, so that a conflict is found early; the
+ * others each at a random moment around its share of the window, ± a quarter of it; then at least a quarter of the window to
+ * listen. `random` returns numbers in [0, 1).
  *
  *     window   ├─────────────────────────────────────────────────────────────────────────┤
  *     probes   1            ╰─────── 2 ───────╯       ╰─────── 3 ───────╯       listening
@@ -128,17 +138,17 @@ export function probeSchedule(windowMs: number, random: () => number): Schedule 
   return { sendAtMs, endAtMs: windowMs };
 }
 
-/** Questions at even times. */
+/** Requests at regular intervals. */
 export interface RequestPace {
   readonly retry: number;
   readonly intervalMs: number;
   readonly timeoutMs: number;
 }
 
-/** When to ask for a conflict: spread over a window, or at a pace. */
+/** When to probe for a conflict: spread over a window, or at a pace. */
 export type ConflictTiming = { readonly windowMs: number } | (RequestPace & { readonly windowMs?: undefined });
 
-/** As the settings say it: the pace without a window. */
+/** Returns the timing of the settings: the pace if there is no window. */
 export function conflictTiming({ windowMs, retry, intervalMs, timeoutMs }: DetectOptions): ConflictTiming {
   return windowMs === undefined ? { retry, intervalMs, timeoutMs } : { windowMs };
 }
@@ -148,27 +158,27 @@ export function conflictSchedule(timing: ConflictTiming, random: () => number): 
 }
 
 /**
- * Throws ConfigError for what takes too long: the runtime would give the ADD up before its end, again and again. Asked when the settings are used,
- * since each of them may come from another source.
+ * Throws ConfigError for a detection that takes too long: the runtime would abort every ADD before its end. Called when the
+ * settings are used, since each of them may come from another source.
  */
 export function requireShortDetection(timing: ConflictTiming): void {
-  const { tookMs, got } = timing.windowMs === undefined ? describePace(timing) : describeWindow(timing.windowMs);
-  if (tookMs <= MAX_DETECTION_MS) return;
+  const { totalMs, got } = timing.windowMs === undefined ? describePace(timing) : describeWindow(timing.windowMs);
+  if (totalMs <= MAX_DETECTION_MS) return;
   const wanted = `at most ${formatDuration(MAX_DETECTION_MS)} in all`;
   throw new ConfigError("coordinator configuration", [{ path: "detectOptions", got, wanted }]);
 }
 
-function describeWindow(windowMs: number): { tookMs: number; got: string } {
-  return { tookMs: windowMs, got: `a window of ${formatDuration(windowMs)}` };
+function describeWindow(windowMs: number): { totalMs: number; got: string } {
+  return { totalMs: windowMs, got: `a window of ${formatDuration(windowMs)}` };
 }
 
-function describePace({ retry, intervalMs, timeoutMs }: RequestPace): { tookMs: number; got: string } {
-  const tookMs = (retry - 1) * intervalMs + timeoutMs;
-  const [interval, timeout, all] = [intervalMs, timeoutMs, tookMs].map(formatDuration);
-  return { tookMs, got: `${retry} requests, ${interval} apart, and ${timeout} for the last answer: ${all}` };
+function describePace({ retry, intervalMs, timeoutMs }: RequestPace): { totalMs: number; got: string } {
+  const totalMs = (retry - 1) * intervalMs + timeoutMs;
+  const [interval, timeout, all] = [intervalMs, timeoutMs, totalMs].map(formatDuration);
+  return { totalMs, got: `${retry} requests, ${interval} apart, and ${timeout} for the last answer: ${all}` };
 }
 
-/** `retry` questions `intervalMs` apart, the last of which has `timeoutMs` to be answered. */
+/** Returns a schedule of `retry` requests `intervalMs` apart, the last of which has `timeoutMs` to be answered. */
 export function requestSchedule({ retry, intervalMs, timeoutMs }: RequestPace, random: () => number): Schedule {
   const first = random() * FIRST_PROBE_JITTER_MS;
   const sendAtMs = Array.from({ length: retry }, (_, index) => first + index * intervalMs);

@@ -1,23 +1,25 @@
 /**
- * A pod's link before anything is on it, made able to ask without a frame of the kernel's own: the early stage of detection.
- * Called by the IPAM plugin: main plugins (macvlan, ipvlan, vlan, bridge) make the link, down, before they ask for addresses.
+ * Brings up a pod's link that has no addresses yet, so that detection can probe on it, without the kernel sending frames of its
+ * own. The early stage of detection uses it: main plugins (macvlan, ipvlan, vlan, bridge) create the link, down, before they call
+ * the IPAM plugin.
  *
  *     as found                        while `work` runs               afterwards
- *     down                            up, with carrier                down, so that the main plugin's "up" makes the kernel announce;
- *                                                                     or up, when somebody else announces
+ *     down                            up, with carrier                down, so that the kernel announces when the main plugin brings
+ *                                                                     it up; or up, if a coordinator announces
  *     disable_ipv6 = x                disable_ipv6 = 1                disable_ipv6 = x
- *     accept_dad = 1                  accept_dad = 1                  accept_dad = 0 when work has succeeded
+ *     accept_dad = 1                  accept_dad = 1                  accept_dad = 0 if work has succeeded
  *
- * With IPv6 on, a link that comes up joins groups, makes itself a link-local address, probes for it and looks for routers. With IPv6 off
- * and no address it says nothing. Packet sockets do not care: they ask for both families. `accept_dad` = 0 makes the kernel believe what
- * `work` found out, instead of probing for a second while the pod waits; the kernel heeds it unless `conf/all/accept_dad` is set.
+ * With IPv6 enabled, a link that comes up joins groups, assigns itself a link-local address, probes for it and solicits routers.
+ * With IPv6 disabled and no address it is silent. Packet sockets are not affected and probe for both families. With `accept_dad`
+ * = 0 the kernel relies on the result of `work` instead of probing for a second while the pod waits; this has no effect if
+ * `conf/all/accept_dad` is set.
  *
- * Switching off a macvlan holds its caller for 8 to 16 ms: the kernel waits until no processor looks at it any more, with its lock on all
- * links in hand. Pods that come at the same time would wait for each other, whichever thread asks. So it stays up where a coordinator
- * follows, which announces the address by itself.
+ * Setting a macvlan down blocks its caller for 8 to 16 ms: the kernel waits until no CPU uses the link any more, holding the lock
+ * on all links. Pods that start at the same time would wait for each other, whatever the thread. So the link stays up if a
+ * coordinator follows, which announces the address itself.
  *
- * A link that is up already has said what it says. It stays up, and its IPv6 is left alone: taking it off would take the addresses that
- * are on it. Only `accept_dad` is set, for the addresses to come.
+ * A link that is already up has sent its frames. It stays up, and its IPv6 stays enabled: disabling it would remove the addresses
+ * on it. Only `accept_dad` is set, for addresses added later.
  * Effects: flags and sysctls of the link; sockets; those of `work`.
  */
 import { ENOENT } from "../kernel/errno.ts";
@@ -32,7 +34,7 @@ import { DetectionError } from "./detection-error.ts";
 import type { ProbeLink } from "./probe.ts";
 import { waitForCarrier } from "./probe-session.ts";
 
-/** What `work` returns, or undefined where the kernel has no IPv6 and so no such setting. */
+/** Returns the result of `work`; undefined if the kernel has no IPv6 and so no such setting. */
 function unlessAbsent<T>(work: () => T): T | undefined {
   try {
     return work();
@@ -42,7 +44,7 @@ function unlessAbsent<T>(work: () => T): T | undefined {
   }
 }
 
-/** Failures of this file as the one error of detection. */
+/** Calls `work`; its errors become DetectionError. */
 function attempt<T>(ifName: string, work: () => T): T {
   try {
     return work();
@@ -57,13 +59,13 @@ function requireLink(conversation: Conversation, ifName: string): Link {
   return linkOf(found);
 }
 
-/** What {@link raise} did: each of the two can be put back. */
+/** Undoes the two changes of {@link raise}. */
 interface Raised {
   lower(): void;
   restoreIpv6(): void;
 }
 
-/** Raises the link in silence. */
+/** Sets the link up without letting the kernel send. */
 function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink): Raised {
   const key = `ipv6/conf/${name}/disable_ipv6`;
   const before = unlessAbsent(() => readSysctl(netnsPath, key));
@@ -86,20 +88,20 @@ const ARPHRD_ETHER = 1;
 
 function requireProbeLink(netnsPath: string, { index, name, mac, deviceType, kind }: Link): ProbeLink {
   if (mac === undefined || deviceType !== ARPHRD_ETHER)
-    throw new DetectionError("link", name, "it is no Ethernet link");
+    throw new DetectionError("link", name, "it is not an Ethernet link");
   return { netnsPath, index, name, mac, kind: kind && kindName(kind) };
 }
 
 export interface QuietLinkOptions {
   readonly netnsPath: string;
   readonly ifName: string;
-  /** Somebody announces the addresses: a link that was down may stay up. */
+  /** A coordinator announces the addresses, so a link that was down may stay up. */
   readonly staysUp: boolean;
 }
 
 /**
- * Calls `work` with the link `ifName`, up and with a carrier, and returns what it returned. Throws what it threw; DetectionError when
- * there is no such link, when it has no carrier within CARRIER_WAIT_MS, when the kernel refuses, and when aborted before `work`.
+ * Calls `work` with the link `ifName`, up and with a carrier, and returns its result. Throws what it throws; DetectionError if
+ * there is no such link, it gets no carrier within CARRIER_WAIT_MS, the kernel refuses, or the signal aborts before `work`.
  */
 export async function withQuietLink<T>(
   { netnsPath, ifName, staysUp }: QuietLinkOptions,
@@ -116,7 +118,7 @@ export async function withQuietLink<T>(
     await waitForCarrier(probeLink, signal);
     result = await work(probeLink);
   } catch (error) {
-    putBack(raised);
+    restore(raised);
     throw error;
   }
   attempt(ifName, () => {
@@ -127,12 +129,15 @@ export async function withQuietLink<T>(
   return result;
 }
 
-/** After a failure, which is what the caller must hear of: the link may be gone by now. */
-function putBack(raised: Raised | undefined): void {
+/**
+ * Restores the link after a failure, whose error the caller must see; further errors are ignored, since the link may be deleted
+ * by now.
+ */
+function restore(raised: Raised | undefined): void {
   try {
     raised?.lower();
     raised?.restoreIpv6();
   } catch {
-    // what cannot be put back is on a link of a pod that will not come to be
+    // the link belongs to a pod that will not start
   }
 }

@@ -1,7 +1,8 @@
 /**
- * The kernel's options of a bond: what their values look like, which modes allow them, when they are set.
- * Sources: drivers/net/bonding/bond_options.c (names, values, `unsuppmodes`), Documentation/networking/bonding.rst. The numbers of their
- * netlink attributes are in kernel/netlink/link/bond.ts, under the same names but for those with a `netlink` name.
+ * The kernel's bond options: their values, the modes that allow them, and `bond.options` as settings: `miimon=100;
+ * xmit_hash_policy=layer3+4`.
+ * Sources: drivers/net/bonding/bond_options.c (names, values, `unsuppmodes`), Documentation/networking/bonding.rst. Their netlink
+ * attributes are in kernel/netlink/link/bond.ts, under the same names or under `target`.
  */
 
 import { formatBondMode } from "../config/ifacer-conf.ts";
@@ -12,11 +13,11 @@ import { type Ip, isMulticast, parseIp } from "../net/ip.ts";
 import { parseMac } from "../net/mac.ts";
 import { BOND_NUMBER_NAMES, type BondNumberName, type BondSettings } from "../plan/bond.ts";
 
-/** What a value may be. */
+/** The type of an option's value. */
 export type BondValueType =
-  /** A whole number from `min` to `max`; with `words` also one of those. */
+  /** An integer from `min` to `max`, or one of `words`. */
   | { readonly type: "number"; readonly min: number; readonly max: number; readonly words?: readonly string[] }
-  /** The name of a value, which stands at the place of its number. */
+  /** One of `words`; its index is the number for the kernel. */
   | { readonly type: "word"; readonly words: readonly string[] }
   | { readonly type: "addresses"; readonly family: 4 | 6 }
   | { readonly type: "mac" }
@@ -26,10 +27,10 @@ export type BondValueType =
 export type BondTarget = BondNumberName | "primary" | "activeSlave" | "arpIpTargets" | "nsIp6Targets" | "actorSystem";
 
 export interface BondOption {
-  /** Where its value stands in a bond's settings. */
+  /** Where the value is stored in a bond's settings. */
   readonly target: BondTarget;
   readonly value: BondValueType;
-  /** The modes that allow it; undefined for all. */
+  /** Modes that allow the option; undefined for all. */
   readonly modes?: readonly number[];
 }
 
@@ -40,7 +41,7 @@ const ACTIVE_BACKUP = 1;
 const LACP = 4;
 const TLB = 5;
 const ALB = 6;
-/** Modes that watch their members by ARP. */
+/** Modes with ARP monitoring. */
 const WITH_ARP = [0, 1, 2, 3];
 const WITH_ACTIVE = [ACTIVE_BACKUP, TLB, ALB];
 
@@ -48,7 +49,7 @@ const number = (min: number, max: number): BondValueType => ({ type: "number", m
 const word = (...words: string[]): BondValueType => ({ type: "word", words });
 const switched = word("off", "on");
 
-/** Every option by the kernel's name; two names of one target are one option. */
+/** All options by the kernel's name; two names with one target are the same option. */
 export const BOND_OPTIONS: Readonly<Record<string, BondOption>> = {
   active_slave: { target: "activeSlave", value: { type: "member" }, modes: WITH_ACTIVE },
   ad_actor_sys_prio: { target: "ad_actor_sys_prio", value: number(1, 65_535), modes: [LACP] },
@@ -91,41 +92,41 @@ export const BOND_OPTIONS: Readonly<Record<string, BondOption>> = {
   },
 };
 
-/** Parameters of the driver that are no options of one bond, and what to do instead. */
+/** Parameters of the driver that are not options of a single bond, and what to write instead. */
 export const OTHER_PARAMETERS: ReadonlyMap<string, string> = new Map([
   ["mode", 'the mode in "bond.mode"'],
   ["slaves", 'the members in "interfaces"'],
-  ["max_bonds", "no number of bonds: each definition makes its own"],
-  ["tx_queues", "no option of the module as a whole: it holds for all bonds when the module is loaded"],
-  ["queue_id", "no option of a single member"],
-  ["prio", "no option of a single member"],
+  ["max_bonds", "no max_bonds: each definition creates its own bond"],
+  ["tx_queues", "no tx_queues: it is a module parameter that applies to all bonds"],
+  ["queue_id", "no queue_id: it is an option of a single member"],
+  ["prio", "no prio: it is an option of a single member"],
 ]);
 
-/** Options that wait for a monitor of the link: the kernel refuses them while `miimon` is 0. */
+/** Options that need a link monitor: the kernel refuses them while `miimon` is 0. */
 export const NEED_MIIMON: readonly BondNumberName[] = ["updelay", "downdelay", "peer_notif_delay"];
 
-/** Modes that switch `miimon` on by themselves, with 100 ms. */
+/** Modes that enable `miimon` by default, with 100 ms. */
 export const MIIMON_BY_ITSELF: readonly number[] = [LACP, TLB, ALB];
 
-/** Which modes take the target. */
+/** Returns whether the mode allows the target. */
 export function allowsTarget(mode: number, target: BondTarget): boolean {
   const options = Object.values(BOND_OPTIONS).filter((option) => option.target === target);
   return options.every(({ modes }) => modes === undefined || modes.includes(mode));
 }
 
-/** Most addresses in `arp_ip_target` and in `ns_ip6_target`: the kernel's bond has room for no more (BOND_MAX_ARP_TARGETS). @limit */
+/** Most addresses in `arp_ip_target` and in `ns_ip6_target`, which is the kernel's limit (BOND_MAX_ARP_TARGETS). @limit */
 export const MAX_TARGETS = 16;
 
 type Value = number | string | readonly Ip[];
 
-/** `mismatches` is empty when all is well. */
+/** `mismatches` is empty if all options are valid. */
 export interface ParsedBondOptions {
   readonly settings: BondSettings;
   readonly mismatches: readonly Mismatch[];
 }
 
 export interface BondContext {
-  /** Undefined when the configuration names none: then it is the kernel's default, 0. */
+  /** Undefined if the configuration names none: then it is the kernel's default, 0. */
   readonly mode: number | undefined;
   readonly members: readonly string[];
 }
@@ -145,7 +146,7 @@ function refuse(wanted: string): never {
 
 function parseNumber(key: string, text: string, min: number, max: number): number {
   const value = /^[0-9]{1,10}$/.test(text) ? Number(text) : -1;
-  return value >= min && value <= max ? value : refuse(`${key}= and a whole number from ${min} to ${max}`);
+  return value >= min && value <= max ? value : refuse(`${key}= followed by an integer from ${min} to ${max}`);
 }
 
 function parseWord(key: string, text: string, words: readonly string[]): number {
@@ -153,17 +154,17 @@ function parseWord(key: string, text: string, words: readonly string[]): number 
   if (value >= 0 && value < words.length) return value;
   const closest = findClosest(text, words);
   const choice = words.map((name, index) => `${name} (${index})`).join(", ");
-  return refuse(closest === undefined ? `${key}= and one of ${choice}` : `"${key}=${closest}"`);
+  return refuse(closest === undefined ? `${key}= followed by one of ${choice}` : `"${key}=${closest}"`);
 }
 
-/** What the kernel takes as a target (`bond_is_ip_target_ok`, `bond_is_ip6_target_ok`). */
+/** Returns whether the kernel accepts the address as a target (`bond_is_ip_target_ok`, `bond_is_ip6_target_ok`). */
 function isTarget(ip: Ip): boolean {
   const { family, value } = ip;
   return value !== 0n && !(family === 6 && isMulticast(ip)) && !(family === 4 ? value === 0xffff_ffffn : value === 1n);
 }
 
 function parseAddresses(key: string, text: string, family: 4 | 6): Ip[] {
-  const wanted = `${key}= and IPv${family} addresses with commas between, at most ${MAX_TARGETS}, none twice`;
+  const wanted = `${key}= followed by at most ${MAX_TARGETS} different IPv${family} addresses, separated by commas`;
   const ips = text.split(",").map((part) => parseIp(part.trim()));
   const found = ips.filter((ip) => ip !== undefined && ip.family === family && isTarget(ip)) as Ip[];
   const unique = new Set(found.map(({ value }) => value));
@@ -183,28 +184,28 @@ function parseValue(key: string, text: string, type: BondValueType, members: rea
     case "mac": {
       const mac = parseMac(text);
       const isMulticast = mac !== undefined && (Number.parseInt(mac.slice(0, 2), 16) & 1) !== 0;
-      return mac === undefined || isMulticast ? refuse(`${key}= and a MAC address of one station`) : mac;
+      return mac === undefined || isMulticast ? refuse(`${key}= followed by a unicast MAC address`) : mac;
     }
     case "member":
-      return members.includes(text) ? text : refuse(`${key}= and one of the members ${members.join(", ")}`);
+      return members.includes(text) ? text : refuse(`${key}= followed by one of the members ${members.join(", ")}`);
   }
 }
 
-/** Undefined for a key that is none; then `wanted` says what to write. */
+/** Returns the option, or for an unknown key what to write instead. */
 function findOption(key: string): BondOption | { readonly wanted: string } {
   if (Object.hasOwn(BOND_OPTIONS, key)) return BOND_OPTIONS[key] ?? { wanted: "" };
   const other = OTHER_PARAMETERS.get(key);
   if (other !== undefined) return { wanted: other };
   const names = Object.keys(BOND_OPTIONS);
   const closest = findClosest(key, names);
-  return { wanted: closest === undefined ? `an option of bonds: ${names.join(", ")}` : `the option "${closest}"` };
+  return { wanted: closest === undefined ? `a bond option: ${names.join(", ")}` : `the option "${closest}"` };
 }
 
-/** The key and value of a piece; both trimmed. */
-function splitPiece(piece: string): { key: string; text: string } {
-  const equals = piece.indexOf("=");
-  const key = (equals < 0 ? piece : piece.slice(0, equals)).trim();
-  const text = equals < 0 ? "" : piece.slice(equals + 1).trim();
+/** Returns the key and the value of an entry, both trimmed. */
+function splitEntry(entry: string): { key: string; text: string } {
+  const equals = entry.indexOf("=");
+  const key = (equals < 0 ? entry : entry.slice(0, equals)).trim();
+  const text = equals < 0 ? "" : entry.slice(equals + 1).trim();
   if (key === "") refuse("<option>=<value>");
   if (text === "") refuse(`"${key}=<value>"`);
   return { key, text };
@@ -212,8 +213,10 @@ function splitPiece(piece: string): { key: string; text: string } {
 
 function requireMode(key: string, { modes }: BondOption, { mode }: BondContext): void {
   if (modes === undefined || modes.includes(mode ?? 0)) return;
-  const unsaid = mode === undefined ? ", which holds when bond.mode is not set" : "";
-  refuse(`no ${key} in mode ${formatBondMode(mode ?? 0)}${unsaid}; it is for ${modes.map(formatBondMode).join(", ")}`);
+  const note = mode === undefined ? ", the default of bond.mode" : "";
+  refuse(
+    `no ${key} in mode ${formatBondMode(mode ?? 0)}${note}; it requires mode ${modes.map(formatBondMode).join(", ")}`,
+  );
 }
 
 function settingsFrom(values: ReadonlyMap<BondTarget, Value>): BondSettings {
@@ -223,38 +226,40 @@ function settingsFrom(values: ReadonlyMap<BondTarget, Value>): BondSettings {
   return { numbers, ...rest };
 }
 
-/** What the kernel refuses of several options together; the first is named. */
+/** Returns the combinations of options that the kernel refuses. */
 function contradictions(settings: BondSettings, mode: number): string[] {
   const { numbers } = settings;
   const { miimon = MIIMON_BY_ITSELF.includes(mode) ? 100 : 0, arp_interval = 0, arp_validate = 0 } = numbers;
   const late = NEED_MIIMON.filter((name) => numbers[name] !== undefined && miimon === 0);
   return [
-    ...late.map((name) => `a miimon above 0 with ${name}`),
-    ...(miimon > 0 && arp_interval > 0 ? ["one of miimon and arp_interval: the links are watched in one way"] : []),
+    ...late.map((name) => `a miimon above 0, which ${name} requires`),
+    ...(miimon > 0 && arp_interval > 0
+      ? ["only one of miimon and arp_interval: the kernel monitors links in one way"]
+      : []),
     ...(miimon > 0 && arp_validate > 0
-      ? ["one of miimon and arp_validate: it checks ARP, which miimon does without"]
+      ? ["only one of miimon and arp_validate: it checks ARP, which miimon does not use"]
       : []),
   ];
 }
 
-/** Pieces with `;` between; a last one that is blank does not count. */
+/** Parses entries separated by `;`; an empty last entry is ignored. */
 export function parseBondOptions(options: string, context: BondContext): ParsedBondOptions {
-  const pieces = options.split(";");
-  if (pieces.at(-1)?.trim() === "") pieces.pop();
+  const entries = options.split(";");
+  if (entries.at(-1)?.trim() === "") entries.pop();
   const values = new Map<BondTarget, Value>();
   const mismatches: Mismatch[] = [];
   const report = (got: string, wanted: string): void => void mismatches.push({ path: "bond.options", got, wanted });
-  for (const piece of pieces) {
+  for (const entry of entries) {
     try {
-      const { key, text } = splitPiece(piece);
+      const { key, text } = splitEntry(entry);
       const option = findOption(key);
       if ("wanted" in option) refuse(option.wanted);
       requireMode(key, option, context);
-      if (values.has(option.target)) refuse(`each option once`);
+      if (values.has(option.target)) refuse("each option only once");
       values.set(option.target, parseValue(key, text, option.value, context.members));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      report(`the piece ${describeValue(piece.trim())}`, error.wanted);
+      report(`the entry ${describeValue(entry.trim())}`, error.wanted);
     }
   }
   const settings = settingsFrom(values);

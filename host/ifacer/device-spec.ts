@@ -1,13 +1,11 @@
-/**
- * What a network definition wants of the ifacer: its configuration with the bond's options read.
- */
+/** The devices that a network definition asks the ifacer for: its configuration with the bond's options parsed. */
 import { ConfigError } from "../config/config-error.ts";
 import { decodeIfacerConf, type IfacerConf } from "../config/ifacer-conf.ts";
 import type { BondSettings } from "../plan/bond.ts";
 import { parseBondOptions } from "./bond-options.ts";
 
 export interface DeviceSpec extends IfacerConf {
-  /** Without the mode; empty without a bond. */
+  /** Options without the mode; empty without a bond. */
   readonly options: BondSettings;
 }
 

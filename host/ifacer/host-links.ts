@@ -1,7 +1,4 @@
-/**
- * Refusals of the planners: what is on the node is not what the definition needs.
- * Thrown by the files beside it before anything is done.
- */
+/** The links that planners find on the node, and their refusals, which are thrown before anything is changed. */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { findClosest } from "../lib/closest.ts";
 import type { LinkState, NamespaceState } from "../plan/state.ts";
@@ -14,18 +11,18 @@ export function findLink({ links }: NamespaceState, name: string): LinkState | u
   return links.find((link) => link.name === name);
 }
 
-/** An interface that the definition names. */
+/** Returns an interface that the definition names. Throws CniError 106 if the node has none of that name. */
 export function requireInterface(host: NamespaceState, name: string): LinkState {
   const link = findLink(host, name);
   if (link !== undefined) return link;
   const names = host.links.filter(({ loopback }) => !loopback).map((each) => each.name);
   const closest = findClosest(name, names);
   const hint = closest === undefined ? "" : `; did you mean "${closest}"?`;
-  return refuse(`Interface "${name}" of "interfaces" is not on this node${hint}`);
+  return refuse(`Interface "${name}" of "interfaces" does not exist on this node${hint}`);
 }
 
-/** The kind for people. */
+/** Describes the kind of a link. */
 export function kindOf({ kind, loopback }: LinkState): string {
   if (kind !== "") return `of kind ${kind}`;
-  return loopback ? "the loopback" : "a device of the machine";
+  return loopback ? "the loopback" : "a physical device";
 }

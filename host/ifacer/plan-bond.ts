@@ -1,7 +1,7 @@
 /**
- * The bond that a definition asks for, and its members (specification 2.4, Resolved E).
+ * Plans the bond that a definition asks for, and its members.
  *
- *      bond with its mode and options → is a member in use? → each member: down, join, up → bond up → what has moved → primary
+ *      bond with its mode and options → is a member in use? → each member: down, join, up → bond up → moved addresses → primary
  */
 import { formatBondMode } from "../config/ifacer-conf.ts";
 import type { BondSettings } from "../plan/bond.ts";
@@ -16,7 +16,7 @@ const place = "host";
 
 export interface BondSpec {
   readonly name: string;
-  /** Undefined: any, and the kernel's default for a new one. */
+  /** Undefined accepts any mode; a new bond gets the kernel's default. */
   readonly mode: number | undefined;
   readonly options: BondSettings;
   readonly members: readonly string[];
@@ -24,10 +24,10 @@ export interface BondSpec {
 }
 
 export interface BondPlan {
-  /** Undefined when it is still to be made. */
+  /** Undefined if it does not exist yet. */
   readonly link: LinkState | undefined;
   readonly operations: readonly Operation[];
-  /** Done last, and no reason to take back the rest when it fails. */
+  /** Applied last; if they fail, the rest is kept. */
   readonly lastly: readonly Operation[];
   readonly warnings: readonly string[];
 }
@@ -35,7 +35,7 @@ export interface BondPlan {
 const membersOf = ({ links }: NamespaceState, bond: string): LinkState[] =>
   links.filter(({ master }) => master === bond);
 
-/** A bond that the kernel's module made by itself when it was loaded: nobody has configured it yet, or put anything on it. */
+/** Returns whether the bond was created by the kernel module when it was loaded, and is neither configured nor used yet. */
 function isUntouched(host: NamespaceState, link: LinkState): boolean {
   const { name, index, up, bond } = link;
   if (!/^bond[0-9]+$/.test(name) || up || bond?.numbers.mode !== 0) return false;
@@ -45,19 +45,26 @@ function isUntouched(host: NamespaceState, link: LinkState): boolean {
   return addresses.length === 0 && routes.length === 0 && !host.links.some(isOnIt);
 }
 
-/** Refuses a device of that name that is not this bond. Members that the definition does not name are its administrator's, and are left alone. */
-function requireSame(host: NamespaceState, link: LinkState, wish: BondSpec): void {
-  const { name, mode } = wish;
+/**
+ * Throws CniError 106 for an existing device of that name that is not this bond. Additional members belong to the administrator
+ * and are left alone.
+ */
+function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec): void {
+  const { name, mode } = spec;
   const found = link.bond?.numbers.mode;
   if (link.kind !== "bond" || found === undefined) {
-    refuse(`Device "${name}" exists and is ${kindOf(link)}, want kind bond; remove it or choose another "bond.name"`);
+    refuse(
+      `Device "${name}" already exists and is ${kindOf(link)}, not a bond; remove it or choose another "bond.name"`,
+    );
   }
   if (mode !== undefined && found !== mode && !isUntouched(host, link)) {
-    refuse(`Bond "${name}" exists in mode ${formatBondMode(found)}, want mode ${formatBondMode(mode)}`);
+    refuse(`Bond "${name}" already exists in mode ${formatBondMode(found)}, want mode ${formatBondMode(mode)}`);
   }
 }
 
-/** Whether its frames pass `lower`: a device on it, a bridge that it is a member of, and so on. */
+/**
+ * Returns whether the link's frames pass through `lower`: the link is a device on it, a bridge that it is a member of, and so on.
+ */
 function standsOn({ links }: NamespaceState, link: LinkState, lower: string): boolean {
   const seen = new Set([link]);
   for (const upper of seen) {
@@ -69,21 +76,23 @@ function standsOn({ links }: NamespaceState, link: LinkState, lower: string): bo
   return false;
 }
 
-/** Refuses an interface that cannot join, or would take something down with it. */
+/** Throws CniError 106 for an interface that cannot join, or whose joining would cut off something else. */
 function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOver }: BondSpec): void {
   const { name, index, master } = link;
-  if (link.loopback) refuse(`Interface "${name}" is the loopback, want an interface that can be a member of a bond`);
+  if (link.loopback) refuse(`Interface "${name}" is the loopback, which cannot be a member of a bond`);
   if (master !== undefined) {
     const what = findLink(host, master)?.kind ?? "link";
-    refuse(`Interface "${name}" is a member of the ${what} "${master}", want it free for the bond "${bond}"`);
+    refuse(
+      `Interface "${name}" is already a member of the ${what} "${master}"; remove it from there before it can join the bond "${bond}"`,
+    );
   }
   if (standsOn(host, link, bond)) {
-    refuse(`Interface "${name}" stands on the bond "${bond}", want an interface of its own`);
+    refuse(`Interface "${name}" is itself on top of the bond "${bond}"; name an interface below it`);
   }
   const [member] = membersOf(host, name);
   if (member !== undefined) {
     const text = `Interface "${name}" has the member "${member.name}", which the bond "${bond}" would cut off`;
-    refuse(`${text}; name the members themselves, or free them first`);
+    refuse(`${text}; name its members instead, or remove them from it first`);
   }
   const upper = host.links.find(
     ({ parent, parentElsewhere, kind }) => parent === index && !parentElsewhere && kind !== "veth",
@@ -98,7 +107,7 @@ function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOv
   else refuseIpConfig(load, name, bond);
 }
 
-/** What the kernel makes of delays: whole multiples of `miimon`. */
+/** Rounds delays as the kernel does: down to multiples of `miimon`. */
 function roundDelays({ numbers, ...rest }: BondSettings, miimon: number): BondSettings {
   const delays = NEED_MIIMON.flatMap((name) => {
     const value = numbers[name];
@@ -114,8 +123,8 @@ function differences(name: string, now: BondSettings, wanted: BondSettings): str
   return bondWords(lasting)
     .filter(([option, value]) => inOrder(has.get(option)) !== inOrder(value))
     .map(([option, value]) => {
-      const found = has.get(option) || "nothing";
-      return `Bond "${name}" has ${option} ${found}, the definition says ${value}; others use it, so it is left as it is`;
+      const found = has.get(option) || "unset";
+      return `Bond "${name}" has ${option} ${found}, the definition wants ${value}; left unchanged because other pods use the bond`;
     });
 }
 
@@ -135,7 +144,7 @@ function join({ name, up }: LinkState, bond: string): Operation[] {
   ];
 }
 
-/** Of `options` those that the mode allows, as the bond has them now. */
+/** Returns the bond's current values of those options that the mode allows. */
 function currentOptions(now: BondSettings, mode: number, options: BondSettings): BondSettings {
   const numbers = Object.keys(options.numbers).flatMap((key) => {
     const name = key as keyof BondSettings["numbers"];
@@ -149,7 +158,9 @@ function currentOptions(now: BondSettings, mode: number, options: BondSettings):
   };
 }
 
-/** The mode, then the options, then what waits for `miimon`: taken back in the other direction, each is allowed when its turn comes. */
+/**
+ * Sets the mode, then the options, then those that need `miimon`. Undone in reverse order, each is allowed when its turn comes.
+ */
 function configure(name: string, now: BondSettings, mode: number, options: BondSettings): Operation[] {
   const { mode: was = 0, miimon = 0, arp_interval = 0 } = now.numbers;
   const isDelay = (key: string): boolean => NEED_MIIMON.some((each) => each === key);
@@ -166,19 +177,19 @@ function configure(name: string, now: BondSettings, mode: number, options: BondS
   ];
 }
 
-/** Frames of the smallest size that all take. */
+/** Returns the smallest MTU of the members. */
 function mtuOf(members: readonly LinkState[]): number | undefined {
   const sizes = members.flatMap(({ mtu }) => mtu ?? []);
   return sizes.length === 0 ? undefined : Math.min(...sizes);
 }
 
-export function planBond(host: NamespaceState, wish: BondSpec): BondPlan {
-  const { name, mode = 0, options } = wish;
-  const members = wish.members.map((member) => requireInterface(host, member));
+export function planBond(host: NamespaceState, spec: BondSpec): BondPlan {
+  const { name, mode = 0, options } = spec;
+  const members = spec.members.map((member) => requireInterface(host, member));
   const link = findLink(host, name);
-  if (link !== undefined) requireSame(host, link, wish);
+  if (link !== undefined) requireSame(host, link, spec);
   const joining = members.filter(({ master }) => link === undefined || master !== name);
-  for (const member of joining) requireFree(host, member, wish);
+  for (const member of joining) requireFree(host, member, spec);
 
   const { primary, activeSlave, ...early } = options;
   const now = link?.bond;

@@ -1,7 +1,7 @@
 /**
- * What has to be done on the node so that a definition's devices are there: bond, VLAN device, both, or none.
- * Called by the ifacer plugin for ADD and CHECK; what is there already as it should be takes no operation. Pure.
- * It gives the operations themselves, not a wish to be compared: here the order is what matters (docs/decisions/0015).
+ * Plans the devices of a definition on the node: a bond, a VLAN device, both, or none. An existing device that is as it should be
+ * needs no operation. The planners return operations rather than a desired state, because here the order matters
+ * (docs/decisions/0015).
  */
 import type { Operation } from "../plan/operation.ts";
 import type { NamespaceState } from "../plan/state.ts";
@@ -12,24 +12,24 @@ import { planVlan } from "./plan-vlan.ts";
 
 export interface DevicePlan {
   readonly operations: readonly Operation[];
-  /** Done last, and no reason to take back the rest when it fails. */
+  /** Applied last; if they fail, the rest is kept. */
   readonly lastly: readonly Operation[];
-  /** Sentences about what is otherwise and stays so. */
+  /** Sentences about differences that are left unchanged. */
   readonly warnings: readonly string[];
-  /** The one that pods hang on. */
+  /** The device that pods use as their parent. */
   readonly device: string;
 }
 
-/** Whether the plan depends on addresses and routes: a member is still to join. */
+/** Returns whether the plan depends on addresses and routes: a member has yet to join. */
 export function needsTraffic({ bond, interfaces }: DeviceSpec, { links }: NamespaceState): boolean {
   return (
     bond !== undefined && interfaces.some((name) => links.find((link) => link.name === name)?.master !== bond.name)
   );
 }
 
-/** Throws CniError code 106 for what is there and must not be touched; then nothing has been done. */
-export function planDevices(wish: DeviceSpec, host: NamespaceState): DevicePlan {
-  const { interfaces, bond, takeOver, options, vlanName, vlanId } = wish;
+/** Throws CniError 106 for an existing device that must not be changed, before anything is done. */
+export function planDevices(spec: DeviceSpec, host: NamespaceState): DevicePlan {
+  const { interfaces, bond, takeOver, options, vlanName, vlanId } = spec;
   const base = bond && planBond(host, { ...bond, options, members: interfaces, takeOver });
   const parent = bond?.name ?? interfaces[0] ?? "";
   const parentLink = base === undefined ? requireInterface(host, parent) : base.link;

@@ -1,5 +1,6 @@
 /**
- * What an interface carries when it is to become a member of a bond: addresses and routes, which would be cut off, or move to the bond.
+ * Plans what happens to the addresses and routes of an interface that joins a bond: they would be cut off, so the ADD is refused,
+ * or they move to the bond.
  */
 import { IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_F_PERMANENT, IFA_LABEL } from "../kernel/netlink/address/constants.ts";
 import { RTPROT_KERNEL, RTPROT_RA, RTPROT_REDIRECT } from "../kernel/netlink/route/constants.ts";
@@ -11,13 +12,13 @@ import type { AddressState, LinkState, NamespaceState, NextHopState, RouteState 
 import { formatAddress, formatRoute } from "../plan/text.ts";
 import { refuse } from "./host-links.ts";
 
-/** What a link carries that its own link-local addresses do not bring along. */
+/** Addresses and routes of a link, except for those that the kernel adds to every link. */
 export interface IpConfig {
   readonly addresses: readonly AddressState[];
   readonly routes: readonly RouteState[];
 }
 
-/** ff00::/8 or link-local: the kernel makes those for each link. */
+/** Returns whether the kernel adds the route to every link: ff00::/8 or link-local. */
 function isOfEveryLink({ destination, protocol }: RouteState): boolean {
   const { ip } = destination;
   return protocol === RTPROT_KERNEL && ip.family === 6 && (isMulticast(ip) || isLinkLocal(ip));
@@ -36,33 +37,36 @@ export function ipConfigOf({ addresses, routes }: NamespaceState, { name }: Link
 
 const isDefault = ({ destination }: RouteState): boolean => destination.length === 0;
 
-/** Refuses a member that carries something: a member of a bond has none of its own. */
+/** Throws CniError 106 for a member with addresses or routes: a member of a bond has none of its own. */
 export function refuseIpConfig({ addresses, routes }: IpConfig, member: string, bond: string): void {
   const [route] = [...routes.filter(isDefault), ...routes.filter((each) => !isDefault(each))];
   const carried = [
-    ...addresses.slice(0, 1).map((address) => `the address ${formatAddress(address)}`),
-    ...(route === undefined ? [] : [`the route ${formatRoute(route)}`]),
+    ...addresses.slice(0, 1).map((address) => `address ${formatAddress(address)}`),
+    ...(route === undefined ? [] : [`route ${formatRoute(route)}`]),
   ];
   if (carried.length === 0) return;
   refuse(
-    `Interface "${member}" carries ${carried.join(" and ")}, which the bond "${bond}" would cut off; ` +
-      `move them first, or set "takeOver": true, which moves them to the bond`,
+    `Interface "${member}" has ${carried.join(" and ")}, which joining the bond "${bond}" would cut off; ` +
+      `move them first, or set "takeOver": true to have Berth move them to the bond`,
   );
 }
 
-/** Refuses what somebody else renews, on the interface where he made it. */
+/**
+ * Throws CniError 106 for addresses and routes with a lifetime: the client that renews them (DHCP, router advertisements) would
+ * go on doing so on the member.
+ */
 export function requireStatic({ addresses, routes }: IpConfig, member: string): void {
   const address = addresses.find(({ flags }) => (flags & IFA_F_PERMANENT) === 0);
   const route = routes.find(({ protocol }) => protocol === RTPROT_RA || protocol === RTPROT_REDIRECT);
   const found = address ? `address ${formatAddress(address)}` : route && `route ${formatRoute(route)}`;
   if (found === undefined) return;
   refuse(
-    `Interface "${member}" has the ${found}, which has a lifetime: whoever renews it (DHCP, router advertisements) does so on ` +
-      `"${member}", so "takeOver" does not move it; let it be renewed on the bond`,
+    `Interface "${member}" has ${found}, which has a limited lifetime and is renewed on "${member}" (DHCP, router advertisements), ` +
+      `so "takeOver" cannot move it; configure the bond to obtain it instead`,
   );
 }
 
-/** The kernel makes it with its address and takes it away with it. */
+/** Returns whether the kernel adds and deletes the route together with an address. */
 function isMadeByKernel({ protocol, link, destination }: RouteState, addresses: readonly AddressState[]): boolean {
   if (protocol !== RTPROT_KERNEL) return false;
   return addresses.some(
@@ -73,26 +77,26 @@ function isMadeByKernel({ protocol, link, destination }: RouteState, addresses: 
   );
 }
 
-/** The link-local address that the kernel makes of a MAC (RFC 4291, appendix A), its last 64 bits. */
+/** Returns the last 64 bits of the link-local address that the kernel derives from a MAC (RFC 4291, appendix A). */
 function interfaceIdOf(mac: Mac): bigint {
   const [first = 0, ...rest] = mac.split(":").map((octet) => Number.parseInt(octet, 16));
   const octets = [first ^ 2, ...rest.slice(0, 2), 0xff, 0xfe, ...rest.slice(2)];
   return octets.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n);
 }
 
-/** Link-local addresses that somebody gave the link: they go when it is set down, and do not come back by themselves. */
+/** Returns link-local addresses that were added explicitly: they are lost when the link is set down. */
 function ownLinkLocals({ addresses }: NamespaceState, { name, mac }: LinkState): AddressState[] {
   const isOfMac = ({ ip }: AddressState["prefix"]): boolean =>
     mac !== undefined && BigInt.asUintN(64, ip.value) === interfaceIdOf(mac);
   return addresses.filter(({ link, prefix }) => link === name && isLinkLocal(prefix.ip) && !isOfMac(prefix));
 }
 
-/** The first of those that would be the same on the bond. */
+/** Returns the first of each set of objects that would be equal on the bond. */
 function once<T>(things: readonly T[], text: (thing: T) => string): T[] {
   return [...new Map(things.toReversed().map((thing) => [text(thing), thing])).values()].reverse();
 }
 
-/** Nobody else has the address while it moves, so nobody is asked: it must work at once. */
+/** Returns the address without duplicate address detection: no other machine has it, and it must work at once. */
 function withoutDetection(address: AddressState): AddressState {
   return address.prefix.ip.family === 4 ? address : { ...address, flags: address.flags | IFA_F_NODAD };
 }
@@ -112,13 +116,16 @@ function routeOnBond(route: RouteState, members: ReadonlySet<string>, bond: stri
 const needsGateway = ({ gateway, nextHops }: RouteState): boolean => gateway !== undefined || nextHops !== undefined;
 
 export interface Move {
-  /** To be done while the members are still what they were. */
+  /** Operations before the members join. */
   readonly leave: readonly Operation[];
-  /** To be done when the bond is up. */
+  /** Operations once the bond is up. */
   readonly arrive: readonly Operation[];
 }
 
-/** What all joining members carry goes from them to the bond, fixed neighbours too; taken back, it is where it was. */
+/**
+ * Plans the move of addresses, routes and permanent neighbours of all joining members to the bond. Undoing the operations
+ * restores them.
+ */
 export function planMove(host: NamespaceState, joining: readonly LinkState[], bond: string): Move {
   const place = "host";
   const members = new Set(joining.map(({ name }) => name));
@@ -129,7 +136,7 @@ export function planMove(host: NamespaceState, joining: readonly LinkState[], bo
   ]);
   const neighbours = host.neighbours.filter(({ link }) => members.has(link));
   const own = new Set(loads.flatMap((load) => load.routes));
-  // The kernel deletes routes of other links, too, that say one of these addresses as their source.
+  // The kernel also deletes routes over other links that have one of these addresses as their source.
   const isSource = ({ preferredSource: from }: RouteState): boolean =>
     addresses.some(({ prefix: { ip } }) => ip.family === from?.family && ip.value === from.value);
   const routes = host.routes.filter(

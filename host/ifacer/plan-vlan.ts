@@ -1,6 +1,4 @@
-/**
- * The VLAN device that a definition asks for: on its master, or on the bond (specification 2.4, Resolved E).
- */
+/** Plans the VLAN device that a definition asks for, on its parent or on the bond. */
 import type { Operation } from "../plan/operation.ts";
 import type { LinkState, NamespaceState } from "../plan/state.ts";
 import { findLink, kindOf, refuse } from "./host-links.ts";
@@ -12,9 +10,9 @@ export interface VlanSpec {
   readonly name: string;
   readonly id: number;
   readonly parent: string;
-  /** Undefined when it is still to be made. */
+  /** Undefined if it does not exist yet. */
   readonly parentLink: LinkState | undefined;
-  /** Whether it will be up by then. */
+  /** The parent will be up by then. */
   readonly parentWillBeUp: boolean;
 }
 
@@ -24,13 +22,13 @@ function parentName(host: NamespaceState, { parent, parentElsewhere }: LinkState
   return link === undefined ? "no link" : `"${link.name}"`;
 }
 
-/** How the device of that name is another one: what was found and what is wanted. */
+/** Returns how the device of that name differs from the requested one: what was found and what is wanted. */
 function findDifference(
   host: NamespaceState,
   link: LinkState,
-  wish: VlanSpec,
+  spec: VlanSpec,
 ): [found: string, wanted: string] | undefined {
-  const { id, parent, parentLink } = wish;
+  const { id, parent, parentLink } = spec;
   const { vlan } = link;
   if (link.kind !== "vlan" || vlan === undefined) return [kindOf(link), `of kind vlan on "${parent}"`];
   if (parentLink === undefined || link.parentElsewhere || link.parent !== parentLink.index) {
@@ -40,14 +38,13 @@ function findDifference(
   return vlan.protocol === ETH_P_8021Q ? undefined : ["802.1ad", "802.1Q"];
 }
 
-function requireSame(host: NamespaceState, link: LinkState, wish: VlanSpec): void {
-  const [found, wanted] = findDifference(host, link, wish) ?? [];
+function requireSame(host: NamespaceState, link: LinkState, spec: VlanSpec): void {
+  const [found, wanted] = findDifference(host, link, spec) ?? [];
   if (found === undefined) return;
-  const mend = "remove it or change the definition";
-  refuse(`Device "${wish.name}" exists and is another one: it is ${found}, want ${wanted}; ${mend}`);
+  refuse(`Device "${spec.name}" already exists and is ${found}, want ${wanted}; remove it or change the definition`);
 }
 
-/** The kernel has one device for an id on a parent. */
+/** Throws CniError 106 if another device has this VLAN ID on the parent: the kernel allows only one. */
 function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink }: VlanSpec): void {
   const taken = links.find(
     ({ vlan, parent: index, parentElsewhere }) =>
@@ -55,16 +52,19 @@ function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink
   );
   if (parentLink === undefined || taken === undefined) return;
   refuse(
-    `VLAN ${id} of "${parent}" is the device "${taken.name}" already, want it as "${name}"; rename or remove that one`,
+    `VLAN ${id} on "${parent}" already exists as device "${taken.name}", want it as "${name}"; rename or remove "${taken.name}"`,
   );
 }
 
-/** What is to be done so that the device is there and up. A parent that is down is set up: nothing passes a VLAN device otherwise. */
-export function planVlan(host: NamespaceState, wish: VlanSpec): Operation[] {
-  const { name, id, parent, parentLink, parentWillBeUp } = wish;
+/**
+ * Returns the operations after which the device exists and is up. A parent that is down is set up: otherwise the VLAN device
+ * passes no frames.
+ */
+export function planVlan(host: NamespaceState, spec: VlanSpec): Operation[] {
+  const { name, id, parent, parentLink, parentWillBeUp } = spec;
   const link = findLink(host, name);
-  if (link === undefined) requireFreeId(host, wish);
-  else requireSame(host, link, wish);
+  if (link === undefined) requireFreeId(host, spec);
+  else requireSame(host, link, spec);
   const setUp = (device: string): Operation => ({
     kind: "set-link",
     place: "host",

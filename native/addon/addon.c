@@ -1,9 +1,7 @@
 /*
- * The system calls that Node.js lacks, one function each, for host/kernel/native.ts. No policy: what to open, send or believe is
- * decided there.
- * Every function returns a number ≥ 0, or -errno; it throws a TypeError only for arguments of a wrong type or number.
- * No state: the module may be loaded by any number of threads. Arguments are in arguments.c, waiting for descriptors in watch.c.
- * Effects: the system calls.
+ * The system calls that Node.js lacks, one function each, for host/kernel/native.ts, which decides what to open, send or trust.
+ * Every function returns a number ≥ 0, or -errno; it throws a TypeError only for arguments of a wrong type or number. The module
+ * has no state and may be loaded by any number of threads. Arguments are read in arguments.c; watch.c waits for descriptors.
  */
 #define _GNU_SOURCE
 #include "watch.h"
@@ -20,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The result of a system call, which is -1 when errno tells more. */
+/* Returns the result of a system call, or -errno. */
 static napi_value outcome_of(napi_env env, int64_t result) {
     return number_of(env, result < 0 ? -errno : result);
 }
@@ -140,7 +138,7 @@ static napi_value addon_open(napi_env env, napi_callback_info info) {
     int numbers[2];
     if (!read_arguments(env, info, arguments, 3)) return NULL;
     if (napi_get_value_string_utf8(env, arguments[0], path, sizeof path, &length) != napi_ok) {
-        refuse(env, "Argument is no string");
+        refuse(env, "Argument is not a string");
         return NULL;
     }
     if (!read_ints(env, arguments + 1, numbers, 2)) return NULL;

@@ -1,7 +1,3 @@
-/*
- * Arguments of the addon's functions: JavaScript values to numbers and bytes, and numbers back.
- * Effects: a pending TypeError for what is of another type.
- */
 #include "arguments.h"
 
 bool refuse(napi_env env, const char *wanted) {
@@ -9,7 +5,7 @@ bool refuse(napi_env env, const char *wanted) {
     return false;
 }
 
-/* Leaves a pending TypeError and returns false when there are not exactly `count` arguments; so do the readers below. */
+/* Returns false and leaves a pending TypeError unless there are exactly `count` arguments; so do the readers below. */
 bool read_arguments(napi_env env, napi_callback_info info, napi_value *arguments, size_t count) {
     size_t given = ARGUMENT_LIMIT;
     napi_get_cb_info(env, info, &given, arguments, NULL, NULL);
@@ -20,7 +16,7 @@ bool read_int(napi_env env, napi_value value, int *number) {
     double whole;
     bool given = napi_get_value_double(env, value, &whole) == napi_ok;
     if (!given || !(whole >= INT32_MIN && whole <= INT32_MAX) || whole != (int32_t)whole)
-        return refuse(env, "Argument is no 32-bit integer");
+        return refuse(env, "Argument is not a 32-bit integer");
     *number = (int32_t)whole;
     return true;
 }
@@ -37,7 +33,7 @@ bool read_bytes(napi_env env, napi_value value, napi_typedarray_type wanted, str
     napi_is_typedarray(env, value, &is_array);
     if (is_array) napi_get_typedarray_info(env, value, &type, &bytes->length, &bytes->start, NULL, NULL);
     if (is_array && type == wanted) return true;
-    return refuse(env, wanted == napi_uint8_array ? "Argument is no Uint8Array" : "Argument is no BigUint64Array");
+    return refuse(env, wanted == napi_uint8_array ? "Argument is not a Uint8Array" : "Argument is not a BigUint64Array");
 }
 
 napi_value number_of(napi_env env, int64_t number) {

@@ -1,9 +1,8 @@
 /*
- * Waiting for descriptors on the event loop of the calling thread: one uv_poll each, one callback per readable event.
+ * Watches descriptors on the event loop of the calling thread: one uv_poll each, one callback per readable event.
  *
- * Life of a watch: watch() makes it; unwatch() or the end of the environment (a worker that stops) closes it, whichever is first;
- * libuv frees it one turn later. Until then the environment waits for it, by an asynchronous clean-up hook.
- * Effects: handles of the event loop; calls of JavaScript functions.
+ * Life of a watch: watch() creates it; unwatch() or the end of the environment (a worker that stops) closes it, whichever comes
+ * first; libuv frees it one turn later. Until then an asynchronous clean-up hook makes the environment wait for it.
  */
 #include "watch.h"
 #include <errno.h>
@@ -39,7 +38,7 @@ static void on_environment_end(napi_async_cleanup_hook_handle hook, void *watch)
     close_watch(watch);
 }
 
-/* What the callback throws becomes an uncaught exception, as that of any other callback. */
+/* An exception of the callback is uncaught, as in any other callback. */
 static void on_ready(uv_poll_t *poll, int status, int events) {
     (void)events;
     struct watch *watch = poll->data;
@@ -63,7 +62,7 @@ static void on_unstarted(uv_handle_t *poll) {
     free(poll->data);
 }
 
-/* Returns 0 or -errno; on failure the watch is freed, at once or, once its handle is in the loop, by the loop. */
+/* Returns 0 or -errno. On failure the watch is freed, at once or, if its handle is already in the loop, by the loop. */
 static int start_watch(napi_env env, struct watch *watch, int fd) {
     uv_loop_t *loop;
     int result = napi_get_uv_event_loop(env, &loop) == napi_ok ? uv_poll_init(loop, &watch->poll, fd) : -EINVAL;
@@ -85,7 +84,7 @@ napi_value addon_watch(napi_env env, napi_callback_info info) {
     napi_valuetype type;
     if (!read_arguments(env, info, arguments, 2) || !read_int(env, arguments[0], &fd)) return NULL;
     napi_typeof(env, arguments[1], &type);
-    if (type != napi_function) return refuse(env, "Argument is no function"), NULL;
+    if (type != napi_function) return refuse(env, "Argument is not a function"), NULL;
     struct watch *watch = calloc(1, sizeof *watch);
     if (watch == NULL) return number_of(env, -ENOMEM);
     int result = start_watch(env, watch, fd);

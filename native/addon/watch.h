@@ -1,6 +1,3 @@
-/*
- * Waiting for descriptors on the event loop.
- */
 #ifndef BERTH_WATCH_H
 #define BERTH_WATCH_H
 

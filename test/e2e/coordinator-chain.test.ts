@@ -135,7 +135,7 @@ describe("two address spaces with the same address on one node", () => {
         const [first] = await pairsOf(node.netns);
         expect(`${refused.exitCode} ${refused.text}${refused.stderr}`).toMatch(
           new RegExp(
-            `^1 .*The node reaches 10\\.7\\.0\\.7 by "${first}" of pod shop/holder; "veth[0-9a-f]{11}" of this pod cannot have the same address`,
+            `^1 .*Address 10\\.7\\.0\\.7 is already in use on this node by "${first}" of pod shop/holder; "veth[0-9a-f]{11}" of this pod cannot have the same address`,
           ),
         );
         await pod.detach(`${NETWORK}-same`);

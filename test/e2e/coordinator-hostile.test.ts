@@ -40,7 +40,7 @@ it("a refused ADD or CHECK leaves an attachment as it is", async () => {
 });
 
 describe("a request without what the coordinator stands on is refused", () => {
-  const PREV = '"prevResult", found nothing; the coordinator stands after the main plugin in "plugins"';
+  const PREV = '"prevResult", found nothing; put the coordinator after the main plugin in "plugins"';
   const rows: [what: string, call: CoordinatorCall, code: number, text: string][] = [
     ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
     ["null as prevResult", { prevResult: JSON.parse("null") }, ErrorCode.InvalidNetworkConfig, PREV],
@@ -86,7 +86,7 @@ describe("a request without what the coordinator stands on is refused", () => {
       const refusal = await other.refused(verb, { conf: { podMACPrefix: "0a:1b" } });
       expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
       expect(refusal.msg).toContain(
-        'podMACPrefix "0a:1b" cannot be given to interface "eth0": it is of kind tun, which has none of its own',
+        'podMACPrefix "0a:1b" cannot be applied to interface "eth0": it is of kind tun, which has none of its own',
       );
     }
     await other.expectState(before, "after the refusals");
@@ -103,7 +103,7 @@ describe("a request without what the coordinator stands on is refused", () => {
       const refusal = await world.refused(verb, { conf: { hostRuleTable: 300 } });
       expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
       expect(refusal.msg).toContain(
-        "hostRuleTable 300: that table of the node has a route which is not Berth's (192.0.2.0/24",
+        "hostRuleTable 300: the node's table contains a route that Berth did not create (192.0.2.0/24",
       );
     }
     await world.succeed("DEL", { conf: { hostRuleTable: 300 } });

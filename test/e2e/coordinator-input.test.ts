@@ -124,7 +124,7 @@ it("DEL without ADD changes nothing in a pod that still runs", async () => {
 });
 
 describe("a log file that leads elsewhere is refused", () => {
-  const WANTED = "want a file of its own inside /var/log/vendor/, in folders that are there, without links";
+  const WANTED = "want a regular file below /var/log/vendor/, in existing folders, without links";
   const rows: [name: string, make: (directory: string) => unknown, found: string][] = [
     [
       "link.log",

@@ -289,9 +289,9 @@ describe("other plugins", () => {
 
   // None of these interfaces is there: what is allowed is refused with another text, and no device is made.
   const allowing = (settings: object) => ({ ...BLUE, "conf.yaml": vendorConf({ ifacer: settings }) });
-  const NIC = 'Interface "nic1" of "interfaces" is not on this node';
+  const NIC = 'Interface "nic1" of "interfaces" does not exist on this node';
   const NOT_LISTED = (what: string, key: string) =>
-    `${what} is not one that definitions may use on this cluster's nodes: "ifacer.${key}" of vendor-conf does not list it`;
+    `Network definitions may not use ${what} the cluster's nodes: "ifacer.${key}" of vendor-conf does not list it`;
   it("ifacer uses the interfaces and VLAN ids that the administrator allows, as soon as he does", () =>
     withWorld(allowing({ interfaces: ["nic1", "nic2", "bond1"], vlanIDs: [5, "100-199"] }), async (world) => {
       const rows: [conf: object, text: string][] = [
@@ -300,14 +300,14 @@ describe("other plugins", () => {
         [{ interfaces: ["nic1"], vlanID: 100 }, NIC],
         [{ interfaces: ["nic1"], vlanID: 199 }, NIC],
         [{ interfaces: ["nic1", "nic2"], bond: { name: "bond1" } }, NIC],
-        [{ interfaces: ["nic3"] }, NOT_LISTED('Interface "nic3"', "interfaces")],
-        [{ interfaces: ["nic1", "nic3"], bond: { name: "bond1" } }, NOT_LISTED('Interface "nic3"', "interfaces")],
+        [{ interfaces: ["nic3"] }, NOT_LISTED('interface "nic3" of', "interfaces")],
+        [{ interfaces: ["nic1", "nic3"], bond: { name: "bond1" } }, NOT_LISTED('interface "nic3" of', "interfaces")],
         [
           { interfaces: ["nic1"], bond: { name: "bond0" }, takeOver: true },
-          NOT_LISTED('Interface "bond0"', "interfaces"),
+          NOT_LISTED('interface "bond0" of', "interfaces"),
         ],
-        [{ interfaces: ["nic1"], vlanID: 99 }, NOT_LISTED("VLAN id 99", "vlanIDs")],
-        [{ interfaces: ["nic1"], vlanID: 200 }, NOT_LISTED("VLAN id 200", "vlanIDs")],
+        [{ interfaces: ["nic1"], vlanID: 99 }, NOT_LISTED("VLAN ID 99 on", "vlanIDs")],
+        [{ interfaces: ["nic1"], vlanID: 200 }, NOT_LISTED("VLAN ID 200 on", "vlanIDs")],
       ];
       for (const [conf, text] of rows) {
         const refusal = await world.refused("ADD", "c1", { plugin: "ifacer", conf: { type: "ifacer", ...conf } });
@@ -316,6 +316,6 @@ describe("other plugins", () => {
       await world.agent.write("conf.yaml", vendorConf({ ifacer: {} }));
       const conf = { type: "ifacer", interfaces: ["nic3"], vlanID: 99 };
       const refusal = await world.refused("ADD", "c1", { plugin: "ifacer", conf });
-      expect(refusal.msg).toContain('Interface "nic3" of "interfaces" is not on this node');
+      expect(refusal.msg).toContain('Interface "nic3" of "interfaces" does not exist on this node');
     }));
 });

@@ -130,7 +130,7 @@ async function refused(wanted: RegExp, prefix?: readonly string[]): Promise<void
   const start = `Cannot record this DEL in directory "${env.BERTH_SPOOL}": `;
   expect(msg.startsWith(start), msg).toBe(true);
   expect(msg.slice(start.length).split(";")[0]).toMatch(wanted);
-  expect(msg).toContain(`the agent at "${env.BERTH_SOCKET}" cannot take it either: it cannot be reached`);
+  expect(msg).toContain(`the agent at "${env.BERTH_SOCKET}" could not process it either: it cannot be reached`);
 }
 
 /** A tmpfs over the spool, filled by `fill`; what it holds afterwards is printed on stderr. */

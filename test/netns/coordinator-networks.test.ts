@@ -47,7 +47,7 @@ it("an ADD makes the ways to what was collected, and explain says where that is 
   collect(synced(["10.96.0.0/12"], ["10.244.0.0/16"]));
   await world.add(eth0, {});
   expect(networksOfPod()).toEqual(["10.96.0.0/12", "10.244.0.0/16"]);
-  const status = 'as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)';
+  const status = 'from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)';
   expect(world.explain("shop", "web-0")).toEqual([
     expect.stringContaining("eth0 is underlay for the coordinator"),
     `eth0: serviceCIDR is 10.96.0.0/12, ${status}`,

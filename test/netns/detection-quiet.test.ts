@@ -183,9 +183,9 @@ describe("what is no link to ask on", () => {
     const work = () => Promise.reject(new Error("called"));
     const rejects = (ifName: string, path = netnsPath) =>
       expect(withQuietLink({ netnsPath: path, ifName, staysUp: false }, work, never)).rejects;
-    await rejects("eth9").toThrow('Cannot ask on link "eth9": there is no such link');
+    await rejects("eth9").toThrow('Cannot probe on link "eth9": there is no such link');
     await rejects("eth0", "/run/netns/bkdq-never").toMatchObject({ name: "DetectionError", reason: "kernel" });
-    await rejects("lo").toThrow('Cannot ask on link "lo": it is no Ethernet link');
+    await rejects("lo").toThrow('Cannot probe on link "lo": it is not an Ethernet link');
     expect(pod.ip("link show lo")).not.toContain("LOWER_UP");
   });
 });

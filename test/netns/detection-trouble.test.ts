@@ -99,7 +99,9 @@ describe("a link", () => {
 
   it("that is down cannot be judged", async () => {
     const down = lab.addPod({ up: false });
-    await expect(detect(down, FREE)).rejects.toMatchObject(rejects("link", /^Cannot ask on link "eth0": it is down$/));
+    await expect(detect(down, FREE)).rejects.toMatchObject(
+      rejects("link", /^Cannot probe on link "eth0": it is down$/),
+    );
   });
 
   it("that is not there cannot, nor a namespace that is gone", async () => {

@@ -39,8 +39,8 @@ async function withDisk(options: string, test: (world: World) => Promise<void>):
   }
 }
 
-const LOST = "warn A log file of the coordinator cannot be written; lines are lost";
-const BACK = "info The coordinator's log file is written again";
+const LOST = "warn Writing a log file of the coordinator failed; lines are lost";
+const BACK = "info Writing the coordinator's log file works again";
 
 describe("the coordinator's log on a bad disk", () => {
   it("a full disk costs lines, no call; every whole line is JSON", () =>
@@ -60,7 +60,7 @@ describe("the coordinator's log on a bad disk", () => {
       const texts = readFileSync(path, "utf8").split("\n").slice(0, -1);
       const whole = texts.flatMap((text) => (text.endsWith("}") ? [String(JSON.parse(text).msg)] : []));
       expect([whole.at(0), whole.at(-2), whole.at(-1)]).toEqual(
-        ["one", "Lines are missing before this one: 20 at most", "last"], // biome-ignore format: a row
+        ["one", "At most 20 lines before this one are missing", "last"], // biome-ignore format: a row
       );
       expect(texts.length - whole.length).toBeLessThanOrEqual(1);
     }));

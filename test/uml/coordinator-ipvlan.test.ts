@@ -74,7 +74,7 @@ describe("podMACPrefix", () => {
     expect(refusal).toMatchObject({
       code: 106,
       msg:
-        `podMACPrefix "${PREFIX}" cannot be given to interface "eth0": it is of kind ipvlan, which has none of its own; ` +
+        `podMACPrefix "${PREFIX}" cannot be applied to interface "eth0": it is of kind ipvlan, which has none of its own; ` +
         "remove podMACPrefix, or use macvlan",
     });
     expect(await world.state()).toEqual(before);

@@ -91,7 +91,7 @@ describe("a VLAN device", () => {
     ["another id", "link add link m0 name m0.7 type vlan id 8", "it is VLAN 8, want VLAN 7"],
     ["another protocol", "link add link m0 name m0.7 type vlan protocol 802.1ad id 7", "it is 802.1ad, want 802.1Q"],
     ["another kind", "link add m0.7 type dummy", "it is of kind dummy, want of kind vlan"],
-    ["another name", "link add link m0 name trunk7 type vlan id 7", 'is the device "trunk7" already'],
+    ["another name", "link add link m0 name trunk7 type vlan id 7", 'already exists as device "trunk7"'],
   ];
   it.each(others)("with %s is refused and not touched", async (_what, made, text) => {
     node.ip(made);
@@ -159,8 +159,8 @@ describe("a bond", () => {
     expect(options("b0", "miimon", "primary")).toEqual(["100"]);
     expect(node.log.filter(({ level }) => level === 40).map(({ msg }) => msg)).toEqual(
       expect.arrayContaining([
-        'Bond "b0" has miimon 100, the definition says 200; others use it, so it is left as it is',
-        'Bond "b0" has primary nothing, the definition says m1; others use it, so it is left as it is',
+        'Bond "b0" has miimon 100, the definition wants 200; left unchanged because other pods use the bond',
+        'Bond "b0" has primary unset, the definition wants m1; left unchanged because other pods use the bond',
       ]),
     );
   });
@@ -181,7 +181,7 @@ describe("a bond", () => {
   });
 
   const others: [what: string, made: string[], text: string][] = [
-    ["another kind", ["link add b0 type bridge"], 'Device "b0" exists and is of kind bridge, want kind bond'],
+    ["another kind", ["link add b0 type bridge"], 'Device "b0" already exists and is of kind bridge, not a bond'],
     ["another mode", ["link add b0 type bond mode 4"], "in mode 4 (802.3ad), want mode 1 (active-backup)"],
   ];
   it.each(others)("of %s is refused and not touched", async (_what, made, text) => {
@@ -196,28 +196,28 @@ describe("a member", () => {
       "that is not there",
       [],
       { ...bondOf(""), interfaces: ["m0", "m8"] },
-      'Interface "m8" of "interfaces" is not on this node; did you mean',
+      'Interface "m8" of "interfaces" does not exist on this node; did you mean',
     ],
     [
       "of another bond",
       ["link add b1 type bond", "link set m1 down", "link set m1 master b1"],
       bondOf(""),
-      'is a member of the bond "b1"',
+      'is already a member of the bond "b1"',
     ],
     [
       "of a bridge",
       ["link add br1 type bridge", "link set m1 master br1"],
       bondOf(""),
-      'is a member of the bridge "br1"',
+      'is already a member of the bridge "br1"',
     ],
     ["under a VLAN device", ["link add link m1 name m1.5 type vlan id 5"], bondOf(""), 'carries the device "m1.5"'],
     [
       "with an IPv4 address",
       ["addr add 10.9.0.1/24 dev m1"],
       bondOf(""),
-      "carries the address 10.9.0.1/24 dev m1 and the route 10.9.0.0/24",
+      "has address 10.9.0.1/24 dev m1 and route 10.9.0.0/24",
     ],
-    ["with an IPv6 address", ["addr add fd09::1/64 dev m1 nodad"], bondOf(""), "carries the address fd09::1/64 dev m1"],
+    ["with an IPv6 address", ["addr add fd09::1/64 dev m1 nodad"], bondOf(""), "has address fd09::1/64 dev m1"],
     ["with the default route", ["route add default dev m1"], bondOf(""), "the route default dev m1"],
     ["that is the loopback", [], { ...bondOf(""), interfaces: ["lo"] }, 'Interface "lo" is the loopback'],
   ];

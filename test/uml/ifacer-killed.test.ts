@@ -49,7 +49,7 @@ const carried = async (): Promise<string> =>
 async function isTakenBack(agent: Agent, before: string): Promise<void> {
   expect(await carried(), "served by the next agent").toBe(before);
   expect(await node.ip("-o link show type bond")).toBe("");
-  expect(agent.stderr()).toContain("An agent ended while addresses moved; taken back");
+  expect(agent.stderr()).toContain("An agent ended while it was moving addresses to a bond; the move was undone");
 }
 
 it("an ADD that was cut off is taken back by the next agent, and the ADD after it moves everything", async () => {

@@ -101,7 +101,7 @@ describe("what the kernel refuses", () => {
       "a name that is another's second one",
       ["link property add dev m2 altname other"],
       { interfaces: members, bond: { name: "other" } },
-      "the second name of another device",
+      "an alternative name of another device",
       106,
     ],
     [
@@ -183,7 +183,7 @@ describe("takeOver", () => {
     [
       "an address",
       ["addr add 10.9.0.1/24 valid_lft 600 preferred_lft 600 dev m0"],
-      "has the address 10.9.0.1/24 dev m0, which has a lifetime",
+      "has address 10.9.0.1/24 dev m0, which has a limited lifetime",
     ],
     [
       "a route",

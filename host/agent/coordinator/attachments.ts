@@ -1,16 +1,17 @@
 /**
- * What the coordinator decided for the attachments of this node, for `berthctl explain`. Of this agent's life only: the kernel has the rest.
+ * What the coordinator decided for the attachments of this node, for `berthctl explain`. Lost when the agent restarts; the rest
+ * is in the kernel.
  */
 import type { Attachment } from "../../registry/registry.ts";
 
-/** One ADD, as a person would ask about it. */
+/** The decisions of one ADD. */
 export interface AttachmentFacts {
   readonly namespace: string;
   readonly pod: string;
   readonly ifName: string;
   readonly mode: string;
   readonly reason: string;
-  /** Where the networks behind the node come from; sentences. */
+  /** Sentences about the origin of the networks behind the node. */
   readonly networks: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -26,7 +27,7 @@ export class CoordinatedAttachments {
     this.#facts.delete(keyOf(attachment));
   }
 
-  /** Lines for a person, some for each NIC of the pod: how it was taken, where networks come from, warnings. */
+  /** Returns lines for each NIC of the pod: its mode, the origin of networks, warnings. */
   describe(namespace: string, pod: string): string[] {
     const own = [...this.#facts.values()].filter((each) => each.namespace === namespace && each.pod === pod);
     return own.flatMap(({ ifName, mode, reason, networks, warnings }) => [

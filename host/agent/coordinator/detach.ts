@@ -1,5 +1,6 @@
 /**
- * DEL and GC of `coordinator`: what an attachment has left in its pod and on the node goes, whatever is still known of it.
+ * DEL and GC of `coordinator`: deletes what an attachment has left in its pod and on the node, however little is still known of
+ * it.
  * Effects: changes both namespaces.
  */
 import type { DetachRequest, NodeRequest } from "../../cni/request.ts";
@@ -25,7 +26,7 @@ import type { Attachment } from "../../registry/registry.ts";
 import { addressesOf, knownAddresses, observeHost, observePod } from "./observe.ts";
 import type { CoordinatorDeps } from "./settings.ts";
 
-/** Undefined when there is no such namespace any more, or it is the node's own, where nothing of a pod can be. */
+/** Returns undefined if the namespace no longer exists, or is the node's own, which contains nothing of a pod. */
 function openPod(netns: string | undefined): OpenNamespace | undefined {
   if (netns === undefined) return undefined;
   try {
@@ -36,12 +37,12 @@ function openPod(netns: string | undefined): OpenNamespace | undefined {
   }
 }
 
-/** What of a DEL is needed; an agent that fences an orphan has no more. */
+/** The part of a DEL that is needed; an agent that fences an orphaned pod has no more. */
 export interface DetachInput extends Attachment, Pick<DetachRequest, "netns"> {
   readonly netConf: Pick<DetachRequest["netConf"], "name" | "prevResult">;
 }
 
-/** The attachment's addresses, from the result and the registry, without those that belong to another attachment by now. */
+/** Returns the attachment's addresses, from the result and the registry, without those that another attachment has by now. */
 async function findAddresses({ registry }: CoordinatorDeps, request: DetachInput): Promise<Ip[]> {
   const { containerId, ifName, netConf } = request;
   const recorded = await registry.findAttachment({ containerId, ifName });
@@ -55,8 +56,8 @@ async function findAddresses({ registry }: CoordinatorDeps, request: DetachInput
 }
 
 /**
- * Paths are used again: another pod's namespace may be there by now. It is ours when it has our pair, or else our addresses, or rules for
- * them where somebody has taken the link away.
+ * Returns whether the namespace still is the attachment's: paths are reused. It has the attachment's pair, or else its addresses,
+ * or rules for them if the link was deleted.
  */
 function isOfAttachment(pod: NamespaceState, pair: Veth, ifName: string, ips: readonly Ip[]): boolean {
   const end = pod.links.find(({ name }) => name === POD_VETH);
@@ -68,10 +69,13 @@ function isOfAttachment(pod: NamespaceState, pair: Veth, ifName: string, ips: re
   );
 }
 
-/** The kernel's no. In a pod it says what the pod did to its own namespace, which must not keep the pod from going away. */
+/**
+ * Returns whether the kernel refused. In a pod this is caused by the pod's own changes to its namespace, which must not block its
+ * deletion.
+ */
 const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
 
-/** What is in the pod; undefined when the kernel cannot tell. */
+/** Observes the pod; returns undefined if the kernel refuses. */
 function observeInside(
   pod: OpenNamespace,
   observe: (pod: OpenNamespace) => NamespaceState,
@@ -81,12 +85,15 @@ function observeInside(
     return observe(pod);
   } catch (error) {
     if (!isOfKernel(error)) throw error;
-    log.warn({ err: error }, "The pod cannot be looked into; what is in it goes with it");
+    log.warn(
+      { err: error },
+      "Observing the pod's network namespace failed; its contents are deleted with the namespace",
+    );
     return undefined;
   }
 }
 
-/** Does it all, or, when the kernel refuses something in the pod, what is on the node. */
+/** Applies all operations, or only those on the node if the kernel refuses one in the pod. */
 async function applyTolerantly(
   operations: readonly Operation[],
   apply: (operations: readonly Operation[]) => Promise<void>,
@@ -96,12 +103,15 @@ async function applyTolerantly(
     await apply(operations);
   } catch (error) {
     if (!(error instanceof ApplyError) || isOnNode(error.operation) || !isOfKernel(error.cause)) throw error;
-    log.warn({ err: error }, "The pod cannot be cleaned; what is in it goes with it");
+    log.warn(
+      { err: error },
+      "Cleaning up the pod's network namespace failed; its contents are deleted with the namespace",
+    );
     await apply(operations.filter(isOnNode));
   }
 }
 
-/** Succeeds when there is nothing left to do on the node. */
+/** Succeeds once nothing of the attachment is left on the node. */
 export async function detach(
   tools: CoordinatorDeps,
   conf: CoordinatorConf,
@@ -116,7 +126,7 @@ export async function detach(
   const first = conf.podDefaultCniNic;
   const found = (pod && observeInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;
   const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
-  // The table may be another one by now than it was for the ADD.
+  // The table may have changed since the ADD.
   const tables = hostTablesOf(observeNamespace(host, { rules: true }), conf.hostRuleTable);
   const observed = {
     pod: inside,
@@ -125,15 +135,15 @@ export async function detach(
   const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });
   const operations = diffPlan(observed, plan);
   const about = { container: containerId, interface: ifName, network: request.netConf.name };
-  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "To do");
-  // Nothing is planned in a pod that is not there, so its namespace is not needed.
+  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "Planned");
+  // Nothing is planned in a pod that does not exist, so its namespace is not used.
   const namespaces = { pod: pod ?? host, host };
   const apply = (some: readonly Operation[]): Promise<void> => applyOperations(some, namespaces, { remover, faults });
   await applyTolerantly(operations, apply, log);
   log.info({ ...about, operations: operations.length }, "Detached");
 }
 
-/** Deletes the pairs of this network's containers that the runtime does not know; returns their names. */
+/** Deletes the pairs of this network's containers that the runtime does not know. Returns their names. */
 export async function collect({ host, remover }: CoordinatorDeps, { netConf }: NodeRequest): Promise<string[]> {
   const { validAttachments } = netConf;
   if (validAttachments === undefined) return [];

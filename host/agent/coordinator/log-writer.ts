@@ -1,22 +1,25 @@
 /**
- * One log file, written behind the request: a line is taken at once and written when the disk is ready. A full disk, a file
- * that was moved or removed, and a file that has become something else cost lines, never a pod.
- * Effects: writes the file, reopens it when another has its name, retires it when it is full.
+ * Writes one log file asynchronously: a line is queued at once and written when the disk is ready. A full disk, or a file that
+ * was moved, removed or replaced by something else, loses lines but fails no pod. Lines may contain text of tenants and are read
+ * in terminals, so invisible characters are escaped and lines have a maximum length.
+ * Effects: writes the file, reopens it when its name refers to another one, rotates it when it is full.
  */
 import { closeSync, write } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import { type LogPath, LogPathError, type OpenLogFile, openLogPath, retireLogFile } from "./open-log-file.ts";
+import { type LogPath, LogPathError, type OpenLogFile, openLogPath, rotateLogFile } from "./open-log-file.ts";
 
-/** Largest log file that a network definition names: bytes. A full one becomes `.1`, which replaces the one before. Definitions are written by tenants, the disk is the node's. @limit */
+/**
+ * Largest log file that a network definition names: bytes. A full one is renamed to `.1`, which replaces the previous one. @limit
+ */
 export const LOG_FILE_BYTES = 8 * 1024 * 1024;
 
-/** Most that waits to be written into one log file: UTF-16 units. What comes while so much waits is lost, and counted. @limit */
+/** Most text waiting to be written to one log file: UTF-16 units. Further lines are dropped and counted. @limit */
 export const MAX_LOG_BACKLOG = 1024 * 1024;
 
-/** How often a log file that is written is looked for under its name, where logrotate may have put another: milliseconds. @limit */
+/** How often the name of a log file is checked for a new file, as logrotate creates: milliseconds. @limit */
 export const LOG_RECHECK_MS = 1_000;
 
 const writeBytes = promisify(write);
@@ -24,26 +27,26 @@ const LINE_FEED = 0x0a;
 
 export interface LogStreamOptions {
   readonly path: LogPath;
-  /** The agent's own log: told once when lines begin to be lost, and once when they no longer are. */
+  /** The agent's own log, which reports once that lines are being lost, and once that they no longer are. */
   readonly log: Log;
   readonly nowMs: () => number;
 }
 
 interface Waiting {
   readonly text: string;
-  /** How many lines are lost with it. */
+  /** Number of lines that are lost with it. */
   readonly count: number;
 }
 
 export class LogStream {
   readonly #options: LogStreamOptions;
   #file: OpenLogFile | undefined;
-  #lookedMs = Number.NEGATIVE_INFINITY;
-  /** Why there is no file, or why it may be the wrong one. */
+  #checkedMs = Number.NEGATIVE_INFINITY;
+  /** Why no file is open, or why the open one may be outdated. */
   #failure: unknown;
   #waiting: Waiting[] = [];
   #waitingLength = 0;
-  /** Lines that were lost since the last that was taken. */
+  /** Lines lost since the last queued one. */
   #lost = 0;
   #inTrouble = false;
   #writing: Promise<void> | undefined;
@@ -53,32 +56,32 @@ export class LogStream {
     this.#options = options;
   }
 
-  /** Throws {@link LogPathError} when the name leads to what must not be written. A disk that fails is no reason. */
+  /** Throws {@link LogPathError} if the path must not be written. Ignores errors of the disk. */
   require(): void {
-    // A write under way uses the open file and has looked itself.
-    if (this.#writing === undefined) this.#look();
+    // A write in progress uses the open file and has checked it.
+    if (this.#writing === undefined) this.#reopen();
     if (this.#failure instanceof LogPathError) throw this.#failure;
   }
 
-  /** Takes one line with its line feed. */
+  /** Queues one line with its line feed. */
   write(line: string): void {
     const text = cleanLine(line);
     if (this.#closed || this.#waitingLength + text.length > MAX_LOG_BACKLOG) {
       this.#lost++;
       return;
     }
-    if (this.#lost > 0) this.#take({ text: lossLine(this.#lost), count: this.#lost });
+    if (this.#lost > 0) this.#queue({ text: lossLine(this.#lost), count: this.#lost });
     this.#lost = 0;
-    this.#take({ text, count: 1 });
+    this.#queue({ text, count: 1 });
     this.#writing ??= this.#drain();
   }
 
-  #take(waiting: Waiting): void {
+  #queue(waiting: Waiting): void {
     this.#waiting.push(waiting);
     this.#waitingLength += waiting.text.length;
   }
 
-  /** Resolves when all that was taken is written, or lost. */
+  /** Resolves when all queued lines are written, or lost. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#writing;
@@ -86,17 +89,17 @@ export class LogStream {
   }
 
   async #drain(): Promise<void> {
-    // What one turn of the event loop logs is one write.
+    // Everything logged in one turn of the event loop is one write.
     await setImmediate();
     while (this.#waiting.length > 0) {
       const lines = this.#waiting.splice(0);
       this.#waitingLength = 0;
       try {
         await this.#append(lines);
-        this.#tell(undefined);
+        this.#reportFailure(undefined);
       } catch (error) {
         this.#lost += lines.reduce((sum, { count }) => sum + count, 0);
-        this.#tell(error);
+        this.#reportFailure(error);
       }
     }
     this.#writing = undefined;
@@ -114,14 +117,14 @@ export class LogStream {
     }
   }
 
-  /** The open file with room for so many bytes. */
+  /** Returns the open file with room for so many bytes. */
   #fileFor(lengthBytes: number): OpenLogFile {
-    this.#look();
+    this.#reopen();
     if (this.#isFull(lengthBytes)) {
-      this.#look(true); // Another may have the name since the last look; only ours is to be retired.
+      this.#reopen(true); // The name may refer to another file since the last check; only our own is rotated.
       if (this.#file !== undefined && this.#isFull(lengthBytes)) {
-        retireLogFile(this.#options.path, this.#file.fd);
-        this.#look(true);
+        rotateLogFile(this.#options.path, this.#file.fd);
+        this.#reopen(true);
       }
     }
     if (this.#file === undefined) throw this.#failure;
@@ -133,11 +136,11 @@ export class LogStream {
     return sizeBytes > 0 && sizeBytes + lengthBytes > LOG_FILE_BYTES;
   }
 
-  /** Opens what has the name now, when the last look is a while ago. A disk that fails leaves the file that is open. */
-  #look(now = false): void {
+  /** Opens the file that has the name now, if the last check was a while ago. If the disk fails, the open file is kept. */
+  #reopen(now = false): void {
     const nowMs = this.#options.nowMs();
-    if (!now && nowMs - this.#lookedMs < LOG_RECHECK_MS) return;
-    this.#lookedMs = nowMs;
+    if (!now && nowMs - this.#checkedMs < LOG_RECHECK_MS) return;
+    this.#checkedMs = nowMs;
     try {
       const file = openLogPath(this.#options.path);
       this.#drop();
@@ -154,43 +157,46 @@ export class LogStream {
     this.#file = undefined;
   }
 
-  #tell(failure: unknown): void {
+  #reportFailure(failure: unknown): void {
     const { log, path } = this.#options;
     const about = { logFile: path.parts.join("/") };
     if (failure !== undefined && !this.#inTrouble) {
       log.warn(
         { ...about, problem: messageOf(failure) },
-        "A log file of the coordinator cannot be written; lines are lost",
+        "Writing a log file of the coordinator failed; lines are lost",
       );
     } else if (failure === undefined && this.#inTrouble) {
-      log.info(about, "The coordinator's log file is written again");
+      log.info(about, "Writing the coordinator's log file works again");
     }
     this.#inTrouble = failure !== undefined;
   }
 }
 
-/** What stands after missing lines, in the form of the others. */
+/** Returns a line that reports missing ones, in the format of the others. */
 function lossLine(count: number): string {
-  const msg = `Lines are missing before this one: ${count} at most`;
+  const msg = `At most ${count} lines before this one are missing`;
   return `${JSON.stringify({ level: 40, time: new Date().toISOString(), name: "coordinator", msg })}\n`;
 }
 
-/** Longest line of such a log: UTF-16 units. In a longer one the texts are cut. @limit */
+/** Longest line of a log: UTF-16 units. Texts in a longer one are truncated. @limit */
 export const MAX_LOG_LINE = 16 * 1024;
 
 /** Longest text in a line that is too long: UTF-16 units. @limit */
 export const MAX_LOG_TEXT = 1024;
 
-/** What JSON lets through and a terminal obeys or hides: C1 controls, DEL, separators, directions, zero widths. */
+/**
+ * Characters that are valid in JSON but interpreted or hidden by a terminal: C1 controls, DEL, separators, directional marks,
+ * zero-width characters.
+ */
 const UNSEEN = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;
 
-/** The line with all that is invisible escaped, and with its texts cut when it is too long. */
+/** Returns the line with invisible characters escaped, and with its texts truncated if it is too long. */
 export function cleanLine(line: string): string {
   const whole = line.replace(UNSEEN, escapeUnits);
   return whole.length <= MAX_LOG_LINE ? whole : shortenLine(line);
 }
 
-/** As JSON escapes: both halves of what has two. */
+/** Escapes each UTF-16 unit, as JSON does. */
 function escapeUnits(text: string): string {
   return text
     .split("")
@@ -205,5 +211,5 @@ function shortenLine(line: string): string {
   const short = `${JSON.stringify(value, cut)}\n`.replace(UNSEEN, escapeUnits);
   if (short.length <= MAX_LOG_LINE) return short;
   const { level, time, name } = { ...(typeof value === "object" ? value : {}) } as Readonly<Record<string, unknown>>;
-  return `${JSON.stringify({ level, time, name, msg: `A line of ${line.length} characters is left out` })}\n`;
+  return `${JSON.stringify({ level, time, name, msg: `A line of ${line.length} characters was dropped` })}\n`;
 }

@@ -1,5 +1,5 @@
 /**
- * What a request means: the settings that hold for it, who the pod is, and what is in the pod and on the node now.
+ * Reads what the planners need: the addresses of the result, and the state of the pod and the node.
  * Effects: reads of both namespaces.
  */
 
@@ -18,14 +18,14 @@ import type { Ip } from "../../net/ip.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { NamespaceState, SysctlKey } from "../../plan/state.ts";
 
-/** The main plugin's result, which the coordinator completes. */
+/** Returns the result of the main plugin. Throws CniError 7 without one. */
 export function requirePrevResult({ netConf, command }: AttachRequest): CniResult {
   if (netConf.prevResult !== undefined) return netConf.prevResult;
-  const text = `${command} needs "prevResult", found nothing; the coordinator stands after the main plugin in "plugins"`;
+  const text = `${command} needs "prevResult", found nothing; put the coordinator after the main plugin in "plugins"`;
   throw new CniError(ErrorCode.InvalidNetworkConfig, text);
 }
 
-/** Those of the request's NIC. A result that names no interface has those of the one NIC. */
+/** Returns the addresses of the request's NIC; all of them if the result names no interface. */
 export function addressesOf(result: CniResult, ifName: string): Ip[] {
   const { interfaces } = result;
   const isOfNic = (index: number | undefined): boolean => {
@@ -37,15 +37,19 @@ export function addressesOf(result: CniResult, ifName: string): Ip[] {
 
 const ipv6Key = (link: string): SysctlKey => `ipv6/conf/${link}/disable_ipv6`;
 
-/** Those that plans name, of a pair's end that may have to be made, and of what else carries the traffic. */
+/**
+ * Returns the settings that plans set: those of a pair's end, which may have to be created, and of other links that carry the
+ * traffic.
+ */
 const settingKeysOf = (end: string, carriers: readonly string[]): SysctlKey[] => [
   ...["all", end, ...carriers].map((link) => `ipv4/conf/${link}/rp_filter`),
   ...["default", end].map(ipv6Key),
 ];
 
 /**
- * A link that is to be made has or lacks IPv6 as `default` says (addrconf.c, ipv6_add_dev): that is known, and setting it again would
- * wait for the lock of all links. `rp_filter` is not foretold: unless it was set on the link, it goes on following `default`.
+ * Adds the settings of a link that is still to be created. It inherits IPv6 from `default` (addrconf.c, ipv6_add_dev), and
+ * setting it again would wait for the lock on all links. `rp_filter` is not predicted: until it is set on the link, it follows
+ * `default`.
  */
 function withNewLink(state: NamespaceState, link: string): NamespaceState {
   const value = state.sysctls.get(ipv6Key("default"));
@@ -53,7 +57,7 @@ function withNewLink(state: NamespaceState, link: string): NamespaceState {
   return { ...state, sysctls: new Map([...state.sysctls, [ipv6Key(link), value]]) };
 }
 
-/** Names of links in the pod whose settings count. */
+/** Observes the pod. `ifName` and `first` are links whose settings are read as well. */
 export function observePod(pod: NamespaceSource, ifName: string, first: string): NamespaceState {
   const state = observeNamespace(pod, {
     addresses: true,
@@ -67,20 +71,23 @@ export function observePod(pod: NamespaceSource, ifName: string, first: string):
   return withNewLink(state, POD_VETH);
 }
 
-/** By which the node may know the pod: what the main plugin says, and what is on the pod's links, as far as it may have so many. */
+/**
+ * Returns the addresses by which the node may know the pod: those that the main plugin reports, and those on the pod's links up
+ * to the permitted number.
+ */
 export function knownAddresses(addresses: readonly Ip[], pod: NamespaceState): Ip[] {
   const own = pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).map(({ prefix }) => prefix.ip);
   return uniqueIps([...addresses, ...own.slice(0, MAX_POD_ADDRESSES)]);
 }
 
-/** The machines by which the node reaches other networks. */
+/** Returns the node's gateways. */
 export function observeGateways({ route }: NamespaceSource): Ip[] {
   const routes = listRoutes(route, { table: RT_TABLE_MAIN }).map(routeOf);
   const gateways = routes.flatMap((one) => [one?.gateway, ...(one?.nextHops ?? []).map(({ gateway }) => gateway)]);
   return uniqueIps(gateways.filter((gateway) => gateway !== undefined));
 }
 
-/** Of the node's tables, what concerns these addresses, and what is not Berth's; the routes to other pods are left out. */
+/** Observes the node: of its routing tables only routes to these addresses and routes that are not Berth's. */
 export function observeHost(
   host: NamespaceSource,
   pair: Veth,

@@ -1,8 +1,8 @@
 /**
- * Opening a file that a tenant has named, below a directory that is the node's, so that no link leads elsewhere.
- * Each step opens one name inside what is open already (`/proc/self/fd/N/name`, which Node.js has for openat(2)) and looks
- * at what it opened: nothing can be exchanged between the look and the use, and nothing but a regular file is opened to be written.
- * Effects: opens, creates, renames and cuts files; makes the log directory itself, no folder in it.
+ * Opens a file that a tenant has named, below a directory of the node, without following links. Each step opens one name inside
+ * an open directory (`/proc/self/fd/N/name`, since Node.js lacks openat(2)) and checks what it has opened: nothing can be
+ * exchanged between check and use, and only a regular file is opened for writing.
+ * Effects: opens, creates, renames and truncates files; creates the log directory itself, but no folder in it.
  */
 import {
   type BigIntStats,
@@ -22,7 +22,7 @@ import { describeValue, errnoOf } from "../../lib/describe.ts";
 
 const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
 
-/** asm-generic/fcntl.h: what is opened can be looked at and gone through, no more. Node.js does not name it. */
+/** asm-generic/fcntl.h: the descriptor serves only for fstat and as a directory. Node.js does not name it. */
 const O_PATH = 0o10000000;
 
 const DIRECTORY_MODE = 0o750;
@@ -31,13 +31,13 @@ const FILE_MODE = 0o640;
 /** A regular file with one name, opened for appending. The caller closes `fd`. */
 export interface OpenLogFile {
   readonly fd: number;
-  /** Whoever writes keeps these two. */
+  /** The writer updates this and `midLine`. */
   sizeBytes: number;
-  /** Somebody stopped in the middle of a line. */
+  /** The file does not end with a line feed. */
   midLine: boolean;
 }
 
-/** The name leads to something that must not be written; `found` is a phrase that begins with its path. */
+/** The path names something that must not be written; `found` is a phrase that begins with the path. */
 export class LogPathError extends Error {
   override readonly name = "LogPathError";
   readonly found: string;
@@ -48,22 +48,22 @@ export class LogPathError extends Error {
   }
 }
 
-/** What a path below the log directory is made of; none of `parts` is empty, `.` or `..`, or has a `/`. */
+/** A path below the log directory; no part is empty, `.` or `..`, or contains a `/`. */
 export interface LogPath {
-  /** Where the log directory is on this machine. May be a link: it is the node's own. */
+  /** The log directory on this machine. May be a link, since the administrator chooses it. */
   readonly directory: string;
   readonly parts: readonly string[];
 }
 
-/** Makes the file when it is not there. Throws {@link LogPathError}; and the system's errors when the disk will not have it. */
+/** Opens the file, or creates it. Throws {@link LogPathError}, and file system errors. */
 export function openLogPath({ directory, parts }: LogPath): OpenLogFile {
   if (mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE }) !== undefined)
     chmodSync(directory, DIRECTORY_MODE);
   return inFolder({ directory, parts }, (folder, name) => openFile(folder, name, shown(parts, parts.length)));
 }
 
-/** Renames the file to `.1`, over the one before; cuts it when that cannot be. `fd` is that file, open. */
-export function retireLogFile(path: LogPath, fd: number): void {
+/** Renames the file to `.1`, replacing the previous one; truncates it if that fails. `fd` is that file, open. */
+export function rotateLogFile(path: LogPath, fd: number): void {
   try {
     inFolder(path, (folder, name) => renameSync(`${folder}/${name}`, `${folder}/${name}.1`));
   } catch {
@@ -71,12 +71,12 @@ export function retireLogFile(path: LogPath, fd: number): void {
   }
 }
 
-/** The first parts of the path as the definition spells them. */
+/** Returns the first parts of the path as the definition spells them. */
 function shown(parts: readonly string[], count: number): string {
   return describeValue(LOG_DIRECTORY + parts.slice(0, count).join("/"));
 }
 
-/** Calls `use` with a path that is the opened folder itself, whatever the names lead to meanwhile. */
+/** Calls `use` with a path of the opened folder itself, whatever its name refers to meanwhile. */
 function inFolder<T>({ directory, parts }: LogPath, use: (folder: string, name: string) => T): T {
   let fd = openSync(directory, O_RDONLY | O_DIRECTORY);
   try {
@@ -105,19 +105,19 @@ function openFile(folder: string, name: string, text: string): OpenLogFile {
   const path = `${folder}/${name}`;
   try {
     const fd = openSync(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
-    // Whoever collects logs reads them as the group, whatever the agent's mask is.
+    // The log collector reads the files as the group, whatever the agent's umask is.
     fchmodSync(fd, FILE_MODE);
     return describeOpen(fd, text);
   } catch (error) {
     if (errnoOf(error) !== "EEXIST") throw pathError(error, text);
   }
-  const looked = openPart(path, text);
+  const checked = openPart(path, text);
   try {
-    requireSole(fstatSync(looked, { bigint: true }), text);
-    // The very file that was looked at: this name of it cannot be exchanged.
-    return describeOpen(openSync(`/proc/self/fd/${looked}`, O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY), text);
+    requireSole(fstatSync(checked, { bigint: true }), text);
+    // The file that was checked: this path of it cannot be exchanged.
+    return describeOpen(openSync(`/proc/self/fd/${checked}`, O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY), text);
   } finally {
-    closeSync(looked);
+    closeSync(checked);
   }
 }
 
@@ -143,7 +143,7 @@ function requireSole(stats: BigIntStats, text: string): void {
   if (stats.nlink > 1n) throw new LogPathError(`${text}, which is a file with ${stats.nlink} names (hard links)`);
 }
 
-/** What a definition can be blamed for becomes a {@link LogPathError}; a full or broken disk stays what it is. */
+/** Errors that the definition causes become {@link LogPathError}; a full or broken disk does not. */
 function pathError(error: unknown, text: string): unknown {
   switch (errnoOf(error)) {
     case "ENOENT":

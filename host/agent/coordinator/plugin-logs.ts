@@ -1,6 +1,6 @@
 /**
- * The coordinator's logs, one file per name that definitions give: written by root, named by tenants. JSON, one object per line.
- * Effects: those of the files; see log-path.ts and log-stream.ts.
+ * The coordinator's log files, which network definitions name and root writes; JSON, one object per line.
+ * Effects: those of open-log-file.ts and log-writer.ts.
  */
 import pino from "pino";
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -11,37 +11,37 @@ import type { Log } from "../../lib/log.ts";
 import { LogStream } from "./log-writer.ts";
 import { LogPathError } from "./open-log-file.ts";
 
-/** Most log files that network definitions name while an agent runs, beside the one that holds without a name. @limit */
+/** Most log files that network definitions may name while an agent runs, besides the default one. @limit */
 export const MAX_LOG_FILES = 16;
 
 export interface PluginLogs {
   /**
-   * Throws CniError, code 7, when the file's name leads to something that must not be written. A full or broken disk is no
-   * error: lines are lost, and the agent's log says so.
+   * Returns the log for these options. Throws CniError 7 if the file must not be written. A full or broken disk is no error:
+   * lines are lost, and the agent's log reports it.
    */
   for(logOptions: CoordinatorConf["logOptions"]): Log;
-  /** Resolves when the lines are written. */
+  /** Resolves when all lines are written. */
   close(): Promise<void>;
 }
 
 export interface PluginLogsOptions {
-  /** Where `/var/log/vendor/` of the definitions is on this machine; made when it is not there. */
+  /** Where `/var/log/vendor/` of the definitions is on this machine; created if missing. */
   readonly directory?: string;
   /** The agent's own log. */
   readonly log: Log;
-  /** A clock that nobody sets. */
+  /** A monotonic clock. */
   readonly nowMs: () => number;
 }
 
 interface LogFile {
   readonly stream: LogStream;
-  /** Two definitions may name one file with two levels. */
+  /** One log per level: two definitions may name one file with different levels. */
   readonly logs: Map<LogLevel, Log>;
 }
 
 const DEFAULT_FILE = DEFAULT_COORDINATOR_CONF.logOptions.logFile;
 
-const WANTED = `a file of its own inside ${LOG_DIRECTORY}, in folders that are there, without links`;
+const WANTED = `a regular file below ${LOG_DIRECTORY}, in existing folders, without links`;
 
 export function openPluginLogs({ directory = LOG_DIRECTORY, log, nowMs }: PluginLogsOptions): PluginLogs {
   const files = new Map<string, LogFile>();
@@ -70,8 +70,8 @@ function requireRoom(files: ReadonlyMap<string, LogFile>, logFile: string): void
   const named = [...files.keys()].filter((name) => name !== DEFAULT_FILE);
   if (named.length < MAX_LOG_FILES) return;
   throw refusal(
-    `${describeValue(logFile)} beside ${named.length} other files`,
-    `at most ${MAX_LOG_FILES} names in all definitions of this node; one more counts when the agent starts anew`,
+    `${describeValue(logFile)} in addition to ${named.length} other files`,
+    `at most ${MAX_LOG_FILES} names in all definitions of this node; restart the agent to forget names that are no longer used`,
   );
 }
 

@@ -1,6 +1,6 @@
 /**
- * Where the cluster's networks come from, and what follows when nobody knows them: the network's definition, the resource Coordinator, or
- * what the controller has collected into its status.
+ * The settings of a request: its own keys, the resource Coordinator, and the cluster's networks, which a definition or the
+ * resource names or the controller collects into the status.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { pluginKeys } from "../../cni/net-conf.ts";
@@ -30,7 +30,7 @@ export interface CoordinatorDeps {
   readonly registry: Registry;
   readonly snapshot: () => Snapshot;
   readonly identifier: Pick<Identifier, "recognize">;
-  /** Whether there is a controller, which collects the cluster's networks. */
+  /** There is a controller, which collects the cluster's networks. */
   readonly isCluster: boolean;
   readonly faults: Faults;
   readonly log: Log;
@@ -38,14 +38,17 @@ export interface CoordinatorDeps {
 
 type SettingsTools = Pick<CoordinatorDeps, "snapshot" | "isCluster">;
 
-/** What the configuration says, and sentences about how it says it. */
+/** The configuration, and warnings about it. */
 export interface Settings {
   readonly conf: CoordinatorConf;
   readonly networks: ClusterNetworks;
   readonly warnings: readonly string[];
 }
 
-/** The entry's own keys over the resource Coordinator, over what was collected for it, over the defaults. Throws ConfigError. */
+/**
+ * Returns the settings, in order of precedence: the entry's own keys, the resource Coordinator, collected networks, defaults.
+ * Throws ConfigError.
+ */
 export function settingsOf({ netConf }: CniRequest, { snapshot, isCluster }: SettingsTools): Settings {
   const { coordinator } = snapshot();
   const entry = decodeCoordinatorConf(pluginKeys(netConf), "CNI configuration");
@@ -62,25 +65,25 @@ export interface ClusterNetworks {
   /** One sentence for each key, for `berthctl explain`. */
   readonly origins: readonly string[];
   readonly warnings: readonly string[];
-  /** Why no service network is known although they were looked for; undefined: they are, or nobody has looked. */
+  /** Why no service network is known; undefined if one is, or none is expected. */
   readonly missing: string | undefined;
-  /** Keys that nobody has written. */
+  /** Keys that neither the definition nor the resource sets. */
   readonly collected: readonly CollectedKey[];
 }
 
-/** What an empty list in the resource says: nothing. In a definition it says that there are none. */
+/** Returns undefined for an empty list: in the resource it means "not set", whereas in a definition it means "none". */
 const nonEmpty = (networks: readonly Prefix[] | undefined): readonly Prefix[] | undefined =>
   networks === undefined || networks.length === 0 ? undefined : networks;
 
-/** Whether the key is what was collected, or would be. */
+/** Returns whether the value of the key is, or would be, a collected one. */
 function isCollected(key: CollectedKey, entry: CoordinatorSettings, spec: Coordinator["spec"] | undefined): boolean {
   if (entry[key] !== undefined || nonEmpty(spec?.[key]) !== undefined) return false;
   return key === "serviceCIDR" || spec?.podCIDRType !== "none";
 }
 
-const COLLECTOR = "The controller (berth-controller) collects them into its status";
+const COLLECTOR = "The controller (berth-controller) collects them into that status";
 
-/** `isCluster`: whether there is a controller that collects. */
+/** `isCluster`: there is a controller that collects networks. */
 export function describeNetworks(
   entry: CoordinatorSettings,
   coordinator: Coordinator | undefined,
@@ -91,11 +94,11 @@ export function describeNetworks(
   const status = coordinator?.collected;
   const isWanted = collected.includes("serviceCIDR");
   if (status === undefined) {
-    const lack =
+    const missing =
       coordinator === undefined
         ? 'There is no Coordinator "default"'
         : `Coordinator "${coordinator.name}" has no status yet`;
-    return { origins, warnings: [], missing: isCluster && isWanted ? lack : undefined, collected: [] };
+    return { origins, warnings: [], missing: isCluster && isWanted ? missing : undefined, collected: [] };
   }
   if (status.phase === "Synced") return { origins, warnings: [], missing: undefined, collected };
   const text = `Coordinator "${coordinator?.name}" is not ready: ${status.reason}`;
@@ -104,29 +107,29 @@ export function describeNetworks(
 }
 
 /**
- * Throws CniError 11: a pod without a way to the services would be of no use, and would not get one later. Without pod networks it goes on:
- * a cluster may have none.
+ * Throws CniError 11 if service networks are unknown: the pod could not reach services, and would not get the routes later.
+ * Unknown pod networks are accepted: a cluster may have none.
  */
 export function requireServiceNetworks({ missing }: ClusterNetworks): void {
   if (missing === undefined) return;
-  const text = `The cluster's service networks are not known. ${missing}. ${COLLECTOR}; see that it runs, or name them in "serviceCIDR" there or in the network's definition`;
+  const text = `The cluster's service networks are unknown. ${missing}. ${COLLECTOR}; check that it is running, or set "serviceCIDR" there or in the network's definition`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
 function originOf(key: CollectedKey, entry: CoordinatorSettings, coordinator: Coordinator | undefined): string {
   const ofEntry = entry[key];
-  if (ofEntry?.length === 0) return `${key} is empty, as the network's definition says`;
-  if (ofEntry !== undefined) return `${key} is ${list(ofEntry)}, as the network's definition says`;
+  if (ofEntry?.length === 0) return `${key} is empty, set by the network's definition`;
+  if (ofEntry !== undefined) return `${key} is ${list(ofEntry)}, set by the network's definition`;
   if (coordinator === undefined)
     return `${key} is empty: the definition names none, and there is no Coordinator "default"`;
   const { name, spec, collected } = coordinator;
   const ofSpec = nonEmpty(spec[key]);
-  if (ofSpec !== undefined) return `${key} is ${list(ofSpec)}, as Coordinator "${name}" says`;
-  if (!isCollected(key, entry, spec)) return `${key} is empty, since podCIDRType of Coordinator "${name}" is none`;
-  if (collected === undefined) return `${key} is empty: nobody names any, and Coordinator "${name}" has no status`;
+  if (ofSpec !== undefined) return `${key} is ${list(ofSpec)}, set by Coordinator "${name}"`;
+  if (!isCollected(key, entry, spec)) return `${key} is empty because podCIDRType of Coordinator "${name}" is none`;
+  if (collected === undefined) return `${key} is empty: it is not set, and Coordinator "${name}" has no status yet`;
   const found = nonEmpty(collected[key]);
   const status = `the status of Coordinator "${name}" (${collected.phase}: ${collected.reason})`;
-  return found === undefined ? `${key} is empty in ${status}` : `${key} is ${list(found)}, as is said in ${status}`;
+  return found === undefined ? `${key} is empty in ${status}` : `${key} is ${list(found)}, from ${status}`;
 }
 
 function list(networks: readonly Prefix[]): string {

@@ -1,7 +1,7 @@
 /**
- * ADD and CHECK of `ifacer`: observe the node, plan, and do it, or say what is missing.
- * Called by plugin.ts. From observing to the last operation, or to the last that is taken back, nothing else runs: several ADDs for
- * one device come one after another, and all but the first find it there.
+ * ADD and CHECK of `ifacer`: observe the node and plan; then apply the operations, or report them. Nothing else runs between
+ * observing and the last operation, applied or undone: several ADDs for one device run one after another, and all but the first
+ * find it in place.
  * Effects: changes links, addresses and routes of the node.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -26,36 +26,36 @@ import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { MoveRecord } from "./move-record.ts";
 
-/** How often an ADD looks again when somebody else made the same device between its look and its deed. @limit */
+/** How often an ADD observes and plans again because another process created the same device in between. @limit */
 export const DEVICE_ATTEMPTS = 5;
 
 export interface IfacerDeps {
   /** The node's own namespace. */
   readonly host: OpenNamespace;
-  /** Of moves under way. */
+  /** Records moves of addresses in progress. */
   readonly moves: MoveRecord;
   readonly faults: Faults;
   readonly log: Log;
-  /** `ifacer` of vendor-conf, as it is now. */
+  /** Returns the current `ifacer` of vendor-conf. */
   readonly permission: () => IfacerPermission;
 }
 
-/** No plan of the ifacer deletes a veth. */
+/** The ifacer's plans delete no veth. */
 const NO_REMOVER: LinkRemover = {
-  removeLink: () => Promise.reject(new Error("The ifacer removes no veth")),
+  removeLink: () => Promise.reject(new Error("The ifacer deletes no veth")),
   close: async () => {},
 };
 
-/** Addresses and routes only when they matter: a node has many. */
-function observe(host: OpenNamespace, wish: DeviceSpec): NamespaceState {
+/** Reads addresses and routes only if the plan needs them: a node has many. */
+function observe(host: OpenNamespace, spec: DeviceSpec): NamespaceState {
   const links = observeNamespace(host, {});
-  if (!needsTraffic(wish, links)) return links;
-  const neighbours = wish.interfaces.map((link) => ({ link }));
+  if (!needsTraffic(spec, links)) return links;
+  const neighbours = spec.interfaces.map((link) => ({ link }));
   const state = observeNamespace(host, { addresses: true, routeTables: "every", neighbours });
   return { ...state, routes: state.routes.filter(({ table }) => table !== RT_TABLE_LOCAL) };
 }
 
-/** Somebody else made a device of that name between the look and the deed. */
+/** Returns whether another process created the device after it was observed. */
 function isRace(error: unknown): boolean {
   if (!(error instanceof ApplyError) || error.operation.kind !== "add-device") return false;
   return error.cause instanceof NetlinkError && error.cause.errno === EEXIST && error.leftovers.length === 0;
@@ -67,13 +67,13 @@ async function apply(operations: readonly Operation[], { host, faults }: IfacerD
 
 const isMove = ({ kind }: Operation): boolean => kind === "delete-address" || kind === "delete-route";
 
-/** What takes addresses or routes of the node off a link is on record until it has ended, one way or the other. */
+/** Applies the operations. Moves of the node's addresses and routes are recorded on disk until they have ended, either way. */
 async function applyRecorded(operations: readonly Operation[], tools: IfacerDeps): Promise<void> {
   if (!operations.some(isMove)) return apply(operations, tools);
   try {
     tools.moves.write(operations);
   } catch (error) {
-    const text = `Addresses cannot be moved: what is done cannot be recorded (${messageOf(error)}); make room in the state directory`;
+    const text = `Addresses cannot be moved to the bond: recording the move failed (${messageOf(error)}); free disk space in the state directory`;
     throw new CniError(ErrorCode.RegistryUnavailable, text, { cause: error });
   }
   try {
@@ -83,21 +83,21 @@ async function applyRecorded(operations: readonly Operation[], tools: IfacerDeps
   }
 }
 
-/** Takes back what an agent that was killed was doing; the node may be cut off until then. */
+/** Undoes the moves of an agent that was killed; the node may be unreachable until then. */
 export async function undoMoves({ host, moves, log }: Pick<IfacerDeps, "host" | "moves" | "log">): Promise<void> {
   const operations = moves.read();
   if (operations.length === 0) return;
   const leftovers = await undoOperations(operations, { host, pod: host }, { remover: NO_REMOVER });
   log.warn(
     { operations: operations.map(formatOperation), leftovers },
-    "An agent ended while addresses moved; taken back",
+    "An agent ended while it was moving addresses to a bond; the move was undone",
   );
   moves.remove();
 }
 
-async function planAndApply(wish: DeviceSpec, tools: IfacerDeps): Promise<DevicePlan> {
+async function planAndApply(spec: DeviceSpec, tools: IfacerDeps): Promise<DevicePlan> {
   for (let attempt = 1; ; attempt += 1) {
-    const plan = planDevices(wish, observe(tools.host, wish));
+    const plan = planDevices(spec, observe(tools.host, spec));
     try {
       await applyRecorded(plan.operations, tools);
       return plan;
@@ -108,23 +108,23 @@ async function planAndApply(wish: DeviceSpec, tools: IfacerDeps): Promise<Device
   }
 }
 
-/** The one device that pods hang on: main plugins that take their master from the plugin before find it there. */
+/** Returns the device as the result, where main plugins that take their master from the previous plugin find it. */
 function resultOf(device: string, { host }: IfacerDeps): CniResult {
   const mac = observeNamespace(host, {}).links.find(({ name }) => name === device)?.mac;
   return { interfaces: [{ name: device, mac }], ips: [], routes: [] };
 }
 
-export async function attach(wish: DeviceSpec, request: AttachRequest, tools: IfacerDeps): Promise<CniResult> {
+export async function attach(spec: DeviceSpec, request: AttachRequest, tools: IfacerDeps): Promise<CniResult> {
   const { log } = tools;
-  requirePermitted(wish, tools.permission());
+  requirePermitted(spec, tools.permission());
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
-  const plan = await planAndApply(wish, tools);
+  const plan = await planAndApply(spec, tools);
   for (const warning of plan.warnings) log.warn(about, warning);
   try {
     await apply(plan.lastly, tools);
   } catch (error) {
     if (!(error instanceof ApplyError)) throw error;
-    log.warn({ ...about, reason: messageOf(error) }, "Left as it is");
+    log.warn({ ...about, reason: messageOf(error) }, "Setting the active member of a bond failed; left unchanged");
   }
   if (plan.operations.length > 0) {
     log.info({ ...about, device: plan.device, operations: plan.operations.map(formatOperation) }, "Device set up");
@@ -132,9 +132,9 @@ export async function attach(wish: DeviceSpec, request: AttachRequest, tools: If
   return request.netConf.prevResult ?? resultOf(plan.device, tools);
 }
 
-/** Throws CniError 106 that lists what is missing, in the words of `ip`. */
-export function checkDevices(wish: DeviceSpec, { host }: IfacerDeps): void {
-  const { operations, device } = planDevices(wish, observe(host, wish));
+/** Throws CniError 106 that lists the differences in the words of `ip`. */
+export function checkDevices(spec: DeviceSpec, { host }: IfacerDeps): void {
+  const { operations, device } = planDevices(spec, observe(host, spec));
   const lines = operations.filter(({ kind }) => kind !== "try-member").map(formatOperation);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
@@ -142,33 +142,34 @@ export function checkDevices(wish: DeviceSpec, { host }: IfacerDeps): void {
   throw new CniError(ErrorCode.InterfaceRefused, text, { details: lines.join("\n") });
 }
 
-/** The module that makes links of the kind. */
+/** The kernel module for each kind of device. */
 const MODULES = { vlan: "8021q", bond: "bonding" } as const;
 
-/** The kernel's words for a kind that it does not have. */
+/** The kernel's messages about a kind that it does not support. */
 const LACKS_KIND = /unknown device type|not supported \(EOPNOTSUPP\)$/i;
 
 function aboutDevice({ errno, message }: NetlinkError, device: Device): [ErrorCode, string] | undefined {
   const { name, kind } = device;
   if (errno === EOPNOTSUPP && LACKS_KIND.test(message)) {
-    const text = `this kernel has no module ${MODULES[kind]}, or it is not loaded; run "modprobe ${MODULES[kind]}" on the node`;
-    return [ErrorCode.KernelRefused, `Device "${name}" cannot be made: ${text}`];
+    const text = `the kernel module ${MODULES[kind]} is missing or not loaded; run "modprobe ${MODULES[kind]}" on the node`;
+    return [ErrorCode.KernelRefused, `Cannot create device "${name}": ${text}`];
   }
   if (errno !== EEXIST) return undefined;
-  const id = device.kind === "vlan" ? `, or VLAN ${device.id} of "${device.parent}" in another network namespace` : "";
-  const text = `the kernel has it already, as the second name of another device${id}; remove that or change the definition`;
-  return [ErrorCode.InterfaceRefused, `Device "${name}" cannot be made: ${text}`];
+  const id =
+    device.kind === "vlan" ? `, or VLAN ${device.id} of "${device.parent}" exists in another network namespace` : "";
+  const text = `the name is an alternative name of another device${id}; remove that or change the definition`;
+  return [ErrorCode.InterfaceRefused, `Cannot create device "${name}": ${text}`];
 }
 
 function aboutMember({ errno }: NetlinkError, link: string, bond: string): [ErrorCode, string] | undefined {
   if (errno !== EBUSY) return undefined;
   const text =
-    `Interface "${link}" is in use, by macvlan or ipvlan devices of pods or by another driver, which the bond "${bond}" would cut off; ` +
+    `Interface "${link}" is in use by macvlan or ipvlan devices of pods or by another driver, which joining the bond "${bond}" would cut off; ` +
     "remove those first, or choose another interface";
   return [ErrorCode.InterfaceRefused, text];
 }
 
-/** The error itself when the kernel's words are good enough. */
+/** Returns a CniError that explains the kernel's refusal; the error itself if the kernel's message is clear enough. */
 export function explain(error: ApplyError): Error {
   const { operation, cause, leftovers } = error;
   if (!(cause instanceof NetlinkError) || leftovers.length > 0) return error;

@@ -1,7 +1,7 @@
 /**
- * What the ifacer is about to do to addresses and routes of the node, on the disk while it does it: an agent that is killed in the middle
- * must not leave the node cut off. The next agent takes it back before it serves anybody.
- * Called by attach.ts and open.ts. No fsync: after a power loss the node's own configuration makes its addresses anew.
+ * Records on disk how the ifacer is moving the node's addresses and routes, so that an agent killed in the middle does not leave
+ * the node unreachable: the next agent undoes the move before it serves requests. Without fsync: after a power loss the node's
+ * own configuration restores its addresses.
  * Effects: one file in the state directory.
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -12,12 +12,12 @@ const FORMAT = 1;
 
 interface Record {
   readonly format: typeof FORMAT;
-  /** The kernel's: what another boot was about to do has gone with it. */
+  /** Boot ID: a move of another boot is void. */
   readonly boot: string;
   readonly operations: readonly Operation[];
 }
 
-/** JSON has neither big integers nor bytes. */
+/** Encodes big integers and bytes, which JSON lacks. */
 function encode(_: string, value: unknown): unknown {
   if (typeof value === "bigint") return { $integer: value.toString() };
   if (value instanceof Uint8Array) return { $bytes: Buffer.from(value).toString("hex") };
@@ -40,7 +40,7 @@ export class MoveRecord {
     this.#boot = bootId;
   }
 
-  /** Throws what the file system throws: then nothing may be moved. */
+  /** Throws file system errors; the caller must not move anything then. */
   write(operations: readonly Operation[]): void {
     const record: Record = { format: FORMAT, boot: this.#boot, operations };
     const temporary = `${this.#path}.new`;
@@ -52,7 +52,10 @@ export class MoveRecord {
     rmSync(this.#path, { force: true });
   }
 
-  /** What an agent of this boot was doing when it ended; none when it had finished, or the file is not one of ours. */
+  /**
+   * Returns the operations of a move that an agent of this boot did not finish; none if there is no such move, or the file is
+   * invalid.
+   */
   read(): readonly Operation[] {
     let text: string;
     try {

@@ -1,8 +1,6 @@
 /**
- * The plugin `ifacer`: the verbs of CNI for devices that pods of several definitions share (docs/ifacer.md).
- * Called by the dispatcher. DEL, GC and the undoing of an answer that nobody heard remove nothing: other pods may use the device, and
- * nothing on the node says how many.
- * Effects: those of attach.ts.
+ * The plugin `ifacer`: the CNI verbs for devices that pods of several definitions share (docs/ifacer.md). DEL, GC and undoing an
+ * ADD delete nothing: other pods may use the device, and nothing on the node says how many.
  */
 import { pluginKeys } from "../../cni/net-conf.ts";
 import type { CniRequest } from "../../cni/request.ts";
@@ -41,7 +39,10 @@ export interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "
   readonly bootId: string;
 }
 
-/** Takes back what an agent before was doing when it was killed. Throws NetlinkError when the kernel refuses a socket. */
+/**
+ * Opens the ifacer after undoing the unfinished move of an agent that was killed. Throws NetlinkError if the kernel refuses a
+ * socket.
+ */
 export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacerOptions): Promise<OpenIfacer> {
   const host = openNamespace(OWN_NETNS);
   const tools = { host, moves: new MoveRecord(stateDirectory, bootId), ...rest };

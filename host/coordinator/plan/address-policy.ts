@@ -1,6 +1,6 @@
 /**
- * Which addresses a pod may bring. Definitions are written by tenants, and any IPAM may stand in them: an address of a pod is one that the
- * whole node reaches over the pair, before all of its other routes.
+ * Decides which addresses of a pod get routes on the node. Tenants write network definitions, with any IPAM plugin, and the node
+ * prefers the route to a pod's address over all of its other routes.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { IFA_F_PERMANENT } from "../../kernel/netlink/address/constants.ts";
@@ -11,10 +11,13 @@ import type { AddressState } from "../../plan/state.ts";
 import { includesIp, uniqueIps } from "./own-objects.ts";
 import type { PlanInput } from "./plan-input.ts";
 
-/** Most addresses of one pod, those of all its NICs and of router advertisements together. Each is a route and a neighbour of the node. @limit */
+/**
+ * Most addresses of one pod, over all its NICs and including those from router advertisements. Each is a route and a neighbour on
+ * the node. @limit
+ */
 export const MAX_POD_ADDRESSES = 256;
 
-/** No machine's: this host, loopback, multicast, reserved, link-local of IPv6, IPv4 in IPv6's clothes. */
+/** Prefixes that no machine can have addresses in: this host, loopback, multicast, reserved, IPv6 link-local, IPv4-mapped. */
 const SPECIAL_PREFIXES: readonly Prefix[] = [
   "0.0.0.0/8",
   "127.0.0.0/8",
@@ -27,35 +30,35 @@ const SPECIAL_PREFIXES: readonly Prefix[] = [
 ].flatMap((text) => parsePrefix(text) ?? []);
 
 function findHarm(ip: Ip, { observed, gateways = [] }: PlanInput): string | undefined {
-  if (SPECIAL_PREFIXES.some((prefix) => prefixContains(prefix, ip))) return "no machine can have it";
+  if (SPECIAL_PREFIXES.some((prefix) => prefixContains(prefix, ip))) return "it is not a unicast address of a machine";
   const own = observed.host.addresses.find(({ prefix }) => equalIp(prefix.ip, ip));
   if (own !== undefined) return `the node has it on "${own.link}"`;
   return includesIp(gateways, ip) ? "it is a gateway of the node" : undefined;
 }
 
 /**
- * Throws CniError 106 when the name of the pair, 44 bits of a hash, is that of a link with another MAC address, which are 46 other bits of it:
- * of another container, or of somebody else.
+ * Throws CniError 106 if the name of the pair (44 bits of a hash) is taken by a link with another MAC address (46 other bits of
+ * it), so of another container or another program.
  */
 export function requireFreeVethName({ observed, pair }: PlanInput): void {
   const found = observed.host.links.find(({ name }) => name === pair.host.name);
   if (found === undefined || found.mac === pair.host.mac) return;
-  const whose = found.alias === "" ? "" : ` (${JSON.stringify(found.alias)})`;
+  const owner = found.alias === "" ? "" : ` (${JSON.stringify(found.alias)})`;
   throw new CniError(
     ErrorCode.InterfaceRefused,
-    `The node has a link "${found.name}"${whose} that is not of this container; give it another name, or start the pod again`,
+    `Link "${found.name}"${owner} of the node has the name of this container's veth but is not its own; rename it, or recreate the pod`,
   );
 }
 
-/** Throws CniError 106 for an address that would take the node's own traffic, and for more than one pod can need. */
+/** Throws CniError 106 for an address that would divert the node's own traffic, and for too many addresses. */
 export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): void {
   const { ifName, observed } = situation;
   const count = observed.pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).length;
   if (Math.max(count, ips.length) > MAX_POD_ADDRESSES) {
     throw new CniError(
       ErrorCode.InterfaceRefused,
-      `The pod of interface "${ifName}" has ${Math.max(count, ips.length)} addresses; each is a route of the node, ` +
-        `and ${MAX_POD_ADDRESSES} is the most that a pod may have`,
+      `The pod of interface "${ifName}" has ${Math.max(count, ips.length)} addresses, each of which needs a route on the node; ` +
+        `a pod may have at most ${MAX_POD_ADDRESSES}`,
     );
   }
   for (const ip of ips) {
@@ -63,27 +66,31 @@ export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): 
     if (reason === undefined) continue;
     throw new CniError(
       ErrorCode.InterfaceRefused,
-      `Interface "${ifName}" has address ${formatIp(ip)}, which the node would look for in the pod: ${reason}; give the pod another one`,
+      `Interface "${ifName}" has address ${formatIp(ip)}, to which the node must not route its own traffic: ${reason}; give the pod another address`,
     );
   }
 }
 
-/** Addresses for which the node may route its own traffic to the pod. */
+/** Addresses that the node may route to the pod. */
 export interface RoutableAddresses {
-  /** Allocated to the NIC by Berth, with the length of the pool's subnet. */
+  /** Addresses that Berth allocated to the NIC, with the prefix length of the pool's subnet. */
   readonly allocated: readonly Prefix[];
-  /** `hostRouteCIDR` of vendor-conf: where the administrator lets other IPAM plugins choose. */
+  /** `hostRouteCIDR` of vendor-conf: networks in which the administrator permits addresses of other IPAM plugins. */
   readonly allowed: readonly Prefix[];
 }
 
-/** A router's advertisement made it, in a subnet of which Berth has given the NIC an address. */
+/**
+ * Returns whether the address comes from a router advertisement and is in a subnet in which Berth allocated an address to the
+ * NIC.
+ */
 function isLearnedInPoolSubnet({ prefix, flags }: AddressState, { allocated }: RoutableAddresses): boolean {
   return (flags & IFA_F_PERMANENT) === 0 && allocated.some((own) => prefixContains(own, prefix.ip));
 }
 
 /**
- * The NIC's addresses that get a route of the node, and warnings about the others on the NIC. Throws CniError 106 for an address that the main
- * plugin reports and the node must not route: the pod would start, and neither its node nor a service could answer it.
+ * Returns the NIC's addresses that get a route on the node, and warnings about the others. Throws CniError 106 for an address
+ * that the main plugin reports and the node must not route: the pod would start, but neither its node nor services could answer
+ * it.
  */
 export function selectRoutable(
   { addresses, ifName, observed, routable }: PlanInput,
@@ -98,8 +105,8 @@ export function selectRoutable(
   if (forbidden !== undefined) {
     throw new CniError(
       ErrorCode.InterfaceRefused,
-      `Interface "${ifName}" has address ${formatIp(forbidden)}, which Berth has not allocated to it, and the node would send its own ` +
-        'traffic for that address to the pod; use the IPAM plugin "berth", or add its network to "hostRouteCIDR" of vendor-conf',
+      `Interface "${ifName}" has address ${formatIp(forbidden)}, which Berth did not allocate, and the node would send its own ` +
+        'traffic for that address to the pod; use the IPAM plugin "berth", or add the network of the address to "hostRouteCIDR" of vendor-conf',
     );
   }
   const learned = observed.pod.addresses.filter(
@@ -111,8 +118,8 @@ export function selectRoutable(
     ips: all.filter(isServed),
     warnings: left.map(
       (ip) =>
-        `Interface "${ifName}" has address ${formatIp(ip)}, which Berth has not allocated to it: the node gets no route to it ` +
-        'unless "hostRouteCIDR" of vendor-conf has its network',
+        `Interface "${ifName}" has address ${formatIp(ip)}, which Berth did not allocate: the node gets no route to it ` +
+        'unless "hostRouteCIDR" of vendor-conf contains it',
     ),
   };
 }

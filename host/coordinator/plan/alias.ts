@@ -1,14 +1,14 @@
 /**
- * Whose a host's end of a pair is, as a text on the link itself: what is there explains itself, to people and to an agent that has
- * forgotten everything.
+ * The owner of a veth's host end, as the alias of the link (IFLA_IFALIAS): it explains the link to people, and to an agent that
+ * has lost its state.
  */
 
-/** The words of the alias. */
+/** The fields of the alias. */
 export interface VethOwner {
   /** Pod UID, or the container ID where no pod is known. */
   readonly owner: string;
   readonly containerId: string;
-  /** Of the first NIC. */
+  /** Network of the first NIC. */
   readonly network: string;
   /** `namespace/name`, or "". */
   readonly pod: string;
@@ -18,8 +18,8 @@ export interface VethOwner {
 const ALIAS_BYTES = 255;
 
 /**
- * `berth <owner> <container> <network> <pod>`. Blanks in a word become `_`, so that nobody's name is another's container; what is too
- * long loses its end, which is the pod's name.
+ * Formats the alias as `berth <owner> <container> <network> <pod>`. Blanks within a field become `_`, so that no name can pass
+ * for another field. A text that is too long is cut at its end, the pod's name.
  */
 export function formatAlias({ owner, containerId, network, pod }: VethOwner): string {
   const words = ["berth", owner, containerId, network, pod].filter((word) => word !== "");
@@ -30,7 +30,7 @@ export function formatAlias({ owner, containerId, network, pod }: VethOwner): st
     : new TextDecoder().decode(bytes.subarray(0, ALIAS_BYTES)).replace(/\ufffd+$/, "");
 }
 
-/** Undefined for the alias of a link that is not Berth's. */
+/** Returns undefined for the alias of a link that is not Berth's. */
 export function parseAlias(alias: string): VethOwner | undefined {
   const [word, owner, containerId, network, pod = ""] = alias.split(" ");
   if (word !== "berth" || owner === undefined || containerId === undefined || network === undefined) return undefined;

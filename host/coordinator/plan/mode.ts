@@ -1,6 +1,4 @@
-/**
- * Whether a NIC is of an underlay or of an overlay pod (specification 2.3, "Values of mode").
- */
+/** Decides whether a NIC belongs to an underlay or an overlay pod (docs/coordinator.md). */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { NamespaceState } from "../../plan/state.ts";
@@ -9,20 +7,20 @@ import { POD_VETH } from "./constants.ts";
 export interface ModeInput {
   readonly conf: Pick<CoordinatorConf, "mode" | "podDefaultCniNic">;
   readonly ifName: string;
-  /** Name of the request's network, for messages. */
+  /** Name of the request's network, for errors. */
   readonly network: string;
   readonly pod: NamespaceState;
-  /** Berth has given an address to the pod's first NIC. */
+  /** Berth allocated the address of the pod's first NIC. */
   readonly isFirstNicBerth: boolean;
 }
 
 export interface Mode {
   readonly mode: "underlay" | "overlay";
-  /** A sentence for the log and for `explain`. */
+  /** A clause for the log and for `berthctl explain`. */
   readonly reason: string;
 }
 
-/** Kinds whose frames leave the node by a NIC of its own; "" is a NIC of the machine or a virtual function of one. */
+/** Kinds of links that connect to the network directly; "" is a physical NIC or a virtual function of one. */
 const UNDERLAY_KINDS: ReadonlySet<string> = new Set(["macvlan", "ipvlan", "vlan", ""]);
 
 function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
@@ -31,17 +29,18 @@ function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
   const hasPair = pod.links.some(({ name }) => name === POD_VETH);
   if (ifName === first) return { mode: "underlay", reason: `"${ifName}" is the pod's first NIC` };
   if (hasPair) return { mode: "underlay", reason: `the pod has "${POD_VETH}"` };
-  if (isFirstNicBerth) return { mode: "underlay", reason: `Berth has given "${first}" its address` };
+  if (isFirstNicBerth) return { mode: "underlay", reason: `Berth allocated the address of "${first}"` };
   if (link !== undefined && UNDERLAY_KINDS.has(link.kind)) {
     return { mode: "underlay", reason: `"${first}" is of kind ${link.kind === "" ? "device" : link.kind}` };
   }
-  const what = link === undefined ? "is not there" : `is of kind ${link.kind} and another plugin's`;
+  const what = link === undefined ? "does not exist" : `is of kind ${link.kind} and belongs to another plugin`;
   return { mode: "overlay", reason: `"${first}" ${what}` };
 }
 
 /**
- * Why the first NIC is underlay although the configuration says "overlay"; undefined when it may be as it says. A device of the machine may carry an
- * overlay network, too (a virtual function behind a switch that encapsulates), and Berth gives addresses to bridges: there the configuration is believed.
+ * Returns why the first NIC is underlay although the configuration says "overlay"; undefined if it may be overlay. A physical
+ * device may carry an overlay network, too (a virtual function behind a switch that encapsulates), and Berth allocates addresses
+ * for bridges: there the configuration is trusted.
  */
 function findUnderlayReason({ conf, pod }: Pick<ModeInput, "conf" | "pod">): string | undefined {
   const first = conf.podDefaultCniNic;
@@ -55,7 +54,7 @@ function refuse(text: string): never {
   throw new CniError(ErrorCode.InterfaceRefused, text);
 }
 
-/** Refuses what cannot work, naming the interface and the definition to change. */
+/** Throws CniError 106 for a mode that cannot work, and names the interface and the definition to change. */
 function requirePossible({ mode }: Mode, question: ModeInput): void {
   const { conf, ifName, network, pod } = question;
   const first = conf.podDefaultCniNic;
@@ -63,7 +62,7 @@ function requirePossible({ mode }: Mode, question: ModeInput): void {
   const links = pod.links.map(({ name }) => name);
   const hasPair = links.includes(POD_VETH);
   if (!links.includes(ifName))
-    refuse(`Interface "${ifName}" is missing in the pod; the coordinator stands after the main plugin`);
+    refuse(`Interface "${ifName}" does not exist in the pod; put the coordinator after the main plugin in "plugins"`);
   if (mode === "underlay" && !isFirst && !hasPair) {
     refuse(
       `Interface "${ifName}" of network "${network}" is underlay, but the pod has no "${POD_VETH}": ` +
@@ -72,7 +71,7 @@ function requirePossible({ mode }: Mode, question: ModeInput): void {
   }
   if (mode === "overlay" && isFirst) {
     refuse(
-      `Interface "${ifName}" is the pod's first NIC, which cannot be overlay for the coordinator: ` +
+      `Interface "${ifName}" is the pod's first NIC, which cannot be overlay: ` +
         `set "mode" of network "${network}" to "underlay" or "auto", or remove the coordinator from it`,
     );
   }
@@ -97,7 +96,7 @@ function requirePossible({ mode }: Mode, question: ModeInput): void {
   }
 }
 
-/** The mode that holds; undefined for `disable`. Throws CniError 106 for what cannot work. */
+/** Returns the mode; undefined for `disable`. Throws CniError 106 for a mode that cannot work. */
 export function decideMode(question: ModeInput): Mode | undefined {
   const { mode } = question.conf;
   if (mode === "disable") return undefined;

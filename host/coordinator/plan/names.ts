@@ -1,6 +1,6 @@
 /**
- * Names and addresses of the pair between a pod and its node. They come out of the container ID alone, so that a DEL finds what an
- * ADD has made, whatever has been forgotten meanwhile.
+ * Names and MAC addresses of the veth pair between a pod and its node. They are derived from the container ID alone, so that a
+ * DEL finds what an ADD created, whatever state was lost in between.
  */
 import { createHash } from "node:crypto";
 import { invariant } from "../../lib/invariant.ts";
@@ -8,7 +8,7 @@ import { type Mac, parseMac } from "../../net/mac.ts";
 import type { Veth } from "../../plan/operation.ts";
 import { POD_VETH } from "./constants.ts";
 
-/** A MAC of locally administered addresses, for one station. */
+/** Returns a locally administered unicast MAC. */
 function macOf(octets: Uint8Array): Mac {
   const first = ((octets[0] ?? 0) & 0xfc) | 0x02;
   const text = [first, ...octets.subarray(1, 6)].map((octet) => octet.toString(16).padStart(2, "0")).join(":");
@@ -17,7 +17,7 @@ function macOf(octets: Uint8Array): Mac {
   return mac;
 }
 
-/** The host's end is `veth` and 11 hexadecimal digits of the hash, since prefixes of container IDs collide. */
+/** The host's end is `veth` and 11 hexadecimal digits of a hash, since the prefixes of container IDs collide. */
 export function nameVeth(containerId: string): Veth {
   const hash = createHash("sha256").update(containerId).digest();
   return {

@@ -1,6 +1,4 @@
-/**
- * What plans of attachments and of detachments have in common.
- */
+/** Finds and builds Berth's own routes and rules, for plans of attachments and detachments. */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { equalIp, type Family, type Ip } from "../../net/ip.ts";
@@ -8,7 +6,7 @@ import { formatPrefix } from "../../net/prefix.ts";
 import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
 
-/** Each once, in the order in which they came first. A pod may have very many. */
+/** Returns each address once, in the order of first occurrence. A pod may have very many. */
 export function uniqueIps(ips: readonly Ip[]): Ip[] {
   const unique = new Map<string, Ip>();
   for (const ip of ips) {
@@ -20,7 +18,10 @@ export function uniqueIps(ips: readonly Ip[]): Ip[] {
 
 export const includesIp = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
 
-/** Routes over the way to the node that are in the main table, of one family; `added` replace those to the same destination. */
+/**
+ * Returns the routes over the path to the node of the main table, for one family; `added` replace existing ones to the same
+ * destination.
+ */
 export function serviceRoutes(pod: NamespaceState, added: readonly RouteState[], family: Family): RouteState[] {
   const present = pod.routes.filter(
     ({ table, protocol, destination }) =>
@@ -31,7 +32,7 @@ export function serviceRoutes(pod: NamespaceState, added: readonly RouteState[],
   return [...mine, ...present.filter(({ destination }) => !named.has(formatPrefix(destination)))];
 }
 
-/** Berth's, on the node, in one of these tables, to addresses of the pod. */
+/** Returns Berth's routes on the node, in one of the tables, to addresses of the pod. */
 export function hostRoutesOf(host: NamespaceState, tables: readonly number[], ips: readonly Ip[]): RouteState[] {
   return host.routes.filter(
     ({ table, protocol, destination: { ip } }) =>
@@ -39,19 +40,19 @@ export function hostRoutesOf(host: NamespaceState, tables: readonly number[], ip
   );
 }
 
-/** A rule of Berth's in its plainest form: what it matches, or all, is looked up in the table. */
+/** Returns a rule of Berth's that looks up the table for what it matches, or for all packets. */
 export function ruleTo(table: number, rule: Pick<RuleState, "family" | "preference" | "from" | "mark">): RuleState {
   return { table, action: FR_ACT_TO_TBL, flags: 0, tos: 0, protocol: BERTH_PROTOCOL, rest: [], ...rule };
 }
 
-/** The node's tables that Berth's rules lead to. */
+/** Returns the tables of the node that Berth's rules look up. */
 export function ruleTablesOf({ rules }: NamespaceState): Set<number> {
   const isOurs = ({ preference, protocol }: RuleState): boolean =>
     preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
   return new Set(rules.filter(isOurs).map(({ table }) => table));
 }
 
-/** The same, and the one that is named. */
+/** Returns the same tables and `named`. */
 export function hostTablesOf(host: NamespaceState, named: number): number[] {
   return [...new Set([named, ...ruleTablesOf(host)])];
 }

@@ -1,7 +1,7 @@
 /**
- * What the coordinator wants of a pod and its node once a NIC is attached.
- * Called by the plugin for ADD and CHECK. What a NIC adds to the way to the node stays until the way itself goes: definitions of
- * different networks may name different networks behind the node. A NIC speaks of the families that it has; the rest is other NICs'.
+ * Plans the state of a pod and its node with a NIC attached, for ADD and CHECK. What a NIC adds to the path to the node stays
+ * until the path itself is removed: definitions of different networks may name different networks behind the node. A NIC is
+ * responsible only for the families of its addresses.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
@@ -31,7 +31,7 @@ import {
   type ServicePath,
 } from "./plan-service-path.ts";
 
-/** Of the main table, ours and to a destination that is spoken of: it is replaced when it leads elsewhere. */
+/** Returns Berth's routes of the main table to the destinations of `added`: one that leads elsewhere is replaced. */
 function ownedServiceRoutes(pod: NamespaceState, added: readonly RouteState[]): RouteState[] {
   const named = new Set(added.map(({ destination }) => formatPrefix(destination)));
   return pod.routes.filter(
@@ -40,7 +40,7 @@ function ownedServiceRoutes(pod: NamespaceState, added: readonly RouteState[]): 
   );
 }
 
-/** What the reply path needs in an underlay pod, for some families. */
+/** Plans the reply path of an underlay pod for some families. */
 function planReplyPath(
   pod: NamespaceState,
   path: ServicePath,
@@ -67,7 +67,10 @@ function planReplyPath(
   };
 }
 
-/** rp_filter of what carries the pod's traffic. The kernel takes the larger of `all` and the link's, so `all` is written, too. */
+/**
+ * Returns rp_filter of the links that carry the pod's traffic. The kernel uses the larger of `all` and the link's value, so `all`
+ * is set, too.
+ */
 function rpFilter(value: number, links: readonly string[]): [string, string][] {
   return value < 0 ? [] : links.map((link) => [`ipv4/conf/${link}/rp_filter`, String(value)]);
 }
@@ -75,22 +78,22 @@ function rpFilter(value: number, links: readonly string[]): [string, string][] {
 const withIpv6 = (links: readonly string[]): [string, string][] =>
   links.map((link) => [`ipv6/conf/${link}/disable_ipv6`, "0"]);
 
-/** The pair belongs to Berth, or nothing is done. */
+/** Throws CniError 106 if the pod has another link with the pair's name. */
 function requireOwnPair({ pair, observed }: PlanInput): void {
   const found = observed.pod.links.find(({ name }) => name === POD_VETH);
   if (found === undefined || found.mac === pair.pod.mac) return;
   throw new CniError(
     ErrorCode.InterfaceRefused,
-    `The pod has an interface "${POD_VETH}" that is not Berth's (${found.mac ?? "no MAC address"}); ` +
-      "another plugin of its networks must give it another name",
+    `Interface "${POD_VETH}" of the pod was not created by Berth (${found.mac ?? "no MAC address"}); ` +
+      "configure the plugin that created it to use another name",
   );
 }
 
 function findServiceProblem(first: string, family: Family, path: ServicePath | undefined): string | undefined {
-  if (path === undefined) return `Interface "${first}" leads to the node by no veth that is known`;
+  if (path === undefined) return `Interface "${first}" is not connected to the node by a veth that Berth recognises`;
   if (path.families.includes(family)) return undefined;
-  if (path.hostAddresses[family].length === 0) return `The node has no IPv${family} address of its own that counts`;
-  return `Interface "${first}" has no default route of IPv${family}`;
+  if (path.hostAddresses[family].length === 0) return `The node has no usable IPv${family} address`;
+  return `Interface "${first}" has no IPv${family} default route`;
 }
 
 function warnAboutHost(
@@ -103,22 +106,23 @@ function warnAboutHost(
   const warnings: string[] = [];
   if (conf.hostRPFilter >= 0 && all > conf.hostRPFilter) {
     warnings.push(
-      `net.ipv4.conf.all.rp_filter of the node is ${all}, which counts more than hostRPFilter ${conf.hostRPFilter}`,
+      `net.ipv4.conf.all.rp_filter of the node is ${all}, which overrides hostRPFilter ${conf.hostRPFilter}`,
     );
   }
   if (families.includes(4) && sysctls.get("ipv4/ip_forward") === "0") {
     warnings.push(
-      "The node does not forward IPv4 (net.ipv4.ip_forward is 0): the pod reaches the node, but nothing behind it",
+      "The node does not forward IPv4 (net.ipv4.ip_forward is 0): the pod can reach the node, but no networks behind it",
     );
   }
   if (families.includes(6) && sysctls.get("ipv6/conf/all/forwarding") === "0") {
     warnings.push(
-      "The node does not forward IPv6 (net.ipv6.conf.all.forwarding is 0): the pod reaches the node, but nothing behind it",
+      "The node does not forward IPv6 (net.ipv6.conf.all.forwarding is 0): the pod can reach the node, but no networks behind it",
     );
   }
   for (const family of families) {
     const why = findServiceProblem(conf.podDefaultCniNic, family, path);
-    if (why !== undefined) warnings.push(`${why}: Berth leads no IPv${family} service of the pod over the node`);
+    if (why !== undefined)
+      warnings.push(`${why}: IPv${family} services will not be reachable from this pod through the node`);
   }
   return warnings;
 }
@@ -158,7 +162,7 @@ function findPath(situation: PlanInput, nics: readonly Nic[], nearTo: readonly I
   return first && findOverlayPath(situation, first, nearTo);
 }
 
-/** What has to be there once the NIC is attached. Throws CniError 106 for what stands in the way. */
+/** Plans the attachment of a NIC. Throws CniError 106 if it conflicts with what exists. */
 export function planAttachment(situation: PlanInput): PlanResult {
   const { conf, mode, ifName, observed, pair } = situation;
   const { pod } = observed;

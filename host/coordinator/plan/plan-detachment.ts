@@ -1,6 +1,4 @@
-/**
- * What the coordinator wants of a pod and its node once a NIC is detached: nothing for this NIC, and for the others what they had.
- */
+/** Plans the state of a pod and its node with a NIC detached: nothing for this NIC, and no change for the others. */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
@@ -11,7 +9,7 @@ import type { PlanInput, PlanResult } from "./plan-input.ts";
 import { findNics } from "./plan-nics.ts";
 import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
 
-/** What has to be there once the NIC is detached; the pod may be gone already, then it was observed as empty. */
+/** Plans the detachment of a NIC. If the pod no longer exists, it is observed as empty. */
 export function planDetachment(
   situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "routable">,
 ): PlanResult {
@@ -24,18 +22,18 @@ export function planDetachment(
   const hasPair = host.links.some(({ name, mac }) => name === pair.host.name && mac === pair.host.mac);
   const first = conf.podDefaultCniNic;
   const isAlone = !hasPair && pod.links.every(({ name, loopback }) => loopback || name === first || name === ifName);
-  // Another container's pair, which has the same address by now, keeps its own.
+  // The pair of another container that has been given the same address meanwhile keeps its neighbours and routes.
   const others = new Set(host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name));
   others.delete(pair.host.name);
   const isOurs = ({ link }: { readonly link?: string | undefined }): boolean => link === undefined || !others.has(link);
-  // Nobody but the pod itself says that it has one of these: the node must know it by the pod's own way.
+  // The pod's own addresses are not trusted: the node must reach them over the pod's pair or by its MAC.
   const ownMacs = pod.links.filter(({ name }) => name === conf.podDefaultCniNic).map(({ mac }) => mac);
   const isReached = (ip: Ip): boolean =>
     includesIp(situation.addresses, ip) ||
     host.neighbours.some(
       (each) => equalIp(each.ip, ip) && (each.link === pair.host.name || ownMacs.includes(each.mac)),
     );
-  // what was never tuned, or not yet, is not tuned now
+  // NIC tables that were never created are not created now
   const routes = hasNicTables(pod)
     ? planPodRoutes({
         pod,

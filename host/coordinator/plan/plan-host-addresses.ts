@@ -1,19 +1,17 @@
-/**
- * The node's own addresses by which a pod reaches it.
- */
+/** Selects the node's addresses that a pod uses to reach it. */
 import { equalIp, type Family, type Ip } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { AddressState, NamespaceState } from "../../plan/state.ts";
 
-/** Of container networks, tunnels and local services, not of the node: no other machine would answer to them. */
+/** Links of container networks, tunnels and local services: no other machine can reach their addresses. */
 const VIRTUAL_LINKS =
   /^(?:lo|docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|dummy|ovn|antrea|weave|ip6tnl|sit|gre)/;
 
 /** RT_SCOPE_UNIVERSE */
 const GLOBAL = 0;
-/** IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): not to be relied on. */
+/** IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): addresses that may disappear. */
 const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
-/** IFA_F_TEMPORARY and IFA_F_SECONDARY are one bit; IPv4 has it on every further address of a subnet. */
+/** IFA_F_TEMPORARY and IFA_F_SECONDARY are the same bit, which IPv4 sets on every further address of a subnet. */
 const UNRELIABLE_IPV4 = 0x08 | 0x20;
 
 function isReliable({ prefix, scope, flags }: AddressState): boolean {
@@ -22,8 +20,8 @@ function isReliable({ prefix, scope, flags }: AddressState): boolean {
 }
 
 /**
- * The address that the kernel uses for IPv4 over a link without one, such as the pair's: the first of all links (inet_select_addr in
- * net/ipv4/devinet.c). It may be on the loopback. For IPv6 it takes the one with the longest common prefix.
+ * Returns the source address that the kernel selects for IPv4 over a link without one, such as the pair's: the first of all links
+ * (inet_select_addr in net/ipv4/devinet.c), possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
  */
 function kernelSourceAddress(host: NamespaceState, family: Family): AddressState[] {
   const first = host.addresses.find((address) => address.prefix.ip.family === 4 && isReliable(address));
@@ -31,8 +29,8 @@ function kernelSourceAddress(host: NamespaceState, family: Family): AddressState
 }
 
 /**
- * All of one family, each once: first those in a subnet with one of the pod's addresses, then in the kernel's order of links, at last the
- * one by which the node comes to the pod when nobody says another.
+ * Returns the node's addresses of one family, each once: first those in a subnet with one of the pod's addresses, then the others
+ * in the kernel's order of links, and last the kernel's default source address towards the pod.
  */
 export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[]): Ip[] {
   const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);

@@ -1,7 +1,4 @@
-/**
- * All that a plan is made of.
- * Filled by the plugin, read by the planners.
- */
+/** The input and the result of the planners. */
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -10,33 +7,36 @@ import type { Plan } from "../../plan/plan.ts";
 import type { Observed } from "../../plan/state.ts";
 import type { RoutableAddresses } from "./address-policy.ts";
 
-/** One NIC of one pod, and what is around it. */
+/** One NIC of one pod, with its configuration and the observed state. */
 export interface PlanInput {
   readonly conf: CoordinatorConf;
   readonly mode: "underlay" | "overlay";
   readonly ifName: string;
-  /** The NIC that is to carry the pod's default route, "" to leave it: the pod's annotation, else the configuration. */
+  /**
+   * The NIC that is to carry the pod's default route, from the pod's annotation or else the configuration; "" leaves the route
+   * unchanged.
+   */
   readonly defaultNic: string;
-  /** Of this NIC, as the main plugin says; those that are observed on it are added. */
+  /** Addresses of this NIC as the main plugin reports them; those observed on it are added. */
   readonly addresses: readonly Ip[];
   readonly pair: Veth;
-  /** What the pair's host end is to be labelled with. */
+  /** Alias of the pair's host end. */
   readonly alias: string;
-  /** Of this attachment: pod UID, or container ID. */
+  /** Owner of this attachment: pod UID, or container ID. */
   readonly owner: string;
-  /** The NIC's MAC address as it has to be; undefined leaves it alone. */
+  /** MAC address that the NIC has to have; undefined leaves it unchanged. */
   readonly mac?: Mac | undefined;
   readonly observed: Observed;
-  /** `hostRuleTable` of those who name none: the resource Coordinator's, else the default. */
+  /** `hostRuleTable` of definitions that name none: the resource Coordinator's, else the default. */
   readonly clusterTable?: number | undefined;
-  /** By which the node reaches other networks; no pod may have one of these addresses. */
+  /** The node's gateways; no pod may have one of these addresses. */
   readonly gateways?: readonly Ip[] | undefined;
-  /** Which of the NIC's addresses the node may route to the pod. Undefined where nothing new is routed: for CHECK. */
+  /** Which of the NIC's addresses the node may route to the pod. Undefined for CHECK, which adds no routes. */
   readonly routable: RoutableAddresses | undefined;
 }
 
 export interface PlanResult {
   readonly plan: Plan;
-  /** What an operator should know although it stops nothing; whole sentences. */
+  /** Sentences for the operator about problems that do not prevent the attachment. */
   readonly warnings: readonly string[];
 }

@@ -1,31 +1,29 @@
-/**
- * The MAC address of a NIC with a fixed prefix: two octets of the configuration, four of the NIC's address (Resolved D).
- */
+/** The MAC address of a NIC with a fixed prefix (podMACPrefix): two octets of the configuration, four of the NIC's address. */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Ip } from "../../net/ip.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
 import type { LinkState } from "../../plan/state.ts";
 
-/** Undefined without a prefix. Throws CniError 106 for a link that cannot have a MAC of its own, and one without an address. */
+/** Returns undefined without a prefix. Throws CniError 106 for a link that cannot have a MAC of its own, or has no address. */
 export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[]): Mac | undefined {
   if (prefix === "") return undefined;
   if (link.kind === "ipvlan" || link.mac === undefined) {
     const what = link.kind === "" ? "has no MAC address" : `is of kind ${link.kind}, which has none of its own`;
     throw new CniError(
       ErrorCode.InterfaceRefused,
-      `podMACPrefix "${prefix}" cannot be given to interface "${link.name}": it ${what}; remove podMACPrefix, or use macvlan`,
+      `podMACPrefix "${prefix}" cannot be applied to interface "${link.name}": it ${what}; remove podMACPrefix, or use macvlan`,
     );
   }
   const ip = addresses.find(({ family }) => family === 4) ?? addresses[0];
   if (ip === undefined) {
-    const text = `podMACPrefix "${prefix}" cannot be given to interface "${link.name}": it has no address to make a MAC of`;
+    const text = `podMACPrefix "${prefix}" cannot be applied to interface "${link.name}": it has no IP address to derive a MAC address from`;
     throw new CniError(ErrorCode.InterfaceRefused, text);
   }
   return macOfAddress(prefix, ip);
 }
 
-/** `prefix` is two octets as text. */
+/** Returns the MAC of the address. `prefix` is two octets as text. */
 export function macOfAddress(prefix: string, ip: Ip): Mac {
   const octets = Number(ip.value & 0xffff_ffffn)
     .toString(16)

@@ -1,6 +1,4 @@
-/**
- * The NICs of a pod that the coordinator cares for: their addresses, their tables, the default routes that they have wherever these lie.
- */
+/** The NICs of a pod that the coordinator manages: their addresses, their tables, and their default routes in whichever table. */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { bitsOf, equalIp, FAMILIES, type Family, type Ip } from "../../net/ip.ts";
@@ -9,10 +7,10 @@ import { BERTH_PROTOCOL, FIRST_NIC_TABLE, LAST_NIC_TABLE, NIC_RULE_PREFERENCE, P
 
 export interface Nic {
   readonly name: string;
-  /** Of its own, when the pod has several NICs. */
+  /** The NIC's own table, used if the pod has several NICs. */
   readonly table: number;
   readonly addresses: readonly Ip[];
-  /** Over this NIC alone, as routes of the main table; they may lie in its own table now. */
+  /** Default routes over this NIC only, as routes of the main table; they may be in its own table at the moment. */
   readonly defaults: readonly RouteState[];
 }
 
@@ -21,7 +19,7 @@ function globalAddresses(pod: NamespaceState, link: string): Ip[] {
   return pod.addresses.filter(isOwn).map(({ prefix }) => prefix.ip);
 }
 
-/** The route as one for each link of its next hops: IPv6 joins default routes of several links in one. */
+/** Splits a route into one per link: IPv6 merges default routes of several links into one. */
 function splitHops(route: RouteState): RouteState[] {
   const { nextHops, ...rest } = route;
   if (nextHops === undefined) return [route];
@@ -34,7 +32,7 @@ function splitHops(route: RouteState): RouteState[] {
   });
 }
 
-/** The link of a route whose next hops, if it has several, are all of one. */
+/** Returns the link of a route whose next hops, if there are several, are all on one link. */
 export function linkOf({ link, nextHops }: RouteState): string | undefined {
   return link ?? nextHops?.[0]?.link;
 }
@@ -43,7 +41,7 @@ export function isDefault({ destination, type }: RouteState): boolean {
   return destination.length === 0 && type === RTN_UNICAST;
 }
 
-/** The default routes of one table, one for each link, in the kernel's order. */
+/** Returns the default routes of one table, one per link, in the kernel's order. */
 export function defaultsIn(pod: NamespaceState, table: number): RouteState[] {
   return pod.routes.filter((route) => route.table === table && isDefault(route)).flatMap(splitHops);
 }
@@ -53,7 +51,7 @@ function isNicRule({ preference, protocol, from }: RuleState): boolean {
   return protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE && isWhole;
 }
 
-/** The table that the NIC has got before: there is a rule from one of its addresses, or a route over it. */
+/** Returns the table that the NIC already has, by a rule from one of its addresses or a route over it. */
 function findTable(pod: NamespaceState, name: string, addresses: readonly Ip[]): number | undefined {
   const rule = pod.rules.find(
     (each) => isNicRule(each) && addresses.some((ip) => each.from !== undefined && equalIp(each.from.ip, ip)),
@@ -77,8 +75,8 @@ function requireTable(taken: ReadonlySet<number>, name: string): number {
 }
 
 /**
- * The NICs: the first one, the one of the request, those that have a table already, and those with a default route in main.
- * Those in `without` are left out. A NIC keeps its table; a new one gets the lowest that is free.
+ * Returns the managed NICs: the first one, the one of the request, those that already have a table, and those with a default
+ * route in the main table; those in `without` are left out. A NIC keeps its table; a new one gets the lowest free one.
  */
 export function findNics(pod: NamespaceState, first: string, ifName: string, without: readonly string[]): Nic[] {
   const mainDefaults = defaultsIn(pod, RT_TABLE_MAIN);
@@ -87,12 +85,12 @@ export function findNics(pod: NamespaceState, first: string, ifName: string, wit
     const addresses = globalAddresses(pod, name);
     return { name, addresses, table: findTable(pod, name, addresses) };
   });
-  const cared = found.filter(
+  const managed = found.filter(
     ({ name, table }) =>
       name === first || name === ifName || table !== undefined || mainDefaults.some((route) => linkOf(route) === name),
   );
-  const taken = new Set([FIRST_NIC_TABLE, ...cared.flatMap(({ table }) => table ?? [])]);
-  const firstLast = [...cared.filter(({ name }) => name === first), ...cared.filter(({ name }) => name !== first)];
+  const taken = new Set([FIRST_NIC_TABLE, ...managed.flatMap(({ table }) => table ?? [])]);
+  const firstLast = [...managed.filter(({ name }) => name === first), ...managed.filter(({ name }) => name !== first)];
   return firstLast.map(({ name, addresses, table: before }) => {
     const table = name === first ? FIRST_NIC_TABLE : (before ?? requireTable(taken, name));
     taken.add(table);
@@ -105,7 +103,7 @@ export function findNics(pod: NamespaceState, first: string, ifName: string, wit
   });
 }
 
-/** What is in the main table counts, and is what the copy follows. */
+/** Returns whether a route of the main table takes the place of its copy in the NIC's table. */
 function isInPlaceOf(main: RouteState, copy: RouteState): boolean {
   return main.metric === copy.metric && main.destination.ip.family === copy.destination.ip.family;
 }
@@ -114,7 +112,7 @@ export function familiesOf(ips: readonly Ip[]): Family[] {
   return FAMILIES.filter((family) => ips.some((ip) => ip.family === family));
 }
 
-/** The route without hops over those links; nothing when none is left. */
+/** Returns the route without next hops over those links; nothing if none is left. */
 function withoutHops(route: RouteState, links: ReadonlySet<string>): RouteState[] {
   const { nextHops, ...rest } = route;
   if (nextHops === undefined) return route.link !== undefined && links.has(route.link) ? [] : [route];
@@ -126,18 +124,18 @@ function withoutHops(route: RouteState, links: ReadonlySet<string>): RouteState[
 }
 
 /**
- * The pod as its NIC `ifName` was attached: without NICs that came later and have nothing to do with the coordinator. Their plugins
- * answer for them, and the next ADD of the coordinator gives them tables.
+ * Returns the pod without NICs that were attached later and are not managed by the coordinator. Their own plugins are responsible
+ * for them, and the next ADD of the coordinator gives them tables.
  */
 export function withoutForeignNics(pod: NamespaceState, first: string, ifName: string): NamespaceState {
   const names = pod.links.filter(({ loopback }) => !loopback).map(({ name }) => name);
-  const isStrange = (name: string): boolean =>
+  const isForeign = (name: string): boolean =>
     ![first, ifName, POD_VETH].includes(name) && findTable(pod, name, globalAddresses(pod, name)) === undefined;
-  const strangers = new Set(names.filter(isStrange));
+  const foreign = new Set(names.filter(isForeign));
   return {
     ...pod,
-    links: pod.links.filter(({ name }) => !strangers.has(name)),
-    addresses: pod.addresses.filter(({ link }) => !strangers.has(link)),
-    routes: pod.routes.flatMap((route) => withoutHops(route, strangers)),
+    links: pod.links.filter(({ name }) => !foreign.has(name)),
+    addresses: pod.addresses.filter(({ link }) => !foreign.has(link)),
+    routes: pod.routes.flatMap((route) => withoutHops(route, foreign)),
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Routes of a pod with several NICs: each NIC has a table of its own, with its default route, what is on its link, and the way to the
- * node; a rule sends there what comes from its addresses. So replies leave by the NIC on which the request came. The main table has the
- * default route of one NIC.
+ * Plans the routes of a pod with several NICs. Each NIC has a table of its own with its default route, the routes on its link,
+ * and the path to the node; a rule selects the table by source address, so that replies leave by the NIC on which the request
+ * arrived. The main table has the default route of one NIC.
  */
 import { RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/route/constants.ts";
 import { FAMILIES, type Family, type Ip, isLinkLocal, isMulticast } from "../../net/ip.ts";
@@ -17,9 +17,9 @@ export interface PodRoutesInput {
   readonly nics: readonly Nic[];
   /** The NIC of the request. */
   readonly ifName: string;
-  /** The NIC that is to have the default route, "" to leave it. */
+  /** The NIC that is to have the default route; "" leaves it unchanged. */
   readonly defaultNic: string;
-  /** Routes to the node and over it, for one family, as of the main table. */
+  /** Returns the routes to the node and through it for one family, as in the main table. */
   readonly servicePath: (family: Family) => readonly RouteState[];
 }
 
@@ -31,12 +31,12 @@ export interface PodRoutes {
 
 const familyOf = ({ destination }: RouteState): Family => destination.ip.family;
 
-/** fe80::/10 and ff00::/8: of the link itself, nobody's to copy. */
+/** Returns whether the route belongs to the link itself (fe80::/10, ff00::/8) and is not copied. */
 function isOfLink({ destination: { ip } }: RouteState): boolean {
   return isLinkLocal(ip) || isMulticast(ip);
 }
 
-/** RTA_EXPIRES: a copy does not follow the router's advertisements, so it must not end with them either. */
+/** RTA_EXPIRES: a copy is not refreshed by router advertisements, so it must not expire either. */
 const RTA_EXPIRES = 23;
 
 function moveTo(route: RouteState, table: number): RouteState {
@@ -44,7 +44,7 @@ function moveTo(route: RouteState, table: number): RouteState {
   return { ...route, table, protocol: BERTH_PROTOCOL, rest };
 }
 
-/** What is reached over the NIC, but by its default route: connected prefixes, and routes of its pool. */
+/** Returns the routes over the NIC except for the default route: connected prefixes, and routes of its pool. */
 function specificRoutes(pod: NamespaceState, { name }: Nic): RouteState[] {
   return pod.routes.filter(
     (route) =>
@@ -62,8 +62,8 @@ function nicRule(ip: Ip, table: number): RuleState {
 }
 
 /**
- * The NIC whose default route of the family stays in, or comes to, the main table: the wanted one, or the first NIC if it has it still,
- * whatever NICs of other plugins have put in front of it, or else the one that has it.
+ * Returns the NIC whose default route of the family is kept in, or moved to, the main table: the requested one; otherwise the
+ * first NIC if it still has one there, even if other plugins' NICs have put theirs before it; otherwise the one that has it.
  */
 export function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefined {
   const { pod, nics, ifName, defaultNic } = question;
@@ -78,7 +78,7 @@ export function findDefaultNic(question: PodRoutesInput, family: Family): Nic | 
 
 const keyOf = ({ destination, metric }: RouteState): string => `${formatPrefix(destination)} ${metric}`;
 
-/** Default routes that router advertisements have put side by side are one with several next hops in a table of ours. */
+/** Joins default routes that router advertisements have added side by side into one multipath route for a table of Berth's. */
 function joinSame(routes: readonly RouteState[]): RouteState[] {
   return [...Map.groupBy(routes, keyOf).values()].flatMap((same) => {
     const [first] = same;
@@ -91,7 +91,10 @@ function joinSame(routes: readonly RouteState[]): RouteState[] {
   });
 }
 
-/** A default route moves even where the NIC has no address of its family, so that it is not lost. */
+/**
+ * Returns the routes of the NIC's table. A default route is moved even if the NIC has no address of its family, so that it is not
+ * lost.
+ */
 function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
   const { pod } = question;
   const families = familiesOf(nic.addresses);
@@ -112,9 +115,9 @@ function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
 }
 
 /**
- * The default routes of the main table as they should be, and those that are there now. Those of a family for which no NIC has one to
- * put in their place are left alone: they are the main plugin's, who removes them with its NIC.
- * One over the node, for a pod without any, gives way to a NIC's.
+ * Returns the default routes that the main table should have, and the present ones. Those of a family for which no NIC has a
+ * replacement are left alone: they belong to the main plugin, which removes them with its NIC. A default route over the node, for
+ * a pod without any other, gives way to a NIC's.
  */
 function mainDefaults(question: PodRoutesInput): { wanted: RouteState[]; owned: RouteState[] } {
   const { pod } = question;
@@ -137,12 +140,12 @@ function warnAboutForeignRoutes(pod: NamespaceState, nics: readonly Nic[]): stri
   return nics.flatMap(({ table }) =>
     foreignRoutesIn(pod, table).map(
       (route) =>
-        `Table ${table} of the pod has a route that is not Berth's, which is left alone: ${formatRoute(route)}`,
+        `Table ${table} of the pod has a route that Berth did not create and leaves unchanged: ${formatRoute(route)}`,
     ),
   );
 }
 
-/** Whether the pod has tables or rules for its NICs. */
+/** Returns whether the pod has tables or rules for its NICs. */
 export function hasNicTables({ routes, rules }: NamespaceState): boolean {
   return (
     routes.some(({ table, protocol }) => protocol === BERTH_PROTOCOL && isNicTable(table)) ||
@@ -151,8 +154,8 @@ export function hasNicTables({ routes, rules }: NamespaceState): boolean {
 }
 
 /**
- * With fewer than two NICs nothing is wanted but the default routes of the one in the main table. A default route is in its NIC's table
- * before it leaves the main one, so that it is never lost.
+ * Plans the tables and rules. With fewer than two NICs only the default routes of the main table are planned. A default route is
+ * added to its NIC's table before it is removed from the main one, so that it is never lost.
  */
 export function planPodRoutes(question: PodRoutesInput): PodRoutes {
   const { pod, nics } = question;

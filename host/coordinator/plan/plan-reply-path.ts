@@ -1,6 +1,6 @@
 /**
- * The tables of nf_tables: in an underlay pod, that replies go back by the pair through which the request came; on the node, that
- * service connections which leave it come back to it.
+ * The nf_tables tables. In an underlay pod, replies are sent back by the pair through which the request came; on the node,
+ * connections to services that leave it are masqueraded so that they come back to it.
  */
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import {
@@ -27,7 +27,7 @@ import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS 
 import { ruleTo } from "./own-objects.ts";
 import { routeTo, type ServicePath } from "./plan-service-path.ts";
 
-/** In the pod: marks connections that come in by the pair, and the packets that answer them. */
+/** In the pod: marks connections that come in by the pair, and the replies to them. */
 export function replyTable(link: string): NftTable {
   const mark = [REPLY_MARK, REPLY_MARK] as const;
   return {
@@ -57,20 +57,21 @@ export function replyRule(family: Family): RuleState {
   return ruleTo(REPLY_TABLE, { family, preference: REPLY_RULE_PREFERENCE, mark });
 }
 
-/** All replies go to the node. */
+/** Returns the route that sends all replies to the node. */
 export function replyRoute(path: ServicePath, family: Family): RouteState[] {
   const gateway = path.hostAddresses[family][0];
   if (gateway === undefined || !path.families.includes(family)) return [];
   return [routeTo(EVERYWHERE[family], { link: path.pod.link, gateway }, REPLY_TABLE)];
 }
 
-/** Links of the node that lead to its own pods, of Berth and of others. */
+/** Links of the node that lead to its pods, of Berth and of other plugins. */
 const TO_PODS = ["veth*", "cali*", "lxc*", "cni*"];
 
 /**
- * On the node, for all pods: what came in by one of their pairs and leaves by a NIC gets the node's own address, so that the answer comes
- * back to the node. Else it would come straight over the segment: the pod would not know it when it is a service's, and the node, which
- * saw half of the connection, would drop the rest of any other. A backend on the node answers by the node anyway, and sees who asks.
+ * On the node, for all pods: masquerades what came in by one of their pairs and leaves by a NIC, so that the answer comes back to
+ * the node. Otherwise it would go to the pod directly over the segment: the pod would not recognise an answer of a service, and
+ * the node, having seen half of the connection, would drop the rest of any other. A backend on the node answers through the node
+ * anyway, and sees the client's address.
  */
 export function snatTable(): NftTable {
   const leave = [...TO_PODS.flatMap((name) => matchInterface("oifname", name, true)), ...masquerade()];
@@ -83,8 +84,9 @@ export function snatTable(): NftTable {
 }
 
 /**
- * What Berth has to masquerade. `auto`: services' connections when kube-proxy would not, which takes a pod inside its clusterCIDR, or any
- * pod when it has none of that family, for one of the cluster whose answers find back by themselves.
+ * Returns which connections Berth masquerades. `auto`: for a pod inside its clusterCIDR, or any pod if it has none of that
+ * family, kube-proxy does not masquerade connections to services, because the answers to pods of the cluster find their way back
+ * by themselves; Berth then masquerades all. For other pods kube-proxy masquerades these connections, and Berth the rest.
  */
 export function decideSnat(
   { serviceSnat, overlayPodCIDR }: CoordinatorConf,

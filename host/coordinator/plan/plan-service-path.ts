@@ -1,6 +1,6 @@
 /**
- * The way between a pod and its node. Underlay pods cannot reach their node by their own NICs, nor the node them: a veth pair joins
- * them. Overlay pods have a first NIC that leads to the node already. Over this way go services, probes, and what is hijacked.
+ * The path between a pod and its node, for services, probes and hijacked networks. Underlay pods cannot reach their node by their
+ * own NICs, nor the node them, so a veth pair connects them. The first NIC of an overlay pod already leads to the node.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
@@ -24,19 +24,22 @@ import { findHostAddresses } from "./plan-host-addresses.ts";
 import type { PlanInput } from "./plan-input.ts";
 import { linkOf, type Nic } from "./plan-nics.ts";
 
-/** Most tables of a node (`hostRuleTable`) that definitions may name: each adds a rule for all of the node's traffic, and rules stay. @limit */
+/**
+ * Most tables of a node (`hostRuleTable`) that definitions may name: each adds a rule for all of the node's traffic, and rules
+ * are never deleted. @limit
+ */
 export const MAX_HOST_TABLES = 8;
 
-/** Two ends, and how the pod goes on from its own. */
+/** The two ends of the path, and the next hop from the pod's end. */
 export interface ServicePath {
   readonly pod: { readonly link: string; readonly mac: Mac };
-  /** `mac` is undefined where the pod's own routes say how the node is reached. */
+  /** `mac` is undefined if the pod's own routes lead to the node. */
   readonly host: { readonly link: string; readonly mac: Mac | undefined };
-  /** The node's addresses; the first is the next hop of all that goes over the node. */
+  /** The node's addresses; the first is the next hop of everything that goes through the node. */
   readonly hostAddresses: Readonly<Record<Family, readonly Ip[]>>;
-  /** Overlay: the first NIC's own gateway. Undefined: the node's addresses are on the link. */
+  /** Overlay: gateways of the first NIC. Undefined: the node's addresses are on the link. */
   readonly gateways?: Readonly<Partial<Record<Family, Ip | undefined>>>;
-  /** Families in which the pod can use it. */
+  /** Families that the path supports. */
   readonly families: readonly Family[];
 }
 
@@ -44,7 +47,7 @@ function hostAddressesOf({ host }: Observed, ips: readonly Ip[]): Record<Family,
   return { 4: findHostAddresses(host, 4, ips), 6: findHostAddresses(host, 6, ips) };
 }
 
-/** Over the pair of the underlay pod. */
+/** Returns the path over the pair of an underlay pod. */
 export function findUnderlayPath({ pair, observed }: PlanInput, ips: readonly Ip[]): ServicePath {
   const hostAddresses = hostAddressesOf(observed, ips);
   const families = FAMILIES.filter((family) => hostAddresses[family].length > 0);
@@ -56,19 +59,19 @@ export function findUnderlayPath({ pair, observed }: PlanInput, ips: readonly Ip
   };
 }
 
-/** The node's link that the pod's first NIC leads to: its other end, or the bridge that the other end is in. */
+/** Returns the node's link behind the pod's first NIC: its other end, or the bridge of which that is a member. */
 function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefined {
   if (first.kind !== "veth" || !first.parentElsewhere) return undefined;
   const end = host.links.find(({ index, kind, parent }) => index === first.parent && kind === "veth" && parent === first.index); // biome-ignore format: one thought
   return end?.master === undefined ? end : host.links.find(({ name }) => name === end.master);
 }
 
-/** Of several next hops the first. */
+/** Returns the gateway of the first next hop. */
 function gatewayOf(route: RouteState | undefined): Ip | undefined {
   return route?.gateway ?? route?.nextHops?.[0]?.gateway;
 }
 
-/** Over the first NIC of the overlay pod; undefined when it does not lead to the node by a link that is known. */
+/** Returns the path over the first NIC of an overlay pod; undefined if that is not connected to the node by a recognised link. */
 export function findOverlayPath(
   { observed, conf }: PlanInput,
   first: Nic,
@@ -90,7 +93,7 @@ export function findOverlayPath(
   };
 }
 
-/** A route of Berth's in its plainest form. */
+/** Returns a route of Berth's without special attributes. */
 export function routeTo(destination: Prefix, way: Pick<RouteState, "link" | "gateway">, table: number): RouteState {
   const { family } = destination.ip;
   return {
@@ -107,12 +110,12 @@ export function routeTo(destination: Prefix, way: Pick<RouteState, "link" | "gat
   };
 }
 
-/** Over the gateway, unless that is the address itself: the kernel takes no gateway that is behind another one. */
+/** Returns the gateway unless it is the address itself: the kernel accepts no gateway that is behind another one. */
 function wayTo(ip: Ip, gateway: Ip | undefined): Pick<RouteState, "gateway"> {
   return { gateway: gateway !== undefined && equalIp(ip, gateway) ? undefined : gateway };
 }
 
-/** Routes of the pod to the node's addresses and, over the first of them, to the networks behind the node. */
+/** Returns the pod's routes to the node's addresses and, through the first of them, to the networks behind the node. */
 export function podRoutes(path: ServicePath, family: Family, networks: readonly Prefix[]): RouteState[] {
   if (!path.families.includes(family)) return [];
   const { link } = path.pod;
@@ -127,7 +130,10 @@ export function podRoutes(path: ServicePath, family: Family, networks: readonly 
   ];
 }
 
-/** In the pod: where the node's addresses are, so that nobody has to ask. A pod without a family may not even take neighbours of it. */
+/**
+ * Returns the pod's permanent neighbours for the node's addresses, so that they need no resolution. A pod without IPv6 may not
+ * even accept neighbours of it.
+ */
 export function podNeighbours(path: ServicePath, families: readonly Family[]): NeighbourState[] {
   const { pod, host, hostAddresses } = path;
   const { mac } = host;
@@ -136,25 +142,28 @@ export function podNeighbours(path: ServicePath, families: readonly Family[]): N
   return usable.flatMap((family) => hostAddresses[family].map((ip) => ({ link: pod.link, ip, mac })));
 }
 
-/** On the node: where the pod's addresses are. */
+/** Returns the node's permanent neighbours for the pod's addresses. */
 export function hostNeighbours({ host, pod }: ServicePath, ips: readonly Ip[]): NeighbourState[] {
   return ips.map((ip) => ({ link: host.link, ip, mac: pod.mac }));
 }
 
 /**
- * On the node: routes to the pod's addresses. They name no source address: the kernel would drop a route of IPv4 together with the
- * address that it names, and so all pods' when a NIC of the node loses its address for a moment. The pod knows each of them.
+ * Returns the node's routes to the pod's addresses. They have no source address: the kernel would delete an IPv4 route together
+ * with its source address, and so those of all pods when a NIC of the node loses its address for a moment. The pod knows all of
+ * the node's addresses.
  */
 export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: number): RouteState[] {
   return ips.map((ip) => routeTo(wholePrefix(ip), { link: host.link }, table));
 }
 
-/** On the node, for all pods: addresses of pods are looked up first in their table. */
+/** Returns the node's rule, for all pods, that looks up the table of pod addresses first. */
 export function hostRule(family: Family, table: number): RuleState {
   return ruleTo(table, { family, preference: HOST_RULE_PREFERENCE });
 }
 
-/** Networks behind the node, each once. Left out are those that the pod has a route to already, which a warning tells. */
+/**
+ * Returns the networks behind the node, each once. Networks to which the pod already has a route are left out, with a warning.
+ */
 export function findNetworks(
   situation: PlanInput,
   nics: readonly Nic[],
@@ -165,7 +174,7 @@ export function findNetworks(
   const inMain = observed.pod.routes.filter(
     ({ table, protocol }) => table === RT_TABLE_MAIN && protocol !== BERTH_PROTOCOL,
   );
-  // a default route may have moved to its NIC's table, and come back
+  // a default route may have moved to the NIC's table, and may come back
   const present = [...inMain, ...nics.flatMap(({ defaults }) => defaults)];
   const others = new Map(present.map((route) => [formatPrefix(route.destination), linkOf(route)]));
   const refused = [...unique.keys()].filter((text) => others.has(text));
@@ -173,14 +182,14 @@ export function findNetworks(
     networks: [...unique].filter(([text]) => !others.has(text)).map(([, network]) => network),
     warnings: refused.map(
       (text) =>
-        `${text} is not reached over the node: the pod has a route to it by "${others.get(text) ?? "?"}" already`,
+        `${text} is not routed through the node: the pod already has a route to it over "${others.get(text) ?? "?"}"`,
     ),
   };
 }
 
 /**
- * Refuses a table of the node that holds routes of others, before the rule that would send all of the node's traffic there, and one table
- * too many: definitions are written by tenants, the node is everybody's.
+ * Throws CniError 106 for a table of the node that contains routes of other software, since Berth's rule would send all of the
+ * node's traffic there; and for one table too many, since tenants write definitions but the node is shared.
  */
 export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): void {
   const table = conf.hostRuleTable;
@@ -191,42 +200,44 @@ export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): vo
   if (foreign !== undefined) {
     throw new CniError(
       ErrorCode.InterfaceRefused,
-      `hostRuleTable ${table}: that table of the node has a route which is not Berth's (${formatRoute(foreign)}), ` +
-        "and all of the node's traffic would be looked up there; name a table of Berth's own, or remove the route",
+      `hostRuleTable ${table}: the node's table contains a route that Berth did not create (${formatRoute(foreign)}), ` +
+        "and all of the node's traffic would be looked up there; use a table that nothing else uses, or remove the route",
     );
   }
-  // Tenants who use them up keep nobody from the cluster's own.
+  // Even if tenants use up the limit, the cluster's own table remains available.
   if (tables.size >= MAX_HOST_TABLES && !isClusters) {
     throw new CniError(
       ErrorCode.InterfaceRefused,
-      `hostRuleTable ${table}: definitions of this node use ${tables.size} tables already (${[...tables].join(", ")}), ` +
-        `which is the most there may be; name one of them`,
+      `hostRuleTable ${table}: network definitions already use ${tables.size} tables on this node (${[...tables].join(", ")}), ` +
+        `the maximum; use one of them`,
     );
   }
 }
 
-/** Refuses an address that the node reaches by another live attachment: two address spaces on one node meet there. */
+/**
+ * Throws CniError 106 for an address that the node reaches by another live attachment: two address spaces that meet on one node.
+ */
 export function requireUnusedAddresses(
   { observed, conf, owner }: PlanInput,
   path: ServicePath,
   ips: readonly Ip[],
 ): void {
   for (const ip of ips) {
-    const other = observed.host.routes.find(
+    const route = observed.host.routes.find(
       ({ table, destination, link }) =>
         table === conf.hostRuleTable &&
         formatPrefix(destination) === formatPrefix(wholePrefix(ip)) &&
         link !== path.host.link,
     );
-    const link = observed.host.links.find(({ name }) => name === other?.link);
-    if (other === undefined || link === undefined) continue;
+    const link = observed.host.links.find(({ name }) => name === route?.link);
+    if (route === undefined || link === undefined) continue;
     const holder = parseAlias(link.alias);
     if (holder?.owner === owner) continue; // an older sandbox of the same pod
-    const who = holder && (holder.pod === "" ? `container ${holder.containerId}` : `pod ${holder.pod}`);
+    const other = holder && (holder.pod === "" ? `container ${holder.containerId}` : `pod ${holder.pod}`);
     throw new CniError(
       ErrorCode.InterfaceRefused,
-      `The node reaches ${formatIp(ip)} by "${link.name}"${who === undefined ? "" : ` of ${who}`}; ` +
-        `"${path.host.link}" of this pod cannot have the same address. Delete the other pod, or give one of them an address of its own`,
+      `Address ${formatIp(ip)} is already in use on this node by "${link.name}"${other === undefined ? "" : ` of ${other}`}; ` +
+        `"${path.host.link}" of this pod cannot have the same address. Delete the other pod, or give one of the two another address`,
     );
   }
 }

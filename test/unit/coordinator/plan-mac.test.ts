@@ -38,11 +38,11 @@ describe("a prefix is refused", () => {
     ["on ipvlan", link("ipvlan"), ["10.6.0.2"], 'interface "eth0": it is of kind ipvlan, which has none of its own'],
     ["on what is no Ethernet", { ...link("tun"), mac: undefined }, ["10.6.0.2"], "it is of kind tun"],
     ["on a machine's own such device", { ...link(""), mac: undefined }, ["10.6.0.2"], "it has no MAC address"],
-    ["without an address", link("macvlan"), [], "it has no address to make a MAC of"],
+    ["without an address", link("macvlan"), [], "it has no IP address to derive a MAC address from"],
   ];
   it.each(rows)("%s", (_what, nic, addresses, text) => {
     const plan = () => planMac("0a:1b", nic, ips(...addresses));
-    expect(plan).toThrow(`podMACPrefix "0a:1b" cannot be given to interface "eth0"`);
+    expect(plan).toThrow(`podMACPrefix "0a:1b" cannot be applied to interface "eth0"`);
     expect(plan).toThrow(text);
     expect(plan).toThrow(expect.objectContaining({ code: ErrorCode.InterfaceRefused }));
   });

@@ -36,50 +36,50 @@ describe("options", () => {
   });
 });
 
-describe("a piece is refused with what is wanted:", () => {
-  const rows: [options: string, mode: number | undefined, piece: string, wanted: string][] = [
+describe("an entry is refused with what is wanted:", () => {
+  const rows: [options: string, mode: number | undefined, entry: string, wanted: string][] = [
     ["miimon", 1, "miimon", '"miimon=<value>"'],
     ["miimon=", 1, "miimon=", '"miimon=<value>"'],
     ["miimon= ;updelay=1", 1, "miimon=", '"miimon=<value>"'],
     ["=1", 1, "=1", "<option>=<value>"],
     ["miimon=1;;use_carrier=1", 1, "", "<option>=<value>"],
-    ["miimon=abc", 1, "miimon=abc", "miimon= and a whole number from 0 to 2147483647"],
-    ["miimon=2147483648", 1, "miimon=2147483648", "a whole number from 0 to 2147483647"],
-    ["miimon=-1", 1, "miimon=-1", "a whole number from 0"],
-    ["miimon=1=2", 1, "miimon=1=2", "a whole number from 0"],
-    ["miimon=0x10", 1, "miimon=0x10", "a whole number from 0"],
-    ["lp_interval=0", 1, "lp_interval=0", "a whole number from 1 to 2147483647"],
-    ["ad_user_port_key=1024", 4, "ad_user_port_key=1024", "a whole number from 0 to 1023"],
+    ["miimon=abc", 1, "miimon=abc", "miimon= followed by an integer from 0 to 2147483647"],
+    ["miimon=2147483648", 1, "miimon=2147483648", "an integer from 0 to 2147483647"],
+    ["miimon=-1", 1, "miimon=-1", "an integer from 0"],
+    ["miimon=1=2", 1, "miimon=1=2", "an integer from 0"],
+    ["miimon=0x10", 1, "miimon=0x10", "an integer from 0"],
+    ["lp_interval=0", 1, "lp_interval=0", "an integer from 1 to 2147483647"],
+    ["ad_user_port_key=1024", 4, "ad_user_port_key=1024", "an integer from 0 to 1023"],
     ["peer_notif_delay=300001;miimon=1", 1, "peer_notif_delay=300001", "from 0 to 300000"],
-    ["foo=1", 1, "foo=1", "an option of bonds: active_slave, ad_actor_sys_prio"],
+    ["foo=1", 1, "foo=1", "a bond option: active_slave, ad_actor_sys_prio"],
     ["mimon=1", 1, "mimon=1", 'the option "miimon"'],
-    ["__proto__=1", 1, "__proto__=1", "an option of bonds"],
+    ["__proto__=1", 1, "__proto__=1", "a bond option"],
     ["mode=1", 1, "mode=1", 'the mode in "bond.mode"'],
     ["slaves=e0", 1, "slaves=e0", 'the members in "interfaces"'],
     ["queue_id=e0:1", 1, "queue_id=e0:1", "single member"],
     ["lacp_rate=fats", 4, "lacp_rate=fats", '"lacp_rate=fast"'],
-    ["lacp_rate=2", 4, "lacp_rate=2", "lacp_rate= and one of slow (0), fast (1)"],
-    ["lacp_rate=fast", 1, "lacp_rate=fast", "no lacp_rate in mode 1 (active-backup); it is for 4 (802.3ad)"],
-    ["primary=e0", 0, "primary=e0", "it is for 1 (active-backup), 5 (balance-tlb), 6 (balance-alb)"],
-    ["primary=e0", undefined, "primary=e0", "mode 0 (balance-rr), which holds when bond.mode is not set"],
+    ["lacp_rate=2", 4, "lacp_rate=2", "lacp_rate= followed by one of slow (0), fast (1)"],
+    ["lacp_rate=fast", 1, "lacp_rate=fast", "no lacp_rate in mode 1 (active-backup); it requires mode 4 (802.3ad)"],
+    ["primary=e0", 0, "primary=e0", "it requires mode 1 (active-backup), 5 (balance-tlb), 6 (balance-alb)"],
+    ["primary=e0", undefined, "primary=e0", "mode 0 (balance-rr), the default of bond.mode"],
     ["arp_interval=1", 4, "arp_interval=1", "no arp_interval in mode 4 (802.3ad)"],
-    ["packets_per_slave=1", 1, "packets_per_slave=1", "it is for 0 (balance-rr)"],
+    ["packets_per_slave=1", 1, "packets_per_slave=1", "it requires mode 0 (balance-rr)"],
     ["primary=e9", 1, "primary=e9", "one of the members e0, e1"],
-    ["miimon=1;miimon=2", 1, "miimon=2", "each option once"],
-    ["num_grat_arp=1;num_unsol_na=1", 1, "num_unsol_na=1", "each option once"],
-    ["arp_ip_target=10.0.0.1,10.0.0.1", 1, "arp_ip_target=10.0.0.1,10.0.0.1", "none twice"],
-    ["arp_ip_target=10.0.0.1,", 1, "arp_ip_target=10.0.0.1,", "IPv4 addresses with commas between"],
+    ["miimon=1;miimon=2", 1, "miimon=2", "each option only once"],
+    ["num_grat_arp=1;num_unsol_na=1", 1, "num_unsol_na=1", "each option only once"],
+    ["arp_ip_target=10.0.0.1,10.0.0.1", 1, "arp_ip_target=10.0.0.1,10.0.0.1", "at most 16 different IPv4 addresses"],
+    ["arp_ip_target=10.0.0.1,", 1, "arp_ip_target=10.0.0.1,", "IPv4 addresses, separated by commas"],
     ["arp_ip_target=fd00::1", 1, "arp_ip_target=fd00::1", "IPv4 addresses"],
     ["arp_ip_target=255.255.255.255", 1, "arp_ip_target=255.255.255.255", "IPv4 addresses"],
     ["arp_ip_target=0.0.0.0", 1, "arp_ip_target=0.0.0.0", "IPv4 addresses"],
     ["ns_ip6_target=ff02::1", 1, "ns_ip6_target=ff02::1", "IPv6 addresses"],
     ["ns_ip6_target=::1", 1, "ns_ip6_target=::1", "IPv6 addresses"],
-    ["ad_actor_system=01:00:00:00:00:01", 4, "ad_actor_system=01:00:00:00:00:01", "a MAC address of one station"],
-    ["ad_actor_system=02:00", 4, "ad_actor_system=02:00", "a MAC address of one station"],
+    ["ad_actor_system=01:00:00:00:00:01", 4, "ad_actor_system=01:00:00:00:00:01", "a unicast MAC address"],
+    ["ad_actor_system=02:00", 4, "ad_actor_system=02:00", "a unicast MAC address"],
   ];
-  it.each(rows)("%j in mode %s", (options, mode, piece, wanted) => {
+  it.each(rows)("%j in mode %s", (options, mode, entry, wanted) => {
     const [first, ...more] = parseBondOptions(options, { mode, members: ["e0", "e1"] }).mismatches;
-    expect(first).toMatchObject({ path: "bond.options", got: `the piece ${JSON.stringify(piece)}` });
+    expect(first).toMatchObject({ path: "bond.options", got: `the entry ${JSON.stringify(entry)}` });
     expect(first?.wanted).toContain(wanted);
     expect(more).toEqual([]);
   });
@@ -90,7 +90,7 @@ describe("a piece is refused with what is wanted:", () => {
     expect(parse(`arp_ip_target=${list(MAX_TARGETS + 1)}`).mismatches).toHaveLength(1);
   });
 
-  it("each wrong piece by itself", () => {
+  it("each wrong entry by itself", () => {
     expect(parse("miimon;foo=1;use_carrier=2").mismatches).toHaveLength(3);
   });
 });
@@ -99,9 +99,9 @@ describe("options that contradict one another", () => {
   const rows: [options: string, mode: number, wanted: string][] = [
     ["miimon=100;arp_interval=100", 1, "one of miimon and arp_interval"],
     ["miimon=100;arp_validate=all", 1, "one of miimon and arp_validate"],
-    ["updelay=100", 1, "a miimon above 0 with updelay"],
-    ["miimon=0;downdelay=0", 1, "a miimon above 0 with downdelay"],
-    ["miimon=0;peer_notif_delay=5", 4, "a miimon above 0 with peer_notif_delay"],
+    ["updelay=100", 1, "a miimon above 0, which updelay requires"],
+    ["miimon=0;downdelay=0", 1, "a miimon above 0, which downdelay requires"],
+    ["miimon=0;peer_notif_delay=5", 4, "a miimon above 0, which peer_notif_delay requires"],
   ];
   it.each(rows)("%j in mode %i", (options, mode, wanted) => {
     expect(parse(options, mode).mismatches).toEqual([

@@ -161,7 +161,7 @@ describe("what a stranger writes", () => {
       });
       expect(second).toMatchObject({
         level: 30,
-        msg: expect.stringMatching(/^A line of \d{6} characters is left out$/),
+        msg: expect.stringMatching(/^A line of \d{6} characters was dropped$/),
       });
       for (const line of readFileSync(join(directory, "a.log"), "utf8").split("\n")) {
         expect(line.length).toBeLessThanOrEqual(MAX_LOG_LINE);
@@ -182,7 +182,7 @@ it("what comes faster than it can be written is lost and counted, and nobody wai
     const messages = linesOf().map((line) => String(JSON.parse(line).msg));
     const written = messages.filter((msg) => msg === block).length;
     expect(messages.filter((msg) => msg !== block)).toEqual([
-      `Lines are missing before this one: ${count - written} at most`,
+      `At most ${count - written} lines before this one are missing`,
       "last",
     ]);
     expect(written).toBeLessThan(count);

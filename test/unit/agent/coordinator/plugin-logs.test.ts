@@ -54,7 +54,9 @@ describe("a log of the coordinator", () => {
   it("lies in a folder that is there", () =>
     withLogs(async ({ directory, log, read, refusal }) => {
       mkdirSync(directory);
-      expect(refusal("deep/down/a.log")).toContain('found "/var/log/vendor/deep", which does not exist, want a file');
+      expect(refusal("deep/down/a.log")).toContain(
+        'found "/var/log/vendor/deep", which does not exist, want a regular file',
+      );
       expect(readdirSync(directory)).toEqual([]);
       mkdirSync(join(directory, "deep", "down"), { recursive: true });
       log("deep/down/a.log").info("ADD");
@@ -71,7 +73,7 @@ describe("a log of the coordinator", () => {
 });
 
 describe("a log file is refused, and nothing is written or made", () => {
-  const WANTED = "want a file of its own inside /var/log/vendor/, in folders that are there, without links";
+  const WANTED = "want a regular file below /var/log/vendor/, in existing folders, without links";
   const rows: [what: string, make: (directory: string, victim: string) => unknown, name: string, found: string][] = [
     [
       "a link",
@@ -155,15 +157,15 @@ describe("a log file is refused, and nothing is written or made", () => {
       pass(LOG_RECHECK_MS);
       before.info("ADD");
       await until(() => lines.length > 0);
-      expect(lines).toEqual(["warn A log file of the coordinator cannot be written; lines are lost"]);
+      expect(lines).toEqual(["warn Writing a log file of the coordinator failed; lines are lost"]);
       expect(refusal("a.log")).toContain("which is a symbolic link");
       rmSync(join(directory, "a.log"));
       pass(LOG_RECHECK_MS);
       log("a.log").info("ADD");
       const [loss] = await read("a.log", 2);
-      expect(loss).toMatchObject({ level: 40, msg: "Lines are missing before this one: 1 at most" });
+      expect(loss).toMatchObject({ level: 40, msg: "At most 1 lines before this one are missing" });
       await until(() => lines.length > 1);
-      expect(lines.slice(1)).toEqual(["info The coordinator's log file is written again"]);
+      expect(lines.slice(1)).toEqual(["info Writing the coordinator's log file works again"]);
       expect(readFileSync(victim, "utf8")).toBe("untouched");
     }));
 
@@ -174,7 +176,7 @@ describe("a log file is refused, and nothing is written or made", () => {
       for (let n = 0; n <= MAX_LOG_FILES; n++) expect(refusal("link")).toContain("symbolic link");
       for (let n = 0; n < MAX_LOG_FILES; n++) log(`${n}.log`);
       expect(refusal("more.log")).toContain(
-        `found "/var/log/vendor/more.log" beside ${MAX_LOG_FILES} other files, want at most ${MAX_LOG_FILES} names`,
+        `found "/var/log/vendor/more.log" in addition to ${MAX_LOG_FILES} other files, want at most ${MAX_LOG_FILES} names`,
       );
       expect(existsSync(join(directory, "more.log"))).toBe(false);
       log("0.log", "error");

@@ -50,8 +50,8 @@ describe("networks of an ADD", () => {
       SYNCED,
       ["10.1.0.0/16", "10.2.0.0/16"],
       [
-        "serviceCIDR is 10.1.0.0/16, as the network's definition says",
-        "overlayPodCIDR is 10.2.0.0/16, as the network's definition says",
+        "serviceCIDR is 10.1.0.0/16, set by the network's definition",
+        "overlayPodCIDR is 10.2.0.0/16, set by the network's definition",
       ],
       [],
     ],
@@ -61,7 +61,7 @@ describe("networks of an ADD", () => {
       { serviceCIDR: ["10.3.0.0/16"] },
       SYNCED,
       [],
-      ["serviceCIDR", "overlayPodCIDR"].map((key) => `${key} is empty, as the network's definition says`),
+      ["serviceCIDR", "overlayPodCIDR"].map((key) => `${key} is empty, set by the network's definition`),
       [],
     ],
     [
@@ -71,8 +71,8 @@ describe("networks of an ADD", () => {
       SYNCED,
       ["10.96.0.0/12", "10.244.0.0/16"],
       [
-        'serviceCIDR is 10.96.0.0/12, as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
-        'overlayPodCIDR is 10.244.0.0/16, as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
+        'serviceCIDR is 10.96.0.0/12, from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
+        'overlayPodCIDR is 10.244.0.0/16, from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
       ],
       ["serviceCIDR", "overlayPodCIDR"],
     ],
@@ -83,8 +83,8 @@ describe("networks of an ADD", () => {
       SYNCED,
       ["10.3.0.0/16", "10.4.0.0/16"],
       [
-        'serviceCIDR is 10.3.0.0/16, as Coordinator "default" says',
-        'overlayPodCIDR is 10.4.0.0/16, as Coordinator "default" says',
+        'serviceCIDR is 10.3.0.0/16, set by Coordinator "default"',
+        'overlayPodCIDR is 10.4.0.0/16, set by Coordinator "default"',
       ],
       [],
     ],
@@ -95,8 +95,8 @@ describe("networks of an ADD", () => {
       SYNCED,
       ["10.96.0.0/12", "10.2.0.0/16"],
       [
-        'serviceCIDR is 10.96.0.0/12, as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
-        "overlayPodCIDR is 10.2.0.0/16, as the network's definition says",
+        'serviceCIDR is 10.96.0.0/12, from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
+        "overlayPodCIDR is 10.2.0.0/16, set by the network's definition",
       ],
       ["serviceCIDR"],
     ],
@@ -107,8 +107,8 @@ describe("networks of an ADD", () => {
       SYNCED,
       ["10.96.0.0/12"],
       [
-        'serviceCIDR is 10.96.0.0/12, as is said in the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
-        'overlayPodCIDR is empty, since podCIDRType of Coordinator "default" is none',
+        'serviceCIDR is 10.96.0.0/12, from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
+        'overlayPodCIDR is empty because podCIDRType of Coordinator "default" is none',
       ],
       ["serviceCIDR"],
     ],
@@ -119,8 +119,8 @@ describe("networks of an ADD", () => {
       undefined,
       [],
       [
-        'serviceCIDR is empty: nobody names any, and Coordinator "default" has no status',
-        'overlayPodCIDR is empty: nobody names any, and Coordinator "default" has no status',
+        'serviceCIDR is empty: it is not set, and Coordinator "default" has no status yet',
+        'overlayPodCIDR is empty: it is not set, and Coordinator "default" has no status yet',
       ],
       [],
     ],
@@ -156,7 +156,7 @@ describe("a cluster whose networks were not collected yet", () => {
     expect(look(entry, spec).missing).toBeUndefined();
     if (missing === undefined) return;
     expect(() => requireServiceNetworks(found)).toThrow(
-      `The cluster's service networks are not known. ${missing}. The controller (berth-controller) collects them`,
+      `The cluster's service networks are unknown. ${missing}. The controller (berth-controller) collects them`,
     );
   });
 });
@@ -171,7 +171,7 @@ describe("a Coordinator that is not ready", () => {
     expect(refusal).toThrow(CniError);
     expect(refusal).toThrow(expect.objectContaining({ code: ErrorCode.TryAgainLater }));
     expect(refusal).toThrow(
-      `The cluster's service networks are not known. ${text}. The controller (berth-controller) collects them into its status; see that it runs, or name them in "serviceCIDR" there or in the network's definition`,
+      `The cluster's service networks are unknown. ${text}. The controller (berth-controller) collects them into that status; check that it is running, or set "serviceCIDR" there or in the network's definition`,
     );
   });
 
@@ -214,5 +214,5 @@ describe("a status", () => {
 
 it("more networks than a line has room for are counted", () => {
   const serviceCIDR = Array.from({ length: 11 }, (_, index) => `10.${index}.0.0/16`);
-  expect(look({ serviceCIDR }, undefined).origins[0]).toContain("10.7.0.0/16 and 3 more, as the network's");
+  expect(look({ serviceCIDR }, undefined).origins[0]).toContain("10.7.0.0/16 and 3 more, set by the network's");
 });
