@@ -13,3 +13,14 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
     work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
 }
+
+/** Resolves when `work` has ended, whether it succeeded or not, or after so many milliseconds. The work itself goes on. */
+export async function waitAtMost(work: Promise<unknown>, milliseconds: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, milliseconds);
+  try {
+    await Promise.race([promise, work.catch(() => {})]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -5,7 +5,7 @@
  */
 import type { Allocation, Registry } from "./registry.ts";
 
-/** The containerId of a row that was learned from the API: a NIC has the address, but which one is not known (allocation rule 1). No container is called so. */
+/** The containerId of a row that was learned from the API: a NIC has the address, but which one is not known (late-del). No container is called so. */
 export const UNKNOWN_CONTAINER = "-";
 
 /** An object that names this node and that the journal lacks. */

@@ -7,7 +7,7 @@ import type { Mac } from "../net/mac.ts";
 import type { AllocationState, Workload } from "../resources/ip-allocation.ts";
 import type { PoolUsage } from "../resources/usage/ip-pool-usage.ts";
 
-/** Why an address must not be used, and who looks when it may be used again (allocation rule 12). */
+/** Why an address must not be used, and who looks when it may be used again (conflict). */
 export interface Quarantine {
   readonly reason: "Conflict";
   /** Of the machine that answered for the address; undefined when the answer did not tell. */
@@ -46,7 +46,7 @@ export interface Allocation {
   /** What keeps the address when the pod goes; undefined when nothing does. */
   readonly workload?: Workload | undefined;
   /**
-   * Of another node's address whose pod is deleted: that node, whose agent has yet to take it off the pod's NIC (allocation rule 8). Of a Bound one
+   * Of another node's address whose pod is deleted: that node, whose agent has yet to take it off the pod's NIC (retention). Of a Bound one
    * of this node: the node of the earlier pod, which is lost; {@link Registry.trust} is told that nobody answers, and makes the address this pod's.
    */
   readonly predecessorNode?: string | undefined;
@@ -136,6 +136,15 @@ export interface AddressSpan {
   readonly last: bigint;
 }
 
+/** Returns whether the address lies in the span. */
+export function isInSpan(
+  { space, family, first, last }: AddressSpan,
+  address: Pick<Allocation, "space" | "ip">,
+): boolean {
+  const { value } = address.ip;
+  return space === address.space && family === address.ip.family && first <= value && value <= last;
+}
+
 export interface UsageCount {
   readonly pool: string;
   readonly state: AllocationState;
@@ -194,7 +203,7 @@ export interface Registry {
   findOwner(owner: string): Promise<readonly Allocation[]>;
   /**
    * Cooling addresses in any of the spans, which are of one space and family, the longest released first. With the name of their pool those of
-   * other nodes, too, as old as this node has known of them; when there are none, their nodes are asked to show them (allocation rule 10).
+   * other nodes, too, as old as this node has known of them; when there are none, their nodes are asked to show them (cooling-visibility).
    */
   findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]>;
   /**
@@ -228,7 +237,7 @@ export interface Registry {
    */
   readUsageSummary(pool: string): Promise<PoolUsage | undefined>;
   /**
-   * Allocation rule 8: the addresses, anywhere, that are kept for this member of the workload, or that an earlier pod of it has. The caller asks when
+   * retention: the addresses, anywhere, that are kept for this member of the workload, or that an earlier pod of it has. The caller asks when
    * its first candidate was somebody else's or free, compares the answer with the pools that are selected, and proposes what fits with
    * `replaces`: the registry knows no pools. {@link claim} decides whether it may be had. Empty where nothing is kept.
    */

@@ -5,7 +5,7 @@ import { startShares } from "../../host/controller/usage/full-namespaces.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { parseIp } from "../../host/net/ip.ts";
-import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usages.ts";
+import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usage.ts";
 import {
   allocationLabels,
   allocationName,

@@ -15,7 +15,7 @@ import { Reflector } from "../../host/kubernetes/reflector.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { formatIp, parseIp } from "../../host/net/ip.ts";
 import { type Mac, parseMac } from "../../host/net/mac.ts";
-import type { KubernetesRegistry } from "../../host/registry/kubernetes/cluster-registry.ts";
+import type { KubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../host/resources/pod.ts";

@@ -1,4 +1,4 @@
-/** Rule 8 of docs/allocation.md on the cluster's registry: addresses that outlive their pods. */
+/** Addresses that outlive their pods (retention), on the cluster's registry. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
 import { claim, held, proposal } from "../unit/registry/registry-suite.ts";
@@ -23,11 +23,11 @@ function created(outcome: ClaimOutcome): readonly Allocation[] {
   return outcome.created;
 }
 
-describe("rule 8: an identity that moves", () => {
+describe("retention: an identity that moves", () => {
   const ofWeb = (owner: string, options: object = {}) =>
     claim(owner, [proposal(NAME)], { pod: "web-0", workload: WORKLOAD, ...options });
 
-  it("rule 8: a released address is kept, the row goes, and the next pod of the member takes it over", async () => {
+  it("retention: a released address is kept, the row goes, and the next pod of the member takes it over", async () => {
     const [node, other] = [await world.openNode(), await world.openNode()];
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
@@ -41,7 +41,7 @@ describe("rule 8: an identity that moves", () => {
     expect(await world.lines()).toEqual([`${NAME} Bound b`]);
   });
 
-  it("rule 8: a pod elsewhere finds by one list what is kept for it, and gets it", async () => {
+  it("retention: a pod elsewhere finds by one list what is kept for it, and gets it", async () => {
     const [node, other] = [await world.openNode(), await world.openNode()];
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
@@ -55,7 +55,7 @@ describe("rule 8: an identity that moves", () => {
     expect(other.api.calls).toEqual([`PUT ipallocations/${NAME}`]);
   });
 
-  it("rule 8: the live pod of the name takes it from the one before, whose late release is dropped", async () => {
+  it("retention: the live pod of the name takes it from the one before, whose late release is dropped", async () => {
     const asked: string[] = [];
     const isLivePod = async (namespace: string, pod: string, uid: string) => {
       asked.push(`${namespace}/${pod}/${uid}`);
@@ -72,7 +72,7 @@ describe("rule 8: an identity that moves", () => {
     expect(await node.registry.list(undefined, 9)).toEqual([]);
   });
 
-  it("rule 8: what was new to the member is not kept when its claim is undone, what was kept is", async () => {
+  it("retention: what was new to the member is not kept when its claim is undone, what was kept is", async () => {
     const node = await world.openNode();
     await node.registry.undo(created(await node.registry.claim(ofWeb("a"))));
     await pass(node, 0);
@@ -85,7 +85,7 @@ describe("rule 8: an identity that moves", () => {
     expect(await world.lines()).toEqual([`${NAME} Kept -`]);
   });
 
-  it("rule 8: what was claimed ahead and gives way to an address that is asked for is not kept", async () => {
+  it("retention: what was claimed ahead and gives way to an address that is asked for is not kept", async () => {
     const node = await world.openNode();
     await node.registry.claim(ofWeb("a", { containerId: "" }));
     const asked = proposal("10.0.0.2", { requested: true });
@@ -94,7 +94,7 @@ describe("rule 8: an identity that moves", () => {
     expect(await world.lines()).toEqual(["10.0.0.2 Bound a"]);
   });
 
-  it("rule 8: what its member cannot have any more cools", async () => {
+  it("retention: what its member cannot have any more cools", async () => {
     const [node, other] = [await world.openNode(), await world.openNode()];
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);

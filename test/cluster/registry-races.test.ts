@@ -5,8 +5,8 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { DOUBT_MS } from "../../host/registry/kubernetes/address-states.ts";
-import { RETRY_MAX_MS } from "../../host/registry/kubernetes/backlog.ts";
+import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
+import { RETRY_MAX_MS } from "../../host/registry/kubernetes/object-sync.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal } from "../unit/registry/registry-suite.ts";
 import { ALLOCATIONS, hold, pass, RegistryWorld, type TestNode, until } from "./registry-world.ts";
@@ -32,8 +32,8 @@ async function again(node: TestNode, options: object = {}) {
 
 const lost = () => new ApiUnavailable("POST", "the connection broke");
 
-describe("rule 3: an ADD against a release", () => {
-  it("rule 3: withdraws one that was not sent: nothing is written", async () => {
+describe("sandbox-restart: an ADD against a release", () => {
+  it("sandbox-restart: withdraws one that was not sent: nothing is written", async () => {
     const node = await world.openNode();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await node.registry.release(FIRST);
@@ -43,7 +43,7 @@ describe("rule 3: an ADD against a release", () => {
     expect([await world.lines(), node.api.calls]).toEqual([[`${NAME} Bound a`], []]);
   });
 
-  it("rule 3: waits for a delete that was sent, and claims anew", async () => {
+  it("sandbox-restart: waits for a delete that was sent, and claims anew", async () => {
     const node = await world.openNode();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     const before = await world.object(NAME);
@@ -64,7 +64,7 @@ describe("rule 3: an ADD against a release", () => {
     expect(node.api.takeWrites()).toEqual(["POST", "DELETE", "POST"]);
   });
 
-  it("rule 3: binds an object that is shown as cooling by compare-and-swap", async () => {
+  it("sandbox-restart: binds an object that is shown as cooling by compare-and-swap", async () => {
     const node = await world.openNode({ poolSize: 256 });
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await node.registry.release(FIRST);
@@ -73,7 +73,7 @@ describe("rule 3: an ADD against a release", () => {
     expect([await world.lines(), node.api.takeWrites()]).toEqual([[`${NAME} Bound a`], ["POST", "PUT", "PUT"]]);
   });
 
-  it("rule 3: is not answered when a DEL came while its address was claimed", async () => {
+  it("sandbox-restart: is not answered when a DEL came while its address was claimed", async () => {
     const node = await world.openNode();
     const gate = hold(node, "POST", "after");
     const add = node.registry.claim(claim("a", [proposal(NAME)]));
@@ -87,8 +87,8 @@ describe("rule 3: an ADD against a release", () => {
   });
 });
 
-describe("rule 4: an answer that is lost", () => {
-  it("rule 4: the name is taken by the claim's own first attempt", async () => {
+describe("undo: an answer that is lost", () => {
+  it("undo: the name is taken by the claim's own first attempt", async () => {
     const node = await world.openNode();
     node.api.before = async (call) => {
       node.api.before = async () => {};
@@ -98,26 +98,26 @@ describe("rule 4: an answer that is lost", () => {
     expect(node.api.calls).toEqual(["POST ipallocations", "POST ipallocations", `GET ipallocations/${NAME}`]);
   });
 
-  it("rule 4: the name is taken by the same pod's other interface: that is somebody else", async () => {
+  it("undo: the name is taken by the same pod's other interface: that is somebody else", async () => {
     const [one, other] = [await world.openNode(), await world.openNode()];
     await one.registry.claim(claim("a", [proposal(NAME)]));
     const outcome = await other.registry.claim(claim("a", [proposal(NAME, { ifName: "net1" })], { ifName: "net1" }));
     expect(outcome).toMatchObject({ kind: "taken" });
   });
 
-  it("rule 4: a claim whose create was carried out and never answered is undone", async () => {
+  it("undo: a claim whose create was carried out and never answered is undone", async () => {
     const node = await world.openNode();
     const gate = hold(node, "POST", "after");
     const add = node.registry.claim(claim("a", [proposal(NAME)]));
     gate.fail(lost());
-    await expect(add).rejects.toThrow("The API server does not record the address: the connection broke");
+    await expect(add).rejects.toThrow("The API server did not record the address: the connection broke");
     await pass(node, 0);
     expect([await world.lines(), node.freed]).toEqual([[], []]);
-    await pass(node, DOUBT_MS);
+    await pass(node, LATE_WRITE_MS);
     expect(node.freed).toEqual([NAME]);
   });
 
-  it("rule 4: a create that is carried out only after the claim gave up is found and deleted", async () => {
+  it("undo: a create that is carried out only after the claim gave up is found and deleted", async () => {
     const node = await world.openNode();
     let late: KubeCall | undefined;
     node.api.before = async (call) => {
@@ -129,11 +129,11 @@ describe("rule 4: an answer that is lost", () => {
     await pass(node, 0);
     expect(node.freed).toEqual([]);
     await world.plane.client.create(ALLOCATIONS, late?.body ?? {});
-    await pass(node, DOUBT_MS);
+    await pass(node, LATE_WRITE_MS);
     expect([await world.lines(), node.freed]).toEqual([[], [NAME]]);
   });
 
-  it("rule 4: a claim whose caller hangs up is undone, with the object that is being created", async () => {
+  it("undo: a claim whose caller hangs up is undone, with the object that is being created", async () => {
     const node = await world.openNode();
     const hangUp = new AbortController();
     const gate = hold(node, "POST", "after");
@@ -144,13 +144,13 @@ describe("rule 4: an answer that is lost", () => {
     await expect(add).rejects.toThrow("the caller hung up");
     gate.open();
     await until("the object is gone", async () => {
-      await pass(node, DOUBT_MS);
+      await pass(node, LATE_WRITE_MS);
       return (await world.lines()).length === 0;
     });
     expect(await node.registry.list(undefined, 9)).toEqual([]);
   });
 
-  it("rule 4: a caller that hangs up while it waits for the pod's claim ahead is let go at once", async () => {
+  it("undo: a caller that hangs up while it waits for the pod's claim ahead is let go at once", async () => {
     const node = await world.openNode();
     const gate = hold(node, "POST", "before");
     const ahead = node.registry.claim(claim("a", [proposal(NAME)], { containerId: "" }));
@@ -163,8 +163,8 @@ describe("rule 4: an answer that is lost", () => {
   });
 });
 
-describe("rule 5: a record that vanished", () => {
-  it("rule 5: is made again at once", async () => {
+describe("recreate: a record that vanished", () => {
+  it("recreate: is made again at once", async () => {
     const node = await world.openNode();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     const { uid = "" } = (await world.object(NAME)) ?? {};
@@ -174,7 +174,7 @@ describe("rule 5: a record that vanished", () => {
     expect([await world.lines(), node.lost]).toEqual([[`${NAME} Bound a`], []]);
   });
 
-  it("rule 5: whose name is somebody else's by now is told, and nothing is deleted", async () => {
+  it("recreate: whose name is somebody else's by now is told, and nothing is deleted", async () => {
     const [node, other] = [await world.openNode(), await world.openNode()];
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await forceDelete(world.plane.client, NAME);
@@ -189,8 +189,8 @@ describe("rule 5: a record that vanished", () => {
   });
 });
 
-describe("rule 13: an agent that ends in between", () => {
-  it("rule 13: between create and confirmation: the pod's next ADD gets the address, and nothing is written", async () => {
+describe("clocks-and-boots: an agent that ends in between", () => {
+  it("clocks-and-boots: between create and confirmation: the pod's next ADD gets the address, and nothing is written", async () => {
     const node = await world.openNode();
     const gate = hold(node, "POST", "after");
     const add = node.registry.claim(claim("a", [proposal(NAME)]));
@@ -208,7 +208,7 @@ describe("rule 13: an agent that ends in between", () => {
     expect([await world.lines(), node.api.takeWrites()]).toEqual([[`${NAME} Bound a`], []]);
   });
 
-  it("rule 13: between a release and its delete: the next agent deletes", async () => {
+  it("clocks-and-boots: between a release and its delete: the next agent deletes", async () => {
     const node = await world.openNode();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await node.registry.release(FIRST);
@@ -219,7 +219,7 @@ describe("rule 13: an agent that ends in between", () => {
     expect([await world.lines(), node.freed]).toEqual([[], [NAME]]);
   });
 
-  it("rule 13: with its journal lost: the pod's ADD finds its own object, another pod's does not get it", async () => {
+  it("clocks-and-boots: with its journal lost: the pod's ADD finds its own object, another pod's does not get it", async () => {
     const node = await world.openNode();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await node.closeRegistry();
@@ -235,8 +235,8 @@ describe("rule 13: an agent that ends in between", () => {
   });
 });
 
-describe("rule 16: what is known may be old", () => {
-  it("rule 16: an object that was changed since is looked at again, and then deleted", async () => {
+describe("leak: what is known may be old", () => {
+  it("leak: an object that was changed since is looked at again, and then deleted", async () => {
     const node = await world.openNode();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await world.plane.client.patch(`${ALLOCATIONS}/${NAME}`, { metadata: { annotations: { note: "by hand" } } });
@@ -246,7 +246,7 @@ describe("rule 16: what is known may be old", () => {
     expect(node.api.calls.slice(1)).toEqual([`DELETE ipallocations/${NAME}`, `GET ipallocations/${NAME}`, `DELETE ipallocations/${NAME}`]); // biome-ignore format: one thought
   });
 
-  it("rule 16: an object that is another one by now is left alone", async () => {
+  it("leak: an object that is another one by now is left alone", async () => {
     const [node, other] = [await world.openNode(), await world.openNode()];
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await forceDelete(world.plane.client, NAME);

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { formatIp } from "../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import { WANTED_INTERVAL_MS } from "../../host/registry/kubernetes/foreign-objects.ts";
-import { SURVEY_MAX_ADDRESSES } from "../../host/registry/kubernetes/kubernetes-registry.ts";
+import { LIST_MAX_ADDRESSES } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
 import { bind, CONFLICT } from "../unit/registry/registry-quarantine-suite.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../unit/registry/registry-suite.ts";
@@ -48,7 +48,7 @@ describe("what a pod's address costs", () => {
     expect([await world.lines(), node.freed]).toEqual([[], ["10.0.0.1"]]);
   });
 
-  it("rule 10: in a pool of 256 addresses or fewer one more, which shows that it cools", async () => {
+  it("cooling-visibility: in a pool of 256 addresses or fewer one more, which shows that it cools", async () => {
     const node = await world.openNode({ poolSize: 256 });
     await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await node.registry.release(FIRST);
@@ -108,7 +108,7 @@ describe("two nodes", () => {
     expect([await other.registry.list(undefined, 9), other.freed.sort()]).toEqual([[], ["10.0.0.1", "10.0.0.2"]]);
   });
 
-  it("rule 2: an address whose node was lost is not handed out, and that node's agent frees it", async () => {
+  it("node-lost: an address whose node was lost is not handed out, and that node's agent frees it", async () => {
     const [lost, other] = [await world.openNode(), await world.openNode()];
     await lost.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await lost.closeRegistry();
@@ -123,7 +123,7 @@ describe("two nodes", () => {
     expect(await world.lines()).toEqual([]);
   });
 
-  it("rule 2: a pod that lived on while its node was cut off gets its record back", async () => {
+  it("node-lost: a pod that lived on while its node was cut off gets its record back", async () => {
     const node = await world.openNode();
     const row = await bind(node.registry, claim("a", [proposal("10.0.0.1")]));
     const spec = { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } };
@@ -133,8 +133,8 @@ describe("two nodes", () => {
   });
 });
 
-describe("rule 1: whose container it is", () => {
-  it("rule 1: a DEL of a container that is not recorded releases nothing, not even what nobody has attached", async () => {
+describe("late-del: whose container it is", () => {
+  it("late-del: a DEL of a container that is not recorded releases nothing, not even what nobody has attached", async () => {
     const node = await world.openNode();
     await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await node.closeRegistry();
@@ -147,7 +147,7 @@ describe("rule 1: whose container it is", () => {
     expect(await world.lines()).toEqual(["10.0.0.1 Bound a"]);
   });
 
-  it("rule 1: GC only nominates: what goes, goes because its pod is gone", async () => {
+  it("late-del: GC only nominates: what goes, goes because its pod is gone", async () => {
     const gone = new Set<string>();
     const node = await world.openNode({ isPodGone: async ({ owner }) => gone.has(owner) });
     await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
@@ -161,8 +161,8 @@ describe("rule 1: whose container it is", () => {
   });
 });
 
-describe("rule 10: what cools", () => {
-  it("rule 10: of a large pool is shown from 80 % on, or when somebody wants the pool", async () => {
+describe("cooling-visibility: what cools", () => {
+  it("cooling-visibility: of a large pool is shown from 80 % on, or when somebody wants the pool", async () => {
     let share = 0.79;
     const node = await world.openNode({ usedShare: () => share });
     for (const owner of ["a", "b"]) {
@@ -181,7 +181,7 @@ describe("rule 10: what cools", () => {
     expect(await world.lines()).toEqual(["10.0.0.1 Cooling -", "10.0.0.2 Cooling -"]);
   });
 
-  it("rule 10: is as old as this node has seen it, whatever the clocks of others say", async () => {
+  it("cooling-visibility: is as old as this node has seen it, whatever the clocks of others say", async () => {
     const [one, other] = [await world.openNode({ poolSize: 256 }), await world.openNode({ poolSize: 256 })];
     other.clockMs = 86_400_000;
     await one.registry.claim(claim("a", [proposal("10.0.0.1")]));
@@ -193,7 +193,7 @@ describe("rule 10: what cools", () => {
     expect([first?.sinceMs, second?.sinceMs]).toEqual([86_400_000, 86_400_000]);
   });
 
-  it("rule 10: another node takes it over by compare-and-swap, once, and its old node lets go", async () => {
+  it("cooling-visibility: another node takes it over by compare-and-swap, once, and its old node lets go", async () => {
     const nodes = [await world.openNode({ poolSize: 256 }), await world.openNode(), await world.openNode()] as const;
     const [old, one, other] = nodes;
     await old.registry.claim(claim("a", [proposal("10.0.0.1")]));
@@ -207,7 +207,7 @@ describe("rule 10: what cools", () => {
     expect((await world.object("10.0.0.1"))?.spec.node).toBe(one.name);
   });
 
-  it("rule 10: what was taken over from another node and is undone cools anew", async () => {
+  it("cooling-visibility: what was taken over from another node and is undone cools anew", async () => {
     const [old, one] = [await world.openNode({ poolSize: 256 }), await world.openNode({ poolSize: 256 })];
     await old.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await old.registry.release(FIRST);
@@ -220,7 +220,7 @@ describe("rule 10: what cools", () => {
     expect(await world.lines()).toEqual([]);
   });
 
-  it("rule 10: an ADD that finds none marks the pool as wanted, at most once in a while", async () => {
+  it("cooling-visibility: an ADD that finds none marks the pool as wanted, at most once in a while", async () => {
     await world.plane.client.create(POOLS, { ...BLUE, spec: { subnet: "10.0.0.0/24", ips: ["10.0.0.1-10.0.0.9"] } });
     const node = await world.openNode();
     const wanted = async () => (await world.plane.client.get(`${POOLS}/blue`)).status?.wanted;
@@ -233,8 +233,8 @@ describe("rule 10: what cools", () => {
   });
 });
 
-describe("rule 11: near full", () => {
-  it("rule 11: a survey knows everybody's addresses, by name only, and those of this node", async () => {
+describe("exhaustion: near full", () => {
+  it("exhaustion: a survey knows everybody's addresses, by name only, and those of this node", async () => {
     const [one, other] = [await world.openNode(), await world.openNode()];
     await one.registry.claim(
       claim("a", [proposal("10.0.0.1"), proposal("10.0.0.9", { pool: "green", ifName: "net1" })]),
@@ -249,7 +249,7 @@ describe("rule 11: near full", () => {
     expect([...(await other.registry.readUsed(span))]).toEqual([10, 0, 0, 3]);
   });
 
-  it("rule 11: surveys at once share a list, but none shares one that began before it", async () => {
+  it("exhaustion: surveys at once share a list, but none shares one that began before it", async () => {
     const node = await world.openNode();
     const gate = Promise.withResolvers<void>();
     node.api.before = () => gate.promise;
@@ -260,15 +260,15 @@ describe("rule 11: near full", () => {
     expect(node.api.calls).toEqual(["GET ipallocations", "GET ipallocations"]);
   });
 
-  it("rule 11: pools of more addresses than a list may have are not surveyed", async () => {
-    const node = await world.openNode({ poolSize: SURVEY_MAX_ADDRESSES + 1 });
+  it("exhaustion: pools of more addresses than a list may have are not surveyed", async () => {
+    const node = await world.openNode({ poolSize: LIST_MAX_ADDRESSES + 1 });
     expect(await node.registry.listUsed(spanOfTen(), ["blue"])).toBeUndefined();
     expect(node.api.calls).toEqual([]);
   });
 });
 
-describe("rule 12: quarantine", () => {
-  it("rule 12: is written behind the conflict, survives the DEL, and its end frees the address", async () => {
+describe("conflict: quarantine", () => {
+  it("conflict: is written behind the conflict, survives the DEL, and its end frees the address", async () => {
     const node = await world.openNode({ poolSize: 256 });
     const found = await node.registry.quarantine(
       await bind(node.registry, claim("a", [proposal("10.0.0.1")])),
@@ -284,7 +284,7 @@ describe("rule 12: quarantine", () => {
     expect([await world.lines(), node.freed]).toEqual([[], ["10.0.0.1"]]);
   });
 
-  it("rule 12: a node that goes down before it is written writes it when it is back", async () => {
+  it("conflict: a node that goes down before it is written writes it when it is back", async () => {
     const node = await world.openNode();
     const bound = await bind(node.registry, claim("a", [proposal("10.0.0.1")]));
     node.api.before = async () => {

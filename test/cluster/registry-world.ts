@@ -7,7 +7,10 @@ import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../host/kubern
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../host/registry/kubernetes/cluster-registry.ts";
+import type {
+  KubernetesRegistry,
+  KubernetesRegistryOptions,
+} from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";

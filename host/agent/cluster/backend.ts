@@ -12,7 +12,7 @@ import { mayBeShared } from "../../ipam/retention.ts";
 import { type Events, openEvents } from "../../kubernetes/events.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import type { KubernetesRegistry } from "../../registry/kubernetes/cluster-registry.ts";
+import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";

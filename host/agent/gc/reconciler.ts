@@ -14,7 +14,7 @@ import { SerialQueue } from "../../lib/serial.ts";
 import { formatIp } from "../../net/ip.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
-import type { KubernetesRegistry } from "../../registry/kubernetes/cluster-registry.ts";
+import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";

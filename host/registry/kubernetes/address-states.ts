@@ -1,35 +1,63 @@
 /**
- * What this node remembers of its objects between two calls. None of it is more than a guess: the API server compares each call's precondition.
+ * What this node knows of the objects of its addresses, and what may still separate each object from its row: one state per address. All of it may be
+ * outdated; the API server checks the precondition of every call.
  */
 import type { KnownObject } from "./known-object.ts";
 
-/** How long a write whose answer was lost may still be carried out: milliseconds. Until then an object that is not there is not believed to be gone. @limit */
-export const DOUBT_MS = 5_000;
+/** How long a write whose answer was lost may still be carried out: milliseconds. Until then an object that is absent may yet appear. @limit */
+export const LATE_WRITE_MS = 5_000;
 
-/** Most objects that were this node's of which the last version is remembered, so that a late event is known for one; the one that ended longest ago is forgotten first. @limit */
-export const MAX_FORMER_OBJECTS = 4_096;
+/**
+ * Most addresses whose last object is remembered after it ended, so that a late event is recognised as late. The one that ended longest ago is
+ * forgotten first. @limit
+ */
+export const MAX_ENDED_OBJECTS = 4_096;
 
-const NOBODY: ReadonlySet<string> = new Set();
+/** `isProber`: this node was told to probe the address on behalf of a lost node. Outlives the object, but no restart of the agent. */
+export type ObjectState =
+  | { readonly kind: "unknown"; readonly isProber: boolean }
+  /** This node has the object, according to an answer or only to an event of the watch. */
+  | { readonly kind: "known"; readonly object: KnownObject; readonly source: "answer" | "event" }
+  /** The object was deleted or went to another node. An event with this version or an earlier one is late. */
+  | { readonly kind: "ended"; readonly last: Version; readonly isProber: boolean };
 
-export class ObjectMemory {
+type Version = Pick<KnownObject, "uid" | "resourceVersion">;
+
+/** What may separate the object from the row, until the two agree. */
+export interface Pending {
+  /** Earlier owners of the address on this node. Their rows were released, so their objects may be overwritten. */
+  readonly formerOwners: ReadonlySet<string>;
+  /** The address was new to the row's owner, and its claim was undone: it is not retained for an address owner. */
+  readonly isUndone: boolean;
+  /** A change or deletion had no answer. The object is certain only after another write, which makes the precondition of that one fail. */
+  readonly isUnanswered: boolean;
+  /** Until when a create or change whose answer was lost may still be carried out: milliseconds of the monotonic clock, 0 if there is none. */
+  readonly lateUntilMs: number;
+}
+
+export interface AddressState {
+  readonly object: ObjectState;
+  readonly pending: Pending;
+}
+
+const NOTHING_PENDING: Pending = { formerOwners: new Set(), isUndone: false, isUnanswered: false, lateUntilMs: 0 };
+
+/** The state of an address of which nothing is known. */
+export const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, pending: NOTHING_PENDING };
+
+/** Returns whether this node was told to probe the address on behalf of a lost node. */
+export function isProber({ object }: AddressState, node: string): boolean {
+  if (object.kind !== "known") return object.isProber;
+  return object.object.lost !== undefined && object.object.lost !== node;
+}
+
+export class AddressStates {
   readonly #node: string;
   readonly #nowMs: () => number;
-  /** Objects of this node, as of the last answer or event, by name. */
-  readonly #known = new Map<string, KnownObject>();
-  /** Whose objects on this node may be written over: their rows were released, and another pod has the row now. */
-  readonly #former = new Map<string, Set<string>>();
-  /** What only an event has told of. */
-  readonly #hearsay = new Set<string>();
-  /** What was written to without an answer, and until when that may still be carried out. */
-  readonly #doubts = new Map<string, number>();
-  /** What was changed or deleted without an answer: the next write makes the precondition of that one fail, however late it is carried out. */
-  readonly #unanswered = new Set<string>();
-  /** Of objects that are no longer this node's: the last version. An event that comes late tells of no later one. */
-  readonly #ended = new Map<string, Pick<KnownObject, "uid" | "resourceVersion">>();
-  /** Rows that were claimed anew and undone: with a workload, too, nothing is kept. */
-  readonly #discarded = new Set<string>();
-  /** Addresses of other nodes, which are lost, that this one was told to ask for. */
-  readonly #asked = new Set<string>();
+  /** Without those that equal {@link INITIAL_STATE}. */
+  readonly #states = new Map<string, AddressState>();
+  /** Names in state `ended`, the earliest first. */
+  readonly #ended = new Set<string>();
 
   constructor({ node, nowMs }: { readonly node: string; readonly nowMs: () => number }) {
     this.#node = node;
@@ -37,136 +65,149 @@ export class ObjectMemory {
   }
 
   /** How many objects are known. */
-  get size(): number {
-    return this.#known.size;
+  get known(): number {
+    return this.#states.values().reduce((count, { object }) => (object.kind === "known" ? count + 1 : count), 0);
   }
 
+  get(name: string): AddressState {
+    return this.#states.get(name) ?? INITIAL_STATE;
+  }
+
+  /** Returns the object if it is known. */
   find(name: string): KnownObject | undefined {
-    return this.#known.get(name);
+    const { object } = this.get(name);
+    return object.kind === "known" ? object.object : undefined;
   }
 
-  /** Without what only an event has told: of an address that nobody here had, that may be long gone. */
-  findAnswered(name: string): KnownObject | undefined {
-    return this.#hearsay.has(name) && this.former(name).size === 0 ? undefined : this.#known.get(name);
+  /** Returns the object that a claim may rely on: not one that only an event has shown, unless this node's journal knows an earlier owner. */
+  findForClaim(name: string): KnownObject | undefined {
+    const { object, pending } = this.get(name);
+    if (object.kind !== "known") return undefined;
+    return object.source === "event" && pending.formerOwners.size === 0 ? undefined : object.object;
   }
 
-  /** What an answer says. `before`: the object as it was when it was deleted. */
-  remember(name: string, object: KnownObject | "absent", before = this.#known.get(name)): void {
+  /** An answer of the API server. `before`: the object that the answered call deleted or changed. */
+  noteAnswer(name: string, object: KnownObject | "absent", before = this.find(name)): void {
+    const state = this.get(name);
     if (object !== "absent" && object.node === this.#node) {
-      if (isLater(this.#known.get(name), object)) return;
-      this.#ended.delete(name);
-      this.#hearsay.delete(name);
-      this.#know(name, object);
+      if (state.object.kind === "known" && isLater(state.object.object, object)) return;
+      this.#put(name, { ...state, object: { kind: "known", object, source: "answer" } });
       return;
     }
-    this.#lose(name);
     const last = object === "absent" ? before : object;
     if (last === undefined) return;
-    this.#ended.delete(name);
-    this.#ended.set(name, last);
-    for (const oldest of this.#ended.keys()) {
-      if (this.#ended.size <= MAX_FORMER_OBJECTS) break;
-      this.#ended.delete(oldest);
+    const { uid, resourceVersion } = last;
+    this.#put(name, {
+      ...state,
+      object: { kind: "ended", last: { uid, resourceVersion }, isProber: isProber(state, this.#node) },
+    });
+  }
+
+  /** An event of the watch. Returns false if it is late: the answer to a later call may arrive before it. */
+  noteEvent(name: string, object: KnownObject): boolean {
+    const state = this.get(name);
+    const before = versionOf(state.object);
+    if (isLater(before, object) || before?.resourceVersion === object.resourceVersion) return false;
+    this.#put(name, { ...state, object: { kind: "known", object, source: "event" } });
+    return true;
+  }
+
+  /** The watch's last event of an object. Returns whether the object was known. */
+  noteEnd(name: string, uid: string): boolean {
+    const { object } = this.get(name);
+    if (versionOf(object)?.uid !== uid) return false;
+    this.#forgetObject(name);
+    return object.kind === "known";
+  }
+
+  /** The known object is not as it was known: the next call reads it. */
+  invalidate(name: string): void {
+    if (this.get(name).object.kind === "known") this.#forgetObject(name);
+  }
+
+  /** A write was answered: an unanswered one before it can no longer be carried out. */
+  noteWritten(name: string): void {
+    this.#change(name, { isUnanswered: false });
+  }
+
+  /** A write failed. `isAnswered`: the API server refused it. */
+  noteWriteFailed(name: string, write: "create" | "change" | "delete", isAnswered: boolean): void {
+    if (write !== "create") this.#change(name, { isUnanswered: true });
+    if (write === "delete") this.invalidate(name);
+    else if (!isAnswered) {
+      this.invalidate(name);
+      this.#change(name, { lateUntilMs: this.#nowMs() + LATE_WRITE_MS });
     }
   }
 
-  /** What an event says. False when it is no news: of two versions the later one stays, and an event may come after the answer to a later call. */
-  observe(name: string, object: KnownObject): boolean {
-    const before = this.#known.get(name) ?? this.#ended.get(name);
-    if (isLater(before, object) || before?.resourceVersion === object.resourceVersion) return false;
+  /** An earlier agent may have sent a write that is not carried out yet. */
+  noteRestart(name: string): void {
+    this.#change(name, { isUnanswered: true });
+  }
+
+  /** The row has a new owner. */
+  noteFormerOwner(name: string, owner: string): void {
+    const { formerOwners } = this.get(name).pending;
+    this.#change(name, { formerOwners: new Set([...formerOwners, owner]) });
+  }
+
+  /** A claim publishes the row. */
+  noteClaimed(name: string): void {
+    this.#change(name, { isUndone: false });
+  }
+
+  /** The claim was undone, and the address was new to its owner. */
+  noteUndone(name: string): void {
+    this.#change(name, { isUndone: true });
+  }
+
+  /** The object is what the row says, or neither exists. */
+  noteSynced(name: string): void {
+    const state = this.get(name);
+    if (state.pending !== NOTHING_PENDING) this.#put(name, { ...state, pending: NOTHING_PENDING });
+  }
+
+  /** The row was forgotten: a later row of the address is none that this node was told to probe. */
+  noteForgotten(name: string): void {
+    const state = this.get(name);
+    if (state.object.kind === "known" || !state.object.isProber) return;
+    this.#put(name, { ...state, object: { ...state.object, isProber: false } });
+  }
+
+  #change(name: string, change: Partial<Pending>): void {
+    const state = this.get(name);
+    this.#put(name, { ...state, pending: { ...state.pending, ...change } });
+  }
+
+  #forgetObject(name: string): void {
+    const state = this.get(name);
+    this.#put(name, { ...state, object: { kind: "unknown", isProber: isProber(state, this.#node) } });
+  }
+
+  #put(name: string, state: AddressState): void {
+    const before = this.get(name);
+    if (isInitial(state)) this.#states.delete(name);
+    else this.#states.set(name, state);
+    if (state.object === before.object) return;
     this.#ended.delete(name);
-    this.#hearsay.add(name);
-    this.#know(name, object);
-    return true;
-  }
-
-  /** The watch will tell nothing more of the object. True when it was known. */
-  observeEnd(name: string, uid: string): boolean {
-    if (this.#ended.get(name)?.uid === uid) this.#ended.delete(name);
-    if (this.#known.get(name)?.uid !== uid) return false;
-    this.#lose(name);
-    return true;
-  }
-
-  distrust(name: string): void {
-    this.#lose(name);
-  }
-
-  /** A write had no answer: it may have been carried out, or may still be. */
-  doubt(name: string): void {
-    this.#lose(name);
-    this.#doubts.set(name, this.#nowMs() + DOUBT_MS);
-  }
-
-  /** Until when such a write may yet be carried out. */
-  doubtfulUntilMs(name: string): number {
-    return this.#doubts.get(name) ?? 0;
-  }
-
-  /** A change or deletion had no answer: until the next one that has, the object may yet become what that one says. */
-  leaveUnanswered(name: string): void {
-    this.#unanswered.add(name);
-  }
-
-  isUnanswered(name: string): boolean {
-    return this.#unanswered.has(name);
-  }
-
-  /** The object has a new version, or none: what was sent before finds it changed. */
-  noteWritten(name: string): void {
-    this.#unanswered.delete(name);
-  }
-
-  /** Also when its object is gone; not across a start of the agent. */
-  isAsked(name: string): boolean {
-    return this.#asked.has(name);
-  }
-
-  #know(name: string, object: KnownObject): void {
-    this.#known.set(name, object);
-    if (object.lost !== undefined && object.lost !== this.#node) this.#asked.add(name);
-    else this.#asked.delete(name);
-  }
-
-  #lose(name: string): void {
-    this.#known.delete(name);
-    this.#hearsay.delete(name);
-  }
-
-  supersede(name: string, owner: string): void {
-    this.#former.set(name, (this.#former.get(name) ?? new Set()).add(owner));
-  }
-
-  former(name: string): ReadonlySet<string> {
-    return this.#former.get(name) ?? NOBODY;
-  }
-
-  discard(name: string): void {
-    this.#discarded.add(name);
-  }
-
-  retain(name: string): void {
-    this.#discarded.delete(name);
-  }
-
-  isDiscarded(name: string): boolean {
-    return this.#discarded.has(name);
-  }
-
-  /** The row is gone. */
-  forgetAsked(name: string): void {
-    this.#asked.delete(name);
-  }
-
-  /** The object is what the row says, or there is neither: what was true of earlier owners is no longer needed. */
-  conclude(name: string): void {
-    this.#former.delete(name);
-    this.#doubts.delete(name);
-    this.#discarded.delete(name);
-    this.#unanswered.delete(name);
+    if (state.object.kind !== "ended") return;
+    this.#ended.add(name);
+    const [oldest = name] = this.#ended;
+    if (this.#ended.size > MAX_ENDED_OBJECTS) this.#forgetObject(oldest);
   }
 }
 
-function isLater(one: Pick<KnownObject, "resourceVersion"> | undefined, other: KnownObject): boolean {
+function isInitial({ object, pending }: AddressState): boolean {
+  if (object.kind !== "unknown" || object.isProber) return false;
+  const { formerOwners, isUndone, isUnanswered, lateUntilMs } = pending;
+  return formerOwners.size === 0 && !isUndone && !isUnanswered && lateUntilMs === 0;
+}
+
+function versionOf(object: ObjectState): Version | undefined {
+  if (object.kind === "unknown") return undefined;
+  return object.kind === "known" ? object.object : object.last;
+}
+
+function isLater(one: Version | undefined, other: KnownObject): boolean {
   return one !== undefined && Number(one.resourceVersion) > Number(other.resourceVersion);
 }

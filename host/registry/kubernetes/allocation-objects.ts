@@ -1,8 +1,4 @@
-/**
- * The calls on IPAllocation objects that the cluster's registry makes, with values in and out.
- * Effects: those of the API server's calls.
- */
-
+/** The calls to the API server on IPAllocation objects. */
 import { ConfigError } from "../../config/config-error.ts";
 import {
   ApiError,
@@ -23,26 +19,26 @@ import {
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
 
-/** How often a list is begun whose later pages the API server has compacted away meanwhile. @limit */
+/** How often a list is attempted if the API server compacts its later pages away meanwhile. @limit */
 export const LIST_ATTEMPTS = 3;
 
-/** Names in one page of a list that has nothing but names. @limit */
+/** Page size of a list of names. @limit */
 export const NAMES_PAGE = 5_000;
 
 const COLLECTION = `${API_PATH}/ipallocations`;
 const POOLS = `${API_PATH}/ippools`;
 
-/** The rows of a list as a table (meta/v1 Table); without the objects a row is its cells, and the first is the name. */
+/** A list as a table (meta/v1 Table). Without the objects a row is its cells, the first of which is the name. */
 const TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/** How long, and for whom, a call may take. */
+/** The lane of a call, how long it may take, and what ends it. */
 export interface CallTerms {
   readonly lane: Lane;
   readonly patienceMs?: number;
   readonly signal?: AbortSignal;
 }
 
-/** What a change is allowed to change: both are compared by the API server. */
+/** The object that a write expects; the API server compares both. */
 export interface Precondition {
   readonly uid: string;
   readonly resourceVersion: string;
@@ -60,7 +56,7 @@ export class AllocationObjects {
     this.#api = api;
   }
 
-  /** Undefined when there is none. */
+  /** Returns undefined if there is none. */
   async get(name: string, terms: CallTerms): Promise<IpAllocation | undefined> {
     try {
       return decode(await this.#api.call({ ...terms, method: "GET", path: `${COLLECTION}/${name}` }));
@@ -70,7 +66,7 @@ export class AllocationObjects {
     }
   }
 
-  /** Rejects with a conflict when the name is taken, by an earlier attempt of this very call, too. */
+  /** Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. */
   async create(spec: IpAllocationSpec, terms: CallTerms): Promise<IpAllocation> {
     const body = encodeIpAllocation(spec, metadataOf(spec));
     return decode(await this.#api.call({ ...terms, method: "POST", path: COLLECTION, body }));
@@ -86,7 +82,7 @@ export class AllocationObjects {
     return decode(await this.#api.call({ ...terms, method: "PUT", path: `${COLLECTION}/${metadata.name}`, body }));
   }
 
-  /** Gives the object if somebody's finalizer holds it. Rejects with a conflict when it is not this version of this object. */
+  /** Returns the object if a finalizer holds it, otherwise undefined. Rejects with a conflict if the object has changed. */
   async delete(
     name: string,
     { uid, resourceVersion }: Precondition,
@@ -102,25 +98,25 @@ export class AllocationObjects {
     }
   }
 
-  /** An object that cannot be understood is left out: it is nobody's to take. */
+  /** Omits objects that cannot be decoded: they must not be taken over. */
   list(selector: Selector, terms: CallTerms): Promise<readonly IpAllocation[]> {
     return this.#collect(selector, terms, {}, ({ items }) => arrayOf(items).flatMap(decodeIfKnown));
   }
 
-  /** All names of a pool, as of a moment after the call. */
+  /** Returns all names of a pool, as of a moment after the call. */
   listNames(pool: string, terms: CallTerms): Promise<readonly string[]> {
     const asTable = { accept: TABLE, query: { includeObject: "None", limit: NAMES_PAGE } };
     const nameIn = (row: unknown): string => String(arrayOf(recordOf(row).cells)[0]);
     return this.#collect({ fields: { "spec.pool": pool } }, terms, asTable, ({ rows }) => arrayOf(rows).map(nameIn));
   }
 
-  /** Tells whoever holds addresses of the pool that cool to say so. */
+  /** Asks the agents to show their cooling addresses of the pool. */
   async markWanted(pool: string, since: string, terms: CallTerms): Promise<void> {
     const body = { status: { wanted: since } };
     await this.#api.call({ ...terms, method: "PATCH", path: `${POOLS}/${pool}/status`, body });
   }
 
-  /** All pages, of one moment: when the later ones are compacted away meanwhile, all is asked for again. */
+  /** Returns all pages, as of one moment. If later ones are compacted away meanwhile, reads all of them again. */
   async #collect<T>(
     { fields, labels }: Selector,
     terms: CallTerms,
@@ -149,10 +145,9 @@ export class AllocationObjects {
   }
 }
 
-/** What the answer is to be, beside a list of objects. */
+/** The form of a list's answer. */
 type Form = Pick<KubeCall, "accept" | "query">;
 
-/** The names of what is preconditioned. */
 function metadataOf(spec: IpAllocationSpec) {
   return { name: allocationName(spec.ip, spec.addressSpace), labels: allocationLabels(spec) };
 }
@@ -173,7 +168,8 @@ function decodeIfKnown(object: unknown): readonly IpAllocation[] {
 
 function join(selector: Readonly<Record<string, string>> | undefined): string | undefined {
   if (selector === undefined) return undefined;
-  return Object.entries(selector).map(([key, value]) => `${key}=${value}`).join(","); // biome-ignore format: one thought
+  const terms = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
+  return terms.join(",");
 }
 
 function arrayOf(value: unknown): readonly unknown[] {

@@ -1,127 +1,221 @@
 /**
- * What to do next so that the object of one address becomes what the journal's row says: one call, or none.
+ * What to do next so that the object of an address becomes what the journal's row says: one call to the API server, or none. If two pods of one member
+ * claim the address, {@link takeOver} decides by the state of the pods and nodes.
  */
-import type { AllocationState, Holder } from "../../resources/ip-allocation.ts";
+import type { HolderStatus, NodeStatus } from "../../ipam/retention.ts";
+import { invariant } from "../../lib/invariant.ts";
+import type { AllocationState, Holder, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
+import { MAX_HOLDERS } from "../../resources/ip-allocation.ts";
 import type { Allocation } from "../registry.ts";
-import { findOthers, isOfSameNic, type KnownObject } from "./known-object.ts";
+import { type AddressState, isProber } from "./address-states.ts";
+import { findOtherHolders, isOfSameNic, type KnownObject } from "./known-object.ts";
 
 export type SyncAction =
-  /** Nothing is known of the object: ask. */
-  | { readonly kind: "look" }
+  /** Nothing is known of the object. */
+  | { readonly kind: "read" }
   | { readonly kind: "create" }
-  /** Write the row over the object, in this state. `beside`: who has the address as well, and keeps it. */
-  | { readonly kind: "replace"; readonly state: AllocationState; readonly beside?: readonly Holder[] | undefined }
-  /** Take the row's pod out of the object; the others keep the address. */
+  /** Write the row over the object, in this state. `sharers`: other pods that keep the address. */
+  | { readonly kind: "replace"; readonly state: AllocationState; readonly sharers?: readonly Holder[] | undefined }
+  /** Remove the row's pod from the object; the other holders keep the address. */
   | { readonly kind: "leave"; readonly others: readonly Holder[] }
-  /** Another pod of the same member has it: write the row over the object, or beside it, if ours is the live pod. */
-  | { readonly kind: "contest" }
-  /** This node was taken for lost, and another one asks for the address: it is the row's pod's if that lives. */
-  | { readonly kind: "reclaim" }
+  /** Another pod of the same member has the object: {@link takeOver} decides. */
+  | { readonly kind: "takeOver" }
+  /** This node was taken for lost, and another node is to probe the address: {@link recover} decides. */
+  | { readonly kind: "recover" }
   | { readonly kind: "delete" }
   /**
-   * Somebody else has the address. `isDoubtful`: it would be the row's pod's if nobody answered for it; its node is lost. `predecessorNode`: it will be
-   * when the agent of that node has taken it off the NIC of the earlier pod.
+   * Another pod has the address. `needsProbe`: the row's pod gets it if no machine answers for it, because the other pod's node is lost.
+   * `predecessorNode`: the row's pod gets it as soon as the agent of that node has taken it off the other pod's NIC.
    */
-  | { readonly kind: "taken"; readonly isDoubtful?: boolean; readonly predecessorNode?: string | undefined }
+  | { readonly kind: "taken"; readonly needsProbe?: boolean; readonly predecessorNode?: string | undefined }
   /** The object is what the row says. */
-  | { readonly kind: "equal" }
-  /** Nothing of the row is left in the object, or nothing of it may be touched: the row can go. */
+  | { readonly kind: "synced" }
+  /** The object has nothing of the row, or nothing that may be changed: the row can be deleted. */
   | { readonly kind: "forget" }
-  /** Not now. */
-  | { readonly kind: "nothing" };
+  /** Nothing to do at this time. */
+  | { readonly kind: "wait" };
 
 export interface SyncInputs {
   readonly row: Allocation;
-  /** Undefined: nobody has looked yet. */
+  /** As this sync has found it; undefined if nothing is known of it. */
   readonly object: KnownObject | "absent" | undefined;
+  readonly state: AddressState;
+  /** This node. */
   readonly node: string;
-  /** Of a Cooling row: its time is over. */
+  /** Of a Cooling row: its cooldown is over. */
   readonly isDue: boolean;
-  /** Of a Cooling row: others may want to take it over. */
+  /** Of a Cooling row: other nodes may want to take it over (cooling-visibility). */
   readonly isPublic: boolean;
-  /** Of a Cooling row with a workload: the address was new to it, so nothing is kept. */
-  readonly isDiscarded: boolean;
-  /** Who had the address by this node's own journal before the row's owner: their objects may be written over. */
-  readonly former: ReadonlySet<string>;
-  /** Of a Quarantined row: its node was lost, and this one was told to ask for the address. */
-  readonly isAsked: boolean;
-  /** A change or deletion was sent and not answered: what the object says now may not last. */
-  readonly isUnanswered: boolean;
-  /** Of a Bound row: the resource version of somebody's object that is taken over. */
+  /** Of a Bound row: the resource version of the object that is taken over. */
   readonly replaces: string | undefined;
 }
 
-export function decide(found: SyncInputs): SyncAction {
-  switch (found.row.state) {
+export function decide(inputs: SyncInputs): SyncAction {
+  switch (inputs.row.state) {
     case "Bound":
-      return judgeBound(found);
+      return decideBound(inputs);
     case "Cooling":
-      return judgeCooling(found);
+      return decideCooling(inputs);
     case "Quarantined":
-      return judgeQuarantined(found);
+      return decideQuarantined(inputs);
     case "Kept":
-      // A kept address has no row: the object alone keeps it.
+      // A retained address has no row, only the object.
       return { kind: "forget" };
   }
 }
 
-function judgeBound({ row, object, node, former, isUnanswered, replaces }: SyncInputs): SyncAction {
-  // What is shared may have gone to the other's node.
-  const mayBeShared = row.workload !== undefined && row.isConfirmed === true;
-  if (object === undefined) return { kind: former.size > 0 || isUnanswered || replaces !== undefined || mayBeShared ? "look" : "create" }; // biome-ignore format: one thought
+function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAction {
+  const { formerOwners, isUnanswered } = state.pending;
+  if (object === undefined) {
+    // A shared object may name the other holder's node.
+    const mayBeShared = row.workload !== undefined && row.isConfirmed === true;
+    const mayExist = formerOwners.size > 0 || isUnanswered || replaces !== undefined || mayBeShared;
+    return { kind: mayExist ? "read" : "create" };
+  }
   if (object === "absent") return { kind: "create" };
-  // The object would vanish from under a claim. What is answered already gets a new one when it does.
-  if (object.deleting === true) return { kind: row.isConfirmed === true ? "equal" : "taken" };
+  // The object would vanish after the claim was answered. If it was answered already, the pod gets a new object when this one vanishes.
+  if (object.deleting === true) return { kind: row.isConfirmed === true ? "synced" : "taken" };
   const bind: SyncAction = { kind: "replace", state: "Bound" };
-  const others = object.state === "Bound" ? findOthers(row, object, node) : undefined;
-  if (others !== undefined) return isUnanswered ? { ...bind, beside: others } : { kind: "equal" };
+  const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
+  if (others !== undefined) return isUnanswered ? { ...bind, sharers: others } : { kind: "synced" };
   switch (object.state) {
     case "Bound":
-      if (object.podUid === row.owner && object.ifName === row.ifName) return object.node === node && !isUnanswered ? { kind: "equal" } : bind; // biome-ignore format: one thought
-      if (object.node === node && former.has(object.podUid)) return bind;
-      return { kind: isOfSameNic(row, object) ? "contest" : "taken" };
+      if (object.podUid === row.owner && object.ifName === row.ifName)
+        return object.node === node && !isUnanswered ? { kind: "synced" } : bind;
+      if (object.node === node && formerOwners.has(object.podUid)) return bind;
+      return { kind: isOfSameNic(row, object) ? "takeOver" : "taken" };
     case "Kept":
       return isOfSameNic(row, object) ? bind : { kind: "taken" };
     case "Cooling":
     case "Quarantined":
       if (object.resourceVersion === replaces) return bind;
-      // A confirmed row had the object before: somebody took this node for lost, and it is here.
-      if (object.node === node && (former.size > 0 || row.isConfirmed === true)) return bind;
-      return { kind: object.lost === node && row.isConfirmed === true ? "reclaim" : "taken" };
+      // A confirmed row had the object before: this node was taken for lost, but is alive.
+      if (object.node === node && (formerOwners.size > 0 || row.isConfirmed === true)) return bind;
+      return { kind: object.lost === node && row.isConfirmed === true ? "recover" : "taken" };
   }
 }
 
-function judgeCooling(found: SyncInputs): SyncAction {
-  const { row, object, node, isDue, isPublic, isDiscarded } = found;
-  const isKept = row.workload !== undefined && !isDiscarded;
-  if (object === undefined) return { kind: isDue || isKept || isPublic ? "look" : "nothing" };
-  if (object === "absent") return { kind: isDue || isKept ? "forget" : "nothing" };
-  const others = object.state === "Bound" ? findOthers(row, object, node) : undefined;
+function decideCooling(inputs: SyncInputs): SyncAction {
+  const { row, object, node, state, isDue, isPublic } = inputs;
+  const isRetained = row.workload !== undefined && !state.pending.isUndone;
+  if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
+  if (object === "absent") return { kind: isDue || isRetained ? "forget" : "wait" };
+  const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
   if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
-  if (!isOurs(found, object)) return { kind: "forget" };
-  // The watch tells when it is gone.
-  if (object.deleting === true) return { kind: "nothing" };
-  if (isKept) return { kind: "replace", state: "Kept" };
+  if (!isOurs(inputs, object)) return { kind: "forget" };
+  // The watch reports its end.
+  if (object.deleting === true) return { kind: "wait" };
+  if (isRetained) return { kind: "replace", state: "Kept" };
   if (isDue) return { kind: "delete" };
-  if (!isPublic || (object.state === "Cooling" && object.node === node)) return { kind: "nothing" };
+  if (!isPublic || (object.state === "Cooling" && object.node === node)) return { kind: "wait" };
   return { kind: "replace", state: "Cooling" };
 }
 
-function judgeQuarantined({ object, node, isUnanswered, isAsked }: SyncInputs): SyncAction {
-  if (object === undefined) return { kind: "look" };
-  // Of an address that this node only asks for, others know better that nobody has it.
-  if (object === "absent") return { kind: isAsked ? "forget" : "create" };
-  // Whoever it was bound to: this node's journal is sure that nobody here has it any more.
+function decideQuarantined({ object, node, state }: SyncInputs): SyncAction {
+  if (object === undefined) return { kind: "read" };
+  // If this node only probes the address for a lost node, the object was deleted by someone who knows that the address is free.
+  if (object === "absent") return { kind: isProber(state, node) ? "forget" : "create" };
+  // Whatever pod it was bound to: the journal knows that no pod here has it.
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };
-  // One for a lost node says who had the address, which no row knows.
-  return object.state === "Quarantined" && (!isUnanswered || object.lost !== undefined)
-    ? { kind: "equal" }
+  // The object of a lost node names the pod that had the address, which the row does not.
+  return object.state === "Quarantined" && (!state.pending.isUnanswered || object.lost !== undefined)
+    ? { kind: "synced" }
     : { kind: "replace", state: "Quarantined" };
 }
 
-/** Made by this node for the row, or for who had it here before: not what this node has for a pod that the journal does not know. */
-function isOurs({ row, node, former }: SyncInputs, object: KnownObject): boolean {
+/** Returns whether this node made the object for the row or for an earlier owner of it, and not for a pod that the journal does not know. */
+function isOurs({ row, node, state }: SyncInputs, object: KnownObject): boolean {
   if (object.node !== node || object.state === "Kept") return false;
   if (object.state !== "Bound" || row.owner === "") return true;
-  return object.podUid === row.owner || former.has(object.podUid);
+  return object.podUid === row.owner || state.pending.formerOwners.has(object.podUid);
+}
+
+/** {@link takeOver} and {@link recover} have decided. */
+export type ResolvedAction = Exclude<SyncAction, { readonly kind: "recover" }>;
+
+/** Live reads of pods and nodes, which a decision between two pods needs. */
+export interface LiveStatus {
+  /** Returns whether the pod with this UID is the one that has this name now (retention). */
+  readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
+  /**
+   * Reads another pod of the row's member that has the address (retention): whether it is gone, runs the same machine, which migrates, or is alive.
+   * Absent: it is gone.
+   */
+  readonly readHolderStatus?: ((row: Allocation, holder: Holder) => Promise<HolderStatus>) | undefined;
+  /** Reads the node of an earlier pod of the row's member (node-lost, retention). Absent: it is off. */
+  readonly readNodeStatus?: ((node: string) => Promise<NodeStatus>) | undefined;
+}
+
+type TakeOverDeps = LiveStatus & { readonly node: string };
+
+/** The object that {@link takeOver} decides on: in full, if it was read. */
+export interface ReadObject {
+  readonly object: KnownObject | "absent" | undefined;
+  readonly full: IpAllocation | undefined;
+}
+
+/**
+ * Decides between two pods of one member at one address (retention). The live one gets it once the other one's NIC has lost it; two that run the same
+ * machine, which migrates, share it; a pod that is alive keeps it.
+ */
+export async function takeOver(
+  deps: TakeOverDeps,
+  row: Allocation,
+  { object, full }: ReadObject,
+): Promise<ResolvedAction> {
+  const { isLivePod, readHolderStatus } = deps;
+  if (!(await isLivePod(row.namespace, row.pod, row.owner))) return { kind: "taken" };
+  const sharers: Holder[] = [];
+  const gone: Holder[] = [];
+  if (readHolderStatus !== undefined) {
+    const known = typeof object === "object" ? object : undefined;
+    if (full === undefined || full.resourceVersion !== known?.resourceVersion) return { kind: "read" };
+    for (const holder of full.spec.holders) {
+      if (holder.ifName !== row.ifName) return { kind: "taken" };
+      const status = await readHolderStatus(row, holder);
+      if (status === "alive") return { kind: "taken" };
+      (status === "twin" ? sharers : gone).push(holder);
+    }
+    if (sharers.length >= MAX_HOLDERS) return { kind: "taken" };
+  }
+  // A NIC that has the address already keeps it. A row with a quarantine was probed; a pod that shares the address answers for it legitimately.
+  const isProbed = sharers.length > 0 || row.quarantine !== undefined;
+  const obstacle = row.isConfirmed === true ? undefined : await findObstacle(deps, gone, isProbed);
+  if (obstacle !== undefined) return obstacle;
+  return { kind: "replace", state: "Bound", ...(readHolderStatus === undefined ? {} : { sharers }) };
+}
+
+/** Returns why a pod that is gone may still have the address on its NIC. The journal answers that for pods of this node. */
+async function findObstacle(
+  { readNodeStatus, node }: TakeOverDeps,
+  gone: readonly Holder[],
+  isProbed: boolean,
+): Promise<ResolvedAction | undefined> {
+  let needsProbe = false;
+  for (const holder of gone) {
+    const status = holder.node === node ? "off" : ((await readNodeStatus?.(holder.node)) ?? "off");
+    if (status === "there") return { kind: "taken", predecessorNode: holder.node };
+    // The pod may still run on the lost node, unseen (node-lost).
+    needsProbe ||= status === "lost" && !isProbed;
+  }
+  return needsProbe ? { kind: "taken", needsProbe } : undefined;
+}
+
+/** Decides whether the row's pod lives on this node, which was taken for lost (node-lost). If not, garbage collection releases the row. */
+export async function recover(
+  { isLivePod }: Pick<LiveStatus, "isLivePod">,
+  { namespace, pod, owner }: Allocation,
+): Promise<Extract<SyncAction, { readonly kind: "replace" | "wait" }>> {
+  return (await isLivePod(namespace, pod, owner)) ? { kind: "replace", state: "Bound" } : { kind: "wait" };
+}
+
+/**
+ * Returns the object without the row's pod: of the node that it names, unless only that pod was there. `own` is the object that the row demands.
+ */
+export function specWithout(own: IpAllocationSpec, object: KnownObject, others: readonly Holder[]): IpAllocationSpec {
+  const [first] = others;
+  invariant(first !== undefined, "A shared object has another holder");
+  const node = others.some((holder) => holder.node === object.node) ? object.node : first.node;
+  const workload = object.workload && { ...object.workload, ifName: first.ifName };
+  return { ...own, node, holders: others, ...(workload === undefined ? {} : { workload }) };
 }

@@ -1,33 +1,30 @@
-/**
- * Objects of other nodes that this one has met: what may be taken over, and since when it was seen so.
- * Effects: reads of the API server by the searches; none by the rest.
- */
+/** Objects of other nodes that this node has read: which addresses may be taken over, and since when each is known in that state. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import {
-  allocationName,
   type IpAllocation,
   isSameMember,
   OWNER_LABEL,
   ownerLabelOf,
   type Workload,
 } from "../../resources/ip-allocation.ts";
-import type { AddressSpan, Allocation } from "../registry.ts";
+import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
-import { foreignOf, type KnownObject, knownOf, specOf } from "./known-object.ts";
+import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf } from "./known-object.ts";
 
-/** A pool is marked as wanted at most so often: milliseconds. @limit */
+/** How often a pool may be marked as wanted: milliseconds. @limit */
 export const WANTED_INTERVAL_MS = 10_000;
 
-/** Most objects of other nodes that are remembered; the one met longest ago is forgotten first. @limit */
+/** Most objects of other nodes that are remembered; the one read longest ago is forgotten first. @limit */
 export const MAX_FOREIGN_OBJECTS = 4_096;
 
-/** How often an ADD looks whether an earlier pod's node has let go of an address that it waits for: milliseconds. @limit */
-export const HAND_OVER_LOOK_MS = 200;
+/** How often an ADD checks whether the node of an earlier pod has released the address that it waits for: milliseconds. @limit */
+export const HAND_OVER_POLL_MS = 200;
 
-interface Met {
+interface Remembered {
   readonly object: KnownObject;
-  /** When this version was first met, on this machine's monotonic clock (allocation rule 10). */
+  /** When this version was first read, on this machine's monotonic clock (cooling-visibility). */
   readonly sinceMs: number;
 }
 
@@ -40,7 +37,7 @@ export interface ForeignObjectsOptions {
 export class ForeignObjects {
   readonly #objects: AllocationObjects;
   readonly #options: ForeignObjectsOptions;
-  readonly #met = new Map<string, Met>();
+  readonly #remembered = new BoundedMap<string, Remembered>(MAX_FOREIGN_OBJECTS);
   readonly #markedMs = new Map<string, number>();
 
   constructor(options: ForeignObjectsOptions) {
@@ -48,32 +45,23 @@ export class ForeignObjects {
     this.#options = options;
   }
 
-  /** Notes the object, and gives it as the rest of the agent sees it. */
-  meet(object: IpAllocation): Allocation {
-    const before = this.#met.get(object.name);
+  /** Remembers the object, and returns it as a row. */
+  remember(object: IpAllocation): Allocation {
+    const before = this.#remembered.get(object.name);
     const known = knownOf(object);
     const isSame = before?.object.uid === known.uid && before.object.resourceVersion === known.resourceVersion;
-    const met = isSame ? before : { object: known, sinceMs: this.#options.nowMs() };
-    this.#met.delete(object.name);
-    this.#met.set(object.name, met);
-    for (const oldest of this.#met.keys()) {
-      if (this.#met.size <= MAX_FOREIGN_OBJECTS) break;
-      this.#met.delete(oldest);
-    }
-    return foreignOf(object, met.sinceMs);
+    const remembered = isSame ? before : { object: known, sinceMs: this.#options.nowMs() };
+    this.#remembered.set(object.name, remembered);
+    return foreignOf(object, remembered.sinceMs);
   }
 
   find(name: string): KnownObject | undefined {
-    return this.#met.get(name)?.object;
-  }
-
-  forget(name: string): void {
-    this.#met.delete(name);
+    return this.#remembered.get(name)?.object;
   }
 
   /**
-   * Cooling addresses of other nodes in the spans, those seen longest ago first. Those of the pool's name are asked for first: the list is short. Without
-   * one, all that cool, as an address counts and not the name that its pool had.
+   * Returns Cooling addresses of other nodes in the spans, those known longest first. Lists those with the pool's name, which are few; if there are
+   * none, all that cool, because an earlier pool of another name may have had the addresses.
    */
   async findCooling(spans: readonly AddressSpan[], pool: string, terms: CallTerms): Promise<readonly Allocation[]> {
     const ofPool = await this.#listCooling(spans, { "spec.pool": pool }, terms);
@@ -86,31 +74,32 @@ export class ForeignObjects {
     terms: CallTerms,
   ): Promise<readonly Allocation[]> {
     const fields = { "spec.state": "Cooling", ...more };
-    const found = (await this.#objects.list({ fields }, terms)).filter(({ spec }) => spec.node !== this.#options.node);
-    const within = found.filter(
-      ({ deleting, spec }) => !deleting && spans.some((span) => isWithin(span, spec.addressSpace, spec.ip)),
-    );
-    return within.map((object) => this.meet(object)).sort((a, b) => a.sinceMs - b.sinceMs);
+    const isWanted = ({ deleting, spec }: IpAllocation): boolean =>
+      spec.node !== this.#options.node &&
+      !deleting &&
+      spans.some((span) => isInSpan(span, { space: spec.addressSpace, ip: spec.ip }));
+    const found = (await this.#objects.list({ fields }, terms)).filter(isWanted);
+    return found.map((object) => this.remember(object)).sort((a, b) => a.sinceMs - b.sinceMs);
   }
 
-  /** Allocation rule 8: what is kept for the member, and what an earlier pod of it has. */
+  /** Returns the addresses that are retained for the member, and those that an earlier pod of it has (retention). */
   async findRetained(workload: Workload, terms: CallTerms): Promise<readonly Allocation[]> {
     const labels = { [OWNER_LABEL]: ownerLabelOf(workload) };
     const found = await this.#objects.list({ labels }, terms);
     const isHeld = ({ state, quarantine }: IpAllocation["spec"]): boolean =>
       state === "Kept" || state === "Bound" || quarantine?.reason === "NodeLost";
     const own = found.filter(({ spec }) => isHeld(spec) && isSameMember(workload, spec.workload));
-    return own.map((object) => this.meet(object));
+    return own.map((object) => this.remember(object));
   }
 
-  /** Kept → Cooling, on this node, which then sees to it. False when it is not the object that was met, or is not Kept. */
-  async giveUp(kept: Allocation, terms: CallTerms): Promise<boolean> {
-    const object = this.find(nameOf(kept));
-    if (object?.state !== "Kept" || Number(object.resourceVersion) !== -kept.version) return false;
+  /** Kept → Cooling, on this node, which adopts it. Returns false if the object has changed since it was read, or is not Kept. */
+  async coolRetained(retained: Allocation, terms: CallTerms): Promise<boolean> {
+    const object = this.find(nameOf(retained));
+    if (object?.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;
     const place = { node: this.#options.node, since: new Date().toISOString() };
     try {
-      // Whose it is stays in it: only for the same member may it go to another node.
-      const spec = { ...specOf(kept, "Cooling", place), workload: kept.workload };
+      // The workload stays in it: only an object of the same member may move to another node.
+      const spec = { ...specOf(retained, "Cooling", place), workload: retained.workload };
       await this.#objects.replace(spec, object, terms);
       return true;
     } catch (error) {
@@ -119,42 +108,30 @@ export class ForeignObjects {
     }
   }
 
-  /** Whether several pods have the address. */
-  async isShared(place: Pick<Allocation, "space" | "ip">, terms: CallTerms): Promise<boolean> {
-    const object = await this.#objects.get(nameOf(place), terms);
+  /** Returns whether several pods have the address. */
+  async isShared(address: AddressKey, terms: CallTerms): Promise<boolean> {
+    const object = await this.#objects.get(nameOf(address), terms);
     return object !== undefined && object.spec.holders.length > 1;
   }
 
-  /** Looks at the object of an address that was met until it is another one; false when it is not in time. */
-  async awaitChange(met: Allocation, withinMs: number, terms: CallTerms): Promise<boolean> {
+  /** Waits until the object of the address changes. Returns false if it has not changed after so many milliseconds. */
+  async awaitChange(row: Allocation, withinMs: number, terms: CallTerms): Promise<boolean> {
     const untilMs = performance.now() + withinMs;
     for (;;) {
-      const object = await this.#objects.get(nameOf(met), terms);
-      if (object === undefined || Number(object.resourceVersion) !== -met.version) return true;
+      const object = await this.#objects.get(nameOf(row), terms);
+      if (object === undefined || Number(object.resourceVersion) !== -row.version) return true;
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return false;
-      await sleep(
-        Math.min(HAND_OVER_LOOK_MS, leftMs),
-        undefined,
-        terms.signal === undefined ? {} : { signal: terms.signal },
-      );
+      const options = terms.signal === undefined ? {} : { signal: terms.signal };
+      await sleep(Math.min(HAND_OVER_POLL_MS, leftMs), undefined, options);
     }
   }
 
-  /** Allocation rule 10: whoever has cooling addresses of the pool shows them. At most once in a while for each pool. */
+  /** Asks all nodes to show the addresses of the pool that cool there (cooling-visibility), at most every WANTED_INTERVAL_MS. */
   async markWanted(pool: string, since: string, terms: CallTerms): Promise<void> {
     const nowMs = this.#options.nowMs();
     if (nowMs - (this.#markedMs.get(pool) ?? Number.NEGATIVE_INFINITY) < WANTED_INTERVAL_MS) return;
     this.#markedMs.set(pool, nowMs);
     await this.#objects.markWanted(pool, since, terms);
   }
-}
-
-function isWithin({ space, family, first, last }: AddressSpan, addressSpace: string, ip: Allocation["ip"]): boolean {
-  return space === addressSpace && family === ip.family && first <= ip.value && ip.value <= last;
-}
-
-/** The name of the object of an address. */
-export function nameOf({ space, ip }: Pick<Allocation, "space" | "ip">): string {
-  return allocationName(ip, space);
 }

@@ -1,9 +1,7 @@
-/**
- * An IPAllocation object beside a row of the journal: what of it matters, what it should be, and what somebody else's is for the rest of the agent.
- */
-
+/** An IPAllocation object beside a row of the journal: which of its fields matter, what it should be for a row, and what another node's is as a row. */
 import {
   type AllocationState,
+  allocationName,
   type Holder,
   type IpAllocation,
   type IpAllocationSpec,
@@ -12,69 +10,82 @@ import {
 } from "../../resources/ip-allocation.ts";
 import type { Allocation, Quarantine } from "../registry.ts";
 
-/** An object as it was when it was last heard of: good for choosing the next call, never for more than its precondition. */
+/** One address of an address space. */
+export type AddressKey = Pick<Allocation, "space" | "ip">;
+
+/** Returns the name of the address's object. */
+export function nameOf({ space, ip }: AddressKey): string {
+  return allocationName(ip, space);
+}
+
+/** An object as last received. It serves to choose the next call, whose precondition the API server checks. */
 export interface KnownObject {
   readonly uid: string;
   readonly resourceVersion: string;
   readonly state: AllocationState;
   readonly node: string;
-  /** Of the first holder; "" without one. */
+  /** Of the first holder, "" if there is none. */
   readonly podUid: string;
   readonly ifName: string;
-  /** Only where there are several: all of them. */
+  /** All holders, if there are several. */
   readonly sharers?: readonly Holder[] | undefined;
   readonly workload?: Workload | undefined;
-  /** In quarantine because a node was lost: which one; "" when the object does not say. */
+  /** The lost node for which the address is in quarantine, "" if the object does not say; undefined if it is not. */
   readonly lost?: string | undefined;
-  /** Somebody's finalizer holds it: it goes when that does, whatever is written until then. */
+  /** A finalizer holds the object: it goes with that, whatever is written until then. */
   readonly deleting?: boolean | undefined;
 }
 
 export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation): KnownObject {
   const { state, node, holders, workload, quarantine } = spec;
   const { podUid = "", ifName = "" } = holders[0] ?? {};
-  const isLost = state === "Quarantined" && quarantine?.reason === "NodeLost";
-  const lost = isLost ? { lost: quarantine.holder?.node ?? "" } : {};
+  const lost = isLost(spec) ? { lost: quarantine?.holder?.node ?? "" } : {};
   const sharers = holders.length > 1 ? { sharers: holders } : {};
   return { uid, resourceVersion, state, node, podUid, ifName, workload, deleting, ...sharers, ...lost };
 }
 
-/** The object that the row asks for, in this state. */
+/** Returns the object that the row demands, in this state. */
 export function specOf(
   row: Allocation,
   state: AllocationState,
-  place: { node: string; since: string },
+  { node, since }: { readonly node: string; readonly since: string },
 ): IpAllocationSpec {
   const { ip, space, prefixLength, pool, ifName, workload, quarantine } = row;
-  const { node, since } = place;
   const { reason, mac = "", parent } = quarantine ?? {};
   return {
-    ...{ ip, addressSpace: space, prefixLength, pool, state, node, since },
+    ip,
+    addressSpace: space,
+    prefixLength,
+    pool,
+    state,
+    node,
+    since,
     holders: state === "Bound" ? [holderOf(row, node)] : [],
     ...(workload !== undefined && (state === "Bound" || state === "Kept") ? { workload: { ...workload, ifName } } : {}),
     ...(state === "Quarantined" ? { quarantine: { reason: reason ?? "Conflict", mac, parent: parent ?? "" } } : {}),
   };
 }
 
-/** The holder that the row is. */
-export function holderOf({ namespace, pod, owner, ifName }: Allocation, node: string): Holder {
+function holderOf({ namespace, pod, owner, ifName }: Allocation, node: string): Holder {
   return { namespace, pod, podUid: owner, ifName, node };
 }
 
-/** Who has the object's address beside the row's pod; undefined when that pod has not, or has it alone. */
-export function findOthers(row: Allocation, object: KnownObject, node: string): readonly Holder[] | undefined {
+/** Returns the holders that share the address with the row's pod; undefined if that pod is no holder, or the only one. */
+export function findOtherHolders(row: Allocation, object: KnownObject, node: string): readonly Holder[] | undefined {
   const isOwn = (holder: Holder): boolean =>
     holder.node === node && holder.podUid === row.owner && holder.ifName === row.ifName;
   return object.sharers?.some(isOwn) ? object.sharers.filter((holder) => !isOwn(holder)) : undefined;
 }
 
-/** Of an address that nobody may use who has not asked for it. */
-export const DOUBT: Quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 };
+/** The quarantine of an address that must be probed before it is used. */
+export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 };
 
-/** Somebody else's address; of a lost node it is in {@link DOUBT}. Its version is what a claim gives back in `replaces` to take it over. */
+/**
+ * Returns another node's object as a row. Its version is what a claim gives as `replaces` to take the address over. An address of a lost node is in
+ * {@link PROBE_FIRST}.
+ */
 export function foreignOf({ resourceVersion, spec }: IpAllocation, sinceMs: number): Allocation {
   const { ip, addressSpace, prefixLength, pool, state, holders, workload, quarantine } = spec;
-  const isLost = state === "Quarantined" && quarantine?.reason === "NodeLost";
   const {
     namespace = workload?.namespace ?? "",
     pod = "",
@@ -82,13 +93,53 @@ export function foreignOf({ resourceVersion, spec }: IpAllocation, sinceMs: numb
     ifName = workload?.ifName ?? quarantine?.holder?.ifName ?? "",
   } = holders[0] ?? {};
   return {
-    ...{ space: addressSpace, ip, prefixLength, pool, state, owner: podUid, ifName, namespace, pod, workload, sinceMs },
-    ...{ containerId: "", network: "", isConfirmed: true, version: -Number(resourceVersion) },
-    ...(isLost ? { quarantine: DOUBT } : {}),
+    space: addressSpace,
+    ip,
+    prefixLength,
+    pool,
+    state,
+    owner: podUid,
+    ifName,
+    containerId: "",
+    network: "",
+    namespace,
+    pod,
+    workload,
+    isConfirmed: true,
+    sinceMs,
+    version: -Number(resourceVersion),
+    ...(isLost(spec) ? { quarantine: PROBE_FIRST } : {}),
   };
 }
 
-/** Whether the object is the same member's as the row, for the same NIC: each NIC keeps its own (allocation rule 8). One that an older agent kept does not say for which. */
+function isLost({ state, quarantine }: IpAllocationSpec): boolean {
+  return state === "Quarantined" && quarantine?.reason === "NodeLost";
+}
+
+/** Returns the unknown owner of an address whose object cannot be decoded: nobody may take the address over. */
+export function unreadableOf({ space, ip, prefixLength, pool, sinceMs }: Allocation): Allocation {
+  return {
+    space,
+    ip,
+    prefixLength,
+    pool,
+    state: "Bound",
+    owner: "",
+    ifName: "",
+    containerId: "",
+    network: "",
+    namespace: "",
+    pod: "",
+    isConfirmed: true,
+    sinceMs,
+    version: -1,
+  };
+}
+
+/**
+ * Returns whether the object belongs to the row's member and NIC: each NIC retains its own addresses (retention). An object that an older agent
+ * retained names no NIC.
+ */
 export function isOfSameNic(
   { workload, ifName }: Allocation,
   object: Pick<KnownObject, "workload" | "ifName">,
@@ -97,18 +148,11 @@ export function isOfSameNic(
   return isSameMember(workload, object.workload) && (nic === undefined || nic === ifName);
 }
 
-/** Whoever has an address whose object cannot be understood: nobody may take it from them. */
-export function unknownHolder(row: Allocation): Allocation {
-  const { space, ip, prefixLength, pool, sinceMs } = row;
-  const nobody = { owner: "", ifName: "", containerId: "", network: "", namespace: "", pod: "", isConfirmed: true };
-  return { space, ip, prefixLength, pool, sinceMs, ...nobody, state: "Bound", version: -1 };
-}
-
 /**
- * Whether somebody changed what the object says: a person may have edited it. Not by taking this node for lost: that stands until
- * the pod is known to be gone (allocation rule 2).
+ * Returns whether someone else changed the object, for example an administrator. Being taken for lost does not count: that stands until the pod is
+ * known to be gone (node-lost).
  */
-export function isOther(before: KnownObject | undefined, now: KnownObject): boolean {
+export function hasChanged(before: KnownObject | undefined, now: KnownObject): boolean {
   if (before === undefined || now.state === "Quarantined") return false;
   return before.state !== now.state || before.podUid !== now.podUid || before.ifName !== now.ifName;
 }

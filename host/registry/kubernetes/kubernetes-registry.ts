@@ -1,141 +1,164 @@
 /**
- * The registry of a cluster: the node's journal and, for each address, an object of the API server that a publisher makes equal to the row.
- * Called by the agent in cluster mode, in the embedded registry's place; the reconciler tells it what the API server has.
- * Effects: those of the journal and of the API server's calls.
+ * The registry of a cluster: the node's journal, and for each address an object of the API server that object sync makes equal to the row. A claim is
+ * answered when both exist; everything else is synced in the background.
  */
-
-import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
+import { ApiError, ApiUnavailable, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
+import { waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
+import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
-import type {
-  AddressSpan,
-  Allocation,
-  Attachment,
-  Claim,
-  ClaimOutcome,
-  Cooldowns,
-  ListCursor,
-  Quarantine,
-  QuarantineQuery,
-  UsageCount,
+import {
+  type AddressSpan,
+  type Allocation,
+  type Attachment,
+  type Claim,
+  type ClaimOutcome,
+  type Cooldowns,
+  type ListCursor,
+  type Quarantine,
+  type QuarantineQuery,
+  type Registry,
+  RegistryError,
+  type UsageCount,
 } from "../registry.ts";
-import { RegistryError } from "../registry.ts";
-import { openSqliteJournal } from "../sqlite/registry.ts";
+import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
-import type { KubernetesRegistry, KubernetesRegistryOptions } from "./cluster-registry.ts";
+import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
 import { type ObjectChange, ObjectSync } from "./object-sync.ts";
-import { PoolUsages } from "./pool-usages.ts";
-import { packUsed, Survey } from "./survey.ts";
-import { TIGHT_SHARE, TightPools } from "./tight-pools.ts";
-import { atMost } from "./waiting.ts";
+import { NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
 
-/** Pools of together so many addresses are asked for by name when they seem full, two of /16; for larger ones the answer would be many megabytes. @limit */
-export const SURVEY_MAX_ADDRESSES = 131_072;
+/**
+ * Largest pools that are listed by name when they seem full, together: addresses, two /16. For larger ones the answer would be many megabytes. @limit
+ */
+export const LIST_MAX_ADDRESSES = 131_072;
 
-/** For a question that an ADD waits for. */
-const ASKED: CallTerms = { lane: "pod" };
+/** The terms of a call that an ADD waits for. */
+const FOR_POD: CallTerms = { lane: "pod" };
+
+export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveStatus {
+  readonly api: KubeApi;
+  /** This node's name. */
+  readonly node: string;
+  readonly random: () => number;
+  readonly log: Log;
+  /** Returns how many addresses the pool has; undefined if there is no such pool. */
+  readonly poolSize: (pool: string) => number | undefined;
+  /** Returns which share of the pool is in use according to the pool cache, 0 to 1. */
+  readonly usedShare?: (pool: string) => number | undefined;
+  /** Reads whether the row's pod is gone or finished (late-del). */
+  readonly isPodGone: (row: Allocation) => Promise<boolean>;
+  /** Another pod has the object of an address that a pod here uses (recreate). Nothing is changed. */
+  readonly onLost: (row: Allocation, by: Allocation) => void;
+  /** Returns whether {@link onLost} was called with the row and that still holds: an ADD then publishes the row again. Absent: never. */
+  readonly isLost?: (row: Allocation) => boolean;
+}
 
 export async function openKubernetesRegistry(options: KubernetesRegistryOptions): Promise<KubernetesRegistry> {
   return openRegistryOn(await openSqliteJournal(options), options);
 }
 
-/** The same on a journal that is open already. */
+/** Opens the registry on a journal that is open already. */
 export async function openRegistryOn(
   journal: Journal,
   options: KubernetesRegistryOptions,
 ): Promise<KubernetesRegistry> {
-  const registry = new JournalledRegistry(journal, options);
-  await registry.recall();
+  const registry = new KubernetesRegistry(journal, options);
+  await registry.resume();
   return registry;
 }
 
-class JournalledRegistry implements KubernetesRegistry {
+export class KubernetesRegistry implements Registry {
   readonly #journal: Journal;
   readonly #options: KubernetesRegistryOptions;
-  readonly #publisher: ObjectSync;
+  readonly #objectSync: ObjectSync;
   readonly #claims: ClaimPublisher;
   readonly #foreign: ForeignObjects;
-  readonly #survey: Survey;
+  readonly #names: NameLists;
   readonly #tight: TightPools;
-  readonly #usages: PoolUsages;
+  readonly #usage: UsageSummaries;
   #round: Promise<void> | undefined;
 
   constructor(journal: Journal, options: KubernetesRegistryOptions) {
     this.#journal = journal;
     this.#options = options;
     this.#foreign = new ForeignObjects(options);
-    this.#tight = new TightPools({ usedShare: () => undefined, ...options });
-    const isPublic = (pool: string): boolean => this.#tight.isTight(pool);
-    const onUndone = (row: Allocation): void => this.#claims.forget(row);
-    this.#publisher = new ObjectSync({ ...options, journal, foreign: this.#foreign, isPublic, onUndone });
-    this.#claims = new ClaimPublisher(journal, this.#publisher, options.isLost);
-    this.#survey = new Survey(new AllocationObjects(options.api), ASKED);
-    this.#usages = new PoolUsages(options);
+    this.#tight = new TightPools(options);
+    const onUndone = (row: Allocation): void => this.#claims.noteWritten(row);
+    this.#objectSync = new ObjectSync({ ...options, journal, foreign: this.#foreign, tight: this.#tight, onUndone });
+    this.#claims = new ClaimPublisher(journal, this.#objectSync, options.isLost);
+    this.#names = new NameLists(new AllocationObjects(options.api), FOR_POD);
+    this.#usage = new UsageSummaries(options);
   }
 
-  get size(): KubernetesRegistry["size"] {
-    return this.#publisher.size;
+  /** How many objects are known, and how many addresses wait for the API server. */
+  get size(): { readonly known: number; readonly backlog: number } {
+    return this.#objectSync.size;
   }
 
-  /** What an earlier agent may not have told the API server is seen to by the next {@link expire}. */
-  async recall(): Promise<void> {
-    await this.#eachRow((row) => {
-      if (row.state !== "Bound" || row.isConfirmed !== true) this.#publisher.recall(row);
-    });
+  /** Leaves to the next {@link expire} what an earlier agent may not have written to the API server. */
+  async resume(): Promise<void> {
+    for await (const row of listRows(this.#journal, LIST_PAGE)) {
+      if (row.state !== "Bound" || row.isConfirmed !== true) this.#objectSync.resume(row);
+    }
   }
 
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
     return this.#claims.claim(claim, signal);
   }
+
   undo(created: readonly Allocation[]): Promise<void> {
     return this.#claims.undo(created);
   }
+
   async release(attachment: Attachment): Promise<readonly Allocation[]> {
-    return this.#settleLater(await this.#journal.release(attachment));
+    return this.#syncLater(await this.#journal.release(attachment));
   }
 
-  /** Only nominates: what goes, goes because its pod is gone (allocation rule 1). */
+  /** Releases an address only if its pod is gone; the caller's list of attachments is not proof (late-del). */
   async releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]> {
     const alive = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
     const nominated: Allocation[] = [];
-    await this.#eachRow((row) => {
+    for await (const row of listRows(this.#journal, LIST_PAGE)) {
       const { state, containerId, ifName, sinceMs } = row;
-      if (state !== "Bound" || row.network !== network || sinceMs >= beforeMs) return;
-      if (containerId === "" || containerId === UNKNOWN_CONTAINER || alive.has(`${containerId}/${ifName}`)) return;
+      if (state !== "Bound" || row.network !== network || sinceMs >= beforeMs) continue;
+      if (containerId === "" || containerId === UNKNOWN_CONTAINER || alive.has(`${containerId}/${ifName}`)) continue;
       nominated.push(row);
-    });
+    }
     const released: Allocation[] = [];
     for (const row of nominated) {
-      if ((await asked(this.#options.isPodGone(row))) && (await this.collect(row)) !== undefined) released.push(row);
+      if ((await orRegistryError(this.#options.isPodGone(row))) && (await this.collect(row)) !== undefined)
+        released.push(row);
     }
     return released;
   }
 
   async releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
-    return this.#settleLater(await this.#journal.releaseUnattached(beforeMs));
+    return this.#syncLater(await this.#journal.releaseUnattached(beforeMs));
   }
 
   async expire(): Promise<number> {
-    this.#round ??= this.#workOff().finally(() => {
+    this.#round ??= this.#syncDue().finally(() => {
       this.#round = undefined;
     });
-    await atMost(EXPIRE_WAIT_MS, this.#round);
+    await waitAtMost(this.#round, EXPIRE_WAIT_MS);
     return this.#journal.expire();
   }
 
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
     return this.#journal.findAttachment(attachment);
   }
+
   findAddress(space: string, ip: Ip): Promise<Allocation | undefined> {
     return this.#journal.findAddress(space, ip);
   }
+
   findOwner(owner: string): Promise<readonly Allocation[]> {
     return this.#journal.findOwner(owner);
   }
@@ -144,7 +167,7 @@ class JournalledRegistry implements KubernetesRegistry {
     const own = await this.#journal.findCooling(spans, limit);
     if (pool === undefined) return own;
     this.#tight.note(pool);
-    const foreign = await asked(this.#foreign.findCooling(spans, pool, ASKED));
+    const foreign = await orRegistryError(this.#foreign.findCooling(spans, pool, FOR_POD));
     if (own.length + foreign.length === 0) await this.markWanted(pool);
     return [...own, ...foreign].sort((a, b) => a.sinceMs - b.sinceMs).slice(0, limit);
   }
@@ -155,154 +178,176 @@ class JournalledRegistry implements KubernetesRegistry {
     created: readonly Allocation[] = [],
   ): Promise<Allocation | undefined> {
     const found = await this.#journal.quarantine(allocation, quarantine, created);
-    if (found !== undefined) this.#settleLater([allocation, ...created]);
+    if (found !== undefined) this.#syncLater([allocation, ...created]);
     return found;
   }
+
   findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]> {
     return this.#journal.findQuarantined(query);
   }
+
   postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void> {
     return this.#journal.postponeProbe(allocation, nextProbeAtMs);
   }
+
   async endQuarantine(allocation: Allocation): Promise<void> {
     await this.#journal.endQuarantine(allocation);
-    this.#settleLater([allocation]);
+    this.#syncLater([allocation]);
   }
+
   async trust(allocation: Allocation): Promise<Allocation | undefined> {
     await this.#claims.trust(allocation);
     return this.#journal.trust(allocation);
   }
+
   readUsed(span: AddressSpan): Promise<Uint8Array> {
     return this.#journal.readUsed(span);
   }
 
   async listUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined> {
-    for (const pool of pools) this.#usages.surveyed(pool);
+    for (const pool of pools) this.#usage.noteListed(pool);
     const size = pools.reduce((sum, pool) => sum + (this.#options.poolSize(pool) ?? Number.POSITIVE_INFINITY), 0);
-    if (size > SURVEY_MAX_ADDRESSES) return undefined;
-    const names = (await asked(Promise.all(pools.map((pool) => this.#survey.names(pool))))).flat();
+    if (size > LIST_MAX_ADDRESSES) return undefined;
+    const names = (await orRegistryError(Promise.all(pools.map((pool) => this.#names.read(pool))))).flat();
     if (names.length >= size * TIGHT_SHARE) for (const pool of pools) this.#tight.note(pool);
     return packUsed(span, names, await this.#journal.readUsed(span));
   }
 
   async readUsageSummary(pool: string): Promise<PoolUsage | undefined> {
-    const usage = await this.#usages.news(pool);
+    const usage = await this.#usage.readNew(pool);
     if (usage !== undefined && usage.total - usage.free >= usage.total * TIGHT_SHARE) this.#tight.note(pool);
     return usage;
   }
 
   findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
-    return asked(this.#foreign.findRetained(workload, signal === undefined ? ASKED : { ...ASKED, signal }));
+    const terms = signal === undefined ? FOR_POD : { ...FOR_POD, signal };
+    return orRegistryError(this.#foreign.findRetained(workload, terms));
   }
+
   countUsage(): Promise<readonly UsageCount[]> {
     return this.#journal.countUsage();
   }
+
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
     return this.#journal.list(after, limit);
   }
+
   get trouble(): string | undefined {
     return this.#journal.trouble;
   }
+
   probe(): Promise<void> {
     return this.#journal.probe();
   }
+
   setCooldowns(cooldowns: Cooldowns): void {
     this.#journal.setCooldowns(cooldowns);
   }
 
   async close(): Promise<void> {
-    this.#publisher.end();
-    await this.#publisher.idle();
+    this.#objectSync.close();
+    await this.#objectSync.idle();
     await this.#round?.catch(() => {});
     await this.#journal.close();
   }
 
+  /** Takes in an event of the watch on objects that name this node. An object that vanished is created again if its row is Bound. */
   observe(change: ObjectChange): void {
-    this.#publisher.observe(change);
+    this.#objectSync.observe(change);
   }
 
+  /**
+   * Writes a row for an object of this node that the journal lacks; a Cooling one cools and is then deleted. Returns undefined if the address has a row.
+   */
   async adopt(adoption: Adoption): Promise<Allocation | undefined> {
     const row = await this.#journal.adopt(adoption);
-    if (row !== undefined) this.#settleLater([row]);
+    if (row !== undefined) this.#syncLater([row]);
     return row;
   }
 
+  /** Releases the address because its pod is gone: Bound → Cooling. Returns undefined if the row has changed. */
   async collect(row: Allocation): Promise<Allocation | undefined> {
     const collected = await this.#journal.collect(row);
-    if (collected !== undefined) this.#settleLater([collected]);
+    if (collected !== undefined) this.#syncLater([collected]);
     return collected;
   }
 
-  async releaseRetained(kept: readonly Allocation[]): Promise<void> {
-    for (const each of kept) {
+  /** Releases addresses of {@link findRetained} that their member cannot use any more: each cools on this node, if its object is unchanged (retention). */
+  async releaseRetained(retained: readonly Allocation[]): Promise<void> {
+    for (const each of retained) {
       const { space, ip, prefixLength, pool, ifName, namespace, pod } = each;
-      const names = { space, ip, prefixLength, pool, ifName, namespace, pod, owner: "" };
-      if (await asked(this.#foreign.giveUp(each, ASKED))) await this.adopt({ ...names, state: "Cooling" });
+      if (await orRegistryError(this.#foreign.coolRetained(each, FOR_POD))) {
+        await this.adopt({ space, ip, prefixLength, pool, ifName, namespace, pod, owner: "", state: "Cooling" });
+      }
     }
   }
 
+  /** The API server lacks the row's object: reads it again, and makes it what the row says. */
   republish(row: Allocation): Promise<void> {
-    this.#publisher.distrust(row);
-    return this.#publisher.settle(row);
+    this.#objectSync.invalidate(row);
+    return this.#objectSync.sync(row);
   }
 
+  /** Reads whether another pod has the address, too, because a machine migrates. Rejects with RegistryError. */
   isShared({ space, ip }: Allocation, signal: AbortSignal): Promise<boolean> {
-    return asked(this.#foreign.isShared({ space, ip }, { ...ASKED, signal }));
+    return orRegistryError(this.#foreign.isShared({ space, ip }, { ...FOR_POD, signal }));
   }
 
+  /**
+   * Waits until the object of another node's address changes. Returns false if it has not changed after so many milliseconds. Rejects with the signal's
+   * reason, and with RegistryError.
+   */
   awaitChange(row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
-    return asked(this.#foreign.awaitChange(row, withinMs, { ...ASKED, signal }));
+    return orRegistryError(this.#foreign.awaitChange(row, withinMs, { ...FOR_POD, signal }));
   }
 
+  /** The pool is marked as wanted: shows its addresses that cool here to the other nodes. */
   async publishCooling(pool: string): Promise<void> {
     this.#tight.note(pool);
-    await this.#eachRow((row) => {
-      if (row.state === "Cooling" && row.pool === pool) this.#publisher.settleLater(row);
-    });
-  }
-
-  /** Never rejects: the ADD is refused in any case. */
-  async markWanted(pool: string): Promise<void> {
-    try {
-      await this.#foreign.markWanted(pool, new Date().toISOString(), ASKED);
-    } catch (error) {
-      this.#options.log.warn({ err: error, pool }, "The pool could not be marked as wanted");
+    for await (const row of listRows(this.#journal, LIST_PAGE)) {
+      if (row.state === "Cooling" && row.pool === pool) this.#objectSync.syncLater(row);
     }
   }
 
-  idle(): Promise<void> {
-    return this.#publisher.idle();
+  /** Marks the pool as wanted, so that all nodes show their cooling addresses. Never rejects: the ADD is refused in any case. */
+  async markWanted(pool: string): Promise<void> {
+    try {
+      await this.#foreign.markWanted(pool, new Date().toISOString(), FOR_POD);
+    } catch (error) {
+      this.#options.log.warn({ err: error, pool }, "Marking a pool as wanted failed");
+    }
   }
 
-  /** All that is due; what fails waits in the backlog. */
-  async #workOff(): Promise<void> {
+  /** Resolves when nothing runs in the background. */
+  idle(): Promise<void> {
+    return this.#objectSync.idle();
+  }
+
+  /** Syncs all rows that are due. A failure stays in the backlog. */
+  async #syncDue(): Promise<void> {
     const seen = new Set<number>();
     for (;;) {
       const due = (await this.#journal.findDue(LIST_PAGE + seen.size)).filter(({ version }) => !seen.has(version));
       for (const { version } of due) seen.add(version);
-      await this.#publisher.workOff(due);
+      await this.#objectSync.syncDue(due);
       if (due.length === 0) return;
     }
   }
 
-  #settleLater(rows: readonly Allocation[]): readonly Allocation[] {
+  #syncLater(rows: readonly Allocation[]): readonly Allocation[] {
     for (const row of rows) {
-      this.#claims.forget(row);
-      this.#publisher.settleLater(row);
+      this.#claims.noteWritten(row);
+      this.#objectSync.syncLater(row);
     }
     return rows;
   }
-
-  async #eachRow(look: (row: Allocation) => void): Promise<void> {
-    for await (const row of listRows(this.#journal, LIST_PAGE)) look(row);
-  }
 }
 
-async function asked<T>(question: Promise<T>): Promise<T> {
+async function orRegistryError<T>(question: Promise<T>): Promise<T> {
   try {
     return await question;
   } catch (error) {
     if (!(error instanceof ApiError || error instanceof ApiUnavailable)) throw error;
-    throw new RegistryError(`The API server could not be asked: ${messageOf(error)}`, { cause: error }); // biome-ignore format: one thought
+    throw new RegistryError(`Reading from the API server failed: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -1,13 +1,12 @@
 /**
- * Makes the API server's object of one address equal to the journal's row of it, through one queue for each address (allocation rule 3).
- * Called by kubernetes-registry.ts: by claims, which wait for it, and behind everything else.
- * Effects: writes objects and the journal; what failed stays in the backlog until {@link ObjectSync.workOff} has done it.
+ * Writes the API server's object of an address until it agrees with the journal's row, through one queue for each address (sandbox-restart). Claims wait
+ * for it; everything else runs in the background, and what fails stays in the backlog.
  */
-
 import { ConfigError } from "../../config/config-error.ts";
-import { ApiError, ApiUnavailable, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { invariant } from "../../lib/invariant.ts";
-import { KeyedMutex } from "../../lib/keyed-mutex.ts";
+import type { Log } from "../../lib/log.ts";
+import { KeyedSerialQueue } from "../../lib/serial.ts";
 import {
   type AllocationState,
   type IpAllocation,
@@ -15,216 +14,273 @@ import {
   isSameMember,
   parseAllocationName,
 } from "../../resources/ip-allocation.ts";
+import type { Journal } from "../journal.ts";
 import { type Allocation, RegistryError } from "../registry.ts";
-import { ObjectMemory } from "./address-states.ts";
+import { AddressStates } from "./address-states.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
-import { Backlog, type Place } from "./backlog.ts";
-import { decide, type SyncAction, type SyncInputs } from "./decide.ts";
-import { nameOf } from "./foreign-objects.ts";
-import { DOUBT, isOther, knownOf, specOf, unknownHolder } from "./known-object.ts";
-import { reclaim, specWithout, takeOver } from "./take-over.ts";
-import type { ObjectSyncOptions, SyncTask } from "./task.ts";
+import {
+  decide,
+  type LiveStatus,
+  type ResolvedAction,
+  recover,
+  type SyncAction,
+  type SyncInputs,
+  specWithout,
+  takeOver,
+} from "./decide.ts";
+import type { ForeignObjects } from "./foreign-objects.ts";
+import {
+  type AddressKey,
+  hasChanged,
+  type KnownObject,
+  knownOf,
+  nameOf,
+  PROBE_FIRST,
+  specOf,
+  unreadableOf,
+} from "./known-object.ts";
+import type { TightPools } from "./pool-usage.ts";
 
-/** How often one address is looked at again because somebody else has written to its object in the meantime. @limit */
+/** Most steps of one sync; more are needed only if others keep writing to the same object. @limit */
 export const MAX_STEPS = 12;
 
+/** The first pause before a sync that failed is tried again: milliseconds. Each pause is twice the one before, less a random part. @limit */
+export const RETRY_FIRST_MS = 1_000;
+
+/** The longest such pause: milliseconds. After an outage a full pool has its released addresses back within this time. @limit */
+export const RETRY_MAX_MS = 5_000;
+
+export interface ObjectSyncOptions extends LiveStatus {
+  readonly api: KubeApi;
+  readonly node: string;
+  readonly journal: Journal;
+  readonly foreign: ForeignObjects;
+  readonly tight: TightPools;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  /** Another pod has the object of an address that a pod of this node uses (recreate). */
+  readonly onLost: (row: Allocation, by: Allocation) => void;
+  /** A Bound row was undone: a claim of it that is under way must not be answered. */
+  readonly onUndone: (row: Allocation) => void;
+}
+
 export type PublishOutcome =
-  /** `isNew`: the claim made it; false when it was taken over or was there. `isTakenOver`: it cooled before. */
+  /** `isNew`: the claim created the object. `isTakenOver`: the object was Cooling before. */
   | { readonly kind: "published"; readonly isNew: boolean; readonly isTakenOver: boolean }
   | { readonly kind: "taken"; readonly by: Allocation };
 
-/** What the watch tells of an object that names this node. */
+/** An event of the watch on objects that name this node. */
 export type ObjectChange =
   | { readonly kind: "object"; readonly object: IpAllocation }
   | { readonly kind: "gone"; readonly name: string; readonly uid: string };
 
+/** One sync of one address, with what its calls have found. */
+interface SyncTask {
+  readonly name: string;
+  readonly terms: CallTerms;
+  object: KnownObject | "absent" | undefined;
+  /** The object in full, if this task has read it. */
+  full: IpAllocation | undefined;
+  isNew: boolean;
+  isTakenOver: boolean;
+}
+
+/** An action that is a call to the API server. */
+type Call = Extract<SyncAction, { kind: "read" | "create" | "replace" | "leave" | "delete" }>;
+
 export class ObjectSync {
   readonly #options: ObjectSyncOptions;
   readonly #objects: AllocationObjects;
-  readonly #queues = new KeyedMutex();
+  readonly #queues = new KeyedSerialQueue();
   readonly #backlog: Backlog;
-  readonly #memory: ObjectMemory;
+  readonly #states: AddressStates;
   readonly #running = new Set<Promise<unknown>>();
-  readonly #ending = new AbortController();
+  readonly #closing = new AbortController();
 
   constructor(options: ObjectSyncOptions) {
     this.#options = options;
     this.#objects = new AllocationObjects(options.api);
     this.#backlog = new Backlog(options.random);
-    this.#memory = new ObjectMemory(options);
+    this.#states = new AddressStates(options);
   }
 
-  /** The object becomes what the Bound row says, or it is known who else has the address. Rejects when that cannot be found out. */
+  /**
+   * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version of the allocation to take over.
+   * Rejects if neither is possible.
+   */
   publish(row: Allocation, terms: CallTerms, replaces: number | undefined): Promise<PublishOutcome> {
     const name = nameOf(row);
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
     return this.#queues.run(name, async () => {
       terms.signal?.throwIfAborted();
-      const task = this.#begin(name, terms);
-      task.object = this.#memory.findAnswered(name);
+      const task = this.#startTask(name, terms, this.#states.findForClaim(name));
       const offered = this.#options.foreign.find(name);
       if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
-      this.#memory.retain(name);
+      this.#states.noteClaimed(name);
       for (let step = 0; step < MAX_STEPS; step++) {
-        const found = decide(this.#caseOf(row, task, version));
-        const verdict = found.kind === "contest" ? await takeOver(this.#options, row, task) : found;
-        switch (verdict.kind) {
-          case "equal":
-            this.#end(task);
+        const found = decide(this.#inputsOf(row, task, version));
+        const action = found.kind === "takeOver" ? await takeOver(this.#options, row, task) : found;
+        switch (action.kind) {
+          case "synced":
+            this.#finish(task);
             return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
-          case "taken":
+          case "taken": {
+            const by = await this.#readHolder(task);
+            const { needsProbe, predecessorNode } = action;
             return {
               kind: "taken",
-              by: { ...(await this.#holder(task, verdict.isDoubtful)), ...predecessorNode(verdict) },
+              by: {
+                ...by,
+                ...(needsProbe === true ? { quarantine: PROBE_FIRST } : {}),
+                ...(predecessorNode === undefined ? {} : { predecessorNode }),
+              },
             };
-          case "look":
+          }
+          case "read":
           case "create":
           case "replace":
-            if (!(await this.#isUnderstood(this.#carryOut(verdict, row, task))))
-              return { kind: "taken", by: unknownHolder(row) };
+            if (!(await this.#executeIfReadable(action, row, task))) return { kind: "taken", by: unreadableOf(row) };
             break;
           default:
-            invariant(false, `A claim's row is Bound, which asks for no ${verdict.kind}`);
+            invariant(false, `A claim's row is Bound, which never leads to ${action.kind}`);
         }
       }
-      throw new RegistryError(`IPAllocation ${name} was written by somebody else ${MAX_STEPS} times in a row`);
+      throw unstable(name);
     });
   }
 
-  /** Sees to the address behind the caller's back: now, and again until it is done. */
-  settleLater(place: Place): void {
-    const running = this.settle(place).finally(() => this.#running.delete(running));
+  /** Starts to sync the address in the background, and again until it succeeds. */
+  syncLater(address: AddressKey): void {
+    const running = this.sync(address).finally(() => this.#running.delete(running));
     this.#running.add(running);
   }
 
-  /** The object becomes what the row says. Never rejects: what fails is in the backlog. */
-  async settle({ space, ip }: Place): Promise<void> {
-    const place = { space, ip };
-    const name = nameOf(place);
-    this.#backlog.add(name, place);
+  /** Makes the object what the row says. Never rejects: a failure stays in the backlog. */
+  async sync({ space, ip }: AddressKey): Promise<void> {
+    const address = { space, ip };
+    const name = nameOf(address);
+    this.#backlog.add(name, address);
     try {
-      await this.#queues.run(name, () => this.#settle(name, place));
+      await this.#queues.run(name, () => this.#sync(name, address));
     } catch (error) {
-      this.#backlog.fail(name, place, this.#options.nowMs());
-      const level = error instanceof ApiUnavailable || this.#ending.signal.aborted ? "debug" : "warn";
-      this.#options.log[level]({ err: error, address: name }, "The address's object is not yet what its row says");
+      this.#backlog.fail(name, address, this.#options.nowMs());
+      const level = error instanceof ApiUnavailable || this.#closing.signal.aborted ? "debug" : "warn";
+      this.#options.log[level]({ err: error, address: name }, "Publishing an allocation failed; retrying");
     }
   }
 
-  /** Everything that is due: of the backlog, and these. */
-  async workOff(places: readonly Place[]): Promise<void> {
+  /** Syncs what is due in the backlog, and these. */
+  async syncDue(addresses: readonly AddressKey[]): Promise<void> {
     const nowMs = this.#options.nowMs();
-    const fresh = places.filter((place) => !this.#backlog.isWaiting(nameOf(place), nowMs));
-    const all = new Map([...this.#backlog.due(nowMs), ...fresh].map((place) => [nameOf(place), place]));
-    await Promise.all([...all.values()].map((place) => this.settle(place)));
+    const fresh = addresses.filter((address) => !this.#backlog.isWaiting(nameOf(address), nowMs));
+    const all = new Map([...this.#backlog.due(nowMs), ...fresh].map((address) => [nameOf(address), address]));
+    await Promise.all([...all.values()].map((address) => this.sync(address)));
   }
 
-  /** When nothing runs behind a caller's back. */
+  /** Resolves when nothing runs in the background. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** The row has a new owner: the objects of the old one are no longer anybody's. */
-  supersede(place: Place, owner: string): void {
-    this.#memory.supersede(nameOf(place), owner);
+  /** The row has a new owner: objects of the former one may be overwritten. */
+  noteFormerOwner(address: AddressKey, owner: string): void {
+    this.#states.noteFormerOwner(nameOf(address), owner);
   }
 
-  /** The row was claimed anew and is undone: its object goes, whatever keeps others. */
-  discard(place: Place): void {
-    this.#memory.discard(nameOf(place));
+  /** The claim of a new address was undone: its object is deleted, even if the row has an address owner. */
+  noteUndone(address: AddressKey): void {
+    this.#states.noteUndone(nameOf(address));
   }
 
-  /** The node of the pod that had the address when its object was last met; undefined when none is known. */
-  findFormerNode(place: Place): string | undefined {
-    const met = this.#options.foreign.find(nameOf(place));
-    return met === undefined ? undefined : met.lost || met.node;
+  /** Returns the node of the pod that had the address when its object was last read; undefined if none is known. */
+  findPredecessorNode(address: AddressKey): string | undefined {
+    const object = this.#options.foreign.find(nameOf(address));
+    return object === undefined ? undefined : object.lost || object.node;
   }
 
-  /** To be looked at with the next {@link workOff}. An earlier agent may have sent what is not carried out yet. */
-  recall(place: Place): void {
-    const { space, ip } = place;
-    this.#backlog.add(nameOf(place), { space, ip });
-    this.#memory.leaveUnanswered(nameOf(place));
+  /** Adds a row of an earlier agent to the backlog. That agent may have sent a write that is not carried out yet. */
+  resume({ space, ip }: AddressKey): void {
+    const name = nameOf({ space, ip });
+    this.#backlog.add(name, { space, ip });
+    this.#states.noteRestart(name);
   }
 
-  /** What is known of the object is not so. */
-  distrust(place: Place): void {
-    this.#memory.distrust(nameOf(place));
+  /** The object is not what it was known to be: the next sync reads it. */
+  invalidate(address: AddressKey): void {
+    this.#states.invalidate(nameOf(address));
   }
 
-  /** No more calls; those under way end. */
-  end(): void {
-    this.#ending.abort(new Error("The registry is closed"));
+  /** Ends the calls under way. None are begun after this. */
+  close(): void {
+    this.#closing.abort(new Error("The registry is closed"));
   }
 
-  /** Older news than what is known changes nothing. */
+  /** Takes in an event of the watch, unless it is late. */
   observe(change: ObjectChange): void {
     if (change.kind === "object") {
       const { name, spec } = change.object;
       if (spec.node !== this.#options.node) return;
-      const [before, object] = [this.#memory.find(name), knownOf(change.object)];
-      if (this.#memory.observe(name, object) && isOther(before, object))
-        this.settleLater({ space: spec.addressSpace, ip: spec.ip });
+      const [before, object] = [this.#states.find(name), knownOf(change.object)];
+      if (this.#states.noteEvent(name, object) && hasChanged(before, object))
+        this.syncLater({ space: spec.addressSpace, ip: spec.ip });
     } else {
-      const place = parseAllocationName(change.name);
-      if (place === undefined || !this.#memory.observeEnd(change.name, change.uid)) return;
-      this.settleLater({ space: place.addressSpace, ip: place.ip });
+      const address = parseAllocationName(change.name);
+      if (address === undefined || !this.#states.noteEnd(change.name, change.uid)) return;
+      this.syncLater({ space: address.addressSpace, ip: address.ip });
     }
   }
 
   get size(): { readonly known: number; readonly backlog: number } {
-    return { known: this.#memory.size, backlog: this.#backlog.size };
+    return { known: this.#states.known, backlog: this.#backlog.size };
   }
 
-  async #settle(name: string, place: Place): Promise<void> {
-    const task = this.#begin(name, { lane: "background", patienceMs: 0, signal: this.#ending.signal });
+  async #sync(name: string, address: AddressKey): Promise<void> {
+    const { journal, nowMs } = this.#options;
+    const terms = { lane: "background" as const, patienceMs: 0, signal: this.#closing.signal };
+    const task = this.#startTask(name, terms, this.#states.find(name));
     for (let step = 0; step < MAX_STEPS; step++) {
-      const row = await this.#options.journal.findAddress(place.space, place.ip);
-      if (row === undefined) return this.#end(task);
-      const found = decide(this.#caseOf(row, task, undefined));
-      const verdict = await this.#answer(found, row, task);
-      switch (verdict.kind) {
-        case "nothing":
+      const row = await journal.findAddress(address.space, address.ip);
+      if (row === undefined) return this.#finish(task);
+      const action = await this.#resolve(decide(this.#inputsOf(row, task, undefined)), row, task);
+      switch (action.kind) {
+        case "wait":
           return this.#backlog.done(name);
-        case "equal":
-          if (row.isConfirmed !== true) await this.#options.journal.confirm([row]);
-          return this.#end(task);
+        case "synced":
+          if (row.isConfirmed !== true) await journal.confirm([row]);
+          return this.#finish(task);
         case "forget": {
-          const untilMs = this.#memory.doubtfulUntilMs(name);
-          if (untilMs > this.#options.nowMs()) return this.#backlog.postpone(name, place, untilMs);
-          if (await this.#options.journal.forget(row)) this.#memory.forgetAsked(name);
+          const { lateUntilMs } = this.#states.get(name).pending;
+          if (lateUntilMs > nowMs()) return this.#backlog.postpone(name, address, lateUntilMs);
+          if (await journal.forget(row)) this.#states.noteForgotten(name);
           break;
         }
-        case "contest":
+        case "takeOver":
         case "taken":
-          await this.#lose(row, task);
-          if (row.isConfirmed === true) return this.#end(task);
+          await this.#giveUp(row, task);
+          if (row.isConfirmed === true) return this.#finish(task);
           break;
         default:
-          await this.#carryOut(verdict, row, task);
+          await this.#execute(action, row, task);
       }
     }
-    throw new RegistryError(`IPAllocation ${name} was written by somebody else ${MAX_STEPS} times in a row`);
+    throw unstable(name);
   }
 
-  /** Whose pod lives has the address, also when somebody has taken it meanwhile: what was answered stays true (allocation rule 8). */
-  async #answer(
-    found: SyncAction,
-    row: Allocation,
-    task: SyncTask,
-  ): Promise<Exclude<SyncAction, { readonly kind: "reclaim" }>> {
-    if (found.kind === "reclaim") return reclaim(this.#options, row);
-    return found.kind === "contest" && row.isConfirmed === true ? takeOver(this.#options, row, task) : found;
+  /** A live pod keeps the address that its ADD was answered with, even if another pod has taken the object meanwhile (retention). */
+  async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
+    if (action.kind === "recover") return recover(this.#options, row);
+    return action.kind === "takeOver" && row.isConfirmed === true ? takeOver(this.#options, row, task) : action;
   }
 
-  /** A row that no ADD was answered with is undone; of another one whoever is responsible is told. An object is never touched. */
-  async #lose(row: Allocation, task: SyncTask): Promise<void> {
+  /** Another pod has the object, which stays as it is: undoes a row that no ADD was answered with, reports any other. */
+  async #giveUp(row: Allocation, task: SyncTask): Promise<void> {
     if (row.isConfirmed !== true) return this.#undo(row);
-    const by = await this.#holder(task);
+    const by = await this.#readHolder(task);
     if (!isSameMember(row.workload, by.workload)) this.#options.onLost(row, by);
   }
 
-  /** With the row goes what was claimed with it for the same NIC: no ADD is answered with one family of two. */
+  /** Undoes the row with all that was claimed with it for the same NIC: an ADD gets both families or none. */
   async #undo(row: Allocation): Promise<void> {
     const { journal, onUndone } = this.#options;
     const isSibling = ({ state, ifName, isConfirmed }: Allocation): boolean =>
@@ -234,57 +290,65 @@ export class ObjectSync {
     if (!claimed.some(({ version }) => version === row.version)) return;
     await journal.undo(claimed);
     for (const each of claimed) onUndone(each);
-    for (const each of claimed) if (each.version !== row.version) this.settleLater(each);
+    for (const each of claimed) if (each.version !== row.version) this.syncLater(each);
   }
 
-  /** Who has the address, as the rest of the agent sees it. */
-  async #holder(task: SyncTask, isDoubtful = false): Promise<Allocation> {
-    if (task.seen === undefined) await this.#look(task);
-    const by = task.seen && this.#options.foreign.meet(task.seen);
-    if (by !== undefined) return isDoubtful ? { ...by, quarantine: DOUBT } : by;
-    throw new RegistryError(`IPAllocation ${task.name} came and went; try again`);
+  /** Returns the object that is in the way, as a row. */
+  async #readHolder(task: SyncTask): Promise<Allocation> {
+    if (task.full === undefined) await this.#read(task);
+    if (task.full !== undefined) return this.#options.foreign.remember(task.full);
+    throw new RegistryError(`IPAllocation ${task.name} was created and deleted by another writer; try again`);
   }
 
-  /** One call of the API server. What it finds out is in the task. */
-  async #carryOut(verdict: Call, row: Allocation, task: SyncTask): Promise<void> {
-    const { name, terms, object } = task;
-    if (verdict.kind === "look") return this.#look(task);
+  /** Executes one call. The task has its result. */
+  async #execute(action: Call, row: Allocation, task: SyncTask): Promise<void> {
+    if (action.kind === "read") return this.#read(task);
+    const { name, object } = task;
+    const before = typeof object === "object" ? object : undefined;
     try {
-      if (verdict.kind === "create") {
-        task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms));
-        task.isNew = true;
-      } else if (typeof object === "object" && verdict.kind === "replace") {
-        const { state, beside = [] } = verdict;
-        const spec = this.#specOf(row, state);
-        task.object = knownOf(
-          await this.#objects.replace({ ...spec, holders: [...spec.holders, ...beside] }, object, terms),
-        );
-        task.isTakenOver = object.state === "Cooling";
-      } else if (typeof object === "object" && verdict.kind === "leave") {
-        task.object = knownOf(
-          await this.#objects.replace(specWithout(this.#specOf(row, "Bound"), object, verdict.others), object, terms),
-        );
-      } else if (typeof object === "object") {
-        const held = await this.#objects.delete(name, object, terms);
-        task.object = held === undefined ? "absent" : knownOf(held);
-      }
-      this.#memory.noteWritten(name);
-      if (task.object !== undefined)
-        this.#memory.remember(name, task.object, typeof object === "object" ? object : undefined);
+      await this.#write(action, row, task, before);
     } catch (error) {
-      // Allocation rule 4: the object in the way may be this call's own.
-      if (isConflict(error) || (isNotFound(error) && verdict.kind !== "create")) return this.#look(task);
-      if (verdict.kind !== "create") this.#memory.leaveUnanswered(name);
-      if (verdict.kind === "delete") this.#memory.distrust(name);
-      else if (!(error instanceof ApiError)) this.#memory.doubt(name);
+      // The object in the way may be of this very call, whose answer was lost (undo).
+      if (isConflict(error) || (isNotFound(error) && action.kind !== "create")) return this.#read(task);
+      const write = action.kind === "create" || action.kind === "delete" ? action.kind : "change";
+      this.#states.noteWriteFailed(name, write, error instanceof ApiError);
       throw error;
+    }
+    this.#states.noteWritten(name);
+    if (task.object !== undefined) this.#states.noteAnswer(name, task.object, before);
+  }
+
+  async #write(
+    action: Exclude<Call, { kind: "read" }>,
+    row: Allocation,
+    task: SyncTask,
+    before: KnownObject | undefined,
+  ): Promise<void> {
+    const { name, terms } = task;
+    if (action.kind === "create") {
+      task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms));
+      task.isNew = true;
+      return;
+    }
+    invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
+    if (action.kind === "replace") {
+      const spec = this.#specOf(row, action.state);
+      const holders = [...spec.holders, ...(action.sharers ?? [])];
+      task.object = knownOf(await this.#objects.replace({ ...spec, holders }, before, terms));
+      task.isTakenOver = before.state === "Cooling";
+    } else if (action.kind === "leave") {
+      const spec = specWithout(this.#specOf(row, "Bound"), before, action.others);
+      task.object = knownOf(await this.#objects.replace(spec, before, terms));
+    } else {
+      const held = await this.#objects.delete(name, before, terms);
+      task.object = held === undefined ? "absent" : knownOf(held);
     }
   }
 
-  /** Whether the object in the way is one that this agent can read. */
-  async #isUnderstood(call: Promise<void>): Promise<boolean> {
+  /** Executes one call. Returns false if the object in the way cannot be decoded. */
+  async #executeIfReadable(action: Call, row: Allocation, task: SyncTask): Promise<boolean> {
     try {
-      await call;
+      await this.#execute(action, row, task);
       return true;
     } catch (error) {
       if (error instanceof ConfigError) return false;
@@ -292,32 +356,32 @@ export class ObjectSync {
     }
   }
 
-  async #look(task: SyncTask): Promise<void> {
-    task.seen = await this.#objects.get(task.name, task.terms);
-    task.object = task.seen === undefined ? "absent" : knownOf(task.seen);
-    this.#memory.remember(task.name, task.object);
+  async #read(task: SyncTask): Promise<void> {
+    task.full = await this.#objects.get(task.name, task.terms);
+    task.object = task.full === undefined ? "absent" : knownOf(task.full);
+    this.#states.noteAnswer(task.name, task.object);
   }
 
-  #begin(name: string, terms: CallTerms): SyncTask {
-    return { name, terms, object: this.#memory.find(name), seen: undefined, isNew: false, isTakenOver: false };
+  #startTask(name: string, terms: CallTerms, object: KnownObject | undefined): SyncTask {
+    return { name, terms, object, full: undefined, isNew: false, isTakenOver: false };
   }
 
-  /** The object is what the row says, or there is neither. */
-  #end({ name }: SyncTask): void {
+  /** The object is what the row says, or neither exists. */
+  #finish({ name }: SyncTask): void {
     this.#backlog.done(name);
-    this.#memory.conclude(name);
+    this.#states.noteSynced(name);
   }
 
-  #caseOf(row: Allocation, { name, object }: SyncTask, replaces: string | undefined): SyncInputs {
-    const { node, nowMs, isPublic } = this.#options;
+  #inputsOf(row: Allocation, { name, object }: SyncTask, replaces: string | undefined): SyncInputs {
+    const { node, nowMs, tight } = this.#options;
     return {
-      ...{ row, node, replaces, object },
+      row,
+      object,
+      state: this.#states.get(name),
+      node,
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
-      isPublic: isPublic(row.pool),
-      isDiscarded: this.#memory.isDiscarded(name),
-      isAsked: this.#memory.isAsked(name),
-      isUnanswered: this.#memory.isUnanswered(name),
-      former: this.#memory.former(name),
+      isPublic: tight.isTight(row.pool),
+      replaces,
     };
   }
 
@@ -326,11 +390,56 @@ export class ObjectSync {
   }
 }
 
-function predecessorNode({
-  predecessorNode: node,
-}: Extract<SyncAction, { kind: "taken" }>): Pick<Allocation, "predecessorNode"> {
-  return node === undefined ? {} : { predecessorNode: node };
+function unstable(name: string): RegistryError {
+  return new RegistryError(`IPAllocation ${name} was changed by other writers ${MAX_STEPS} times in a row; try again`);
 }
 
-/** A verdict that is a call. */
-type Call = Extract<SyncAction, { kind: "look" | "create" | "replace" | "leave" | "delete" }>;
+interface BacklogEntry {
+  readonly address: AddressKey;
+  readonly failures: number;
+  readonly dueMs: number;
+}
+
+/** The addresses whose objects are not yet what their rows say, and when each is tried again. */
+export class Backlog {
+  readonly #entries = new Map<string, BacklogEntry>();
+  /** In [0, 1): spreads the pauses. */
+  readonly #random: () => number;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** The address is due now, unless it waits after a failure. */
+  add(name: string, address: AddressKey): void {
+    if (!this.#entries.has(name)) this.#entries.set(name, { address, failures: 0, dueMs: 0 });
+  }
+
+  /** The address is due later, although it has not failed. */
+  postpone(name: string, address: AddressKey, dueMs: number): void {
+    this.#entries.set(name, { address, failures: 0, dueMs });
+  }
+
+  fail(name: string, address: AddressKey, nowMs: number): void {
+    const failures = (this.#entries.get(name)?.failures ?? 0) + 1;
+    const limitMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** (failures - 1));
+    this.#entries.set(name, { address, failures, dueMs: nowMs + limitMs * (0.5 + this.#random() / 2) });
+  }
+
+  done(name: string): void {
+    this.#entries.delete(name);
+  }
+
+  /** Returns whether the address is in the backlog and not yet due. */
+  isWaiting(name: string, nowMs: number): boolean {
+    return (this.#entries.get(name)?.dueMs ?? 0) > nowMs;
+  }
+
+  due(nowMs: number): readonly AddressKey[] {
+    return [...this.#entries.values()].filter(({ dueMs }) => dueMs <= nowMs).map(({ address }) => address);
+  }
+}

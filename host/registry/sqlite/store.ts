@@ -9,19 +9,20 @@ import { equalIp, type Ip } from "../../net/ip.ts";
 import { decodeAddress, encodeAddress, PackedAddresses } from "../address-bytes.ts";
 import { UNKNOWN_CONTAINER } from "../journal.ts";
 import { isOfOtherNetwork } from "../nic.ts";
-import type {
-  AddressSpan,
-  Allocation,
-  Attachment,
-  Claim,
-  ClaimOutcome,
-  Cooldowns,
-  ListCursor,
-  Proposal,
-  Quarantine,
-  QuarantineQuery,
-  Recovered,
-  UsageCount,
+import {
+  type AddressSpan,
+  type Allocation,
+  type Attachment,
+  type Claim,
+  type ClaimOutcome,
+  type Cooldowns,
+  isInSpan,
+  type ListCursor,
+  type Proposal,
+  type Quarantine,
+  type QuarantineQuery,
+  type Recovered,
+  type UsageCount,
 } from "../registry.ts";
 import { SqliteIdentity } from "./identity.ts";
 import { decodeRow, encodeWorkload, type Row } from "./schema.ts";
@@ -519,11 +520,9 @@ function firstOf(rows: Iterable<unknown>, limit: number, isWanted: (row: Allocat
   return found;
 }
 
-function matches({ sinceMs, pool, quarantine, space, ip }: Allocation, query: QuarantineQuery): boolean {
-  if (query.untilMs !== undefined && sinceMs > query.untilMs) return false;
-  if (query.pool !== undefined && pool !== query.pool) return false;
-  if (query.mac !== undefined && quarantine?.mac !== query.mac) return false;
-  const holds = (span: AddressSpan): boolean =>
-    span.space === space && span.family === ip.family && span.first <= ip.value && ip.value <= span.last;
-  return query.spans?.some(holds) ?? true;
+function matches(row: Allocation, { untilMs, pool, mac, spans }: QuarantineQuery): boolean {
+  if (untilMs !== undefined && row.sinceMs > untilMs) return false;
+  if (pool !== undefined && row.pool !== pool) return false;
+  if (mac !== undefined && row.quarantine?.mac !== mac) return false;
+  return spans?.some((span) => isInSpan(span, row)) ?? true;
 }

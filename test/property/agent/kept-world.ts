@@ -12,7 +12,7 @@ import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import type { KubernetesRegistry } from "../../../host/registry/kubernetes/cluster-registry.ts";
+import type { KubernetesRegistry } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import { openRegistryOn } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
 import { API_PATH } from "../../../host/resources/fields/metadata.ts";

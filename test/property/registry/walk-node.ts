@@ -1,7 +1,7 @@
 /** What a walk is about: pods, what they have, and the nodes with their agents. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Reconciler } from "../../../host/agent/gc/reconciler.ts";
-import type { KubernetesRegistry } from "../../../host/registry/kubernetes/cluster-registry.ts";
+import type { KubernetesRegistry } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { ObjectChange } from "../../../host/registry/kubernetes/object-sync.ts";
 import type { IpAllocation, Workload } from "../../../host/resources/ip-allocation.ts";
 import { openDisk } from "../../fakes/memory-journal.ts";

@@ -88,7 +88,7 @@ describe("journal: nothing is forgotten before somebody says so", () => {
     expect(await journal.findDue(9)).toMatchObject([{ owner: "b" }]);
   });
 
-  check("rule 17: what was never attached is due at once, with the last NIC and by time", async (journal, world) => {
+  check("unattached: what was never attached is due at once, with the last NIC and by time", async (journal, world) => {
     await journal.claim(both());
     await journal.release({ containerId: "c-a", ifName: "eth0" });
     expect((await journal.findDue(9)).map(({ ifName }) => ifName)).toEqual(["net1"]);
@@ -99,7 +99,7 @@ describe("journal: nothing is forgotten before somebody says so", () => {
     expect(world.freed).toEqual([]);
   });
 
-  check("rule 12: an address that leaves quarantine is due, and no longer suspect", async (journal) => {
+  check("conflict: an address that leaves quarantine is due, and no longer suspect", async (journal) => {
     const found = await journal.quarantine(await bind(journal, claim("a", [proposal("10.0.0.1")])), CONFLICT);
     if (found === undefined) throw new Error("somebody has written");
     await journal.endQuarantine({ ...found, version: found.version - 1 });
@@ -162,7 +162,7 @@ describe("journal: what the API server is known to have", () => {
   });
 
   check(
-    "rule 8: a row says where its workload is, and for which NIC; one of an older agent is in the pod's namespace",
+    "retention: a row says where its workload is, and for which NIC; one of an older agent is in the pod's namespace",
     async (journal) => {
       const placed = { ...WORKLOAD, ifName: "net1" };
       await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: placed }));
@@ -176,7 +176,7 @@ describe("journal: what the API server is known to have", () => {
     },
   );
 
-  check("rule 8: the workload is kept over a restart, and goes with a quarantine", async (journal, world) => {
+  check("retention: the workload is kept over a restart, and goes with a quarantine", async (journal, world) => {
     await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
     const again = await world.open();
     const found = await again.findAddress("", ip("10.0.0.1"));
@@ -184,15 +184,18 @@ describe("journal: what the API server is known to have", () => {
     if (found !== undefined) expect(await again.quarantine(found, CONFLICT)).toMatchObject({ workload: undefined });
   });
 
-  check("rule 13: what another boot bound cools, confirmed or not, and keeps its workload", async (journal, world) => {
-    await journal.confirm(created(await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }))));
-    const after = await world.open("boot-2");
-    const row = { state: "Cooling", isConfirmed: true, workload: WORKLOAD };
-    expect(await after.findAddress("", ip("10.0.0.1"))).toMatchObject(row);
-    expect(await after.findDue(9)).toEqual([]);
-    world.advance(COOLDOWN_MS);
-    expect(await after.findDue(9)).toHaveLength(1);
-  });
+  check(
+    "clocks-and-boots: what another boot bound cools, confirmed or not, and keeps its workload",
+    async (journal, world) => {
+      await journal.confirm(created(await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }))));
+      const after = await world.open("boot-2");
+      const row = { state: "Cooling", isConfirmed: true, workload: WORKLOAD };
+      expect(await after.findAddress("", ip("10.0.0.1"))).toMatchObject(row);
+      expect(await after.findDue(9)).toEqual([]);
+      world.advance(COOLDOWN_MS);
+      expect(await after.findDue(9)).toHaveLength(1);
+    },
+  );
 });
 
 describe("journal: adopted rows", () => {
@@ -203,7 +206,7 @@ describe("journal: adopted rows", () => {
     expect(await journal.adopt(adoption("10.0.0.1", { owner: "b" }))).toBeUndefined();
   });
 
-  check("rule 4: beside an ADD that was faster, a NIC gets no second address of a family", async (journal) => {
+  check("undo: beside an ADD that was faster, a NIC gets no second address of a family", async (journal) => {
     await journal.claim(claim("a", [proposal("10.0.0.2")]));
     expect(await journal.adopt(adoption("10.0.0.1"))).toBeUndefined();
     expect(await journal.adopt(adoption("fd00::1"))).toMatchObject({ state: "Bound" });
@@ -212,7 +215,7 @@ describe("journal: adopted rows", () => {
     expect(await journal.adopt(adoption("10.0.0.1", { owner: "b" }))).toMatchObject({ state: "Bound" });
   });
 
-  check("rule 1: no DEL, no GC and no sweep of what was never attached releases them", async (journal, world) => {
+  check("late-del: no DEL, no GC and no sweep of what was never attached releases them", async (journal, world) => {
     await journal.adopt(adoption("10.0.0.1"));
     const unknown = { containerId: UNKNOWN_CONTAINER, ifName: "eth0" };
     world.advance(1);

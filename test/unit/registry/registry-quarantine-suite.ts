@@ -40,7 +40,7 @@ export function describeQuarantine(
   const check = (what: string, test: (world: SuiteWorld) => Promise<void>) => it(what, () => withWorld(test));
 
   describe(`${name}: quarantine`, () => {
-    check("rule 12: keeps the reason, the machine, the link and the time, and forgets the owner", async (world) => {
+    check("conflict: keeps the reason, the machine, the link and the time, and forgets the owner", async (world) => {
       const bound = await bind(world.registry, claim("a", [proposal("10.0.0.1")], { netns: "/run/a", mac: RIVAL }));
       world.advance(7);
       await world.registry.quarantine(bound, CONFLICT);
@@ -52,7 +52,7 @@ export function describeQuarantine(
       expect([found?.netns, found?.mac]).toEqual([undefined, undefined]);
     });
 
-    check("rule 12: a DEL after the conflict leaves it", async ({ registry, advance, freed }) => {
+    check("conflict: a DEL after the conflict leaves it", async ({ registry, advance, freed }) => {
       await quarantine(registry, "10.0.0.1");
       expect(await registry.release({ containerId: "c-of-10.0.0.1", ifName: "eth0" })).toEqual([]);
       advance(COOLDOWN_MS);
@@ -61,7 +61,7 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined" });
     });
 
-    check("rule 2: bound in doubt: trusted when it was asked for, else in quarantine", async ({ registry }) => {
+    check("node-lost: bound in doubt: trusted when it was asked for, else in quarantine", async ({ registry }) => {
       const inDoubt = (of: string, at: string) => bind(registry, claim(of, [proposal(at, { needsProbe: true })]));
       const bound = await inDoubt("a", "10.0.0.1");
       expect([bound.quarantine?.parent, (await registry.trust(bound))?.quarantine]).toEqual(["", undefined]);
@@ -70,7 +70,7 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.2"))).toMatchObject({ state: "Quarantined" });
     });
 
-    check("rule 12: neither GC, nor undo, nor the end of what was never attached takes it", async (world) => {
+    check("conflict: neither GC, nor undo, nor the end of what was never attached takes it", async (world) => {
       const { registry } = world;
       const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
       if (outcome.kind !== "bound") throw new Error("not bound");
@@ -83,7 +83,7 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined" });
     });
 
-    check("rule 12: the same owner's next claim does not get it back", async ({ registry }) => {
+    check("conflict: the same owner's next claim does not get it back", async ({ registry }) => {
       await quarantine(registry, "10.0.0.1");
       const again = await registry.claim(claim("of-10.0.0.1", [proposal("10.0.0.2")]));
       expect(held(again)).toEqual(["10.0.0.2"]);
@@ -98,7 +98,7 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
     });
 
-    check("rule 4: takes back what was claimed with it, in one write", async ({ registry, freed }) => {
+    check("undo: takes back what was claimed with it, in one write", async ({ registry, freed }) => {
       const outcome = await registry.claim(
         claim("a", [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })]),
       );
@@ -186,7 +186,7 @@ export function describeQuarantine(
       return bind(registry, claim("b", [proposal("10.0.0.1", { replaces: version })]));
     };
 
-    check("rule 12: is bound by compare-and-swap, and says that it is not to be trusted", async ({ registry }) => {
+    check("conflict: is bound by compare-and-swap, and says that it is not to be trusted", async ({ registry }) => {
       const bound = await takeOver(registry);
       expect(bound).toMatchObject({ state: "Bound", owner: "b", quarantine: CONFLICT });
       const again = await registry.claim(claim("b", []));
@@ -202,14 +202,14 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling" });
     });
 
-    check("rule 12: that nobody trusted goes back with the DEL", async ({ registry, nowMs }) => {
+    check("conflict: that nobody trusted goes back with the DEL", async ({ registry, nowMs }) => {
       await takeOver(registry);
       await registry.release({ containerId: "c-b", ifName: "eth0" });
       const back = { state: "Quarantined", owner: "", quarantine: { ...CONFLICT, nextProbeAtMs: nowMs() } };
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject(back);
     });
 
-    check("rule 12: that nobody trusted goes back with the ADD that is undone", async ({ registry, freed }) => {
+    check("conflict: that nobody trusted goes back with the ADD that is undone", async ({ registry, freed }) => {
       await registry.undo([await takeOver(registry)]);
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined", owner: "" });
       expect(freed).toEqual([]);
@@ -244,7 +244,7 @@ export function describeQuarantine(
   describe(`${name}: what an attachment replaces`, () => {
     const given = { netns: "/run/first", mac: RIVAL };
 
-    check("rule 12: a new sandbox learns where the old one is", async ({ registry }) => {
+    check("conflict: a new sandbox learns where the old one is", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")], given));
       const next = { containerId: "second", netns: "/run/second" };
       const outcome = await registry.claim(claim("a", [], next));
@@ -252,7 +252,7 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ ...next, mac: undefined });
     });
 
-    check("rule 12: so does who takes over what cools", async ({ registry }) => {
+    check("conflict: so does who takes over what cools", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")], given));
       await registry.release({ containerId: "c-a", ifName: "eth0" });
       const [cooling] = await registry.findCooling([spanOfTen()], 1);

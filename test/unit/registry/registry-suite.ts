@@ -188,7 +188,7 @@ export function describeRegistry(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toBeUndefined();
     });
 
-    check("rule 1: a late DEL of an old sandbox frees nothing of the new one", async ({ registry }) => {
+    check("late-del: a late DEL of an old sandbox frees nothing of the new one", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")], { containerId: "old" }));
       await registry.claim(claim("a", [proposal("10.0.0.1")], { containerId: "new" }));
       expect(await registry.release({ containerId: "old", ifName: "eth0" })).toEqual([]);
@@ -209,13 +209,13 @@ export function describeRegistry(
       expect(await registry.findAddress("", ip("10.0.1.1"))).toMatchObject({ state: "Bound" });
     });
 
-    check("rule 17: with the last NIC go those that were never attached", async ({ registry, freed }) => {
+    check("unattached: with the last NIC go those that were never attached", async ({ registry, freed }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })]));
       await registry.release({ containerId: "c-a", ifName: "eth0" });
       expect(freed).toEqual(["10.0.1.1"]);
     });
 
-    check("rule 17: what was never attached goes after a while", async ({ registry, freed, advance, nowMs }) => {
+    check("unattached: what was never attached goes after a while", async ({ registry, freed, advance, nowMs }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })]));
       advance(1_000);
       expect(await registry.releaseUnattached(nowMs() - 1_000)).toEqual([]);
@@ -227,7 +227,7 @@ export function describeRegistry(
   });
 
   describe(`${name}: cooling addresses`, () => {
-    check("rule 3: the same pod gets its own back", async ({ registry }) => {
+    check("sandbox-restart: the same pod gets its own back", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
       await registry.release({ containerId: "c-a", ifName: "eth0" });
       const outcome = await registry.claim(claim("a", [proposal("10.0.0.2")], { containerId: "next" }));

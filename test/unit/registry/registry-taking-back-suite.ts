@@ -9,7 +9,7 @@ export function describeTakingBack(
   const check = (what: string, test: (world: SuiteWorld) => Promise<void>) => it(what, () => withWorld(test));
 
   describe(`${name}: undo`, () => {
-    check("rule 4: takes back what nobody heard of, without a cooldown", async ({ registry, freed }) => {
+    check("undo: takes back what nobody heard of, without a cooldown", async ({ registry, freed }) => {
       const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
       if (outcome.kind !== "bound") throw new Error("not bound");
       await registry.undo(outcome.created);

@@ -3,9 +3,9 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../../../host/kubernetes/list.ts";
-import { DOUBT_MS } from "../../../../host/registry/kubernetes/address-states.ts";
+import { LATE_WRITE_MS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
-import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
+import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/object-sync.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../registry-suite.ts";
 import { MemoryNode } from "./memory-node.ts";
 
@@ -33,7 +33,7 @@ async function bindAgain(node: MemoryNode): Promise<string[]> {
 describe.each([
   ["large", "DELETE", 1_000, COOLDOWN_MS],
   ["small", "PUT", 256, 0],
-] as const)("rule 3: in a %s pool a %s", (_size, method, poolSize, waitMs) => {
+] as const)("sandbox-restart: in a %s pool a %s", (_size, method, poolSize, waitMs) => {
   it("that is carried out after the next ADD finds the object changed", async () => {
     const node = await new MemoryNode({ poolSize }).open();
     await node.registry.claim(claim("a", [proposal(NAME)]));
@@ -58,7 +58,7 @@ describe.each([
   });
 });
 
-it("rule 3: an ADD is not answered by an event that is older than the deletion", async () => {
+it("sandbox-restart: an ADD is not answered by an event that is older than the deletion", async () => {
   const node = await new MemoryNode().open();
   await node.registry.claim(claim("a", [proposal(NAME)]));
   const seen = node.server.objects.get(NAME);
@@ -70,16 +70,16 @@ it("rule 3: an ADD is not answered by an event that is older than the deletion",
   expect(node.lines()).toEqual([`${NAME} Bound n1`]);
 });
 
-it("rule 3: an ADD is not answered by an event of what was made late and deleted without an answer", async () => {
+it("sandbox-restart: an ADD is not answered by an event of what was made late and deleted without an answer", async () => {
   const node = await new MemoryNode().open();
   const late = delay(node, "POST");
-  await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("does not record");
+  await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("did not record");
   late.run();
   const seen = node.server.objects.get(NAME);
   delay(node, "DELETE");
   await node.pass(0);
   node.server.remove(NAME);
-  await node.pass(RETRY_MAX_MS + DOUBT_MS);
+  await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
   expect(node.freed).toEqual([NAME]);
   node.observe(seen);
   expect(await bindAgain(node)).toEqual([NAME]);
@@ -138,7 +138,7 @@ it("an object that cannot be understood is somebody's: the claim goes on with an
   expect(await other.registry.list(undefined, 10)).toEqual([]);
 });
 
-describe("rule 5: an object that somebody edits", () => {
+describe("recreate: an object that somebody edits", () => {
   it.each([
     ["state", { state: "Cooling", holders: [] }],
     ["holders", { holders: [{ namespace: "shop", pod: "b", podUID: "b", interface: "eth0", node: "n1" }] }],
@@ -152,7 +152,7 @@ describe("rule 5: an object that somebody edits", () => {
     expect(node.lost.map(({ owner }) => owner)).toEqual(what === "holders" ? ["a"] : []);
   });
 
-  it("rule 2: is left alone where this node was taken for lost", async () => {
+  it("node-lost: is left alone where this node was taken for lost", async () => {
     const node = await new MemoryNode().open();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     const quarantine = { reason: "NodeLost", mac: "", parent: "" };
@@ -204,7 +204,7 @@ describe("a list", () => {
     await expect(node.registry.findCooling([spanOfTen()], 10, "blue")).rejects.toThrow("too old");
   });
 
-  it("rule 10: finds by the address what cools under the name that the pool had before", async () => {
+  it("cooling-visibility: finds by the address what cools under the name that the pool had before", async () => {
     const node = await withCooling();
     expect(await node.registry.findCooling([spanOfTen()], 10, "renamed")).toHaveLength(2);
     const elsewhere = { ...spanOfTen(), space: "lab" };
@@ -236,6 +236,6 @@ it("what can be deleted is deleted, whatever many others cannot", async () => {
   await node.pass(COOLDOWN_MS);
   expect(node.freed).toEqual([last]);
   node.gate = async (_call, commit) => commit();
-  await node.pass(RETRY_MAX_MS + DOUBT_MS);
+  await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
   expect(node.lines()).toEqual([]);
 });

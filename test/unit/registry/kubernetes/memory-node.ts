@@ -3,7 +3,7 @@ import { createFaultCounter } from "../../../../host/lib/fault.ts";
 import { openLog } from "../../../../host/lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../../../host/net/ip.ts";
 import type { Journal } from "../../../../host/registry/journal.ts";
-import type { KubernetesRegistry } from "../../../../host/registry/kubernetes/cluster-registry.ts";
+import type { KubernetesRegistry } from "../../../../host/registry/kubernetes/kubernetes-registry.ts";
 import { openRegistryOn } from "../../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { decodeIpAllocation } from "../../../../host/resources/ip-allocation.ts";

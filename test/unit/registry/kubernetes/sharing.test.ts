@@ -1,14 +1,14 @@
-/** Rule 8: an address that two pods of one machine have while it migrates. */
+/** retention: an address that two pods of one machine have while it migrates. */
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../../host/registry/kubernetes/decide.ts";
+import { INITIAL_STATE } from "../../../../host/registry/kubernetes/address-states.ts";
+import { decide, specWithout, takeOver } from "../../../../host/registry/kubernetes/decide.ts";
 import {
-  DOUBT,
   foreignOf,
   type KnownObject,
   knownOf,
+  PROBE_FIRST,
   specOf,
 } from "../../../../host/registry/kubernetes/known-object.ts";
-import { specWithout, takeOver } from "../../../../host/registry/kubernetes/take-over.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { Holder, IpAllocation } from "../../../../host/resources/ip-allocation.ts";
 import { proposal } from "../registry-suite.ts";
@@ -35,36 +35,42 @@ const known = (holders: readonly Holder[], node: string): KnownObject => knownOf
 const WITH_THEM = known([THEIRS, OURS], "there");
 const WITHOUT_US = known([THEIRS], "there");
 
+/** A sync that has read the object. */
+const taskOf = (full: IpAllocation) => ({ object: knownOf(full), full });
+
 describe("what follows for the row of a pod", () => {
-  const plain = { node: "here", isDue: false, isPublic: false, isDiscarded: false, isAsked: false, isUnanswered: false, former: new Set<string>(), replaces: undefined }; // biome-ignore format: one thought
+  const plain = { node: "here", state: INITIAL_STATE, isDue: false, isPublic: false, replaces: undefined };
+  const pending = (change: object) => ({
+    state: { ...INITIAL_STATE, pending: { ...INITIAL_STATE.pending, ...change } },
+  });
   const rows: [
     what: string,
     row: Allocation,
     object: KnownObject | "absent" | undefined,
     options: object,
-    verdict: object,
+    action: object,
   ][] = [
-    ["shared: nothing, whichever node the object names", bound, WITH_THEM, {}, { kind: "equal" }],
+    ["shared: nothing, whichever node the object names", bound, WITH_THEM, {}, { kind: "synced" }],
     [
       "shared, and a write may yet be carried out: again, beside the other",
       bound,
       WITH_THEM,
-      { isUnanswered: true },
-      { kind: "replace", state: "Bound", beside: [THEIRS] },
+      pending({ isUnanswered: true }),
+      { kind: "replace", state: "Bound", sharers: [THEIRS] },
     ],
     [
       "of which nothing is known: it is not made anew, it may be the other's node's",
       bound,
       undefined,
       {},
-      { kind: "look" },
+      { kind: "read" },
     ],
     ["released: leaves it to the other", cooling, WITH_THEM, {}, { kind: "leave", others: [THEIRS] }],
     [
       "released, never attached: the same",
       cooling,
       WITH_THEM,
-      { isDue: true, isDiscarded: true },
+      { isDue: true, ...pending({ isUndone: true }) },
       { kind: "leave", others: [THEIRS] },
     ],
     [
@@ -97,19 +103,15 @@ describe("what follows for the row of a pod", () => {
 });
 
 describe("who has the address of a member", () => {
-  type Sighting = "gone" | "twin" | "alive";
-  const decide = (holders: readonly Holder[], sightings: Readonly<Record<string, Sighting>>, isLive = true) => {
-    const seen = objectOf(holders, "there");
-    const task = {
-      name: seen.name,
-      terms: { lane: "pod" as const },
-      object: knownOf(seen),
-      seen,
-      isNew: false,
-      isTakenOver: false,
-    };
-    const readHolderStatus = async (_row: Allocation, { podUid }: Holder): Promise<Sighting> =>
-      sightings[podUid] ?? "alive";
+  type HolderStatus = "gone" | "twin" | "alive";
+  const decideBetween = (
+    holders: readonly Holder[],
+    statuses: Readonly<Record<string, HolderStatus>>,
+    isLive = true,
+  ) => {
+    const task = taskOf(objectOf(holders, "there"));
+    const readHolderStatus = async (_row: Allocation, { podUid }: Holder): Promise<HolderStatus> =>
+      statuses[podUid] ?? "alive";
     return takeOver({ node: "n2", isLivePod: async () => isLive, readHolderStatus }, bound, task);
   };
   const third = holderOn("third", "x");
@@ -119,58 +121,50 @@ describe("who has the address of a member", () => {
       "the one before is gone: the live one alone",
       [THEIRS],
       { b: "gone" },
-      { kind: "replace", state: "Bound", beside: [] },
+      { kind: "replace", state: "Bound", sharers: [] },
     ],
     [
       "the other runs the same machine: both",
       [THEIRS],
       { b: "twin" },
-      { kind: "replace", state: "Bound", beside: [THEIRS] },
+      { kind: "replace", state: "Bound", sharers: [THEIRS] },
     ],
     ["the other lives: that one", [THEIRS], { b: "alive" }, { kind: "taken" }],
     [
       "of two one is gone: the other and ours",
       [THEIRS, third],
       { b: "gone", x: "twin" },
-      { kind: "replace", state: "Bound", beside: [third] },
+      { kind: "replace", state: "Bound", sharers: [third] },
     ],
     ["two live: no third", [THEIRS, third], { b: "twin", x: "twin" }, { kind: "taken" }],
-  ] as const)("%s", async (_what, holders, sightings, wanted) => {
-    expect(await decide(holders, sightings)).toEqual(wanted);
+  ] as const)("%s", async (_what, holders, statuses, wanted) => {
+    expect(await decideBetween(holders, statuses)).toEqual(wanted);
   });
   it.each([
-    ["rule 2: nobody sees it end: whoever asks", "gone", {}, { kind: "taken", isDoubtful: true }],
+    ["node-lost: nobody sees it end: whoever asks", "gone", {}, { kind: "taken", needsProbe: true }],
     [
-      "rule 2: who has bound it in doubt has it, and asks",
+      "node-lost: who has bound it in doubt has it, and asks",
       "gone",
-      { quarantine: DOUBT },
-      { kind: "replace", state: "Bound", beside: [] },
+      { quarantine: PROBE_FIRST },
+      { kind: "replace", state: "Bound", sharers: [] },
     ],
     [
-      "rule 2: whose NIC has it already need not ask",
+      "node-lost: whose NIC has it already need not ask",
       "gone",
       { isConfirmed: true },
-      { kind: "replace", state: "Bound", beside: [] },
+      { kind: "replace", state: "Bound", sharers: [] },
     ],
     [
       "it runs the same machine, which answers as it should: both, in no doubt",
       "twin",
       {},
-      { kind: "replace", state: "Bound", beside: [THEIRS] },
+      { kind: "replace", state: "Bound", sharers: [THEIRS] },
     ],
     ["it lives: that one", "alive", {}, { kind: "taken" }],
-  ] as const)("the other's node is lost, %s", async (_what, sighting, changes, wanted) => {
-    const seen = objectOf([THEIRS], "there");
-    const task = {
-      name: seen.name,
-      terms: { lane: "pod" as const },
-      object: knownOf(seen),
-      seen,
-      isNew: false,
-      isTakenOver: false,
-    };
-    const looks = { isLivePod: async () => true, readHolderStatus: async () => sighting, readNodeStatus: async () => "lost" as const, node: "here" }; // biome-ignore format: one thought
-    expect(await takeOver(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+  ] as const)("the other's node is lost, %s", async (_what, status, changes, wanted) => {
+    const task = taskOf(objectOf([THEIRS], "there"));
+    const deps = { isLivePod: async () => true, readHolderStatus: async () => status, readNodeStatus: async () => "lost" as const, node: "here" }; // biome-ignore format: one thought
+    expect(await takeOver(deps, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
   });
   it.each([
     [
@@ -184,7 +178,7 @@ describe("who has the address of a member", () => {
       "even when it was bound in doubt: the node is back",
       "there",
       "gone",
-      { quarantine: DOUBT },
+      { quarantine: PROBE_FIRST },
       { kind: "taken", predecessorNode: "there" },
     ],
     [
@@ -192,65 +186,42 @@ describe("who has the address of a member", () => {
       "there",
       "gone",
       { isConfirmed: true },
-      { kind: "replace", state: "Bound", beside: [] },
+      { kind: "replace", state: "Bound", sharers: [] },
     ],
-    ["it runs the same machine: both", "there", "twin", {}, { kind: "replace", state: "Bound", beside: [THEIRS] }],
-    ["the machine is off: ours at once", "off", "gone", {}, { kind: "replace", state: "Bound", beside: [] }],
-  ] as const)("the other's node answers, %s", async (_what, state, sighting, changes, wanted) => {
-    const seen = objectOf([THEIRS], "there");
-    const task = {
-      name: seen.name,
-      terms: { lane: "pod" as const },
-      object: knownOf(seen),
-      seen,
-      isNew: false,
-      isTakenOver: false,
-    };
-    const looks = {
+    ["it runs the same machine: both", "there", "twin", {}, { kind: "replace", state: "Bound", sharers: [THEIRS] }],
+    ["the machine is off: ours at once", "off", "gone", {}, { kind: "replace", state: "Bound", sharers: [] }],
+  ] as const)("the other's node answers, %s", async (_what, state, status, changes, wanted) => {
+    const task = taskOf(objectOf([THEIRS], "there"));
+    const deps = {
       isLivePod: async () => true,
-      readHolderStatus: async () => sighting,
+      readHolderStatus: async () => status,
       readNodeStatus: async () => state,
       node: "here",
     };
-    expect(await takeOver(looks, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+    expect(await takeOver(deps, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
   });
   it("of this node's own earlier pod the journal tells, and no node is asked for", async () => {
-    const own = objectOf([holderOn("here", "b")], "here");
-    const task = {
-      name: own.name,
-      terms: { lane: "pod" as const },
-      object: knownOf(own),
-      seen: own,
-      isNew: false,
-      isTakenOver: false,
-    };
+    const task = taskOf(objectOf([holderOn("here", "b")], "here"));
     const readNodeStatus = async () => expect.unreachable("It is this node");
-    const looks = {
+    const deps = {
       isLivePod: async () => true,
       readHolderStatus: async () => "gone" as const,
       readNodeStatus,
       node: "here",
     };
-    expect(await takeOver(looks, { ...bound, isConfirmed: false }, task)).toMatchObject({ kind: "replace" });
+    expect(await takeOver(deps, { ...bound, isConfirmed: false }, task)).toMatchObject({ kind: "replace" });
   });
   it("not ours, when ours is not the live pod of its name", async () => {
-    expect(await decide([THEIRS], { b: "gone" }, false)).toEqual({ kind: "taken" });
+    expect(await decideBetween([THEIRS], { b: "gone" }, false)).toEqual({ kind: "taken" });
   });
   it("not ours, when another NIC of the machine has it", async () => {
-    expect(await decide([{ ...THEIRS, ifName: "net1" }], { b: "twin" })).toEqual({ kind: "taken" });
+    expect(await decideBetween([{ ...THEIRS, ifName: "net1" }], { b: "twin" })).toEqual({ kind: "taken" });
   });
   it("is asked of the object as it is now", async () => {
-    const readHolderStatus = async (): Promise<Sighting> => "twin";
-    const task = {
-      name: "10.0.0.1",
-      terms: { lane: "pod" as const },
-      object: WITHOUT_US,
-      seen: undefined,
-      isNew: false,
-      isTakenOver: false,
-    };
+    const readHolderStatus = async (): Promise<HolderStatus> => "twin";
+    const task = { object: WITHOUT_US, full: undefined };
     expect(await takeOver({ node: "n2", isLivePod: async () => true, readHolderStatus }, bound, task)).toEqual({
-      kind: "look",
+      kind: "read",
     });
   });
 });

@@ -118,7 +118,7 @@ it("a claim that cannot be confirmed is taken back", async () => {
   expect([node.lines(), await node.registry.findOwner("a")]).toEqual([[], []]);
 });
 
-describe("rule 5: the new sandbox of a pod whose address is another pod's by now", () => {
+describe("recreate: the new sandbox of a pod whose address is another pod's by now", () => {
   const wish = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
   const next = { containerId: "next" };
 

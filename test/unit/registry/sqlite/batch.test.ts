@@ -36,7 +36,7 @@ function operation(run: () => unknown, outlivesPower: boolean): Operation {
   return { id: 1, recordsRelease: false, outlivesPower, run };
 }
 
-it("rule 13: a commit waits for the disk when one of its operations must outlive the power, and only then", () =>
+it("clocks-and-boots: a commit waits for the disk when one of its operations must outlive the power, and only then", () =>
   withBatch((batch, level) => {
     const seen: number[] = [];
     const look = (outlivesPower: boolean): Operation => operation(() => seen.push(level()), outlivesPower);
@@ -46,7 +46,7 @@ it("rule 13: a commit waits for the disk when one of its operations must outlive
     expect(seen).toEqual([NORMAL, FULL, FULL, NORMAL]);
   }));
 
-it("rule 13: of the registry's calls a quarantine outlives the power, a claim need not", () => {
+it("clocks-and-boots: of the registry's calls a quarantine outlives the power, a claim need not", () => {
   const outlives = (method: "quarantineAndUndo" | "claim" | "release") =>
     operationOf({ id: 1, method, args: [] }).outlivesPower;
   expect([outlives("quarantineAndUndo"), outlives("claim"), outlives("release")]).toEqual([true, false, false]);

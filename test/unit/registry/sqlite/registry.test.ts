@@ -94,7 +94,7 @@ describe("SQLite registry: durability", () => {
       expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Bound", owner: "a" });
     }));
 
-  it("rule 13: what another boot bound is dead and cools", () =>
+  it("clocks-and-boots: what another boot bound is dead and cools", () =>
     withDirectory(async (world) => {
       const before = await world.open();
       await before.claim(CLAIM);
@@ -106,7 +106,7 @@ describe("SQLite registry: durability", () => {
       expect(world.freed).toEqual(["10.0.0.1"]);
     }));
 
-  it("rule 13: a cooldown of another boot begins anew, whatever its clock said", () =>
+  it("clocks-and-boots: a cooldown of another boot begins anew, whatever its clock said", () =>
     withDirectory(async (world) => {
       const before = await world.open();
       await before.claim(CLAIM);
@@ -119,7 +119,7 @@ describe("SQLite registry: durability", () => {
       expect(await after.expire()).toBe(0);
     }));
 
-  it("rule 13: a quarantine survives the restart as it is, and a reboot with times of the new clock", () =>
+  it("clocks-and-boots: a quarantine survives the restart as it is, and a reboot with times of the new clock", () =>
     withDirectory(async (world) => {
       const before = await world.open();
       const given = { ...CONFLICT, nextProbeAtMs: 2_000_000 };
@@ -136,7 +136,7 @@ describe("SQLite registry: durability", () => {
       });
     }));
 
-  it("rule 12: what was bound out of quarantine and never trusted is there again after a reboot", () =>
+  it("conflict: what was bound out of quarantine and never trusted is there again after a reboot", () =>
     withDirectory(async (world) => {
       const before = await world.open();
       const found = await before.quarantine(await bind(before, CLAIM), CONFLICT);

@@ -1,8 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../../../host/lib/log.ts";
-import { PoolUsages, SURVEYED_MS, USAGE_FRESH_MS } from "../../../../host/registry/kubernetes/pool-usages.ts";
+import {
+  LISTED_MS,
+  packUsed,
+  TIGHT_MS,
+  TightPools,
+  USAGE_FRESH_MS,
+  UsageSummaries,
+} from "../../../../host/registry/kubernetes/pool-usage.ts";
 import { encodeIpPoolUsage, type PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
+import { ip, spanOfTen } from "../registry-suite.ts";
 
 const USAGE: PoolUsage = {
   rangesHash: "00ff00ff00ff00ff",
@@ -24,28 +32,32 @@ function open(answer: () => Promise<KubeObject>) {
     watch: () => Promise.reject(new Error("Nothing is watched")),
     close: async () => {},
   };
-  return { calls, clock, usages: new PoolUsages({ api, nowMs: () => clock.nowMs, log: openLog("test", "silent") }) };
+  return {
+    calls,
+    clock,
+    usages: new UsageSummaries({ api, nowMs: () => clock.nowMs, log: openLog("test", "silent") }),
+  };
 }
 
-describe("rule 11: the usage object is read on demand", () => {
+describe("exhaustion: the usage object is read on demand", () => {
   it("with single flight: who asks meanwhile gets the same answer", async () => {
     const { calls, usages } = open(async () => served("1"));
-    const answers = await Promise.all([usages.news("blue"), usages.news("blue"), usages.news("blue")]);
+    const answers = await Promise.all([usages.readNew("blue"), usages.readNew("blue"), usages.readNew("blue")]);
     expect(answers.map((usage) => usage?.free)).toEqual([4, 4, 4]);
     expect(calls).toEqual(["GET /apis/ipam.vendor.io/v1/ippoolusages/blue"]);
   });
   it("and only what is new is told", async () => {
     let version = 1;
     const { calls, clock, usages } = open(async () => served(String(version)));
-    expect(await usages.news("blue")).toBeDefined();
-    expect(await usages.news("blue")).toBeUndefined();
+    expect(await usages.readNew("blue")).toBeDefined();
+    expect(await usages.readNew("blue")).toBeUndefined();
     expect(calls).toHaveLength(1);
     clock.nowMs += USAGE_FRESH_MS;
-    expect(await usages.news("blue")).toBeUndefined();
+    expect(await usages.readNew("blue")).toBeUndefined();
     expect(calls).toHaveLength(2);
     version++;
     clock.nowMs += USAGE_FRESH_MS;
-    expect(await usages.news("blue")).toBeDefined();
+    expect(await usages.readNew("blue")).toBeDefined();
   });
   it("after a list it has nothing to add for a while, also when it was on its way", async () => {
     let arrive = (_object: KubeObject): void => {};
@@ -55,15 +67,15 @@ describe("rule 11: the usage object is read on demand", () => {
           arrive = resolve;
         }),
     );
-    const asked = usages.news("blue");
-    usages.surveyed("blue");
+    const asked = usages.readNew("blue");
+    usages.noteListed("blue");
     arrive(served("1"));
     expect(await asked).toBeUndefined();
-    clock.nowMs += SURVEYED_MS - 1;
-    expect(await usages.news("blue")).toBeUndefined();
+    clock.nowMs += LISTED_MS - 1;
+    expect(await usages.readNew("blue")).toBeUndefined();
     expect(calls).toHaveLength(1);
     clock.nowMs += 1;
-    const later = usages.news("blue");
+    const later = usages.readNew("blue");
     arrive(served("1"));
     expect(await later).toBeDefined();
   });
@@ -73,8 +85,8 @@ describe("rule 11: the usage object is read on demand", () => {
     ["no answer", new ApiUnavailable("GET", "no answer")],
   ])("there may be %s", async (_title, error) => {
     const { calls, usages } = open(() => Promise.reject(error));
-    expect(await usages.news("blue")).toBeUndefined();
-    expect(await usages.news("blue")).toBeUndefined();
+    expect(await usages.readNew("blue")).toBeUndefined();
+    expect(await usages.readNew("blue")).toBeUndefined();
     expect(calls).toHaveLength(1);
   });
   it.each([
@@ -83,6 +95,44 @@ describe("rule 11: the usage object is read on demand", () => {
     ["nothing in it", {}],
   ])("it may be %s", async (_title, object) => {
     const { usages } = open(async () => object);
-    expect(await usages.news("blue")).toBeUndefined();
+    expect(await usages.readNew("blue")).toBeUndefined();
+  });
+});
+
+describe("tight pools", () => {
+  const sizes = new Map([
+    ["small", 256],
+    ["large", 257],
+  ]);
+
+  it("cooling-visibility: are small, or used by 80 %, or wanted not long ago, or have another name now", () => {
+    let nowMs = 0;
+    let share = 0.79;
+    const pools = new TightPools({ poolSize: (pool) => sizes.get(pool), usedShare: () => share, nowMs: () => nowMs });
+    expect(["small", "large", "gone"].map((pool) => pools.isTight(pool))).toEqual([true, false, true]);
+    share = 0.8;
+    expect(pools.isTight("large")).toBe(true);
+    share = 0;
+    pools.note("large");
+    expect(pools.isTight("large")).toBe(true);
+    nowMs = TIGHT_MS;
+    expect(pools.isTight("large")).toBe(false);
+  });
+});
+
+describe("the list of a pool's names", () => {
+  it("packs names and own addresses of the span, each once and in order", () => {
+    const names = [
+      "10.0.0.3",
+      "10.0.0.1",
+      "11.0.0.1",
+      "10.0.0.2.lab",
+      "fd00-0000-0000-0000-0000-0000-0000-0001",
+      "odd",
+    ];
+    const own = Uint8Array.from([10, 0, 0, 2, 10, 0, 0, 3]);
+    expect([...packUsed(spanOfTen(), names, own)]).toEqual([10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 3]);
+    const six = { space: "", family: 6 as const, first: ip("fd00::").value, last: ip("fd00::ff").value };
+    expect([...packUsed(six, names, new Uint8Array())].slice(-2)).toEqual([0, 1]);
   });
 });
