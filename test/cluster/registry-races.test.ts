@@ -6,7 +6,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
-import { RETRY_MAX_MS } from "../../host/registry/kubernetes/object-sync.ts";
+import { RETRY_MAX_MS } from "../../host/registry/kubernetes/backlog.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal } from "../unit/registry/registry-suite.ts";
 import { ALLOCATIONS, hold, pass, RegistryWorld, type TestNode, until } from "./registry-world.ts";

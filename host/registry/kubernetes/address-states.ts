@@ -43,7 +43,7 @@ export interface AddressState {
 const NOTHING_PENDING: Pending = { formerOwners: new Set(), isUndone: false, isUnanswered: false, lateUntilMs: 0 };
 
 /** The state of an address of which nothing is known. */
-export const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, pending: NOTHING_PENDING };
+const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, pending: NOTHING_PENDING };
 
 /** Returns whether this node was told to probe the address on behalf of a lost node. */
 export function isProber({ object }: AddressState, node: string): boolean {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
   AddressStates,
-  INITIAL_STATE,
   isProber,
   LATE_WRITE_MS,
   MAX_ENDED_OBJECTS,
@@ -59,7 +58,7 @@ describe("the state of an address", () => {
     });
     states.noteEnd("x", "u");
     states.noteSynced("x");
-    expect([states.get("x"), states.known]).toEqual([INITIAL_STATE, 0]);
+    expect([states.get("x"), states.known]).toEqual([states.get("never seen"), 0]);
   });
 
   it("conflict: a request to probe for a lost node outlives the object, until the row is forgotten", () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type AddressState, INITIAL_STATE, type Pending } from "../../../../host/registry/kubernetes/address-states.ts";
+import { type AddressState, AddressStates, type Pending } from "../../../../host/registry/kubernetes/address-states.ts";
 import { decide, type SyncInputs } from "../../../../host/registry/kubernetes/decide.ts";
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
@@ -28,6 +28,7 @@ const elsewhere = (object: KnownObject): KnownObject => ({ ...object, node: "the
 
 const due = { isDue: true };
 const shown = { isPublic: true };
+const INITIAL_STATE = new AddressStates({ node: "here", nowMs: () => 0 }).get("10.0.0.1");
 const pending = (change: Partial<Pending>): Partial<SyncInputs> => ({
   state: { ...INITIAL_STATE, pending: { ...INITIAL_STATE.pending, ...change } },
 });

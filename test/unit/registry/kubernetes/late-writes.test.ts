@@ -5,7 +5,7 @@ import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../
 import { LIST_PAGE } from "../../../../host/kubernetes/list.ts";
 import { LATE_WRITE_MS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
-import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/object-sync.ts";
+import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../registry-suite.ts";
 import { MemoryNode } from "./memory-node.ts";
 

@@ -1,6 +1,6 @@
 /** retention: an address that two pods of one machine have while it migrates. */
 import { describe, expect, it } from "vitest";
-import { INITIAL_STATE } from "../../../../host/registry/kubernetes/address-states.ts";
+import { AddressStates } from "../../../../host/registry/kubernetes/address-states.ts";
 import { decide, specWithout, takeOver } from "../../../../host/registry/kubernetes/decide.ts";
 import {
   foreignOf,
@@ -34,6 +34,8 @@ function objectOf(holders: readonly Holder[], node: string): IpAllocation {
 const known = (holders: readonly Holder[], node: string): KnownObject => knownOf(objectOf(holders, node));
 const WITH_THEM = known([THEIRS, OURS], "there");
 const WITHOUT_US = known([THEIRS], "there");
+
+const INITIAL_STATE = new AddressStates({ node: "here", nowMs: () => 0 }).get("10.0.0.1");
 
 /** A sync that has read the object. */
 const taskOf = (full: IpAllocation) => ({ object: knownOf(full), full });

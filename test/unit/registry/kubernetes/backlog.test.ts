@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/object-sync.ts";
+import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import { ip } from "../registry-suite.ts";
 
 const ADDRESS = { space: "", ip: ip("10.0.0.1") };
