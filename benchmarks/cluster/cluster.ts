@@ -17,9 +17,9 @@ import { openEchoAgent } from "../ipam/floor.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
 import { type Course, compact, type Measured, measure } from "../ipam/measure.ts";
 import { emptyC24 } from "../ipam/pool-shape.ts";
+import { clusterTargetsOf, tabulateCluster } from "../ipam/tabulate.ts";
 import { openBareCreate } from "./bare-create.ts";
 import { openClusterBerth } from "./berth.ts";
-import { tabulate, targetsOf } from "./tabulate.ts";
 
 const AT_ONCE = 40;
 
@@ -40,8 +40,8 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
   const atOnce = await measure(contestants, manyAtOnce, firstNumber);
   const series = { single, atOnce };
   return {
-    tables: [tabulate(series)],
-    targets: targetsOf(series),
+    tables: [tabulateCluster(series)],
+    targets: clusterTargetsOf(series),
     notes: NOTES,
     versions: { "host-local": referenceTool("plugins").version, Kubernetes: referenceTool("kubernetes").version },
     raw: { oneAtATime: compactAll(single), manyAtOnce: compactAll(atOnce) },

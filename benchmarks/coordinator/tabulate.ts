@@ -1,7 +1,6 @@
 /** The coordinator benchmark's figures as tables, and the design's targets against them. */
-import type { Table, Target } from "../harness/report.ts";
-import type { Sample } from "../harness/runner.ts";
-import { formatFigure, mean, percentile } from "../harness/statistics.ts";
+import { atMost, type Table, type Target } from "../harness/report.ts";
+import { formatFigure, mean, percentile, wallMs } from "../harness/statistics.ts";
 import type { AloneRow, Calls } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
 import type { DetectionRow } from "./detection.ts";
@@ -33,10 +32,10 @@ function aloneTable(rows: readonly AloneRow[]): Table {
     columns,
     rows: rows.map(({ name, add, check, del }) => [
       name,
-      ...[0.5, 0.95, 0.99].map((share) => formatFigure(wall(add.samples, share))),
+      ...[0.5, 0.95, 0.99].map((share) => formatFigure(wallMs(add.samples, share))),
       cpu(add),
-      ...[0.5, 0.99].map((share) => (check === undefined ? "-" : formatFigure(wall(check.samples, share)))),
-      ...[0.5, 0.99].map((share) => (del === undefined ? "-" : formatFigure(wall(del.samples, share)))),
+      ...[0.5, 0.99].map((share) => (check === undefined ? "-" : formatFigure(wallMs(check.samples, share)))),
+      ...[0.5, 0.99].map((share) => (del === undefined ? "-" : formatFigure(wallMs(del.samples, share)))),
       del === undefined ? "-" : cpu(del),
     ]),
   };
@@ -65,11 +64,11 @@ function chainTable(rows: readonly ChainRow[]): Table {
     rows: rows.map(({ name, node, samples }) => {
       const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
       const ratio = (share: number): string =>
-        formatFigure(wall(samples, share) / wall(reference?.samples ?? [], share));
+        formatFigure(wallMs(samples, share) / wallMs(reference?.samples ?? [], share));
       const second = samples.flatMap(({ stepMs }) => stepMs[1] ?? []);
       return [
         `${name}, ${node}`,
-        ...[0.5, 0.95, 0.99].map((share) => formatFigure(wall(samples, share))),
+        ...[0.5, 0.95, 0.99].map((share) => formatFigure(wallMs(samples, share))),
         ...[0.5, 0.99].map(ratio),
         formatFigure(percentile(second, 0.5)),
         formatFigure(mean(samples.map(({ cpuMs }) => cpuMs))),
@@ -84,8 +83,8 @@ function detectionTable(rows: readonly DetectionRow[]): Table {
     columns: ["stage", "without, p50", "with, p50", "of it window", "surplus p50", "p95", "longest"],
     rows: rows.map((row) => [
       row.name,
-      formatFigure(wall(row.without, 0.5)),
-      formatFigure(wall(row.with, 0.5)),
+      formatFigure(wallMs(row.without, 0.5)),
+      formatFigure(wallMs(row.with, 0.5)),
       formatFigure(row.dueMs),
       ...[0.5, 0.95, 1].map((share) => formatFigure(percentile(surplusMs(row), share))),
     ]),
@@ -101,41 +100,31 @@ export function surplusMs({ without, with: asking, dueMs }: DetectionRow): numbe
 }
 
 export function targetsOf({ alone, chains, detection }: CoordinatorFigures): Target[] {
-  const floor = wall(alone.find(({ name }) => name === FLOOR)?.add.samples ?? [], 0.5);
+  const floor = wallMs(alone.find(({ name }) => name === FLOOR)?.add.samples ?? [], 0.5);
   return [
     ...alone
       .filter(({ check }) => check !== undefined)
       .map(({ name, add }) =>
-        atMost(`ADD p50: ${name}`, ADD_MS, wall(add.samples, 0.5), `floor ${formatFigure(floor)}`),
+        within(`ADD p50: ${name}`, ADD_MS, wallMs(add.samples, 0.5), `floor ${formatFigure(floor)}`),
       ),
     ...chains.filter(({ name }) => name === WHOLE).map((row) => chainTarget(row, chains)),
     ...detection.map((row) => {
       const [limit, what] =
         row.dueMs > 0 ? [SILENCE_MS, "surplus over the window"] : [CONFLICT_MS, "until it is reported"];
-      return atMost(`${row.name}: ${what}, p50`, limit, percentile(surplusMs(row), 0.5));
+      return within(`${row.name}: ${what}, p50`, limit, percentile(surplusMs(row), 0.5));
     }),
   ];
 }
 
 function chainTarget({ node, samples }: ChainRow, rows: readonly ChainRow[]): Target {
   const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
-  const [value, base] = [wall(samples, 0.5), wall(reference?.samples ?? [], 0.5)];
-  return {
-    what: `the chain's ADD p50, ${node}`,
-    wanted: `≤ ${CHAIN_RATIO} × macvlan + host-local`,
-    measured: `${formatFigure(value / base)} × (${formatFigure(value)} of ${formatFigure(base)} ms)`,
-    isMet: value <= CHAIN_RATIO * base,
-  };
+  return atMost({
+    ...{ what: `the chain's ADD p50, ${node}`, limit: CHAIN_RATIO, base: "macvlan + host-local" },
+    ...{ valueMs: wallMs(samples, 0.5), baseMs: wallMs(reference?.samples ?? [], 0.5) },
+  });
 }
 
-function atMost(what: string, limitMs: number, valueMs: number, remark?: string): Target {
+function within(what: string, limitMs: number, valueMs: number, remark?: string): Target {
   const measured = `${formatFigure(valueMs)} ms${remark === undefined ? "" : ` (${remark})`}`;
   return { what, wanted: `≤ ${limitMs} ms`, measured, isMet: valueMs <= limitMs };
-}
-
-function wall(samples: readonly Sample[], share: number): number {
-  return percentile(
-    samples.map(({ wallMs }) => wallMs),
-    share,
-  );
 }

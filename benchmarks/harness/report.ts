@@ -8,6 +8,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
+import { formatFigure } from "./statistics.ts";
 
 export interface Table {
   readonly title: string;
@@ -21,6 +22,28 @@ export interface Target {
   readonly wanted: string;
   readonly measured: string;
   readonly isMet: boolean;
+}
+
+export interface Limit {
+  readonly what: string;
+  readonly valueMs: number;
+  /** What is compared with, and how many times as long it may take. */
+  readonly base: string;
+  readonly baseMs: number;
+  readonly limit: number;
+  /** Beside the figures. */
+  readonly remark?: string;
+}
+
+/** The target that `valueMs` is at most `limit` times `baseMs`. */
+export function atMost({ what, valueMs, base, baseMs, limit, remark }: Limit): Target {
+  const figures = `${formatFigure(valueMs)} of ${formatFigure(baseMs)} ms${remark === undefined ? "" : `, ${remark}`}`;
+  return {
+    what,
+    wanted: `≤ ${limit} × ${base}`,
+    measured: `${formatFigure(valueMs / baseMs)} × (${figures})`,
+    isMet: valueMs <= limit * baseMs,
+  };
 }
 
 export interface BenchReport {
