@@ -1,11 +1,10 @@
 /**
- * What an agent of a cluster writes down on its own node: its attachments, and what it still has to tell the API server. The embedded
- * registry's table with a second duty. An address that nobody wants any more is not forgotten but Cooling until the API object is known to be gone.
- * Implemented by sqlite-registry.ts; called by the cluster's registry only.
+ * The record of a cluster's node: its attachments, and what it still has to write to the API server. It is the embedded registry's table, but a row
+ * stays, as Cooling, until the API server is known to have no object for it.
  */
 import type { Allocation, Registry } from "./registry.ts";
 
-/** The containerId of a row that was learned from the API: a NIC has the address, but which one is not known (late-del). No container is called so. */
+/** The containerId of a row that was adopted from the API server: the container that has the address is unknown (late-del). No container has this ID. */
 export const UNKNOWN_CONTAINER = "-";
 
 /** An object that names this node and that the journal lacks. */
@@ -25,21 +24,23 @@ export type Adoption = Pick<
 >;
 
 /**
- * The methods of Registry mean here what they mean there, but for one thing: where a row would be deleted (undo, releaseUnattached, endQuarantine,
- * the orphans of a release) it becomes Cooling and due at once, nothing is reported as free, and `expire` only counts.
- * {@link Journal.forget} deletes and reports.
+ * Registry's methods differ in one respect: a row that they would delete (undo, releaseUnattached, endQuarantine, the unattached addresses of a release)
+ * becomes Cooling and due at once, no address is reported as free, and `expire` only counts. {@link Journal.forget} deletes and reports.
  */
 export interface Journal extends Registry {
-  /** Cooling rows whose time is over, the longest due first. */
+  /** Returns Cooling rows whose cooldown is over, the longest due first. */
   findDue(limit: number): Promise<readonly Allocation[]>;
-  /** Rows that were never confirmed, of any state. */
+  /** Returns rows that were never confirmed, of any state. */
   findUnconfirmed(limit: number): Promise<readonly Allocation[]>;
-  /** The API server has an object for each of these: persisted, without changing the version. Rows that have changed since are confirmed, too, if they are of the same owner. */
+  /** Records that the API server has an object for each, without changing the version. Rows that have changed are confirmed if the owner is the same. */
   confirm(allocations: readonly Allocation[]): Promise<void>;
-  /** The API object is gone, or was never made: deletes exactly this version of the row and reports the address as free. False when somebody has written since. */
+  /** The object was deleted or never created: deletes the row if unchanged, and reports the address as free. Returns whether it was deleted. */
   forget(allocation: Allocation): Promise<boolean>;
-  /** Writes a confirmed row with {@link UNKNOWN_CONTAINER} when Bound. Undefined when the address has a row already, or its NIC another Bound one of the family. Cooling: it cools anew. */
+  /**
+   * Writes a confirmed row: with {@link UNKNOWN_CONTAINER} if Bound; a Cooling one starts to cool. Returns undefined if the address has a row, or its NIC
+   * another Bound address of the family.
+   */
   adopt(adoption: Adoption): Promise<Allocation | undefined>;
-  /** Bound → Cooling, exactly this version, whatever the container: its pod is gone. Undefined when somebody has written since. */
+  /** The row's pod is gone: Bound → Cooling if unchanged, whatever the container; otherwise returns undefined. */
   collect(allocation: Allocation): Promise<Allocation | undefined>;
 }

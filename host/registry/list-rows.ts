@@ -1,10 +1,6 @@
-/**
- * All rows of a registry, page by page: no more than a page is in memory, and rows that come or go meanwhile are no trouble.
- * Effects: reads the registry.
- */
 import type { Allocation, Registry } from "./registry.ts";
 
-/** In the registry's order. */
+/** Yields all rows, sorted by address, with one page in memory. Rows may be written and deleted meanwhile. */
 export async function* listRows(registry: Pick<Registry, "list">, pageSize: number): AsyncGenerator<Allocation> {
   let page: readonly Allocation[] = [];
   do {

@@ -1,11 +1,8 @@
-/**
- * Which rows of an owner are of the NIC that a claim is for. An attachment is a network, a container and an interface (CNI 1.1 §1).
- */
 import type { Allocation, Claim } from "./registry.ts";
 
 /**
- * Whether the row is of the same interface name in another network: another attachment, whose address a claim neither gets nor touches. What was claimed ahead of an
- * ADD, or taken in from the API server, is of no network yet.
+ * Returns whether the row has the claim's interface name in another network: it then belongs to another attachment (CNI 1.1 §1), and the claim neither
+ * gets nor changes its address. A row that was claimed ahead of an ADD, or adopted from the API server, has no network yet.
  */
 export function isOfOtherNetwork(
   { ifName, containerId, network }: Pick<Allocation, "ifName" | "containerId" | "network">,

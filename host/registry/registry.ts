@@ -1,20 +1,20 @@
 /**
- * The registry: who holds which address. A port; sqlite-registry.ts is the embedded implementation.
- * Called by the agent. It decides nothing about pools: it only says whether a name was free.
+ * The registry's port: which owner has which address. It decides nothing about pools, only whether an address was free. Implementations: SqliteRegistry
+ * (embedded), KubernetesRegistry (cluster).
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import type { AllocationState, Workload } from "../resources/ip-allocation.ts";
 import type { PoolUsage } from "../resources/usage/ip-pool-usage.ts";
 
-/** Why an address must not be used, and who looks when it may be used again (conflict). */
+/** Why an address must not be used, and when it is probed again (conflict). */
 export interface Quarantine {
   readonly reason: "Conflict";
-  /** Of the machine that answered for the address; undefined when the answer did not tell. */
+  /** MAC address of the machine that answered for the address; undefined if the answer did not contain it. */
   readonly mac: Mac | undefined;
-  /** The link of the node through which that machine can be asked; "" when none is known. */
+  /** Link of the node through which that machine can be probed, "" if unknown. */
   readonly parent: string;
-  /** When to ask again, on the machine's monotonic clock, milliseconds. */
+  /** When to probe again, on the machine's monotonic clock, milliseconds. */
   readonly nextProbeAtMs: number;
 }
 
@@ -22,11 +22,11 @@ export interface Quarantine {
 export interface Allocation {
   readonly space: string;
   readonly ip: Ip;
-  /** Of the pool's subnet when the address was claimed; outlives the pool. */
+  /** Prefix length of the pool's subnet when the address was claimed; outlives the pool. */
   readonly prefixLength: number;
   readonly pool: string;
   readonly state: AllocationState;
-  /** Pod UID, or container ID where no pod is known. */
+  /** Pod UID, or container ID if no pod is known. */
   readonly owner: string;
   readonly ifName: string;
   /** Empty until the NIC has been attached: claimed together with another NIC of the pod. */
@@ -34,101 +34,101 @@ export interface Allocation {
   readonly network: string;
   readonly namespace: string;
   readonly pod: string;
-  /** Path of the attachment's network namespace, as its ADD gave it; undefined when unknown. */
+  /** Path of the attachment's netns, as its ADD gave it; undefined if unknown. */
   readonly netns?: string | undefined;
-  /** Of the attachment's NIC; undefined when unknown. */
+  /** MAC address of the attachment's NIC; undefined if unknown. */
   readonly mac?: Mac | undefined;
   /**
-   * Of a Quarantined address. Of a Bound one: it was handed out although it is in quarantine, and must not be used before
-   * it is known to be silent. {@link Registry.trust} says so; whatever else ends the binding brings it back to quarantine.
+   * Set if the address is Quarantined, or Bound although it is in quarantine: then it must be probed before it is used. {@link Registry.trust} says that
+   * the probe found it silent; whatever else ends the binding returns it to quarantine.
    */
   readonly quarantine?: Quarantine | undefined;
-  /** What keeps the address when the pod goes; undefined when nothing does. */
+  /** The address owner, which retains the address when the pod goes; undefined if there is none. */
   readonly workload?: Workload | undefined;
   /**
-   * Of another node's address whose pod is deleted: that node, whose agent has yet to take it off the pod's NIC (retention). Of a Bound one
-   * of this node: the node of the earlier pod, which is lost; {@link Registry.trust} is told that nobody answers, and makes the address this pod's.
+   * Node of an earlier pod of the same member (retention). If the address is another node's, that node's agent has yet to take it off the earlier pod's
+   * NIC. If it is Bound here, the node is lost, and {@link Registry.trust} makes the address this pod's.
    */
   readonly predecessorNode?: string | undefined;
-  /** False: the API server is not known to have an object for it (cluster only). */
+  /** Whether the API server is known to have an object for the row (cluster only). */
   readonly isConfirmed?: boolean | undefined;
-  /** Of a Cooling one of this node: when it has cooled long enough, on the same clock as sinceMs. */
+  /** When the cooldown of a Cooling address of this node is over, on the same clock as sinceMs. */
   readonly freeAtMs?: number | undefined;
-  /** Of the last transition, on the machine's monotonic clock, milliseconds. */
+  /** Time of the last transition, on the machine's monotonic clock, milliseconds. */
   readonly sinceMs: number;
-  /** Grows with every write; the precondition of take-over and undo. Of a cluster's allocation that this node has no row of: the object's resource version, negative. */
+  /** Grows with every write; the precondition of take-over and undo. If this node has no row: the object's resource version, negative (cluster only). */
   readonly version: number;
 }
 
-/** An address that the caller would like for one NIC. */
+/** An address to claim for one NIC. */
 export interface Proposal {
   readonly space: string;
   readonly ip: Ip;
   readonly prefixLength: number;
   readonly pool: string;
   readonly ifName: string;
-  /** Version of the Cooling or Quarantined allocation to take over; absent when the address must be free. */
+  /** Version of the Cooling or Quarantined allocation to take over. Absent: the address must be free. */
   readonly replaces?: number;
-  /** Somebody asked for just this address: what was claimed for the NIC and never attached gives way to it. */
+  /** The caller requested this address: an address that was claimed for the NIC and never attached gives way to it. */
   readonly requested?: boolean;
-  /** Somebody may answer for it: it is bound as if it had been in quarantine ({@link Allocation.quarantine}). */
+  /** Another machine may answer for the address: it is Bound as if it came from quarantine ({@link Allocation.quarantine}). */
   readonly needsProbe?: boolean;
-  /** What keeps this address, in place of the claim's. */
+  /** The address owner, in place of the claim's. */
   readonly workload?: Workload;
 }
 
-/** Who asks, for which NIC now, and what would suit: one address per family and NIC. */
+/** A request for addresses: the owner, the NIC of the current ADD, and one proposal per family and NIC. */
 export interface Claim {
   readonly owner: string;
   readonly namespace: string;
   readonly pod: string;
   /** The NIC of the current request. */
   readonly ifName: string;
-  /** "": claimed ahead of the NIC's ADD, which will attach it. */
+  /** "" for a claim ahead of the NIC's ADD, which will attach it. */
   readonly containerId: string;
   readonly network: string;
-  /** Path of the network namespace of the NIC of the request. */
+  /** Path of the netns of the NIC of the current request. */
   readonly netns?: string | undefined;
-  /** Of the NIC of the request. */
+  /** MAC address of the NIC of the current request. */
   readonly mac?: Mac | undefined;
   readonly proposals: readonly Proposal[];
-  /** What keeps the pod's addresses when it goes; undefined when nothing does. */
+  /** The address owner, which retains the addresses when the pod goes; undefined if there is none. */
   readonly workload?: Workload | undefined;
   /**
-   * The same ADD again, which has lost an address of one family. What its NIC has is not written to; `taken` when another sandbox has it
-   * by now. Any claim gives a NIC only the families that it lacks.
+   * The same ADD claims again because it lost the address of one family. The NIC's other addresses are not written; the outcome is `taken` if another
+   * sandbox has them by now. (Every claim gives a NIC only the families that it lacks.)
    */
   readonly partial?: boolean;
-  /** Do not offer the owner's own cooling addresses again: they lie outside what is selected now. */
+  /** Do not offer the owner's own cooling addresses again: they are outside of the selected pools. */
   readonly skipOwnCooling?: boolean;
 }
 
 export type ClaimOutcome =
   /**
-   * `held`: all addresses of the NIC of the request; `created`: what this claim wrote, for any NIC; `previous`: those of
-   * `held` as they were, where they were on another NIC before: of an older sandbox, or released and not yet free.
+   * `held`: all addresses of the NIC of the request. `created`: the addresses that this claim wrote, for any NIC. `previous`: those of `held` that were
+   * on another NIC before (of an older sandbox, or released and not yet free), as they were.
    */
   | {
       readonly kind: "bound";
       readonly held: readonly Allocation[];
       readonly created: readonly Allocation[];
       readonly previous: readonly Allocation[];
-      /** Those of `created` whose address nobody had; absent where everything is here to be seen (the embedded registry). */
+      /** Those of `created` that were free before; absent in the embedded registry, where the pool cache knows. */
       readonly fresh?: readonly Allocation[];
     }
-  /** The owner's own addresses are still cooling: nothing was written; propose them, or forsake them. */
+  /** The owner's own addresses are still cooling: propose them, or skip them. Nothing was written. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
-  /** Somebody has a proposed address: nothing was written. */
+  /** A proposed address has another owner. Nothing was written. */
   | { readonly kind: "taken"; readonly by: readonly Allocation[] };
 
 export interface Attachment {
   readonly containerId: string;
   readonly ifName: string;
-  /** Name of its network. Absent: of whichever network. */
+  /** Name of its network. Absent: any network. */
   readonly network?: string;
 }
 
-/** All addresses of one family in one space from `first` to `last`, both included. */
+/** All addresses of one family in one address space from `first` to `last`, both included. */
 export interface AddressSpan {
   readonly space: string;
   readonly family: Family;
@@ -151,124 +151,126 @@ export interface UsageCount {
   readonly count: number;
 }
 
-/** Where a page of {@link Registry.list} ended. */
+/** The last address of a page of {@link Registry.list}. */
 export interface ListCursor {
   readonly space: string;
   readonly ip: Ip;
 }
 
-/** Which quarantined addresses to find: all that every given condition fits. */
+/** Selects quarantined addresses that meet all given conditions. */
 export interface QuarantineQuery {
   readonly limit: number;
-  /** Quarantined at this time or before. */
+  /** In quarantine since this time or before. */
   readonly untilMs?: number;
-  /** To be asked at this time or before. */
+  /** To be probed at this time or before. */
   readonly dueMs?: number;
   readonly pool?: string;
   readonly mac?: Mac;
-  /** In any of these. */
+  /** In any of these spans. */
   readonly spans?: readonly AddressSpan[];
 }
 
-/** How long a released address cools, in milliseconds. */
+/** How long a released address cools: milliseconds. */
 export interface Cooldowns {
   readonly defaultMs: number;
   readonly byPool: ReadonlyMap<string, number>;
 }
 
-/** Told of every address that becomes free, in the order of the registry's own writes. */
+/** Called with every address that becomes free, in the order of the registry's writes. */
 export type FreedObserver = (space: string, ip: Ip) => void;
 
 /**
- * Every method settles only when what it answers is recorded. Failures are RegistryError.
- * A method either does all it says or nothing. What waits for one answer runs before the next answer is given, so that
- * the pool cache can follow the order of the registry's writes.
+ * A method resolves only when its result is recorded, does all of its work or nothing, and rejects with RegistryError. "Unchanged" means: the version
+ * is that of the given allocation. The continuations of one result run before the next result is delivered, so that the pool cache can follow the order
+ * of the writes.
  */
 export interface Registry {
-  /** `signal` ends the wait for an API server; what was written by then is taken back. */
+  /** `signal` ends the wait for an API server; the claim is then undone. */
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
-  /** Takes back exactly these records, if nobody has written to them since: what was cooling cools on, the rest is free. */
+  /** Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time, the others become free. */
   undo(created: readonly Allocation[]): Promise<void>;
-  /** DEL: the attachment's addresses start to cool; with the owner's last NIC go those that were never attached. */
+  /**
+   * DEL: the attachment's addresses start to cool. With the owner's last NIC, addresses that were never attached become free. Returns the released
+   * addresses.
+   */
   release(attachment: Attachment): Promise<readonly Allocation[]>;
-  /** GC: like release for every attachment of the network that is not in `valid` and was bound before `beforeMs`. */
+  /** GC: releases every attachment of the network that is not in `valid` and was bound before `beforeMs`. */
   releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]>;
-  /** Takes back what was claimed before `beforeMs` and never attached, as undo does. */
+  /** Undoes claims from before `beforeMs` that were never attached. */
   releaseUnattached(beforeMs: number): Promise<readonly Allocation[]>;
-  /** Frees what has cooled long enough, in pieces. Answers how many addresses still cool. */
+  /** Frees the addresses whose cooldown is over, in pieces. Returns how many still cool. */
   expire(): Promise<number>;
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]>;
   findAddress(space: string, ip: Ip): Promise<Allocation | undefined>;
-  /** All addresses of an owner, of every NIC and state. */
+  /** Returns all addresses of an owner, of every NIC and state. */
   findOwner(owner: string): Promise<readonly Allocation[]>;
   /**
-   * Cooling addresses in any of the spans, which are of one space and family, the longest released first. With the name of their pool those of
-   * other nodes, too, as old as this node has known of them; when there are none, their nodes are asked to show them (cooling-visibility).
+   * Returns Cooling addresses in any of the spans, which are of one space and family, the longest released first. With a pool's name includes those of
+   * other nodes, aged by when this node first read them; if there are none, asks the other nodes to show theirs (cooling-visibility).
    */
   findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]>;
   /**
-   * Bound → Quarantined, if nobody has written since: owner and attachment are gone from it, so no DEL makes it cool and
-   * no claim of the owner gets it back. Survives a power loss. Undefined when somebody has written.
-   * With it goes what was claimed for the same ADD, `created`, as by undo: an agent that dies now leaves no half of a pod's addresses.
+   * Bound → Quarantined, if unchanged, otherwise returns undefined. The record loses its owner and attachment, so that no DEL makes it cool and no claim
+   * of the owner gets it back. Survives a power loss. Undoes `created`, the claim of the same ADD, in the same transaction: an agent that dies leaves no
+   * half of a pod's addresses.
    */
   quarantine(
     allocation: Allocation,
     quarantine: Quarantine,
     created?: readonly Allocation[],
   ): Promise<Allocation | undefined>;
-  /** Quarantined addresses, those to be asked first in front. */
+  /** Returns quarantined addresses, the next to be probed first. */
   findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]>;
-  /** The address was asked and is still in use. Nothing happens when somebody has written since. */
+  /** The address was probed and is still in use. Does nothing if the record has changed. */
   postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void>;
-  /** Quarantined → free, if nobody has written since. */
+  /** Quarantined → free, if unchanged. */
   endQuarantine(allocation: Allocation): Promise<void>;
-  /** A Bound address that came out of quarantine is silent: Bound like any other. Undefined when somebody has written. */
+  /** A Bound address from quarantine was found silent, and is Bound like any other now. Returns undefined if the record has changed. */
   trust(allocation: Allocation): Promise<Allocation | undefined>;
-  /** All addresses in use in the span as far as is known here, 4 or 16 big-endian bytes each, in order. */
+  /** Returns all addresses of the span that this node's records have in use, 4 or 16 big-endian bytes each, sorted. */
   readUsed(span: AddressSpan): Promise<Uint8Array>;
   /**
-   * All addresses that anybody has in the span, in the same form, as of a moment after the call. Undefined where {@link readUsed} tells that
-   * already, or nobody can tell at a reasonable price; `pools` are the names of all pools that lie in the span.
+   * Returns all addresses of the span that any node has in use, in the same form, as of a moment after the call. Undefined if {@link readUsed} is
+   * already complete, or if the list would be too long. `pools`: the names of all pools in the span.
    */
   listUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined>;
   /**
-   * How much of the pool is in use as somebody has counted a while ago, if that is news; undefined otherwise. A hint of which anything may be
-   * wrong: it says where to look first, and nothing is refused for it. Never rejects.
+   * Returns the controller's count of the pool's usage, if it is newer than what is known; otherwise undefined. A hint, which may be wrong: it says where
+   * to search first, and nothing is refused because of it. Never rejects.
    */
   readUsageSummary(pool: string): Promise<PoolUsage | undefined>;
   /**
-   * retention: the addresses, anywhere, that are kept for this member of the workload, or that an earlier pod of it has. The caller asks when
-   * its first candidate was somebody else's or free, compares the answer with the pools that are selected, and proposes what fits with
-   * `replaces`: the registry knows no pools. {@link claim} decides whether it may be had. Empty where nothing is kept.
+   * Returns the addresses that are retained for this member of the workload, or that an earlier pod of it has, on any node (retention). The caller
+   * proposes those in the selected pools with `replaces`, and {@link claim} decides. Empty in the embedded registry.
    */
   findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]>;
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;
-  /** Why nothing can be recorded now, a sentence that names the file; undefined when all can, as far as is known. From memory. */
+  /** Why nothing can be recorded at present, a sentence that names the file; undefined if no reason is known. Does no I/O. */
   readonly trouble: string | undefined;
-  /** Tries whether something can be recorded, when there is reason to doubt it or some time has passed; {@link trouble} is right afterwards. Never rejects. */
+  /** Updates {@link trouble} by a trial write, if there is trouble or the last trial was a while ago. Never rejects. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** An address that a live NIC has, as others than the registry know. */
+/** An address that a live NIC has, according to the runtimes. */
 export type Recovered = Pick<
   Allocation,
   "space" | "ip" | "prefixLength" | "pool" | "owner" | "ifName" | "containerId" | "network" | "namespace" | "pod"
 > &
   Pick<Allocation, "netns" | "mac">;
 
-/** A registry that nothing else can fill again: the embedded mode's. */
+/** The embedded mode's registry: after a loss no API server has its rows. */
 export interface RecoverableRegistry extends Registry {
   /**
-   * `found` are Bound from now on, whatever their rows say; `gone` cool, if nobody has written since. After that the registry counts as complete:
-   * a loss ends. Where the file was damaged or lost, all rows that can be read go into a new one.
+   * `found` become Bound whatever their rows say; `gone` cool, if unchanged. The registry then counts as complete, which ends a loss. If the file was
+   * damaged or lost, all rows that can still be read are written to a new one.
    */
   recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void>;
 }
 
-/** The registry could not do it. `full` says that the state directory has no room. */
+/** A call of the registry failed. `full`: the state directory has no room. */
 export class RegistryError extends Error {
   override readonly name = "RegistryError";
   readonly full: boolean;

@@ -8,7 +8,7 @@ import type { Cooldowns, FreedObserver } from "../../host/registry/registry.ts";
 import { SqliteJournal } from "../../host/registry/sqlite/journal.ts";
 import { prepareSchema } from "../../host/registry/sqlite/schema.ts";
 
-/** Operations that are told the time, as sqlite-registry.ts does. */
+/** Operations that are told the time, as SqliteRegistry does. */
 const TIMED: readonly string[] = [
   ...["claim", "undo", "release", "releaseOthers", "releaseUnattached", "expire", "quarantineAndUndo", "endQuarantine"],
   ...["findDue", "adopt", "collect"],
@@ -34,7 +34,7 @@ export function openMemoryJournal(disk: DatabaseSync, options: MemoryJournalOpti
   const store = new SqliteJournal(disk, { bootId, cooldowns, faults: () => {} });
   const run = (name: string, args: readonly unknown[]): unknown => {
     const method: unknown = Reflect.get(store, name);
-    if (typeof method !== "function") throw new Error(`${name} is no operation of a journal`);
+    if (typeof method !== "function") throw new Error(`${name} is not an operation of a journal`);
     disk.exec("BEGIN");
     try {
       const value: unknown = method.apply(store, TIMED.includes(name) ? [...args, nowMs()] : args);

@@ -116,7 +116,7 @@ function isLost({ state, quarantine }: IpAllocationSpec): boolean {
   return state === "Quarantined" && quarantine?.reason === "NodeLost";
 }
 
-/** Returns the unknown owner of an address whose object cannot be decoded: nobody may take the address over. */
+/** Returns the unknown owner of an address whose object cannot be decoded: the address must not be taken over. */
 export function unreadableOf({ space, ip, prefixLength, pool, sinceMs }: Allocation): Allocation {
   return {
     space,
