@@ -2,11 +2,10 @@
  * What berth-agent.ts becomes: options and environment in, an agent until a signal says stop.
  * Effects: those of the agent; exits with 0 after a stop, with 1 when it cannot start or go on, with 2 on wrong usage.
  */
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
+import { readCoreWasm } from "../core/instance.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
@@ -123,7 +122,7 @@ const agent = await startAgent({
   nodeName: flags.node,
   nodeLabels: flags.nodeLabel,
   lockWaitMs: flags.lockWait * 1000,
-  coreWasm: readFileSync(fileURLToPath(new URL("core/berth-core.wasm", import.meta.url))),
+  coreWasm: readCoreWasm(),
   version: VERSION,
   faultPlan: fault === undefined ? undefined : parseFaultPlan(fault),
   log,

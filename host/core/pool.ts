@@ -168,6 +168,19 @@ export class Pool implements Disposable {
     return Uint16Array.from({ length: blocks }, (_, block) => view.getUint16(2 * block, true));
   }
 
+  /** One bit for each ordinal of the window, set when its address is used, masked or not: ordinal i is bit i mod 8 of byte i / 8. */
+  usedBitmap(): Uint8Array {
+    const { window } = this.counts();
+    const input = this.#core.reserve(4 * window);
+    for (let ordinal = 0; ordinal < window; ordinal++) input.setUint32(4 * ordinal, ordinal, true);
+    this.#core.check("pool_test_at_many", this.#core.exports.pool_test_at_many(this.#handle, window));
+    const bitmap = new Uint8Array(Math.ceil(window / 8));
+    for (const [ordinal, isUsed] of this.#core.read(window).entries()) {
+      if (isUsed === 1) bitmap[ordinal >> 3] = (bitmap[ordinal >> 3] ?? 0) | (1 << (ordinal & 7));
+    }
+    return bitmap;
+  }
+
   /** The used addresses, masked or not, as a set that the caller drops. Throws CoreError above 2^20 runs. */
   used(): RangeSet {
     return RangeSet.adopt(this.#core, this.#family, "pool_used", this.#core.exports.pool_used(this.#handle));

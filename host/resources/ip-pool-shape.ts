@@ -1,11 +1,12 @@
 /** Which addresses of a pool may be allocated: its ranges without the masked addresses. The result feeds the core. */
+import { joinRanges } from "../core/spans.ts";
 import { compareIp, type Ip } from "../net/ip.ts";
 import { firstIp, lastIp, type Prefix } from "../net/prefix.ts";
 import { type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
-/** Both lists are sorted, disjoint and inside the subnet. Masked addresses may lie outside `ranges`. */
+/** Both lists are ascending and inside the subnet; no two ranges of a list overlap or touch. Masked addresses may lie outside `ranges`. */
 export interface PoolShape {
   readonly ranges: readonly Range[];
   readonly masked: readonly Range[];
@@ -19,18 +20,6 @@ function edgesOf(subnet: Prefix): Ip[] {
   return subnet.ip.family === 4 && subnet.length < 31 ? [firstIp(subnet), lastIp(subnet)] : [];
 }
 
-/** Returns the ranges sorted, overlapping ones joined. */
-function joinRanges(ranges: readonly Range[]): Range[] {
-  const joined: Range[] = [];
-  for (const range of ranges.toSorted((a, b) => compareIp(a.first, b.first))) {
-    const before = joined.at(-1);
-    if (before === undefined || compareIp(range.first, before.last) > 0) joined.push(range);
-    else if (compareIp(range.last, before.last) > 0)
-      joined[joined.length - 1] = { first: before.first, last: range.last };
-  }
-  return joined;
-}
-
 /** Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. */
 export function poolShape({ spec }: IpPool, reserved: readonly ReservedIp[]): PoolShape {
   const whole = rangeOfPrefix(spec.subnet);
@@ -42,8 +31,6 @@ export function poolShape({ spec }: IpPool, reserved: readonly ReservedIp[]): Po
       first: compareIp(first, whole.first) < 0 ? whole.first : first,
       last: compareIp(last, whole.last) > 0 ? whole.last : last,
     }));
-  return {
-    ranges: joinRanges(spec.ranges),
-    masked: joinRanges([...single.map((ip) => ({ first: ip, last: ip })), ...spec.excluded, ...reservedHere]),
-  };
+  const masked = [...single.map((ip) => ({ first: ip, last: ip })), ...spec.excluded, ...reservedHere];
+  return { ranges: joinRanges(spec.ranges, spec.family), masked: joinRanges(masked, spec.family) };
 }

@@ -1,10 +1,12 @@
 /**
  * One pool in words: whose it is, why it has that size, how much of it is in use, what is in the way, and what becomes of it.
  */
+
+import { sizeOf, spansOf } from "../../core/spans.ts";
 import { familyName } from "../../ipam/model.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange, type Range } from "../../net/range.ts";
-import { sizeOf, spansOf } from "../../net/spans.ts";
+
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";

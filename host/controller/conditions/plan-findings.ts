@@ -2,13 +2,13 @@
  * What is to be said about every pool, Subnet and ReservedIP, out of all that the controller knows at one moment.
  */
 
+import { joinRanges } from "../../core/spans.ts";
 import { formatIp } from "../../net/ip.ts";
 import { checkPools } from "../../resources/check-pools.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
 import type { Subnet } from "../../resources/subnet.ts";
-import { ordinalsOf } from "../../resources/usage/ordinals.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
@@ -58,11 +58,11 @@ function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
 }
 
 function rangesOfPool({ name, spec }: IpPool) {
-  return { name, addressSpace: spec.addressSpace, ranges: ordinalsOf(spec.ranges).ranges };
+  return { name, addressSpace: spec.addressSpace, ranges: joinRanges(spec.ranges, spec.family) };
 }
 
 function rangesOfSubnet({ name, spec }: Subnet) {
-  return { name, addressSpace: spec.addressSpace, ranges: ordinalsOf(spec.ranges).ranges };
+  return { name, addressSpace: spec.addressSpace, ranges: joinRanges(spec.ranges, spec.family) };
 }
 
 interface About {

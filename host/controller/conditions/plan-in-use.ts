@@ -1,12 +1,13 @@
 /**
  * One walk over all allocations: which of them are where they should not be. The price is two searches each, however many pools there are.
  */
+import { joinRanges } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
-import { findRange, ordinalsOf } from "../../resources/usage/ordinals.ts";
+import { findRange } from "../../resources/usage/ordinals.ts";
 import { Examples } from "../examples.ts";
 import { SpacesIndex } from "../usage/range-search.ts";
 
@@ -38,7 +39,7 @@ export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
   );
   const index = new SpacesIndex(
     reserved.map(({ name, spec }) => ({
-      ...{ space: spec.addressSpace, value: name, ranges: ordinalsOf(spec.ranges).ranges },
+      ...{ space: spec.addressSpace, value: name, ranges: joinRanges(spec.ranges, spec.family) },
     })),
   );
   const inPools = new Map<string, PoolInUse>();

@@ -1,8 +1,9 @@
 /**
  * What each Subnet has for pools, and who has it, as far as objects tell: by the same arithmetic as that which divides the Subnets.
  */
+
+import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../net/spans.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Assignments, Subnet } from "../../resources/subnet.ts";

@@ -8,11 +8,11 @@
  * Effects: creates and changes pools; writes finalizers and status of Subnets.
  */
 
+import { joinSpans, type Spans, spansOf } from "../../core/spans.ts";
 import { ApiError, isConflict, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
-import { joinSpans, type Spans, spansOf } from "../../net/spans.ts";
 import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledPool, decodeControlledPool, decodeControlledSubnet } from "../objects.ts";

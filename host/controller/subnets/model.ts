@@ -2,9 +2,9 @@
  * What the division of Subnets looks at, and what it decides (docs/subnets.md).
  */
 import type { Labels } from "../../config/label-selector.ts";
+import type { Spans } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import type { Family } from "../../net/ip.ts";
-import type { Spans } from "../../net/spans.ts";
 import type { AddressRoute, AddressSpec } from "../../resources/fields/address-spec.ts";
 import type { PoolOwner, SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { Assignments, SubnetSpec } from "../../resources/subnet.ts";

@@ -3,10 +3,10 @@
  */
 
 import { createHash } from "node:crypto";
+import { rangesOf, type Spans, sizeOf } from "../../core/spans.ts";
 import { type Family, formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange } from "../../net/range.ts";
-import { rangesOf, type Spans, sizeOf } from "../../net/spans.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import { describePoolOwner, type PoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";

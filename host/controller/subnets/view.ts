@@ -2,10 +2,10 @@
  * What the division of Subnets looks at, out of the controller's caches.
  */
 
+import { spansOf } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Family } from "../../net/ip.ts";
-import { spansOf } from "../../net/spans.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { settingsOf } from "../caches.ts";

@@ -2,6 +2,8 @@
  * The usage of all pools, kept up to date with each change of an allocation at the price of one search; derived from the allocations always
  * (a pool whose ranges change is counted anew from all of them).
  */
+import { readCoreWasm } from "../../core/instance.ts";
+import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -20,6 +22,7 @@ interface CountedPool {
 }
 
 export class UsageCounter {
+  readonly #space = PoolSpace.open(readCoreWasm());
   readonly #pages = new Map<string, CountedPool>();
   /** By the pool's name, also of pools that are not there. */
   readonly #states = new Map<string, StateCounts>();
@@ -30,7 +33,7 @@ export class UsageCounter {
   /** The pools as they are now, and all allocations: those of pools whose shape is another one are counted. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<IpAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
-    for (const name of this.#pages.keys()) if (!names.has(name)) this.#pages.delete(name);
+    for (const name of this.#pages.keys()) if (!names.has(name)) this.#forget(name);
     const fresh = pools.flatMap((pool) => this.#page(pool, reserved));
     this.#index = indexOf([...this.#pages.values()]);
     if (fresh.length === 0) return;
@@ -67,10 +70,16 @@ export class UsageCounter {
       typeof value === "bigint" ? value.toString(16) : value,
     );
     if (this.#pages.get(pool.name)?.fingerprint === fingerprint) return [];
-    const page = { name: pool.name, space, fingerprint, tally: new PoolTally(shape) };
+    const page = { name: pool.name, space, fingerprint, tally: new PoolTally(this.#space, shape) };
+    this.#forget(pool.name);
     this.#pages.set(pool.name, page);
     this.changed.add(pool.name);
     return [page];
+  }
+
+  #forget(name: string): void {
+    this.#pages.get(name)?.tally.close();
+    this.#pages.delete(name);
   }
 
   #count({ pool, state, addressSpace, ip }: IpAllocation["spec"], step: 1 | -1): void {
@@ -88,5 +97,5 @@ export class UsageCounter {
 }
 
 function indexOf(pages: readonly CountedPool[]): SpacesIndex<CountedPool> {
-  return new SpacesIndex(pages.map((page) => ({ space: page.space, ranges: page.tally.ordinals.ranges, value: page })));
+  return new SpacesIndex(pages.map((page) => ({ space: page.space, ranges: page.tally.ranges, value: page })));
 }

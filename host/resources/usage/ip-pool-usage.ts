@@ -12,7 +12,7 @@ export const MAX_USAGE_BITMAP_BYTES = 65_536;
 export const MAX_USAGE_BLOCKS = 4_096;
 
 /** Addresses in a block of `freePerBlock`. */
-export const USAGE_BLOCK = 4_096;
+const USAGE_BLOCK = 4_096;
 
 export interface PoolUsage {
   /** Hash of the ranges that the counts and the bitmap are for (ordinals.ts). */

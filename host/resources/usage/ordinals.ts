@@ -2,7 +2,8 @@
  * The addresses of ranges numbered from 0 in their order: how a bitmap says which of them are in use, and a hash that names the ranges it
  * was made for. The same order and hash as the core's (docs/wasm-abi.md, Snapshots), without it.
  */
-import { compareIp, type Family, type Ip } from "../../net/ip.ts";
+import { joinRanges } from "../../core/spans.ts";
+import type { Family, Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 
 export interface Ordinals {
@@ -16,25 +17,15 @@ export interface Ordinals {
 
 /** The ranges are of one family; they may overlap and stand in any order. None: nothing of IPv4. */
 export function ordinalsOf(ranges: readonly Range[]): Ordinals {
-  const joined = joinTouching(ranges);
+  const family = ranges[0]?.first.family ?? 4;
+  const joined = joinRanges(ranges, family);
   const before: bigint[] = [];
   let size = 0n;
   for (const { first, last } of joined) {
     before.push(size);
     size += last.value - first.value + 1n;
   }
-  return { family: joined[0]?.first.family ?? 4, ranges: joined, before, size };
-}
-
-function joinTouching(ranges: readonly Range[]): Range[] {
-  const joined: Range[] = [];
-  for (const range of ranges.toSorted((a, b) => compareIp(a.first, b.first))) {
-    const before = joined.at(-1);
-    if (before === undefined || range.first.value > before.last.value + 1n) joined.push(range);
-    else if (range.last.value > before.last.value)
-      joined[joined.length - 1] = { first: before.first, last: range.last };
-  }
-  return joined;
+  return { family, ranges: joined, before, size };
 }
 
 /** Which of the ranges, ascending and disjoint, has the address: its place in the list, or -1. */
@@ -49,13 +40,6 @@ export function findRange(ranges: readonly Range[], { family, value }: Ip): numb
   }
   const found = ranges[low - 1];
   return found !== undefined && found.first.family === family && value <= found.last.value ? low - 1 : -1;
-}
-
-/** Undefined for an address outside the ranges. */
-export function ordinalOf({ ranges, before }: Ordinals, ip: Ip): bigint | undefined {
-  const at = findRange(ranges, ip);
-  const [range, start] = [ranges[at], before[at]];
-  return range === undefined || start === undefined ? undefined : start + ip.value - range.first.value;
 }
 
 const FNV_OFFSET = 0xcbf29ce484222325n;

@@ -9,7 +9,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   core: "lib net",
   cni: "lib net",
   config: "lib net cni",
-  resources: "lib net cni config",
+  resources: "lib net core cni config",
   plan: "net",
   ipam: "net core cni config resources",
   kubernetes: "lib config",
@@ -18,9 +18,9 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
   agent: "lib net core cni config resources plan ipam kubernetes registry kernel coordinator ifacer",
-  controller: "lib net config resources ipam kubernetes registry",
+  controller: "lib net core config resources ipam kubernetes registry",
   cli: "",
-  bin: "lib config kernel kubernetes agent controller cli",
+  bin: "lib core config kernel kubernetes agent controller cli",
 };
 
 /** The same inside the agent. */

@@ -41,7 +41,7 @@ const rows: [title: string, spec: object, reserved: object[], ranges: string[], 
     { subnet: "10.0.0.0/24", gateway: "10.0.0.1" },
     [],
     ["10.0.0.0-10.0.0.255"],
-    ["10.0.0.0", "10.0.0.1", "10.0.0.255"],
+    ["10.0.0.0-10.0.0.1", "10.0.0.255"],
   ],
   [
     "an IPv6 gateway is masked",

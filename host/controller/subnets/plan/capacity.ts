@@ -1,9 +1,10 @@
 /**
  * What each Subnet has to give: its networks, the addresses that it offers, and those that no pool has yet.
  */
+
+import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { Family } from "../../../net/ip.ts";
 import { formatPrefix, lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
-import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../net/spans.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "../model.ts";
 import { FreeSpans, firstOf, type IsBusy } from "./free-spans.ts";
 

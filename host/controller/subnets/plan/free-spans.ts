@@ -2,16 +2,16 @@
  * The addresses of a Subnet that no pool has, from which pools are filled: next to what a pool has where that can be, else at a place
  * where it can grow.
  */
-import { joinSpans, type Span, type Spans } from "../../../net/spans.ts";
+import { joinSpans, type Span, type Spans } from "../../../core/spans.ts";
 
 /** Whether somebody has the address although no pool does: it is passed over. */
 export type IsBusy = (address: bigint) => boolean;
 
 export class FreeSpans {
-  #spans: Span[];
+  #spans: Spans;
 
   constructor(spans: Spans) {
-    this.#spans = [...spans];
+    this.#spans = spans;
   }
 
   get spans(): Spans {
@@ -27,7 +27,7 @@ export class FreeSpans {
       ...(span.first < first ? [{ first: span.first, last: first - 1n }] : []),
       ...(span.last > last ? [{ first: last + 1n, last: span.last }] : []),
     ]);
-    this.#spans.splice(at, hit.length, ...left);
+    this.#spans = this.#spans.toSpliced(at, hit.length, ...left);
   }
 
   /** Takes up to `count` addresses for a pool that has `own`: the gaps of the pool first, then after it, before it, and elsewhere. */

@@ -4,9 +4,10 @@
  * A pool that has enough keeps what it has. One that lacks some gets them from the first of its Subnets that has any; one that has had too many
  * for a while gives back those that nobody holds. What the status of a Subnet reserves for one pool no other one gets, whoever wrote it.
  */
+
+import { spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import type { Family } from "../../../net/ip.ts";
-import { spansOf, withoutSpans } from "../../../net/spans.ts";
 import { type PoolOwner, poolOwnerKey } from "../../../resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";

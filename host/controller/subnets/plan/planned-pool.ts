@@ -2,9 +2,6 @@
  * One generated pool while it is planned: what it has, what of that it may keep, and what it is to have.
  */
 
-import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
-import { formatIp } from "../../../net/ip.ts";
-import { formatPrefix } from "../../../net/prefix.ts";
 import {
   areSame,
   joinSpans,
@@ -14,7 +11,10 @@ import {
   sizeOf,
   spansOf,
   withoutSpans,
-} from "../../../net/spans.ts";
+} from "../../../core/spans.ts";
+import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
+import { formatIp } from "../../../net/ip.ts";
+import { formatPrefix } from "../../../net/prefix.ts";
 import { type AddressSpec, MAX_RANGES } from "../../../resources/fields/address-spec.ts";
 import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../resources/fields/subnet-pool.ts";
 import type { CurrentPool, PoolTarget } from "../model.ts";

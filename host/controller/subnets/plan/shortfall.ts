@@ -2,8 +2,8 @@
  * Why a workload does not get the addresses that it wants: in numbers, for its event and for the log.
  */
 
+import { sizeOf } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
-import { sizeOf } from "../../../net/spans.ts";
 import { MAX_RANGES } from "../../../resources/fields/address-spec.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
 import { MAX_EXAMPLES } from "../../examples.ts";

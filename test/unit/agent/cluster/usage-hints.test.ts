@@ -4,11 +4,15 @@ import { describe, expect, it } from "vitest";
 import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
 import { ErrorCode } from "../../../../host/cni/error.ts";
 import { PoolTally } from "../../../../host/controller/usage/pool-tally.ts";
+import { readCoreWasm } from "../../../../host/core/instance.ts";
+import { PoolSpace } from "../../../../host/core/pool-space.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../../host/resources/ip-pool-shape.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
 import { ip, pool } from "../../ipam/subjects.ts";
 import { worldOf } from "./claims-world.ts";
+
+const space = PoolSpace.open(readCoreWasm());
 
 /** 8,192 addresses, of which others have all but those of 10.6.9.0/24. */
 const blue = pool("blue", "10.6.0.0/19");
@@ -19,7 +23,7 @@ const FULL = Array.from({ length: 256 }, (_, host) => `10.6.9.${host}`);
 
 /** What a controller would write that knows these addresses. */
 function usageOf(one: IpPool, addresses: readonly string[]): PoolUsage {
-  const tally = new PoolTally(poolShape(one, []));
+  const tally = new PoolTally(space, poolShape(one, []));
   for (const address of addresses) tally.take(ip(address), true);
   return tally.usage({ Bound: addresses.length, Cooling: 0, Kept: 0, Quarantined: 0 });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { FreeSpans, firstOf, giveBack } from "../../../../host/controller/subnets/plan/free-spans.ts";
-import { type Spans, sizeOf } from "../../../../host/net/spans.ts";
+import { type Spans, sizeOf } from "../../../../host/core/spans.ts";
 
 /** `4-7 9` */
 function spans(text: string): Spans {

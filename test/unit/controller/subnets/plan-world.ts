@@ -4,10 +4,10 @@ import type { CurrentPool, Fate, SubnetsPlan, SubnetsView } from "../../../../ho
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../../../host/controller/subnets/view.ts";
+import { spansOf } from "../../../../host/core/spans.ts";
 import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { type Ip, parseIp } from "../../../../host/net/ip.ts";
 import { parseRange } from "../../../../host/net/range.ts";
-import { spansOf } from "../../../../host/net/spans.ts";
 import { ScriptedPoolOwners } from "../../../fakes/scripted-pool-owners.ts";
 
 interface Stored {

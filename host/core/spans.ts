@@ -1,0 +1,176 @@
+/**
+ * Sets of addresses of one family as sorted spans, which are plain values; union, difference and intersection are the core's. None of it lists
+ * addresses, so that a /8 costs what a /24 does.
+ * Effects: the memory of the process's instance of the core.
+ */
+
+import { BoundedMap } from "../lib/bounded-map.ts";
+import type { Family } from "../net/ip.ts";
+import type { Range } from "../net/range.ts";
+import type { CoreExports } from "./core-exports.ts";
+import { coreInstance } from "./instance.ts";
+import { widthOf } from "./ip-codec.ts";
+
+/** Both ends belong to the span; `first` ≤ `last`. */
+export interface Span {
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+/** Ascending; no two overlap or touch. */
+export type Spans = readonly Span[];
+
+/** Lists of so many spans and more stay in the core for a while, because a Subnet's list is compared with each of its pools. Lists are never changed. */
+const KEPT_SPANS = 64;
+
+/** Most lists that stay in the core. */
+const MAX_KEPT_SETS = 16;
+
+const LAST_IPV4 = 0xffffffffn;
+
+/** The narrowest form that has room for all of them. */
+function familyOf(spans: readonly Span[]): Family {
+  return spans.some(({ last }) => last > LAST_IPV4) ? 6 : 4;
+}
+
+/** Returns a set's handle, which the caller drops. The spans may stand in any order and overlap. */
+function createSet(spans: readonly Span[], family: Family): number {
+  const core = coreInstance();
+  const width = widthOf(family);
+  const view = core.reserve(2 * width * spans.length);
+  let offset = 0;
+  for (const { first, last } of spans) {
+    if (family === 4) {
+      view.setUint32(offset, Number(first));
+      view.setUint32(offset + 4, Number(last));
+    } else {
+      view.setBigUint64(offset, first >> 64n);
+      view.setBigUint64(offset + 8, first); // the view keeps the low 64 bits
+      view.setBigUint64(offset + 16, last >> 64n);
+      view.setBigUint64(offset + 24, last);
+    }
+    offset += 2 * width;
+  }
+  return core.check("set_create", core.exports.set_create(family, spans.length), `${spans.length} spans`);
+}
+
+/** Reads the set and drops it. */
+function takeSpans(handle: number, family: Family): Spans {
+  const core = coreInstance();
+  const count = core.check("set_ranges", core.exports.set_ranges(handle));
+  const view = core.output();
+  const spans: Span[] = [];
+  for (let at = 0; at < count; at++) {
+    spans.push(
+      family === 4
+        ? { first: BigInt(view.getUint32(8 * at)), last: BigInt(view.getUint32(8 * at + 4)) }
+        : { first: readWide(view, 32 * at), last: readWide(view, 32 * at + 16) },
+    );
+  }
+  core.exports.drop(handle);
+  return spans;
+}
+
+function readWide(view: DataView, offset: number): bigint {
+  return (view.getBigUint64(offset) << 64n) | view.getBigUint64(offset + 8);
+}
+
+interface KeptSet {
+  readonly family: Family;
+  readonly handle: number;
+}
+
+/** The sets of the long lists used last. */
+class KeptSets extends BoundedMap<Spans, KeptSet> {
+  override delete(list: Spans): boolean {
+    const kept = this.get(list);
+    if (kept !== undefined) coreInstance().exports.drop(kept.handle);
+    return super.delete(list);
+  }
+}
+
+const keptSets = new KeptSets(MAX_KEPT_SETS);
+
+/** Calls `use` with the handle of a list's set. */
+function withSet<T>(spans: Spans, family: Family, use: (handle: number) => T): T {
+  if (spans.length >= KEPT_SPANS) {
+    const kept = keptSets.get(spans);
+    if (kept?.family === family) return use(kept.handle);
+    const handle = createSet(spans, family);
+    keptSets.set(spans, { family, handle });
+    return use(handle);
+  }
+  const handle = createSet(spans, family);
+  try {
+    return use(handle);
+  } finally {
+    coreInstance().exports.drop(handle);
+  }
+}
+
+type Operation = "set_subtract" | "set_intersect";
+
+function combine(name: Operation, a: Spans, b: Spans): Spans {
+  const family = familyOf([...a.slice(-1), ...b.slice(-1)]);
+  const core = coreInstance();
+  const operation: CoreExports[Operation] = core.exports[name];
+  return withSet(a, family, (x) => withSet(b, family, (y) => takeSpans(core.check(name, operation(x, y)), family)));
+}
+
+/** Returns the spans that hold the same addresses. Those given may stand in any order and overlap. */
+export function joinSpans(spans: readonly Span[]): Spans {
+  if (spans.length < 2) return spans;
+  const family = familyOf(spans);
+  return takeSpans(createSet(spans, family), family);
+}
+
+/** Returns the addresses of `from` that are not in `taken`. */
+export function withoutSpans(from: Spans, taken: Spans): Spans {
+  if (areApart(from, taken)) return from;
+  return areSame(from, taken) ? [] : combine("set_subtract", from, taken);
+}
+
+/** Returns the addresses that are in both. */
+export function sharedSpans(a: Spans, b: Spans): Spans {
+  if (areApart(a, b)) return [];
+  if (isInOneOf(a, b) || areSame(a, b)) return a;
+  return isInOneOf(b, a) ? b : combine("set_intersect", a, b);
+}
+
+/** Whether one of them ends before the other begins. Needs no look at what lies between the ends. */
+function areApart(a: Spans, b: Spans): boolean {
+  const [first, last] = [a[0], a.at(-1)];
+  const [otherFirst, otherLast] = [b[0], b.at(-1)];
+  if (first === undefined || last === undefined || otherFirst === undefined || otherLast === undefined) return true;
+  return last.last < otherFirst.first || otherLast.last < first.first;
+}
+
+/** Whether `whole` is one span, in which all of `part` lies. */
+function isInOneOf(part: Spans, wholes: Spans): boolean {
+  const [whole] = wholes;
+  const [first, last] = [part[0], part.at(-1)];
+  if (whole === undefined || wholes.length > 1 || first === undefined || last === undefined) return false;
+  return whole.first <= first.first && last.last <= whole.last;
+}
+
+export function spansOf(ranges: readonly Range[]): Spans {
+  return joinSpans(ranges.map(({ first, last }) => ({ first: first.value, last: last.value })));
+}
+
+export function rangesOf(spans: Spans, family: Family): Range[] {
+  return spans.map(({ first, last }) => ({ first: { family, value: first }, last: { family, value: last } }));
+}
+
+/** Returns the ranges that hold the same addresses, ascending; no two touch. All are of the family. */
+export function joinRanges(ranges: readonly Range[], family: Family): Range[] {
+  return rangesOf(spansOf(ranges), family);
+}
+
+/** Returns the number of addresses. */
+export function sizeOf(spans: Spans): bigint {
+  return spans.reduce((sum, { first, last }) => sum + last - first + 1n, 0n);
+}
+
+export function areSame(a: Spans, b: Spans): boolean {
+  return a.length === b.length && a.every(({ first, last }, at) => first === b[at]?.first && last === b[at]?.last);
+}
