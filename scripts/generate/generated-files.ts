@@ -4,11 +4,7 @@ import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
 import { ABI, type AbiDescription } from "./abi-description.ts";
 import { renderBrowserBindings } from "./bindings/browser.ts";
-import { renderCBindings } from "./bindings/c.ts";
 import { renderGoBindings } from "./bindings/go.ts";
-import { renderJavaBindings } from "./bindings/java.ts";
-import { renderPythonBindings } from "./bindings/python.ts";
-import { renderRustBindings } from "./bindings/rust.ts";
 import { crdFiles } from "./crds/crds.ts";
 import { type GeneratedText, headerOf, withHeader } from "./generated-text.ts";
 import { abiPage } from "./pages/abi.ts";
@@ -17,14 +13,10 @@ import { collectionTable } from "./pages/collection-table.ts";
 import { limitsPage } from "./pages/limits.ts";
 import { resourcesPage } from "./pages/resources.ts";
 
-/** One per runtime. */
+/** Those of other languages are built: see built-bindings.ts. */
 const BINDINGS: readonly ((abi: AbiDescription) => readonly GeneratedText[])[] = [
   renderBrowserBindings,
-  renderCBindings,
   renderGoBindings,
-  renderJavaBindings,
-  renderPythonBindings,
-  renderRustBindings,
 ];
 
 /** Returns the files that are generated as a whole, each with its header. */

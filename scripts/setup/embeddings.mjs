@@ -2,6 +2,8 @@
  * What the embeddings need: their tools, the core where their build files look for it, and each one built.
  * Effects: Debian packages, dist/embeddings, the user's cache.
  */
+import { join } from "node:path";
+import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
 import { browserSteps } from "./embeddings/browser.mjs";
 import { cSteps } from "./embeddings/c.mjs";
@@ -9,10 +11,13 @@ import { goSteps } from "./embeddings/go.mjs";
 import { javaSteps } from "./embeddings/java.mjs";
 import { pythonSteps } from "./embeddings/python.mjs";
 import { rustSteps } from "./embeddings/rust.mjs";
+import { root } from "./paths.mjs";
+import { buildStep } from "./stamp.mjs";
 
 export function embeddingsSteps() {
   return [
     debianStep("embeddings"),
+    rawLayersStep(),
     ...browserSteps(),
     ...cSteps(),
     ...goSteps(),
@@ -20,4 +25,21 @@ export function embeddingsSteps() {
     ...pythonSteps(),
     ...rustSteps(),
   ];
+}
+
+/** What is generated from the ABI and not committed. */
+function rawLayersStep() {
+  const generators = join(root, "scripts", "generate");
+  return buildStep({
+    name: "raw layers of the embeddings",
+    inputs: [join(root, "assembly", "abi.json"), generators],
+    outputs: [
+      "c/include/berth_raw.h",
+      "c/src/raw.c",
+      "java/src/main/java/io/vendor/berth/core/Abi.java",
+      "python/src/berth_core/abi.py",
+      "rust/src/raw/abi.rs",
+    ].map((path) => join(root, "embeddings", path)),
+    build: () => run(join(root, "node_modules", ".bin", "node"), [join(generators, "built-bindings.ts")]),
+  });
 }

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join, matchesGlob } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ABI } from "../../../scripts/generate/abi-description.ts";
+import { builtBindings } from "../../../scripts/generate/built-bindings.ts";
 import { GENERATED_COPIES, generatedSections, generatedTexts } from "../../../scripts/generate/generated-files.ts";
 import { HEADER } from "../../../scripts/generate/generated-text.ts";
 import { root } from "./sources.ts";
@@ -59,7 +60,7 @@ describe("generated files", () => {
   });
 
   it("of the embeddings name every export and every status", () => {
-    const bindings = texts.filter(({ path }) => /^(?:embeddings|host)\//.test(path));
+    const bindings = [...texts.filter(({ path }) => /^(?:embeddings|host)\//.test(path)), ...builtBindings()];
     expect(bindings).toHaveLength(7);
     const missing = bindings.flatMap(({ path, text }) => [
       ...ABI.exports.filter(({ name }) => !text.includes(name)).map(({ name }) => `${path}: ${name}`),
