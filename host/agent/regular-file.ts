@@ -14,7 +14,7 @@ export function readRegular(path: string, maxBytes: number): { bytes: Buffer; st
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
     const stats = fstatSync(fd, { bigint: true });
-    if (!stats.isFile()) throw new UnreadableFile("it is no regular file");
+    if (!stats.isFile()) throw new UnreadableFile("it is not a regular file");
     if (stats.size > maxBytes) throw new UnreadableFile(`it has ${stats.size} bytes, at most ${maxBytes} are read`);
     const bytes = Buffer.alloc(Number(stats.size));
     let length = 0;

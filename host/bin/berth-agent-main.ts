@@ -40,7 +40,7 @@ function collectLabel(text: string, labels: Readonly<Record<string, string>>): R
 function parseSeconds(text: string): number {
   const seconds = Number(text);
   if (text.trim() === "" || !(seconds >= 0 && seconds <= 3_600)) {
-    throw new InvalidArgumentError(`want seconds from 0 to 3600, found "${text}"`);
+    throw new InvalidArgumentError(`expected seconds from 0 to 3600, found "${text}"`);
   }
   return seconds;
 }
@@ -49,50 +49,59 @@ function parseSeconds(text: string): number {
 process.umask(0o077);
 
 const program = new Command("berth-agent")
-  .description("Serves the CNI plugins of this node: addresses from pools, recorded durably")
+  .description("Serve the CNI plugins of this node")
   .version(VERSION)
   .option(
     "--config <directory>",
-    "embedded mode: YAML manifests: IPPool, ReservedIP, Namespace, Pod, Coordinator, vendor-conf",
+    "embedded mode: directory of YAML manifests (IPPool, ReservedIP, Namespace, Pod, Coordinator, vendor-conf)",
   )
-  .addOption(new Option("--kubeconfig <file>", "cluster mode: how to reach the API server").env("BERTH_KUBECONFIG"))
-  .option("--in-cluster", "cluster mode: as the service account of the pod that this runs in")
+  .addOption(new Option("--kubeconfig <file>", "cluster mode: path of a kubeconfig file").env("BERTH_KUBECONFIG"))
+  .option("--in-cluster", "cluster mode: use the service account of the pod that the agent runs in")
   .addOption(
     new Option("--config-namespace <name>", "cluster mode: namespace of the ConfigMap vendor-conf")
       .default("kube-system")
       .env("BERTH_CONFIG_NAMESPACE"),
   )
   .addOption(
-    new Option("--cni-conf-dir <directory>", "network definitions as the runtimes read them; need not be there")
+    new Option("--cni-conf-dir <directory>", "directory of the runtimes' network definitions; may be missing")
       .default("/etc/cni/net.d")
       .env("BERTH_CNI_CONF_DIR"),
   )
   .addOption(
-    new Option("--log-dir <directory>", `where ${LOG_DIRECTORY} of network definitions is, for the coordinator's logs`)
+    new Option(
+      "--log-dir <directory>",
+      `directory that stands for ${LOG_DIRECTORY} in network definitions, for the coordinator's logs`,
+    )
       .default(LOG_DIRECTORY)
       .env("BERTH_LOG_DIR"),
   )
-  .addOption(new Option("--state <directory>", "registry").default("/var/lib/berth/state").env("BERTH_STATE"))
   .addOption(
-    new Option("--spool <directory>", "DELs written down by the shim")
+    new Option("--state <directory>", "directory of the registry").default("/var/lib/berth/state").env("BERTH_STATE"),
+  )
+  .addOption(
+    new Option("--spool <directory>", "directory of DELs that the shim could not deliver")
       .default("/var/lib/berth/spool")
       .env("BERTH_SPOOL"),
   )
-  .addOption(new Option("--socket <path>", "unix socket").default("/run/berth/agent.sock").env("BERTH_SOCKET"))
-  .addOption(new Option("--node <name>", "this node's name; default: the host name").env("BERTH_NODE"))
+  .addOption(
+    new Option("--socket <path>", "path of the agent's unix socket")
+      .default("/run/berth/agent.sock")
+      .env("BERTH_SOCKET"),
+  )
+  .addOption(new Option("--node <name>", "name of this node; default: the host name").env("BERTH_NODE"))
   .option(
     "--node-label <key=value>",
-    "embedded mode: a label of this node, for nodeAffinity; repeatable",
+    "embedded mode: label of this node, for nodeAffinity; repeatable",
     collectLabel,
     {},
   )
   .option(
     "--lock-wait <seconds>",
-    "how long to wait for another agent that has the state",
+    "how long to wait for another agent that uses the same state",
     parseSeconds,
     LOCK_WAIT_MS / 1000,
   )
-  .addOption(new Option("--log-level <level>", "least important messages to show").choices(LOG_LEVELS).default("info"));
+  .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
 endsOnUsage(program).parse();
 
 const flags = program.opts<Flags>();

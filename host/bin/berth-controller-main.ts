@@ -63,7 +63,7 @@ function parseListen(text: string): ListenAddress {
 
 function parseName(text: string): string {
   if (!/^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/.test(text)) {
-    throw new InvalidArgumentError(`want a name of Kubernetes, found "${text}"`);
+    throw new InvalidArgumentError(`expected a Kubernetes name, found "${text}"`);
   }
   return text;
 }
@@ -78,10 +78,10 @@ const seconds = (flag: string, description: string, defaultMs: number): Option =
   new Option(`${flag} <seconds>`, description).argParser(parseSeconds).default(defaultMs / 1000);
 
 const program = new Command("berth-controller")
-  .description("Looks after what no single node can see. Several may run; one of them leads, by a Lease")
+  .description("Run the cluster-wide controllers of Berth. Several replicas may run; a Lease elects the leader")
   .version(VERSION)
-  .addOption(new Option("--kubeconfig <file>", "how to reach the API server").env("BERTH_KUBECONFIG"))
-  .option("--in-cluster", "as the service account of the pod that this runs in")
+  .addOption(new Option("--kubeconfig <file>", "path of a kubeconfig file").env("BERTH_KUBECONFIG"))
+  .option("--in-cluster", "use the service account of the pod that the controller runs in")
   .addOption(
     new Option("--config-namespace <name>", "namespace of the ConfigMap vendor-conf")
       .argParser(parseName)
@@ -95,22 +95,30 @@ const program = new Command("berth-controller")
       .env("BERTH_LEASE_NAMESPACE"),
   )
   .addOption(new Option("--lease-name <name>", "name of the Lease").argParser(parseName).default("berth-controller"))
-  .addOption(seconds("--lease-duration", "how long others wait for a leader that is silent", LEASE_DURATION_MS))
-  .addOption(seconds("--lease-renew-deadline", "how long it leads after its last renewal", LEASE_RENEW_DEADLINE_MS))
-  .addOption(seconds("--lease-retry", "between two renewals, and between two looks", LEASE_RETRY_MS))
   .addOption(
-    new Option("--identity <name>", "the beginning of its name in the Lease; default: the host name")
+    seconds("--lease-duration", "how long other replicas wait after the leader's last renewal", LEASE_DURATION_MS),
+  )
+  .addOption(
+    seconds(
+      "--lease-renew-deadline",
+      "how long the leader retries a renewal before it stops leading",
+      LEASE_RENEW_DEADLINE_MS,
+    ),
+  )
+  .addOption(seconds("--lease-retry", "time between two attempts to renew or acquire the Lease", LEASE_RETRY_MS))
+  .addOption(
+    new Option("--identity <name>", "prefix of this replica's identity in the Lease")
       .argParser(parseIdentity)
       .default(hostname(), "the host name")
       .env("BERTH_IDENTITY"),
   )
   .addOption(
-    new Option("--listen <address>", `where GET /v1/status and /healthz are answered: ${LISTEN_FORMS}`)
+    new Option("--listen <address>", `address that serves GET /v1/status and /healthz: ${LISTEN_FORMS}`)
       .argParser(parseListen)
       .default(parseListen(DEFAULT_LISTEN), DEFAULT_LISTEN)
       .env("BERTH_LISTEN"),
   )
-  .addOption(new Option("--log-level <level>", "least important messages to show").choices(LOG_LEVELS).default("info"));
+  .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
 endsOnUsage(program).parse();
 
 const flags = program.opts<Flags>();

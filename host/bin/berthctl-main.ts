@@ -18,8 +18,12 @@ import { messageOf } from "../lib/describe.ts";
 import { endsOnUsage } from "./life.ts";
 import { VERSION } from "./version.ts";
 
-const program = endsOnUsage(new Command("berthctl").description("Asks the Berth agent of this node").version(VERSION));
-const socket = new Option("--socket <path>", "unix socket").default("/run/berth/agent.sock").env("BERTH_SOCKET");
+const program = endsOnUsage(
+  new Command("berthctl").description("Inspect and recover the Berth agent of this node").version(VERSION),
+);
+const socket = new Option("--socket <path>", "path of the agent's unix socket")
+  .default("/run/berth/agent.sock")
+  .env("BERTH_SOCKET");
 
 async function print(outcome: Promise<Outcome>): Promise<void> {
   try {
@@ -33,9 +37,9 @@ async function print(outcome: Promise<Outcome>): Promise<void> {
 }
 
 const simple: readonly [name: string, description: string, show: (socket: string) => Promise<Outcome>][] = [
-  ["health", "whether the agent can serve, and what is wrong", showHealth],
-  ["pools", "pools and how full they are, as far as this node knows", showPools],
-  ["allocations", "addresses of this node that are in use, and their pods", showAllocations],
+  ["health", "Show whether the agent is ready, and its problems", showHealth],
+  ["pools", "List pools and their usage, as known to this node", showPools],
+  ["allocations", "List the addresses in use on this node, and their pods", showAllocations],
 ];
 for (const [name, description, show] of simple) {
   program
@@ -47,9 +51,7 @@ for (const [name, description, show] of simple) {
 
 program
   .command("explain")
-  .description(
-    "which pools a pod may take its addresses from, and why not from others; or, of a pool, whose it is and why so large",
-  )
+  .description("Explain which pools a pod may use and why others are excluded, or the owner and the size of a pool")
   .usage("[options] <pod> | explain [options] pool <pool>")
   .argument("<pod>", 'name of the pod, or "pool" and the name of a pool')
   .argument("[name]", 'name of the pool, or of a pod after "pod"')
@@ -68,12 +70,10 @@ program
 
 program
   .command("recover")
-  .description(
-    "fills a registry that has lost rows, from what the runtimes and the NICs of pods know (docs/recovery.md)",
-  )
-  .option("--results <directory...>", "cached results of the runtimes", ["/var/lib/cni/results"])
-  .option("--netns <directory...>", "network namespaces of pods", ["/run/netns", "/run/docker/netns"])
-  .option("--dry-run", "say what was found, and write nothing")
+  .description("Recover lost registry rows from the cached results of runtimes and the NICs of pods (docs/recovery.md)")
+  .option("--results <directory...>", "directories with cached results of runtimes", ["/var/lib/cni/results"])
+  .option("--netns <directory...>", "directories with network namespaces of pods", ["/run/netns", "/run/docker/netns"])
+  .option("--dry-run", "print what would be recovered without writing anything")
   .addOption(socket)
   .action(({ socket: path, ...options }: RecoverOptions & { socket: string }) => print(recover(path, options)));
 

@@ -30,7 +30,7 @@ export function openLife(log: Log): Life {
   };
   process.on("uncaughtException", die);
   process.on("SIGHUP", (signal) =>
-    log.info({ signal }, "Ignored: log files and settings are followed without a signal"),
+    log.info({ signal }, "Ignored the signal: log files and settings are reloaded automatically"),
   );
   return {
     die,

@@ -24,11 +24,15 @@ export function askAgent(socketPath: string, path: string, method: "GET" | "POST
         try {
           resolve(JSON.parse(text));
         } catch {
-          reject(new AgentError(`The agent on ${socketPath} answered with status ${answer.statusCode} and no JSON`));
+          reject(
+            new AgentError(
+              `The agent on ${socketPath} answered with status ${answer.statusCode} and a body that is not JSON`,
+            ),
+          );
         }
       });
     });
-    call.on("timeout", () => call.destroy(new AgentError(`The agent on ${socketPath} does not answer`)));
+    call.on("timeout", () => call.destroy(new AgentError(`The agent on ${socketPath} did not answer in time`)));
     call.on("error", (error) =>
       reject(
         error instanceof AgentError ? error : new AgentError(`No agent answers on ${socketPath}: ${error.message}`),

@@ -139,7 +139,7 @@ export async function recover(socket: string, { results, netns, dryRun }: Recove
 
 async function explain(socket: string, query: URLSearchParams): Promise<Outcome> {
   const answer = await askAgent(socket, `/v1/explain?${query}`);
-  if (typeof answer !== "object" || answer === null) throw new AgentError("The agent's answer is no object");
+  if (typeof answer !== "object" || answer === null) throw new AgentError("The agent's answer is not a JSON object");
   if ("explanation" in answer) return { text: String(answer.explanation), ok: true };
   const { msg, details } = answer as { msg?: string; details?: string };
   return { text: [msg, details].filter(Boolean).join("\n"), ok: false };

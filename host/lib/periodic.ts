@@ -7,6 +7,8 @@ import type { Log } from "./log.ts";
 export interface PeriodicOptions {
   /** A clause for the log and for `problems`: `Draining the spool failed`. */
   readonly failure: string;
+  /** Of the log line. Default: warn. */
+  readonly level?: "warn" | "error";
   /** One run. Returns after how many milliseconds the next one is due; undefined: only `wake` starts another. */
   readonly work: () => Promise<number | undefined>;
   /** Checked before each run: while it returns false the run is skipped, and due again after `checkMs`. A failure persists meanwhile. */
@@ -98,9 +100,9 @@ export class PeriodicWorker {
   /** Logs a persistent failure only once. */
   #fail(error: unknown): void {
     if (this.#isOver) return;
-    const { failure, log, retryMs } = this.#options;
+    const { failure, level = "warn", log, retryMs } = this.#options;
     const problem = `${failure}: ${messageOf(error)}`;
-    if (problem !== this.#problem) log.warn({ err: error }, `${failure}; retrying`);
+    if (problem !== this.#problem) log[level]({ err: error }, `${failure}; retrying`);
     this.#problem = problem;
     this.#failures++;
     this.#schedule(retryMs(this.#failures));

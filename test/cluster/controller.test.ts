@@ -100,7 +100,7 @@ describe("the command line of the controller", () => {
     [["--kubeconfig", "x", "--lease-duration", "0"], 2, /want seconds, more than 0 and at most 3600, found "0"/],
     [["--kubeconfig", "x", "--lease-duration", "9"], 2, /the lease cannot be held: the lease duration is 9000 ms/],
     [["--kubeconfig", "x", "--identity", "a b"], 2, /want 1 to 200 characters without blanks, found "a b"/],
-    [["--kubeconfig", "x", "--lease-name", "A"], 2, /want a name of Kubernetes, found "A"/],
+    [["--kubeconfig", "x", "--lease-name", "A"], 2, /expected a Kubernetes name, found "A"/],
     [["--nonsense"], 2, /unknown option '--nonsense'/],
     [["--kubeconfig", "/nowhere"], 1, /found a file that cannot be read \(ENOENT\), want a kubeconfig/],
     [["--in-cluster"], 1, /KUBERNETES_SERVICE_HOST/],

@@ -59,11 +59,11 @@ it("a generated pool that waits for its Subnet, with all that the agent's accoun
     return usage?.status?.bound === 1 && usage.status.total === 2 && conditions.length > 0;
   });
   expect(await explain("web")).toEqual([
-    'pool "web": generated out of Subnet "blue" for Deployment shop/web, UID u-1',
-    "for: interface eth0 of its pods, and nobody else",
+    'pool "web": generated from Subnet "blue" for Deployment shop/web, UID u-1',
+    "used by: interface eth0 of its pods only",
     "wants: 4 addresses (3 replicas and 1 more)",
     "has: 2 addresses of IPv4 network 10.71.0.0/24: 10.71.0.1-10.71.0.2",
-    "in use: 1 by pods, 0 cooling, 0 kept, 0 in quarantine; 1 of 2 are free, as the controller counted last",
+    "in use: 1 by pods, 0 cooling, 0 kept, 0 in quarantine; 1 of 2 are free, at the last count of the controller",
     'in the way: has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "blue" has 0 free of 6, 6 assigned to 2 pools',
     'Subnet "blue": 6 of 6 addresses assigned to 2 pools, 0 not assigned; most have "db" (StatefulSet shop/db, 4), "web" (Deployment shop/web, 2)',
     "when Deployment shop/web is gone: the pool stays for the next Deployment shop/web (ippool-reclaim is false)",
@@ -73,7 +73,7 @@ it("a generated pool that waits for its Subnet, with all that the agent's accoun
 it("a pool made by hand, and none", async () => {
   await world.pool("hand", { subnet: "10.72.0.0/24", ips: ["10.72.0.9"] });
   expect((await explain("hand")).slice(0, 2)).toEqual([
-    'pool "hand": made by hand; it has the size that somebody gave it',
+    'pool "hand": created by hand; its size is fixed',
     "has: 1 address of IPv4 network 10.72.0.0/24: 10.72.0.9",
   ]);
   await expect(explain("none")).rejects.toThrow('There is no IPPool "none"');

@@ -195,7 +195,10 @@ describe("a full state directory", () => {
           if (outcome.exitCode === 0) added.push(outcome.stdout.ips[0].address.split("/")[0]);
           else refusal = outcome.stdout;
         }
-        expect(refusal).toMatchObject({ code: 107, msg: expect.stringContaining("make room in the state directory") });
+        expect(refusal).toMatchObject({
+          code: 107,
+          msg: expect.stringContaining("free disk space in the state directory"),
+        });
         await expectOnly(world, added);
         await world.del("c0");
         await expectOnly(world, added.slice(1));

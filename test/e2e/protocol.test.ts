@@ -262,7 +262,7 @@ describe("STATUS and VERSION", () => {
       const { status, problems } = await world.agent.get("/v1/health");
       expect(status).toBe("ready");
       expect(problems.join()).toMatch(/blue\.yaml.*spec\.gatway/);
-      expect(world.agent.stderr()).toContain("A manifest is refused");
+      expect(world.agent.stderr()).toContain("A manifest is invalid");
       await world.agent.write("blue.yaml", BLUE["blue.yaml"]);
       expect(
         await eventually(

@@ -118,7 +118,7 @@ describe("a refusal", () => {
       ];
       const explained = await requireCommand([process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"], { env: world.agent.env }); // biome-ignore format: one thought
       expect(explained.trim().split("\n")).toEqual(lines);
-      const logged = world.agent.stderr().split("\n").find((line) => line.includes("Request refused")) ?? "";
+      const logged = world.agent.stderr().split("\n").find((line) => line.includes("Refused a request")) ?? "";
       expect(JSON.parse(logged).names).toMatch(/pool "red-1" has no free address \(1 of 1 in use or cooling\); pool "red-2" nodeName is "elsewhere", this node is "n1"$/); // biome-ignore format: one thought
     }, { env: { BERTH_NODE: "n1" } })); // biome-ignore format: a table
 

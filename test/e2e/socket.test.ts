@@ -103,7 +103,7 @@ describe("the socket", () => {
   it.each(hostile)("%s is answered, and nothing is a bug", (_what, text, answer) =>
     withWorld(BLUE, async (world) => {
       expect(await say(world, text)).toMatch(answer);
-      expect(world.agent.stderr()).not.toContain("Bug");
+      expect(world.agent.stderr()).not.toContain("Internal error");
       expect(await world.add("c1")).toHaveLength(1);
     }),
   );
@@ -125,7 +125,7 @@ describe("the socket", () => {
         socket.destroy();
       }
       await sleep(200);
-      expect(world.agent.stderr()).not.toContain("Bug");
+      expect(world.agent.stderr()).not.toContain("Internal error");
       expect(await world.usage()).toEqual({});
     }));
 
@@ -183,7 +183,7 @@ describe("the socket", () => {
       await requireCommand(["prlimit", `--pid=${pid}`, "--nofile=512:"]);
       expect(refusals).toContainEqual(expect.stringContaining("raise LimitNOFILE of its service"));
       expect(refusals.join()).not.toContain("bug");
-      expect(world.agent.stderr()).not.toContain("Bug");
+      expect(world.agent.stderr()).not.toContain("Internal error");
       expect(await world.add("c1")).toHaveLength(1);
     }));
 

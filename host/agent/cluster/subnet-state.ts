@@ -33,6 +33,6 @@ export async function readSubnetState(
     return { kind: "there", family: spec.family, isDeleting: deleting, refusal };
   } catch (error) {
     if (isNotFound(error)) return { kind: "absent" };
-    return { kind: "unseen", why: `Subnet "${name}" cannot be looked at: ${messageOf(error)}` };
+    return { kind: "unseen", why: `Subnet "${name}" cannot be read: ${messageOf(error)}` };
   }
 }

@@ -103,7 +103,8 @@ export class ManifestDirectory implements Resources {
     const before = this.#state;
     this.#state = this.#read();
     const news = this.#state.problems.filter((problem) => !before.problems.includes(problem));
-    for (const problem of news) this.#log.warn({ problem }, "A manifest is refused; what it said before still holds");
+    for (const problem of news)
+      this.#log.warn({ problem }, "A manifest is invalid; its last valid version stays in effect");
     this.#onChange(this.#state);
   }
 

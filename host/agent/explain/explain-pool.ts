@@ -19,19 +19,19 @@ export function explainPool(facts: PoolFacts): string {
   const { name, pool, refusal } = facts;
   return [
     ...whose(name, pool?.spec.generated),
-    ...(refusal === undefined ? [] : [`gives out nothing: it ${refusal}`]),
+    ...(refusal === undefined ? [] : [`allocates nothing: it ${refusal}`]),
     ...(pool === undefined ? [] : explainUsable(pool, facts)),
     ...troubles(facts),
   ].join("\n");
 }
 
 function whose(name: string, generated: SubnetPoolSpec | undefined): string[] {
-  if (generated === undefined) return [`pool "${name}": made by hand; it has the size that somebody gave it`];
+  if (generated === undefined) return [`pool "${name}": created by hand; its size is fixed`];
   const { subnet, application, interface: ifName } = generated;
   const whom = describePoolOwner(application);
   return [
-    `pool "${name}": generated out of Subnet "${subnet}" for ${whom}, UID ${application.uid}`,
-    `for: interface ${ifName} of its pods, and nobody else`,
+    `pool "${name}": generated from Subnet "${subnet}" for ${whom}, UID ${application.uid}`,
+    `used by: interface ${ifName} of its pods only`,
   ];
 }
 
@@ -39,8 +39,8 @@ function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
   const { spec, deleting } = pool;
   const { generated } = spec;
   return [
-    ...(deleting ? ["gives out nothing: it is being deleted, and goes when its last address is free"] : []),
-    ...(spec.disable ? ["gives out nothing: spec.disable is true"] : []),
+    ...(deleting ? ["allocates nothing: it is being deleted; it is removed when its last address is free"] : []),
+    ...(spec.disable ? ["allocates nothing: spec.disable is true"] : []),
     ...(generated === undefined ? [] : [`wants: ${addresses(generated.wanted)} (${generated.reason})`]),
     `has: ${addresses(sizeOfPool(pool))} of ${familyName(spec.family)} network ${formatPrefix(spec.subnet)}${list(spec.ranges)}`,
     inUse(facts),
@@ -69,7 +69,7 @@ function inUse({ live, counts }: PoolFacts): string {
   if (live?.usage.kind === "there") {
     const { bound, cooling, kept, quarantined, free, total } = live.usage.value;
     const states = `${bound} by pods, ${cooling} cooling, ${kept} kept, ${quarantined} in quarantine`;
-    return `in use: ${states}; ${free} of ${total} are free, as the controller counted last`;
+    return `in use: ${states}; ${free} of ${total} are free, at the last count of the controller`;
   }
   const { total, free } = counts ?? { total: 0n, free: 0n };
   return `in use: ${total - free}; ${free} of ${total} are free, as far as this node knows`;
@@ -77,13 +77,13 @@ function inUse({ live, counts }: PoolFacts): string {
 
 function supply(pool: IpPool, generated: SubnetPoolSpec, { live }: PoolFacts): string[] {
   const { subnet, reclaim, application } = generated;
-  const fate = reclaim
-    ? "goes with it, when its last address is free (ippool-reclaim is true)"
+  const outcome = reclaim
+    ? "is deleted when its last address is free (ippool-reclaim is true)"
     : `stays for the next ${describePoolOwner(application)} (ippool-reclaim is false)`;
   return [
     inTheWay(pool, generated, live),
     ...(live?.subnet === undefined ? [] : [`Subnet "${subnet}": ${describeSubnet(live.subnet)}`]),
-    `when ${describePoolOwner(application)} is gone: the pool ${fate}`,
+    `when ${describePoolOwner(application)} is gone: the pool ${outcome}`,
   ];
 }
 
@@ -92,14 +92,14 @@ function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec, live: LiveFacts | un
   const told = live?.troubles.kind === "there" ? live.troubles.value : [];
   const lack = told.find(({ type }) => type === "Supplied")?.message ?? pool.shortfall;
   if (lack !== undefined) return `in the way: ${lack}`;
-  if (missing > 0n) return `in the way: nothing is known; ${missing} more should come in a moment`;
+  if (missing > 0n) return `in the way: nothing is known; ${missing} more should be added shortly`;
   if (missing === 0n) return "in the way: nothing";
-  return `in the way: nothing; ${addresses(-missing)} more than wanted go back when nobody holds them`;
+  return `in the way: nothing; ${addresses(-missing)} more than wanted are removed when they are free`;
 }
 
 function describeSubnet(told: NonNullable<LiveFacts["subnet"]>): string {
   if (told.kind === "absent") return "does not exist";
-  if (told.kind === "unseen") return `cannot be looked at: ${told.why}`;
+  if (told.kind === "unseen") return `cannot be read: ${told.why}`;
   const { total, assigned, pools, deleting } = told.value;
   const of = total === undefined ? "" : ` of ${total}`;
   const left = total === undefined || assigned === undefined ? "" : `, ${Math.max(0, total - assigned)} not assigned`;
@@ -119,7 +119,7 @@ function largest(pools: SubnetFacts["pools"]): string {
 /** What `in the way` and `gives out nothing` have not said. */
 function troubles({ live, refusal }: PoolFacts): string[] {
   if (live === undefined) return [];
-  if (live.troubles.kind === "unseen") return [`conditions: cannot be looked at: ${live.troubles.why}`];
+  if (live.troubles.kind === "unseen") return [`conditions: cannot be read: ${live.troubles.why}`];
   if (live.troubles.kind === "absent") return [];
   const others = live.troubles.value.filter(({ type, message }) => {
     return type !== "Supplied" && message !== "" && !(type === "Ready" && refusal !== undefined);

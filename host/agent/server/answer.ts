@@ -84,10 +84,10 @@ function classify(error: unknown): CniError {
     return new CniError(code, capitalise(error.message), cause);
   }
   if (error instanceof RegistryError) {
-    const mend = error.full ? "; make room in the state directory" : "";
+    const mend = error.full ? "; free disk space in the state directory" : "";
     return new CniError(
       ErrorCode.RegistryUnavailable,
-      `The registry did not record it: ${error.message}${mend}`,
+      `The registry could not record the address: ${error.message}${mend}`,
       cause,
     );
   }
@@ -96,7 +96,7 @@ function classify(error: unknown): CniError {
   const isKernel = KERNEL_ERRORS.some((kind) => error instanceof kind);
   if (isKernel && error instanceof Error) return new CniError(ErrorCode.KernelRefused, error.message, cause);
   const text = messageOf(error);
-  return new CniError(ErrorCode.TryAgainLater, `Berth met a bug of its own and gave the request up: ${text}`, cause);
+  return new CniError(ErrorCode.TryAgainLater, `Internal error: ${text}`, cause);
 }
 
 /** Whether the error is a bug rather than a refusal: those go to the log with their stack. */

@@ -39,8 +39,8 @@ export function createDispatcher(plugins: Readonly<Record<PluginName, Plugin>>, 
         command: raw.headers["cni-command"],
         containerId: raw.headers["cni-containerid"],
       };
-      if (isBug(error) && !signal.aborted) log.error({ ...about, err: error }, "Bug");
-      else log.warn({ ...about, refusal: answer.body.trim(), names: toCniError(error).forLog }, "Request refused");
+      if (isBug(error) && !signal.aborted) log.error({ ...about, err: error }, "Internal error");
+      else log.warn({ ...about, refusal: answer.body.trim(), names: toCniError(error).forLog }, "Refused a request");
       return answer;
     }
   };

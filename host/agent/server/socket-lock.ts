@@ -40,7 +40,7 @@ export async function lockSocket({ path, lockWaitMs, log }: SocketLockOptions): 
     const holder = nameOf("lock" in tried ? "" : tried.holder);
     if (performance.now() - startMs >= lockWaitMs) {
       throw new Error(
-        `Socket ${path} is served by another agent (${holder}), waited ${lockWaitMs} ms; stop that agent, or give this one another socket and state`,
+        `Socket ${path} is served by another agent (${holder}), waited ${lockWaitMs} ms; stop that agent, or start this one with another --socket and --state`,
       );
     }
     if (!isTold) log.warn({ socket: path, holder, waitMs: lockWaitMs }, "Waiting for the other agent to end");

@@ -79,8 +79,8 @@ async function bind(options: SocketServerOptions): Promise<Listener> {
   let accepted = 0;
   const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: 1 }, (request, response) => {
     serve(options, request, response).catch((error: unknown) => {
-      if (request.complete) options.log.error({ err: error }, "Bug");
-      else options.log.debug("The caller hung up within its request");
+      if (request.complete) options.log.error({ err: error }, "Internal error");
+      else options.log.debug("The caller hung up during its request");
       response.destroy();
     });
   });
@@ -171,8 +171,8 @@ async function serve(options: SocketServerOptions, request: IncomingMessage, res
 
 async function takeBack({ log }: SocketServerOptions, { undo }: Dispatched): Promise<void> {
   if (undo === undefined) return;
-  log.warn("The caller hung up before the answer: the ADD is undone");
-  await undo().catch((error: unknown) => log.error({ err: error }, "The ADD could not be undone"));
+  log.warn("The caller hung up before the answer; undoing the ADD");
+  await undo().catch((error: unknown) => log.error({ err: error }, "Undoing the ADD failed"));
 }
 
 async function dispatchBody(
@@ -190,7 +190,7 @@ async function dispatchBody(
     try {
       await options.beforeAdd();
     } catch (error) {
-      options.log.error({ err: error }, "What has to come before an ADD failed");
+      options.log.error({ err: error }, "Draining the spool before an ADD failed");
       return answerError(error, body);
     }
   }
@@ -208,7 +208,7 @@ function readBody(request: IncomingMessage): Promise<string | undefined> {
     });
     request.on("end", () => resolve(size > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString("utf8")));
     request.on("error", reject);
-    request.on("close", () => reject(new Error("The caller hung up within its request")));
+    request.on("close", () => reject(new Error("The caller hung up during its request")));
   });
 }
 

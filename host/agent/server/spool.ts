@@ -69,7 +69,7 @@ export class Spool {
       try {
         if (!(await this.#replay(join(this.#directory, name)))) return;
       } catch (error) {
-        this.#log.warn({ file: name, err: error }, "A spooled DEL could not be carried out and stays in the spool");
+        this.#log.warn({ file: name, err: error }, "Replaying a spooled DEL failed; it stays in the spool");
       }
     }
   }
@@ -89,12 +89,12 @@ export class Spool {
     }
     const { code } = JSON.parse(body) as { code: number };
     if (code <= LAST_UNREADABLE) this.#reject(path, body);
-    else this.#log.warn({ file: path, answer: body }, "A spooled DEL was refused and stays in the spool");
+    else this.#log.warn({ file: path, answer: body }, "A spooled DEL was refused; it stays in the spool");
     return code !== ErrorCode.RegistryUnavailable;
   }
 
   #reject(path: string, reason: string): void {
-    this.#log.error({ file: path, reason }, "A spooled request cannot be read and is set aside");
+    this.#log.error({ file: path, reason }, "A spooled request cannot be read; renamed it to *.rejected");
     renameSync(path, `${path}${REJECTED}`);
   }
 }
@@ -112,7 +112,7 @@ function readSpooled(path: string): RawRequest | string {
 
 /** The shim writes regular files: a link, a pipe or a device is not its own, whatever it leads to. */
 function readShimFile(path: string): Buffer | string {
-  if (!lstatSync(path).isFile()) return "it is no regular file";
+  if (!lstatSync(path).isFile()) return "it is not a regular file";
   try {
     return readRegular(path, MAX_HEAD_BYTES + MAX_BODY_BYTES).bytes;
   } catch (error) {
@@ -127,7 +127,7 @@ export function parseSpooled(bytes: Buffer): RawRequest {
   if (end < 0) throw new Error("The head of the request has no end");
   const [first = "", ...lines] = bytes.subarray(0, end).toString("latin1").split("\r\n");
   const plugin = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/.exec(first)?.[1];
-  if (plugin === undefined) throw new Error(`"${first}" is no request line of the shim`);
+  if (plugin === undefined) throw new Error(`"${first}" is not a request line of the shim`);
   const headers = Object.fromEntries(
     lines.map((line) => {
       const colon = line.indexOf(":");

@@ -204,8 +204,8 @@ describe("a bad file is a problem that names it, keeps what it said, and goes wh
     ],
     ["a plugin without type", (path) => writeFileSync(path, listText("x", {}, { plugins: [{}] })), "plugins[0].type"],
     ["a switch", (path) => writeFileSync(path, listText("x", {}, { loadOnlyInlinedPlugins: 1 })), "true or false"],
-    ["a FIFO", (path) => execFileSync("mkfifo", [path]), 'x.conflist" cannot be read: it is no regular file'],
-    ["a link to a device", (path) => symlinkSync("/dev/zero", path), "cannot be read: it is no regular file"],
+    ["a FIFO", (path) => execFileSync("mkfifo", [path]), 'x.conflist" cannot be read: it is not a regular file'],
+    ["a link to a device", (path) => symlinkSync("/dev/zero", path), "cannot be read: it is not a regular file"],
     ["a link to nothing", (path) => symlinkSync("nothing", path), "cannot be read: it is a symbolic link to nothing"],
     ["a link to itself", (path) => symlinkSync("x.conflist", path), "cannot be read: ELOOP"],
     [

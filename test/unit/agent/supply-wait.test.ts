@@ -206,7 +206,7 @@ describe("an ADD that waited in vain", () => {
     [{ kind: "there", family: 4, isDeleting: false, refusal: "is for other namespaces (spec.namespaceName)" }, 'Subnet "blue" is for other namespaces (spec.namespaceName)'], // biome-ignore format: one row
     [{ kind: "there", family: 6, isDeleting: false }, 'Subnet "blue" is an IPv6 Subnet, not IPv4'],
     [{ kind: "there", family: 4, isDeleting: false }, 'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs'], // biome-ignore format: one row
-    [{ kind: "unseen", why: 'Subnet "blue" cannot be looked at: no connection' }, 'Subnet "blue" cannot be looked at: no connection'], // biome-ignore format: one row
+    [{ kind: "unseen", why: 'Subnet "blue" cannot be read: no connection' }, 'Subnet "blue" cannot be read: no connection'], // biome-ignore format: one row
   ])("for no pool at all: %j", async (sight, why) => {
     const world = new World();
     world.sight = sight;

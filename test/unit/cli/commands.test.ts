@@ -92,7 +92,7 @@ describe("berthctl", () => {
   });
 
   it("a refusal of the agent is its words, not a crash", () => {
-    const refusal = { cniVersion: "1.1.0", code: 107, msg: "The registry did not record it" };
+    const refusal = { cniVersion: "1.1.0", code: 107, msg: "The registry could not record the address" };
     const answers = {
       "/v1/health": refusal,
       "/v1/pools": refusal,
@@ -102,11 +102,11 @@ describe("berthctl", () => {
     return withAgent(answers, async (socket) => {
       for (const show of [showHealth, showPools]) {
         await expect(show(socket)).rejects.toThrow("refuses GET /v1/");
-        await expect(show(socket)).rejects.toThrow("The registry did not record it");
+        await expect(show(socket)).rejects.toThrow("The registry could not record the address");
       }
       await expect(showAllocations(socket)).rejects.toThrow(/refuses GET \/v1\/allocations: no$/);
       expect(await explainPod(socket, "web-0", QUESTION)).toEqual({
-        text: "The registry did not record it",
+        text: "The registry could not record the address",
         ok: false,
       });
     });
@@ -123,9 +123,9 @@ describe("berthctl", () => {
 
   it("an answer that is none is said to be none", () =>
     withAgent({ "/v1/pools": "<html>", "/v1/health": "null", [EXPLAIN]: "7" }, async (socket) => {
-      await expect(showPools(socket)).rejects.toThrow("answered with status 200 and no JSON");
+      await expect(showPools(socket)).rejects.toThrow("answered with status 200 and a body that is not JSON");
       await expect(showHealth(socket)).rejects.toThrow("refuses GET /v1/health: null");
-      await expect(explainPod(socket, "web-0", QUESTION)).rejects.toThrow("The agent's answer is no object");
+      await expect(explainPod(socket, "web-0", QUESTION)).rejects.toThrow("The agent's answer is not a JSON object");
     }));
 
   it("without an agent says where it looked", async () => {

@@ -38,7 +38,7 @@ export function readLiveNamespaces(directories: readonly string[]): LiveNamespac
       addresses.push(...readAddresses(path));
     } catch (error) {
       // A file that is no namespace any more is what a runtime leaves behind.
-      if (!(error instanceof NetnsError)) problems.push(`${path} cannot be looked into: ${messageOf(error)}`);
+      if (!(error instanceof NetnsError)) problems.push(`${path} cannot be read: ${messageOf(error)}`);
     }
   }
   return { addresses, problems };

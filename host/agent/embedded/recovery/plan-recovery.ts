@@ -68,7 +68,7 @@ function keyOf({ space, ip }: Pick<Recovered, "space" | "ip">): string {
 function findsOfCache(attachment: CachedAttachment, { pools, isLive }: Evidence, ignored: string[]): Find[] {
   const { source, containerId, ifName, network, netns, args, result } = attachment;
   if (netns !== undefined && !isLive(netns)) {
-    ignored.push(`${source} is of a pod that is gone: its namespace ${netns} is`);
+    ignored.push(`${source} belongs to a deleted pod: its namespace ${netns} is gone`);
     return [];
   }
   const { namespace = "", name = "", uid } = decodePodArgs(args);
@@ -76,7 +76,7 @@ function findsOfCache(attachment: CachedAttachment, { pools, isLive }: Evidence,
   return result.ips.flatMap(({ address, interface: position }) => {
     const mac = position === undefined ? undefined : result.interfaces[position]?.mac;
     const finds = inPools(address, pools).map((place) => ({ ...place, ...about, mac: mac as Mac | undefined }));
-    if (finds.length === 0) ignored.push(`${source}: ${formatIp(address.ip)} lies in no pool`);
+    if (finds.length === 0) ignored.push(`${source}: ${formatIp(address.ip)} is in no pool`);
     return finds;
   });
 }

@@ -43,18 +43,18 @@ export async function recover({ registry, catalogue, log }: RecoverTools, option
     await registry.recover(found, gone);
     catalogue.reread();
     await catalogue.loaded();
-    log.warn({ found: found.length, kept: kept.length, gone: gone.length }, "The registry is recovered");
+    log.warn({ found: found.length, kept: kept.length, gone: gone.length }, "Recovered the registry");
   }
-  const end = options.isDryRun ? "Dry run: nothing was written" : "Recorded: addresses are given out again";
+  const end = options.isDryRun ? "Dry run: nothing was written" : "Recorded; addresses are allocated again";
   return [...describe(recovery), ...[...cache.problems, ...namespaces.problems, ...ignored].map((text) => `! ${text}`), end]; // biome-ignore format: one thought
 }
 
 function describe({ found, kept, gone }: Recovery): string[] {
   return [
     `${kept.length} addresses are in the registry`,
-    `${found.length} addresses of live pods are not, and are recorded`,
+    `${found.length} addresses of live pods are missing and are recorded`,
     ...found.map(describeFind),
-    `${gone.length} addresses are of pods that are gone, and are released`,
+    `${gone.length} addresses belong to deleted pods and are released`,
     ...gone.map(describeRow),
   ];
 }

@@ -53,7 +53,7 @@ export function readRuntimeCache(directories: readonly string[]): RuntimeCache {
       try {
         attachments.push(readCached(path));
       } catch (error) {
-        problems.push(`${path} is not understood and left out: ${messageOf(error)}`);
+        problems.push(`${path} cannot be decoded; skipped: ${messageOf(error)}`);
       }
     }
   }

@@ -94,7 +94,7 @@ describe("the manifest directory", () => {
       put("a.yaml", poolText("a", "b"));
       await becomes("a", "b");
       expect(directory.state.problems).toEqual([]);
-      expect(lines).toEqual(["warn A manifest is refused; what it said before still holds"]);
+      expect(lines).toEqual(["warn A manifest is invalid; its last valid version stays in effect"]);
     }));
 
   it("a file that is rewritten in place keeps its pools while it is empty, and ends them when it stays so", () =>
@@ -125,9 +125,13 @@ describe("the manifest directory", () => {
     }));
 
   const unreadable: [what: string, make: (path: string) => void, text: string][] = [
-    ["a directory", (path) => mkdirSync(path), 'File "x.yaml": it is no regular file'],
-    ["a pipe that nobody writes to", (path) => execFileSync("mkfifo", [path]), 'File "x.yaml": it is no regular file'],
-    ["a link to an endless file", (path) => symlinkSync("/dev/zero", path), 'File "x.yaml": it is no regular file'],
+    ["a directory", (path) => mkdirSync(path), 'File "x.yaml": it is not a regular file'],
+    [
+      "a pipe that nobody writes to",
+      (path) => execFileSync("mkfifo", [path]),
+      'File "x.yaml": it is not a regular file',
+    ],
+    ["a link to an endless file", (path) => symlinkSync("/dev/zero", path), 'File "x.yaml": it is not a regular file'],
     ["a link to nothing", (path) => symlinkSync("nothing", path), 'File "x.yaml": ENOENT'],
     [
       "a file that is too large",

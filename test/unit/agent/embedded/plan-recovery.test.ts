@@ -51,12 +51,12 @@ describe("planRecovery", () => {
     [
       "leaves out what a runtime remembers of a pod that is gone",
       { cached: [cached("a", "10.0.0.5/24", "/dead")] },
-      { ignored: ["cache/a is of a pod that is gone: its namespace /dead/a is"] },
+      { ignored: ["cache/a belongs to a deleted pod: its namespace /dead/a is gone"] },
     ],
     [
       "leaves out addresses of no pool, and says so",
       { cached: [cached("a", "10.9.0.5/24")], live: [live("/live/b", "10.9.0.6/24")] },
-      { ignored: ["cache/a: 10.9.0.5 lies in no pool"] },
+      { ignored: ["cache/a: 10.9.0.5 is in no pool"] },
     ],
     [
       "takes in a NIC's address that nothing else tells",

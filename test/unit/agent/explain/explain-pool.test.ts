@@ -44,14 +44,14 @@ const line = (more: Partial<PoolFacts>, begin: string) =>
 
 describe("a generated pool", () => {
   check("that has what is wanted", {}, [
-    'pool "web": generated out of Subnet "blue" for Deployment shop/web, UID u-1',
-    "for: interface eth0 of its pods, and nobody else",
+    'pool "web": generated from Subnet "blue" for Deployment shop/web, UID u-1',
+    "used by: interface eth0 of its pods only",
     "wants: 5 addresses (4 replicas and 1 more)",
     "has: 5 addresses of IPv4 network 10.6.0.0/24: 10.6.0.1-10.6.0.5",
-    "in use: 3 by pods, 1 cooling, 0 kept, 0 in quarantine; 1 of 5 are free, as the controller counted last",
+    "in use: 3 by pods, 1 cooling, 0 kept, 0 in quarantine; 1 of 5 are free, at the last count of the controller",
     "in the way: nothing",
     'Subnet "blue": 20 of 20 addresses assigned to 2 pools, 0 not assigned; most have "db" (StatefulSet shop/db, 15), "web" (Deployment shop/web, 5)',
-    "when Deployment shop/web is gone: the pool goes with it, when its last address is free (ippool-reclaim is true)",
+    "when Deployment shop/web is gone: the pool is deleted when its last address is free (ippool-reclaim is true)",
   ]);
 
   const inTheWay = (more: Partial<PoolFacts>) => line(more, "in the way");
@@ -63,14 +63,14 @@ describe("a generated pool", () => {
     expect(inTheWay({ pool: { ...five({ wanted: 9 }), shortfall: message }, live: unseen })).toBe(
       `in the way: ${message}`,
     );
-    expect(line({ live: unseen }, "conditions")).toBe("conditions: cannot be looked at: no answer");
+    expect(line({ live: unseen }, "conditions")).toBe("conditions: cannot be read: no answer");
   });
   it("that lacks some, or has some more, for a moment", () => {
     expect(inTheWay({ pool: five({ wanted: 6 }) })).toBe(
-      "in the way: nothing is known; 1 more should come in a moment",
+      "in the way: nothing is known; 1 more should be added shortly",
     );
     expect(inTheWay({ pool: five({ wanted: 3 }) })).toBe(
-      "in the way: nothing; 2 addresses more than wanted go back when nobody holds them",
+      "in the way: nothing; 2 addresses more than wanted are removed when they are free",
     );
   });
   it("that stays when the workload is gone", () => {
@@ -81,7 +81,7 @@ describe("a generated pool", () => {
   const subnet = (told: LiveFacts["subnet"]) => line({ live: { ...LIVE, subnet: told } }, "Subnet");
   it("whose Subnet is gone, cannot be read, goes, or has not been counted", () => {
     expect(subnet({ kind: "absent" })).toBe('Subnet "blue": does not exist');
-    expect(subnet({ kind: "unseen", why: "403" })).toBe('Subnet "blue": cannot be looked at: 403');
+    expect(subnet({ kind: "unseen", why: "403" })).toBe('Subnet "blue": cannot be read: 403');
     const young = { total: undefined, assigned: undefined, deleting: true, pools: [] };
     expect(subnet({ kind: "there", value: young })).toBe(
       'Subnet "blue": is being deleted; 0 addresses assigned to 0 pools',
@@ -95,8 +95,8 @@ describe("a generated pool", () => {
     expect(subnet({ kind: "there", value: { ...blue, pools } })).toMatch(/"p4" \(X a\/b, 0\) and 4 more$/);
   });
   it("that is being deleted", () => {
-    expect(line({ pool: { ...five(), deleting: true } }, "gives")).toBe(
-      "gives out nothing: it is being deleted, and goes when its last address is free",
+    expect(line({ pool: { ...five(), deleting: true } }, "allocates")).toBe(
+      "allocates nothing: it is being deleted; it is removed when its last address is free",
     );
   });
 });
@@ -104,7 +104,7 @@ describe("a generated pool", () => {
 describe("a pool made by hand", () => {
   const hand = pool("blue", "fd00::/64", {});
   check("of the embedded mode", { name: "blue", pool: hand, counts: { total: 2n ** 64n, free: 2n ** 64n - 1n }, live: undefined }, [
-    'pool "blue": made by hand; it has the size that somebody gave it',
+    'pool "blue": created by hand; its size is fixed',
     "has: 18446744073709551616 addresses of IPv6 network fd00::/64: fd00::-fd00::ffff:ffff:ffff:ffff",
     "in use: 1; 18446744073709551615 of 18446744073709551616 are free, as far as this node knows",
   ]); // biome-ignore format: a row
@@ -115,15 +115,15 @@ describe("a pool made by hand", () => {
     ...{ usage: { kind: "absent" }, subnet: undefined },
     troubles: { kind: "there", value: [notReady, { type: "Overlap", message }] },
   } }, [
-    'pool "blue": made by hand; it has the size that somebody gave it',
-    "gives out nothing: spec.disable is true",
+    'pool "blue": created by hand; its size is fixed',
+    "allocates nothing: spec.disable is true",
     "has: 1 address of IPv4 network 10.6.0.0/24: 10.6.0.9",
     "in use: 3; 2 of 5 are free, as far as this node knows",
     "not ready: spec.disable is true: the pool gives out no addresses",
     `Overlap: ${message}`,
   ]); // biome-ignore format: a row
   check("that cannot be read", { name: "blue", pool: undefined, refusal: "cannot be used: field x", live: undefined }, [
-    'pool "blue": made by hand; it has the size that somebody gave it',
-    "gives out nothing: it cannot be used: field x",
+    'pool "blue": created by hand; its size is fixed',
+    "allocates nothing: it cannot be used: field x",
   ]); // biome-ignore format: a row
 });

@@ -16,8 +16,8 @@ const rows: [what: string, error: unknown, code: number, text: RegExp, bug: bool
   ["a refusal stays what it is", new CniError(ErrorCode.PoolExhausted, "Full"), 101, /^Full$/, false],
   ["an annotation is named", new ConfigError('annotation "a"', [mismatch]), 102, /^Annotation "a": /, false],
   ["other configuration is code 7", new ConfigError("CNI configuration, ipam", [mismatch]), 7, /^CNI conf/, false],
-  ["the registry", new RegistryError("disk I/O error"), 107, /did not record it: disk I\/O error$/, false],
-  ["a full disk", new RegistryError("full", { full: true }), 107, /; make room in the state directory$/, false],
+  ["the registry", new RegistryError("disk I/O error"), 107, /could not record the address: disk I\/O error$/, false],
+  ["a full disk", new RegistryError("full", { full: true }), 107, /; free disk space in the state directory$/, false],
   ["the namespace", new NetnsError("open", "/run/netns/x", 2), 8, /\/run\/netns\/x/, false],
   ["the kernel", netlink, 108, /no such device/, false],
   [
@@ -30,8 +30,8 @@ const rows: [what: string, error: unknown, code: number, text: RegExp, bug: bool
   ["the same in a namespace", new NetnsError("open", "/run/netns/x", 24), 11, /RLIMIT_NOFILE.*\/run\/netns\/x/, false],
   ["the same as a cause", new Error("read", { cause: emfile }), 11, /RLIMIT_NOFILE.*: read/, false],
   ["too many of the node", new NetnsError("open", "/run/netns/x", 23), 11, /^The node has .*fs\.file-max/, false],
-  ["a broken invariant", new InvariantError("x is y"), 11, /bug of its own.*x is y/, true],
-  ["what is no error at all", "text", 11, /bug of its own.*text/, true],
+  ["a broken invariant", new InvariantError("x is y"), 11, /Internal error: .*x is y/, true],
+  ["what is no error at all", "text", 11, /Internal error: .*text/, true],
 ];
 
 describe("every failure as CNI error", () => {

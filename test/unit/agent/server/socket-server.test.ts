@@ -102,7 +102,7 @@ describe("the socket server", () => {
       answer("c1");
       expect(await until(() => undone.length > 0)).toBe(true);
       expect(undone).toEqual(["c1"]);
-      expect(lines).toEqual(["warn The caller hung up before the answer: the ADD is undone"]);
+      expect(lines).toEqual(["warn The caller hung up before the answer; undoing the ADD"]);
     }));
 
   it("says so when that fails, and goes on", () =>
@@ -113,7 +113,7 @@ describe("the socket server", () => {
       await heard;
       await pass();
       answer("c1", { undo: () => Promise.reject(new Error("no room")) });
-      expect(await until(() => lines.includes("error The ADD could not be undone"))).toBe(true);
+      expect(await until(() => lines.includes("error Undoing the ADD failed"))).toBe(true);
     }));
 
   it("carries out one request of a connection, however many are sent at once", () =>
@@ -134,7 +134,7 @@ describe("the socket server", () => {
       socket.destroy();
       await heard;
       expect(await until(() => lines.length > 0)).toBe(true);
-      expect([lines, asked]).toEqual([["debug The caller hung up within its request"], []]);
+      expect([lines, asked]).toEqual([["debug The caller hung up during its request"], []]);
     }));
 
   it("an ADD is refused, not lost, when what comes before it fails", () =>

@@ -44,7 +44,7 @@ describe("parseSpooled", () => {
     [
       "another request line",
       spooled("c1", { head: ["GET / HTTP/1.1"] }),
-      '"GET / HTTP/1.1" is no request line of the shim',
+      '"GET / HTTP/1.1" is not a request line of the shim',
     ],
     ["a line that is no header", spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", ": x"] }), '": x" is no header'],
     ["a body cut short", spooled("c1").subarray(0, -1), "The body has 1 bytes, Content-Length says 2"],
@@ -146,7 +146,7 @@ describe("the spool", () => {
         put(directory, "a", "b");
         await spool.drain();
         expect([asked, files()]).toEqual([["a"], ["0.1-1.del", "1.1-1.del"]]);
-        expect(lines).toEqual(["warn A spooled DEL was refused and stays in the spool"]);
+        expect(lines).toEqual(["warn A spooled DEL was refused; it stays in the spool"]);
       },
     ));
 
@@ -161,7 +161,7 @@ describe("the spool", () => {
         put(directory, "a", "b", "c");
         await spool.drain();
         expect([asked, files()]).toEqual([["a", "c"], []]);
-        expect(lines).toEqual(["warn A spooled DEL could not be carried out and stays in the spool"]);
+        expect(lines).toEqual(["warn Replaying a spooled DEL failed; it stays in the spool"]);
       },
     ));
   let place = "";
@@ -187,7 +187,7 @@ describe("the spool", () => {
         put(directory, "a");
         await spool.drain();
         expect([asked, files()]).toEqual([["a"], ["0.0-1.del.rejected"]]);
-        expect(lines).toEqual(["error A spooled request cannot be read and is set aside"]);
+        expect(lines).toEqual(["error A spooled request cannot be read; renamed it to *.rejected"]);
       },
     ),
   );

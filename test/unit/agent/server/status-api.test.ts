@@ -190,7 +190,7 @@ describe("the inspector", () => {
       await bind("10.0.0.7", 2);
       const { explanation } = (await get("/v1/explain?pool=blue")) as { explanation: string };
       expect(explanation.split("\n")).toEqual([
-        'pool "blue": made by hand; it has the size that somebody gave it',
+        'pool "blue": created by hand; its size is fixed',
         "has: 65536 addresses of IPv4 network 10.0.0.0/16: 10.0.0.0-10.0.255.255",
         "in use: 2; 65532 of 65534 are free, as far as this node knows",
       ]);
