@@ -21,7 +21,7 @@ export interface ProbeFrame {
   readonly frame: Uint8Array;
 }
 
-export interface ProbeSession<T> {
+interface ProbeSession<T> {
   readonly link: ProbeLink;
   /** Only packets about these addresses are received. */
   readonly addresses: readonly Ip[];

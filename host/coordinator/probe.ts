@@ -139,7 +139,7 @@ export function probeSchedule(windowMs: number, random: () => number): Schedule 
 }
 
 /** Requests at regular intervals. */
-export interface RequestPace {
+interface RequestPace {
   readonly retry: number;
   readonly intervalMs: number;
   readonly timeoutMs: number;

@@ -14,7 +14,7 @@ import { parseMac } from "../net/mac.ts";
 import { BOND_NUMBER_NAMES, type BondNumberName, type BondSettings } from "../plan/bond.ts";
 
 /** The type of an option's value. */
-export type BondValueType =
+type BondValueType =
   /** An integer from `min` to `max`, or one of `words`. */
   | { readonly type: "number"; readonly min: number; readonly max: number; readonly words?: readonly string[] }
   /** One of `words`; its index is the number for the kernel. */
@@ -24,9 +24,9 @@ export type BondValueType =
   /** The name of a member. */
   | { readonly type: "member" };
 
-export type BondTarget = BondNumberName | "primary" | "activeSlave" | "arpIpTargets" | "nsIp6Targets" | "actorSystem";
+type BondTarget = BondNumberName | "primary" | "activeSlave" | "arpIpTargets" | "nsIp6Targets" | "actorSystem";
 
-export interface BondOption {
+interface BondOption {
   /** Where the value is stored in a bond's settings. */
   readonly target: BondTarget;
   readonly value: BondValueType;
@@ -120,12 +120,12 @@ export const MAX_TARGETS = 16;
 type Value = number | string | readonly Ip[];
 
 /** `mismatches` is empty if all options are valid. */
-export interface ParsedBondOptions {
+interface ParsedBondOptions {
   readonly settings: BondSettings;
   readonly mismatches: readonly Mismatch[];
 }
 
-export interface BondContext {
+interface BondContext {
   /** Undefined if the configuration names none: then it is the kernel's default, 0. */
   readonly mode: number | undefined;
   readonly members: readonly string[];

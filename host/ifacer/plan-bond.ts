@@ -14,7 +14,7 @@ import { ipConfigOf, planMove, refuseIpConfig, requireStatic } from "./plan-take
 
 const place = "host";
 
-export interface BondSpec {
+interface BondSpec {
   readonly name: string;
   /** Undefined accepts any mode; a new bond gets the kernel's default. */
   readonly mode: number | undefined;
@@ -23,7 +23,7 @@ export interface BondSpec {
   readonly takeOver: boolean;
 }
 
-export interface BondPlan {
+interface BondPlan {
   /** Undefined if it does not exist yet. */
   readonly link: LinkState | undefined;
   readonly operations: readonly Operation[];

@@ -13,7 +13,7 @@ import { formatAddress, formatRoute } from "../plan/text.ts";
 import { refuse } from "./host-links.ts";
 
 /** Addresses and routes of a link, except for those that the kernel adds to every link. */
-export interface IpConfig {
+interface IpConfig {
   readonly addresses: readonly AddressState[];
   readonly routes: readonly RouteState[];
 }
@@ -115,7 +115,7 @@ function routeOnBond(route: RouteState, members: ReadonlySet<string>, bond: stri
 
 const needsGateway = ({ gateway, nextHops }: RouteState): boolean => gateway !== undefined || nextHops !== undefined;
 
-export interface Move {
+interface Move {
   /** Operations before the members join. */
   readonly leave: readonly Operation[];
   /** Operations once the bond is up. */

@@ -6,7 +6,7 @@ import { findLink, kindOf, refuse } from "./host-links.ts";
 /** linux/if_ether.h, ETH_P_8021Q. */
 const ETH_P_8021Q = 0x8100;
 
-export interface VlanSpec {
+interface VlanSpec {
   readonly name: string;
   readonly id: number;
   readonly parent: string;

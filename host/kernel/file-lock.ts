@@ -19,7 +19,7 @@ export interface FileLock {
 }
 
 /** The lock, or the text that its holder has written; "" if there is none. */
-export type LockOutcome = { readonly lock: FileLock } | { readonly holder: string };
+type LockOutcome = { readonly lock: FileLock } | { readonly holder: string };
 
 /** Tries once to take the lock. Other processes read `text` while it is held. Throws if the file cannot be opened. */
 export function tryLock(path: string, text: string, native: Native = loadNative()): LockOutcome {

@@ -48,7 +48,7 @@ export class NetnsError extends Error {
 }
 
 /** An open namespace; `fd` is the value for IFLA_NET_NS_FD. */
-export interface OpenNetns extends Disposable {
+interface OpenNetns extends Disposable {
   readonly fd: number;
   readonly identity: NetnsIdentity;
 }

@@ -29,7 +29,7 @@ import { readSysctls } from "./sysctl.ts";
  * Which neighbours to read: the one of an address on a link, all of a link, those of an address on any link, or, with neither,
  * all.
  */
-export interface NeighbourQuery {
+interface NeighbourQuery {
   readonly link?: string | undefined;
   readonly ip?: Ip | undefined;
 }

@@ -40,7 +40,7 @@ function textOf(value: unknown): string {
   });
 }
 
-/** Compares routes without their protocol: a packet is routed in the same way whoever made the route. */
+/** Compares routes without their protocol: it has no effect on packets. */
 const routeIdentity: Identity<RouteState> = {
   key: ({ destination, table, metric, tos, source }) =>
     [formatPrefix(destination), table, metric, tos, source && formatPrefix(source)].join(" "),

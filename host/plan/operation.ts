@@ -7,7 +7,7 @@ import type { BondSettings } from "./bond.ts";
 import type { NftTable } from "./nft-table.ts";
 import type { AddressState, LinkSettings, NeighbourState, Place, RouteState, RuleState, SysctlKey } from "./state.ts";
 
-export interface VethEnd {
+interface VethEnd {
   readonly name: string;
   readonly mac: Mac;
 }

@@ -29,7 +29,7 @@ export interface LinkSettings {
 }
 
 /** Tag of a VLAN device's frames. */
-export interface VlanTag {
+interface VlanTag {
   readonly id: number;
   /** ETH_P_8021Q or ETH_P_8021AD. */
   readonly protocol: number;
@@ -151,7 +151,7 @@ export interface NeighbourState {
 }
 
 /** A neighbour that the kernel has learned or is resolving. */
-export interface DynamicNeighbourState {
+interface DynamicNeighbourState {
   readonly link: string;
   readonly ip: Ip;
   /** Undefined while it is unresolved. */

@@ -74,7 +74,7 @@ it("the node's gateways are those of its main table, each once, with those that 
 });
 
 describe("routes of the node's table", () => {
-  it("are those to the pod's addresses, whoever they lead to, and those of others", async () => {
+  it("are those to the pod's addresses, over whatever link, and those of other software", async () => {
     const { node, pod } = lab();
     await addVeth({ netns: node, name: "v0" }, { netns: pod, name: "eth0" });
     await node.ip("addr add 10.6.0.2/24 dev v0");

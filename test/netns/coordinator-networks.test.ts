@@ -97,7 +97,7 @@ describe("a change after the ADD", () => {
     await world.check(eth0, {});
   });
 
-  it("of what somebody wrote is held against it, as ever", async () => {
+  it("of a configured network is an error, as before", async () => {
     collect(synced(["10.96.0.0/12"]), { serviceCIDR: ["10.98.0.0/16"] });
     await expect(world.check(eth0, {})).rejects.toThrow("restoring it requires");
   });
@@ -125,7 +125,7 @@ describe("a Coordinator that is not ready", () => {
     expect(networksOfPod()).toEqual(["10.96.0.0/12"]);
   });
 
-  it("keeps nobody waiting whose definition names the services, or who wants no coordinator", async () => {
+  it("does not delay pods whose definition names the services or disables the coordinator", async () => {
     collect(notReady);
     await world.add(eth0, { mode: "disable" });
     expect(hasPair()).toBe(false);

@@ -1,7 +1,7 @@
 /** All that the coordinator could change in a node and its pod, as values to compare two moments by. */
 import { spawn } from "node:child_process";
 import type { Names } from "./coordinator-world.ts";
-import { settled } from "./kernel-scene.ts";
+import { withoutVolatile } from "./kernel-scene.ts";
 
 function run(argv: readonly string[], input?: string): Promise<string> {
   const [command = "", ...rest] = argv;
@@ -39,13 +39,13 @@ async function snapshotOf(netns: string): Promise<Record<string, unknown>> {
   ]);
   const neighbours = await askIp(netns, ["-d"], ["neigh show nud permanent"]);
   return {
-    both: settled(both),
-    six: settled(six),
-    neighbours: settled(neighbours)
+    both: withoutVolatile(both),
+    six: withoutVolatile(six),
+    neighbours: withoutVolatile(neighbours)
       .flat()
       .map((one: unknown) => JSON.stringify(one))
       .sort(),
-    nft: settled(JSON.parse(nft)),
+    nft: withoutVolatile(JSON.parse(nft)),
     sysctls: sysctls.split("\n").sort(),
   };
 }

@@ -45,16 +45,16 @@ it("while detection waits: the refusal is detection's", async () => {
   expect(leftOnNode()).toBe("");
 });
 
-it("when nobody heard the answer and the namespace is gone", async () => {
-  const undo = await world.addUnheard(net1, {});
+it("when the caller hung up and the namespace is gone", async () => {
+  const undo = await world.addAbandoned(net1, {});
   expect(leftOnNode()).toContain(ADDRESS);
   unmountNetns(names.pod);
   await undo();
   expect(leftOnNode()).toBe("");
 });
 
-it("when nobody heard the answer and the path is another pod's: that one is left alone", async () => {
-  const undo = await world.addUnheard(net1, {});
+it("when the caller hung up and the path is another pod's: that one is left alone", async () => {
+  const undo = await world.addAbandoned(net1, {});
   execFileSync("ip", ["netns", "add", `${names.pod}-hold`]); // else the new one might have the number of the old one
   ip(names.pod, `link set net1 netns ${names.pod}-hold`);
   unmountNetns(names.pod);

@@ -170,7 +170,7 @@ export class Walk {
     return able.includes("eth0") ? "eth0" : able[0];
   }
 
-  /** Somebody deletes the link without telling. */
+  /** Another process deletes the link. */
   async #takeAway({ nic }: Attached): Promise<void> {
     this.story.push(`link del ${nic.name}`);
     removeNic(this.#options.names, nic);

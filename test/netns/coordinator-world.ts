@@ -165,8 +165,8 @@ export const LAB_SNAPSHOT: Snapshot = {
 
 export interface World extends AsyncDisposable {
   add(nic: Nic, conf: object): Promise<void>;
-  /** Returns what takes it back when nobody heard the answer. */
-  addUnheard(nic: Nic, conf: object): Promise<() => Promise<void>>;
+  /** Returns the undo for a caller that has hung up. */
+  addAbandoned(nic: Nic, conf: object): Promise<() => Promise<void>>;
   check(nic: Nic, conf: object): Promise<void>;
   del(nic: Nic, conf: object): Promise<void>;
   /** As `berthctl explain` has it. */
@@ -224,7 +224,7 @@ export async function openWorld(
     add: async (nic, conf) => {
       await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal);
     },
-    addUnheard: async (nic, conf) =>
+    addAbandoned: async (nic, conf) =>
       (await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal)).undo,
     check: (nic, conf) => plugin.check(attachRequest("CHECK", nic, conf)),
     del: async (nic, conf) => {

@@ -70,7 +70,7 @@ describe("a kernel that has the address", () => {
 describe.each(["veth", "macvlan"] as const)("an address that is on our own link already: %s", (kind) => {
   const both = ["10.6.0.40", "fd00::40"];
 
-  it("is no conflict with ourselves, but with whoever has it, too", async () => {
+  it("is no conflict with ourselves, but with another owner", async () => {
     const late = lab.addPod({ kind, addresses: ["10.6.0.40/24", "fd00::40/64"], ipv6: true });
     expect((await detect(late, both)).conflict).toBeUndefined();
     const rival = lab.addPod({ addresses: ["10.6.0.40/24", "fd00::40/64"], ipv6: true });
@@ -80,7 +80,7 @@ describe.each(["veth", "macvlan"] as const)("an address that is on our own link 
 });
 
 describe("silence", () => {
-  it("of nobody who has the addresses: the window passes, no less", async () => {
+  it("with no other owner takes the whole window", async () => {
     for (const asker of [pod, child]) {
       const { conflict, ms } = await detect(asker, ["10.6.0.70", "fd00::70"]);
       expect(conflict).toBeUndefined();

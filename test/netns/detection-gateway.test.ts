@@ -9,7 +9,7 @@ import { type Lab, makeLab, never, type Pod, setSysctl, WINDOW_MS } from "./dete
 import { answer, playRival } from "./detection-rival.ts";
 
 const INTERVAL_MS = 100;
-/** So long that nobody asks a second time by chance. */
+/** Long enough that no second request is sent by chance. */
 const SLOW_MS = 3_000;
 const SLOWLY = { intervalMs: SLOW_MS, timeoutMs: SLOW_MS };
 const OWN = { 4: ip("10.6.0.70"), 6: ip("fd00::70") };
@@ -142,14 +142,14 @@ describe("while the own address is in doubt", () => {
   it("no frame carries it as sender; afterwards the question comes from it", async () => {
     using silent = playRival(scripted, ["10.6.0.2", "fd00::2"], () => {});
     const wire = await capture(lab, pod.port);
-    const settled = Promise.withResolvers<void>();
+    const conflict = Promise.withResolvers<void>();
     // The doubt ends before the third question is due.
     const outcome = ask(pod, ["10.6.0.2", "fd00::2"], {
-      pendingConflict: settled.promise,
+      pendingConflict: conflict.promise,
       intervalMs: 10 * INTERVAL_MS,
     });
     await expect.poll(() => silent.heard.length, { interval: 2, timeout: 10_000 }).toBe(4);
-    settled.resolve();
+    conflict.resolve();
     expect((await outcome).unreachable).toEqual(["10.6.0.2", "fd00::2"]);
     const frames = await wire.read(pod.link.mac);
     expect(frames.map((frame) => OWN_SENDER.test(frame))).toEqual([false, false, false, false, true, true]);
@@ -189,7 +189,7 @@ describe("while the own address is in doubt", () => {
 });
 
 describe("a link", () => {
-  it("that goes down cannot be judged; one that loses its carrier for a moment can", async () => {
+  it("that goes down is an error; one that loses its carrier for a moment can", async () => {
     const doomed = lab.addPod();
     const outcome = ask(doomed, ["10.6.0.2"], { timeoutMs: 20_000 });
     setTimeout(() => doomed.ip("link set eth0 down"), 20);

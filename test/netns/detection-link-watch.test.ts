@@ -41,7 +41,7 @@ it("each change is told, with what a fresh look finds; other links are not", asy
   }
 });
 
-it("news that was lost is made up for by a look", async () => {
+it("lost notifications are followed by a read", async () => {
   const pod = lab.addPod();
   const native = loadNative();
   const results: number[] = [];

@@ -22,18 +22,18 @@ function ask(netns: string, ...addresses: readonly string[]): unknown {
   return JSON.parse(execFileSync("nsenter", argv, { encoding: "utf8" }));
 }
 
-it("rule 12: a pod of the lost node that still answers keeps its address, the silent ones are free", () => {
+it("conflict: a pod of the lost node that still answers keeps its address, the silent ones are free", () => {
   const own = lab.addPod({ kind: "macvlan", addresses: ["10.6.0.9/24"] });
   lab.addPod({ addresses: ["10.6.0.1/24"] });
   expect(ask(own.netns, "10.6.0.1", "10.6.0.2", "10.6.0.3")).toEqual(["10.6.0.2", "10.6.0.3"]);
 });
 
-it("rule 12: without a NIC of the pool, or when its namespace is gone, nothing is known, and nothing is free", () => {
+it("conflict: without a NIC of the pool, or when its namespace is gone, nothing is known, and nothing is free", () => {
   expect(ask("-", "10.6.0.4")).toEqual([]);
   expect(ask("gone", "10.6.0.4")).toEqual([]);
 });
 
-it("rule 12: nor when the segment cannot be reached", () => {
+it("conflict: nor when the segment cannot be reached", () => {
   const own = lab.addPod({ kind: "macvlan", addresses: ["10.6.0.8/24"] });
   lab.ip(lab.switch, "link set node down");
   expect(ask(own.netns, "10.6.0.5")).toEqual([]);

@@ -36,7 +36,7 @@ afterAll(() => {
 });
 
 interface Oracle {
-  /** Undefined when the tool found nobody. */
+  /** Undefined if the tool found no owner. */
   readonly mac: string | undefined;
   readonly exitCode: number;
 }

@@ -97,7 +97,7 @@ describe("a link that is down", () => {
     },
   );
 
-  it("stays up when somebody else announces, with its IPv6 back and no duplicate detection", async () => {
+  it("stays up when a coordinator announces, with its IPv6 back and no duplicate detection", async () => {
     const pod = addChild();
     const wire = await capture(lab, pod.port);
     const options = { netnsPath: pod.link.netnsPath, ifName: "eth0", staysUp: true };

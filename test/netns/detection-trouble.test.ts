@@ -97,7 +97,7 @@ describe("a link", () => {
     message: expect.stringMatching(text),
   });
 
-  it("that is down cannot be judged", async () => {
+  it("that is down is an error", async () => {
     const down = lab.addPod({ up: false });
     await expect(detect(down, FREE)).rejects.toMatchObject(
       rejects("link", /^Cannot probe on link "eth0": it is down$/),
@@ -163,7 +163,7 @@ describe("a link", () => {
 });
 
 describe("a link whose queue is full", () => {
-  it("cannot be judged when nothing gets out, and can when something does", async () => {
+  it("is an error when no frame gets out, and none when one does", async () => {
     const full = lab.addPod();
     full.exec("tc", "qdisc", "add", "dev", "eth0", "root", "bfifo", "limit", "1");
     await expect(detect(full, FREE)).rejects.toMatchObject({

@@ -72,7 +72,7 @@ it("the opposite of ours, which the kernel does not let stand beside ours, stays
   expect(show("rule")).toBe(before);
 });
 
-it("a rule that says no owner is not that of somebody who does", () => {
+it("a rule without an owner is not one with an owner", () => {
   createRule(room.here, ours);
   expect(deleteWholeRule(room.here, { ...ours, protocol: 0 })).toBe(false);
   expect(deleteWholeRule(room.here, { ...ours, family: 6 })).toBe(false);

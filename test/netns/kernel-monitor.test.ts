@@ -1,4 +1,4 @@
-/** News of a namespace on the real kernel: carriers, addresses, and the end of duplicate detection. */
+/** Notifications of a namespace on the real kernel: carriers, addresses, and the end of duplicate detection. */
 import { readdirSync } from "node:fs";
 import { constants } from "node:os";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -67,7 +67,7 @@ it("an address that the kernel finds taken is told", async () => {
   expect(formatIp(address.prefix.ip)).toBe("fd00::5");
 });
 
-it("news that was lost, or is none, is told as such, and the next is heard", async () => {
+it("lost or invalid notifications are reported, and the next one is received", async () => {
   const native = loadNative();
   const results = [-constants.errno.ENOBUFS, 5];
   const recv: Native["recv"] = (...words) => results.shift() ?? native.recv(...words);

@@ -1,4 +1,4 @@
-/** The addon itself, and the socket on it: numbers in and out, wrong arguments, strangers. */
+/** The addon itself, and the socket on it: numbers in and out, wrong arguments, foreign senders. */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readlinkSync } from "node:fs";
@@ -143,13 +143,13 @@ describe("a netlink socket", () => {
     const line = table.find((row) => row.trim().endsWith(` ${inode.toString().replace(/\D/g, "")}`)) ?? "";
     const port = Number(line.trim().split(/\s+/)[2]);
     expect(port).toBeGreaterThan(0);
-    const stranger = native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    const foreign = native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     const address = new Uint8Array(12);
     address[0] = AF_NETLINK;
     new DataView(address.buffer).setUint32(4, port, true);
-    native.connect(stranger, address);
-    expect(native.send(stranger, new Uint8Array(16), 0)).toBe(-errno.ECONNREFUSED);
-    native.close(stranger);
+    native.connect(foreign, address);
+    expect(native.send(foreign, new Uint8Array(16), 0)).toBe(-errno.ECONNREFUSED);
+    native.close(foreign);
     expect(() => ours.receive()).toThrow(/EAGAIN|temporarily unavailable/);
   });
 

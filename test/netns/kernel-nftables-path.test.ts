@@ -94,7 +94,7 @@ it("marks what came in, and the answers to it: they take the marked way", async 
   using socket = openNetfilterSocket(`/run/netns/${pod}`);
   const conversation = createConversation(socket);
   writeTable(conversation, { ...ruleset, chains: ruleset.chains.slice(0, 2) });
-  // like a pod on an underlay: the default route leads elsewhere, and nobody is there
+  // like a pod on an underlay: the default route leads to a gateway that does not exist
   run(pod, "link add net1 type veth peer name net1p");
   for (const link of ["net1", "net1p"]) run(pod, `link set ${link} up`);
   run(pod, "addr add 10.9.0.2/24 dev net1");

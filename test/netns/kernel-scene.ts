@@ -126,8 +126,8 @@ export function unmountNetns(netns: string): void {
 }
 
 /** Without what counts, ages, or is the number of a link that was made again. */
-export function settled(value: Json): Json {
-  if (Array.isArray(value)) return value.map(settled);
+export function withoutVolatile(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withoutVolatile);
   if (typeof value !== "object" || value === null) return value;
   const moving = [
     "ifindex",
@@ -142,7 +142,7 @@ export function settled(value: Json): Json {
     "bytes",
   ];
   const kept = Object.entries(value).filter(([key]) => !moving.includes(key) && !key.endsWith("_timer"));
-  return Object.fromEntries(kept.map(([key, part]) => [key, settled(part)]));
+  return Object.fromEntries(kept.map(([key, part]) => [key, withoutVolatile(part)]));
 }
 
 const FOLDERS = ["/proc/sys/net/ipv4/conf", "/proc/sys/net/ipv6/conf", "/proc/sys/net/ipv4/ip_forward"];
@@ -152,9 +152,9 @@ export function dumpOf(netns: string): Json {
   const inside = (...words: string[]) =>
     spawnSync("ip", ["netns", "exec", netns, ...words], { encoding: "utf8" }).stdout;
   const lines = ["link", "addr", "-4 route show table all", "-6 route show table all", "-4 rule", "-6 rule"];
-  const dumps = lines.map((line) => [line, settled(ipJson(netns, line))]);
-  const neighbours = settled(ipJson(netns, "neigh")).map((one: Json) => JSON.stringify(one));
-  const nft = settled(JSON.parse(inside("nft", "-j", "list", "ruleset")));
+  const dumps = lines.map((line) => [line, withoutVolatile(ipJson(netns, line))]);
+  const neighbours = withoutVolatile(ipJson(netns, "neigh")).map((one: Json) => JSON.stringify(one));
+  const nft = withoutVolatile(JSON.parse(inside("nft", "-j", "list", "ruleset")));
   // some settings cannot be read
   const sysctls = inside("grep", "-rs", "", ...FOLDERS).split("\n");
   return { ...Object.fromEntries(dumps), neighbours: neighbours.sort(), nft, sysctls: sysctls.sort() };

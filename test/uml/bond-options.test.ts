@@ -10,7 +10,7 @@ import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 import { linkIn } from "../netns/kernel-room.ts";
 import { ip, mac } from "../unit/kernel/values.ts";
 
-/** The guest's own namespace: /sys shows its links, and nobody else is there. */
+/** The guest's own namespace: /sys shows its links, and no others exist. */
 const socket = openRouteSocket("/proc/self/ns/net");
 const here = createConversation(socket);
 

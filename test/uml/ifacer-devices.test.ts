@@ -227,7 +227,7 @@ describe("a member", () => {
   });
 });
 
-describe("somebody else makes a device of that name at that moment", () => {
+describe("another process creates a device of that name at that moment", () => {
   /** Does it once, before the first operation. */
   const meanwhile = (line: string) => {
     let isDone = false;

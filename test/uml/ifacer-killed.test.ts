@@ -1,4 +1,4 @@
-/** An agent that is killed while addresses move to a bond: the next one gives the node back what it had, before it serves anybody. */
+/** An agent that is killed while addresses move to a bond: the next one restores the node before it serves requests. */
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -171,7 +171,7 @@ function stateOf(json: (line: string) => Row[]): string[] {
   const links = json("addr show");
   const neighbours = json("neigh show nud permanent");
   const routes = ["-4", "-6"].flatMap((family) => json(`${family} route show table all`));
-  // The kernel makes it when it has found out that nobody else has the address.
+  // The kernel adds it once duplicate address detection has succeeded.
   const isOfDetection = ({ type, dst }: Row): boolean => type === "local" && dst.startsWith("fe80:");
   return [
     ...links.map((row) => `link ${JSON.stringify({ ...tidy(row), up: row.flags.includes("UP") })}`),

@@ -191,7 +191,7 @@ describe("takeOver", () => {
       "has the route default via fd09::fe",
     ],
   ];
-  it.each(lasting)("does not move %s that somebody renews", async (_what, made, text) => {
+  it.each(lasting)("does not move %s that is renewed", async (_what, made, text) => {
     for (const line of made) node.ip(line);
     const found = node.look();
     await expect(node.add(conf)).rejects.toThrow(text);

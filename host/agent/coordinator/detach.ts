@@ -46,8 +46,11 @@ export interface DetachInput extends Attachment, Pick<DetachRequest, "netns"> {
 async function findAddresses({ registry }: CoordinatorDeps, request: DetachInput): Promise<Ip[]> {
   const { containerId, ifName, netConf } = request;
   const recorded = await registry.findAttachment({ containerId, ifName });
-  const told = netConf.prevResult === undefined ? [] : addressesOf(netConf.prevResult, ifName);
-  const ips = [...recorded.map(({ ip }) => ip), ...told.filter((ip) => !recorded.some((each) => equalIp(each.ip, ip)))];
+  const reported = netConf.prevResult === undefined ? [] : addressesOf(netConf.prevResult, ifName);
+  const ips = [
+    ...recorded.map(({ ip }) => ip),
+    ...reported.filter((ip) => !recorded.some((each) => equalIp(each.ip, ip))),
+  ];
   const holders = await Promise.all(ips.map((ip) => registry.findAddress("", ip)));
   return ips.filter((_, index) => {
     const holder = holders[index];

@@ -32,7 +32,7 @@ export interface LateDetectionDeps {
   readonly verified: Pick<VerifiedAttachments, "has" | "isShared">;
 }
 
-export interface LateDetectionInput {
+interface LateDetectionInput {
   readonly conf: CoordinatorConf;
   readonly prevResult: CniResult;
   readonly pod: OpenNamespace;
@@ -116,10 +116,10 @@ async function addressConflict(
         "Berth did not allocate it, so the IPAM plugin that did may allocate it again",
     );
   }
-  const fate = await prober.conflict({ allocation, mac, parent: findParentName(link.netnsPath, ifName) });
+  const action = await prober.conflict({ allocation, mac, parent: findParentName(link.netnsPath, ifName) });
   // As after the early stage: an address that cools belongs to its owner, so the next attempt would get the same one again.
-  if (fate === "proxyArp") await registry.undo([allocation]);
-  return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, fate });
+  if (action === "proxyArp") await registry.undo([allocation]);
+  return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, fate: action });
 }
 
 const NOT_PROBED: GatewayAnswers = { unreachable: [], macs: new Map() };

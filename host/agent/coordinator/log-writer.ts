@@ -25,7 +25,7 @@ export const LOG_RECHECK_MS = 1_000;
 const writeBytes = promisify(write);
 const LINE_FEED = 0x0a;
 
-export interface LogStreamOptions {
+interface LogStreamOptions {
   readonly path: LogPath;
   /** The agent's own log, which reports once that lines are being lost, and once that they no longer are. */
   readonly log: Log;

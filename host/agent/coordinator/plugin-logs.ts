@@ -24,7 +24,7 @@ export interface PluginLogs {
   close(): Promise<void>;
 }
 
-export interface PluginLogsOptions {
+interface PluginLogsOptions {
   /** Where `/var/log/vendor/` of the definitions is on this machine; created if missing. */
   readonly directory?: string;
   /** The agent's own log. */

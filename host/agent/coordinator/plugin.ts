@@ -21,16 +21,16 @@ import type { LateDetectionDeps } from "./late-detection.ts";
 import { openPluginLogs, type PluginLogs } from "./plugin-logs.ts";
 import { type CoordinatorDeps, settingsOf } from "./settings.ts";
 
-export interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDeps, "registry"> {
+interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDeps, "registry"> {
   /** The log files that network definitions name. */
   readonly logs: Pick<PluginLogs, "for">;
   readonly attachments: CoordinatedAttachments;
 }
 
 /** An attachment that the agent itself detaches, without a DEL. */
-export type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" | "network">;
+type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" | "network">;
 
-export interface CoordinatorPlugin extends Plugin, Disposable {
+interface CoordinatorPlugin extends Plugin, Disposable {
   /** Does what a DEL does. A DEL that still comes finds nothing to do. */
   withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
 }
@@ -135,7 +135,7 @@ function detachSettings(
   }
 }
 
-export interface OpenCoordinator {
+interface OpenCoordinator {
   readonly plugin: Plugin;
   readonly attachments: CoordinatedAttachments;
   /** Removes what was created for the attachment, as its DEL would. */
@@ -143,7 +143,7 @@ export interface OpenCoordinator {
   close(): Promise<void>;
 }
 
-export interface OpenCoordinatorOptions
+interface OpenCoordinatorOptions
   extends Omit<CoordinatorDeps, "host" | "remover">,
     Omit<LateDetectionDeps, "registry"> {
   readonly settingsFor: NicSettings["settingsFor"];

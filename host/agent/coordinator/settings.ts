@@ -59,7 +59,7 @@ export function settingsOf({ netConf }: CniRequest, { snapshot, isCluster }: Set
 }
 
 /** Most networks that one line of `berthctl explain` shows. @limit */
-export const MAX_SHOWN_NETWORKS = 8;
+const MAX_SHOWN_NETWORKS = 8;
 
 export interface ClusterNetworks {
   /** One sentence for each key, for `berthctl explain`. */

@@ -27,7 +27,7 @@ import { formatOperation } from "../../plan/text.ts";
 import type { MoveRecord } from "./move-record.ts";
 
 /** How often an ADD observes and plans again because another process created the same device in between. @limit */
-export const DEVICE_ATTEMPTS = 5;
+const DEVICE_ATTEMPTS = 5;
 
 export interface IfacerDeps {
   /** The node's own namespace. */

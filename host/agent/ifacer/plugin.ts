@@ -30,11 +30,11 @@ export function createIfacerPlugin(tools: IfacerDeps): Plugin {
   };
 }
 
-export interface OpenIfacer extends Disposable {
+interface OpenIfacer extends Disposable {
   readonly plugin: Plugin;
 }
 
-export interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permission"> {
+interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permission"> {
   readonly stateDirectory: string;
   readonly bootId: string;
 }

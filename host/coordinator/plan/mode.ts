@@ -4,7 +4,7 @@ import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 import { POD_VETH } from "./constants.ts";
 
-export interface ModeInput {
+interface ModeInput {
   readonly conf: Pick<CoordinatorConf, "mode" | "podDefaultCniNic">;
   readonly ifName: string;
   /** Name of the request's network, for errors. */

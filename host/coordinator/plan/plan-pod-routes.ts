@@ -12,7 +12,7 @@ import { BERTH_PROTOCOL, FIRST_NIC_TABLE, NIC_RULE_PREFERENCE } from "./constant
 import { ruleTo } from "./own-objects.ts";
 import { defaultsIn, familiesOf, isDefault, isNicTable, linkOf, type Nic } from "./plan-nics.ts";
 
-export interface PodRoutesInput {
+interface PodRoutesInput {
   readonly pod: NamespaceState;
   readonly nics: readonly Nic[];
   /** The NIC of the request. */
@@ -171,7 +171,9 @@ export function planPodRoutes(question: PodRoutesInput): PodRoutes {
         ...main.owned,
         ...pod.routes.filter(({ table, protocol }) => protocol === BERTH_PROTOCOL && isNicTable(table)),
       ],
-      rules: pod.rules.filter(({ protocol, preference }) => protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE), // biome-ignore format: one thought
+      rules: pod.rules.filter(
+        ({ protocol, preference }) => protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE,
+      ),
     },
     warnings: warnAboutForeignRoutes(pod, tables),
   };

@@ -28,7 +28,7 @@ import { linkOf, type Nic } from "./plan-nics.ts";
  * Most tables of a node (`hostRuleTable`) that definitions may name: each adds a rule for all of the node's traffic, and rules
  * are never deleted. @limit
  */
-export const MAX_HOST_TABLES = 8;
+const MAX_HOST_TABLES = 8;
 
 /** The two ends of the path, and the next hop from the pod's end. */
 export interface ServicePath {
@@ -62,7 +62,9 @@ export function findUnderlayPath({ pair, observed }: PlanInput, ips: readonly Ip
 /** Returns the node's link behind the pod's first NIC: its other end, or the bridge of which that is a member. */
 function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefined {
   if (first.kind !== "veth" || !first.parentElsewhere) return undefined;
-  const end = host.links.find(({ index, kind, parent }) => index === first.parent && kind === "veth" && parent === first.index); // biome-ignore format: one thought
+  const end = host.links.find(
+    ({ index, kind, parent }) => index === first.parent && kind === "veth" && parent === first.index,
+  );
   return end?.master === undefined ? end : host.links.find(({ name }) => name === end.master);
 }
 

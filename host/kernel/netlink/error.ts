@@ -1,7 +1,7 @@
 /** The error of netlink: the kernel refused, sent an invalid answer, or could not be reached. */
 import { EBADMSG, formatErrno } from "../errno.ts";
 
-export interface NetlinkFailure {
+interface NetlinkFailure {
   /** What failed, in the words of `ip`: `get link "eth0"`. */
   readonly operation: string;
   /** The kernel's; EBADMSG for an answer that does not parse. */

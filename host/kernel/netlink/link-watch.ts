@@ -21,12 +21,12 @@ import { openRouteSocket } from "./socket.ts";
  */
 export type LinkState = "absent" | "noArp" | "down" | "noCarrier" | "ready";
 
-export interface LinkWatch extends Disposable {
+interface LinkWatch extends Disposable {
   /** Reads the state from the kernel. Throws NetlinkError. */
   read(): LinkState;
 }
 
-export interface LinkListener {
+interface LinkListener {
   /** The link has changed; `state` was read just now and may be the same as before. */
   changed(state: LinkState): void;
   /** Reading the state failed. */

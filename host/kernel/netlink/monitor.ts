@@ -21,7 +21,7 @@ export const RTNLGRP_IPV6_IFADDR = 9;
 /** linux/netlink.h */
 const NETLINK_ADD_MEMBERSHIP = 1;
 
-export interface MonitorListener {
+interface MonitorListener {
   /** Receives RTM_NEW* and RTM_DEL*; the decoders of the families read them. */
   message(message: Message): void;
   /** Notifications were lost (ENOBUFS) or could not be decoded: the listener has to read the state itself. */

@@ -109,7 +109,7 @@ function isProper({ source, destination, target, linkLayer }: NdpAddresses): boo
   return destination.value === solicitedNode(target).value && linkLayer === undefined;
 }
 
-/** Undefined for all that RFC 4861 §7.1 says to discard, and for other packets. Anybody may send anything: nothing is thrown. */
+/** Returns undefined for packets that RFC 4861 §7.1 discards, and for other packets. Never throws: any machine may send anything. */
 export function decodeNdp(frame: Uint8Array): NdpMessage | undefined {
   const packet = findPacket(frame);
   const options = packet && decodeOptions(packet.subarray(IPV6_BYTES + FIXED_BYTES));

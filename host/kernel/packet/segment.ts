@@ -12,12 +12,12 @@ import type { PacketError } from "./socket.ts";
 import { openPacketSocket, type PacketOptions, type PacketSocket } from "./socket.ts";
 
 /** Most frames that are read from one socket when it is drained. The kernel queues some hundred at most. @limit */
-export const MAX_FRAMES_PER_DRAIN = 4_096;
+const MAX_FRAMES_PER_DRAIN = 4_096;
 
 /** A decoded ARP or NDP packet; malformed frames are dropped. */
 export type NeighbourPacket = ArpPacket | NdpMessage;
 
-export interface SegmentListener {
+interface SegmentListener {
   packet(packet: NeighbourPacket): void;
   /** The link went down, or was deleted. */
   failure(error: PacketError): void;

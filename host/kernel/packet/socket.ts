@@ -55,7 +55,7 @@ export interface PacketOptions {
   readonly groups?: readonly Mac[] | undefined;
 }
 
-export interface FrameListener {
+interface FrameListener {
   /** Receives a frame, which is not overwritten later. */
   frame(frame: Uint8Array): void;
   /** The link went down (ENETDOWN) or was deleted. Listening continues. */

@@ -17,7 +17,7 @@ import { readStatement } from "../../unit/coordinator/plan-words.ts";
 /** `PLAN_RUNS=n` for more. */
 const RUNS = Number(process.env.PLAN_RUNS ?? 1_000);
 
-/** What happens to a pod: a link comes or goes with its routes, somebody changes something, a request. */
+/** What happens to a pod: a link comes or goes with its routes, another process changes something, a request. */
 type Event = { readonly lines: readonly string[] } | { readonly request: Request };
 
 const NICS = ["eth0", "net1", "net2", "net3"];

@@ -1,6 +1,6 @@
 /**
  * Whatever is on a node, and whatever definitions ask for, one after another: what is planned can be done, doing it leaves nothing to do, it
- * can be undone, nothing that carries something goes down, and what nobody named is not touched.
+ * can be undone, nothing that is in use goes down, and unnamed devices are not touched.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -33,7 +33,7 @@ const conf = fc.oneof(
   fc.record({ interfaces: names, bond, takeOver: fc.constant(true) }),
 );
 
-/** Lines of device-words.ts: what is there before anybody asks. */
+/** Lines of device-words.ts: the node before the first request. */
 const scenery = fc.subarray([
   "link b1 bond mode 4 miimon 100",
   "link bond0 bond mode 0 miimon 0 updelay 0 arp_interval 0 lacp_rate 0 down",
@@ -92,8 +92,8 @@ it("definitions one after another", () => {
     return after;
   };
   fc.assert(
-    fc.property(node, fc.array(conf, { minLength: 1, maxLength: 4 }), (state, wishes) => {
-      wishes.reduce(run, state);
+    fc.property(node, fc.array(conf, { minLength: 1, maxLength: 4 }), (state, specs) => {
+      specs.reduce(run, state);
     }),
     { numRuns: 5_000 },
   );

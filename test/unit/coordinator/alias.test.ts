@@ -27,11 +27,11 @@ describe("the alias of a host's end", () => {
     expect(parseAlias(alias)).toMatchObject({ containerId: "c1", network: "lan" });
   });
 
-  it("that is so long that its words are lost is nobody's", () => {
+  it("that is so long that fields are lost has no owner", () => {
     expect(parseAlias(formatAlias({ ...OWNER, owner: "u".repeat(300) }))).toBe(undefined);
   });
 
-  it.each(["", "berth", "berth a b", "flannel a b c"])("of another link is nobody's: %s", (alias) => {
+  it.each(["", "berth", "berth a b", "flannel a b c"])("of another link has no owner: %s", (alias) => {
     expect(parseAlias(alias)).toBe(undefined);
   });
 });

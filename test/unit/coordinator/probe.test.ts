@@ -21,7 +21,7 @@ import { ip, mac } from "../kernel/values.ts";
 const own = mac("02:00:00:00:00:01");
 const sibling = mac("02:00:00:00:00:02");
 const rival = mac("02:00:00:00:00:99");
-const nobody = mac("00:00:00:00:00:00");
+const zeroMac = mac("00:00:00:00:00:00");
 const candidate4 = ip("10.6.0.7");
 const candidate6 = ip("fd00::7");
 const gateway4 = ip("10.6.0.1");
@@ -73,8 +73,8 @@ describe("judgement of ARP", () => {
     ["a rival's probe for the candidate", ARP_SHAPE, conflict4],
     [
       "an owner whose MAC is nothing",
-      reply(nobody, candidate4),
-      { kind: "conflict", conflict: { ip: candidate4, mac: nobody } },
+      reply(zeroMac, candidate4),
+      { kind: "conflict", conflict: { ip: candidate4, mac: zeroMac } },
     ],
     ["our own probe, sent back", arp(encodeArpProbe(own, candidate4)), ours],
     ["our own announcement, sent back", arp(encodeArpAnnouncement(own, candidate4)), ours],
@@ -88,7 +88,7 @@ describe("judgement of ARP", () => {
     ["a gateway that is us", reply(own, gateway4), ours],
     ["a probe for the gateway's address", arp(encodeArpProbe(rival, gateway4)), undefined],
     [
-      "somebody who looks for the candidate",
+      "an ordinary request for the candidate",
       arp(encodeArpProbe(rival, candidate4), { senderIp: ip("10.6.0.50") }),
       undefined,
     ],
@@ -97,7 +97,7 @@ describe("judgement of ARP", () => {
     ["a reply to the candidate from another", { ...reply(rival, ip("10.6.0.8")), targetIp: candidate4 }, undefined],
     ["an operation of another protocol", { ...reply(rival, candidate4), operation: 4 }, undefined],
   ];
-  it.each(rows)("%s", (_, packet, verdict) => expect(classifyPacket(packet, asked)).toEqual(verdict));
+  it.each(rows)("%s", (_, packet, expected) => expect(classifyPacket(packet, asked)).toEqual(expected));
 });
 
 describe("judgement of neighbour discovery", () => {
@@ -139,14 +139,14 @@ describe("judgement of neighbour discovery", () => {
     ],
     ["a probe for the gateway's address", probe(rival, otherNonce, gateway6), undefined],
     [
-      "somebody who looks for the candidate",
+      "an ordinary request for the candidate",
       ndp(encodeNdpProbe(rival, candidate6, otherNonce), { source: ip("fd00::50") }),
       undefined,
     ],
     ["an advertisement of another address", advertisement(rival, ip("fd00::8")), undefined],
     ["a rival's probe for another address", probe(rival, otherNonce, ip("fd00::8")), undefined],
   ];
-  it.each(rows)("%s", (_, packet, verdict) => expect(classifyPacket(packet, asked)).toEqual(verdict));
+  it.each(rows)("%s", (_, packet, expected) => expect(classifyPacket(packet, asked)).toEqual(expected));
 
   it("an address of one family is none of the other", () => {
     const low: ProbeContext = { ...asked, candidates: [{ family: 6, value: candidate4.value }] };

@@ -19,11 +19,11 @@ const FOLDER = join(import.meta.dirname, "../../vectors/ifacer");
 const MARGIN = "    ";
 
 /** Plans, does it on the values, and sees that this was all that there was to do, and that it can be undone. */
-function outcomeOf(wish: DeviceSpec, before: NamespaceState): { lines: string[]; after: NamespaceState } {
+function outcomeOf(spec: DeviceSpec, before: NamespaceState): { lines: string[]; after: NamespaceState } {
   try {
-    const { operations, lastly, warnings, device } = planDevices(wish, before);
+    const { operations, lastly, warnings, device } = planDevices(spec, before);
     const after = applyAll(before, operations);
-    expect(planDevices(wish, after).operations.map(formatOperation), "doing it again").toEqual([]);
+    expect(planDevices(spec, after).operations.map(formatOperation), "doing it again").toEqual([]);
     expect(inventory(undoAll(after, operations)), "undone").toEqual(inventory(before));
     const lines = [
       `device: ${device}`,

@@ -34,7 +34,7 @@ function batchOf(): Message[] {
   return requests.map(({ type, flags = 0, payload }) => ({ type, flags, sequence: 0, payload }));
 }
 
-/** Rules, chains and members of the messages, whoever wrote them. */
+/** Rules, chains and members of the messages, whichever program wrote them. */
 function meaningOf(messages: readonly Message[]) {
   const of = (type: number) =>
     messages.filter((message) => message.type === type).map((message) => decodeNft(message, type));
@@ -156,7 +156,7 @@ describe("a batch", () => {
     ]);
   });
 
-  it("fails with the first refusal, even of a request whose acknowledgement nobody asked for", () => {
+  it("fails with the first refusal, even of a request without an acknowledgement", () => {
     const fail = (...answers: Uint8Array[]) => {
       const conversation = createConversation(scriptDatagrams([answers]));
       return () => conversation.batch(requests);

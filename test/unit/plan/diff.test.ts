@@ -1,4 +1,4 @@
-/** Wish and fact compared: the order of operations, rows of routes, and what takes an operation back. */
+/** Diffs of plan and state: the order of operations, rows of routes, and inverses. */
 import { describe, expect, it } from "vitest";
 import { diffPlan } from "../../../host/plan/diff.ts";
 import { inverseOf, inverseOfAll, type Operation } from "../../../host/plan/operation.ts";
@@ -81,7 +81,7 @@ describe("a plan", () => {
     ]);
   });
 
-  it("says nothing when it is fulfilled, whoever made what it wants", () => {
+  it("is empty when the plan holds, whatever software made the objects", () => {
     const there = [...LINKS, `pod: route ${VIA(1)}`].map(readStatement).reduce(applyStatement, NOTHING);
     expect(diffPlan(there, planFor(there.pod, { routes: [{ ...routeOf(VIA(1)), protocol: 98 }] }))).toEqual([]);
   });

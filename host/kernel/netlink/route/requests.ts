@@ -19,7 +19,7 @@ import { decodeRouteMessage, encodeRouteMessage, type RouteMessage } from "./mes
 import { encodeRoute, formatRoute, leadsNowhere, type Route, routeOf } from "./route.ts";
 
 /** What to list; undefined fields match everything. */
-export interface RouteFilter {
+interface RouteFilter {
   readonly family?: Family | undefined;
   readonly table?: number | undefined;
   /** Index of the device. */

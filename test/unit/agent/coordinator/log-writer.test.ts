@@ -123,7 +123,7 @@ describe("a file that is full", () => {
     }));
 });
 
-describe("what a stranger writes", () => {
+describe("text of tenants", () => {
   const names: [what: string, name: string][] = [
     ["line feeds", 'x"}\n{"level":60,"msg":"forged"}\n'],
     ["the end of its text", '","level":60,"x":"'],
@@ -169,7 +169,7 @@ describe("what a stranger writes", () => {
     }));
 });
 
-it("what comes faster than it can be written is lost and counted, and nobody waits", () =>
+it("what comes faster than it can be written is lost and counted, and no call waits", () =>
   withLogs(async ({ directory, log }) => {
     const loud = log("a.log");
     const block = "y".repeat(10_000);

@@ -164,7 +164,7 @@ describe("a cluster whose networks were not collected yet", () => {
 describe("a Coordinator that is not ready", () => {
   const text = 'Coordinator "default" is not ready: serviceCIDR: nothing in ServiceCIDR objects';
 
-  it("refuses an ADD that nobody tells a service network, with code 11, the reason and what to do", () => {
+  it("refuses an ADD without a known service network, with code 11, the reason and what to do", () => {
     const found = look({}, {}, { ...NOT_READY, overlayPodCIDR: ["10.244.0.0/16"] });
     expect(found).toMatchObject({ networks: ["10.244.0.0/16"], warnings: [text], missing: text });
     const refusal = () => requireServiceNetworks(found);
@@ -196,7 +196,7 @@ describe("a Coordinator that is not ready", () => {
 
 describe("a status", () => {
   const collected = (status: unknown) => decodeServedCoordinator(object({}, status), "x").collected;
-  it("that somebody has spoilt spoils nothing but itself", () => {
+  it("that is invalid affects nothing else", () => {
     const empty = { overlayPodCIDR: [], serviceCIDR: [] };
     expect(collected({})).toBeUndefined();
     expect(collected(null)).toBeUndefined();
@@ -207,7 +207,7 @@ describe("a status", () => {
     });
   });
 
-  it("in a manifest is nobody's word: there is no cluster", () => {
+  it("in a manifest is ignored: there is no cluster", () => {
     expect(decodeCoordinator(object({}, SYNCED), "x").collected).toBeUndefined();
   });
 });
