@@ -259,7 +259,7 @@ it("a way in stays with its namespace, whatever becomes of the path, and leaves 
     expect(namespace.identity).toEqual(scene.pod.identity);
   }
   expect(() => openNamespace("/run/netns/absent")).toThrow(/^Cannot open network namespace/);
-  expect(() => openNamespace("/proc/self/ns/mnt")).toThrow(/no network namespace/);
+  expect(() => openNamespace("/proc/self/ns/mnt")).toThrow(/not a network namespace/);
   expect(openFds()).toBe(before);
 
   const name = `bkog${process.pid}`;

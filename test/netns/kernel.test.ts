@@ -114,7 +114,7 @@ describe("a path that is no network namespace", () => {
   const messages: [string, () => string, RegExp][] = [
     ["nothing", () => "/run/netns/absent", /^Cannot open network namespace "\/run\/netns\/absent": .*ENOENT/],
     ["a namespace of another kind", () => "/proc/self/ns/mnt", /not a network namespace, or no longer one$/],
-    ["a directory", () => "/run", /no network namespace/],
+    ["a directory", () => "/run", /not a network namespace/],
     ["a text with a NUL", () => "/run/netns/a\0b", /EINVAL/],
     ["too long a text", () => "/x".repeat(3_000), /ENAMETOOLONG/],
     [
@@ -134,7 +134,7 @@ describe("a path that is no network namespace", () => {
         execFileSync("sh", ["-c", `rm -f ${fifo} && mkfifo ${fifo}`]);
         return fifo;
       },
-      /no network namespace/,
+      /not a network namespace/,
     ],
   ];
   it.each(messages)("%s", (_, make, message) => {
