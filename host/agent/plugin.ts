@@ -7,7 +7,7 @@ import type { CniResult } from "../cni/result.ts";
 /** A result that counts only once it has reached the caller. */
 export interface Addition {
   readonly result: CniResult;
-  /** Takes back what the ADD recorded, when nobody is there to hear the answer (allocation rule 4). */
+  /** Takes back what the ADD recorded, when nobody is there to hear the answer (undo). */
   readonly undo: () => Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Whether a recorded address has leaked: its pod is gone, or finished, and no DEL has come for it (allocation rule 16).
+ * Whether a recorded address has leaked: its pod is gone, or finished, and no DEL has come for it (leak).
  *
  *   pod under the row's name          first time   max(grace, cooldown) later
  *   absent, or has another UID        observe      collect
@@ -68,12 +68,12 @@ export function podFacts({ uid, annotations, phase, deleting }: Pod): PodFacts {
 /** The kubelet's configuration hash, which CNI_ARGS has instead of a UID for a static pod. */
 const STATIC_OWNER = /^[0-9a-f]{32}$/;
 
-/** Allocation rule 9: the owner's name for a static pod, of which the API server may know nothing. */
+/** The rule static-pods: the owner's name for a static pod, of which the API server may know nothing. */
 export function isStaticOwner(owner: string): boolean {
   return STATIC_OWNER.test(owner);
 }
 
-/** Allocation rule 9: a static pod is known under its UID and under its configuration hash. */
+/** The rule static-pods: a static pod is known under its UID and under its configuration hash. */
 export function isOwner(owner: string, { uid, configHash }: Pick<PodFacts, "uid" | "configHash">): boolean {
   return owner !== "" && (uid === owner || configHash === owner);
 }
@@ -89,7 +89,7 @@ export function settleMs(graceMs: number, cooldownMs: number): number {
 }
 
 /**
- * Kept, Cooling and Quarantined end by other ways, and what was never attached by rule 17. A row that names no pod, or whose owner is the
+ * Kept, Cooling and Quarantined end by other ways, and what was never attached by the rule unattached. A row that names no pod, or whose owner is the
  * container, has no pod that could be missed.
  */
 export function mayLeak({ state, owner, containerId, namespace, pod }: LeakRow): boolean {

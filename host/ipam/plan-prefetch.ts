@@ -39,7 +39,7 @@ export interface PrefetchGroup {
 
 /**
  * The key under which the pod's ADD will keep its addresses; undefined when it cannot be known. A static pod's CNI_ARGS have the kubelet's
- * hash of its file where others have a UID (allocation rule 9).
+ * hash of its file where others have a UID (static-pods).
  */
 export function ownerOfPod(pod: Pick<Pod, "uid" | "annotations">): string | undefined {
   return mirroredHashOf(pod) ?? pod.uid;

@@ -1,5 +1,5 @@
 /**
- * What keeps a pod's addresses when the pod goes (allocation rule 8, docs/workloads.md).
+ * What keeps a pod's addresses when the pod goes (retention, docs/workloads.md).
  *
  *   pod's controller                     keeper                                member
  *   StatefulSet of apps/v1               the set                               the pod's name
@@ -110,7 +110,7 @@ export type HolderStatus =
 export type NodeStatus =
   /** Its agent sees to the address. */
   | "there"
-  /** Gone or silent: the pod may run on where nobody can see it (allocation rule 2). */
+  /** Gone or silent: the pod may run on where nobody can see it (node-lost). */
   | "lost"
   /** Somebody says that the machine is off. */
   | "off";

@@ -95,7 +95,7 @@ describe("an agent of a cluster", () => {
   });
 });
 
-describe("rule 8: a pod of a StatefulSet", () => {
+describe("retention: a pod of a StatefulSet", () => {
   const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: randomUUID() };
 
   it("keeps its address over restarts and nodes; another set's pod of that name does not", async () => {

@@ -58,7 +58,7 @@ async function deletePod(pod: lab.LabPod): Promise<void> {
   await until("the watch shows it", () => !isWatched(pod));
 }
 
-it("rule 16: a pod is gone and its DEL never came: the address goes at the second look, and its object when it has cooled", async () => {
+it("leak: a pod is gone and its DEL never came: the address goes at the second look, and its object when it has cooled", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await deletePod(pod);
@@ -74,7 +74,7 @@ it("rule 16: a pod is gone and its DEL never came: the address goes at the secon
   expect([await rowOf("10.6.0.1"), await world.lines()]).toEqual(["free", []]);
 });
 
-it("rule 16: a pod that is terminating keeps its address, however long that takes", async () => {
+it("leak: a pod that is terminating keeps its address, however long that takes", async () => {
   const pod = await createPod();
   await world.plane.client.patch(lab.podPath(pod), { metadata: { finalizers: ["example.org/slow"] } });
   await node.attach("10.6.0.1", pod);
@@ -89,7 +89,7 @@ it("rule 16: a pod that is terminating keeps its address, however long that take
   await until("the watch shows it", () => !isWatched(pod));
 });
 
-it("rule 16: a finished Job pod gives its address back at once, without being deleted", async () => {
+it("leak: a finished Job pod gives its address back at once, without being deleted", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await lab.finishPod(world.plane.client, pod);
@@ -98,7 +98,7 @@ it("rule 16: a finished Job pod gives its address back at once, without being de
   expect(isWatched(pod)).toBe(true);
 });
 
-it("rule 16: a watch that has stopped does not mislead: a pod made anew under the same name keeps its address, the old one's goes later", async () => {
+it("leak: a watch that has stopped does not mislead: a pod made anew under the same name keeps its address, the old one's goes later", async () => {
   const old = await createPod({ name: "web" });
   await node.attach("10.6.0.1", old);
   await until("the watch shows it", () => isWatched(old));
@@ -119,7 +119,7 @@ it("rule 16: a watch that has stopped does not mislead: a pod made anew under th
   expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Cooling", "Bound"]);
 });
 
-it("rule 16: nothing goes while the API server is away, and all of it after", async () => {
+it("leak: nothing goes while the API server is away, and all of it after", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await deletePod(pod);
@@ -135,7 +135,7 @@ it("rule 16: nothing goes while the API server is away, and all of it after", as
   });
 });
 
-it("rule 16: a pod that the API server refuses to show keeps its address, and no other waits for it", async () => {
+it("leak: a pod that the API server refuses to show keeps its address, and no other waits for it", async () => {
   const [hidden, gone] = [await createPod(), await createPod()];
   await node.attach("10.6.0.1", hidden);
   await node.attach("10.6.0.2", gone);
@@ -176,7 +176,7 @@ it("undo: an object that the API server refuses to show delays no other, and is 
   );
 });
 
-it("rule 16: the time of day jumps by a day, and back: nobody is collected early", async () => {
+it("leak: the time of day jumps by a day, and back: nobody is collected early", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await deletePod(pod);
@@ -191,7 +191,7 @@ it("rule 16: the time of day jumps by a day, and back: nobody is collected early
   expect(await rowOf("10.6.0.1")).toBe("Cooling");
 });
 
-it("rule 9: a static pod keeps its address with its mirror pod, and without it", async () => {
+it("static-pods: a static pod keeps its address with its mirror pod, and without it", async () => {
   const annotations = { "kubernetes.io/config.hash": HASH };
   const mirror = await createPod({ name: "etcd-n1", annotations });
   const owner = { ...mirror, uid: HASH };
@@ -210,7 +210,7 @@ it("rule 9: a static pod keeps its address with its mirror pod, and without it",
   expect(await node.detach(owner), "its DEL frees it").toHaveLength(1);
 });
 
-it("rule 1: CNI GC takes back only what belongs to pods that are gone", async () => {
+it("late-del: CNI GC takes back only what belongs to pods that are gone", async () => {
   const [live, gone] = [await createPod(), await createPod()];
   await node.attach("10.6.0.1", live);
   await node.attach("10.6.0.2", gone);
@@ -220,7 +220,7 @@ it("rule 1: CNI GC takes back only what belongs to pods that are gone", async ()
   expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Bound", "Cooling"]);
 });
 
-it("rule 17: the address of a NIC that never came is left to the two minutes of that rule", async () => {
+it("unattached: the address of a NIC that never came is left to the two minutes of that rule", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await node.attach("10.6.0.2", pod, { ifName: "net1", containerId: "" });

@@ -97,7 +97,7 @@ describe("conditions of a pool", () => {
     await world.plane.client.patch(`${POOLS}/gone`, { metadata: { finalizers: null } });
   });
 
-  it("rule 12: tell of a machine that answers for three addresses", async () => {
+  it("conflict: tell of a machine that answers for three addresses", async () => {
     await world.pool("proxy", { subnet: "10.25.0.0/24" });
     const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth0" } as const;
     for (const last of [1, 2, 3])

@@ -20,7 +20,7 @@ const finalizersOf = async (name: string): Promise<string[] | undefined> =>
 const isMarked = async (name: string) => (await finalizersOf(name))?.includes(IN_USE_FINALIZER) === true;
 const isGone = async (name: string) => (await world.read("ippools", name)) === undefined;
 
-describe("rule 15: a pool carries the finalizer", () => {
+describe("pool-changes: a pool carries the finalizer", () => {
   it("from first sight, beside those of others, and keeps its specification", async () => {
     await world.pool("blue", { subnet: "10.20.0.0/24" }, { finalizers: ["other.example/one"] });
     await lead();

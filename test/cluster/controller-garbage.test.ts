@@ -39,7 +39,7 @@ function createPod(node: string, spec: Partial<lab.PodSpec> = {}): Promise<lab.L
   return lab.createPod(plane.client, { name: `pod-${++podCount}`, node, ...spec });
 }
 
-it("rule 2: a pod and its node are gone: quarantine after a grace, with who had it, and nothing before", async () => {
+it("node-lost: a pod and its node are gone: quarantine after a grace, with who had it, and nothing before", async () => {
   const pod = await createPod("n1");
   await world.bind("10.6.0.1", pod, { workload: WEB });
   await lab.deletePod(plane.client, pod);
@@ -61,7 +61,7 @@ it("rule 2: a pod and its node are gone: quarantine after a grace, with who had 
   expect(world.collector.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
 });
 
-it("rule 2: a pod that the API server still has keeps its address, whatever becomes of the node", async () => {
+it("node-lost: a pod that the API server still has keeps its address, whatever becomes of the node", async () => {
   const pod = await createPod("n1");
   await world.bind("10.6.0.1", pod);
   for (const taints of [[], [OUT_OF_SERVICE]]) {
@@ -76,7 +76,7 @@ it("rule 2: a pod that the API server still has keeps its address, whatever beco
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
 });
 
-it("rule 2: a node that is ready is its agent's, until that has done nothing for long", async () => {
+it("node-lost: a node that is ready is its agent's, until that has done nothing for long", async () => {
   await world.setNode("n1", "True");
   const pod = await createPod("n1");
   await world.bind("10.6.0.1", pod);
@@ -90,7 +90,7 @@ it("rule 2: a node that is ready is its agent's, until that has done nothing for
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
 });
 
-it("rule 2: a node that comes back in between begins anew", async () => {
+it("node-lost: a node that comes back in between begins anew", async () => {
   await world.setNode("n1", "Unknown");
   const pod = await createPod("n1");
   await world.bind("10.6.0.1", pod);
@@ -106,7 +106,7 @@ it("rule 2: a node that comes back in between begins anew", async () => {
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
 });
 
-it("rule 2: addresses of a node that is said to be out of service are free within seconds of the end of its pods", async () => {
+it("node-lost: addresses of a node that is said to be out of service are free within seconds of the end of its pods", async () => {
   await world.setNode("n1", "Unknown");
   const pods = [];
   for (let last = 1; last <= 20; last++) {
@@ -131,7 +131,7 @@ it("rule 2: addresses of a node that is said to be out of service are free withi
   });
 });
 
-it("rule 9: a static pod without a mirror pod keeps its address as long as its node is there", async () => {
+it("static-pods: a static pod without a mirror pod keeps its address as long as its node is there", async () => {
   await world.setNode("n1", "Unknown");
   const pod = { ...(await createPod("n1")), uid: HASH };
   await world.bind("10.6.0.1", pod);
@@ -147,7 +147,7 @@ it("rule 9: a static pod without a mirror pod keeps its address as long as its n
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
 });
 
-it("rule 8: what is kept for a workload that is gone cools, and is free when nobody else sees to it", async () => {
+it("retention: what is kept for a workload that is gone cools, and is free when nobody else sees to it", async () => {
   await world.allocate("10.6.0.1", "n1", { state: "Kept", workload: WEB });
   await world.allocate("10.6.0.2", "n1", { state: "Kept", workload: { ...WEB, uid: "alive" } });
   await world.allocate("10.6.0.3", "n1", { state: "Kept", workload: { ...WEB, uid: "nobody knows" } });
@@ -164,7 +164,7 @@ it("rule 8: what is kept for a workload that is gone cools, and is free when nob
   expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual(["free", "Kept n1", "Kept n1"]); // biome-ignore format: one thought
 });
 
-it("rule 10: what cools on a node that is there is its agent's for its cooldown longer", async () => {
+it("cooling-visibility: what cools on a node that is there is its agent's for its cooldown longer", async () => {
   await world.setNode("n1", "True");
   await world.allocate("10.6.0.1", "n1");
   await world.allocate("10.6.0.2", "n2");
@@ -177,7 +177,7 @@ it("rule 10: what cools on a node that is there is its agent's for its cooldown 
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
-it("rule 15: an allocation of a pool that is gone is legal, and told of", async () => {
+it("pool-changes: an allocation of a pool that is gone is legal, and told of", async () => {
   await world.setNode("n1", "True");
   await world.bind("10.7.0.1", await createPod("n1"), { pool: "old" });
   await world.look();
@@ -187,7 +187,7 @@ it("rule 15: an allocation of a pool that is gone is legal, and told of", async 
   expect(world.collector.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
 });
 
-it("rule 16: who has just begun to lead observes anew", async () => {
+it("leak: who has just begun to lead observes anew", async () => {
   await world.allocate("10.6.0.1", "n1");
   await world.look();
   world.advance(10 * INTERVAL_MS);
@@ -200,7 +200,7 @@ it("rule 16: who has just begun to lead observes anew", async () => {
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
-it("rule 16: whoever writes to the object, or makes its pod anew, right before it is collected, keeps it", async () => {
+it("leak: whoever writes to the object, or makes its pod anew, right before it is collected, keeps it", async () => {
   const pod = await createPod("n1", { name: "web-0" });
   await world.bind("10.6.0.1", pod);
   await world.allocate("10.6.0.2", "n1");
@@ -232,7 +232,7 @@ it("rule 16: whoever writes to the object, or makes its pod anew, right before i
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
 });
 
-it("rule 16: a node that comes back right before the write keeps its addresses, whatever the caches say", async () => {
+it("leak: a node that comes back right before the write keeps its addresses, whatever the caches say", async () => {
   await world.setNode("n1", "Unknown");
   const pod = await createPod("n1");
   await world.bind("10.6.0.1", pod);
@@ -260,7 +260,7 @@ async function fill(count: number): Promise<void> {
 
 const countAll = async (): Promise<number> => (await plane.client.get(ALLOCATIONS)).items.length;
 
-it("rule 16: more than a page; the API server goes in the middle, and nothing is half done", async () => {
+it("leak: more than a page; the API server goes in the middle, and nothing is half done", async () => {
   const count = COLLECTION_PAGE + 20;
   await fill(count);
   await world.collector.sweep();
@@ -276,7 +276,7 @@ it("rule 16: more than a page; the API server goes in the middle, and nothing is
   expect(await countAll()).toBe(0);
 });
 
-it("rule 16: who leads no more writes no more", async () => {
+it("leak: who leads no more writes no more", async () => {
   await fill(60);
   await world.collector.sweep();
   world.advance(GRACE_MS);

@@ -81,7 +81,7 @@ const counts = async (pool: string) => {
   return { bound, cooling, free, total };
 };
 
-describe("rule 11: a pool's usage has an object of its own", () => {
+describe("exhaustion: a pool's usage has an object of its own", () => {
   it("which the pool owns, and which says how much and what is in use", async () => {
     const uid = await createPool("blue", { subnet: "10.20.0.0/24", ips: ["10.20.0.8-10.20.0.23"] });
     await allocate("blue", "10.20.0.9");
@@ -105,7 +105,7 @@ describe("rule 11: a pool's usage has an object of its own", () => {
     expect((await plane.client.get(`${POOLS}/green`)).status).toMatchObject({ total: 10, used: 0 });
   });
 
-  it("rule 15: which names the ranges that it was made for, and is made anew when they change", async () => {
+  it("pool-changes: which names the ranges that it was made for, and is made anew when they change", async () => {
     await createPool("grey", { subnet: "10.22.0.0/24", ips: ["10.22.0.1-10.22.0.8"] });
     await allocate("grey", "10.22.0.8");
     await start();
@@ -228,7 +228,7 @@ describe("an agent", () => {
     expect(agent.api.calls).toEqual(["GET ippoolusages/read", "GET ippoolusages/read"]);
   });
 
-  it("rule 10: that learns from it of a pool at 80 % shows what cools there", async () => {
+  it("cooling-visibility: that learns from it of a pool at 80 % shows what cools there", async () => {
     await createPool("tight", { subnet: "10.33.0.0/22", ips: ["10.33.0.1-10.33.0.10"] });
     for (let last = 1; last <= 8; last++) await allocate("tight", `10.33.0.${last}`);
     await start();

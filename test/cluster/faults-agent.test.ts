@@ -109,7 +109,7 @@ it("agents are killed and come back in a storm", async () => {
   await storm(world, { name: "killed", pods: 10, durationMs: 4_000, disturb, isFresh: true });
 });
 
-it("the journal is wiped: the addresses of live pods are found again, and a late DEL frees none (rule 1)", async () => {
+it("the journal is wiped: the addresses of live pods are found again, and a late DEL frees none (late-del)", async () => {
   const pods = await startPods(world, "wiped", 6);
   const node = world.node("n1");
   const own = pods.filter((pod) => pod.node === "n1");
@@ -135,7 +135,7 @@ it("the journal is wiped: the addresses of live pods are found again, and a late
   expect((await node.runtime.attach(pod)).addresses).toEqual(before);
 });
 
-it("an allocation is deleted by hand: the live pod's object is made again (rule 5)", async () => {
+it("an allocation is deleted by hand: the live pod's object is made again (recreate)", async () => {
   const pods = await startPods(world, "deleted", 3);
   const start = performance.now();
   for (const pod of pods) {
@@ -147,7 +147,7 @@ it("an allocation is deleted by hand: the live pod's object is made again (rule 
   for (const pod of pods) await expectOwned(world, pod);
 });
 
-it("an allocation is deleted by hand while its agent is dead, and another pod has the name: nothing is deleted, it is told, and no ADD is answered with it (rule 5)", async () => {
+it("an allocation is deleted by hand while its agent is dead, and another pod has the name: nothing is deleted, it is told, and no ADD is answered with it (recreate)", async () => {
   const pods = [await startPod(world, "n1", "displaced"), await startPod(world, "n1", "restarted")] as const;
   const [address, other] = pods.map((pod) => world.ledger.find(pod, "eth0")?.addresses[0] ?? "") as [string, string];
   const { agent, runtime } = world.node("n1");

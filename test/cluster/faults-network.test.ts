@@ -75,7 +75,7 @@ it("429 with Retry-After is waited for: no call comes sooner", async () => {
   await expectOwned(world, pod);
 });
 
-it("a create that was carried out and never answered is found to be ours (rule 4)", async () => {
+it("a create that was carried out and never answered is found to be ours (undo)", async () => {
   const { proxy, runtime } = world.node("n1");
   proxy.holdWatches();
   const pod = await world.createPod({ name: "ambiguous", node: "n1" });

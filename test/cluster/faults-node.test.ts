@@ -1,5 +1,5 @@
 /**
- * What becomes of the addresses of a node that cannot be heard, or that is no longer in the cluster, while its pods live on (rule 2); and of nodes whose clocks are wrong.
+ * What becomes of the addresses of a node that cannot be heard, or that is no longer in the cluster, while its pods live on (node-lost); and of nodes whose clocks are wrong.
  */
 
 import { join } from "node:path";
@@ -43,7 +43,7 @@ afterAll(async () => {
 const live = (pods: readonly { readonly uid: string }[]): string[] =>
   world.ledger.live().flatMap(({ pod, addresses }) => (pods.some(({ uid }) => uid === pod.uid) ? addresses : []));
 
-it("a node is cut off and removed while its pods live on: nobody gets their addresses, and they are free when it has come back and ended them (rule 2)", async () => {
+it("a node is cut off and removed while its pods live on: nobody gets their addresses, and they are free when it has come back and ended them (node-lost)", async () => {
   const cut = world.node("n1");
   const lost = [];
   for (let index = 0; index < 4; index++) lost.push(await startPod(world, "n1", `lost-${index}`));
@@ -85,7 +85,7 @@ it("a node's object is deleted while its agent runs: its pods keep their address
   await expectOwned(world, pod);
 });
 
-it("clocks are wrong by a day: nothing cools for a shorter time, nothing is collected that lives (rule 10)", async () => {
+it("clocks are wrong by a day: nothing cools for a shorter time, nothing is collected that lives (cooling-visibility)", async () => {
   const load = `--import=${join(root, "scripts", "lab", "cluster", "shifted-clock.mjs")}`;
   const clock = (ms: number) => ({ NODE_OPTIONS: load, BERTH_LAB_CLOCK_MS: String(ms) });
   const early = {

@@ -102,7 +102,7 @@ it("etcd is restored from an older copy: what was claimed since is claimed again
   await storm(world, { name: "afterwards", pods: 6, durationMs: 1_000 });
 });
 
-it("an address that went to another pod after the copy was taken: both are told of, and the live one has it in the end (rule 5)", async () => {
+it("an address that went to another pod after the copy was taken: both are told of, and the live one has it in the end (recreate)", async () => {
   await world.pool({ name: "few", subnet: "10.7.0.0/24", ips: ["10.7.0.7"], default: false });
   const annotations = { ippool: { ipv4: ["few"] } };
   const before = await world.createPod({ name: "before", node: "n1", annotations });

@@ -45,7 +45,7 @@ async function schemaOf(account: string, call: KubeCall): Promise<string> {
   return String(items.find((each: { metadata: { uid: string } }) => each.metadata.uid === uid)?.metadata.name);
 }
 
-it("rule 11: the agents' claims have a priority level of their own, and nothing else has", async () => {
+it("exhaustion: the agents' claims have a priority level of their own, and nothing else has", async () => {
   const get: KubeCall = { method: "GET", path: `${ALLOCATIONS}/10.0.0.1` };
   // The API server takes a schema in a moment after it was written.
   await expect.poll(() => schemaOf(AGENT, get), { timeout: 10_000 }).toBe("berth-claims");

@@ -1,5 +1,5 @@
 /**
- * Rule 7 on a real API server: who is claimed for ahead of the ADD, who is not, and what becomes of it. The figures are in
+ * The rule prefetch on a real API server: who is claimed for ahead of the ADD, who is not, and what becomes of it. The figures are in
  * prefetch-figures.test.ts.
  */
 
@@ -50,7 +50,7 @@ async function seen(): Promise<void> {
 }
 
 describe("an ADD after a prefetch", () => {
-  it("rule 7: asks the API server for nothing, and no other object is made", async () => {
+  it("prefetch: asks the API server for nothing, and no other object is made", async () => {
     const pod = await bind("web");
     await claimed(pod);
     const before = [...node.calls];
@@ -157,7 +157,7 @@ describe("ippools", () => {
   });
 });
 
-describe("rule 7: what does not fit when the ADD comes", () => {
+describe("prefetch: what does not fit when the ADD comes", () => {
   it("goes back at once, without a cooldown", async () => {
     const pod = await bind("web");
     await claimed(pod);
@@ -177,7 +177,7 @@ describe("rule 7: what does not fit when the ADD comes", () => {
   });
 });
 
-describe("rule 8: a pod that keeps its address", () => {
+describe("retention: a pod that keeps its address", () => {
   const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "5d0e7f8a-0000-4000-8000-000000000001" };
   const stateOf = async (address: string): Promise<string> => {
     const { spec } = await world.plane.client.get(`/apis/ipam.vendor.io/v1/ipallocations/${address}`);
@@ -206,7 +206,7 @@ describe("rule 8: a pod that keeps its address", () => {
   });
 });
 
-describe("rule 9: a static pod", () => {
+describe("static-pods: a static pod", () => {
   it("is claimed for under the hash of its file, by which its ADD will call it", async () => {
     const hash = "0123456789abcdef0123456789abcdef";
     const mirror = await bind("static", {
@@ -246,7 +246,7 @@ describe("a pod deleted before its ADD", () => {
 });
 
 describe("a pod that never comes gives its address back", () => {
-  it("rule 17: after two minutes, without a cooldown; when it comes later, it claims anew", async () => {
+  it("unattached: after two minutes, without a cooldown; when it comes later, it claims anew", async () => {
     const pod = await bind("web");
     await claimed(pod);
     const [address = ""] = node.aheadOf(pod);

@@ -46,7 +46,7 @@ const stateOf = async (address: string): Promise<string> => {
 /** As somebody does by hand. */
 const deleteObject = (address: string): Promise<unknown> => forceDelete(world.plane.client, address);
 
-it("rule 5: an object that was deleted by hand is made again at once, and another node's claim for its address loses", async () => {
+it("recreate: an object that was deleted by hand is made again at once, and another node's claim for its address loses", async () => {
   const one = await openNode("n1");
   const two = await openNode("n2");
   const pod = await createPod("n1");
@@ -70,7 +70,7 @@ it("rule 5: an object that was deleted by hand is made again at once, and anothe
   console.log(`from the deletion to the new object, ms: p50 ${figures[5]?.toFixed(1)}, max ${figures[9]?.toFixed(1)}`);
 });
 
-it("rule 5: if another node was first, nothing is deleted and nothing is silent", async () => {
+it("recreate: if another node was first, nothing is deleted and nothing is silent", async () => {
   const one = await openNode("n1");
   const two = await openNode("n2");
   const pod = await createPod("n1");
@@ -110,7 +110,7 @@ it("rule 5: if another node was first, nothing is deleted and nothing is silent"
   ]);
 });
 
-it("rule 5: what was lost is the pod's again when the other has let go of it", async () => {
+it("recreate: what was lost is the pod's again when the other has let go of it", async () => {
   const one = await openNode("n1");
   const pod = await createPod("n1");
   await one.attach("10.6.0.1", pod);
@@ -131,7 +131,7 @@ it("rule 5: what was lost is the pod's again when the other has let go of it", a
   expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${pod.uid}`);
 });
 
-it("rule 4: after the journal was lost, 20 running pods keep their addresses, and each is free only when its pod is gone", async () => {
+it("undo: after the journal was lost, 20 running pods keep their addresses, and each is free only when its pod is gone", async () => {
   const node = await openNode("n1");
   const pods: lab.LabPod[] = [];
   for (let index = 1; index <= 20; index++) {
@@ -145,7 +145,7 @@ it("rule 4: after the journal was lost, 20 running pods keep their addresses, an
   expect(await node.rows()).toEqual(
     pods.map(({ uid }, index) => `10.6.0.${index + 1} Bound ${uid} ${UNKNOWN_CONTAINER}`),
   );
-  for (const pod of pods) expect(await node.detach(pod), "rule 1: nobody knows that container").toEqual([]);
+  for (const pod of pods) expect(await node.detach(pod), "late-del: nobody knows that container").toEqual([]);
   node.advance(10 * GRACE_MS);
   await node.look();
   expect(await node.rows()).toHaveLength(20);
@@ -165,7 +165,7 @@ it("rule 4: after the journal was lost, 20 running pods keep their addresses, an
   expect([await node.rows(), await world.lines()]).toEqual([[], []]);
 });
 
-it("rule 4: a new sandbox gets the address that was taken in, and then its DEL frees it", async () => {
+it("undo: a new sandbox gets the address that was taken in, and then its DEL frees it", async () => {
   const node = await openNode("n1");
   const pod = await createPod("n1");
   await node.attach("10.6.0.1", pod);
@@ -177,7 +177,7 @@ it("rule 4: a new sandbox gets the address that was taken in, and then its DEL f
   expect(await node.detach(pod)).toHaveLength(1);
 });
 
-it("rule 4: an object that no NIC has goes at the second look", async () => {
+it("undo: an object that no NIC has goes at the second look", async () => {
   const node = await openNode("n1");
   const pod = await createPod("n1");
   await node.attach("10.6.0.1", pod);
@@ -198,7 +198,7 @@ it("rule 4: an object that no NIC has goes at the second look", async () => {
   expect([await stateOf("10.6.0.1"), await stateOf("10.6.0.2")]).toEqual([`Bound n1 ${pod.uid}`, "absent"]);
 });
 
-it("rule 4: etcd is restored from last night: what is missing is made again, what is back from the dead goes with its pod", async () => {
+it("undo: etcd is restored from last night: what is missing is made again, what is back from the dead goes with its pod", async () => {
   const node = await openNode("n1");
   const [old, dead, young] = [
     await createPod("n1", "old"),
@@ -231,7 +231,7 @@ it("rule 4: etcd is restored from last night: what is missing is made again, wha
   expect(node.parts.own.problems).toEqual([]);
 });
 
-it("rule 4: what is in quarantine is in quarantine after the journal was lost, and what cools cools", async () => {
+it("undo: what is in quarantine is in quarantine after the journal was lost, and what cools cools", async () => {
   const node = await openNode("n1");
   const bad = await node.attach("10.6.0.1", await createPod("n1"));
   const quarantine = { reason: "Conflict", mac: MAC, parent: "ens5", nextProbeAtMs: node.nowMs() + GRACE_MS } as const;
@@ -275,7 +275,7 @@ it("the watch of a node's allocations tells of each pod three times at most, and
   expect(two.parts.own.stats.events).toBe(0);
 });
 
-it("rule 2: what other nodes answer for is left alone, whatever became of their pods", async () => {
+it("node-lost: what other nodes answer for is left alone, whatever became of their pods", async () => {
   const gone = await openNode("n2");
   const pod = await createPod("n2");
   await gone.attach("10.6.0.1", pod);

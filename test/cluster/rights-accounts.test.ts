@@ -45,7 +45,7 @@ const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:07", parent: "eth0
 const MACHINE = { ...WORKLOAD, kind: "VirtualMachine", member: "db" };
 const without = { quarantine: undefined };
 
-describe("rule 6: the agent of a node", () => {
+describe("node-rights: the agent of a node", () => {
   it.each<Row>([
     ["lets its own cool", "10.6.0.11", become("Cooling", "b")],
     ["keeps its own", "10.6.0.11", become("Kept", "b", { workload: WORKLOAD })],
@@ -167,7 +167,7 @@ describe("the controller", () => {
   });
 });
 
-describe("rule 5: an administrator", () => {
+describe("recreate: an administrator", () => {
   const BOUND =
     /^403 .*IPAllocation 10\.6\.0\.1 is Bound to pod shop\/web-0 on node "a"; delete the pod.*kubectl annotate ipallocations\.ipam\.vendor\.io 10\.6\.0\.1 ipam\.vendor\.io\/force-delete=true/;
 

@@ -30,7 +30,7 @@ afterAll(async () => {
   await world?.stop();
 });
 
-it("rule 6: pods of both nodes come and go while somebody tries to free and to take every address of the first", async () => {
+it("node-rights: pods of both nodes come and go while somebody tries to free and to take every address of the first", async () => {
   const done: string[] = [];
   const counts = new Map<string, number>();
   /** Names of objects that the thief was refused with 403. */
@@ -88,7 +88,7 @@ it("rule 6: pods of both nodes come and go while somebody tries to free and to t
   await world.settle();
 });
 
-it("rule 8: what somebody takes in the name of a workload is taken back by the agent whose pod lives", async () => {
+it("retention: what somebody takes in the name of a workload is taken back by the agent whose pod lives", async () => {
   const template = {
     metadata: { labels: { app: "db" } },
     spec: { containers: [{ name: "main", image: "local/pause:1" }] },

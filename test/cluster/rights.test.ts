@@ -110,7 +110,7 @@ const UPDATES: readonly UpdateRow[] = [
   ["gives its own object an owner", "10.6.0.12", (_, { metadata }) => Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }), /^403 .*would get a finalizer or an owner reference/], // biome-ignore format: one thought
 ];
 
-describe("rule 6: with the token of another node's agent nobody", () => {
+describe("node-rights: with the token of another node's agent nobody", () => {
   it.each(UPDATES)("%s (%s)", async (_, address, change, wanted) => {
     const before = await snapshot(admin);
     expect(await outcomeOf(rewrite(thief, address, change))).toMatch(wanted);

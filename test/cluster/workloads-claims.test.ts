@@ -122,7 +122,7 @@ describe("an IPAMClaim", () => {
     );
   });
 
-  it("rule 8: of a machine that migrates is shared", async () => {
+  it("retention: of a machine that migrates is shared", async () => {
     await claim("db.net1");
     const uid = (await world.client.create(INSTANCES, instance("db"))).metadata.uid;
     const labels = { "kubevirt.io": "virt-launcher" };

@@ -1,6 +1,6 @@
 /**
  * A hostile namespace, `evil`, whose pods say that they belong to a workload of the namespace `shop`: anybody who may create pods may write any owner, with
- * any UID. None of them gets, frees or holds up an address of the workload (allocation rule 8, docs/security.md, "Forged owners").
+ * any UID. None of them gets, frees or holds up an address of the workload (retention, docs/security.md, "Forged owners").
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
@@ -53,38 +53,41 @@ const ROWS = (["set", "machine"] as const).flatMap((kind) =>
 );
 
 describe("a pod of another namespace that names the workload as its owner", () => {
-  it.each(ROWS)("rule 8: a $kind of pool $pool that $victim, $where, $how: leaves its address alone", async (row) => {
-    const { kind, pool } = row;
-    const home: NodeName = row.where === "same node" && row.how === "ahead" ? "ahead" : "n1";
-    const there: NodeName = row.how === "ahead" ? "ahead" : row.where === "same node" ? "n1" : "n2";
-    const wish = { annotations: { ippool: { ipv4: [pool] } } };
-    const own = (node: NodeName): Promise<lab.LabPod> => world.pod({ name: "db-0", node, ...ownerOf[kind]("shop"), ...wish }); // biome-ignore format: one thought
-    const victim = await own(home);
-    const [ip = ""] = await world.add(victim);
-    if (row.victim === "is away") {
-      await world.end(victim);
-      await world.see(`${ip} Kept ${home}`);
-    }
-    const before = await read(ip);
+  it.each(ROWS)(
+    "retention: a $kind of pool $pool that $victim, $where, $how: leaves its address alone",
+    async (row) => {
+      const { kind, pool } = row;
+      const home: NodeName = row.where === "same node" && row.how === "ahead" ? "ahead" : "n1";
+      const there: NodeName = row.how === "ahead" ? "ahead" : row.where === "same node" ? "n1" : "n2";
+      const wish = { annotations: { ippool: { ipv4: [pool] } } };
+      const own = (node: NodeName): Promise<lab.LabPod> => world.pod({ name: "db-0", node, ...ownerOf[kind]("shop"), ...wish }); // biome-ignore format: one thought
+      const victim = await own(home);
+      const [ip = ""] = await world.add(victim);
+      if (row.victim === "is away") {
+        await world.end(victim);
+        await world.see(`${ip} Kept ${home}`);
+      }
+      const before = await read(ip);
 
-    const endAhead = row.how === "ahead" ? await world.claimAhead("ahead") : async () => {};
-    const thief = await world.pod({ name: "db-0", namespace: "evil", node: there, ...ownerOf[kind]("evil") });
-    if (row.how === "ahead") {
-      const { prefetcher } = world.node(there);
-      await world.until("an address is claimed ahead", () => prefetcher.claimedFor(thief.uid, "eth0").length > 0);
+      const endAhead = row.how === "ahead" ? await world.claimAhead("ahead") : async () => {};
+      const thief = await world.pod({ name: "db-0", namespace: "evil", node: there, ...ownerOf[kind]("evil") });
+      if (row.how === "ahead") {
+        const { prefetcher } = world.node(there);
+        await world.until("an address is claimed ahead", () => prefetcher.claimedFor(thief.uid, "eth0").length > 0);
+        expect(await read(ip)).toEqual(before);
+      }
+      if (row.how === "by its address") await expect(world.add(thief, { asked: ip })).rejects.toThrow(ip);
+      else expect(await world.add(thief)).not.toContain(ip);
+      await endAhead();
+      await world.node(there).registry.idle();
+
       expect(await read(ip)).toEqual(before);
-    }
-    if (row.how === "by its address") await expect(world.add(thief, { asked: ip })).rejects.toThrow(ip);
-    else expect(await world.add(thief)).not.toContain(ip);
-    await endAhead();
-    await world.node(there).registry.idle();
-
-    expect(await read(ip)).toEqual(before);
-    const back = row.victim === "lives" ? victim : await own(there === "ahead" ? "n2" : there);
-    expect(await world.add(back)).toEqual([ip]);
-    const [held] = await world.node(back.node).registry.findOwner(back.uid);
-    expect(held).toMatchObject({ state: "Bound", namespace: "shop" });
-  });
+      const back = row.victim === "lives" ? victim : await own(there === "ahead" ? "n2" : there);
+      expect(await world.add(back)).toEqual([ip]);
+      const [held] = await world.node(back.node).registry.findOwner(back.uid);
+      expect(held).toMatchObject({ state: "Bound", namespace: "shop" });
+    },
+  );
 });
 
 /** All that is written in the object of the address, with its version. */

@@ -1,4 +1,4 @@
-/** Workloads whose node dies (allocation rules 2 and 8, docs/workloads.md): the address comes along, and a node that is back takes nothing. */
+/** Workloads whose node dies (node-lost and retention, docs/workloads.md): the address comes along, and a node that is back takes nothing. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
@@ -31,7 +31,7 @@ async function revive(node: string): Promise<void> {
 }
 
 describe("a StatefulSet pod", () => {
-  it("rule 2: that moved off a dead node waits until the node is out of service, and the node, when it is back, lets go", async () => {
+  it("node-lost: that moved off a dead node waits until the node is out of service, and the node, when it is back, lets go", async () => {
     const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
     const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
     const before = await world.pod({ name: "web-0", node: "n1", owner });
@@ -55,7 +55,7 @@ describe("a StatefulSet pod", () => {
     await world.see(`${ip} Bound n2 web-0@n2`);
   });
 
-  it("rule 2: of a node that is out of service is away: its address is Kept for it, by the controller", async () => {
+  it("node-lost: of a node that is out of service is away: its address is Kept for it, by the controller", async () => {
     const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
     const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
     const pod = await world.pod({ name: "web-0", node: "n1", owner });
@@ -92,7 +92,7 @@ describe("a migration whose node dies", () => {
     return world.add(await launcher("launcher-c", node, uid));
   }
 
-  it("rule 8: the source's: the target goes on, and the machine has its address when it starts again", async () => {
+  it("retention: the source's: the target goes on, and the machine has its address when it starts again", async () => {
     const { source, target, ip } = await migrate();
     await world.kill("n1");
     await lab.deletePod(world.client, source);
@@ -106,7 +106,7 @@ describe("a migration whose node dies", () => {
     await world.see(`${ip} Bound n3 launcher-c@n3`);
   });
 
-  it("rule 8: the target's: the source goes on, and the machine has its address when it starts again", async () => {
+  it("retention: the target's: the source goes on, and the machine has its address when it starts again", async () => {
     const { source, target, ip } = await migrate();
     await world.kill("n2");
     await lab.deletePod(world.client, target);

@@ -1,5 +1,5 @@
 /**
- * Pods of a StatefulSet keep their addresses as long as the set wants them, and pods that have finished keep nothing (allocation rules 2 and 8,
+ * Pods of a StatefulSet keep their addresses as long as the set wants them, and pods that have finished keep nothing (node-lost and retention,
  * docs/workloads.md).
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -38,7 +38,7 @@ async function only(pod: lab.LabPod): Promise<string> {
 }
 
 describe("a pod of a StatefulSet", () => {
-  it("rule 8: keeps its address over a restart and on another node", async () => {
+  it("retention: keeps its address over a restart and on another node", async () => {
     await set(2);
     const [first, other] = [await member(0, "n1"), await member(1, "n1")];
     const [ip, otherIp] = [await only(first), await only(other)];
@@ -50,7 +50,7 @@ describe("a pod of a StatefulSet", () => {
     expect(await only(await member(0, "n2"))).toBe(ip);
   });
 
-  it("rule 8: keeps for each of its NICs that NIC's address, also where the search finds others first", async () => {
+  it("retention: keeps for each of its NICs that NIC's address, also where the search finds others first", async () => {
     await set(1);
     const annotations = { "k8s.v1.cni.cncf.io/networks": "lan@net1,lan@net2", ippool: { ipv4: ["line"] } };
     const nics = ["eth0", "net1", "net2"];
@@ -73,7 +73,7 @@ describe("a pod of a StatefulSet", () => {
     expect([ahead, again]).toEqual([["10.8.0.1", "10.8.0.2", "10.8.0.3"], given]);
   });
 
-  it("rule 8: gets its address at once when its earlier pod was force-deleted; that one's late DEL changes nothing", async () => {
+  it("retention: gets its address at once when its earlier pod was force-deleted; that one's late DEL changes nothing", async () => {
     await set(1);
     const before = await member(0, "n1");
     const ip = await only(before);
@@ -85,7 +85,7 @@ describe("a pod of a StatefulSet", () => {
     await world.see(`${ip} Bound n2 web-0@n2`);
   });
 
-  it("rule 8: loses its address when the set is scaled down, and gets another when it is scaled up", async () => {
+  it("retention: loses its address when the set is scaled down, and gets another when it is scaled up", async () => {
     await set(3);
     const pods = [await member(0, "n1"), await member(1, "n1"), await member(2, "n2")] as const;
     const ips = [await only(pods[0]), await only(pods[1]), await only(pods[2])];
@@ -99,7 +99,7 @@ describe("a pod of a StatefulSet", () => {
     await world.see(`${ips[0]} Bound n1 web-0@n1`, `${ips[1]} Kept n1`, `${fresh} Bound n1 web-2@n1`);
   });
 
-  it("rule 8: loses its address with the end of the set", async () => {
+  it("retention: loses its address with the end of the set", async () => {
     await set(2, 3);
     const [first, second] = [await member(3, "n1"), await member(4, "n2")];
     await only(first);
@@ -111,7 +111,7 @@ describe("a pod of a StatefulSet", () => {
     await world.see();
   });
 
-  it("rule 8: whose kept address lies in no pool that is selected now gets another, and that one is released", async () => {
+  it("retention: whose kept address lies in no pool that is selected now gets another, and that one is released", async () => {
     await set(1);
     const before = await member(0, "n1");
     const ip = await only(before);
@@ -123,7 +123,7 @@ describe("a pod of a StatefulSet", () => {
     await world.see(`${fresh} Bound n2 web-0@n2`);
   });
 
-  it("rule 8: keeps nothing when enableStatefulSet is false", async () => {
+  it("retention: keeps nothing when enableStatefulSet is false", async () => {
     await set(1);
     await world.settings({ enableStatefulSet: false });
     const pod = await member(0, "n1");
@@ -132,7 +132,7 @@ describe("a pod of a StatefulSet", () => {
     await world.see();
   });
 
-  it("rule 8: of a set that is not its controller, or of another kind of that name, keeps nothing", async () => {
+  it("retention: of a set that is not its controller, or of another kind of that name, keeps nothing", async () => {
     await set(1);
     const meta = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
     const job = { apiVersion: "batch/v1", kind: "Job", name: "web", uid: "j-1" };
@@ -162,7 +162,7 @@ describe("a finished pod", () => {
     await world.see();
   });
 
-  it("rule 8: of a StatefulSet keeps its address for its successor", async () => {
+  it("retention: of a StatefulSet keeps its address for its successor", async () => {
     await set(1);
     const pod = await member(0, "n1");
     const ip = await only(pod);

@@ -48,7 +48,7 @@ test("Multus gives pods a second NIC by a NetworkAttachmentDefinition, and both 
   await seen.untilGone("two");
 });
 
-test("rule 8: an IPAMClaim keeps the address of a second NIC from pod to pod, wherever they run, until the claim goes", async () => {
+test("retention: an IPAMClaim keeps the address of a second NIC from pod to pod, wherever they run, until the claim goes", async () => {
   await applyWorkloadKinds(cluster.client);
   const claims = `/apis/k8s.cni.cncf.io/v1alpha1/namespaces/${NAMESPACE}/ipamclaims`;
   await cluster.client.create(claims, ipamClaim("seat", { interface: "net1", network: "store" }));

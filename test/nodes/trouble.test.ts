@@ -83,7 +83,7 @@ describe("pods live on with their addresses, and new ones get theirs, over the r
   });
 });
 
-test("rule 2: a killed node's addresses stay its pods', or its own when a pod is forced away, until it is back", async () => {
+test("node-lost: a killed node's addresses stay its pods', or its own when a pod is forced away, until it is back", async () => {
   const before = await deploy("there", 4, onNode);
   const taken = before.map(addressOf);
   await node.crash();
@@ -111,7 +111,7 @@ test("rule 2: a killed node's addresses stay its pods', or its own when a pod is
   await seen.untilReturned();
 });
 
-test("rule 2: a pod that was deleted by force while its kubelet is down keeps its address as long as it has it on its NIC", async () => {
+test("node-lost: a pod that was deleted by force while its kubelet is down keeps its address as long as it has it on its NIC", async () => {
   const pods = paths.pods(NAMESPACE);
   await cluster.client.create(pods, podOf({ name: "left", pod: onNode }));
   const [pod] = await seen.untilReady("left", 1);
@@ -132,7 +132,7 @@ test("rule 2: a pod that was deleted by force while its kubelet is down keeps it
 });
 
 test.each(["berth", "detecting"] as const)(
-  "rule 8: a member that is forced away from a hung kubelet is fenced, and its successor has its address (%s)",
+  "retention: a member that is forced away from a hung kubelet is fenced, and its successor has its address (%s)",
   async (network) => {
     await withOrphan({ cluster, seen }, network, async (scene) => {
       scene.node.signal("kubelet", "SIGSTOP");
@@ -151,7 +151,7 @@ test.each(["berth", "detecting"] as const)(
   },
 );
 
-test("rule 8: a member that comes back on the node where its earlier pod still ends has the address, which leads to it alone", async () => {
+test("retention: a member that comes back on the node where its earlier pod still ends has the address, which leads to it alone", async () => {
   const stubborn = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"];
   const spec = { busybox: stubborn, pod: { nodeName: "node1", terminationGracePeriodSeconds: 6 } };
   const play = async (scene: OrphanScene): Promise<void> => {

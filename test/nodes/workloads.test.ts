@@ -69,7 +69,7 @@ test("a rolling update gives new pods their own addresses and takes the old ones
   await remove(deployments, "shop");
 });
 
-test("rule 8: a pod of a StatefulSet keeps its address over a restart and on another node", async () => {
+test("retention: a pod of a StatefulSet keeps its address over a restart and on another node", async () => {
   await cluster.client.create(statefulSets, statefulSetOf({ name: "db", replicas: 3 }));
   const before = await seen.untilReady("db", 3);
   const addresses = new Map(before.map((pod) => [pod.metadata.name, addressOf(pod)]));
@@ -98,7 +98,7 @@ function isNoneOf(gone: readonly KubeObject[]) {
   return ({ metadata }: KubeObject): boolean => !uids.includes(metadata.uid);
 }
 
-test("rule 9: a static pod's address belongs to the hash of its manifest, and goes with the manifest", async () => {
+test("static-pods: a static pod's address belongs to the hash of its manifest, and goes with the manifest", async () => {
   const [, node] = cluster.nodes;
   if (node === undefined) throw new Error("There are three nodes");
   const manifest = join(node.manifests, "ingress.json");

@@ -35,7 +35,7 @@ export interface WatchesOptions {
   readonly random: () => number;
   /** A pool, a reserved address, a coordinator or a setting has changed; of a pool's status only why it lacks addresses. */
   readonly onSetting: () => void;
-  /** An ADD somewhere was refused for want of this pool's addresses (allocation rule 10). */
+  /** An ADD somewhere was refused for want of this pool's addresses (cooling-visibility). */
   readonly onWanted: (pool: string) => void;
   readonly onPod: (change: Change<Pod>) => void;
 }

@@ -1,6 +1,6 @@
 /**
  * The node's link under any NIC that has an address of a pool: through it the pool's segment can be asked for an address of which no link is
- * known here, as its own node is lost (allocation rule 12).
+ * known here, as its own node is lost (conflict).
  * Handed to probe-quarantined.ts by open-detection.ts.
  * Effects: reads the registry; netlink sockets for the time of a call.
  */

@@ -1,6 +1,6 @@
 /**
  * Asks for quarantined addresses again, through the node's link under the NIC that met the conflict: silence frees an address, an
- * answer postpones it (allocation rule 12). So it asks for those of nodes that are lost, when this one was told to (rule 2).
+ * answer postpones it (conflict). So it asks for those of nodes that are lost, when this one was told to (node-lost).
  * Effects: frames on links of the node; those of the registry.
  */
 import { DetectionError } from "../../coordinator/detection-error.ts";

@@ -1,5 +1,5 @@
 /**
- * What becomes of an address that another machine answers for: quarantine, or none when that machine answers for any (allocation rule 12).
+ * What becomes of an address that another machine answers for: quarantine, or none when that machine answers for any (conflict).
  * Effects: those of the registry; after a conflict, and without making anybody wait, it asks for the pool's gateway.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Fencing: a pod of this node whose object is gone, and whose sandbox lives on, loses the addresses that its workload's next pod is to have
- * (allocation rule 8, docs/decisions/0025). Whether a pod is such an orphan is decided by gc/collector.ts, from what the API server says.
+ * (retention, docs/decisions/0025). Whether a pod is such an orphan is decided by gc/collector.ts, from what the API server says.
  * Effects: changes the orphan's network namespace, and what the coordinator made for it on the node; a line in the log, an event of the workload.
  */
 import { mayBeShared } from "../../ipam/retention.ts";

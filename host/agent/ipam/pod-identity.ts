@@ -11,7 +11,7 @@ import type { Snapshot } from "../../resources/snapshot.ts";
 import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 
 export interface PodIdentity {
-  /** Pod UID, else the container ID (allocation rule 18). */
+  /** Pod UID, else the container ID (unknown-container). */
   readonly owner: string;
   /** Empty when nothing is known. */
   readonly namespace: string;

@@ -1,6 +1,6 @@
 /**
  * A workload's member gets its own addresses back, NIC by NIC and family by family, however full the pool is and however little the node knows of
- * it, and nothing beside them is kept for it (allocation rule 8).
+ * it, and nothing beside them is kept for it (retention).
  */
 import { expect, it } from "vitest";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
@@ -65,7 +65,7 @@ it.each<[title: string, members: number, selection: "hash" | "ascending", machin
   ["20 on 20", 20, "hash", false],
   ["10 on 10 in ascending order", 10, "ascending", false],
   ["5 machines on 5", 5, "hash", true],
-])("rule 8: restarts on nodes that know nothing: %s addresses", async (_, count, selection, machines) => {
+])("retention: restarts on nodes that know nothing: %s addresses", async (_, count, selection, machines) => {
   const world = new KeptWorld(
     [pool("blue", "10.6.0.0/24", { ips: [`10.6.0.1-10.6.0.${count}`], selection })],
     ["eth0"],
@@ -102,7 +102,7 @@ it.each<[title: string, at: number, source: StartOptions["source"], left: number
   ["that nobody had", 2, "args.cni.ips", 0],
   // A list of all for each start of a machine would be too dear.
   ["that its claim names", 0, "IPAMClaim shop/db", 1],
-])("rule 8: what is left beside an address that a member asks for by name, %s", async (_, at, source, left) => {
+])("retention: what is left beside an address that a member asks for by name, %s", async (_, at, source, left) => {
   const world = new KeptWorld([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.40"] })], ["eth0"]);
   const member = memberOf("db", 0);
   const first = await world.start(member, await world.node());
@@ -173,6 +173,6 @@ async function fuzz(seed: number): Promise<Tally> {
   return tally;
 }
 
-it(`rule 8: members that come and go among others have their addresses and no more (seed ${SEED})`, async () => {
+it(`retention: members that come and go among others have their addresses and no more (seed ${SEED})`, async () => {
   for (let seed = SEED; seed < SEED + RUNS; seed++) expect((await fuzz(seed)).all).toEqual(NOTHING);
 });

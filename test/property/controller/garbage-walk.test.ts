@@ -183,7 +183,7 @@ class Model {
 
 const step = fc.oneof(fc.constantFrom<Step>(...STEPS), fc.integer({ min: 1, max: 30 }));
 
-it(`rule 2: no address of a pod that may live becomes free while its node has not confirmed (seed ${SEED})`, () => {
+it(`node-lost: no address of a pod that may live becomes free while its node has not confirmed (seed ${SEED})`, () => {
   const actions = new Set<Action>();
   fc.assert(
     fc.property(fc.boolean(), fc.array(step, { minLength: 20, maxLength: 80 }), (isMember, steps) => {

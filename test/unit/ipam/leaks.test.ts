@@ -49,7 +49,7 @@ function describeVerdict(verdict: LeakVerdict): string {
   return verdict.kind === "collect" ? `collect: ${verdict.reason}` : verdict.kind;
 }
 
-describe("rule 16: two observations", () => {
+describe("leak: two observations", () => {
   const cases: Case[] = [
     { what: "a pod that lives is kept", pod: seen(), verdict: "keep" },
     { what: "a pod that lives is kept, whatever was observed", pod: seen(), observedMs: 1e9, verdict: "keep" },
@@ -74,7 +74,7 @@ describe("rule 16: two observations", () => {
   });
 });
 
-describe("rule 16: finished pods (trap 9)", () => {
+describe("leak: finished pods (trap 9)", () => {
   const cases: Case[] = [
     { what: "succeeded", pod: seen({ phase: "Succeeded" }), verdict: "collect: finished" },
     { what: "failed, as an evicted one is", pod: seen({ phase: "Failed" }), verdict: "collect: finished" },
@@ -91,7 +91,7 @@ describe("rule 16: finished pods (trap 9)", () => {
   it.each(cases)("$what", check);
 });
 
-describe("rule 2: an address that is still on its NIC, whatever the API server says of the pod", () => {
+describe("node-lost: an address that is still on its NIC, whatever the API server says of the pod", () => {
   const inUse = { netns: "inUse", observedMs: 1e9 } as const;
   const cases: Case[] = [
     { what: "absent: deleted by force while the kubelet is down", ...inUse, pod: ABSENT, verdict: "keep" },
@@ -104,7 +104,7 @@ describe("rule 2: an address that is still on its NIC, whatever the API server s
   it.each(cases)("$what", check);
 });
 
-describe("rule 9: static pods", () => {
+describe("static-pods: static pods", () => {
   const owner = { owner: HASH };
   const mirror = seen({ uid: "mirror", configHash: HASH });
   const otherMirror = seen({ uid: "mirror", configHash: HASH.replace("0", "f") });
@@ -128,14 +128,14 @@ describe("what no sweep touches", () => {
     { what: "Cooling", row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
     { what: "Kept: it waits for its identity", row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
     { what: "Quarantined", row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
-    { what: "rule 17: never attached", row: { containerId: "" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+    { what: "unattached: never attached", row: { containerId: "" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
     { what: "no pod named", row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
     { what: "owned by the container", row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
   ];
   it.each(cases)("$what", check);
 });
 
-describe("rule 8: an orphan", () => {
+describe("retention: an orphan", () => {
   const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w", member: "web-0" };
   it.each([
     ["is a pod that the API server has not", {}, ABSENT, true],

@@ -28,7 +28,7 @@ const MIRROR = { "kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror
 
 const ready = (status: string) => ({ type: "PodReadyToStartContainers", status });
 
-describe("rule 7: a pod is prefetched when it has no sandbox yet and will get one", () => {
+describe("prefetch: a pod is prefetched when it has no sandbox yet and will get one", () => {
   it.each<[what: string, parts: Parts, verdict: string]>([
     ["bound a moment ago", {}, "expected"],
     ["without a status", { status: {} }, "expected"],
@@ -51,7 +51,7 @@ describe("rule 7: a pod is prefetched when it has no sandbox yet and will get on
   });
 });
 
-describe("rule 9: a static pod's addresses are kept under its configuration hash", () => {
+describe("static-pods: a static pod's addresses are kept under its configuration hash", () => {
   it.each([
     ["a pod", {}, "uid-1"],
     ["a mirror pod", { annotations: MIRROR }, HASH],
@@ -70,7 +70,7 @@ function nicOf(text: string): AnnouncedNic {
 
 const together = { "ipam.vendor.io/ippools": "[]" };
 
-describe("rule 7: only NICs whose configuration names ipam.type berth", () => {
+describe("prefetch: only NICs whose configuration names ipam.type berth", () => {
   it.each<[nics: string, annotations: Record<string, string>, groups: string]>([
     ["eth0", {}, "eth0"],
     ["eth0-", {}, ""],

@@ -216,7 +216,7 @@ describe("an IPAMClaim", () => {
   });
 });
 
-describe("rule 8: two pods of one member", () => {
+describe("retention: two pods of one member", () => {
   const launcher = (name: string, run: string, status: object = {}): Pod =>
     podOf([{ ...RUN, uid: run }], { name, uid: `u-${name}`, labels: LAUNCHER }, status);
   const holder = { namespace: "shop", pod: "a", podUid: "u-a" };

@@ -95,12 +95,12 @@ describe("the same member of a workload", () => {
     ["of another namespace, whose pod claims the UID", { ...WORKLOAD, namespace: "evil" }, false],
     ["of a namespace that nobody wrote", { ...WORKLOAD, namespace: "" }, false],
   ];
-  it.each(rows)("rule 8: %s", (_, other, isSame) => {
+  it.each(rows)("retention: %s", (_, other, isSame) => {
     expect([isSameMember(WORKLOAD, other), isSameMember(other, WORKLOAD)]).toEqual([isSame, isSame]);
     if (other !== undefined) expect(ownerLabelOf(other) === ownerLabelOf(WORKLOAD)).toBe(isSame);
   });
 
-  it("rule 8: two of a namespace that nobody wrote are not", () => {
+  it("retention: two of a namespace that nobody wrote are not", () => {
     const workload = { ...WORKLOAD, namespace: "" };
     expect(isSameMember(workload, workload)).toBe(false);
   });

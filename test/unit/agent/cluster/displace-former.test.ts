@@ -1,4 +1,4 @@
-/** Rule 8: an earlier pod of a member loses its address on this node only when it is known to be over. */
+/** The rule retention: an earlier pod of a member loses its address on this node only when it is known to be over. */
 import { expect, it } from "vitest";
 import { evictPredecessor } from "../../../../host/agent/cluster/address-owners.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
@@ -44,7 +44,7 @@ const cases: Case[] = [
   },
 ];
 
-it.each(cases)("rule 8: an earlier pod $what", async ({ claimant, changes, isEnded, isGone = false, wanted }) => {
+it.each(cases)("retention: an earlier pod $what", async ({ claimant, changes, isEnded, isGone = false, wanted }) => {
   const cool = async (row: Allocation): Promise<Allocation> => ({ ...row, state: "Cooling" });
   const tools = {
     registry: { collect: cool },

@@ -95,31 +95,31 @@ describe("undo: an object without a row in the journal", () => {
       verdict: "adopt Quarantined / for nobody on ",
     },
     {
-      what: "rule 2: is released when this node was taken for lost: nobody here has it",
+      what: "node-lost: is released when this node was taken for lost: nobody here has it",
       object: object({ state: "Quarantined", holders: [], quarantine: lost }),
       verdict: "release Cooling /",
     },
     {
-      what: "rule 2: is its pod's again when this node was taken for lost and the pod lives",
+      what: "node-lost: is its pod's again when this node was taken for lost and the pod lives",
       ...{ object: object(ofPod), verdict: "confirm Bound u1/eth0, else Cooling" },
     },
     {
-      what: "rule 2: is released when the pod's NIC has another address by now",
+      what: "node-lost: is released when the pod's NIC has another address by now",
       ...{ object: object(ofPod), ownRows: [row({ ip: other })], verdict: "release Cooling u1/eth0" },
     },
     {
-      what: "rule 12: is adopted to be asked for when another node is lost",
+      what: "conflict: is adopted to be asked for when another node is lost",
       ...{ object: object(ofOther), verdict: "adopt Quarantined / for nobody on " },
     },
     { what: "is left when it is Kept", object: object({ state: "Kept", holders: [], workload }), verdict: "leave" },
     { what: "is left when it is being deleted", object: object({}, true), verdict: "leave" },
     {
-      what: "rule 2: is left when another node answers for it",
+      what: "node-lost: is left when another node answers for it",
       object: object({ node: "n2", holders: [{ ...holder, node: "n2" }] }),
       verdict: "leave",
     },
     {
-      what: "rule 2: is left when another node answers for it, though it cools",
+      what: "node-lost: is left when another node answers for it, though it cools",
       object: object({ node: "n2", state: "Cooling", holders: [] }),
       verdict: "leave",
     },

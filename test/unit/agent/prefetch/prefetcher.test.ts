@@ -1,4 +1,4 @@
-/** Rule 7: what is claimed ahead of an ADD, and what becomes of it. */
+/** The rule prefetch: what is claimed ahead of an ADD, and what becomes of it. */
 
 import { describe, expect, it } from "vitest";
 import { PREFETCHES_AT_ONCE, UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
@@ -47,7 +47,7 @@ describe("a pod that was bound to the node", () => {
     expect(await world.rows()).toHaveLength(1);
   });
 
-  check("rule 9: a static pod's is kept under the hash of its file, as its ADD will call it", async (world) => {
+  check("static-pods: a static pod's is kept under the hash of its file, as its ADD will call it", async (world) => {
     const hash = "0123456789abcdef0123456789abcdef";
     const mirror = podOf("web-0", {
       metadata: { annotations: { "kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash } },
@@ -272,7 +272,7 @@ describe("prefetch: it goes back at once, without a cooldown", () => {
 });
 
 describe("a pod that never comes gives its address back", () => {
-  check("rule 17: two minutes after it was claimed; when it comes later, it claims anew", async (world) => {
+  check("unattached: two minutes after it was claimed; when it comes later, it claims anew", async (world) => {
     await watched(world, web);
     await world.later(UNATTACHED_MS);
     expect(await world.rows()).toHaveLength(1);

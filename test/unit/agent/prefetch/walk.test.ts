@@ -82,7 +82,7 @@ it.each(SEEDS)("a walk from seed %i", (seed) =>
         const uid = `p-${number}-${generation[number]}`;
         world.prefetcher.podGone(podOf(`p-${number}`, { uid }));
       }
-      // Rule 17: what an ADD claimed for another NIC of its pod stays for now.
+      // The rule unattached: what an ADD claimed for another NIC of its pod stays for now.
       const isExplained = async (): Promise<boolean> => {
         const rows = await world.registry.list(undefined, 1_000);
         const attached = new Set(rows.filter(({ containerId }) => containerId !== "").map(({ owner }) => owner));

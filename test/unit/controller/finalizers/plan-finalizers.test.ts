@@ -18,7 +18,7 @@ function plan(one: typeof fresh, leavingMs = POOL_LEAVING_MS, isHeld = false) {
   return { mark: mark.length, ask: ask.length, nextMs };
 }
 
-describe("rule 15: the finalizer of a pool", () => {
+describe("pool-changes: the finalizer of a pool", () => {
   it("is set at first sight, also when the specification cannot be used", () => {
     expect(plan(fresh)).toEqual({ mark: 1, ask: 0, nextMs: undefined });
     const bad = pool("bad", { ...SPEC, ips: ["10.6.0.9-10.6.0.1"] });

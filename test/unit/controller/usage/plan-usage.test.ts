@@ -3,7 +3,7 @@ import { countsDueMs, usageDueMs } from "../../../../host/controller/usage/plan-
 
 const written = { total: 1_000, used: 500 };
 
-describe("rule 11: a usage object is written", () => {
+describe("exhaustion: a usage object is written", () => {
   it.each([
     ["at once by a process that never wrote it", { total: 1_000, used: 501 }, Number.POSITIVE_INFINITY, 0],
     ["10 s after the last time", { total: 1_000, used: 501 }, 4_000, 6_000],
