@@ -32,9 +32,9 @@ export const COLLECTION_PATIENCE_MS = 3_000;
 /** After a look in vain, or one for which the API server had no answer, the next one comes no sooner than this: milliseconds. @limit */
 export const COLLECTION_RETRY_MS = 10_000;
 
-export interface CheckerDeps extends ControllerDeps {
+interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {
   readonly observations: Observations;
-  /** Ends with `leading`, and when the part is closed. */
+  /** Aborted when this process stops leading, and when the controller is closed. */
   readonly signal: AbortSignal;
 }
 

@@ -12,13 +12,15 @@ import type { PodFacts } from "../../ipam/leaks.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
+import { PeriodicWorker } from "../../lib/periodic.ts";
+import { SerialQueue } from "../../lib/serial.ts";
 import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import {
   AllocationChecker,
-  type CheckerDeps,
   COLLECTION_PATIENCE_MS,
   COLLECTION_RETRY_MS,
   type Collected,
@@ -54,26 +56,25 @@ export function startGarbageCollector(deps: ControllerDeps): GarbageCollector {
 }
 
 class Collector implements GarbageCollector {
-  readonly #deps: CheckerDeps;
+  readonly #deps: ControllerDeps;
+  readonly #signal: AbortSignal;
   readonly #observations = new Observations();
+  /** Nodes that were asked to probe, by name of the allocation. */
   readonly #asked = new Map<string, Set<string>>();
   readonly #nodeChanges: NodeChanges;
   readonly #closing = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  readonly #worker: PeriodicWorker;
+  readonly #queue = new SerialQueue();
   readonly #unsubscribe: (() => void)[];
-  #turn: Promise<unknown> = Promise.resolve();
-  #isTicking = false;
   #sweepDueMs: number;
-  #retryMs = Number.NEGATIVE_INFINITY;
-  #problems = new SweepProblems();
+  #sweepProblems = new SweepProblems();
   #withoutProber: readonly string[] = [];
-  #said = "";
 
   constructor(deps: ControllerDeps) {
-    const signal = AbortSignal.any([deps.leading, this.#closing.signal]);
-    this.#deps = { ...deps, signal, observations: this.#observations };
+    this.#deps = deps;
+    this.#signal = AbortSignal.any([deps.leading, this.#closing.signal]);
     this.#nodeChanges = new NodeChanges(deps);
-    // Who has just begun to lead begins with a sweep.
+    // A process that has just become the leader starts with a sweep.
     this.#sweepDueMs = deps.clock.nowMs();
     this.#unsubscribe = [
       deps.caches.nodes.subscribe((change) => {
@@ -83,101 +84,98 @@ class Collector implements GarbageCollector {
       }),
       deps.owners.addresses.subscribe((uid) => this.#hastenOwned(uid)),
     ];
-    this.#timer = setInterval(() => void this.#tick(), COLLECTION_TICK_MS).unref();
+    this.#worker = new PeriodicWorker({
+      failure: "Collecting allocations failed",
+      work: () => this.#work(),
+      retryMs: () => COLLECTION_RETRY_MS,
+      firstMs: COLLECTION_TICK_MS,
+      signal: this.#signal,
+      log: deps.log,
+    });
   }
 
   get problems(): readonly string[] {
-    const unasked = this.#withoutProber.map(
-      (name) => `No node that is ready can ask for address ${name}, whose node is lost`,
+    const withoutProber = this.#withoutProber.map(
+      (name) => `No ready node can probe address ${name}, whose node is lost`,
     );
-    return [...this.#problems.sentences, ...unasked, ...(this.#said === "" ? [] : [this.#said])];
+    return [...this.#sweepProblems.sentences, ...withoutProber, ...this.#worker.problems];
   }
 
   sweep(): Promise<readonly Collected[]> {
-    return this.#inTurn(() => this.#sweep());
+    return this.#queue.run(() => this.#sweep());
   }
 
   checkDue(): Promise<readonly Collected[]> {
-    return this.#inTurn(() => this.#checkDue());
+    return this.#queue.run(() => this.#checkDue());
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
-    for (const leave of this.#unsubscribe) leave();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
     this.#closing.abort(new Error("The collection is closed"));
-    await this.#turn;
+    await this.#worker.close();
+    await this.#queue.idle();
   }
 
-  async #tick(): Promise<void> {
-    const { clock, signal } = this.#deps;
-    if (this.#isTicking || signal.aborted || clock.nowMs() < this.#retryMs) return;
-    this.#isTicking = true;
-    try {
-      await this.checkDue();
-      if (clock.nowMs() >= this.#sweepDueMs) await this.sweep();
-      this.#said = "";
-    } catch (error) {
-      this.#retryMs = clock.nowMs() + COLLECTION_RETRY_MS;
-      this.#complain(error);
-    } finally {
-      this.#isTicking = false;
-    }
+  async #work(): Promise<number> {
+    await this.checkDue();
+    if (this.#deps.clock.nowMs() >= this.#sweepDueMs) await this.sweep();
+    return COLLECTION_TICK_MS;
   }
 
   async #sweep(): Promise<readonly Collected[]> {
-    const { caches, clock, random, signal } = this.#deps;
-    signal.throwIfAborted();
+    const { caches, clock, random } = this.#deps;
+    this.#signal.throwIfAborted();
     const names = new Set<string>();
-    const findings = new SweepProblems();
+    const problems = new SweepProblems();
     const collected: Collected[] = [];
-    const looked = this.#nodeChanges.chooseReady(caches.nodes.items);
-    const sources = this.#listReader();
-    const look = this.#openChecker();
+    const readyNodes = this.#nodeChanges.chooseReady(caches.nodes.items);
+    const reader = this.#listReader();
+    const checker = this.#openChecker();
     for await (const page of this.#pages()) {
       for (const object of page) {
         names.add(object.name);
-        findings.add(object, caches.pools.items.has(object.spec.pool));
+        problems.add(object, caches.pools.items.has(object.spec.pool));
       }
-      const wanted = page.filter((object) => this.#needsCheck(object, looked));
-      collected.push(...(await this.#eachOf(wanted, (object) => look.check(object, sources))));
+      const wanted = page.filter((object) => this.#needsCheck(object, readyNodes));
+      collected.push(...(await this.#checkAll(wanted, (object) => checker.check(object, reader))));
     }
     this.#observations.keepOnly(names);
     for (const name of this.#asked.keys()) if (!names.has(name)) this.#asked.delete(name);
-    this.#problems = findings;
-    this.#finish(look);
+    this.#sweepProblems = problems;
+    this.#finish(checker);
     this.#sweepDueMs =
       clock.nowMs() + settingsOf(this.#deps.caches).garbageCollection.intervalMs * (0.9 + 0.2 * random());
     return collected;
   }
 
   async #checkDue(): Promise<readonly Collected[]> {
-    const { clock, signal } = this.#deps;
-    signal.throwIfAborted();
-    const look = this.#openChecker();
+    const { clock } = this.#deps;
+    this.#signal.throwIfAborted();
+    const checker = this.#openChecker();
     const collected: Collected[] = [];
     for (const node of this.#nodeChanges.due(clock.nowMs())) {
-      collected.push(...(await this.#checkNode(node, look)));
+      collected.push(...(await this.#checkNode(node, checker)));
       this.#nodeChanges.checked(node, clock.nowMs());
     }
     const due = this.#observations.due(clock.nowMs());
     for (const name of due) this.#observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
-    collected.push(...(await this.#eachOf(due, (name) => look.recheck(name))));
-    if (due.length > 0) this.#finish(look);
+    collected.push(...(await this.#checkAll(due, (name) => checker.recheck(name))));
+    if (due.length > 0) this.#finish(checker);
     return collected;
   }
 
   /** Its allocations as the API server has them, and those that another node was told to ask for. */
-  async #checkNode(node: string, look: AllocationChecker): Promise<readonly Collected[]> {
+  async #checkNode(node: string, checker: AllocationChecker): Promise<readonly Collected[]> {
     const { caches } = this.#deps;
-    const sources = this.#listReader((name) => readNode(this.#deps, name));
+    const reader = this.#listReader((name) => readNode(this.#reading, name));
     const collected: Collected[] = [];
     for await (const page of this.#pages(`spec.node=${node}`)) {
-      collected.push(...(await this.#eachOf(page, (object) => look.check(object, sources))));
+      collected.push(...(await this.#checkAll(page, (object) => checker.check(object, reader))));
     }
     const elsewhere = [...caches.allocations.items.values()].filter(
       (object) => object.spec.node !== node && lostNode(object) === node,
     );
-    collected.push(...(await this.#eachOf(elsewhere, ({ name }) => look.recheck(name))));
+    collected.push(...(await this.#checkAll(elsewhere, ({ name }) => checker.recheck(name))));
     return collected;
   }
 
@@ -190,10 +188,10 @@ class Collector implements GarbageCollector {
     }
   }
 
-  #needsCheck({ spec }: IpAllocation, looked: ReadonlySet<string>): boolean {
+  #needsCheck({ spec }: IpAllocation, readyNodes: ReadonlySet<string>): boolean {
     if (spec.state !== "Bound") return true;
     const { nodes } = this.#deps.caches;
-    return spec.holders.every(({ node }) => looked.has(node) || nodeStatus(nodes.items.get(node)) !== "ready");
+    return spec.holders.every(({ node }) => readyNodes.has(node) || nodeStatus(nodes.items.get(node)) !== "ready");
   }
 
   /** For first looks: nodes as the caches have them, pods in one list for each node. */
@@ -203,7 +201,7 @@ class Collector implements GarbageCollector {
     const lists = new Map<string, Promise<readonly PodFacts[]>>();
     const nodes = new Map<string, ReturnType<StatusReader["node"]>>();
     const podsOf = (name: string): Promise<readonly PodFacts[]> => {
-      const list = lists.get(name) ?? listPods(this.#deps, name);
+      const list = lists.get(name) ?? listPods(this.#reading, name);
       lists.set(name, list);
       return list;
     };
@@ -213,19 +211,26 @@ class Collector implements GarbageCollector {
         nodes.set(name, found);
         return found;
       },
-      pod: async (holder: Holder, sighting) => {
+      pod: async (holder: Holder, node) => {
         const pods = await podsOf(holder.node);
         const found = pods
-          .map((pod) => podStatus(holder, pod, sighting))
+          .map((pod) => podStatus(holder, pod, node))
           .find((each) => each === "alive" || each === "finished");
         // Not in the list: it may be another's name now, or one that cannot be understood.
-        return found ?? readPod(this.#deps, holder, sighting);
+        return found ?? readPod(this.#reading, holder, node);
       },
     };
   }
 
+  get #reading() {
+    const { api, log } = this.#deps;
+    return { api, log, signal: this.#signal };
+  }
+
   #openChecker(): AllocationChecker {
-    return new AllocationChecker(this.#deps, new Probers(this.#deps.caches), this.#asked);
+    const { api, caches, owners, clock, log } = this.#deps;
+    const deps = { api, caches, owners, clock, log, observations: this.#observations, signal: this.#signal };
+    return new AllocationChecker(deps, new Probers(caches), this.#asked);
   }
 
   #finish({ withoutProber }: AllocationChecker): void {
@@ -234,7 +239,8 @@ class Collector implements GarbageCollector {
 
   /** As the API server has them now. */
   async *#pages(fieldSelector?: string): AsyncGenerator<readonly IpAllocation[]> {
-    const { api, signal } = this.#deps;
+    const { api } = this.#deps;
+    const signal = this.#signal;
     const query = { limit: COLLECTION_PAGE, fieldSelector };
     const call = { path: collectionPath(IP_ALLOCATIONS), query, patienceMs: COLLECTION_PATIENCE_MS, signal };
     for await (const { items } of listPages(api, call)) yield items.flatMap((item) => this.#decode(item));
@@ -250,45 +256,27 @@ class Collector implements GarbageCollector {
     }
   }
 
-  /** A few at a time. One that the API server refuses keeps the others from nothing; when it does not answer, all wait. */
-  async #eachOf<T>(
-    all: readonly T[],
-    examine: (one: T) => Promise<Collected | undefined>,
+  /** Checks a few at a time. An allocation that the API server refuses to change does not stop the others; a server that does not answer does. */
+  async #checkAll<T>(
+    items: readonly T[],
+    check: (item: T) => Promise<Collected | undefined>,
   ): Promise<readonly Collected[]> {
-    const { signal, log } = this.#deps;
-    const waiting = [...all].reverse();
+    const { log } = this.#deps;
     const collected: Collected[] = [];
-    const work = async (): Promise<void> => {
-      for (let one = waiting.pop(); one !== undefined; one = waiting.pop()) {
-        signal.throwIfAborted();
+    try {
+      await inParallel(items, COLLECTIONS_AT_ONCE, async (item) => {
+        this.#signal.throwIfAborted();
         try {
-          const done = await examine(one);
-          if (done !== undefined) collected.push(done);
+          const result = await check(item);
+          if (result !== undefined) collected.push(result);
         } catch (error) {
           if (!(error instanceof ApiError || error instanceof ConfigError)) throw error;
-          log.warn({ err: error }, "An allocation could not be collected; it is looked at again");
+          log.warn({ err: error }, "Collecting an allocation failed; it will be checked again");
         }
-      }
-    };
-    const ends = await Promise.allSettled(Array.from({ length: COLLECTIONS_AT_ONCE }, work));
-    sendEvents(this.#deps, collected);
-    for (const end of ends) if (end.status === "rejected") throw end.reason;
+      });
+    } finally {
+      sendEvents(this.#deps, collected);
+    }
     return collected;
-  }
-
-  /** One at a time: two looks at once would be one. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
-    return done;
-  }
-
-  /** Trouble lasts: it is told once. */
-  #complain(error: unknown): void {
-    const { signal, log } = this.#deps;
-    if (signal.aborted) return;
-    const text = `Allocations cannot be collected: ${error instanceof Error ? error.message : String(error)}`;
-    if (text !== this.#said) log.warn({ err: error }, "Collecting allocations failed; it is tried again");
-    this.#said = text;
   }
 }

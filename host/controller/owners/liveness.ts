@@ -1,37 +1,39 @@
-/**
- * Whether a workload is still there, asked of the API server.
- * Effects: a call of the API server.
- */
-
+/** Whether the owner of a pool or of retained addresses still exists. Reads the API server, never a cache. */
 import { z } from "zod";
-import { ConfigError } from "../../config/config-error.ts";
-import { ApiError, ApiUnavailable, type KubeApi, METADATA } from "../../kubernetes/kube-api.ts";
-import { objectPath } from "../../kubernetes/paths.ts";
-import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { ConfigError, decodeConfig } from "../../config/config-error.ts";
+import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { type ObjectName, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Liveness } from "../types.ts";
-import type { PoolOwnerKind } from "./pool-owner-kinds.ts";
 
 const schema = z.object({ metadata: z.object({ uid: z.string().min(1) }) });
 
-/** Rejects with the signal's reason only. */
-export async function lookAt(
-  api: KubeApi,
-  { apiVersion, plural, isOver }: PoolOwnerKind,
-  { namespace, name, uid }: PoolOwner,
-  signal: AbortSignal,
-): Promise<Liveness> {
-  const path = objectPath({ apiVersion, plural }, { namespace, name });
+export interface LivenessQuery {
+  readonly resource: Resource;
+  readonly owner: ObjectName & { readonly uid: string };
+  /** The media type to ask for. Default: the whole object as JSON. */
+  readonly accept?: string;
+  /** Decides about an object with the owner's UID. Throws ConfigError for one that cannot be decoded. Default: it is alive. */
+  readonly isAlive?: (object: KubeObject) => boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Returns "unknown" if the API server does not answer, or the object cannot be decoded. Rejects with the signal's reason. */
+export async function readLiveness(api: KubeApi, query: LivenessQuery): Promise<Liveness> {
+  const { resource, owner, accept, isAlive = () => true, signal } = query;
+  const path = objectPath(resource, owner);
   try {
-    const accept = isOver === undefined ? METADATA : "application/json";
     const object = await api.call({ method: "GET", path, accept, signal });
-    const found = schema.safeParse(object);
-    if (!found.success) return "unknown";
-    return found.data.metadata.uid !== uid || isOver?.(object, path) === true ? "gone" : "alive";
+    return requireUid(object, path) === owner.uid && isAlive(object) ? "alive" : "gone";
   } catch (error) {
     signal.throwIfAborted();
-    // A server that does not know the kind answers 404, too, but without a reason.
+    // A server that does not know the kind answers 404 as well, but without a reason.
     if (error instanceof ApiError) return error.status === 404 && error.reason === "NotFound" ? "gone" : "unknown";
     if (error instanceof ApiUnavailable || error instanceof ConfigError) return "unknown";
     throw error;
   }
+}
+
+/** Returns the UID of an object of any kind. Throws ConfigError if it has none. */
+export function requireUid(object: unknown, source: string): string {
+  return decodeConfig(schema, object, source).metadata.uid;
 }

@@ -1,13 +1,16 @@
 /**
- * How Subnets are divided into pools: which pools there are to be, and which addresses each is to have (docs/subnets.md).
+ * How Subnets are divided into pools: which pools should exist, and which addresses each should have (docs/subnets.md).
  *
- * A pool that has enough keeps what it has. One that lacks some gets them from the first of its Subnets that has any; one that has had too many
- * for a while gives back those that nobody holds. What the status of a Subnet reserves for one pool no other one gets, whoever wrote it.
+ * A pool that has enough addresses keeps them. One that has too few gets them from the first of its Subnets that has any left; one that has had
+ * too many for a while gives back those that are not in use. What the status of a Subnet reserves for one pool is never given to another.
+ *
+ * The plan is a sequence of steps. Each returns what the next ones need; the only state that they share is the draft: pools and capacities as
+ * they become.
  */
 
 import { spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
-import type { Family } from "../../../net/ip.ts";
+import { spansOf, withoutSpans } from "../../../net/spans.ts";
 import { type PoolOwner, poolOwnerKey } from "../../../resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
@@ -18,325 +21,375 @@ import { giveBack, type IsBusy } from "./free-spans.ts";
 import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
 
-/** How long a generated pool must have had more addresses than are wanted before it gives them back, unless another one lacks some: milliseconds. @limit */
+/** How long a generated pool must have had more addresses than it needs before it gives them back, unless another pool is short of some: milliseconds. @limit */
 export const SHRINK_AFTER_MS = 5_000;
 
-export function planSubnets(view: SubnetsView): SubnetsPlan {
-  return new Planner(view).plan();
-}
-
-class Planner {
-  readonly #view: SubnetsView;
-  readonly #capacities: Map<string, SubnetCapacity>;
-  readonly #states: PlannedPool[];
-  readonly #byKey: Map<string, PlannedPool[]>;
-  readonly #names: Set<string>;
-  readonly #spaceLeft = new Map<string, number>();
-  readonly #shortfalls: Shortfall[] = [];
-  readonly #excess = new Set<string>();
-  readonly #postponed = new Set<string>();
-  readonly #waiting = new Set<string>();
-  readonly #remove = new Set<PlannedPool>();
-  /** Pools that stay without their workload, if it is gone. */
-  readonly #orphans = new Set<PlannedPool>();
-  readonly #ask = new Map<string, PoolOwner>();
-
-  constructor(view: SubnetsView) {
-    this.#view = view;
-    this.#names = new Set(view.poolNames);
-    const subnets = new Map(view.subnets.map((subnet) => [subnet.object.name, subnet]));
-    const orphans = view.pools.filter((pool) => subnetOf(subnets, pool) === undefined);
-    const others = [...view.others, ...orphans.map(({ spec }) => ({ ...spec, spans: spansOf(spec.ranges) }))];
-    this.#capacities = openCapacities({ subnets: view.subnets, others });
-    this.#states = view.pools.map((now) => {
-      const subnet = subnetOf(subnets, now);
-      const capacity = subnet && this.#capacities.get(subnet.object.name);
-      return new PlannedPool(now.object.name, now, capacity, now.generated);
-    });
-    // The status lists no pool that is empty: it may fill at any time.
-    for (const { capacity, entry } of this.#states)
-      if (capacity !== undefined && entry.length === 0) capacity.poolCount++;
-    this.#byKey = Map.groupBy(
-      this.#states.filter(({ isDeleting }) => !isDeleting),
-      ({ key }) => key,
-    );
-  }
-
-  plan(): SubnetsPlan {
-    this.#resolveOverlaps();
-    const requests = this.#view.demands.toSorted(compareDemands).map((demand) => this.#requestOf(demand));
-    for (const state of this.#states) if (!state.isDeleting && !state.generated.reclaim) this.#orphans.add(state);
-    for (const { pools } of requests) for (const state of pools) this.#orphans.delete(state);
-    for (const request of requests) this.#grow(request);
-    const users = usersOf(requests);
-    for (const request of requests) this.#shrink(request, users);
-    for (const request of requests.toReversed()) this.#describe(request);
-    this.#removeUnused(new Set(requests.flatMap(({ pools }) => pools)));
-    return {
-      ask: [...this.#ask.values()],
-      networks: this.#networks(),
-      remove: [...this.#remove].flatMap(({ now }) => now ?? []),
-      shortfalls: this.#shortfalls,
-      excess: this.#excess,
-      postponed: this.#postponed,
-      waiting: this.#waiting,
-    };
-  }
-
-  /** Each address is one pool's, whatever has happened before; what no Subnet offers any more goes when nobody holds it. */
-  #resolveOverlaps(): void {
-    const inNetwork = Map.groupBy(this.#states, ({ capacity }) => capacity?.network);
-    for (const [network, states] of inNetwork) {
-      if (network === undefined) continue;
-      const names = new Set(states.map(({ name }) => name));
-      const entries = network.capacities.flatMap((capacity) => [...capacity.entries]);
-      const foreign = entries.flatMap(([name, spans]) => (names.has(name) ? [] : [spans]));
-      resolveOverlaps(states, foreign, (state) => this.#isHeldFor(state));
-    }
-    for (const { entries, network } of this.#capacities.values()) {
-      for (const spans of entries.values()) network.has(spans);
-    }
-    for (const state of this.#states) {
-      state.capacity?.network.has(state.ranges);
-      if (state.capacity !== undefined && state.isUnknown) state.capacity.network.isClosed = true;
-      if (!state.isDeleting && state.capacity !== undefined)
-        state.keepOnly(state.capacity.offered, this.#isHeldFor(state));
-      const { namespace } = state.generated.application;
-      this.#spend(namespace, state.size);
-    }
-  }
-
-  #leftIn(namespace: string): number {
-    const { maxPerNamespace } = this.#view;
-    return this.#spaceLeft.get(namespace) ?? (maxPerNamespace === 0 ? Number.POSITIVE_INFINITY : maxPerNamespace);
-  }
-
-  /** So many addresses more of the namespace's share; fewer when below 0. */
-  #spend(namespace: string, count: number): void {
-    this.#spaceLeft.set(namespace, this.#leftIn(namespace) - count);
-  }
-
-  #isHeldFor({ now, capacity }: PlannedPool): IsBusy {
-    const { addressSpace, family } = now?.spec ?? capacity?.network ?? { addressSpace: "", family: 4 as Family };
-    return (address) => this.#view.isHeld(addressSpace, family, address);
-  }
-
-  #requestOf(demand: PoolDemand): PoolRequest {
-    const { application, ifName, family } = demand;
-    const capacities = demand.subnets.flatMap((name) => {
-      const capacity = this.#capacities.get(name);
-      const isOpen = capacity?.network.family === family && this.#refuse(capacity, application) === undefined;
-      return isOpen ? [capacity] : [];
-    });
-    // Those of a former Subnet of the name, which was another network, serve its pods no more.
-    const pools = demand.subnets.flatMap((subnet) => {
-      const all = this.#byKey.get(keyOf(application, ifName, family, subnet)) ?? [];
-      return this.#chooseAmongDuplicates(
-        all.filter(({ capacity }) => capacity !== undefined || !this.#capacities.has(subnet)),
-      );
-    });
-    return { demand, capacities, pools };
-  }
-
-  /** Why the workload may not name the Subnet. What it has of it already it keeps. */
-  #refuse({ subnet }: SubnetCapacity, { namespace }: PoolOwner): string | undefined {
-    return refuseNamespace(subnet.spec, namespace, this.#view.labelsOf(namespace));
-  }
-
-  /** Two controllers may have made a pool each for the same: the larger one goes on, first in the list, and the others keep what pods hold. */
-  #chooseAmongDuplicates(duplicates: readonly PlannedPool[]): readonly PlannedPool[] {
-    const [first, ...others] = duplicates.toSorted((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
-    for (const duplicate of others) {
-      const { size } = duplicate;
-      const { namespace } = duplicate.generated.application;
-      duplicate.keepOnly([], this.#isHeldFor(duplicate));
-      this.#spend(namespace, duplicate.size - size);
-    }
-    return first === undefined ? [] : [first, ...others];
-  }
-
-  /** First the Subnets that have pools of it or come before, each as far as it goes. */
-  #grow({ demand, capacities, pools }: PoolRequest): void {
-    const { maxPoolSize } = this.#view;
-    const { namespace } = demand.application;
-    const reasons = new Set<Shortfall["reason"]>();
-    const missing = (): number => demand.count - sizeOfAll(pools);
-    for (const capacity of capacities) {
-      if (missing() <= 0 && pools.length > 0) break;
-      const state = this.#poolIn(capacity, { demand, capacities, pools });
-      if (state === undefined) continue;
-      const most = Math.min(missing(), maxPoolSize - state.size, this.#leftIn(namespace));
-      if (maxPoolSize - state.size < missing()) reasons.add("PoolTooLarge");
-      if (this.#leftIn(namespace) < missing()) reasons.add("NamespaceLimit");
-      if (most <= 0) continue;
-      const before = state.size;
-      // What is reserved for it already comes first: it is nobody else's.
-      const promised = withoutSpans(state.promised, state.target);
-      state.add(capacity.takePromised(promised, most));
-      const rest = most - (state.size - before);
-      const taken = rest > 0 ? capacity.take(state.target, rest, this.#isHeldFor(state)) : [];
-      if (!state.add(taken)) reasons.add("TooScattered");
-      this.#spend(namespace, state.size - before);
-    }
-    if (missing() > 0 && !capacities.some(({ network }) => network.isClosed)) {
-      this.#shortfalls.push(explainShortfall(this.#view, { demand, capacities, has: sizeOfAll(pools), reasons }));
-    }
-  }
-
-  /** The pool of the request in the Subnet; a new one, or one that a former workload of the name has left. Undefined: there can be none, or need not. */
-  #poolIn(capacity: SubnetCapacity, { demand, pools }: PoolRequest): PlannedPool | undefined {
-    const { name: subnet } = capacity.subnet.object;
-    const own = pools.find(({ generated }) => generated.subnet === subnet);
-    if (own !== undefined) return own;
-    // Another demand of the workload may have got one in this plan.
-    const key = keyOf(demand.application, demand.ifName, demand.family, subnet);
-    const made = this.#byKey.get(key)?.find((state) => state.capacity === capacity);
-    if (made !== undefined) return addPool(pools, made, demand);
-    if (!capacity.isOpen || (pools.length > 0 && capacity.free.spans.length === 0)) return undefined;
-    const { application, ifName, family } = demand;
-    const left = [...this.#orphans].find((state) => isOrphanFor(state, demand, capacity));
-    const liveness = left && this.#view.liveness.get(poolOwnerKey(left.generated.application));
-    // It is asked for whose pool it was.
-    if (left !== undefined && liveness !== "gone" && liveness !== "alive") return undefined;
-    const generated = { subnet, application, interface: ifName, reclaim: demand.reclaim, wanted: 0, reason: "" };
-    if (left !== undefined && liveness === "gone") {
-      left.generated = generated;
-      this.#orphans.delete(left);
-      this.#byKey.set(key, [left]);
-      return addPool(pools, left, demand);
-    }
-    if (capacity.poolCount >= MAX_POOLS_OF_SUBNET) return undefined;
-    let name = "";
-    for (let attempt = 0; name === "" || this.#names.has(name); attempt++) {
-      name = poolNameOf({ application, ifName, family, subnet }, attempt);
-    }
-    const state = new PlannedPool(name, undefined, capacity, generated);
-    this.#names.add(name);
-    this.#states.push(state);
-    this.#byKey.set(key, [state]);
-    capacity.poolCount++;
-    return addPool(pools, state, demand);
-  }
-
-  /** What all who use a pool can spare goes back, the last Subnet's first: after a while, or at once when another one lacks addresses. */
-  #shrink({ pools }: PoolRequest, usersOf: ReadonlyMap<PlannedPool, readonly PoolRequest[]>): void {
-    for (const state of pools.toReversed()) {
-      const users = usersOf.get(state) ?? [];
-      const spare = Math.min(...users.map((request) => sizeOfAll(request.pools) - request.demand.count), state.size);
-      if (spare <= 0 || state.now === undefined) continue;
-      const { uid } = state.now.object;
-      this.#excess.add(uid);
-      if (this.#view.excessMs(uid) < SHRINK_AFTER_MS && !this.#isNeeded(state)) {
-        this.#postponed.add(uid);
-        continue;
-      }
-      const { left, given } = giveBack(state.target, spare, this.#isHeldFor(state));
-      state.target = left;
-      if (given < spare) this.#waiting.add(state.name);
-    }
-    // The first one stays, whatever it has: it says what is lacking.
-    for (const state of pools.slice(1)) {
-      const isFirst = usersOf.get(state)?.some((request) => request.pools[0] === state) === true;
-      if (state.target.length === 0 && !isFirst) this.#remove.add(state);
-    }
-  }
-
-  #isNeeded({ capacity }: PlannedPool): boolean {
-    return this.#shortfalls.some(({ demand }) =>
-      demand.subnets.some((name) => this.#capacities.get(name)?.network === capacity?.network),
-    );
-  }
-
-  /** The first pool of a demand is to have what the others have not. */
-  #describe({ demand, pools }: PoolRequest): void {
-    const { application, ifName, reclaim, reason } = demand;
-    for (const [at, state] of pools.entries()) {
-      const others = sizeOfAll(pools) - state.size;
-      const wanted = at === 0 ? Math.max(0, demand.count - others) : state.size;
-      const { now, generated } = state;
-      const waits = now !== undefined && this.#postponed.has(now.object.uid);
-      // What it is to give back in a moment is told then.
-      const size = waits ? { wanted: now.generated.wanted, reason: now.generated.reason } : { wanted, reason };
-      state.generated = { subnet: generated.subnet, application, interface: ifName, reclaim, ...size };
-    }
-  }
-
-  /** Pools that nobody wants. */
-  #removeUnused(wanted: ReadonlySet<PlannedPool>): void {
-    for (const state of this.#states) {
-      if (wanted.has(state) || state.isDeleting || state.now === undefined) continue;
-      const { application, reclaim } = state.generated;
-      const key = poolOwnerKey(application);
-      const liveness = this.#view.liveness.get(key);
-      if (liveness === undefined) this.#ask.set(key, application);
-      else if (liveness === "gone" && reclaim) this.#remove.add(state);
-      else if (liveness === "alive") this.#shrinkIdle(state);
-    }
-  }
-
-  /** Its workload goes on without it, and has done so for a while: it shrinks as its pods go. */
-  #shrinkIdle(state: PlannedPool): void {
-    const uid = state.now?.object.uid ?? "";
-    this.#excess.add(uid);
-    if (this.#view.excessMs(uid) < SHRINK_AFTER_MS) {
-      this.#postponed.add(uid);
-      return;
-    }
-    state.keepOnly([], this.#isHeldFor(state));
-    state.generated = { ...state.generated, wanted: 0, reason: "the workload does not ask for it any more" };
-    if (state.target.length === 0) this.#remove.add(state);
-    else this.#waiting.add(state.name);
-  }
-
-  #networks(): NetworkPlan[] {
-    const networks = new Map<Network | undefined, PoolTarget[]>();
-    for (const { network } of this.#capacities.values()) if (!networks.has(network)) networks.set(network, []);
-    for (const state of this.#states) {
-      if (this.#remove.has(state) && state.now === undefined) continue;
-      const target = this.#remove.has(state) ? unchangedTarget(state) : targetOf(state);
-      const list = networks.get(state.capacity?.network) ?? [];
-      networks.set(state.capacity?.network, list);
-      list.push(target);
-    }
-    return [...networks].map(([network, targets]) => ({
-      subnets: network?.capacities ?? [],
-      targets,
-      grows: targets.some(
-        ({ now, spans }) => withoutSpans(spans, now === undefined ? [] : spansOf(now.spec.ranges)).length > 0,
-      ),
-    }));
-  }
-}
-
-/** A demand, the pools that serve it in the order of its Subnets, and those Subnets that can serve it. */
+/** A demand, the pools that serve it in the order of its Subnets, and the capacities of the Subnets that may serve it. */
 interface PoolRequest {
   readonly demand: PoolDemand;
   readonly capacities: readonly SubnetCapacity[];
   readonly pools: PlannedPool[];
 }
 
-/** What is there now comes before what is left of it; equal ones in the order of their names. */
+/** What a step found out about pools that have more than is needed. */
+interface Surplus {
+  /** Pools to delete. */
+  readonly remove: ReadonlySet<PlannedPool>;
+  /** UIDs of pools that have more than is needed. */
+  readonly excess: ReadonlySet<string>;
+  /** Those of them that keep it until SHRINK_AFTER_MS are over. */
+  readonly postponed: ReadonlySet<string>;
+  /** Names of pools that wait until an address is released. */
+  readonly waiting: ReadonlySet<string>;
+}
+
+export function planSubnets(view: SubnetsView): SubnetsPlan {
+  const draft = new Draft(view);
+  draft.resolveOverlaps();
+  const requests = view.demands.toSorted(compareDemands).map((demand) => draft.requestOf(demand));
+  const orphans = orphansAmong(draft.pools, requests);
+  const shortfalls = requests.flatMap((request) => grow(request, draft, orphans) ?? []);
+  const shrunk = shrink(requests, shortfalls, draft);
+  for (const request of requests.toReversed()) describe(request, shrunk.postponed);
+  const unused = removeUnused(requests, draft);
+  const remove = shrunk.remove.union(unused.remove);
+  return {
+    ask: unused.ask,
+    networks: networksOf(draft, remove),
+    remove: [...remove].flatMap(({ now }) => now ?? []),
+    shortfalls,
+    excess: shrunk.excess.union(unused.excess),
+    postponed: shrunk.postponed.union(unused.postponed),
+    waiting: shrunk.waiting.union(unused.waiting),
+  };
+}
+
+/** Pools and capacities while they are planned. */
+class Draft {
+  readonly view: SubnetsView;
+  /** By the Subnet's name. */
+  readonly capacities: ReadonlyMap<string, SubnetCapacity>;
+  readonly pools: PlannedPool[];
+  /** By {@link keyOf}, without those that are being deleted. */
+  readonly #byKey: Map<string, PlannedPool[]>;
+  readonly #names: Set<string>;
+  /** How many more addresses each namespace may have. */
+  readonly #budgets = new Map<string, number>();
+
+  constructor(view: SubnetsView) {
+    this.view = view;
+    this.#names = new Set(view.poolNames);
+    const subnets = new Map(view.subnets.map((subnet) => [subnet.object.name, subnet]));
+    const detached = view.pools.filter((pool) => subnetOf(subnets, pool) === undefined);
+    const others = [...view.others, ...detached.map(({ spec }) => ({ ...spec, spans: spansOf(spec.ranges) }))];
+    this.capacities = openCapacities({ subnets: view.subnets, others });
+    this.pools = view.pools.map((now) => {
+      const subnet = subnetOf(subnets, now);
+      const capacity = subnet && this.capacities.get(subnet.object.name);
+      return new PlannedPool(now.object.name, now, capacity, now.generated);
+    });
+    // The status does not list an empty pool, which may get addresses at any time.
+    for (const { capacity, entry } of this.pools) {
+      if (capacity !== undefined && entry.length === 0) capacity.poolCount++;
+    }
+    this.#byKey = Map.groupBy(
+      this.pools.filter(({ isDeleting }) => !isDeleting),
+      ({ key }) => key,
+    );
+  }
+
+  /** Leaves each address to one pool, whatever has happened before. An address that no Subnet offers any more goes unless it is in use. */
+  resolveOverlaps(): void {
+    for (const [network, pools] of Map.groupBy(this.pools, ({ capacity }) => capacity?.network)) {
+      if (network === undefined) continue;
+      const names = new Set(pools.map(({ name }) => name));
+      const entries = network.capacities.flatMap((capacity) => [...capacity.entries]);
+      const foreign = entries.flatMap(([name, spans]) => (names.has(name) ? [] : [spans]));
+      resolveOverlaps(pools, foreign, (pool) => this.isHeldIn(pool));
+    }
+    for (const { entries, network } of this.capacities.values()) {
+      for (const spans of entries.values()) network.has(spans);
+    }
+    for (const pool of this.pools) {
+      const { capacity } = pool;
+      capacity?.network.has(pool.ranges);
+      if (capacity !== undefined && pool.isUnknown) capacity.network.isClosed = true;
+      if (capacity !== undefined && !pool.isDeleting) pool.keepOnly(capacity.offered, this.isHeldIn(pool));
+      this.spend(pool.generated.application.namespace, pool.size);
+    }
+  }
+
+  requestOf(demand: PoolDemand): PoolRequest {
+    const { application, ifName, family } = demand;
+    const capacities = demand.subnets.flatMap((name) => {
+      const capacity = this.capacities.get(name);
+      const isUsable = capacity?.network.family === family && this.#isPermitted(capacity, application);
+      return isUsable ? [capacity] : [];
+    });
+    // Pools of a former Subnet of the same name, which was another network, serve the demand no longer.
+    const pools = demand.subnets.flatMap((subnet) => {
+      const all = this.#byKey.get(keyOf(application, ifName, family, subnet)) ?? [];
+      return this.#mergeDuplicates(
+        all.filter(({ capacity }) => capacity !== undefined || !this.capacities.has(subnet)),
+      );
+    });
+    return { demand, capacities, pools };
+  }
+
+  /** How many more addresses the namespace may have. */
+  budgetOf(namespace: string): number {
+    const { maxPerNamespace } = this.view;
+    return this.#budgets.get(namespace) ?? (maxPerNamespace === 0 ? Number.POSITIVE_INFINITY : maxPerNamespace);
+  }
+
+  /** Takes so many addresses from the namespace's budget; a negative count returns them. */
+  spend(namespace: string, count: number): void {
+    this.#budgets.set(namespace, this.budgetOf(namespace) - count);
+  }
+
+  isHeldIn({ now, capacity }: PlannedPool): IsBusy {
+    const { addressSpace, family } = now?.spec ?? capacity?.network ?? { addressSpace: "", family: 4 as const };
+    return (address) => this.view.isHeld(addressSpace, family, address);
+  }
+
+  livenessOf(application: Application) {
+    return this.view.liveness.get(applicationKey(application));
+  }
+
+  find(key: string, capacity: SubnetCapacity): PlannedPool | undefined {
+    return this.#byKey.get(key)?.find((pool) => pool.capacity === capacity);
+  }
+
+  setByKey(key: string, pool: PlannedPool): void {
+    this.#byKey.set(key, [pool]);
+  }
+
+  create({ application, ifName, family, reclaim }: PoolDemand, capacity: SubnetCapacity): PlannedPool {
+    const { name: subnet } = capacity.subnet.object;
+    let name = "";
+    for (let attempt = 0; name === "" || this.#names.has(name); attempt++) {
+      name = poolNameOf({ application, ifName, family, subnet }, attempt);
+    }
+    const generated = { subnet, application, interface: ifName, reclaim, wanted: 0, reason: "" };
+    const pool = new PlannedPool(name, undefined, capacity, generated);
+    this.#names.add(name);
+    this.pools.push(pool);
+    this.#byKey.set(pool.key, [pool]);
+    capacity.poolCount++;
+    return pool;
+  }
+
+  /** A workload keeps what it has of a Subnet that it may not name. */
+  #isPermitted({ subnet }: SubnetCapacity, { namespace }: Application): boolean {
+    return refuseNamespace(subnet.spec, namespace, this.view.labelsOf(namespace)) === undefined;
+  }
+
+  /** Two controllers may have created a pool each for the same demand: the larger one comes first and grows, the others keep what is in use. */
+  #mergeDuplicates(pools: readonly PlannedPool[]): readonly PlannedPool[] {
+    const [first, ...duplicates] = pools.toSorted((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
+    for (const pool of duplicates) {
+      const { size } = pool;
+      pool.keepOnly([], this.isHeldIn(pool));
+      this.spend(pool.generated.application.namespace, pool.size - size);
+    }
+    return first === undefined ? [] : [first, ...duplicates];
+  }
+}
+
+/** Demands of the current version of a workload come before those of a former one, and otherwise in the order of their names. */
 function compareDemands(a: PoolDemand, b: PoolDemand): number {
   const nameOf = ({ application, ifName, family }: PoolDemand): string =>
     [application.namespace, application.name, application.kind, ifName, family].join("/");
   return Number(b.isCurrent) - Number(a.isCurrent) || (nameOf(a) < nameOf(b) ? -1 : 1);
 }
 
-/** Into the order of the demand's Subnets. */
-function addPool(pools: PlannedPool[], state: PlannedPool, { subnets }: PoolDemand): PlannedPool {
-  pools.push(state);
+/** Returns the pools that outlive their workload (`ippool-reclaim: "false"`) and serve no request. */
+function orphansAmong(pools: readonly PlannedPool[], requests: readonly PoolRequest[]): Set<PlannedPool> {
+  const used = new Set(requests.flatMap((request) => request.pools));
+  return new Set(pools.filter((pool) => !pool.isDeleting && !pool.generated.reclaim && !used.has(pool)));
+}
+
+/** Fills the pools of a request, Subnet by Subnet, each as far as it goes. Returns why addresses are missing in the end. */
+function grow(request: PoolRequest, draft: Draft, orphans: Set<PlannedPool>): Shortfall | undefined {
+  const { demand, capacities, pools } = request;
+  const { maxPoolSize } = draft.view;
+  const { namespace } = demand.application;
+  const reasons = new Set<Shortfall["reason"]>();
+  const missing = (): number => demand.count - sizeOfAll(pools);
+  for (const capacity of capacities) {
+    if (missing() <= 0 && pools.length > 0) break;
+    const pool = poolIn(capacity, request, draft, orphans);
+    if (pool === undefined) continue;
+    const most = Math.min(missing(), maxPoolSize - pool.size, draft.budgetOf(namespace));
+    if (maxPoolSize - pool.size < missing()) reasons.add("PoolTooLarge");
+    if (draft.budgetOf(namespace) < missing()) reasons.add("NamespaceLimit");
+    if (most <= 0) continue;
+    const before = pool.size;
+    // Addresses that are already reserved for the pool come first: no other pool may have them.
+    pool.add(capacity.takePromised(withoutSpans(pool.promised, pool.target), most));
+    const rest = most - (pool.size - before);
+    const taken = rest > 0 ? capacity.take(pool.target, rest, draft.isHeldIn(pool)) : [];
+    if (!pool.add(taken)) reasons.add("TooScattered");
+    draft.spend(namespace, pool.size - before);
+  }
+  if (missing() <= 0 || capacities.some(({ network }) => network.isClosed)) return undefined;
+  return explainShortfall(draft.view, { demand, capacities, has: sizeOfAll(pools), reasons });
+}
+
+/**
+ * Returns the request's pool in the Subnet: the one that it has, an orphan of an earlier workload of the same name, or a new one. Undefined if
+ * it can have none, or needs none.
+ */
+function poolIn(
+  capacity: SubnetCapacity,
+  { demand, pools }: PoolRequest,
+  draft: Draft,
+  orphans: Set<PlannedPool>,
+): PlannedPool | undefined {
+  const { application, ifName, family, reclaim } = demand;
+  const { name: subnet } = capacity.subnet.object;
+  const own = pools.find(({ generated }) => generated.subnet === subnet);
+  if (own !== undefined) return own;
+  // Another demand of the workload may have created one in this plan.
+  const key = keyOf(application, ifName, family, subnet);
+  const created = draft.find(key, capacity);
+  if (created !== undefined) return addPool(pools, created, demand);
+  if (!capacity.isOpen || (pools.length > 0 && capacity.free.spans.length === 0)) return undefined;
+  const orphan = [...orphans].find((pool) => isOrphanFor(pool, demand, capacity));
+  const liveness = orphan && draft.livenessOf(orphan.generated.application);
+  if (orphan !== undefined && liveness === "gone") {
+    orphan.generated = { subnet, application, interface: ifName, reclaim, wanted: 0, reason: "" };
+    orphans.delete(orphan);
+    draft.setByKey(key, orphan);
+    return addPool(pools, orphan, demand);
+  }
+  // Whether the former workload is gone is not known yet: the caller has to read that first.
+  if (orphan !== undefined && liveness !== "alive") return undefined;
+  if (capacity.poolCount >= MAX_POOLS_OF_SUBNET) return undefined;
+  return addPool(pools, draft.create(demand, capacity), demand);
+}
+
+/** Inserts the pool in the order of the demand's Subnets. */
+function addPool(pools: PlannedPool[], pool: PlannedPool, { subnets }: PoolDemand): PlannedPool {
+  pools.push(pool);
   const rank = ({ generated }: PlannedPool): number => subnets.indexOf(generated.subnet);
   pools.sort((a, b) => rank(a) - rank(b));
-  return state;
+  return pool;
 }
 
 function sizeOfAll(pools: readonly PlannedPool[]): number {
   return pools.reduce((sum, { size }) => sum + size, 0);
 }
 
+/** Takes back what none of a pool's requests needs, from the last Subnet first: after a while, or at once if another request is short. */
+function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall[], draft: Draft): Surplus {
+  const [remove, excess, postponed, waiting] = [
+    new Set<PlannedPool>(),
+    new Set<string>(),
+    new Set<string>(),
+    new Set<string>(),
+  ];
+  const users = usersOf(requests);
+  const isNeeded = ({ capacity }: PlannedPool): boolean =>
+    shortfalls.some(({ demand }) =>
+      demand.subnets.some((name) => draft.capacities.get(name)?.network === capacity?.network),
+    );
+  for (const { pools } of requests) {
+    for (const pool of pools.toReversed()) {
+      const spares = (users.get(pool) ?? []).map((request) => sizeOfAll(request.pools) - request.demand.count);
+      const spare = Math.min(...spares, pool.size);
+      if (spare <= 0 || pool.now === undefined) continue;
+      const { uid } = pool.now.object;
+      excess.add(uid);
+      if (draft.view.excessMs(uid) < SHRINK_AFTER_MS && !isNeeded(pool)) {
+        postponed.add(uid);
+        continue;
+      }
+      const { left, given } = giveBack(pool.target, spare, draft.isHeldIn(pool));
+      pool.target = left;
+      if (given < spare) waiting.add(pool.name);
+    }
+    // The first pool of a request stays even if it is empty: it says what is missing.
+    for (const pool of pools.slice(1)) {
+      const isFirst = users.get(pool)?.some((request) => request.pools[0] === pool) === true;
+      if (pool.target.length === 0 && !isFirst) remove.add(pool);
+    }
+  }
+  return { remove, excess, postponed, waiting };
+}
+
 function usersOf(requests: readonly PoolRequest[]): Map<PlannedPool, PoolRequest[]> {
   const users = new Map<PlannedPool, PoolRequest[]>();
-  for (const request of requests)
-    for (const state of request.pools) users.set(state, [...(users.get(state) ?? []), request]);
+  for (const request of requests) {
+    for (const pool of request.pools) users.set(pool, [...(users.get(pool) ?? []), request]);
+  }
   return users;
+}
+
+/** Writes into each pool of a request what it should have. The first one should have what the others do not. */
+function describe({ demand, pools }: PoolRequest, postponed: ReadonlySet<string>): void {
+  const { application, ifName, reclaim, reason } = demand;
+  for (const [at, pool] of pools.entries()) {
+    const others = sizeOfAll(pools) - pool.size;
+    const wanted = at === 0 ? Math.max(0, demand.count - others) : pool.size;
+    const { now, generated } = pool;
+    const isPostponed = now !== undefined && postponed.has(now.object.uid);
+    // A pool that keeps its surplus for now keeps its description, too.
+    const size = isPostponed ? { wanted: now.generated.wanted, reason: now.generated.reason } : { wanted, reason };
+    pool.generated = { subnet: generated.subnet, application, interface: ifName, reclaim, ...size };
+  }
+}
+
+/** Deals with the pools that no request uses, by what is known of their workloads. Returns also the workloads whose liveness must be read first. */
+function removeUnused(
+  requests: readonly PoolRequest[],
+  draft: Draft,
+): Surplus & { readonly ask: readonly Application[] } {
+  const [remove, excess, postponed, waiting] = [
+    new Set<PlannedPool>(),
+    new Set<string>(),
+    new Set<string>(),
+    new Set<string>(),
+  ];
+  const ask = new Map<string, Application>();
+  const used = new Set(requests.flatMap(({ pools }) => pools));
+  for (const pool of draft.pools) {
+    if (used.has(pool) || pool.isDeleting || pool.now === undefined) continue;
+    const { application, reclaim } = pool.generated;
+    const liveness = draft.livenessOf(application);
+    if (liveness === undefined) ask.set(applicationKey(application), application);
+    if (liveness === "gone" && reclaim) remove.add(pool);
+    if (liveness !== "alive") continue;
+    // The workload has stopped naming the Subnet: the pool shrinks as its pods go.
+    const { uid } = pool.now.object;
+    excess.add(uid);
+    if (draft.view.excessMs(uid) < SHRINK_AFTER_MS) {
+      postponed.add(uid);
+      continue;
+    }
+    pool.keepOnly([], draft.isHeldIn(pool));
+    pool.generated = { ...pool.generated, wanted: 0, reason: "the workload does not ask for it any more" };
+    if (pool.target.length === 0) remove.add(pool);
+    else waiting.add(pool.name);
+  }
+  return { ask: [...ask.values()], remove, excess, postponed, waiting };
+}
+
+function networksOf({ capacities, pools }: Draft, remove: ReadonlySet<PlannedPool>): NetworkPlan[] {
+  const networks = new Map<Network | undefined, PoolTarget[]>();
+  for (const { network } of capacities.values()) if (!networks.has(network)) networks.set(network, []);
+  for (const pool of pools) {
+    if (remove.has(pool) && pool.now === undefined) continue;
+    const target = remove.has(pool) ? unchangedTarget(pool) : targetOf(pool);
+    const list = networks.get(pool.capacity?.network) ?? [];
+    networks.set(pool.capacity?.network, list);
+    list.push(target);
+  }
+  return [...networks].map(([network, targets]) => ({
+    subnets: network?.capacities ?? [],
+    targets,
+    grows: targets.some(
+      ({ now, spans }) => withoutSpans(spans, now === undefined ? [] : spansOf(now.spec.ranges)).length > 0,
+    ),
+  }));
 }
