@@ -1,6 +1,6 @@
 /**
- * What the controller follows: one reflector per collection, each for as many listeners as there are.
- * Effects: lists and watches once they are started.
+ * What the controller watches: one reflector per collection, shared by all its listeners. The caches run whether or not this process leads, so
+ * that a new leader has complete data at once.
  */
 
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
@@ -31,26 +31,26 @@ import type { Cache, Caches } from "./types.ts";
 
 export interface CachesOptions {
   readonly api: KubeApi;
-  /** Of the ConfigMap vendor-conf. */
+  /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly log: Log;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
 export interface OpenCaches extends Caches {
-  /** Resolves when every map was complete once. Rejects with the signal's reason, and when the caches are closed. */
+  /** Resolves when every cache has been complete once. Rejects with the signal's reason, and when the caches are closed. */
   synced(signal?: AbortSignal): Promise<void>;
-  /** Names of the collections whose first list is not complete. */
+  /** Names of the collections whose first list is incomplete. */
   readonly unread: readonly string[];
-  /** Sentences without their end, of all of them. */
+  /** Sentences without a full stop, of all caches. */
   readonly problems: readonly string[];
-  /** By the collection's name. */
+  /** By the name of the collection. */
   readonly stats: Readonly<Record<string, ReflectorStats & { readonly objects: number }>>;
   close(): Promise<void>;
 }
 
-/** One collection for many. The reflector tells one after the other; one that throws keeps the others from nothing. */
+/** One collection with many listeners. A listener that throws does not keep the change from the others. */
 class Followed<T> implements Cache<T> {
   readonly reflector: Reflector<T>;
   readonly #listeners: Listeners<Change<T>>;
@@ -76,7 +76,7 @@ class Followed<T> implements Cache<T> {
   }
 }
 
-/** Starts to follow at once. */
+/** Starts to watch at once. */
 export function openCaches({ api, configNamespace, log, random }: CachesOptions): OpenCaches {
   const follow = <T>(own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode">): Followed<T> =>
     new Followed<T>({ api, log, random, keyOf, ...own });
@@ -152,7 +152,7 @@ function described<T>(decode: (object: KubeObject, source: string) => T): (objec
   return (object) => decode(object, describeObject(object));
 }
 
-/** Those of the ConfigMap vendor-conf; the defaults when there is none. */
+/** Returns the settings of the ConfigMap vendor-conf; the defaults if there is none. */
 export function settingsOf({ vendorConf }: Pick<Caches, "vendorConf">): VendorConf {
   const [map] = vendorConf.items.values();
   return map?.conf ?? DEFAULT_VENDOR_CONF;

@@ -1,7 +1,4 @@
-/**
- * The controller without its command line: follows everything from the start, takes part in the election, and runs the parts while it leads.
- * Effects: lists and watches of the API server; a Lease; those of the parts.
- */
+/** The controller without its command line: watches from the start, takes part in the election, and runs the controllers while it leads. */
 import { openEvents } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { type Election, openElection } from "../kubernetes/lease/election.ts";
@@ -14,28 +11,28 @@ import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owne
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import type { ControllerDeps } from "./types.ts";
 
-/** How long the parts may take to end after leading did until the process says of itself that it is stuck: milliseconds. Whoever watches it starts it anew. @limit */
+/** How long the controllers may take to stop after leading has ended until the process reports itself as stuck, so that it is restarted: milliseconds. @limit */
 export const CLOSE_PATIENCE_MS = 60_000;
 
 export interface ControllerOptions {
-  /** Closed by whoever opened it. */
+  /** Closed by the caller. */
   readonly api: KubeApi;
-  /** A sentence without its end: why the connection may not last, such as credentials that cannot be read anew. */
+  /** Returns why the connection may not last, such as credentials that cannot be read again: a sentence without a full stop. */
   readonly connectionProblem?: () => string | undefined;
   readonly controllers: Controllers;
-  /** Of the ConfigMap vendor-conf. */
+  /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly lease: {
     readonly namespace: string;
     readonly name: string;
-    /** Of this process, and of no other that there was. */
+    /** Unique to this process. */
     readonly identity: string;
     readonly timings: LeaseTimings;
   };
   readonly clock: ElectionClock;
   /** Wall clock. */
   readonly now: () => Date;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
   readonly log: Log;
 }
@@ -43,30 +40,30 @@ export interface ControllerOptions {
 export interface ControllerStatus {
   readonly identity: string;
   readonly isLeading: boolean;
-  /** Who leads as far as this process has seen; "": nobody. */
+  /** The leader as far as this process has seen; "" if there is none. */
   readonly leader: string;
-  /** Collections whose first list is not complete. */
+  /** Collections whose first list is incomplete. */
   readonly unread: readonly string[];
-  /** Sentences without their end. */
+  /** Sentences without a full stop. */
   readonly problems: readonly string[];
-  /** Names of the parts that run. */
+  /** Names of the running controllers. */
   readonly parts: readonly string[];
-  /** Objects, lists and watches by collection. */
+  /** Objects, lists and watches per collection. */
   readonly caches: OpenCaches["stats"];
 }
 
 export interface ControllerProcess {
   readonly status: ControllerStatus;
   /**
-   * A sentence when this process can do nothing any more but start anew: a part has not ended long after leading did. An API server that is
-   * away is none of this.
+   * Set when only a restart of the process helps: a controller has not stopped long after leading ended. An API server that does not answer does
+   * not count.
    */
   readonly stuck: string | undefined;
-  /** Ends the parts, gives the lease back, and lets go of the API server. Never rejects. */
+  /** Stops the controllers, releases the lease and disconnects from the API server. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Follows at once; timings with which two could lead are for the caller to refuse (plan-lease.ts). */
+/** Starts to watch at once. The caller refuses timings with which two processes could lead (plan-lease.ts). */
 export function openController(options: ControllerOptions): ControllerProcess {
   return new ProcessInstance(options);
 }
@@ -76,12 +73,12 @@ class ProcessInstance implements ControllerProcess {
   readonly #caches: OpenCaches;
   readonly #addressOwners: OpenAddressOwners;
   readonly #poolOwners: OpenPoolOwners;
-  /** Undefined until everything was listed once: who cannot read must not keep the others from leading. */
+  /** undefined until every collection has been listed once: a process that cannot read must not keep the others from leading. */
   #election: Election | undefined;
   readonly #closing = new AbortController();
   readonly #opening: Promise<void>;
   #leadership: Leadership | undefined;
-  /** When the parts were told to end, by the monotonic clock; undefined while they need not. */
+  /** When leading ended, by the monotonic clock; undefined while the controllers run. */
   #endingSinceMs: number | undefined;
 
   constructor(options: ControllerOptions) {
@@ -151,7 +148,7 @@ class ProcessInstance implements ControllerProcess {
     this.#leadership = term;
     await untilEnded(leading.signal);
     this.#endingSinceMs = this.#options.clock.nowMs();
-    // The signal has told all of them at once; here is only waited.
+    // The signal has stopped all of them at once; this only waits.
     await term.close();
     await events.close();
     this.#leadership = undefined;

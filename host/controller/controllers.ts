@@ -1,6 +1,4 @@
-/**
- * What the controller does while it leads, by name, in the order in which it is begun; it ends in the opposite order.
- */
+/** The controllers that run while this process leads, in the order in which they start. They stop in reverse order. */
 
 import { startConditions } from "./conditions/conditions-controller.ts";
 import { startFinalizers } from "./finalizers/finalizer-controller.ts";

@@ -1,6 +1,4 @@
-/**
- * Many of a kind as a number and a few that are named: the lowest addresses, so that whoever looks names the same ones.
- */
+/** A count with a few examples: always the lowest addresses, so that repeated messages name the same ones. */
 import { compareIp, formatIp } from "../net/ip.ts";
 import type { IpAllocation } from "../resources/ip-allocation.ts";
 
@@ -43,7 +41,7 @@ function describe({ ip, state, holders: [holder], workload }: IpAllocation["spec
   return `${address} (${{ Bound: "in use", Kept: "kept", Cooling: "cooling", Quarantined: "in quarantine" }[state]})`;
 }
 
-/** Some names, and how many there are that are not named. */
+/** Returns the names, followed by the number of those that are left out. */
 export function listed(names: readonly string[], count: number): string {
   return count > names.length ? `${names.join(", ")} and ${count - names.length} more` : names.join(", ");
 }

@@ -1,24 +1,21 @@
-/**
- * The time for which this process leads: its parts, from the start of the first to the end of the last.
- * Effects: those of the parts.
- */
+/** The controllers of one time of leading, and the API client that stops working when it ends. */
 
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Leading } from "../kubernetes/lease/leading.ts";
 import { messageOf } from "../lib/describe.ts";
 import type { Controller, ControllerDeps, StartController } from "./types.ts";
 
-/** By name, in the order in which they are started. */
+/** By name, in the order in which they start. */
 export type Controllers = Readonly<Record<string, StartController>>;
 
 export interface Leadership {
-  /** What each part has to say, by its name. */
+  /** By the controller's name. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
-  /** Ends the parts one by one, the last first. Resolves when none of them writes any more; never rejects. The caller has ended `leading` before. */
+  /** Stops the controllers in reverse order. Resolves when none of them writes any more; never rejects. The caller has aborted `leading` before. */
   close(): Promise<void>;
 }
 
-/** A part that cannot be started, or closed, is a fault of its own: the others go on. */
+/** A controller that fails to start or to stop does not affect the others. */
 export function startLeadership(parts: Controllers, deps: ControllerDeps): Leadership {
   const { log } = deps;
   const running: { readonly name: string; readonly part: Controller }[] = [];
@@ -45,7 +42,7 @@ export function startLeadership(parts: Controllers, deps: ControllerDeps): Leade
   };
 }
 
-/** A call under way ends with `leading`, whether its caller thinks of the signal or not. */
+/** Returns a client that sends nothing once this process has stopped leading, even if its timers are late because the process was suspended. */
 export function openLeaderApi(api: KubeApi, leading: Leading): KubeApi {
   return {
     call: async (call) => {
@@ -55,7 +52,7 @@ export function openLeaderApi(api: KubeApi, leading: Leading): KubeApi {
       return api.call({ ...call, signal: both });
     },
     watch: (watch) => api.watch(watch),
-    // It belongs to the process.
+    // The client belongs to the process.
     close: async () => {},
   };
 }

@@ -10,16 +10,16 @@ import {
   type IpAllocationSpec,
 } from "../resources/ip-allocation.ts";
 
-/** Most names of pools, nodes and namespaces that are kept once for all allocations that have them. @limit */
+/** Most names of pools, nodes and namespaces that are shared between all allocations. @limit */
 export const MAX_SHARED_TEXTS = 65_536;
 
-/** A decoder with a memory of its own. Throws ConfigError. */
+/** Returns a decoder with its own table of shared strings, which throws ConfigError. */
 export function openLeanDecoder(): (object: KubeObject) => IpAllocation {
   const texts = new Map<string, string>();
   const share = (text: string): string => {
     const known = texts.get(text);
     if (known !== undefined) return known;
-    // A cluster that has had so many names begins anew: what is in use comes back with the next object that has it.
+    // Names in use come back with the next object that has them.
     if (texts.size >= MAX_SHARED_TEXTS) texts.clear();
     texts.set(text, text);
     return text;

@@ -1,6 +1,6 @@
 /**
- * The objects whose status and finalizers the controller writes: what the specification says, or why it cannot be read, and what a write
- * must know of the object as it is.
+ * The objects whose status and finalizers the controller writes: the decoded specification, or why it is invalid, and the metadata that a write
+ * needs.
  */
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.ts";
@@ -12,7 +12,7 @@ import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
 import { decodeSubnet, type Subnet } from "../resources/subnet.ts";
 
-/** A condition as the API server has it (meta/v1 Condition). */
+/** A condition in the API server (meta/v1 Condition). */
 export interface Condition {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
@@ -23,7 +23,7 @@ export interface Condition {
   readonly message: string;
 }
 
-/** What every one of them has. */
+/** What all of these objects have. */
 export interface ControlledMetadata {
   readonly name: string;
   readonly uid: string;
@@ -32,11 +32,11 @@ export interface ControlledMetadata {
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly conditions: readonly Condition[];
-  /** The whole status as it is: for a comparison before a write. */
+  /** The whole status, to compare before a write. */
   readonly status: Readonly<Record<string, unknown>>;
 }
 
-/** Undefined `value`: `fault` says why the specification cannot be used. */
+/** If `value` is undefined, `fault` says why the specification is invalid. */
 export interface Controlled<T> extends ControlledMetadata {
   readonly value: T | undefined;
   readonly fault: string | undefined;
@@ -95,7 +95,7 @@ function decodeControlled<T>(
   }
 }
 
-/** All four throw only for what is no object of the API server's at all. */
+/** These throw only for what is not an API object at all. */
 export const decodeControlledPool = (object: KubeObject): ControlledPool =>
   decodeControlled(object, "IPPool", decodeIpPool);
 export const decodeControlledSubnet = (object: KubeObject): ControlledSubnet =>

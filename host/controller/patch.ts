@@ -1,21 +1,18 @@
-/**
- * The write of a part to an object that it knows: refused by the API server when somebody else has written to the object since.
- * Effects: one PATCH.
- */
+/** A write to a cached object, which the API server refuses if the object has changed since. */
 import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 
 export interface Patch {
-  /** Of the object, or of its status: `/apis/ipam.vendor.io/v1/ippools/blue/status`. */
+  /** Path of the object, or of its status. */
   readonly path: string;
   /** Of the object as it was read. */
   readonly uid: string;
   readonly resourceVersion: string;
-  /** What becomes another: a JSON merge patch (RFC 7386). Keys that it does not name stay. */
+  /** A JSON merge patch (RFC 7386): keys that it does not name keep their values. */
   readonly body: { readonly metadata?: object; readonly status?: object; readonly spec?: object };
   readonly signal: AbortSignal;
 }
 
-/** The object as it is then. Undefined: it is gone, another one of its name, or has another version; the watch tells what it is. */
+/** Returns the patched object; undefined if it is gone, was recreated, or has another version by now, which the watch reports. */
 export async function patchIfSame(api: Pick<KubeApi, "call">, patch: Patch): Promise<KubeObject | undefined> {
   const { path, uid, resourceVersion, body, signal } = patch;
   const metadata = { ...body.metadata, uid, resourceVersion };

@@ -1,6 +1,6 @@
 /**
- * What people and the kubelet may ask a controller, on loopback or on a unix socket: GET /v1/status and GET /healthz. Answers change nothing.
- * Effects: listens; takes the place of a unix socket that is there, and removes its own.
+ * GET /v1/status and GET /healthz on loopback or a unix socket. Read-only.
+ * Effects: listens; replaces an existing unix socket, and removes its own.
  */
 import { chmodSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -8,7 +8,7 @@ import { formatIp, parseIp } from "../net/ip.ts";
 import type { ControllerProcess } from "./controller-process.ts";
 
 export interface StatusServer {
-  /** `http://127.0.0.1:9474`, `unix:/run/berth/controller.sock`; "" when nobody listens. */
+  /** `http://127.0.0.1:9474`, `unix:/run/berth/controller.sock`; "" if the server is off. */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -24,14 +24,14 @@ interface Answer {
   readonly body: string;
 }
 
-/** Rejects when the address is taken. */
+/** Rejects if the address is in use. */
 export async function listenForQuestions(options: StatusServerOptions): Promise<StatusServer> {
   const { address } = options;
   if (address.kind === "off") return { url: "", close: async () => {} };
   const server = createServer((request, response) => {
     const { status, body } = answer(options, request.method ?? "", request.url ?? "/");
     const type = body.startsWith("{") ? "application/json" : "text/plain";
-    // One question each: a connection that is kept would be cut at the end, maybe with a question on its way.
+    // One request per connection: a kept connection would be cut at the end, possibly with a request on its way.
     response.writeHead(status, { "content-type": type, connection: "close" });
     response.end(request.method === "HEAD" ? "" : body);
   });
@@ -69,7 +69,7 @@ function answer({ controller, version }: StatusServerOptions, method: string, ur
   return json(404, { error: `${path.slice(0, 80)} is not served; there are GET /v1/status, GET /healthz` });
 }
 
-/** Whether a new start would help, and nothing else: an API server that is away is no reason. */
+/** Reports only whether a restart would help: an API server that does not answer is no reason. */
 function health({ stuck }: Pick<ControllerProcess, "stuck">): Answer {
   return stuck === undefined ? { status: 200, body: "ok\n" } : { status: 503, body: `${stuck}\n` };
 }
@@ -83,12 +83,12 @@ export type ListenAddress =
   | { readonly kind: "loopback"; readonly host: string; readonly port: number }
   | { readonly kind: "unix"; readonly path: string };
 
-/** What {@link parseListenAddress} takes, for errors. */
+/** The forms that {@link parseListenAddress} accepts, for errors. */
 export const LISTEN_FORMS = "127.0.0.1:PORT, [::1]:PORT, unix:/PATH or off";
 
 const LOOPBACK = /^(?:(?<v4>127(?:\.[0-9]+){3})|\[(?<v6>[0-9a-fA-F:]+)\]):(?<port>[0-9]{1,5})$/;
 
-/** Undefined for anything else: what is told is for this machine. */
+/** Returns undefined for anything else: the status is for this machine only. */
 export function parseListenAddress(text: string): ListenAddress | undefined {
   if (text === "off") return { kind: "off" };
   if (/^unix:\/./.test(text)) return { kind: "unix", path: text.slice("unix:".length) };

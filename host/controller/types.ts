@@ -1,6 +1,4 @@
-/**
- * What the parts of the controller work with, and what each of them is. One process of several leads; its parts run while it does.
- */
+/** What the controllers get, and what each of them is. One of several processes leads, and runs them while it does. */
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";
 import type { Events } from "../kubernetes/events.ts";
@@ -14,17 +12,17 @@ import type { Node } from "../resources/node.ts";
 import type { VendorConfMap } from "../resources/vendor-conf-map.ts";
 import type { ControlledCoordinator, ControlledPool, ControlledReservation, ControlledSubnet } from "./objects.ts";
 
-/** One watched collection. Complete before any part is started. */
+/** One watched collection. Complete before any controller starts. */
 export interface Cache<T> {
   /** By name. */
   readonly items: ReadonlyMap<string, T>;
-  /** Told in order, after `items` has changed. Gives back what ends it. */
+  /** Calls the listener in order, after `items` has changed. Returns the function that ends the subscription. */
   subscribe(listener: (change: Change<T>) => void): () => void;
-  /** Sentences: why the map may be incomplete or old. */
+  /** Sentences: why the map may be incomplete or out of date. */
   readonly problems: readonly string[];
 }
 
-/** What the controller watches. A cache is a hint: before anything is freed or deleted the object is read live (allocation rule 16). */
+/** What the controller watches. A cache is a hint: before anything is freed or deleted, the object is read from the API server (leak). */
 export interface Caches {
   readonly pools: Cache<ControlledPool>;
   readonly subnets: Cache<ControlledSubnet>;
@@ -32,45 +30,44 @@ export interface Caches {
   readonly allocations: Cache<IpAllocation>;
   readonly coordinators: Cache<ControlledCoordinator>;
   readonly nodes: Cache<Node>;
-  /** Their names and labels. */
+  /** Names and labels. */
   readonly namespaces: Cache<Namespace>;
-  /** The one ConfigMap, under whatever key; none when there is none. */
+  /** The one ConfigMap, under any key; empty if there is none. */
   readonly vendorConf: Cache<VendorConfMap>;
 }
 
-/** Whether something that keeps addresses is still there. */
+/** Whether the owner of a pool or of retained addresses still exists. "unknown": the API server cannot tell. */
 export type Liveness = "alive" | "gone" | "unknown";
 
 export interface AddressOwners {
   /**
-   * Asks the API server, never a cache. "gone": it, or the place of the member in it (a StatefulSet that was scaled down), is not there.
-   * "unknown": it cannot be told.
+   * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was scaled down), does not exist.
    */
   readLiveness(workload: Workload, signal: AbortSignal): Promise<Liveness>;
-  /** A workload of this UID has gone, shrunk or changed: its kept addresses are worth a look. Gives back what ends it. */
+  /** Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be checked. Returns the function that ends the subscription. */
   subscribe(listener: (uid: string) => void): () => void;
 }
 
 export interface Demands {
   readonly demands: readonly PoolDemand[];
-  /** Workloads whose annotations cannot be followed, and why: a sentence without its end. */
-  readonly faults: readonly { readonly application: PoolOwner; readonly message: string }[];
+  /** Workloads with invalid annotations, and why: a sentence without a full stop. */
+  readonly faults: readonly { readonly application: Application; readonly message: string }[];
 }
 
-/** What is to be known beside the workloads to tell what they want. */
+/** The settings that demands depend on. */
 export type DemandSettings = Pick<VendorConf, "enableIPv4" | "enableIPv6" | "allowSingleFamily"> & {
-  /** Name of a pod's first NIC; undefined: the first NIC is of another network plugin. */
+  /** Name of a pod's first NIC; undefined if another network plugin provides it. */
   readonly firstNic: string | undefined;
 };
 
-/** The workloads that name Subnets. A cache: before a pool goes with its workload, that is asked for live. */
+/** The workloads that name Subnets. A cache: before a pool is deleted with its workload, the workload is read from the API server. */
 export interface PoolOwners {
-  /** What all of them want now. */
+  /** Returns the current demands of all workloads. */
   demands(settings: DemandSettings): Demands;
-  /** A workload has come, gone or changed so that its demands may be others. Gives back what ends it. */
+  /** Reports that demands may have changed. Returns the function that ends the subscription. */
   subscribe(listener: () => void): () => void;
-  /** Asks the API server, never a cache. */
-  readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;
+  /** Reads the API server, never a cache. */
+  readLiveness(application: Application, signal: AbortSignal): Promise<Liveness>;
 }
 
 /** What addresses and pools belong to. */
@@ -100,13 +97,13 @@ export interface ControllerDeps {
   readonly leading: AbortSignal;
 }
 
-/** A running part. */
+/** A running controller. */
 export interface Controller {
   /** Sentences for the log and for `berthctl`. */
   readonly problems: readonly string[];
-  /** Resolves when it writes no more. */
+  /** Resolves when the controller does not write any more. */
   close(): Promise<void>;
 }
 
-/** Starts at once and never throws: what fails is logged and tried again. */
+/** Starts at once and never throws: failures are logged and retried. */
 export type StartController = (deps: ControllerDeps) => Controller;

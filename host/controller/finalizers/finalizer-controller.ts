@@ -1,7 +1,6 @@
 /**
- * The part that keeps a deleted pool until its last address is free (allocation rule 15). New addresses are refused by the agents from the moment
- * of deletion; a release that frees the last one ends the pool by its event.
- * Effects: lists allocations of pools in deletion; writes the finalizers of pools.
+ * Keeps a deleted pool until its last address is free (pool-changes). Agents refuse new addresses from the moment of deletion; the release of the
+ * last one triggers the removal of the finalizer.
  */
 
 import { listPages } from "../../kubernetes/list.ts";
@@ -16,7 +15,7 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
 
-/** Between two rounds: a pool in deletion of which address after address becomes free is looked at in this rhythm. */
+/** Shortest time between two passes, for a pool in deletion whose addresses become free one after the other: milliseconds. */
 const REST_MS = 200;
 
 export const startFinalizers: StartController = (deps) => new FinalizerController(deps);
@@ -87,7 +86,7 @@ class FinalizerController implements Controller {
     return nextMs;
   }
 
-  /** Of the pools in deletion. */
+  /** Returns the pools in deletion that still have allocations in the cache. */
   #heldPools(): ReadonlySet<string> {
     const held = new Set<string>();
     if (this.#leaving.size === 0) return held;
@@ -98,7 +97,7 @@ class FinalizerController implements Controller {
     return held;
   }
 
-  /** Asks the API server: as of a moment after the call. */
+  /** Reads the API server: the list is at least as new as the call. */
   async #isFree({ name }: ControlledPool): Promise<boolean> {
     const { api, leading: signal } = this.#deps;
     const query = { fieldSelector: `spec.pool=${name}`, limit: 1 };
@@ -114,7 +113,7 @@ class FinalizerController implements Controller {
       this.#deps.log.info({ pool: pool.name }, "The last address of a deleted pool is free: the pool goes");
   }
 
-  /** False for one that somebody else has written to: it comes again with its event. */
+  /** Returns false if the object has changed since; the watch reports the new version. */
   async #write(pool: ControlledPool, finalizers: readonly string[]): Promise<boolean> {
     const { api, leading: signal } = this.#deps;
     const { name, uid, resourceVersion } = pool;

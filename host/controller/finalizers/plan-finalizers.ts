@@ -1,30 +1,30 @@
 /**
- * Which pools get the finalizer, and which may lose it (allocation rule 15): it is there from first sight, and stays as long as an
- * allocation names the pool.
+ * Which pools get the finalizer, and which may lose it (pool-changes): every pool has it, and a deleted pool keeps it as long as an allocation
+ * names it.
  */
 import type { ControlledPool } from "../objects.ts";
 
-/** How long after a pool's deletion was seen its finalizer stays at least: milliseconds. Agents hear of the deletion meanwhile. @limit */
+/** How long a deleted pool keeps its finalizer at least, so that agents hear of the deletion: milliseconds. @limit */
 export const POOL_LEAVING_MS = 2_000;
 
-/** How often a pool is looked at that is being deleted, if no event says that its last address is free: milliseconds. @limit */
+/** How often a pool in deletion is checked if no event says that its last address is free: milliseconds. @limit */
 export const POOL_LEAVING_RECHECK_MS = 30_000;
 
-/** The finalizer of a pool: the API server keeps the object until it is taken away. */
+/** The finalizer of pools and Subnets: the API server keeps the object until it is removed. */
 export const IN_USE_FINALIZER = "ipam.vendor.io/in-use";
 
 export interface FinalizerView {
   readonly pools: Iterable<ControlledPool>;
-  /** Whether an allocation of the pool is known. */
+  /** Whether an allocation of the pool is cached. */
   readonly isHeld: (pool: string) => boolean;
-  /** How long the pool of this UID has been known to be in deletion: milliseconds. */
+  /** How long the deletion of the pool has been known: milliseconds. */
   readonly leavingMs: (pool: ControlledPool) => number;
 }
 
 export interface FinalizerPlan {
-  /** They have none and are not in deletion: nobody may add one then. */
+  /** Pools without the finalizer that are not in deletion; the API server accepts no new finalizer later. */
   readonly mark: readonly ControlledPool[];
-  /** Nothing is known to be held: a consistent list has the last word. */
+  /** Pools in deletion without a cached allocation: a consistent list decides. */
   readonly ask: readonly ControlledPool[];
   /** When to plan again if nothing changes: milliseconds. */
   readonly nextMs: number | undefined;

@@ -1,7 +1,4 @@
-/**
- * One write of the collection: the object as the table wants it, if nobody has written to it since it was read.
- * Effects: one PUT or DELETE with preconditions.
- */
+/** Writes one decision of the collection with preconditions, so that it fails if the object has changed since it was read. */
 import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
 import type { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
@@ -12,7 +9,7 @@ export interface CollectTerms extends ChangeTerms {
   readonly signal: AbortSignal;
 }
 
-/** False when somebody was faster, or there was nothing to write. Rejects when the API server does not answer, or refuses. */
+/** Returns false if the object has changed, or nothing had to be written. Rejects if the API server does not answer, or refuses. */
 export async function collect(
   objects: AllocationObjects,
   object: IpAllocation,

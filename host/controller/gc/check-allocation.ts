@@ -1,7 +1,6 @@
 /**
- * One look at one allocation: what the caches and lists say of it, what follows by the table, and, before anything is written, all of it once
- * more from the API server (allocation rule 16).
- * Effects: reads of the API server; one write of the object.
+ * One check of one allocation: what caches and lists say, the decision of the table, and, before anything is written, the same from the API server
+ * (leak).
  */
 import { formatIp } from "../../net/ip.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
@@ -26,10 +25,10 @@ import type { Probers } from "./probers.ts";
 import { type ReadDeps, readNode, readPod, strongestNodeStatus, strongestPodStatus } from "./read-status.ts";
 import { isReplacement, Replacements } from "./replacements.ts";
 
-/** How long one question of the collection is tried: milliseconds. Nobody waits for it, and the next look asks again. @limit */
+/** How long one read of the collection is tried: milliseconds. The next check reads again. @limit */
 export const COLLECTION_PATIENCE_MS = 3_000;
 
-/** After a look in vain, or one for which the API server had no answer, the next one comes no sooner than this: milliseconds. @limit */
+/** Shortest time until the next check after one that changed nothing, or for which the API server had no answer: milliseconds. @limit */
 export const COLLECTION_RETRY_MS = 10_000;
 
 interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {
@@ -38,7 +37,7 @@ interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" |
   readonly signal: AbortSignal;
 }
 
-/** Where a look takes nodes and pods from. */
+/** Where a check reads nodes and pods. */
 export interface StatusReader {
   node(name: string): Promise<NodeStatus>;
   pod(holder: Holder, node: NodeStatus): Promise<PodStatus>;
@@ -48,22 +47,22 @@ export interface Collected {
   readonly object: IpAllocation;
   readonly action: Action;
   readonly why: string;
-  /** Of the pod that had the address. */
+  /** Node of the pod that had the address. */
   readonly node: string;
-  /** Of `ask`. */
+  /** Set with `ask`: the node that is asked to probe. */
   readonly prober: string | undefined;
 }
 
-/** For one round of looks: nodes that may ask are counted once. */
+/** Checks of one pass, which share the counts of possible probers. */
 export class AllocationChecker {
   readonly #deps: CheckerDeps;
   readonly #objects: AllocationObjects;
   readonly #probers: Probers;
   readonly #replacements: Replacements;
   readonly #live: StatusReader;
-  /** Who was told before, by name of the allocation; lasts as long as the controller. */
+  /** Nodes that were asked to probe before, by name of the allocation. Lives as long as the controller. */
   readonly #asked: Map<string, Set<string>>;
-  /** Addresses for which nobody can ask. */
+  /** Addresses that no ready node can probe. */
   readonly withoutProber: string[] = [];
 
   constructor(deps: CheckerDeps, probers: Probers, told: Map<string, Set<string>>) {
@@ -76,7 +75,7 @@ export class AllocationChecker {
     this.#live = liveReader({ api, log, signal });
   }
 
-  /** Reads the object, and takes everything else from the API server, too. */
+  /** Reads the object and everything else from the API server. */
   async recheck(name: string): Promise<Collected | undefined> {
     const object = await this.#read(name);
     if (object !== undefined) return this.check(object, this.#live);
@@ -85,7 +84,7 @@ export class AllocationChecker {
     return undefined;
   }
 
-  /** What was written; undefined when nothing was. Rejects when the API server does not answer, or refuses. */
+  /** Returns what was written; undefined if nothing was. Rejects if the API server does not answer, or refuses. */
   async check(object: IpAllocation, sources: StatusReader): Promise<Collected | undefined> {
     const { observations } = this.#deps;
     if (object.deleting) {
@@ -96,7 +95,7 @@ export class AllocationChecker {
     if (!isEffect(decision)) return undefined;
     if (sources === this.#live) return this.#act(object, decision.action, decision.why);
     const now = await this.#read(object.name);
-    // Whoever has written to it knew what it is.
+    // Whoever has changed it knew its state.
     if (now?.uid !== object.uid || now.resourceVersion !== object.resourceVersion) {
       observations.forget(object.name);
       return undefined;
@@ -105,7 +104,7 @@ export class AllocationChecker {
     return isEffect(live) ? this.#act(now, live.action, live.why) : undefined;
   }
 
-  /** By the age of this very situation; what is to be seen for longer is noted. */
+  /** Decides by how long exactly this state has been observed, and notes states that have to last longer. */
   #decide(object: IpAllocation, seen: ObservedState): CollectionDecision {
     const { observations, clock } = this.#deps;
     const { name, uid, resourceVersion, spec } = object;
@@ -137,7 +136,7 @@ export class AllocationChecker {
     return (await sources.node(object.spec.node)) === "ready" ? "ready" : "away";
   }
 
-  /** Asked for only where the table wants to know. */
+  /** Read only where the table depends on it. */
   async #ownerStatus(
     object: IpAllocation,
     { state, node, pod }: Pick<ObservedState, "state" | "node" | "pod">,
@@ -151,7 +150,7 @@ export class AllocationChecker {
     return found === "alive" && state === "NodeLost" && (await this.#hasReplacement(object)) ? "moved" : found;
   }
 
-  /** As the API server has it now; the caches say where to look. */
+  /** Reads the API server; the cache only says which objects to read. */
   async #hasReplacement(object: IpAllocation): Promise<boolean> {
     for (const name of this.#replacements.find(object)) {
       const other = await this.#read(name);
@@ -173,7 +172,7 @@ export class AllocationChecker {
     const isDone = await collect(this.#objects, object, action, terms);
     observations.forget(name);
     if (!isDone) return undefined;
-    // What follows from what it is now is observed from the next look on.
+    // The next check observes the state that the write has produced.
     if (action !== "free")
       observations.note(name, { key: "", node: lostNode(object), pauseMs: 0, nowMs: clock.nowMs() });
     else this.#asked.delete(name);
@@ -185,7 +184,7 @@ export class AllocationChecker {
     return { object, action, why, node, prober };
   }
 
-  /** When all that can ask have been told, it begins anew. */
+  /** When every possible prober has been asked, the first ones are asked again. */
   #chooseProber(object: IpAllocation): string | undefined {
     const { name, spec } = object;
     const told = this.#asked.get(name) ?? new Set();
@@ -218,12 +217,12 @@ export function stateOf({ spec }: IpAllocation): CollectionState {
   return spec.quarantine?.reason ?? "Conflict";
 }
 
-/** The node of the pod that has, or had, the address. */
+/** Returns the node of the pod that has, or had, the address. */
 export function lostNode(object: IpAllocation): string {
   return lastHolder(object)?.node ?? object.spec.node;
 }
 
-/** Each node once for one allocation; nothing is remembered beyond that. */
+/** Reads every node and pod anew. */
 function liveReader(deps: ReadDeps): StatusReader {
   return { node: (name) => readNode(deps, name), pod: (holder, node) => readPod(deps, holder, node) };
 }

@@ -1,15 +1,15 @@
 /**
- * Since when each allocation has been seen in the situation that it is in: the first of the two looks of allocation rule 16. Memory only: who
- * leads anew observes anew.
+ * Since when each allocation has been observed in its current state: the first of the two observations that the rule leak demands. In memory only:
+ * a new leader observes anew.
  */
 
 interface Observation {
-  /** Object, version and situation: anything else is another observation. */
+  /** Object, version and state: a different key is a new observation. */
   readonly key: string;
   readonly sinceMs: number;
-  /** When it is worth the next look. */
+  /** When the next check is due. */
   readonly dueMs: number;
-  /** Whose readiness it rests on. */
+  /** The node whose status the observation depends on. */
   readonly node: string;
 }
 
@@ -20,13 +20,13 @@ export class Observations {
     return this.#seen.size;
   }
 
-  /** For how long it has been seen so; undefined when it has not. */
+  /** Returns how long the state has been observed: milliseconds; undefined if it has not. */
   ageMs(name: string, key: string, nowMs: number): number | undefined {
     const before = this.#seen.get(name);
     return before?.key === key ? nowMs - before.sinceMs : undefined;
   }
 
-  /** The first time counts. */
+  /** Keeps the time of the first observation of the same key. */
   note(
     name: string,
     { key, node, pauseMs, nowMs }: { key: string; node: string; pauseMs: number; nowMs: number },
@@ -36,13 +36,13 @@ export class Observations {
     this.#seen.set(name, { key, node, sinceMs, dueMs: sinceMs + pauseMs });
   }
 
-  /** It was looked at in vain: not again before then. */
+  /** Delays the next check; the observation stands. */
   postpone(name: string, dueMs: number): void {
     const before = this.#seen.get(name);
     if (before !== undefined) this.#seen.set(name, { ...before, dueMs });
   }
 
-  /** Something was heard of it: looked at now. What was seen stands. */
+  /** Makes the next check due now; the observation stands. */
   hasten(name: string, { node, nowMs }: { node: string; nowMs: number }): void {
     const before = this.#seen.get(name) ?? { key: "", node, sinceMs: nowMs };
     this.#seen.set(name, { ...before, dueMs: nowMs });
@@ -52,12 +52,12 @@ export class Observations {
     this.#seen.delete(name);
   }
 
-  /** The node has shown itself: what was seen of its addresses while it was away does not count. */
+  /** Drops the observations of a node that has come back: they were made while it was away. */
   forgetNode(node: string): void {
     for (const [name, seen] of this.#seen) if (seen.node === node) this.#seen.delete(name);
   }
 
-  /** The others are not there any more. */
+  /** Drops the observations of all other allocations, which no longer exist. */
   keepOnly(names: ReadonlySet<string>): void {
     for (const name of this.#seen.keys()) if (!names.has(name)) this.#seen.delete(name);
   }

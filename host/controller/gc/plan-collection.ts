@@ -1,26 +1,26 @@
 /**
- * What the controller does with one allocation: a table, whose first row that fits holds (allocation rules 1, 2, 8, 10, 12 and 16). What
- * belongs to a node that lives is that node's agent's: here are only the cases in which no agent acts.
+ * What the controller does with one allocation: a table whose first matching row applies (late-del, node-lost, retention, cooling-visibility, conflict,
+ * leak). Allocations of a live node are its agent's; the table covers the cases in which no agent acts.
  */
 
 import type { Holder, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 
-/** Of an allocation; `NodeLost` and `Conflict` are the two reasons of a quarantine. */
+/** State of an allocation; `NodeLost` and `Conflict` are the two reasons of a quarantine. */
 export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
 
-/** The node of the pod that has, or had, the address; of two the one that is more there. `outOfService`: somebody says that it is off. */
+/** The node of the pod that has, or had, the address; of two nodes the livelier one. `outOfService`: it carries the taint, so it is switched off. */
 export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 
-/** That very pod, by its UID. `replaced`: its name is another's. `unknown`: it may run although no object tells. */
+/** The pod with exactly the holder's UID. `replaced`: another pod has its name. `unknown`: it may run although there is no object. */
 export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
-/** What keeps the address. `moved`: it lives, and its member has another address for the NIC, elsewhere; told of `NodeLost` only. */
+/** The address owner. `moved`: it is alive, and its member has another address for the NIC on another node; only with `NodeLost`. */
 export type OwnerStatus = "none" | "alive" | "moved" | "gone" | "unknown";
 
-/** The node that was told to ask for an address of `NodeLost`. */
+/** The node that was asked to probe an address of `NodeLost`. */
 export type ProberStatus = "nobody" | "ready" | "away";
 
-/** What one look has found. */
+/** What one check has found. */
 export interface ObservedState {
   readonly state: CollectionState;
   readonly node: NodeStatus;
@@ -30,7 +30,7 @@ export interface ObservedState {
 }
 
 export interface CollectionCase extends ObservedState {
-  /** For how long it has been seen so, on the observer's monotonic clock; undefined at the first look. */
+  /** How long exactly this has been observed, on the observer's monotonic clock: milliseconds; undefined at the first observation. */
   readonly ageMs: number | undefined;
 }
 
@@ -39,37 +39,37 @@ export interface CollectionTimes {
   readonly intervalMs: number;
   readonly graceMs: number;
   readonly nodeLostMs: number;
-  /** Of the pool. */
+  /** The pool's cooldown. */
   readonly cooldownMs: number;
 }
 
 export type Action =
-  /** Everything is as it should be; what was observed is forgotten. */
+  /** Everything is in order; the observation is dropped. */
   | "keep"
-  /** It cannot be told; what was observed stands. */
+  /** The state is unclear; the observation stands. */
   | "wait"
-  /** Bound or NodeLost → Kept, for its workload. */
+  /** Bound or NodeLost → Kept, for its owner. */
   | "preserve"
   /** Kept → Cooling. */
   | "cool"
   /** Bound → Quarantined(NodeLost). */
   | "quarantine"
-  /** Quarantined: another node's agent is told to ask for the address. */
+  /** Quarantined: another node's agent is asked to probe the address. */
   | "ask"
-  /** The object goes. */
+  /** The object is deleted. */
   | "free";
 
-/** How long it must have been seen so. */
+/** How long the state must have been observed. */
 export type Pause = "none" | "grace" | "settle" | "overdue" | "silence" | "nodeLost" | "turn";
 
 export interface CollectionRow {
   readonly state: CollectionState;
-  /** Absent: any. */
+  /** Default: any. */
   readonly node?: readonly NodeStatus[];
   readonly pod?: readonly PodStatus[];
   readonly owner?: readonly OwnerStatus[];
   readonly prober?: readonly ProberStatus[];
-  /** Absent: at the first look. */
+  /** Default: at the first observation. */
   readonly after?: Pause;
   readonly action: Action;
   readonly why: string;
@@ -77,13 +77,13 @@ export interface CollectionRow {
 
 export type CollectionDecision =
   | { readonly kind: "act"; readonly action: Action; readonly why: string }
-  /** Not yet: to be looked at again when it has been seen so for `pauseMs`. */
+  /** Not yet: check again when the state has been observed for `pauseMs`. */
   | { readonly kind: "observe"; readonly action: Action; readonly why: string; readonly pauseMs: number };
 
-/** How many sweeps of its own an agent on a node that is ready may let pass before it counts as dead. */
+/** How many of its own sweeps the agent of a ready node may miss before it counts as dead. */
 const MISSED_SWEEPS = 2;
 
-/** After how many times `nodeLost` another node is told to ask. */
+/** After how many times `nodeLost` the next node is asked to probe. */
 const TURN_TIMES = 3;
 
 export const PAUSES: Readonly<
@@ -111,7 +111,7 @@ const ENDED = ["finished", "replaced", "absent"] as const;
 const PRESENT = ["ready", "notReady"] as const;
 const AWAY = ["outOfService", "absent"] as const;
 
-/** The first row that fits holds. */
+/** The first matching row applies. */
 export const COLLECTION_ROWS: readonly CollectionRow[] = [
   { state: "Bound", pod: ["alive"], action: "keep", why: "its pod is there" },
   { state: "Bound", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
@@ -179,12 +179,12 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
   },
 ];
 
-/** The longer of grace and cooldown: the time counts once, from the first look to the last (allocation rule 10). */
+/** Returns the longer of grace and cooldown: both run from the first observation (cooling-visibility). */
 function graceOrCooldownMs({ graceMs, cooldownMs }: CollectionTimes): number {
   return Math.max(graceMs, cooldownMs);
 }
 
-/** Undefined when no row fits, which a test excludes. */
+/** Returns undefined if no row matches, which a test rules out. */
 export function findRow(found: ObservedState): CollectionRow | undefined {
   return COLLECTION_ROWS.find(
     ({ state, node, pod, owner, prober }) =>
@@ -196,7 +196,7 @@ export function findRow(found: ObservedState): CollectionRow | undefined {
   );
 }
 
-/** What no row fits is left alone. */
+/** An allocation that matches no row is left alone. */
 export function decideCollection(found: CollectionCase, times: CollectionTimes): CollectionDecision {
   const {
     action,
@@ -205,30 +205,30 @@ export function decideCollection(found: CollectionCase, times: CollectionTimes):
   } = findRow(found) ?? { action: "wait", why: "nothing is known about such a case" };
   if (after === "none") return { kind: "act", action, why };
   const pauseMs = PAUSES[after].ms(times);
-  // Two looks, whatever the pause (allocation rule 16).
+  // Two observations are needed, however short the pause (leak).
   const isDue = found.ageMs !== undefined && found.ageMs >= pauseMs;
   return isDue ? { kind: "act", action, why } : { kind: "observe", action, why, pauseMs };
 }
 
-/** What an observation was made of: seen otherwise in between, it counts anew. */
+/** Returns the identity of an observation: if it changes, the time starts anew. */
 export function situationOf(seen: ObservedState): string {
   return `${seen.state} ${findRow(seen)?.why ?? ""}`;
 }
 
 export interface ChangeTerms {
-  /** Of `ask`: who is told. */
+  /** Set with `ask`: the node that is asked to probe. */
   readonly prober?: string | undefined;
   /** RFC 3339. */
   readonly since: string;
 }
 
-/** The holder that the object's node answers for; of a quarantine for a lost node the one that had the address. */
+/** Returns the holder on the object's node; in a quarantine for a lost node, the holder that had the address. */
 export function lastHolder({ spec }: IpAllocation): Holder | undefined {
   const { holders, node, quarantine } = spec;
   return quarantine?.holder ?? holders.find((holder) => holder.node === node) ?? holders[0];
 }
 
-/** Undefined where there is nothing to write, or the object goes. */
+/** Returns the new specification; undefined if nothing is written, or the object is deleted. */
 export function changedSpec(object: IpAllocation, action: Action, terms: ChangeTerms): IpAllocationSpec | undefined {
   const { ip, addressSpace, prefixLength, pool, node, workload, quarantine } = object.spec;
   const { since, prober } = terms;
@@ -237,12 +237,12 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
   switch (action) {
     case "quarantine": {
       const lost = { reason: "NodeLost" as const, mac: "", parent: "", ...(holder === undefined ? {} : { holder }) };
-      // What keeps the address stays known: the next pod of that member asks for it, and takes it over.
+      // The owner stays recorded, so that the next pod of the member can take the address over.
       return { ...base, state: "Quarantined", ...(workload === undefined ? {} : { workload }), quarantine: lost };
     }
     case "ask":
       if (prober === undefined || quarantine === undefined) return undefined;
-      // The link was the other node's.
+      // The parent link was the other node's.
       return {
         ...{ ...base, node: prober, state: "Quarantined", quarantine: { ...quarantine, parent: "" } },
         ...(workload === undefined ? {} : { workload }),

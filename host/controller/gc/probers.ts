@@ -1,29 +1,29 @@
 /**
- * Who could ask for an address of a pool: the nodes that attach pods from it, as the caches have them. Counted once for each round of looks.
+ * Which node probes an address whose own node is gone (conflict): one that attaches pods from the same pool, since its link reaches the segment.
  */
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Caches } from "../types.ts";
 import { nodeStatus } from "./read-status.ts";
 
-/** A node as the caches have it: a hint, for who is asked only has to be able to. */
+/** A node as the caches have it. A hint is enough: any candidate that can probe will do. */
 export interface ProberCandidate {
   readonly node: string;
   readonly isReady: boolean;
-  /** Bound addresses that it has of the pool. */
+  /** Bound addresses of the pool on the node. */
   readonly attached: number;
-  /** Bound addresses that it has of other pools of the same subnet. */
+  /** Bound addresses of other pools of the same subnet on the node. */
   readonly besides: number;
-  /** Addresses that it has been told to ask for. */
+  /** Addresses that the node has been asked to probe. */
   readonly asked: number;
 }
 
 export interface ProberChoice {
   readonly candidates: readonly ProberCandidate[];
-  /** Not these: the node that is lost, and those that were told before and did not find it silent. */
+  /** The lost node, and nodes that were asked before and did not find the address silent. */
   readonly except: ReadonlySet<string>;
 }
 
-/** Of those that attach from the pool itself, else from its subnet, the one with the least to do. Undefined when nobody can ask. */
+/** Prefers nodes that attach from the pool itself to those that attach from its subnet, and among them the least busy. Returns undefined if none can probe. */
 function chooseProber({ candidates, except }: ProberChoice): string | undefined {
   const able = candidates.filter(
     ({ node, isReady, attached, besides }) => isReady && attached + besides > 0 && !except.has(node),
@@ -43,7 +43,7 @@ export class Probers {
     this.#caches = caches;
   }
 
-  /** Undefined when no node that is ready has a pod on the pool's segment, but for those. */
+  /** Returns undefined if no other ready node has a pod on the pool's segment. */
   choose(pool: string, except: ReadonlySet<string>): string | undefined {
     const attached = this.#count();
     const subnet = this.#subnetOf(pool);

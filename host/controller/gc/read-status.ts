@@ -1,8 +1,4 @@
-/**
- * What the collection is told of nodes and pods: by the caches, which are a hint, and by the API server, right before something is written
- * (allocation rule 16).
- * Effects: reads of the API server.
- */
+/** The status of nodes and pods for the collection: from the caches, which are hints, and from the API server right before a write (leak). */
 
 import { ConfigError } from "../../config/config-error.ts";
 import { isFinished, isOwner, isStaticOwner, type PodFacts, podFacts } from "../../ipam/leaks.ts";
@@ -35,20 +31,20 @@ export function nodeStatus(node: Pick<Node, "taints" | "ready"> | undefined): No
 const NODE_ORDER: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
 const POD_ORDER: readonly PodStatus[] = ["alive", "unknown", "finished", "replaced", "absent"];
 
-/** Of the nodes of a machine that migrates the one that is more there. */
+/** Returns the livelier status of the nodes of a migrating machine. */
 export function strongestNodeStatus(nodes: readonly NodeStatus[]): NodeStatus {
   return NODE_ORDER.find((each) => nodes.includes(each)) ?? "absent";
 }
 
-/** Of its pods the one that has more right to the address. */
+/** Returns the status with the stronger claim to the address. */
 export function strongestPodStatus(pods: readonly PodStatus[]): PodStatus {
   return POD_ORDER.find((each) => pods.includes(each)) ?? "absent";
 }
 
-/** `found`: who has the holder's name, or is of its UID; undefined: nobody. */
+/** `found` has the holder's name or UID; undefined if there is no such pod. */
 export function podStatus({ podUid }: Holder, found: PodFacts | undefined, node: NodeStatus): PodStatus {
   if (found !== undefined && isOwner(podUid, found)) return isFinished(found) ? "finished" : "alive";
-  // Allocation rule 9: a static pod may run without a mirror pod, as long as there is a kubelet.
+  // static-pods: a static pod may run without a mirror pod as long as its node has a kubelet.
   if (isStaticOwner(podUid) && (node === "ready" || node === "notReady")) return "unknown";
   return found === undefined ? "absent" : "replaced";
 }
@@ -64,10 +60,10 @@ export async function readNode({ api, signal }: ReadDeps, name: string): Promise
   }
 }
 
-/** One GET. "unknown" for what cannot be understood. */
+/** One GET. Returns "unknown" for a pod that cannot be decoded. */
 export async function readPod({ api, signal }: ReadDeps, holder: Holder, node: NodeStatus): Promise<PodStatus> {
   const { namespace, pod: name } = holder;
-  // An object that names no pod cannot be asked after.
+  // An allocation that names no pod cannot be looked up.
   if (namespace === "" || name === "") return "unknown";
   const path = objectPath(PODS, { namespace, name });
   try {
@@ -80,7 +76,7 @@ export async function readPod({ api, signal }: ReadDeps, holder: Holder, node: N
   }
 }
 
-/** All pods that were bound to the node, in one LIST: enough to see that one lives, never that one does not. */
+/** Lists all pods of the node: enough to know that one is alive, never that one is not. */
 export async function listPods({ api, log, signal }: ReadDeps, node: string): Promise<readonly PodFacts[]> {
   const found: PodFacts[] = [];
   const query = { fieldSelector: `spec.nodeName=${node}`, limit: COLLECTION_POD_PAGE };

@@ -1,21 +1,18 @@
-/**
- * Whether the member of a workload that had an address has another one in its place: its pod runs elsewhere, with addresses of other pools.
- * The allocations are counted once for each round of looks.
- */
+/** Whether the member that had an address has another one instead: its pod runs on another node, with addresses of other pools. */
 import { type IpAllocation, isSameMember, memberKey } from "../../resources/ip-allocation.ts";
 import type { Caches } from "../types.ts";
 import { lastHolder } from "./plan-collection.ts";
 
 export class Replacements {
   readonly #caches: Pick<Caches, "allocations">;
-  /** By member: what its pods have. */
+  /** Bound allocations by member. */
   #bound: Map<string, IpAllocation[]> | undefined;
 
   constructor(caches: Pick<Caches, "allocations">) {
     this.#caches = caches;
   }
 
-  /** Names, as the caches have them. */
+  /** Returns the names of the replacements in the cache. */
   find(object: IpAllocation): readonly string[] {
     const { workload } = object.spec;
     if (workload === undefined) return [];
@@ -38,7 +35,7 @@ export class Replacements {
   }
 }
 
-/** Bound to a pod of the same member on another node, for the same NIC and family: the member has no use for the first one any more. */
+/** Whether the other allocation is bound to a pod of the same member on another node, for the same NIC and family. */
 export function isReplacement(object: IpAllocation, { name, deleting, spec }: IpAllocation): boolean {
   const holder = lastHolder(object);
   const { workload, ip } = object.spec;

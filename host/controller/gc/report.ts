@@ -1,7 +1,4 @@
-/**
- * What the collection tells people: events on nodes and pools, sentences for the part's problems.
- * Effects: events.
- */
+/** What the collection reports: events on nodes and pools, and problems. */
 import type { KubeEvent } from "../../kubernetes/events.ts";
 import { formatIp } from "../../net/ip.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
@@ -14,7 +11,7 @@ import type { Action } from "./plan-collection.ts";
 /** Most addresses that one event of the collection names. @limit */
 export const MAX_NAMED_ADDRESSES = 8;
 
-/** How an event calls it. */
+/** The event of each action. */
 const NEWS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> & { readonly verb: string }>>> = {
   quarantine: { reason: "NodeLost", type: "Warning", verb: "in quarantine" },
   free: { reason: "AddressesFreed", type: "Normal", verb: "free" },
@@ -22,7 +19,7 @@ const NEWS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> &
   cool: { reason: "AddressesReleased", type: "Normal", verb: "no longer kept" },
 };
 
-/** One event for each node, pool and reason, and for a node that was lost one more on the node itself. */
+/** Sends one event per node, pool and reason, and for a lost node another one on the node itself. */
 export function sendEvents(
   { events, caches }: Pick<ControllerDeps, "events" | "caches">,
   collected: readonly Collected[],
@@ -43,7 +40,7 @@ export function sendEvents(
     const regarding = { kind: "IPPool", apiVersion: API_VERSION, namespace: "", name: pool };
     events.emit({ ...event, regarding: { ...regarding, uid: known?.uid ?? "" } });
     if (first.action !== "quarantine") continue;
-    // The kubelet's events of a node, too, have its name in place of a UID: the object may be gone.
+    // The kubelet's events have the node's name in place of a UID as well: the object may be gone.
     events.emit({
       ...event,
       regarding: { kind: "Node", apiVersion: "v1", namespace: "", name: first.node, uid: first.node },
@@ -58,12 +55,12 @@ function nameSome(objects: readonly IpAllocation[]): string {
   return `${what} ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** What a sweep has seen that stays so until somebody acts. */
+/** What a sweep has found that lasts until an administrator acts. */
 export class SweepProblems {
   readonly #lost = new Map<string, number>();
   readonly #orphans = new Map<string, number>();
 
-  /** `isPool`: whether there is one of that name. An allocation of a vanished pool is legal. */
+  /** `isPool`: whether the pool exists. Allocations of a deleted pool are legal. */
   add(object: IpAllocation, isPool: boolean): void {
     if (stateOf(object) === "NodeLost") count(this.#lost, lostNode(object));
     if (!isPool) count(this.#orphans, object.spec.pool);

@@ -1,47 +1,45 @@
-/**
- * What one source, or several of them one after the other, have to say about one kind of networks.
- */
+/** What one source, or several in order of precedence, say about one kind of network. */
 import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
 import { type Statement, uniquePrefixes } from "./statement.ts";
 
-/** A collected IPv4 network with a shorter prefix than this is a wide one (MAX_WIDE_NETWORKS). @limit */
+/** A collected IPv4 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). @limit */
 export const WIDE_IPV4_LENGTH = 16;
 
-/** A collected IPv6 network with a shorter prefix than this is a wide one (MAX_WIDE_NETWORKS). @limit */
+/** A collected IPv6 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). @limit */
 export const WIDE_IPV6_LENGTH = 48;
 
-/** Most wide networks among the collected ones of pods, and among those of services: many of them would be every address there is. @limit */
+/** Most wide networks among the collected pod networks, and among the service networks: many of them would cover every address. @limit */
 export const MAX_WIDE_NETWORKS = 16;
 
-/** Most places that a Coordinator's `status.reason` names for one key. @limit */
+/** Most sources that a Coordinator's `status.reason` names for one key. @limit */
 export const MAX_NAMED_PLACES = 5;
 
 export type NetworkFinding =
   | { readonly kind: "found"; readonly networks: readonly Prefix[]; readonly place: string }
-  /** All of these were looked at, and none says anything. */
+  /** All of these were read, and none names a network. */
   | { readonly kind: "absent"; readonly places: readonly string[] }
-  /** Malformed, or one place against another: a sentence. */
+  /** Malformed, or in conflict with another source: a sentence. */
   | { readonly kind: "wrong"; readonly reason: string }
-  /** Nobody knows yet. `problem` is undefined as long as there is hope that it is a matter of moments. */
+  /** Not known yet. `problem` is undefined while the source may still answer at any moment. */
   | { readonly kind: "unread"; readonly place: string; readonly problem: string | undefined };
 
-/** A watched source at one moment. */
+/** The state of a watched source. */
 export interface SourceState<T> {
   /** `ServiceCIDR objects` */
   readonly place: string;
   readonly items: readonly T[];
-  /** Whether it was complete once. */
+  /** Whether it has been complete once. */
   readonly isRead: boolean;
   readonly problem: string | undefined;
 }
 
-/** Of a source that has to be read before it says anything. */
+/** Returns the finding of a source that must be read first. */
 export function foundIn<T>(seen: SourceState<T>, find: (items: readonly T[]) => NetworkFinding): NetworkFinding {
   return seen.isRead ? find(seen.items) : { kind: "unread", place: seen.place, problem: seen.problem };
 }
 
-/** All that the statements say. `where` says what was looked at when there are none. */
+/** Returns the union of all statements. `where` names what was read, for an empty union. */
 export function unite(where: string, statements: readonly Statement[]): NetworkFinding {
   const [fault] = statements.flatMap(({ faults }) => faults);
   if (fault !== undefined) return { kind: "wrong", reason: fault };
@@ -61,7 +59,7 @@ export function unite(where: string, statements: readonly Statement[]): NetworkF
   return { kind: "found", networks, place: listPlaces(statements.map(({ place }) => place)) };
 }
 
-/** What each of the statements says: they speak of one thing, and two that differ are a conflict. */
+/** Returns the union of statements about the same thing; two that differ are a conflict. */
 export function agree(where: string, statements: readonly Statement[]): NetworkFinding {
   const united = unite(where, statements);
   if (united.kind !== "found") return united;
@@ -72,7 +70,7 @@ export function agree(where: string, statements: readonly Statement[]): NetworkF
   return { kind: "wrong", reason };
 }
 
-/** The first source that says anything. One that cannot be read is not passed over: what it says would count. */
+/** Returns the finding of the first source that says anything. A source that cannot be read is not skipped: what it says would count. */
 export function firstOf(...findings: readonly NetworkFinding[]): NetworkFinding {
   const told = findings.find(({ kind }) => kind !== "absent");
   return told ?? { kind: "absent", places: findings.flatMap((each) => (each.kind === "absent" ? each.places : [])) };

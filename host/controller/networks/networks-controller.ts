@@ -1,7 +1,6 @@
 /**
- * Keeps the status of the Coordinator `default` what the sources say: looks after each change, and writes when it differs. Where there is no such object
- * it is created, with nothing in it; the specification is the administrators'.
- * Effects: watches; creates the Coordinator, writes statuses, only while this process leads.
+ * Keeps the status of the Coordinator `default` in line with the sources of the cluster's networks. If there is no such object, creates it with an
+ * empty specification, which is the administrator's to fill.
  */
 
 import { isConflict } from "../../kubernetes/kube-api.ts";
@@ -15,16 +14,16 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { isStatus, type NetworksStatus, planStatus } from "./plan-status.ts";
 import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
 
-/** How long after a change the networks of the cluster are looked at, so that several changes are one: milliseconds. @limit */
+/** How long after a change the networks of the cluster are compared, so that several changes count as one: milliseconds. @limit */
 export const NETWORKS_DELAY_MS = 200;
 
-/** How often the networks of the cluster are looked at while a source has not been read: milliseconds. @limit */
+/** How often the networks of the cluster are compared while a source has not been read: milliseconds. @limit */
 export const NETWORKS_RETRY_MS = 5_000;
 
-/** The one that counts. */
+/** The only Coordinator that counts. */
 const NAME = "default";
 
-/** The status of any other one. */
+/** The status of every other Coordinator. */
 const IGNORED: NetworksStatus = {
   phase: "NotReady",
   reason: `This Coordinator is ignored: only the one named "${NAME}" counts. Write its settings there and delete it`,
@@ -39,9 +38,9 @@ export function keepNetworks(
   options: Pick<SourcesOptions, "missingKindRetryMs"> = {},
 ): Controller {
   const { api, caches, log, random } = deps;
-  /** Of the last look. */
+  /** Why the Coordinator was not ready in the last pass. */
   let notReady: string | undefined;
-  /** Names of Coordinators that do not count. */
+  /** Names of ignored Coordinators. */
   let ignored: readonly string[] = [];
   const look = async (sources: Sources): Promise<number | undefined> => {
     const coordinator = caches.coordinators.items.get(NAME);
@@ -59,7 +58,7 @@ export function keepNetworks(
       if (!(await write(deps, coordinator, planned))) return NETWORKS_DELAY_MS;
       log.info({ ...planned }, "The cluster's networks were written into the Coordinator");
     }
-    // That a source cannot be read is told by no change.
+    // No change reports that a source cannot be read.
     return sources.areRead ? undefined : NETWORKS_RETRY_MS;
   };
   const sources = openSources({
@@ -85,7 +84,7 @@ export function keepNetworks(
   };
 }
 
-/** Nobody has to make it: all its fields have defaults. One that an administrator has made since is left as it is. */
+/** All fields have defaults, so administrators need not create it. One that has been created meanwhile stays as it is. */
 async function create({ api, leading, log }: ControllerDeps): Promise<void> {
   const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: NAME }, spec: {} };
   try {
@@ -96,7 +95,7 @@ async function create({ api, leading, log }: ControllerDeps): Promise<void> {
   }
 }
 
-/** Tells it where whoever made them looks: in their status. */
+/** Reports an ignored Coordinator in its own status. */
 async function reportIgnored(deps: ControllerDeps, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const coordinator = deps.caches.coordinators.items.get(name);
@@ -106,7 +105,7 @@ async function reportIgnored(deps: ControllerDeps, names: readonly string[]): Pr
   }
 }
 
-/** False: it is another object by now, or none. The watch is about to tell. */
+/** Returns false if the object has changed or is gone; the watch reports that. */
 async function write(
   { api, leading }: ControllerDeps,
   { uid, resourceVersion }: ControlledCoordinator,

@@ -1,11 +1,12 @@
 /**
- * Where the cluster's pod networks are told: by the network plugin that is there, else by what the cluster was set up with.
+ * Which sources tell the cluster's pod and service networks. Pod networks come from the installed network plugin, else from the cluster's setup;
+ * service networks from ServiceCIDR objects, which Kubernetes 1.33 and newer have, else from the setup as well.
  */
 import { agree, firstOf, foundIn, type NetworkFinding, unite } from "./finding.ts";
 import type { SourceStates } from "./sources.ts";
 import { joinPrefixes, readStatements } from "./statement.ts";
 
-/** Of `podCIDRType`, without `none`. */
+/** The values of `podCIDRType` without `none`. */
 export type PodNetworkSource = "auto" | "cluster" | "calico" | "cilium";
 
 export function findPodNetworks(source: PodNetworkSource, sightings: SourceStates): NetworkFinding {
@@ -21,7 +22,7 @@ export function findPodNetworks(source: PodNetworkSource, sightings: SourceState
   }
 }
 
-/** A cluster with neither of them has what it was set up with. Both at once: nobody knows whose pods are meant. */
+/** Without either plugin, the cluster's setup counts. With both, it is unclear which one counts. */
 function findAutomatically(sightings: SourceStates): NetworkFinding {
   const calico = findInCalico(sightings);
   const cilium = findInCilium(sightings);
@@ -35,7 +36,7 @@ function findAutomatically(sightings: SourceStates): NetworkFinding {
   return { kind: "wrong", reason };
 }
 
-/** Pools that are disabled count: pods keep the addresses that they have of them. */
+/** Disabled pools count: pods keep the addresses that they have of them. */
 function findInCalico({ calico, calicoNative }: SourceStates): NetworkFinding {
   return firstOf(
     foundIn(calico, (items) => unite(calico.place, items.flat())),
@@ -77,7 +78,7 @@ function findInCilium(sightings: SourceStates): NetworkFinding {
   });
 }
 
-/** Cilium is there: what the cluster was set up with is not what its pods have. */
+/** Cilium is installed, so the cluster's setup does not describe its pods. */
 function nothingNamed(ipam: string, { places }: { readonly places: readonly string[] }): NetworkFinding {
   return { kind: "wrong", reason: `Cilium with ipam "${ipam}" names no network: nothing in ${places.join(", ")}` };
 }
@@ -102,7 +103,7 @@ function findInCluster({ kubeadm, controlPlane, nodes }: SourceStates): NetworkF
   );
 }
 
-/** The last resort: a node that comes later may have a share that nobody has heard of yet. */
+/** The last resort: a node that joins later may have a range that is not known yet. */
 function findInNodes(nodes: SourceStates["nodes"]): NetworkFinding {
   const statements = nodes.flatMap(({ name, podCidrs }) => readStatements(`Node ${name}, spec.podCIDRs`, podCidrs));
   const networks = joinPrefixes(statements.flatMap((statement) => statement.networks));

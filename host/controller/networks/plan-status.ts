@@ -1,18 +1,16 @@
-/**
- * The status of the resource Coordinator, out of its specification and of all that is known about the cluster's networks.
- */
+/** The status of the Coordinator, from its specification and the sources of the cluster's networks. */
 import { formatPrefix, type Prefix, parsePrefixOrIp } from "../../net/prefix.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import type { NetworkFinding } from "./finding.ts";
 import { findPodNetworks, findServiceNetworks } from "./plan-networks.ts";
 import type { SourceStates } from "./sources.ts";
 
-/** Longest part of a Coordinator's `status.reason`, of which there are two: characters. @limit */
+/** Longest part of a Coordinator's `status.reason`, which has two: characters. @limit */
 export const MAX_FINDING_LENGTH = 480;
 
 export interface NetworksStatus {
   readonly phase: "Synced" | "NotReady";
-  /** Where each of the two comes from; what is wrong stands first. */
+  /** The source of each key; problems come first. */
   readonly reason: string;
   readonly overlayPodCIDR: readonly string[];
   readonly serviceCIDR: readonly string[];
@@ -20,7 +18,7 @@ export interface NetworksStatus {
 
 type Key = "overlayPodCIDR" | "serviceCIDR";
 
-/** What becomes of one key. */
+/** The result for one key. */
 interface Outcome {
   readonly key: Key;
   readonly isKnown: boolean;
@@ -29,8 +27,8 @@ interface Outcome {
 }
 
 /**
- * Undefined: a source has not answered yet, and may the next moment. What was found before stays while a source cannot be read, is malformed or
- * contradicts another: agents go on with it. It goes when all sources say that there is nothing.
+ * Returns undefined if a source has not answered yet, but may at any moment. While a source cannot be read, is malformed or contradicts another one,
+ * the networks found earlier stay, and agents keep using them. They go when all sources say that there are none.
  */
 export function planStatus(
   { value, fault, status }: ControlledCoordinator,
@@ -65,7 +63,7 @@ export function planStatus(
   };
 }
 
-/** What the specification says wins; an empty list says nothing. */
+/** The specification wins; an empty list does not count. */
 function wanted(key: Key, networks: readonly Prefix[] = []): Outcome | undefined {
   if (networks.length === 0) return undefined;
   return { key, isKnown: true, text: "as the specification says", networks: networks.map(formatPrefix) };
@@ -87,19 +85,19 @@ function outcomeOf(key: Key, finding: NetworkFinding, before: (key: Key) => read
   }
 }
 
-/** Of a status that anybody may have edited: all of it, or nothing. */
+/** The status may have been edited by anybody: all of it is valid, or none. */
 function knownBefore(value: unknown): readonly string[] {
   if (!Array.isArray(value)) return [];
   return value.every((text) => typeof text === "string" && parsePrefixOrIp(text) !== undefined) ? value : [];
 }
 
 function cut(text: string): string {
-  // The API server would store another text than one with half a character.
+  // The API server would replace half a surrogate pair.
   const whole = text.toWellFormed();
   return whole.length > MAX_FINDING_LENGTH ? `${whole.slice(0, MAX_FINDING_LENGTH - 1)}…`.toWellFormed() : whole;
 }
 
-/** Whether the object says it already. */
+/** Whether the object has this status already. */
 export function isStatus({ status }: ControlledCoordinator, planned: NetworksStatus): boolean {
   return Object.entries(planned).every(([key, value]) => JSON.stringify(status[key]) === JSON.stringify(value));
 }

@@ -1,6 +1,4 @@
-/**
- * The ConfigMap kube-system/kubeadm-config, in whose key `ClusterConfiguration` kubeadm writes what it set the cluster up with.
- */
+/** Decodes the objects in which kubeadm, Cilium, Calico, the control plane and Kubernetes describe the cluster's networks. */
 import { z } from "zod";
 import { parseYaml } from "../../config/yaml.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
@@ -14,7 +12,7 @@ const KEY = "ClusterConfiguration";
 
 const mapSchema = z.object({ data: z.object({ [KEY]: z.string().optional() }).nullish() });
 
-/** Dual-stack clusters have a list with commas in each. */
+/** Dual-stack clusters have a comma-separated list in each. */
 const subnets = z.object({ podSubnet: z.string().nullish(), serviceSubnet: z.string().nullish() });
 
 const configurationSchema = z.object({ networking: subnets.nullish() }).nullish();
@@ -94,7 +92,7 @@ const controlPlanePodSchema = z.object({
   status: z.object({ phase: z.string().optional() }).nullish(),
 });
 
-/** The label by which kubeadm, and who follows it, marks them. */
+/** The label with which kubeadm and compatible installers mark the control plane. */
 export const COMPONENT_LABEL = "component";
 
 export function readControlPlanePod(object: KubeObject): ControlPlanePod {
@@ -102,7 +100,7 @@ export function readControlPlanePod(object: KubeObject): ControlPlanePod {
   if (!decoded.ok) return { component: "", clusterCidr: [], serviceRange: [] };
   const { metadata, spec, status } = decoded.value;
   const isOver = status?.phase === "Succeeded" || status?.phase === "Failed";
-  // Where the image has an entry point of its own, the flags are arguments alone.
+  // If the image has an entry point, the flags are in the arguments.
   const command = spec.containers.flatMap((container) => [...(container.command ?? []), ...(container.args ?? [])]);
   const read = (flag: string) =>
     readStatements(`Pod ${nameOf(object)}, --${flag}`, isOver ? [] : [findFlag(flag, command) ?? ""]);

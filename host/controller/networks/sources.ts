@@ -1,7 +1,4 @@
-/**
- * The sources of a cluster's networks: one watch for each, as narrow as the API server allows. A kind that is not there is looked for again.
- * Effects: lists and watches.
- */
+/** Watches the sources of a cluster's networks, each as narrowly as the API server allows. A kind that is not installed is looked for again. */
 
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
@@ -22,13 +19,13 @@ import {
 } from "./read-sources.ts";
 import type { Statement } from "./statement.ts";
 
-/** Empty lists: it says nothing. */
+/** Empty lists: kubeadm-config does not name any. */
 export interface KubeadmNetworks {
   readonly podSubnet: readonly Statement[];
   readonly serviceSubnet: readonly Statement[];
 }
 
-/** What a static pod of the control plane is started with. */
+/** The command line of a static pod of the control plane. */
 export interface ControlPlanePod {
   /** `kube-apiserver`, `kube-controller-manager` */
   readonly component: string;
@@ -37,11 +34,11 @@ export interface ControlPlanePod {
 }
 
 export interface CiliumSettings {
-  /** `cluster-pool`, `kubernetes`, `multi-pool`, `eni`, …; "" when it does not say. */
+  /** `cluster-pool`, `kubernetes`, `multi-pool`, `eni`, …; "" if it is not set. */
   readonly ipam: string;
-  /** That are not switched off. */
+  /** The enabled families. */
   readonly families: readonly Family[];
-  /** Of the whole cluster, in the families that are on. */
+  /** Of the whole cluster, in the enabled families. */
   readonly pools: readonly Statement[];
   readonly faults: readonly string[];
 }
@@ -56,7 +53,7 @@ export interface SourceStates {
   readonly controlPlane: SourceState<ControlPlanePod>;
   /** `crd.projectcalico.org/v1` */
   readonly calico: SourceState<readonly Statement[]>;
-  /** `projectcalico.org/v3`, of Calico's own API server or without the other group. */
+  /** `projectcalico.org/v3`: of Calico's own API server, or without the other group. */
   readonly calicoNative: SourceState<readonly Statement[]>;
   readonly cilium: SourceState<CiliumSettings>;
   readonly ciliumPools: SourceState<readonly CiliumPoolStatement[]>;
@@ -68,15 +65,15 @@ export interface SourcesOptions {
   readonly nodes: Cache<SourceStates["nodes"][number]>;
   readonly log: Log;
   readonly random: () => number;
-  /** How often a kind that the server does not know is looked for again: milliseconds. Default: as the reflector has it. */
+  /** How often a kind that the server does not know is looked for again: milliseconds. Default: the reflector's. */
   readonly missingKindRetryMs?: number | undefined;
-  /** Something may be said now that was not. */
+  /** Called when the findings may have changed. */
   readonly onChange: () => void;
 }
 
 export interface Sources {
   readonly states: SourceStates;
-  /** Whether each of them has been complete once. */
+  /** Whether each source has been complete once. */
   readonly areRead: boolean;
   readonly problems: readonly string[];
   close(): Promise<void>;
@@ -92,7 +89,7 @@ type AnyReflector = Pick<Reflector<unknown>, "isSynced" | "problems" | "close">;
 /** The namespace of the objects of kubeadm, Cilium and the control plane. */
 const SYSTEM = "kube-system";
 
-/** Starts to follow at once. */
+/** Starts to watch at once. */
 export function openSources({ api, nodes, log, random, missingKindRetryMs, onChange }: SourcesOptions): Sources {
   type Own<T> = Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "labelSelector" | "optional"> & {
     readonly place: string;

@@ -1,29 +1,27 @@
-/**
- * What one place says about networks: texts of others, in whose care they are, as canonical prefixes, or what is wrong with them.
- */
+/** What one source says about networks: foreign text as canonical prefixes, or what is wrong with it. */
 import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
 import { MAX_PREFIX_LENGTH } from "../../config/fields/network.ts";
 import { describeValue } from "../../lib/describe.ts";
 import { bitsOf, compareIp, type Family, isIpv4Mapped } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 
-/** Shortest prefix of an IPv4 network that is collected: no cluster has more to itself, and all of it would be led over the node. @limit */
+/** Shortest prefix of a collected IPv4 network: no cluster owns a wider one, and all of it would be routed through the node. @limit */
 export const MIN_CLUSTER_IPV4_LENGTH = 8;
 
-/** Shortest prefix of an IPv6 network that is collected. @limit */
+/** Shortest prefix of a collected IPv6 network. @limit */
 export const MIN_CLUSTER_IPV6_LENGTH = 16;
 
 export interface Statement {
   /** `ServiceCIDR kubernetes`, `Pod kube-controller-manager-n1, --cluster-cidr`. */
   readonly place: string;
-  /** Without host bits, each once, IPv4 first. */
+  /** Without host bits and duplicates, IPv4 first. */
   readonly networks: readonly Prefix[];
-  /** Sentences that name the place and the text. With any of them the rest is not to be trusted either. */
+  /** Sentences that name the place and the text. If there are any, the networks are not reliable either. */
   readonly faults: readonly string[];
 }
 
 /**
- * The networks in texts that may each list several, with commas or blanks between. None: the place says nothing. Host bits are cleared, as
+ * Parses texts that may each list several networks, separated by commas or blanks. Returns an empty list if there are none. Clears host bits, as
  * Kubernetes does.
  */
 export function readStatements(place: string, texts: readonly string[]): Statement[] {
@@ -42,15 +40,15 @@ export function readStatements(place: string, texts: readonly string[]): Stateme
   ];
 }
 
-/** A place that cannot be read. */
+/** Returns the statement of a source that cannot be read. */
 export function faultyStatement(place: string, fault: string): Statement {
   return { place, networks: [], faults: [`${place}: ${fault}`] };
 }
 
-/** What deploy/policies.yaml lets the controller write, too. */
+/** deploy/policies.yaml lets the controller write the same. */
 const SHORTEST: Readonly<Record<Family, number>> = { 4: MIN_CLUSTER_IPV4_LENGTH, 6: MIN_CLUSTER_IPV6_LENGTH };
 
-/** What is wrong with it, as the rest of a sentence, when it is none that a pod may have a route to. */
+/** Returns the prefix, or what is wrong with it as the end of a sentence: it must be a network that a pod may have a route to. */
 function parseNetwork(word: string): Prefix | string {
   const prefix = word.length > MAX_PREFIX_LENGTH ? undefined : parsePrefix(word);
   if (prefix === undefined || isIpv4Mapped(prefix.ip)) return "is no network in CIDR form";
@@ -63,12 +61,12 @@ function comparePrefixes(a: Prefix, b: Prefix): number {
   return a.ip.family - b.ip.family || compareIp(a.ip, b.ip) || a.length - b.length;
 }
 
-/** Each once, in one order whatever the order was. */
+/** Removes duplicates and sorts. */
 export function uniquePrefixes(prefixes: readonly Prefix[]): Prefix[] {
   return [...new Map(prefixes.map((prefix) => [formatPrefix(prefix), prefix])).values()].sort(comparePrefixes);
 }
 
-/** The same addresses in as few prefixes as there can be: the shares of a thousand nodes are one route. */
+/** Returns the same addresses in as few prefixes as possible: the ranges of a thousand nodes become one route. */
 export function joinPrefixes(prefixes: readonly Prefix[]): Prefix[] {
   const joined: Prefix[] = [];
   for (const prefix of uniquePrefixes(prefixes)) {
@@ -84,15 +82,15 @@ export function joinPrefixes(prefixes: readonly Prefix[]): Prefix[] {
   return joined;
 }
 
-/** Of one prefix, `a` the lower one, which is not too wide. */
+/** Whether `a`, the lower one, and `b` are the halves of a prefix that is not too wide. */
 function areHalves(a: Prefix, b: Prefix): boolean {
   if (a.length !== b.length || a.ip.family !== b.ip.family || a.length <= SHORTEST[a.ip.family]) return false;
   return (a.ip.value ^ b.ip.value) === 1n << BigInt(bitsOf(a.ip.family) - a.length);
 }
 
 /**
- * The last value of the flag, which is the one that counts; undefined without it. Underscores in a flag's name are dashes. A word with blanks
- * that is no flag itself is a shell's line, and looked into.
+ * Returns the last value of the flag, which counts (pflag); undefined without it. Underscores in a flag's name equal dashes. A word with blanks that
+ * is not a flag itself is a shell's command line, and split.
  */
 export function findFlag(name: string, command: readonly string[]): string | undefined {
   const words = command.flatMap((word) => (word.startsWith("-") ? [word] : wordsOf(word)));

@@ -1,6 +1,5 @@
 /**
- * Writes into each IPAMClaim which addresses its NIC has been given (docs/workloads.md). Agents only read claims: what they gave is in the allocations.
- * Effects: reads claims and writes their status; a timer.
+ * Writes into each IPAMClaim the addresses that its NIC has (docs/workloads.md). Agents only read claims; what they gave is in the allocations.
  */
 
 import { ConfigError } from "../../config/config-error.ts";
@@ -66,11 +65,11 @@ class ClaimStatusController implements Controller {
     return true;
   }
 
-  /** One claim that cannot be written keeps no other waiting. */
+  /** A claim that cannot be written does not delay the others. */
   async #work(): Promise<undefined> {
     const failures: unknown[] = [];
     for (const [uid, claim] of [...this.#changed]) {
-      // News that come meanwhile count again.
+      // A change from now on counts again.
       this.#changed.delete(uid);
       try {
         await this.#write(claim);
@@ -98,7 +97,7 @@ class ClaimStatusController implements Controller {
       const { resourceVersion } = claim;
       const patch = { path: statusPath(IPAM_CLAIMS, object), uid, resourceVersion, body: { status }, signal };
       if ((await patchIfSame(api, patch)) !== undefined) return;
-      // Another writer was faster: its addresses are compared again.
+      // Another writer was faster: compare again.
       this.#changed.set(uid, of);
       this.#loop.wake();
     } catch (error) {

@@ -4,16 +4,16 @@ import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
 import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 
 export interface ClaimStatus {
-  /** With the length of the pool's subnet, IPv4 first. */
+  /** With the prefix length of the pool's subnet, IPv4 first. */
   readonly ips: readonly string[];
-  /** The pod that has them; the last one that had them while none has. */
+  /** The pod that has the addresses, or the last one that had them. */
   readonly ownerPod: string;
 }
 
-/** Undefined: it says so already, or nothing has been given. What it was given once stays in it while nothing else is. */
+/** Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it until there are new ones. */
 export function planClaimStatus(claim: IpamClaim, allocations: readonly IpAllocation[]): ClaimStatus | undefined {
   const own = allocations.filter(({ spec }) => isOf(claim, spec.workload) && isGiven(spec.state));
-  // What a pod has counts before what is kept.
+  // Bound addresses count before retained ones.
   const ranked = [
     ...own.filter(({ spec }) => spec.state === "Bound"),
     ...own.filter(({ spec }) => spec.state === "Kept"),
@@ -26,7 +26,7 @@ export function planClaimStatus(claim: IpamClaim, allocations: readonly IpAlloca
   return before.join() === ips.join() && ownerPod === claim.ownerPod ? undefined : { ips, ownerPod };
 }
 
-/** Not by its UID alone: that may be in the owner reference of any pod. */
+/** The UID alone is not enough: any pod may have it in its owner reference. */
 function isOf({ namespace, uid }: IpamClaim, workload: Workload | undefined): boolean {
   return workload?.kind === "IPAMClaim" && workload.namespace === namespace && workload.uid === uid;
 }

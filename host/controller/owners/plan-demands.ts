@@ -1,6 +1,4 @@
-/**
- * What one application wants: as its own object says, or else as its ReplicaSets and its pods do; and what a former version of it still has.
- */
+/** The pools that one workload needs, by its own object or else by its ReplicaSets or pods; and those that a former version of it still uses. */
 import { ConfigError } from "../../config/config-error.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import type { Demands } from "../types.ts";
@@ -9,11 +7,11 @@ import { planFormerSize, planSize, type Size } from "./plan-size.ts";
 import { findKind } from "./pool-owner-kinds.ts";
 import { compareRanks, type Need, type SubnetTemplate, type TrackedObject } from "./tracked-object.ts";
 
-/** All that is known of one application. */
+/** All tracked objects of one workload. */
 export interface Group {
-  /** Undefined: of a kind that is not followed, or its current version names no Subnets. */
+  /** undefined for a kind that is not followed, and if the current version names no Subnets. */
   readonly own: TrackedObject | undefined;
-  /** Its ReplicaSets and its Jobs, or its pods. */
+  /** Its ReplicaSets, Jobs or pods. */
   readonly members: readonly TrackedObject[];
 }
 
@@ -22,10 +20,10 @@ type SubnetRequests = Extract<SubnetTemplate, { kind: "requests" }>;
 /** Throws ConfigError. */
 export type PlanNicRequests = (template: SubnetRequests) => readonly NicRequest[];
 
-/** Members that want the same for one NIC and family, together. */
+/** Members with the same request for one NIC and family. */
 interface MemberSum {
   readonly request: NicRequest;
-  /** Of the newest of them. */
+  /** The newest member's. */
   readonly template: SubnetRequests;
   readonly need: Need;
   readonly objectCount: number;
@@ -41,7 +39,7 @@ export function planDemands({ own, members }: Group, planNicRequests: PlanNicReq
   const refusal = own === undefined && newest !== undefined ? refuseUnfollowed(newest) : undefined;
   if (refusal !== undefined) return { demands: [], faults: [{ application, message: refusal }] };
   const sums = sumUp(sorted, planNicRequests);
-  // Of a workload that is followed nothing but its own object says what is current.
+  // For a followed kind only its own object says what is current.
   const speaker = own ?? (findKind(application) !== undefined ? undefined : newest);
   const current = speaker === undefined ? NOTHING : readRequests(speaker.template, planNicRequests);
   const wanted = current.requests.flatMap((request): PoolDemand[] => {
@@ -54,7 +52,7 @@ export function planDemands({ own, members }: Group, planNicRequests: PlanNicReq
   const former = [...sums.entries()].flatMap(([key, { request, need, template, objectCount }]): PoolDemand[] => {
     if (taken.has(key) || need.count === 0) return [];
     const size = planFormerSize(need, template.number, objectCount);
-    // Whose own object does not say so has only its pods to say it, which anybody may make.
+    // Without its own object, only pods say so, and anybody may create those.
     return [{ application, ...request, ...size, reclaim: template.reclaim || own === undefined, isCurrent: false }];
   });
   const faults = current.fault === undefined ? [] : [{ application, message: current.fault }];
@@ -70,8 +68,8 @@ interface Current {
 const NOTHING: Current = { requests: [] };
 
 /**
- * Of a kind that is not followed nothing but its pods is known, and one pod with any owner written into it is enough. So it gets addresses by the number
- * of its pods, and its pools go with them.
+ * Of a kind that is not followed only pods are known, and one pod with a forged owner is enough. So its pools are sized by the number of pods, and
+ * go with them.
  */
 function refuseUnfollowed({ application, template }: TrackedObject): string | undefined {
   const { apiVersion, kind } = application;
@@ -95,17 +93,17 @@ function readRequests(template: SubnetTemplate, planNicRequests: PlanNicRequests
   }
 }
 
-/** `own` is undefined for a kind that is not followed: then the members are all there is. */
+/** `own` is undefined for a kind that is not followed: its members are all there is. */
 function sizeOf(own: TrackedObject | undefined, sum: MemberSum | undefined, { number }: SubnetRequests): Size {
   if (own === undefined) return planSize(sum?.need ?? NONE, number, sum?.objectCount);
-  // Jobs that were made by hand from a CronJob are not among those that it counts.
+  // A CronJob does not count Jobs that were created from it by hand.
   const isMore = own.need.unit === "parallelism" && sum !== undefined && sum.need.count > own.need.count;
   return isMore ? planSize(sum.need, number, sum.objectCount) : planSize(own.need, number, own.objectCount);
 }
 
 const NONE: Need = { unit: "pod", count: 0, surge: 0, isSuspended: false };
 
-/** By `keyOf`. A member whose annotations cannot be followed has no pods that could use a pool. */
+/** By `keyOf`. A member with invalid annotations has no pods that could use a pool. */
 function sumUp(members: readonly TrackedObject[], planNicRequests: PlanNicRequests): Map<string, MemberSum> {
   const sums = new Map<string, MemberSum>();
   for (const { template, need, objectCount } of members) {

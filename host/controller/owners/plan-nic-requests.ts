@@ -1,6 +1,4 @@
-/**
- * From which Subnets each NIC of a workload's pods is to have addresses, family by family (specification 2.1, Resolved A).
- */
+/** From which Subnets each NIC of a workload's pods gets addresses, by family. */
 import { ANNOTATION_PREFIX, type FamilyNames, requireFamilies } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
@@ -14,11 +12,11 @@ import type { SubnetTemplate } from "./tracked-object.ts";
 export interface NicRequest {
   readonly ifName: string;
   readonly family: Family;
-  /** Each once, in the order written. */
+  /** Without duplicates, in the order of the annotation. */
   readonly subnets: readonly string[];
 }
 
-/** What the NetworkAttachmentDefinition of the name `namespace/name` leads to; "unknown": there is none. */
+/** Who gives the addresses of the network of a NetworkAttachmentDefinition `namespace/name`; "unknown": it does not exist. */
 export type NetworkProvider = "berth" | "foreign" | "unknown";
 
 export type ProviderLookup = (name: string) => NetworkProvider;
@@ -53,21 +51,21 @@ function familiesOf(
   });
 }
 
-/** Names of the NICs that Berth serves, each once. */
+/** Returns the names of the NICs that Berth serves, without duplicates. */
 function nicsOf(
   { first, others }: SubnetRequests,
   { firstNic }: DemandSettings,
   attachments: ProviderLookup,
 ): string[] {
-  // A first network of the pod's own is another one than the cluster's; while it is not there, the pod cannot start.
+  // The pod's own first network replaces the cluster's. While its definition is missing, the pod cannot start.
   const isServed = first === undefined || attachments(first) === "berth";
   const nics = others.filter(({ attachment }) => attachments(attachment) === "berth").map(({ ifName }) => ifName);
   return [...new Set([...(isServed && firstNic !== undefined ? [firstNic] : []), ...nics])];
 }
 
 /**
- * What cannot be understood is not Berth's: no pod can be attached to it. Without a configuration the files of the nodes have it, which nobody
- * here can read: then it may be Berth's, and a pool too many is better than a pod that waits for ever.
+ * No pod can be attached to a definition that cannot be decoded. A definition without a configuration refers to files of the nodes, which cannot be
+ * read here: it counts as Berth's, since a pool too many is better than a pod that waits for ever.
  */
 export function isServedByBerth(object: KubeObject): boolean {
   const source = describeObject(object);

@@ -4,11 +4,11 @@ import type { Need } from "./tracked-object.ts";
 
 export interface Size {
   readonly count: number;
-  /** A sentence without its end. */
+  /** A sentence without a full stop. */
   readonly reason: string;
 }
 
-/** Of what the workload wants now. `objectCount`: how many objects the need was counted from. */
+/** Returns the size for the current version. `objectCount`: how many objects the need was counted from. */
 export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size {
   if (number.kind === "fixed") return fixed(number.count);
   const { count, surge } = need;
@@ -17,7 +17,7 @@ export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size 
   return flexible(count, extra, `${describeNeed(need, objectCount)}${extra === 0 ? "" : ` and ${extra} more`}${why}`);
 }
 
-/** Of pods that a former version of the workload still has: they only become fewer, one spare address lets them be replaced. */
+/** Returns the size for pods of a former version, which only become fewer: one spare address lets them be replaced. */
 export function planFormerSize(need: Need, number: PoolNumber, objectCount = 1): Size {
   if (number.kind === "fixed" && number.count <= need.count) return fixed(number.count);
   const extra = number.kind === "fixed" ? 0 : Math.min(number.count, 1);

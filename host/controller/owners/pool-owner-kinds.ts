@@ -1,5 +1,5 @@
 /**
- * The kinds of workloads that are followed, each with how it is read: what its pods belong to, and how many it wants.
+ * The kinds of workloads whose pods may name Subnets: how each is read, and how many addresses it needs. Of other kinds only the pods are known.
  */
 
 import { z } from "zod";
@@ -16,14 +16,14 @@ export interface PoolOwnerKind {
   readonly kind: string;
   readonly apiVersion: "apps/v1" | "batch/v1";
   readonly plural: string;
-  /** Of a kind that ends by itself: whether it has. Throws ConfigError. */
+  /** Whether an object of a kind that ends by itself has ended. Throws ConfigError. */
   readonly isOver?: (object: KubeObject, source: string) => boolean;
-  /** Undefined: its pods want nothing. `before` is what it was. Throws ConfigError. */
+  /** Returns undefined if the object's pods name no Subnets. `before` is the result for the previous version. Throws ConfigError. */
   readonly read: (object: KubeObject, source: string, before: TrackedObject | undefined) => TrackedObject | undefined;
 }
 
-/** The application's own object says what its pods are, and how many. */
-export function findKind({ apiVersion, kind }: Pick<PoolOwner, "apiVersion" | "kind">): PoolOwnerKind | undefined {
+/** Returns the kind if it is followed: its own object then says what its pods are, and how many. */
+export function findKind({ apiVersion, kind }: Pick<Application, "apiVersion" | "kind">): PoolOwnerKind | undefined {
   return POOL_OWNER_KINDS.find((each) => each.kind === kind && each.apiVersion === apiVersion);
 }
 
@@ -65,7 +65,7 @@ export const POOL_OWNER_KINDS: readonly PoolOwnerKind[] = [
   { ...CRON_JOB, plural: "cronjobs", read: skippingOthers(readCronJob) },
 ];
 
-/** Nothing else is decoded of objects whose pods name no Subnets, or use the network of their node. */
+/** Objects whose pods name no Subnets, or use the network of their node, are not decoded any further. */
 function skippingOthers(read: PoolOwnerKind["read"]): PoolOwnerKind["read"] {
   return (object, source, before) => {
     const spec = inside(object.spec);
@@ -91,7 +91,7 @@ function readDeployment(object: KubeObject, source: string, before: TrackedObjec
   const isObserved = observedGeneration >= metadata.generation || present === 0;
   const known = before?.application.uid === application.uid ? before.observedDigest : undefined;
   const observedDigest = isObserved ? digest : known;
-  // More pods than replicas may come only while pods of a former version are there, or will be that soon.
+  // More pods than replicas exist only while a rollout replaces pods of a former version, or is about to.
   const isRolledOut = present > replicas || present > updated || observedDigest !== digest;
   const need = { unit: "replica", count: replicas, surge: isRolledOut ? maxSurge : 0 } as const;
   return trackedOf(application, true, { ...found, need, observedDigest });
@@ -107,7 +107,7 @@ function readReplicaSet(object: KubeObject, source: string): TrackedObject | und
   }
   const application = applicationOf(metadata.namespace, owner);
   const count = Math.max(replicas, present);
-  // A Deployment keeps those of former versions, in which nothing is left.
+  // A Deployment keeps the empty ReplicaSets of former versions.
   if (application === undefined || (count === 0 && isOf(DEPLOYMENT, application))) return undefined;
   return trackedOf(application, false, { ...found, need: { unit: "replica", count } });
 }
@@ -148,23 +148,23 @@ function isFinishedJob(object: KubeObject, source: string): boolean {
 function readCronJob(object: KubeObject, source: string): TrackedObject {
   const found = decodeCronJob(object, source);
   const { metadata, parallelism, suspended: isSuspended, active } = found;
-  // Ready for the next run before it begins.
+  // The pool is ready before the next run starts.
   const objectCount = isSuspended ? active : Math.max(1, active);
   const need = { unit: "parallelism", count: parallelism * objectCount, isSuspended } as const;
   return trackedOf(selfOf(CRON_JOB, metadata), true, { ...found, need, objectCount });
 }
 
-/** Those that run or will run, on a network of their own; who has ended counts as gone. */
+/** Pods that run or will run, on a network of their own; finished pods count as gone. */
 export const LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed,spec.hostNetwork=false";
 
 const schema = z.object({ metadata: workloadMetadata });
 
-/** Controllers whose pods are counted by their own object; and the Node, whose pods are no workload's. */
+/** Controllers whose pods are counted by their own object, and the Node, whose pods belong to no workload. */
 const COUNTED: ReadonlySet<string> = new Set([
   ...["apps/v1 ReplicaSet", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "batch/v1 Job", "v1 Node"],
 ]);
 
-/** The metadata are enough. Undefined for a pod that names no Subnets, or is counted by its controller. Throws ConfigError. */
+/** Needs only the metadata. Returns undefined for a pod that names no Subnets, or is counted by its controller. Throws ConfigError. */
 export function readPod(object: KubeObject, source: string): TrackedObject | undefined {
   const raw = object.metadata;
   if (typeof raw !== "object" || raw === null || !("annotations" in raw)) return undefined;
@@ -182,7 +182,7 @@ export function readPod(object: KubeObject, source: string): TrackedObject | und
   };
 }
 
-/** Most pods are: they are not worth decoding. */
+/** True for most pods, which then need not be decoded. */
 function isCounted(metadata: object): boolean {
   const owners: unknown = "ownerReferences" in metadata ? metadata.ownerReferences : undefined;
   if (!Array.isArray(owners)) return true;

@@ -1,6 +1,4 @@
-/**
- * What the controller keeps of an object whose pods name Subnets: a workload, a part of one, or a pod.
- */
+/** What the controller caches of an object whose pods name Subnets: a workload, a part of one, or a pod. */
 import {
   ANNOTATION_PREFIX,
   type AnnotationRules,
@@ -14,16 +12,16 @@ import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { WorkloadMetadata } from "../../resources/workloads/template.ts";
 import type { DemandSettings } from "../types.ts";
 
-/** What a pod template says of Subnets; or why that cannot be followed: a sentence without its end. */
+/** What a pod template says about Subnets, or why it is invalid: a sentence without a full stop. */
 export type SubnetTemplate =
   | {
       readonly kind: "requests";
       readonly subnet: FamilyNames | undefined;
-      /** Wins over `subnet`. */
+      /** Takes precedence over `subnet`. */
       readonly subnets: readonly NicSubnets[] | undefined;
-      /** The NetworkAttachmentDefinition of the first NIC, where the template names one: `namespace/name`. */
+      /** The NetworkAttachmentDefinition of the first NIC, `namespace/name`, if the template names one. */
       readonly first: string | undefined;
-      /** Those of the other NICs. */
+      /** The other NICs. */
       readonly others: readonly { readonly ifName: string; readonly attachment: string }[];
       readonly number: PoolNumber;
       readonly reclaim: boolean;
@@ -31,7 +29,7 @@ export type SubnetTemplate =
   | {
       readonly kind: "fault";
       readonly message: string;
-      /** What was read, since other settings may permit it. */
+      /** What was read: other settings may permit it. */
       readonly of?: { readonly namespace: string; readonly annotations: Readonly<Record<string, string>> };
     };
 
@@ -41,30 +39,30 @@ export type Unit = "replica" | "node" | "pod" | "parallelism";
 export interface Need {
   readonly unit: Unit;
   readonly count: number;
-  /** Pods beyond that which may be there for a while, as old ones are replaced by new ones. */
+  /** Additional pods that may exist for a while during a rollout. */
   readonly surge: number;
   readonly isSuspended: boolean;
 }
 
 export interface TrackedObject {
-  /** What its pods belong to: itself, or what controls it. */
-  readonly application: PoolOwner;
-  /** Whether it is the application. */
+  /** What its pods belong to: the object itself, or what controls it. */
+  readonly application: Application;
+  /** Whether the object is the workload itself. */
   readonly isOwner: boolean;
   readonly need: Need;
-  /** From how many objects the need was counted: Jobs of a CronJob. */
+  /** How many objects the need was counted from: Jobs of a CronJob. */
   readonly objectCount: number;
   readonly template: SubnetTemplate;
-  /** Among the parts and the pods of one application the greatest is the newest. */
+  /** Among the parts or pods of one workload the greatest is the newest. */
   readonly rank: Rank;
-  /** Of a Deployment: digest of the template that its controller has seen, or that no pod is older than; undefined: not known. */
+  /** For a Deployment, the digest of the template that its controller has seen, or that no pod is older than; undefined: unknown. */
   readonly observedDigest: string | undefined;
 }
 
-/** Revision, time of creation, name. */
+/** Revision, creation time, name. */
 export type Rank = readonly [revision: number, created: string, name: string];
 
-/** Controllers of ReplicaSets count the versions in an annotation each of its own: `deployment.kubernetes.io/revision`. */
+/** Each controller of ReplicaSets counts versions in an annotation of its own: `deployment.kubernetes.io/revision`. */
 const REVISION = /\/revision$/;
 
 export function rankOf({ annotations, created, name }: WorkloadMetadata): Rank {
@@ -89,24 +87,24 @@ const SUBNET = `${ANNOTATION_PREFIX}subnet`;
 const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 
-/** Where Multus looks for the network of the first NIC when no namespace is named. */
+/** The namespace in which Multus looks for the first network by default. */
 const META_NAMESPACE = "kube-system";
 
-/** What is read beside Berth's own. */
+/** Annotations that are read besides Berth's own. */
 const READ = [NETWORKS, "v1.multus-cni.io/default-network"];
 
-/** Of an object that nobody has decoded yet. */
+/** Takes the annotations of an object that has not been decoded. */
 export function namesSubnets(annotations: unknown): boolean {
   if (typeof annotations !== "object" || annotations === null) return false;
   return Object.hasOwn(annotations, SUBNET) || Object.hasOwn(annotations, SUBNETS);
 }
 
-/** Of pods in `namespace`, whatever the settings. */
+/** Reads the annotations of pods in `namespace`, whatever the settings. */
 export function readTemplate(namespace: string, annotations: Annotations): SubnetTemplate {
   return decodeOrBlame(namespace, annotations);
 }
 
-/** The same with settings: a disabled family may hold anything. Gives back what is no fault. */
+/** Reads them with the settings: a disabled family may hold anything. Returns a valid template as it is. */
 export function applySettings(template: SubnetTemplate, settings: DemandSettings): SubnetTemplate {
   if (template.kind === "requests" || template.of === undefined) return template;
   return decodeOrBlame(template.of.namespace, template.of.annotations, { ...settings, enableSubnet: true });

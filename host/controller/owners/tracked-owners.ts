@@ -1,7 +1,5 @@
-/**
- * All that is known of the workloads that name Subnets, by application; what each of them wants is remembered until something about it changes.
- */
-import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+/** The tracked objects by workload, and the demands of each workload until something about it changes. */
+import type { Application } from "../../resources/fields/subnet-pool.ts";
 import type { DemandSettings, Demands } from "../types.ts";
 import { planDemands } from "./plan-demands.ts";
 import { type ProviderLookup, planNicRequests } from "./plan-nic-requests.ts";
@@ -10,7 +8,7 @@ import { applySettings, type TrackedObject } from "./tracked-object.ts";
 interface Entry {
   /** By the object's kind and name. */
   readonly objects: Map<string, TrackedObject>;
-  /** What it wanted when it was last asked; undefined: it has changed since. */
+  /** The demands as planned last; undefined if something has changed since. */
   known: Demands | undefined;
 }
 
@@ -19,25 +17,25 @@ const NONE: Demands = { demands: [], faults: [] };
 export class TrackedOwners {
   readonly #attachments: ProviderLookup;
   readonly #entries = new Map<string, Entry>();
-  /** The settings with which everything known was planned. */
+  /** The settings of all cached demands. */
   #settings = "";
-  /** Of all; undefined: something has changed since. */
+  /** The demands of all workloads; undefined if something has changed since. */
   #known: Demands | undefined = NONE;
 
   constructor(attachments: ProviderLookup) {
     this.#attachments = attachments;
   }
 
-  /** `key` is the object's; undefined for `now`: it has gone, or names no Subnets any more. */
+  /** `key` is the object's. `now` is undefined if the object is gone, or names no Subnets any more. */
   update(key: string, before: TrackedObject | undefined, now: TrackedObject | undefined): void {
-    // One that stays keeps its place in the order.
+    // A workload that stays keeps its place in the order.
     if (now !== undefined) this.#add(key, now);
     const [former, place] = [before, now].map((each) => each && placeOf(each.application));
     if (former !== undefined && former !== place) this.#drop(key, former);
     this.#known = undefined;
   }
 
-  /** Networks have changed, and so what `subnet` means for each NIC. */
+  /** Drops all cached demands: networks have changed, and with them the NICs that `subnet` refers to. */
   invalidate(): void {
     for (const entry of this.#entries.values()) entry.known = undefined;
     this.#known = undefined;
@@ -82,8 +80,8 @@ export class TrackedOwners {
   }
 }
 
-/** Whoever may create pods may write any UID into them: what is in another namespace is something else. */
-function placeOf({ namespace, uid }: Pick<PoolOwner, "namespace" | "uid">): string {
+/** Anybody who may create pods may forge a UID: workloads of different namespaces are never the same. */
+function placeOf({ namespace, uid }: Pick<Application, "namespace" | "uid">): string {
   return `${namespace}/${uid}`;
 }
 

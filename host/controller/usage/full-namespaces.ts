@@ -1,7 +1,6 @@
 /**
- * Tells agents which namespaces have as many addresses as they may have (`maxAddressesPerNamespace`): no agent sees more than the addresses of its own node.
- * The list stands in the status of the Coordinator `default`, which every agent follows; it is written when a namespace comes to it or leaves it.
- * Effects: writes `status.fullNamespaces`, only while this process leads.
+ * Publishes the namespaces that have reached `maxAddressesPerNamespace`, since no agent sees more than the addresses of its own node. The list is in
+ * the status of the Coordinator `default`, which every agent watches; it is written when a namespace joins or leaves it.
  */
 import { statusPath } from "../../kubernetes/paths.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
@@ -13,10 +12,10 @@ import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 
-/** Between two looks at which namespaces have as many addresses as they may have: milliseconds. So long, and the way of two watches, a namespace may go beyond. @limit */
+/** Shortest time between two updates of the namespaces that have reached their limit of addresses: milliseconds. A namespace may exceed the limit for this time and the delay of two watches. @limit */
 export const SHARES_REST_MS = 2_000;
 
-/** The one that counts. */
+/** The only Coordinator that counts. */
 const NAME = "default";
 
 const PATH = statusPath(COORDINATORS, { name: NAME });
@@ -52,7 +51,7 @@ function keepShares(deps: ControllerDeps): Controller {
   };
 }
 
-/** Gives after how many milliseconds it is to be tried again: another one has written to the object, and the watch is about to tell. */
+/** Returns after how many milliseconds to retry if another writer was faster: the watch is about to report that. Otherwise undefined. */
 async function tell({ api, caches, leading, log }: ControllerDeps, tally: NamespaceTally): Promise<number | undefined> {
   const coordinator = caches.coordinators.items.get(NAME);
   if (coordinator === undefined || coordinator.deleting) return undefined;
@@ -72,7 +71,7 @@ async function tell({ api, caches, leading, log }: ControllerDeps, tally: Namesp
 class NamespaceTally {
   readonly #counts = new Map<string, number>();
 
-  /** Undefined: there was none, or there is none any more. */
+  /** `before` is undefined for a new allocation, `now` for a deleted one. */
   change(before: IpAllocation | undefined, now: IpAllocation | undefined): void {
     const [former, current] = [before, now].map((each) => each && namespaceOf(each));
     if (former === current) return;
@@ -80,7 +79,7 @@ class NamespaceTally {
     if (current !== undefined) this.#add(current, 1);
   }
 
-  /** Those with as many as `limit`, by name in the order of their names, at most `most` of them. */
+  /** Returns at most `most` namespaces with at least `limit` addresses, in the order of their names. */
   full(limit: number, most: number): { readonly name: string; readonly addresses: number }[] {
     const full = [...this.#counts].flatMap(([name, addresses]) => (addresses >= limit ? [{ name, addresses }] : []));
     return full.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, most);
@@ -93,7 +92,7 @@ class NamespaceTally {
   }
 }
 
-/** Undefined for an address that cools: it is nobody's. Of a machine that migrates both holders are in one namespace. */
+/** Returns undefined for a cooling address, which belongs to no namespace. Both holders of a migrating machine are in the same one. */
 function namespaceOf({ spec: { holders, workload, quarantine } }: IpAllocation): string | undefined {
   return (holders[0]?.namespace ?? workload?.namespace ?? quarantine?.holder?.namespace) || undefined;
 }

@@ -1,24 +1,23 @@
 /**
- * When the usage of a pool is written, and when its counts in the pool's own status are (allocation rule 11: all agents watch the pools, so
- * these move slowly).
+ * When the usage of a pool is written, and when the counts in the pool's own status are: rarely, because all agents watch the pools (exhaustion).
  */
 
-/** A pool's usage object is never written more often than this: milliseconds. @limit */
+/** Shortest time between two writes of a pool's usage object: milliseconds. @limit */
 export const USAGE_MIN_MS = 1_000;
 
-/** A pool's usage object is written at most so often while little changes: milliseconds (allocation rule 11). @limit */
+/** Shortest time between two writes of a pool's usage object while little changes: milliseconds. @limit */
 export const USAGE_WRITE_MS = 10_000;
 
-/** A usage object is written sooner than after USAGE_WRITE_MS when this share of the pool's addresses has become used or free since. @limit */
+/** Share of a pool's addresses that must have become used or free since the last write for the usage object to be written before USAGE_WRITE_MS. @limit */
 export const USAGE_CHANGE_SHARE = 0.05;
 
-/** `status.used` of an IPPool follows after this when it is off by USAGE_CHANGE_SHARE of the pool: milliseconds. All agents watch the pools. @limit */
+/** How long `status.used` of an IPPool may be off by USAGE_CHANGE_SHARE of the pool or more: milliseconds. All agents watch the pools. @limit */
 export const POOL_COUNTS_MS = 60_000;
 
-/** `status.used` of an IPPool follows after this when it is off by less: milliseconds. @limit */
+/** How long `status.used` of an IPPool may be off by less: milliseconds. @limit */
 export const POOL_COUNTS_SLOW_MS = 600_000;
 
-/** Addresses that may be handed out, and those of them that are not free. */
+/** Addresses that may be allocated, and those of them that are not free. */
 export interface Counts {
   readonly total: number;
   readonly used: number;
@@ -26,19 +25,19 @@ export interface Counts {
 
 export interface UsageState {
   readonly now: Counts;
-  /** As last written; undefined: there is no object, or one of another pool or other ranges. */
+  /** As last written; undefined if there is no object, or one of another pool or other ranges. */
   readonly written: Counts | undefined;
-  /** Since this process wrote it last; infinite when it never did. */
+  /** Time since this process wrote it last; infinite if it never did. */
   readonly sinceMs: number;
 }
 
-/** After how long the object, which differs from what is known, may be written: milliseconds. */
+/** Returns after how long the object, which is out of date, may be written: milliseconds. */
 export function usageDueMs({ now, written, sinceMs }: UsageState): number {
   const isLarge = written === undefined || isFar(now, written);
   return Math.max(0, (isLarge ? USAGE_MIN_MS : USAGE_WRITE_MS) - sinceMs);
 }
 
-/** After how long the pool's status is to have these counts: milliseconds. Undefined: it has them. */
+/** Returns after how long the pool's status must have these counts: milliseconds; undefined if it has them. */
 export function countsDueMs({ now, written, sinceMs }: UsageState): number | undefined {
   if (written?.total === now.total && written.used === now.used) return undefined;
   if (written === undefined || written.total !== now.total) return Math.max(0, USAGE_MIN_MS - sinceMs);

@@ -1,6 +1,4 @@
-/**
- * Which of many sets of ranges hold an address: one binary search, however many there are.
- */
+/** Finds the sets of ranges that contain an address, with one binary search. */
 import type { Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 
@@ -10,12 +8,12 @@ export interface RangesEntry<T> {
   readonly value: T;
 }
 
-/** Cuts the addresses into pieces between which nothing changes; `NONE` where nobody has any. */
+/** Divides the addresses into segments within which the sets do not change. */
 export class RangesIndex<T> {
   readonly #starts: bigint[] = [];
   readonly #values: (readonly T[])[] = [];
 
-  /** The cost is that of sorting, and of one list for each end of a range. */
+  /** Costs the sorting, and one list per end of a range. */
   constructor(entries: readonly RangesEntry<T>[]) {
     const ends = entries.flatMap(({ ranges, value }) =>
       ranges.flatMap(({ first, last }) => [
@@ -48,7 +46,7 @@ export class RangesIndex<T> {
   }
 }
 
-/** One index for each address space and family. */
+/** One index per address space and family. */
 export class SpacesIndex<T> {
   readonly #indexes: ReadonlyMap<string, RangesIndex<T>>;
 

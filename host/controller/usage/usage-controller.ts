@@ -1,7 +1,6 @@
 /**
- * The part that keeps one IPPoolUsage per pool, and the slow counts in the pool's own status. What it writes is derived from the allocations that
- * are cached; one that starts anew writes only what differs.
- * Effects: writes usage objects and `status.total` and `status.used` of pools.
+ * Keeps one IPPoolUsage per pool up to date, and the rarely written counts in the pool's own status. Both are derived from the cached allocations; a
+ * new leader writes only what differs.
  */
 
 import type { Change } from "../../kubernetes/mirror.ts";
@@ -16,10 +15,10 @@ import { type Counts, countsDueMs, USAGE_MIN_MS, usageDueMs } from "./plan-usage
 import { UsageCounter } from "./usage-counter.ts";
 import { UsageObjects } from "./usage-objects.ts";
 
-/** How often all usage objects are read, to find what somebody else has done to them: milliseconds. @limit */
+/** How often all usage objects are read to find foreign changes: milliseconds. @limit */
 export const USAGE_RELOAD_MS = 600_000;
 
-/** Between two looks at what is due: often enough for a quarter of the least interval. */
+/** Shortest time between two passes: a quarter of the shortest interval between writes. */
 const REST_MS = USAGE_MIN_MS / 4;
 
 export const startUsage: StartController = (deps) => new UsageController(deps);
@@ -35,7 +34,7 @@ class UsageController implements Controller {
   /** By pool: when this process wrote its usage object, and its status. */
   readonly #wroteMs = new Map<string, number>();
   readonly #countedMs = new Map<string, number>();
-  /** Pools whose object or status may differ from the book. */
+  /** Pools whose object or status may be out of date. */
   readonly #open = new Set<string>();
 
   constructor(deps: ControllerDeps) {
@@ -112,7 +111,7 @@ class UsageController implements Controller {
     }
   }
 
-  /** Writes what is due; gives when the next thing is, undefined when all is written. */
+  /** Writes what is due. Returns when the next write is due: milliseconds; undefined if everything is written. */
   async #sync(name: string): Promise<number | undefined> {
     const pool = this.#deps.caches.pools.items.get(name);
     const now = this.#counter.countsOf(name);
@@ -140,12 +139,12 @@ class UsageController implements Controller {
     const dueMs = countsDueMs({ now, written: countsOfStatus(pool.status), sinceMs });
     if (dueMs === undefined || dueMs > 0) return dueMs;
     this.#countedMs.set(pool.name, clock.nowMs());
-    // Other keys of the status stay as they are: an agent may have marked the pool as wanted.
+    // Other keys of the status keep their values: an agent may have marked the pool as wanted.
     const { name, uid, resourceVersion } = pool;
     const body = { status: { total: now.total, used: now.used } };
     if (await patchIfSame(api, { path: statusPath(IP_POOLS, { name }), uid, resourceVersion, body, signal }))
       return undefined;
-    // Another one has written; its version comes with the watch.
+    // Another writer was faster; the watch reports its version.
     this.#countedMs.delete(name);
     return USAGE_MIN_MS;
   }
@@ -155,7 +154,7 @@ function countsOfStatus({ total, used }: ControlledPool["status"]): Counts | und
   return typeof total === "number" && typeof used === "number" ? { total, used } : undefined;
 }
 
-/** Whether more than the status is another one. */
+/** Whether more than the status has changed. */
 function isReshaped(change: Change<ControlledPool>): boolean {
   if (change.kind === "gone" || change.before === undefined) return true;
   return change.before.uid !== change.value.uid || change.before.generation !== change.value.generation;

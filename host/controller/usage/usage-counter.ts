@@ -1,6 +1,6 @@
 /**
- * The usage of all pools, kept up to date with each change of an allocation at the price of one search; derived from the allocations always
- * (a pool whose ranges change is counted anew from all of them).
+ * The usage of all pools, updated with each change of an allocation at the cost of one search. A pool whose ranges change is recounted from all
+ * allocations.
  */
 import { readCoreWasm } from "../../core/instance.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
@@ -24,13 +24,13 @@ interface CountedPool {
 export class UsageCounter {
   readonly #space = PoolSpace.open(readCoreWasm());
   readonly #pages = new Map<string, CountedPool>();
-  /** By the pool's name, also of pools that are not there. */
+  /** By the pool's name, including deleted pools. */
   readonly #states = new Map<string, StateCounts>();
   #index = new SpacesIndex<CountedPool>([]);
-  /** Names of pools that something has happened to since they were taken from here. */
+  /** Names of pools that have changed; the caller clears the set. */
   readonly changed = new Set<string>();
 
-  /** The pools as they are now, and all allocations: those of pools whose shape is another one are counted. */
+  /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<IpAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
     for (const name of this.#pages.keys()) if (!names.has(name)) this.#forget(name);
@@ -43,7 +43,7 @@ export class UsageCounter {
     }
   }
 
-  /** An allocation has come, changed or gone. */
+  /** Takes a new, changed or deleted allocation. */
   apply(change: Change<IpAllocation>): void {
     const before = change.before?.spec;
     const after = change.kind === "set" ? change.value.spec : undefined;
@@ -52,17 +52,17 @@ export class UsageCounter {
     if (after !== undefined) this.#count(after, 1);
   }
 
-  /** Cheap; undefined when there is no such pool. */
+  /** Returns undefined if there is no such pool. Cheap. */
   countsOf(pool: string): Counts | undefined {
     return this.#pages.get(pool)?.tally.counts;
   }
 
-  /** Undefined when there is no such pool. */
+  /** Returns undefined if there is no such pool. */
   usageOf(pool: string): PoolUsage | undefined {
     return this.#pages.get(pool)?.tally.usage(this.#states.get(pool) ?? NO_STATES);
   }
 
-  /** A new page, if the pool has none of this shape. */
+  /** Returns a new count if the pool has none of its current shape. */
   #page(pool: IpPool, reserved: readonly ReservedIp[]): CountedPool[] {
     const shape = poolShape(pool, reserved);
     const space = pool.spec.addressSpace;

@@ -1,7 +1,4 @@
-/**
- * The usage objects in the API server as this process knows them: reads all, writes one with preconditions, and drops what belongs to no pool.
- * Effects: calls.
- */
+/** The usage objects in the API server: reads all, writes one with preconditions, and deletes those of deleted pools. */
 
 import { createHash } from "node:crypto";
 import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
@@ -17,11 +14,11 @@ export const USAGE_PAGE = 100;
 
 const USAGES = collectionPath(IP_POOL_USAGES);
 
-/** One object as it was written or read last. */
+/** One object as last written or read. */
 export interface KnownUsage {
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Of owner and content; "" when it cannot be read. */
+  /** Of owner and content; "" if it cannot be decoded. */
   readonly digest: string;
   readonly counts: Counts | undefined;
 }
@@ -54,12 +51,12 @@ export class UsageObjects {
     this.#known = found;
   }
 
-  /** Whether the object says this already. */
+  /** Whether the object has this content already. */
   isWritten(pool: PoolName, usage: PoolUsage): boolean {
     return this.#known.get(pool.name)?.digest === digestOf(pool.uid, usage);
   }
 
-  /** False when somebody else has written meanwhile: what is there is known then, and the caller compares again. */
+  /** Returns false if another writer was faster; the object is read again then, and the caller compares again. */
   async write({ name, uid }: PoolName, usage: PoolUsage): Promise<boolean> {
     const known = this.#known.get(name);
     const { api, signal } = { api: this.#api, signal: this.#leading };
@@ -83,7 +80,7 @@ export class UsageObjects {
     }
   }
 
-  /** The pool is gone. */
+  /** Deletes the object of a deleted pool. */
   async drop(name: string): Promise<void> {
     const known = this.#known.get(name);
     if (known === undefined) return;
@@ -114,7 +111,7 @@ export class UsageObjects {
   }
 }
 
-/** One that cannot be understood is written anew. */
+/** An object that cannot be decoded is overwritten. */
 function knownOf(object: KubeObject): KnownUsage {
   try {
     const { uid, resourceVersion, poolUid, usage } = decodeIpPoolUsage(object, "API server");
@@ -130,7 +127,7 @@ function countsOf({ total, free }: PoolUsage): Counts {
   return { total, used: total - free };
 }
 
-/** Keys in one order, whoever wrote the object. */
+/** Lists the keys in a fixed order. */
 function digestOf(poolUid: string, usage: PoolUsage): string {
   const { bitmap, freePerBlock, rangesHash, total, free, bound, cooling, kept, quarantined, outside, others } = usage;
   const counts = [poolUid, rangesHash, total, free, bound, cooling, kept, quarantined, outside, others];
