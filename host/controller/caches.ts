@@ -58,7 +58,7 @@ class Followed<T> implements Cache<T> {
   constructor(options: Omit<ReflectorOptions<T>, "onChange">) {
     const { log, name } = options;
     this.#listeners = new Listeners((error, { key }) => {
-      log.error({ err: error, collection: name, key }, "A change was not taken in");
+      log.error({ err: error, collection: name, key }, "Internal error while handling a change");
     });
     this.reflector = new Reflector<T>({ ...options, onChange: (change) => this.#listeners.tell(change) });
   }

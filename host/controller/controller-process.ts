@@ -99,7 +99,7 @@ class ProcessInstance implements ControllerProcess {
     } catch {
       return;
     }
-    log.info({ identity: lease.identity }, "Everything is known; this process takes part in the election");
+    log.info({ identity: lease.identity }, "All collections are listed; taking part in the election");
     const lead = (leading: Leading) => this.#lead(leading);
     this.#election = openElection({ ...lease, api, clock, now, random, log, lead });
   }
@@ -130,7 +130,9 @@ class ProcessInstance implements ControllerProcess {
   get stuck(): string | undefined {
     if (this.#endingSinceMs === undefined) return undefined;
     const ms = this.#options.clock.nowMs() - this.#endingSinceMs;
-    return ms < CLOSE_PATIENCE_MS ? undefined : `The parts have not ended ${Math.floor(ms / 1000)} s after leading did`;
+    return ms < CLOSE_PATIENCE_MS
+      ? undefined
+      : `The controllers have not stopped ${Math.floor(ms / 1000)} s after this process stopped leading`;
   }
 
   async close(): Promise<void> {

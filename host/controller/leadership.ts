@@ -24,7 +24,7 @@ export function startLeadership(parts: Controllers, deps: ControllerDeps): Leade
     try {
       running.push({ name, part: start({ ...deps, log: log.child({ part: name }) }) });
     } catch (error) {
-      log.error({ err: error, part: name }, "A part did not start");
+      log.error({ err: error, part: name }, "A controller failed to start");
       failed[name] = [`The part "${name}" did not start: ${messageOf(error)}`];
     }
   }
@@ -36,7 +36,7 @@ export function startLeadership(parts: Controllers, deps: ControllerDeps): Leade
       for (const { name, part } of running.splice(0).reverse()) {
         await part
           .close()
-          .catch((error: unknown) => log.error({ err: error, part: name }, "A part did not close well"));
+          .catch((error: unknown) => log.error({ err: error, part: name }, "A controller failed to stop"));
       }
     },
   };

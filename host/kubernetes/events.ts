@@ -99,7 +99,7 @@ class Sender implements Events {
     if (notes.has(note) || notes.size >= MAX_NOTES) return;
     const { reason, regarding } = event;
     if (this.#waiting.length >= MAX_WAITING_EVENTS) {
-      this.#options.log.warn({ reason, object: regarding.name }, "An event was dropped: too many are waiting");
+      this.#options.log.warn({ reason, object: regarding.name }, "An event was dropped: too many are queued");
       return;
     }
     notes.set(note, this.#nowMs());
@@ -140,7 +140,7 @@ class Sender implements Events {
       } catch (error) {
         // The next of its kind may have more luck.
         this.#sentMs.get(subject)?.delete(event.note);
-        log.warn({ reason: event.reason, failure: describeFailure(error) }, "An event could not be sent");
+        log.warn({ reason: event.reason, failure: describeFailure(error) }, "Sending an event failed");
       }
       await pause(EVENT_GAP_MS, signal).catch(() => {});
     }

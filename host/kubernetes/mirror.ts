@@ -56,7 +56,7 @@ export class Mirror<T> {
       value = decode(object, before);
     } catch (error) {
       const reason = messageOf(error);
-      log.warn({ collection: name, key, reason }, "An object cannot be used; what it said before stays");
+      log.warn({ collection: name, key, reason }, "An object is invalid; its last valid state stays in use");
       this.#undecodable.add(key);
       this.#faults.set(key, `Of ${name}, ${key} cannot be used: ${reason}`);
       return key;
@@ -118,7 +118,7 @@ export class Mirror<T> {
       this.#options.onChange(change);
     } catch (error) {
       const { log, name } = this.#options;
-      log.error({ err: error, collection: name, key: change.key }, "A change was not taken in");
+      log.error({ err: error, collection: name, key: change.key }, "Internal error while handling a change");
     }
   }
 }

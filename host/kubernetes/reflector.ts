@@ -293,7 +293,7 @@ export class Reflector<T> {
     }
     // One broken connection that is opened again at once is no problem.
     if (this.#unreachable === undefined && (this.#failures > 1 || !this.#isSynced))
-      log.warn({ collection: name, reason: describeFailure(error) }, "The API server cannot be followed");
+      log.warn({ collection: name, reason: describeFailure(error) }, "Watching the API server failed; retrying");
     if (this.#failures > 1 || !this.#isSynced) this.#unreachable = `Cannot follow ${name}: ${describeFailure(error)}`;
     return waitMs;
   }

@@ -54,7 +54,7 @@ describe("the Coordinator", () => {
     const statusOf = async () => (await world.client.get(`${COORDINATORS}/mine`)).status ?? {};
     await until("it has a status", async () => (await statusOf()).phase === "NotReady");
     expect((await statusOf()).reason).toBe(
-      'This Coordinator is ignored: only the one named "default" counts. Write its settings there and delete it',
+      'This Coordinator is ignored: only the one named "default" is used. Move its settings there and delete it',
     );
     expect(controller.problems("networks").join()).toContain('Coordinator "mine"');
     await world.expectStatus({ serviceCIDR: world.services });
@@ -144,7 +144,7 @@ describe("pod networks", () => {
     await world.kubeadm("networking: {podSubnet: 10.244.0.0/33}");
     await world.expectStatus({
       ...{ phase: "NotReady", overlayPodCIDR: ["10.244.0.0/16", "fd00:10:244::/56"] },
-      reason: expect.stringContaining('networking.podSubnet: "10.244.0.0/33" is no network in CIDR form'),
+      reason: expect.stringContaining('networking.podSubnet: "10.244.0.0/33" is not a network in CIDR form'),
     });
     await world.remove(`${SYSTEM}/configmaps/kubeadm-config`);
     await world.expectStatus({ phase: "Synced", overlayPodCIDR: ["10.245.0.0/16"] });
@@ -206,7 +206,7 @@ describe("pod networks", () => {
     );
     await world.expectStatus({
       phase: "NotReady",
-      reason: expect.stringContaining("are both there; podCIDRType can say which one counts"),
+      reason: expect.stringContaining("are both installed; set podCIDRType to the one that counts"),
     });
     await world.client.patch(`${COORDINATORS}/default`, { spec: { podCIDRType: "calico" } });
     await world.expectStatus({ phase: "Synced", overlayPodCIDR: ["192.168.0.0/16"] });

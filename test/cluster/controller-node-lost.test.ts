@@ -232,7 +232,7 @@ it("rule 12: nobody attaches from the pool: the address stays, and the controlle
   await loseNode(one, [await startPod(one, "10.6.0.1")]);
   await waitNodeLost();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
-  expect(world.collector.problems).toContain("No node that is ready can ask for address 10.6.0.1, whose node is lost");
+  expect(world.collector.problems).toContain("No ready node can probe address 10.6.0.1, whose node is lost");
   world.advance(10 * INTERVAL_MS);
   await world.look();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");

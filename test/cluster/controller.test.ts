@@ -216,7 +216,7 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
     process.kill(first.pid, "SIGCONT");
     await eventually(async () => (await first.status()).leader.startsWith("two_"), "the first has seen it");
     expect([await leads(first), await leads(second)]).toEqual([false, true]);
-    expect(first.output()).toContain("This process leads no more");
+    expect(first.output()).toContain("Lost the lease; this process no longer leads");
     expect((await first.status()).parts).toEqual([]);
   });
 

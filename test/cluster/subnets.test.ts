@@ -231,7 +231,7 @@ test("a deleted Subnet that cannot be read goes when its last pool has gone: wit
   const backwards = [{ ...pool, ips: ["10.8.0.3-10.8.0.2"] }];
   await world.plane.client.patch(`${BERTH}/subnets/green/status`, { status: { pools: backwards } });
   for (const name of ["blue", "green"]) await world.plane.client.delete(`${BERTH}/subnets/${name}`);
-  const unread = expect.stringContaining('Subnet "green" gives nothing, as its status cannot be read');
+  const unread = expect.stringContaining('Subnet "green" assigns no addresses, because its status is invalid');
   await eventually(async () => {
     expect(controller.problems("subnets")).toEqual([unread]);
     // A round comes with each change.

@@ -1,7 +1,4 @@
-/**
- * The part that says in the status of pools, Subnets and ReservedIPs what is wrong with them, and by an event when something turns bad.
- * Effects: writes `status.conditions` and sends events.
- */
+/** Writes into the status of pools, Subnets and ReservedIPs what is wrong with them, and sends an event when something turns bad. */
 import { statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
@@ -16,16 +13,16 @@ import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts"
 import { type Findings, planFindings } from "./plan-findings.ts";
 import { planSupplied } from "./plan-supplied.ts";
 
-/** Between two rounds that judge all pools, subnets and reserved addresses: milliseconds at least. @limit */
+/** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. @limit */
 export const CONDITIONS_REST_MS = 1_000;
 
-/** That rest is also so many times as long as the round took: a twentieth of a processor at most. @limit */
+/** That time is also at least this many times as long as the last pass took, so that it uses a twentieth of a processor at most. @limit */
 export const CONDITIONS_REST_FACTOR = 20;
 
-/** Between two rounds that judge whether generated pools have what is wanted of them: milliseconds at least. Pods wait for the answer. @limit */
+/** Shortest time between two passes over the condition `Supplied`, for which pods wait: milliseconds. @limit */
 export const SUPPLIED_REST_MS = 100;
 
-/** What is written to, and where it is. */
+/** The objects with conditions. */
 const KINDS = [
   { kind: "IPPool", resource: IP_POOLS, cache: "pools" },
   { kind: "Subnet", resource: SUBNETS, cache: "subnets" },
@@ -39,10 +36,10 @@ export const startConditions: StartController = (deps) => new ConditionsControll
 class ConditionsController implements Controller {
   readonly #deps: ControllerDeps;
   readonly #loop: PeriodicWorker;
-  /** A pod waits for what a generated pool lacks, so that is judged sooner than all else. */
+  /** Pods wait for the condition Supplied, so it has a faster loop of its own. */
   readonly #suppliedLoop: PeriodicWorker;
   readonly #ends: readonly (() => void)[];
-  /** By UID: when this process wrote last, and what version it wrote upon. */
+  /** By UID: when this process wrote last, and the version that it replaced. */
   readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
   readonly #assignments = new WeakMap<ControlledSubnet, Assignments>();
   #tookMs = 0;
@@ -79,7 +76,7 @@ class ConditionsController implements Controller {
     await Promise.all([this.#loop.close(), this.#suppliedLoop.close()]);
   }
 
-  /** Writes only what has become another one; the other rounds write the rest. */
+  /** Writes only conditions that have changed; the other loop writes the rest. */
   async #reconcileSupplied(): Promise<undefined> {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
@@ -139,11 +136,11 @@ class ConditionsController implements Controller {
     return findings;
   }
 
-  /** Gives when a message is due that is too young to be written; undefined: nothing is. */
+  /** Returns when a message that is too recent may be written: milliseconds; undefined if nothing is left to write. */
   async #sync(kind: Kind, object: Controlled<unknown>, findings: readonly Finding[]): Promise<number | undefined> {
     const { clock } = this.#deps;
     const wrote = this.#wrote.get(object.uid);
-    // What was written has not come back yet: its event brings the next round. One that somebody came before is looked at anew.
+    // The watch has not brought the last write yet; its event starts the next pass. If another writer was faster, the object is compared anew.
     if (findings.length === 0 || wrote?.upon === object.resourceVersion) return undefined;
     const { conditions, turnedBad, dueMs } = planConditions({
       ...{
@@ -161,11 +158,11 @@ class ConditionsController implements Controller {
     return undefined;
   }
 
-  /** False when somebody else has written: the next round sees what. */
+  /** Returns false if the object has changed; the next pass compares it. */
   async #write({ resource }: Kind, object: Controlled<unknown>, conditions: readonly object[]): Promise<boolean> {
     const { api, leading: signal, clock } = this.#deps;
     const { name, uid, resourceVersion } = object;
-    // Other keys of the status are others' to write: agents mark pools as wanted.
+    // Other keys of the status belong to other writers: agents mark pools as wanted.
     const path = statusPath(resource, { name });
     const body = { status: { conditions } };
     if (!(await patchIfSame(api, { path, uid, resourceVersion, body, signal }))) return false;

@@ -1,9 +1,7 @@
-/**
- * What was found out about an object against the conditions that it has: the list to write, and what has turned bad.
- */
+/** Compares the findings about an object with its conditions: which conditions to write, and what has turned bad. */
 import type { Condition, ControlledMetadata } from "../objects.ts";
 
-/** A condition of which only the message changes is written at most so often: milliseconds. All agents watch the pools. @limit */
+/** How often a condition is written at most if only its message changes: milliseconds. All agents watch the pools. @limit */
 export const CONDITION_MESSAGE_MS = 60_000;
 
 /** The types of conditions that the controller writes. */
@@ -18,32 +16,32 @@ export type ConditionType =
   | "Supplied"
   | "Full";
 
-/** Those that are good when they hold. */
+/** Conditions that are good when they are true. */
 const GOOD: ReadonlySet<ConditionType> = new Set(["Ready", "Supplied"]);
 
-/** One thing that was looked at. `isTrue`: it holds. Of all but `Ready` and `Supplied` that is bad. */
+/** A condition as it should be. `isTrue` is bad for all types but `Ready` and `Supplied`. */
 export interface Finding {
   readonly type: ConditionType;
   readonly isTrue: boolean;
   /** One word for programs. */
   readonly reason: string;
-  /** Sentences for people, without the end of the last one; "" when there is nothing to say. */
+  /** Sentences for people, the last one without a full stop; "" if there is nothing to say. */
   readonly message: string;
-  /** A person has asked for it: no event says so. */
+  /** An administrator has requested it: no event is sent. */
   readonly isWanted?: boolean;
 }
 
-/** Nothing of the kind. */
+/** Returns the finding that nothing is wrong. */
 export function absent(type: ConditionType, reason: string): Finding {
   return { type, isTrue: false, reason, message: "" };
 }
 
 export interface ConditionsPlan {
-  /** All conditions of the object as they are to be; undefined: nothing is to be written. */
+  /** All conditions of the object as they should be; undefined if nothing has to be written. */
   readonly conditions: readonly Condition[] | undefined;
-  /** What was good, or not known, and is bad now. */
+  /** What was good or unknown, and is bad now. */
   readonly turnedBad: readonly Finding[];
-  /** After how long the message, which alone is another one, may be written: milliseconds. Undefined: it need not. */
+  /** After how long a change of the message alone may be written: milliseconds; undefined if there is none. */
   readonly dueMs: number | undefined;
 }
 
@@ -52,11 +50,11 @@ export interface ConditionsView {
   readonly findings: readonly Finding[];
   /** RFC 3339 */
   readonly now: string;
-  /** Since this process wrote the object's conditions; infinite when it never did. */
+  /** Time since this process wrote the object's conditions; infinite if it never did. */
   readonly sinceMs: number;
 }
 
-/** A condition that never was bad is not written; one that was stays, and says that it is so no more. `Ready` is always there. */
+/** A condition that never was bad is not written; one that was bad stays and says that it no longer is. `Ready` is always present. */
 export function planConditions({ object, findings, now, sinceMs }: ConditionsView): ConditionsPlan {
   const known = new Map(object.conditions.map((condition) => [condition.type, condition]));
   const wanted = findings.filter((each) => isTrouble(each) || each.type === "Ready" || known.has(each.type));
@@ -85,7 +83,7 @@ function isBad(finding: Finding): boolean {
   return isTrouble(finding) && finding.isWanted !== true;
 }
 
-/** Whether it is worth a write of its own: the object's condition has another status or reason, or it has none and this is trouble. */
+/** Whether the finding is worth a write of its own: its status or reason differ, or it is a problem that has no condition yet. */
 export function isOtherThan(finding: Finding, conditions: readonly Condition[]): boolean {
   const known = conditions.find(({ type }) => type === finding.type);
   if (known === undefined) return isTrouble(finding);

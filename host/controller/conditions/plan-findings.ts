@@ -1,6 +1,4 @@
-/**
- * What is to be said about every pool, Subnet and ReservedIP, out of all that the controller knows at one moment.
- */
+/** The findings about every pool, Subnet and ReservedIP. Each kind of problem has a planner of its own. */
 
 import { joinRanges } from "../../core/spans.ts";
 import { formatIp } from "../../net/ip.ts";
@@ -24,18 +22,18 @@ export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignme
   readonly allocations: Iterable<IpAllocation>;
 }
 
-/** Each by the object's name. */
+/** By the object's name. */
 export interface Findings {
   readonly pools: ReadonlyMap<string, readonly Finding[]>;
   readonly subnets: ReadonlyMap<string, readonly Finding[]>;
   readonly reserved: ReadonlyMap<string, readonly Finding[]>;
-  /** Sentences about what has no object to bear a condition. */
+  /** Problems without an object that could have a condition: sentences. */
   readonly problems: readonly string[];
 }
 
 export function planFindings(world: FindingsInput): Findings {
   const { pools, subnets, reserved, allocations } = world;
-  // The order in which agents look at pools, so that both refuse the same ones.
+  // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort((a, b) => (a.name < b.name ? -1 : 1));
   const { accepted, refused } = checkPools(known);
   const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations });
@@ -89,7 +87,7 @@ function findingsOfPool(pool: ControlledPool, { refused, inUse, sharing, subnets
   ];
 }
 
-/** Generated a moment ago: its addresses are on their way, and nothing is to be said about it. */
+/** A pool that was generated a moment ago has no addresses yet, and no findings. */
 function isInTheMaking({ value, deleting }: ControlledPool): boolean {
   return !deleting && value?.spec.generated !== undefined && value.spec.ranges.length === 0;
 }
@@ -107,7 +105,7 @@ function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
 }
 
 function invalid({ fault }: Controlled<unknown>): Finding {
-  const message = `The specification cannot be used: ${fault ?? "it cannot be read"}`;
+  const message = `The specification is invalid: ${fault ?? "it cannot be decoded"}`;
   return { type: "Ready", isTrue: false, reason: "InvalidSpecification", message };
 }
 
@@ -177,12 +175,12 @@ function ready(object: Controlled<unknown>): Finding {
   return { type: "Ready", isTrue: true, reason: "Ready", message: "" };
 }
 
-/** Allocations whose pool is gone: legal, and nobody else says so (allocation rule 15). */
+/** Allocations of deleted pools: legal, and reported nowhere else (pool-changes). */
 function vanished(pools: readonly ControlledPool[], { pools: used }: InUse): string[] {
   const names = new Set(pools.map(({ name }) => name));
   const gone = [...used].filter(([name]) => !names.has(name)).sort(([a], [b]) => (a < b ? -1 : 1));
   const shown = gone.slice(0, MAX_EXAMPLES).map(([name, { all }]) => {
-    return `There is no IPPool "${name}", of which ${addresses(all.count)} ${all.count === 1 ? "is" : "are"} in use: ${all}`;
+    return `There is no IPPool "${name}", but ${addresses(all.count)} of it ${all.count === 1 ? "is" : "are"} in use: ${all}`;
   });
   return gone.length > shown.length
     ? [...shown, `There are ${gone.length - shown.length} more pools that are gone and have addresses in use`]

@@ -1,7 +1,4 @@
-/**
- * One walk over all allocations: which of them are where they should not be. The price is two searches each, however many pools there are.
- */
-import { joinRanges } from "../../core/spans.ts";
+/** Finds allocations that are where they should not be, in one pass over all of them with two searches each. */
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -14,16 +11,16 @@ import { SpacesIndex } from "../usage/range-search.ts";
 export interface PoolInUse {
   /** All allocations of the pool. */
   readonly all: Examples;
-  /** Those whose addresses the pool does not hand out any more: outside its ranges, excluded, its gateway. */
+  /** Allocations whose addresses the pool no longer gives out: outside its ranges, excluded, its gateway. */
   readonly outside: Examples;
-  /** Quarantined ones by the MAC address that answered. */
+  /** Quarantined allocations by the MAC address that answered. */
   readonly byMac: Map<string, Examples>;
 }
 
 export interface InUse {
-  /** By name, also of pools that are not there. */
+  /** By name, including deleted pools. */
   readonly pools: ReadonlyMap<string, PoolInUse>;
-  /** Reserved addresses that pods hold, by the name of the reservation. */
+  /** Reserved addresses that pods have, by the name of the ReservedIP. */
   readonly reserved: ReadonlyMap<string, Examples>;
 }
 
@@ -58,7 +55,7 @@ export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
   return { pools: inPools, reserved: inReserved };
 }
 
-/** The MAC address of so many quarantined addresses of the pool that it is taken for proxy ARP (allocation rule 12). */
+/** Returns the MAC address with so many quarantined addresses of the pool that it counts as proxy ARP (conflict). */
 export function findProxy({ byMac }: PoolInUse): { readonly mac: string; readonly found: Examples } | undefined {
   const suspects = [...byMac]
     .filter(([, { count }]) => count >= PROXY_ARP_ADDRESSES)

@@ -1,12 +1,10 @@
-/**
- * Which of many pools, or subnets, have addresses of others: one walk over all ranges in their order, however many overlap.
- */
+/** Finds the pools or Subnets that share addresses, in one pass over the sorted ends of all ranges. */
 
 import { type Family, formatIp } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 import { MAX_EXAMPLES } from "../examples.ts";
 
-/** The ranges of one are disjoint, ascending and of one family. */
+/** The ranges of one owner are disjoint, ascending and of one family. */
 export interface RangeOwner {
   readonly name: string;
   readonly addressSpace: string;
@@ -14,17 +12,17 @@ export interface RangeOwner {
 }
 
 export interface Sharing {
-  /** How many addresses of the owner others have, too. */
+  /** How many of the owner's addresses others have as well. */
   readonly count: bigint;
   /** The lowest of them. */
   readonly first: string;
-  /** Some of the others, by name. */
+  /** Names of some of the others. */
   readonly others: readonly string[];
-  /** Whether there are more than those. */
+  /** Whether there are more. */
   readonly hasMore: boolean;
 }
 
-/** Only those who share something. */
+/** Returns only owners that share addresses. */
 export function planOverlap(owners: readonly RangeOwner[]): ReadonlyMap<string, Sharing> {
   const groups = Map.groupBy(
     owners.filter(({ ranges }) => ranges.length > 0),
@@ -43,11 +41,11 @@ interface Found {
   count: bigint;
   first: bigint | undefined;
   others: Set<string>;
-  /** How many addresses were shared by anybody before the open range began. */
+  /** How many addresses were shared by any owners before the open range began. */
   before: bigint;
 }
 
-/** One name more than is shown tells that there are more. */
+/** One more name than is shown, to know that there are more. */
 const NAMES = MAX_EXAMPLES + 1;
 
 function sharingIn(owners: readonly RangeOwner[]): Map<string, Sharing> {
@@ -68,19 +66,19 @@ function endsOf(owners: readonly RangeOwner[]): End[] {
       { at: last.value + 1n, owner: name, opens: false },
     ]),
   );
-  // What ends at a place ends before what begins there.
+  // Ranges that end at a position are closed before others are opened there.
   return ends.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : Number(a.opens) - Number(b.opens)));
 }
 
-/** From one end of a range to the next. */
+/** Steps from one end of a range to the next. */
 class Sweep {
   readonly found = new Map<string, Found>();
-  /** Whose ranges the place lies in. */
+  /** Owners with an open range. */
   readonly #open = new Set<string>();
-  /** Of those, who has fewer names of others than are shown: at most a few, as all who are open share the place. */
+  /** Of those, the ones that still collect names of others: a few at most, since all open owners share the position. */
   readonly #curious = new Set<string>();
   #at = 0n;
-  /** How many addresses before the place are in two or more. */
+  /** How many addresses before the position belong to two or more owners. */
   #shared = 0n;
 
   step({ at, owner, opens }: End): void {

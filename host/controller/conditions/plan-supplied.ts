@@ -1,6 +1,4 @@
-/**
- * Whether generated pools have the addresses that are wanted of them, and what is in the way: a Subnet that is full or gone, or a limit.
- */
+/** Whether generated pools have the addresses that their workloads need, and if not, why: a full or missing Subnet, or a limit. */
 
 import type { VendorConf } from "../../config/vendor-conf.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
@@ -17,18 +15,18 @@ export interface SuppliedView {
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
   readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
-  /** Throws what {@link decodeAssignments} throws. Absent: that. */
+  /** Throws ConfigError. Default: decodes the status. */
   readonly assignmentsOf?: ((subnet: ControlledSubnet) => Assignments) | undefined;
 }
 
 export interface SuppliedFindings {
-  /** By name. Pools made by hand are not there, nor those that are about to get what they lack. */
+  /** By name. Without pools made by hand, and those that are about to get what they need. */
   readonly pools: ReadonlyMap<string, Finding>;
-  /** By name; all of them. */
+  /** All Subnets by name. */
   readonly subnets: ReadonlyMap<string, Finding>;
 }
 
-/** A pool that was generated, and how many addresses it has. */
+/** A generated pool and how many addresses it has. */
 interface SizedPool {
   readonly name: string;
   readonly deleting: boolean;
@@ -93,7 +91,7 @@ function supplied({ generated: { wanted, reason }, has }: SizedPool): Finding {
   return { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
 }
 
-/** Undefined: nothing is in the way, and it is about to get what it lacks. */
+/** Returns undefined if nothing prevents the pool from getting what it needs. */
 function notSupplied(pool: SizedPool, world: SuppliedContext): Finding | undefined {
   const found = obstacle(pool, world);
   if (found === undefined) return undefined;
@@ -128,7 +126,7 @@ function limit({ has, generated }: SizedPool, { settings, byNamespace }: Supplie
   return { reason: "NamespaceLimit", why };
 }
 
-/** Undefined: it has room, or the pool's addresses are assigned already. */
+/** Returns undefined if the Subnet has room, or the pool's addresses are assigned already. */
 function exhaustion(
   { name, has }: SizedPool,
   subnet: ControlledSubnet,

@@ -1,8 +1,4 @@
-/**
- * What each Subnet has for pools, and who has it, as far as objects tell: by the same arithmetic as that which divides the Subnets.
- */
-
-import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
+/** What each Subnet has for pools, and which pools have it, computed like the division of Subnets. */
 import { messageOf } from "../../lib/describe.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
@@ -21,10 +17,10 @@ export interface SubnetUseView {
 export interface SubnetNumbers {
   readonly total: number;
   readonly free: number;
-  /** Those that its status gives to pools, and how many pools. */
+  /** Addresses that the status assigns to pools, and how many pools those are. */
   readonly assigned: number;
   readonly pools: number;
-  /** Those that are nobody's to give: in pools made by hand, and reserved. */
+  /** Addresses that cannot be assigned: reserved, or in pools made by hand. */
   readonly withheld: number;
 }
 
@@ -35,7 +31,7 @@ export class SubnetUse {
   readonly #objects: ReadonlyMap<string, ControlledSubnet>;
   readonly #supplies: ReadonlyMap<string, SubnetCapacity>;
   readonly #assignments = new Map<string, Assignments>();
-  /** By the network's first Subnet. */
+  /** By network. */
   readonly #taken = new Map<SubnetCapacity["network"], Spans>();
   readonly #numbers = new Map<string, SubnetNumbers>();
 
@@ -54,14 +50,14 @@ export class SubnetUse {
     return this.#objects.get(name);
   }
 
-  /** How many addresses the pool has that its Subnet offers today; all that it has when that is gone. */
+  /** Returns how many of the pool's addresses its Subnet still offers; all of them if the Subnet does not exist. */
   sizeOf({ spec }: IpPool): number {
     const spans = spansOf(spec.ranges);
     const offered = this.#supplies.get(spec.generated?.subnet ?? "")?.offered;
     return Number(sizeOf(offered === undefined ? spans : sharedSpans(spans, offered)));
   }
 
-  /** Why the status of the Subnet cannot be read, a sentence without its end; undefined: it can. */
+  /** Returns why the status of the Subnet is invalid, without a full stop; undefined if it is valid. */
   faultOf(subnet: ControlledSubnet): string | undefined {
     try {
       this.#read(subnet);
@@ -71,13 +67,13 @@ export class SubnetUse {
     }
   }
 
-  /** How many addresses the Subnet's status gives to the pool; undefined: it does not name it. Throws what reading it throws. */
+  /** Returns how many addresses the Subnet's status assigns to the pool; undefined if it does not list the pool. Throws ConfigError. */
   assignedTo(pool: string, subnet: ControlledSubnet): number | undefined {
     const entries = this.#read(subnet).pools.filter(({ name }) => name === pool);
     return entries.length === 0 ? undefined : sizeOfRanges(entries.flatMap(({ ips }) => ips));
   }
 
-  /** Throws what reading its status throws. */
+  /** Throws ConfigError for an invalid status. */
   numbersOf(subnet: ControlledSubnet): SubnetNumbers | undefined {
     const known = this.#numbers.get(subnet.name) ?? this.#count(subnet);
     if (known !== undefined) this.#numbers.set(subnet.name, known);
@@ -97,7 +93,7 @@ export class SubnetUse {
     };
   }
 
-  /** What pools have, or are promised, of all Subnets that share addresses with this one. */
+  /** Returns what pools have, or are promised, of all Subnets that share addresses with this one. */
   #takenIn({ network }: SubnetCapacity): Spans {
     const known = this.#taken.get(network);
     if (known !== undefined) return known;

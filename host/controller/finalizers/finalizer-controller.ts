@@ -110,7 +110,7 @@ class FinalizerController implements Controller {
   async #end(pool: ControlledPool): Promise<void> {
     const rest = pool.finalizers.filter((name) => name !== IN_USE_FINALIZER);
     if (await this.#write(pool, rest))
-      this.#deps.log.info({ pool: pool.name }, "The last address of a deleted pool is free: the pool goes");
+      this.#deps.log.info({ pool: pool.name }, "The last address of a deleted pool is free; its finalizer is removed");
   }
 
   /** Returns false if the object has changed since; the watch reports the new version. */

@@ -1,10 +1,9 @@
 /**
- * The collection of allocations that no agent looks after: of nodes that are gone, of workloads that are gone, of agents that do not act
- * (allocation rules 2, 12 and 16; docs/garbage-collection.md).
+ * Collects allocations that no agent takes care of: of nodes that are gone, of address owners that are gone, of agents that do not act (node-lost,
+ * conflict, leak; docs/garbage-collection.md).
  *
- * A sweep reads all allocations, page by page, every `garbageCollection.interval`. What it sees for the first time is only remembered; when its
- * time has come it is read again by itself. A node that goes, or is said to be out of service, and a workload that goes, are looked at at once.
- * Effects: a timer; reads of the API server; writes of allocations with preconditions; events.
+ * A sweep reads all allocations page by page every `garbageCollection.interval`. A state observed for the first time is only noted; when its time
+ * has come, that allocation is read again. Nodes that disappear or are tainted as out of service, and owners that disappear, are checked at once.
  */
 
 import { ConfigError } from "../../config/config-error.ts";
@@ -33,19 +32,19 @@ import { Probers } from "./probers.ts";
 import { listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
 import { SweepProblems, sendEvents } from "./report.ts";
 
-/** How often the collection looks whether something is due: milliseconds. Settings of `garbageCollection` hold from the next look on. @limit */
+/** How often the collection checks whether something is due: milliseconds. A change of `garbageCollection` takes effect with the next check. @limit */
 export const COLLECTION_TICK_MS = 1_000;
 
-/** Allocations that are looked at at once. @limit */
+/** Allocations that are checked at once. @limit */
 export const COLLECTIONS_AT_ONCE = 4;
 
 /** Allocations on one page of a sweep: half a kilobyte each. @limit */
 export const COLLECTION_PAGE = 500;
 
 export interface GarbageCollector extends Controller {
-  /** Goes through all allocations now. Rejects when the API server cannot be asked. */
+  /** Checks all allocations now. Rejects if the API server does not answer. */
   sweep(): Promise<readonly Collected[]>;
-  /** What is due now, and nodes and workloads of which something was heard. */
+  /** Checks allocations that are due, and those of changed nodes and owners. */
   checkDue(): Promise<readonly Collected[]>;
 }
 
@@ -164,7 +163,7 @@ class Collector implements GarbageCollector {
     return collected;
   }
 
-  /** Its allocations as the API server has them, and those that another node was told to ask for. */
+  /** Checks the node's allocations, and those of the node that another node was asked to probe. */
   async #checkNode(node: string, checker: AllocationChecker): Promise<readonly Collected[]> {
     const { caches } = this.#deps;
     const reader = this.#listReader((name) => readNode(this.#reading, name));
@@ -179,7 +178,7 @@ class Collector implements GarbageCollector {
     return collected;
   }
 
-  /** What is kept for it is due now: the cache is where to look, not what is believed. */
+  /** Makes the checks of the owner's retained addresses due now. The cache only says which ones they are. */
   #hastenOwned(uid: string): void {
     const { caches, clock } = this.#deps;
     for (const object of caches.allocations.items.values()) {
@@ -194,7 +193,7 @@ class Collector implements GarbageCollector {
     return spec.holders.every(({ node }) => readyNodes.has(node) || nodeStatus(nodes.items.get(node)) !== "ready");
   }
 
-  /** For first looks: nodes as the caches have them, pods in one list for each node. */
+  /** Reads for first observations: nodes from the caches, pods with one list per node. */
   #listReader(
     node: StatusReader["node"] = async (name) => nodeStatus(this.#deps.caches.nodes.items.get(name)),
   ): StatusReader {
@@ -216,7 +215,7 @@ class Collector implements GarbageCollector {
         const found = pods
           .map((pod) => podStatus(holder, pod, node))
           .find((each) => each === "alive" || each === "finished");
-        // Not in the list: it may be another's name now, or one that cannot be understood.
+        // A pod that is not in the list may have been replaced, or cannot be decoded.
         return found ?? readPod(this.#reading, holder, node);
       },
     };
@@ -237,7 +236,7 @@ class Collector implements GarbageCollector {
     this.#withoutProber = withoutProber;
   }
 
-  /** As the API server has them now. */
+  /** Reads the API server. */
   async *#pages(fieldSelector?: string): AsyncGenerator<readonly IpAllocation[]> {
     const { api } = this.#deps;
     const signal = this.#signal;
@@ -251,7 +250,7 @@ class Collector implements GarbageCollector {
       return [decodeIpAllocation(item, "API server")];
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      this.#deps.log.warn({ err: error }, "An allocation cannot be understood; it stays as it is");
+      this.#deps.log.warn({ err: error }, "An allocation cannot be decoded; it stays unchanged");
       return [];
     }
   }

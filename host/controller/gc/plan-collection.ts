@@ -113,69 +113,69 @@ const AWAY = ["outOfService", "absent"] as const;
 
 /** The first matching row applies. */
 export const COLLECTION_ROWS: readonly CollectionRow[] = [
-  { state: "Bound", pod: ["alive"], action: "keep", why: "its pod is there" },
-  { state: "Bound", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
+  { state: "Bound", pod: ["alive"], action: "keep", why: "its pod exists" },
+  { state: "Bound", pod: ["unknown"], action: "wait", why: "it is unknown whether its pod runs" },
   {
     ...{ state: "Bound", node: ["outOfService"], owner: ["unknown"], action: "wait" },
-    why: "whether its workload lives cannot be told",
+    why: "it is unknown whether its owner is alive",
   },
   {
     ...{ state: "Bound", node: ["outOfService"], owner: ["alive"], action: "preserve" },
-    why: "its node is out of service, and its workload lives",
+    why: "its node is out of service, and its owner is alive",
   },
   { state: "Bound", node: ["outOfService"], action: "free", why: "its node is out of service" },
   {
     ...{ state: "Bound", node: ["absent"], pod: ENDED, after: "grace", action: "quarantine" },
-    why: "its pod and its node are gone, and the node has not confirmed it",
+    why: "its pod and its node are gone, and the node has not confirmed that the pod has stopped",
   },
   {
     ...{ state: "Bound", node: ["notReady"], pod: ENDED, after: "grace", action: "quarantine" },
-    why: "its pod is gone, and its node is not ready and has not confirmed it",
+    why: "its pod is gone, and its node is not ready and has not confirmed that the pod has stopped",
   },
   {
     ...{ state: "Bound", node: ["ready"], pod: ENDED, after: "silence", action: "quarantine" },
     why: "its pod is gone, and the agent of its node does not act",
   },
 
-  { state: "Kept", owner: ["alive"], action: "keep", why: "its workload lives" },
-  { state: "Kept", owner: ["gone"], after: "grace", action: "cool", why: "its workload is gone" },
-  { state: "Kept", action: "wait", why: "whether its workload lives cannot be told" },
+  { state: "Kept", owner: ["alive"], action: "keep", why: "its owner is alive" },
+  { state: "Kept", owner: ["gone"], after: "grace", action: "cool", why: "its owner is gone" },
+  { state: "Kept", action: "wait", why: "it is unknown whether its owner is alive" },
 
   {
     ...{ state: "Cooling", node: PRESENT, after: "overdue", action: "free" },
-    why: "it has cooled, and the agent of its node does not act",
+    why: "its cooldown is over, and the agent of its node does not act",
   },
-  { state: "Cooling", node: AWAY, after: "settle", action: "free", why: "it has cooled, and its node is gone" },
+  { state: "Cooling", node: AWAY, after: "settle", action: "free", why: "its cooldown is over, and its node is gone" },
 
-  { state: "NodeLost", pod: ["alive"], action: "wait", why: "its pod is there: its node's agent binds it again" },
-  { state: "NodeLost", pod: ["unknown"], action: "wait", why: "whether its pod runs cannot be told" },
-  { state: "NodeLost", owner: ["unknown"], action: "wait", why: "whether its workload lives cannot be told" },
+  { state: "NodeLost", pod: ["alive"], action: "wait", why: "its pod exists; its node's agent binds it again" },
+  { state: "NodeLost", pod: ["unknown"], action: "wait", why: "it is unknown whether its pod runs" },
+  { state: "NodeLost", owner: ["unknown"], action: "wait", why: "it is unknown whether its owner is alive" },
   {
     ...{ state: "NodeLost", node: ["outOfService"], owner: ["alive"], action: "preserve" },
-    why: "its node is out of service, and its workload lives",
+    why: "its node is out of service, and its owner is alive",
   },
   { state: "NodeLost", node: ["outOfService"], action: "free", why: "its node is out of service" },
   {
     ...{ state: "NodeLost", owner: ["alive"], action: "keep" },
-    why: "the next pod of its workload asks for it and takes it over",
+    why: "the next pod of its owner takes it over",
   },
   {
     ...{ state: "NodeLost", prober: ["nobody"], after: "nodeLost", action: "ask" },
-    why: "its node has not confirmed it for long",
+    why: "its node has not confirmed for a long time that the pod has stopped",
   },
   {
     ...{ state: "NodeLost", prober: ["away"], after: "grace", action: "ask" },
-    why: "the node that was told to ask is gone or not ready",
+    why: "the node that was asked to probe it is gone or not ready",
   },
   {
     ...{ state: "NodeLost", prober: ["ready"], after: "turn", action: "ask" },
-    why: "the node that was told to ask has not found it silent",
+    why: "the node that was asked to probe it has not found it silent",
   },
 
-  { state: "Conflict", node: PRESENT, action: "keep", why: "the agent of its node asks again" },
+  { state: "Conflict", node: PRESENT, action: "keep", why: "the agent of its node probes it again" },
   {
     ...{ state: "Conflict", node: AWAY, after: "nodeLost", action: "ask" },
-    why: "the node whose agent would ask again is gone",
+    why: "the node whose agent would probe it again is gone",
   },
 ];
 
@@ -198,11 +198,7 @@ export function findRow(found: ObservedState): CollectionRow | undefined {
 
 /** An allocation that matches no row is left alone. */
 export function decideCollection(found: CollectionCase, times: CollectionTimes): CollectionDecision {
-  const {
-    action,
-    why,
-    after = "none",
-  } = findRow(found) ?? { action: "wait", why: "nothing is known about such a case" };
+  const { action, why, after = "none" } = findRow(found) ?? { action: "wait", why: "no rule covers this state" };
   if (after === "none") return { kind: "act", action, why };
   const pauseMs = PAUSES[after].ms(times);
   // Two observations are needed, however short the pause (leak).

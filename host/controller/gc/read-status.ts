@@ -87,7 +87,7 @@ export async function listPods({ api, log, signal }: ReadDeps, node: string): Pr
         found.push(factsOf(item));
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
-        log.debug({ err: error }, "A pod cannot be understood; it is asked for by itself");
+        log.debug({ err: error }, "A pod in the list cannot be decoded; reading it by itself");
       }
     }
   }

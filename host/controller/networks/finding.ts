@@ -45,14 +45,14 @@ export function unite(where: string, statements: readonly Statement[]): NetworkF
   if (fault !== undefined) return { kind: "wrong", reason: fault };
   const networks = uniquePrefixes(statements.flatMap((statement) => statement.networks));
   if (networks.length > MAX_CIDRS) {
-    return { kind: "wrong", reason: `${where}: ${networks.length} networks; there may be ${MAX_CIDRS} at most` };
+    return { kind: "wrong", reason: `${where}: ${networks.length} networks; at most ${MAX_CIDRS} are allowed` };
   }
   const wide = networks.filter(({ ip, length }) => length < (ip.family === 4 ? WIDE_IPV4_LENGTH : WIDE_IPV6_LENGTH));
   if (wide.length > MAX_WIDE_NETWORKS) {
     const size = `/${WIDE_IPV4_LENGTH} (IPv6: /${WIDE_IPV6_LENGTH})`;
     return {
       kind: "wrong",
-      reason: `${where}: ${wide.length} networks wider than ${size}; there may be ${MAX_WIDE_NETWORKS} at most`,
+      reason: `${where}: ${wide.length} networks wider than ${size}; at most ${MAX_WIDE_NETWORKS} are allowed`,
     };
   }
   if (networks.length === 0) return { kind: "absent", places: [where] };

@@ -26,7 +26,7 @@ const NAME = "default";
 /** The status of every other Coordinator. */
 const IGNORED: NetworksStatus = {
   phase: "NotReady",
-  reason: `This Coordinator is ignored: only the one named "${NAME}" counts. Write its settings there and delete it`,
+  reason: `This Coordinator is ignored: only the one named "${NAME}" is used. Move its settings there and delete it`,
   overlayPodCIDR: [],
   serviceCIDR: [],
 };
@@ -56,7 +56,7 @@ export function keepNetworks(
     if (planned?.phase === "NotReady") notReady = `Coordinator "${NAME}" is not ready: ${planned.reason}`;
     if (planned !== undefined && !isStatus(coordinator, planned)) {
       if (!(await write(deps, coordinator, planned))) return NETWORKS_DELAY_MS;
-      log.info({ ...planned }, "The cluster's networks were written into the Coordinator");
+      log.info({ ...planned }, "The cluster's networks have changed; the Coordinator is updated");
     }
     // No change reports that a source cannot be read.
     return sources.areRead ? undefined : NETWORKS_RETRY_MS;
@@ -89,7 +89,7 @@ async function create({ api, leading, log }: ControllerDeps): Promise<void> {
   const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: NAME }, spec: {} };
   try {
     await api.call({ method: "POST", path: collectionPath(COORDINATORS), body, signal: leading });
-    log.info({ name: NAME }, "The Coordinator was created with the default settings, since there was none");
+    log.info({ name: NAME }, "There was no Coordinator; created one with the default settings");
   } catch (error) {
     if (!isConflict(error)) throw error;
   }

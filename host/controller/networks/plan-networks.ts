@@ -32,7 +32,7 @@ function findAutomatically(sightings: SourceStates): NetworkFinding {
   }
   if (calico.kind === "unread") return calico;
   if (cilium.kind === "unread") return cilium;
-  const reason = `${sightings.calico.place} and ${sightings.cilium.place} are both there; podCIDRType can say which one counts`;
+  const reason = `${sightings.calico.place} and ${sightings.cilium.place} are both installed; set podCIDRType to the one that counts`;
   return { kind: "wrong", reason };
 }
 
@@ -72,7 +72,7 @@ function findInCilium(sightings: SourceStates): NetworkFinding {
       default:
         return {
           kind: "wrong",
-          reason: `${cilium.place}: with ipam ${JSON.stringify(ipam)} pods have no networks of their own; podCIDRType none collects nothing`,
+          reason: `${cilium.place}: with ipam ${JSON.stringify(ipam)} pods have no networks of their own; set podCIDRType to none`,
         };
     }
   });
@@ -107,7 +107,11 @@ function findInCluster({ kubeadm, controlPlane, nodes }: SourceStates): NetworkF
 function findInNodes(nodes: SourceStates["nodes"]): NetworkFinding {
   const statements = nodes.flatMap(({ name, podCidrs }) => readStatements(`Node ${name}, spec.podCIDRs`, podCidrs));
   const networks = joinPrefixes(statements.flatMap((statement) => statement.networks));
-  const all = { place: "the Nodes' own shares (spec.podCIDRs), since nothing tells the whole", networks, faults: [] };
+  const all = {
+    place: "the Nodes' own shares (spec.podCIDRs), since no source names the cluster's network",
+    networks,
+    faults: [],
+  };
   const faulty = statements.filter(({ faults }) => faults.length > 0);
   return unite("Nodes (spec.podCIDRs)", faulty.length > 0 ? faulty : networks.length === 0 ? [] : [all]);
 }

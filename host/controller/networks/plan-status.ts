@@ -39,7 +39,7 @@ export function planStatus(
     const networks = { overlayPodCIDR: before("overlayPodCIDR"), serviceCIDR: before("serviceCIDR") };
     return {
       phase: "NotReady",
-      reason: cut(`The specification cannot be used: ${fault ?? "nobody knows why"}`),
+      reason: cut(`The specification is invalid: ${fault ?? "unknown reason"}`),
       ...networks,
     };
   }

@@ -29,8 +29,7 @@ export function readStatements(place: string, texts: readonly string[]): Stateme
   if (words.length === 0) return [];
   const known = words.slice(0, MAX_CIDRS).map((word) => ({ word, network: parseNetwork(word) }));
   const wrong = known.filter(({ network }) => typeof network === "string");
-  const many =
-    words.length > MAX_CIDRS ? [`${place}: ${words.length} networks; there may be ${MAX_CIDRS} at most`] : [];
+  const many = words.length > MAX_CIDRS ? [`${place}: ${words.length} networks; at most ${MAX_CIDRS} are allowed`] : [];
   return [
     {
       place,
@@ -51,9 +50,9 @@ const SHORTEST: Readonly<Record<Family, number>> = { 4: MIN_CLUSTER_IPV4_LENGTH,
 /** Returns the prefix, or what is wrong with it as the end of a sentence: it must be a network that a pod may have a route to. */
 function parseNetwork(word: string): Prefix | string {
   const prefix = word.length > MAX_PREFIX_LENGTH ? undefined : parsePrefix(word);
-  if (prefix === undefined || isIpv4Mapped(prefix.ip)) return "is no network in CIDR form";
+  if (prefix === undefined || isIpv4Mapped(prefix.ip)) return "is not a network in CIDR form";
   const shortest = SHORTEST[prefix.ip.family];
-  if (prefix.length < shortest) return `is wider than /${shortest}, which no cluster has to itself`;
+  if (prefix.length < shortest) return `is wider than /${shortest}, the widest network that a cluster may use`;
   return maskPrefix(prefix);
 }
 

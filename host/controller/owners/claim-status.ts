@@ -74,7 +74,8 @@ class ClaimStatusController implements Controller {
       try {
         await this.#write(claim);
       } catch (error) {
-        if (error instanceof ConfigError) this.#deps.log.warn({ err: error }, "An IPAMClaim cannot be understood");
+        if (error instanceof ConfigError)
+          this.#deps.log.warn({ err: error }, "An IPAMClaim cannot be decoded; its status stays unchanged");
         else failures.push(error);
         if (!(error instanceof ConfigError) && !this.#changed.has(uid)) this.#changed.set(uid, claim);
       }

@@ -1,11 +1,9 @@
 /**
- * Carries out what was planned for the Subnets of one network, so that no address is ever in two pools, whoever else does the same at that moment
- * and wherever this process ends (docs/subnets.md, "Why no address is in two pools"):
+ * Applies the plan for the Subnets of one network, so that no address is ever in two pools, whatever other processes write at the same time and
+ * wherever this process stops (docs/subnets.md, "Why no address is in two pools"):
  *
- *   giving        pool read → all Subnets of the network written upon the versions that were read: reserved → pool written upon that version
- *   giving back   Subnet read → pool written → Subnet written upon the version that was read
- *
- * Effects: creates and changes pools; writes finalizers and status of Subnets.
+ *   to give        read pools → write all Subnets of the network with the versions that were read: reserve → write pools with their versions
+ *   to take back   read Subnet → write pools → write Subnet with the version that was read
  */
 
 import { joinSpans, type Spans, spansOf } from "../../core/spans.ts";
@@ -32,13 +30,13 @@ export interface ApplyDeps {
   /** Takes a Subnet as it was written. */
   readonly wroteSubnet: (before: CurrentSubnet, now: CurrentSubnet) => void;
   readonly forgetSubnet: (name: string) => void;
-  /** Names of pools as the caches have them; of another one it is asked whether it is there. */
+  /** Whether the pool is cached; for any other pool the API server is read. */
   readonly isKnown: (pool: string) => boolean;
-  /** A write that the API server has refused for what it says: the others go on. */
+  /** Reports a write that the API server has refused as invalid; the others continue. */
   readonly refused: (what: string, reason: string) => void;
 }
 
-/** What the status of a Subnet reserves, and how many addresses its specification offers. */
+/** A Subnet as written last, and how many addresses its specification offers. */
 interface SubnetDraft {
   subnet: CurrentSubnet;
   readonly total: bigint;
@@ -52,7 +50,7 @@ class NetworkUpdate {
   readonly #deps: ApplyDeps;
   readonly #plan: NetworkPlan;
   readonly #drafts: Map<string, SubnetDraft>;
-  /** Names of the pools that were written: nothing that was to be written upon an older version can be any more. */
+  /** Names of the pools that were written, so that no write with an older version can succeed any more. */
   readonly #written = new Set<string>();
 
   constructor(deps: ApplyDeps, plan: NetworkPlan) {
@@ -71,7 +69,7 @@ class NetworkUpdate {
     await this.#release(all);
   }
 
-  /** A Subnet that gives to pools stays until they are gone. False: somebody else has written. */
+  /** Sets the finalizer of a Subnet that serves pools. Returns false if another writer was faster. */
   async #mark(book: SubnetDraft): Promise<boolean> {
     const { object } = book.subnet;
     const isUsed = this.#plan.targets.some(({ subnet }) => subnet?.object.name === object.name);
@@ -90,7 +88,7 @@ class NetworkUpdate {
     });
   }
 
-  /** Undefined: it could not be made, or another one of its name is there. */
+  /** Returns undefined if the pool could not be created, or its name is taken. */
   async #create(target: PoolTarget): Promise<PoolTarget | undefined> {
     if (target.now !== undefined || target.subnet === undefined) return target;
     const { api, leading: signal, pools } = this.#deps;
@@ -107,7 +105,7 @@ class NetworkUpdate {
     return { ...target, now: { object, spec, generated: target.generated } };
   }
 
-  /** What pools have, and what they are to have, in every Subnet of the network. False: somebody else has written to one of them. */
+  /** Reserves what pools have and should have in every Subnet of the network. Returns false if another writer was faster. */
   async #reserve(targets: readonly PoolTarget[]): Promise<boolean> {
     for (const book of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === book.subnet.object.name);
@@ -138,7 +136,7 @@ class NetworkUpdate {
     });
   }
 
-  /** What the pools that were written have now, and no more; of the others all that they may have. */
+  /** Reserves for pools that were written exactly what they have now, and for the others everything that they may have. */
   async #release(targets: readonly PoolTarget[]): Promise<void> {
     for (const book of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === book.subnet.object.name);
@@ -159,7 +157,7 @@ class NetworkUpdate {
     }
   }
 
-  /** Asked after the Subnet was read: who creates the pool now gives it nothing. */
+  /** Read after the Subnet: a pool created from now on has no addresses of it. */
   async #isGone(pool: string): Promise<boolean> {
     if (this.#deps.isKnown(pool)) return false;
     const { api, leading: signal } = this.#deps;
@@ -172,7 +170,7 @@ class NetworkUpdate {
     }
   }
 
-  /** Nothing is written where nothing is another. False: somebody else has written. */
+  /** Writes only if something changes. Returns false if another writer was faster. */
   async #assign(book: SubnetDraft, entries: readonly AssignmentEntry[], step: 0 | 1): Promise<boolean> {
     const { subnet, total } = book;
     const status = subnetStatus(subnet, total, entries, subnet.assignments.revision + step);

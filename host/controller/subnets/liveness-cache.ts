@@ -1,21 +1,16 @@
-/**
- * Of workloads that want nothing while pools of theirs are there: whether they live, as the API server was asked. That one lives is asked again
- * when workloads have changed since; that one is gone is for good.
- * Effects: asks through the port Applications.
- */
+/** The liveness of workloads that have generated pools and no demand. "alive" is read again when workloads have changed since; "gone" is final. */
 
 import { inParallel } from "../../lib/in-parallel.ts";
-import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
-import type { PoolOwners } from "../types.ts";
+import { type Application, applicationKey } from "../../resources/fields/subnet-pool.ts";
+import type { Liveness, PoolOwners } from "../types.ts";
 import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
-import type { Fate } from "./model.ts";
 
-/** A workload that wants nothing while a pool of its is there is asked for again after this, if nobody could be asked, or workloads have changed: milliseconds. @limit */
+/** How long the liveness of a workload that has generated pools and no demand is cached, if it is unknown, or if workloads have changed since: milliseconds. @limit */
 export const LIVENESS_RECHECK_MS = 5_000;
 
 export class LivenessCache {
-  /** By {@link poolOwnerKey}. */
-  readonly #known = new Map<string, { readonly fate: Fate; readonly askedMs: number }>();
+  /** By {@link applicationKey}. */
+  readonly #known = new Map<string, { readonly liveness: Liveness; readonly askedMs: number }>();
   readonly #nowMs: () => number;
   #isOld = false;
 
@@ -23,41 +18,41 @@ export class LivenessCache {
     this.#nowMs = nowMs;
   }
 
-  /** Workloads have come, gone or changed. */
+  /** Workloads have changed. */
   changed(): void {
     this.#isOld = true;
   }
 
-  /** Only what may still be so. */
-  get all(): ReadonlyMap<string, Fate> {
-    for (const [key, { fate, askedMs }] of this.#known) {
+  /** Returns what is still valid. */
+  get all(): ReadonlyMap<string, Liveness> {
+    for (const [key, { liveness, askedMs }] of this.#known) {
       const isDue = this.#nowMs() - askedMs >= LIVENESS_RECHECK_MS;
-      if (isDue && (fate === "unknown" || (fate === "alive" && this.#isOld))) this.#known.delete(key);
+      if (isDue && (liveness === "unknown" || (liveness === "alive" && this.#isOld))) this.#known.delete(key);
     }
-    return new Map([...this.#known].map(([key, { fate }]) => [key, fate]));
+    return new Map([...this.#known].map(([key, { liveness }]) => [key, liveness]));
   }
 
-  /** These want something: who wants is there. */
-  forget(applications: Iterable<PoolOwner>): void {
-    for (const application of applications) this.#known.delete(poolOwnerKey(application));
+  /** Forgets workloads with demands: they exist. */
+  forget(applications: Iterable<Application>): void {
+    for (const application of applications) this.#known.delete(applicationKey(application));
   }
 
-  /** Never by a cache alone: a pool is not taken from a workload that is there (allocation rule 16). */
+  /** Reads the API server: no pool is taken from a live workload because of a cache (leak). */
   async read(
     wanted: readonly PoolOwner[],
     applications: Pick<PoolOwners, "readLiveness">,
     signal: AbortSignal,
   ): Promise<void> {
     await inParallel(wanted, POOL_WRITES_AT_ONCE, async (application) => {
-      const fate = await applications.readLiveness(application, signal);
-      this.#known.set(poolOwnerKey(application), { fate, askedMs: this.#nowMs() });
+      const liveness = await applications.readLiveness(application, signal);
+      this.#known.set(applicationKey(application), { liveness, askedMs: this.#nowMs() });
     });
   }
 
-  /** When one is to be asked for again: milliseconds from now; undefined: none is. */
+  /** When the next workload must be read again: milliseconds from now; undefined if none. */
   get dueMs(): number | undefined {
     const open = [...this.#known.values()].filter(
-      ({ fate }) => fate === "unknown" || (fate === "alive" && this.#isOld),
+      ({ liveness }) => liveness === "unknown" || (liveness === "alive" && this.#isOld),
     );
     if (open.length === 0) this.#isOld = false;
     return open.length === 0

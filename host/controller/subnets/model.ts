@@ -1,6 +1,4 @@
-/**
- * What the division of Subnets looks at, and what it decides (docs/subnets.md).
- */
+/** The input and the result of dividing Subnets (docs/subnets.md). */
 import type { Labels } from "../../config/label-selector.ts";
 import type { Spans } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
@@ -9,39 +7,37 @@ import type { AddressRoute, AddressSpec } from "../../resources/fields/address-s
 import type { PoolOwner, SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { Assignments, SubnetSpec } from "../../resources/subnet.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
+import type { Liveness } from "../types.ts";
 
-/** A Subnet that can be read, and what its status assigns. */
+/** A valid Subnet with its assignments. */
 export interface CurrentSubnet {
   readonly object: ControlledSubnet;
   readonly spec: SubnetSpec;
   readonly assignments: Assignments;
 }
 
-/** A generated pool that can be read. */
+/** A valid generated pool. */
 export interface CurrentPool {
   readonly object: ControlledPool;
   readonly spec: AddressSpec;
   readonly generated: SubnetPoolSpec;
 }
 
-/** What became of a workload that wants nothing, as it was asked for live. */
-export type Fate = "alive" | "gone" | "unknown";
-
 export interface SubnetsView {
   readonly demands: readonly PoolDemand[];
   readonly subnets: readonly CurrentSubnet[];
   readonly pools: readonly CurrentPool[];
-  /** Addresses that generated pools must leave alone, by address space: of pools made by hand, of ReservedIPs, of pools that cannot be read. */
+  /** Addresses that generated pools must not use: of pools made by hand, of ReservedIPs, of invalid pools. */
   readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
-  /** Names of all pools, whatever they are. */
+  /** Names of all pools, valid or not. */
   readonly poolNames: ReadonlySet<string>;
-  /** By {@link poolOwnerKey}; absent: not known yet. */
-  readonly liveness: ReadonlyMap<string, Fate>;
-  /** Whether an allocation of the address is known. */
+  /** By {@link applicationKey}; workloads that have not been read are missing. */
+  readonly liveness: ReadonlyMap<string, Liveness>;
+  /** Whether an allocation of the address is cached. */
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
-  /** Since when the pool of this UID has had more than is wanted: milliseconds before now, 0 when it is new. */
+  /** How long the pool has had more than is needed: milliseconds; 0 for a new surplus. */
   readonly excessMs: (uid: string) => number;
-  /** Labels of a namespace; none of one that is not known. */
+  /** Returns the labels of a namespace, none if it is unknown. */
   readonly labelsOf: (namespace: string) => Labels;
   readonly maxPoolSize: number;
   /** 0: no limit. */
@@ -52,7 +48,7 @@ export interface SubnetsView {
 export interface Shortfall {
   readonly demand: PoolDemand;
   readonly has: number;
-  /** Sentences without the end of the last one. */
+  /** Sentences, the last one without a full stop. */
   readonly message: string;
   readonly reason:
     | "SubnetFull"
@@ -63,41 +59,41 @@ export interface Shortfall {
     | "SubnetRefused";
 }
 
-/** A pool as it is to be. */
+/** A pool as it should be. */
 export interface PoolTarget {
   readonly name: string;
-  /** Undefined: it is to be created first, without addresses. */
+  /** undefined for a pool that must be created first, without addresses. */
   readonly now: CurrentPool | undefined;
-  /** Undefined for a pool whose Subnet is not there. */
+  /** undefined if the Subnet does not exist. */
   readonly subnet: CurrentSubnet | undefined;
   readonly spans: Spans;
   readonly generated: SubnetPoolSpec;
   readonly gateway: AddressSpec["gateway"];
   readonly routes: readonly AddressRoute[];
-  /** Whether it is to be written: it is another one, or something reserved for it is to be taken back for good. */
+  /** Whether the pool is written: it differs, or something reserved for it is taken back for good. */
   readonly isChanged: boolean;
 }
 
-/** Subnets whose networks overlap: written together, so that what one gives no other one gives. */
+/** Subnets whose networks overlap: written together, so that an address is given only once. */
 export interface NetworkPlan {
-  /** With how many addresses the specification of each offers. */
+  /** With the number of addresses that each specification offers. */
   readonly subnets: readonly { readonly subnet: CurrentSubnet; readonly total: bigint }[];
   readonly targets: readonly PoolTarget[];
-  /** Whether a pool gets addresses that it does not have: then they are reserved first. */
+  /** Whether a pool gets new addresses, which must be reserved first. */
   readonly grows: boolean;
 }
 
 export interface SubnetsPlan {
-  /** Of these it is to be asked whether they live before more can be decided. */
-  readonly ask: readonly PoolOwner[];
+  /** Workloads whose liveness must be read before more can be decided. */
+  readonly ask: readonly Application[];
   readonly networks: readonly NetworkPlan[];
-  /** Pools whose workload is gone, or that serve nobody any more. */
+  /** Pools whose workload is gone, or that no demand uses. */
   readonly remove: readonly CurrentPool[];
   readonly shortfalls: readonly Shortfall[];
-  /** Pools with more than is wanted, by UID: they give it back when that has lasted. */
+  /** UIDs of pools with more than is needed, which they give back after a while. */
   readonly excess: ReadonlySet<string>;
-  /** Those of them for which it has not lasted yet. */
+  /** Those of them for which it is too early. */
   readonly postponed: ReadonlySet<string>;
-  /** Names of pools that wait for somebody to release an address. */
+  /** Names of pools that wait until an address is released. */
   readonly waiting: ReadonlySet<string>;
 }

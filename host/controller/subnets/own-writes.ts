@@ -1,6 +1,4 @@
-/**
- * What this process has written and the watch has not brought yet: the next round goes on from there instead of failing on an old version.
- */
+/** Writes of this process that the watch has not brought yet, so that the next pass continues from them instead of failing on an old version. */
 
 interface Versioned {
   readonly name: string;
@@ -10,16 +8,16 @@ interface Versioned {
 
 interface Newest<T> {
   readonly object: T;
-  /** The versions that were written upon. None: the object was created. */
+  /** The versions that were replaced; empty for a created object. */
   readonly upon: ReadonlySet<string>;
 }
 
 export class OwnWrites<T extends Versioned> {
   readonly #newest = new Map<string, Newest<T>>();
-  /** UIDs of objects that the watch has told to be gone since the last look. */
+  /** UIDs of objects whose deletion the watch has reported since the last pass. */
   readonly #gone = new Set<string>();
 
-  /** `before` undefined: it was created. The answer may come after the watch has told that the object is gone: then it says nothing any more. */
+  /** `before` is undefined for a created object. An answer that arrives after the watch has reported the deletion is ignored. */
   wrote(before: T | undefined, now: T): void {
     if (this.#gone.has(now.uid)) return;
     const earlier = this.#newest.get(now.name)?.upon ?? [];
@@ -29,18 +27,18 @@ export class OwnWrites<T extends Versioned> {
     });
   }
 
-  /** The watch says that the object is gone. */
+  /** The watch has reported the deletion. */
   gone({ name, uid }: T): void {
     this.#gone.add(uid);
     this.#newest.delete(name);
   }
 
-  /** A write was refused: the watch alone knows. */
+  /** A write was refused: only the watch knows the object. */
   forget(name: string): void {
     this.#newest.delete(name);
   }
 
-  /** The objects as they are, as far as this process knows. To be asked when no write is under way. */
+  /** Returns the objects as this process knows them. Call it when no write is under way. */
   applyTo(items: ReadonlyMap<string, T>): T[] {
     this.#gone.clear();
     const known = [...items].map(([name, seen]) => {

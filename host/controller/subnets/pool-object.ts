@@ -1,6 +1,4 @@
-/**
- * Generated pools and the status of Subnets as the API server gets them.
- */
+/** Generated pools and the status of Subnets as API objects. */
 
 import { createHash } from "node:crypto";
 import { rangesOf, type Spans, sizeOf } from "../../core/spans.ts";
@@ -12,7 +10,7 @@ import { describePoolOwner, type PoolOwner, type SubnetPoolSpec } from "../../re
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import type { CurrentSubnet, PoolTarget } from "./model.ts";
 
-/** A new pool. Without addresses: whoever creates it late, or twice, gives nothing away. */
+/** Returns a new pool without addresses: creating it late, or twice, gives nothing away. */
 export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { spec }: CurrentSubnet): object {
   return {
     apiVersion: API_VERSION,
@@ -28,7 +26,7 @@ export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { sp
   };
 }
 
-/** What becomes another in a pool that is there. The annotation makes it another one in any case: a write upon an older version fails then. */
+/** Returns the change of an existing pool. The annotation changes in any case, so that a write with an older version fails. */
 export function poolChange(
   { spans, generated, gateway, routes }: PoolTarget,
   { family, version }: { readonly family: 4 | 6; readonly version: string },
@@ -59,7 +57,7 @@ function textOf(spans: Spans, family: 4 | 6): string[] {
   return rangesOf(spans, family).map(formatRange);
 }
 
-/** What a Subnet's status is to say of one pool. */
+/** The entry of one pool in a Subnet's status. */
 export interface AssignmentEntry {
   readonly name: string;
   readonly spans: Spans;
@@ -77,7 +75,7 @@ export interface SubnetStatus {
   readonly pools: readonly { readonly name: string; readonly ips: readonly string[]; readonly application: string }[];
 }
 
-/** A whole number that JSON can carry: an IPv6 network has more addresses than that. */
+/** Returns a whole number that JSON can carry: an IPv6 network has more addresses. */
 function countOf(size: bigint): number {
   return size > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(size);
 }
@@ -106,7 +104,7 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, HASH_LENGTH);
 }
 
-/** The text as a part of a DNS label. */
+/** Returns the text as part of a DNS label. */
 function plain(text: string): string {
   return text
     .toLowerCase()
@@ -121,7 +119,7 @@ export interface PoolKey {
   readonly subnet: string;
 }
 
-/** `shop-web-eth0-v4-3f9c0a1b2c`; `attempt` above 0 when another pool has the name of the attempt before. */
+/** `shop-web-eth0-v4-3f9c0a1b2c`; `attempt` is above 0 if the previous attempt's name is taken. */
 export function poolNameOf({ application, ifName, family, subnet }: PoolKey, attempt: number): string {
   const { uid, namespace, name } = application;
   const hash = hashOf([uid, ifName, family, subnet, attempt].join("/"));
@@ -130,15 +128,15 @@ export function poolNameOf({ application, ifName, family, subnet }: PoolKey, att
   return `${begin}${end}`;
 }
 
-/** The text where a label may hold it, else its beginning and a hash. */
+/** Returns the text if it is a valid label value, else its beginning and a hash. */
 export function labelValueOf(text: string): string {
   if (text.length <= MAX_LENGTH && /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/.test(text)) return text;
   const begin = text.replace(/[^A-Za-z0-9_.-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
   return `${begin.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}-${hashOf(text)}`.replace(/^-/, "");
 }
 
-/** For people: `kubectl get ippools.ipam.vendor.io -l ipam.vendor.io/subnet=blue`. Nothing is decided by them. */
-function poolLabels({ subnet, application, interface: ifName }: SubnetPoolSpec): Record<string, string> {
+/** For `kubectl get ippools.ipam.vendor.io -l ipam.vendor.io/subnet=blue`. Nothing depends on them. */
+function poolLabels({ subnet, application, interface: ifName }: Generated): Record<string, string> {
   return {
     "ipam.vendor.io/subnet": labelValueOf(subnet),
     "ipam.vendor.io/application-kind": labelValueOf(application.kind),

@@ -1,7 +1,6 @@
 /**
- * Deleted Subnets whose specification or status cannot be read. The division leaves them out, and so they would stay for ever: their finalizer goes by what
- * metadata and pools say alone (docs/subnets.md).
- * Effects: lists pools; writes finalizers of Subnets.
+ * Removes the finalizer of deleted Subnets whose specification or status is invalid. The division skips those, so metadata and pools alone decide
+ * (docs/subnets.md).
  */
 
 import { z } from "zod";
@@ -13,10 +12,10 @@ import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import type { ControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 
-/** All that matters of a pool, which may be unreadable itself. */
+/** All that matters of a pool, which may be invalid itself. */
 const generatedPool = z.object({ spec: z.object({ generated: z.object({ subnet: z.string() }) }) });
 
-/** Takes the finalizer from those in deletion that no pool is generated from. Asks the API server, as of a moment after the call, and only when there is one. */
+/** Removes the finalizer from deleted Subnets without generated pools. Reads the API server, and only if there is such a Subnet. */
 export async function releaseUnreadable(
   { api, leading: signal }: { readonly api: KubeApi; readonly leading: AbortSignal },
   unreadable: readonly ControlledSubnet[],
@@ -30,7 +29,7 @@ export async function releaseUnreadable(
   }
 }
 
-/** Names of the Subnets that pools are generated from. */
+/** Returns the names of the Subnets that have generated pools. */
 async function usedSubnets(api: KubeApi, signal: AbortSignal): Promise<ReadonlySet<string>> {
   const used = new Set<string>();
   for await (const { items } of listPages(api, { path: collectionPath(IP_POOLS), signal })) {

@@ -1,7 +1,6 @@
 /**
- * The part that generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each round looks at everything and makes it right;
- * a change of a workload, a pool or a Subnet brings the next one at once.
- * Effects: creates, changes and deletes generated pools; writes finalizers and status of Subnets; sends events.
+ * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass compares everything; a change of a workload, a pool or
+ * a Subnet starts the next one at once.
  */
 
 import { ApiError, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
@@ -25,13 +24,13 @@ import { planSubnets, SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
 import { releaseUnreadable } from "./release-unreadable.ts";
 import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
 
-/** Between two rounds that divide the Subnets: milliseconds at least, and as long as planning took. @limit */
+/** Shortest time between two passes that divide the Subnets, plus the time that planning took: milliseconds. @limit */
 export const SUBNETS_REST_MS = 10;
 
 /** Networks whose Subnets are divided at once. @limit */
 export const NETWORKS_AT_ONCE = 4;
 
-/** After this a write to a generated pool that the API server has refused is tried again if nothing changes: milliseconds. @limit */
+/** How long a write to a generated pool that the API server has refused waits for its retry if nothing changes: milliseconds. @limit */
 export const REFUSED_WRITE_MS = 5_000;
 
 export const startSubnets: StartController = (deps) => new SubnetsController(deps);
@@ -44,10 +43,10 @@ class SubnetsController implements Controller {
   readonly #ends: readonly (() => void)[];
   readonly #pools = new OwnWrites<ControlledPool>();
   readonly #subnets = new OwnWrites<ControlledSubnet>();
-  /** By UID and version: what was read of a Subnet's status. */
+  /** By UID: the decoded status of a Subnet, and its version. */
   readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
   readonly #liveness: LivenessCache;
-  /** By UID of a pool: since when it has had more than is wanted. */
+  /** By UID of a pool: since when it has had more than is needed. */
   readonly #excessSinceMs = new Map<string, number>();
   #waiting: ReadonlySet<string> = new Set();
   #reported: ReadonlySet<string> = new Set();
@@ -99,7 +98,7 @@ class SubnetsController implements Controller {
 
   async #reconcile(): Promise<number | undefined> {
     const { caches, owners, leading } = this.#deps;
-    // Without demands, and nobody asked for, all pools stay as they are.
+    // If the feature is off, no liveness is read and all pools stay as they are.
     const { enableSubnet } = settingsOf(caches);
     const demands = enableSubnet ? owners.pools.demands(demandSettings(caches)) : NO_DEMANDS;
     this.#liveness.forget(demands.demands.map(({ application }) => application));
@@ -125,10 +124,10 @@ class SubnetsController implements Controller {
         ...{ caches, demands },
         liveness: new Map([
           ...(settingsOf(caches).enableSubnet ? this.#liveness.all : []),
-          // Who wants anything is there.
-          ...demands.map(({ application }) => [poolOwnerKey(application), "alive"] as const),
-          // What it wants cannot be read: its pools stay as they are.
-          ...faults.map(({ application }) => [poolOwnerKey(application), "unknown"] as const),
+          // A workload with a demand exists by definition.
+          ...demands.map(({ application }) => [applicationKey(application), "alive"] as const),
+          // The demands are invalid: the workload's pools stay as they are.
+          ...faults.map(({ application }) => [applicationKey(application), "unknown"] as const),
         ]),
         pools: this.#pools.applyTo(caches.pools.items),
         subnets: this.#readSubnets(),
@@ -141,7 +140,7 @@ class SubnetsController implements Controller {
     return plan;
   }
 
-  /** A status of many pools is read once per version. */
+  /** Decodes each status once per version: it may list many pools. */
   #readSubnets(): CurrentSubnet[] {
     const objects = this.#subnets.applyTo(this.#deps.caches.subnets.items);
     const uids = new Set(objects.map(({ uid }) => uid));
@@ -180,7 +179,7 @@ class SubnetsController implements Controller {
     this.#refusals.push(`${what}: ${reason}`);
   }
 
-  /** The finalizer keeps it until its last address is free. */
+  /** The finalizer keeps the pool until its last address is free. */
   async #remove({ object, generated }: CurrentPool): Promise<void> {
     const { api, leading: signal, log } = this.#deps;
     const { name, uid, resourceVersion } = object;
@@ -188,8 +187,8 @@ class SubnetsController implements Controller {
     try {
       const answer = await api.call({ method: "DELETE", path: objectPath(IP_POOLS, { name }), body, signal });
       if (answer.kind === "IPPool") this.#pools.wrote(object, decodeControlledPool(answer));
-      const of = describePoolOwner(generated.application);
-      log.info({ pool: name, of }, "A generated pool that nobody needs any more is deleted");
+      const of = describeApplication(generated.application);
+      log.info({ pool: name, of }, "Deleting a generated pool that is no longer needed");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (!isConflict(error) && !isNotFound(error))
@@ -218,12 +217,12 @@ class SubnetsController implements Controller {
         const fault = faultOfStatus(object);
         return fault === undefined
           ? []
-          : [`Subnet "${object.name}" gives nothing, as its status cannot be read: ${fault}`];
+          : [`Subnet "${object.name}" assigns no addresses, because its status is invalid: ${fault}`];
       }),
     ];
   }
 
-  /** When the next round is worth while if nothing changes: milliseconds. */
+  /** Returns when the next pass is due if nothing changes: milliseconds. */
   #dueMs({ postponed }: SubnetsPlan): number | undefined {
     const now = this.#deps.clock.nowMs();
     const dues = [...postponed].map((uid) => (this.#excessSinceMs.get(uid) ?? now) + SHRINK_AFTER_MS - now);
@@ -233,7 +232,7 @@ class SubnetsController implements Controller {
   }
 }
 
-/** Also of one that has come again under its name. */
+/** Covers also an object that was recreated under its name. */
 function noteGone<T extends { name: string; uid: string; resourceVersion: string }>(
   writes: OwnWrites<T>,
   change: Change<T>,

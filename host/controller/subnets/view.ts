@@ -1,6 +1,4 @@
-/**
- * What the division of Subnets looks at, out of the controller's caches.
- */
+/** Builds the input for the division of Subnets from the caches. */
 
 import { spansOf } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
@@ -10,27 +8,27 @@ import { allocationName } from "../../resources/ip-allocation.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { settingsOf } from "../caches.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
-import type { Caches, DemandSettings } from "../types.ts";
-import type { CurrentPool, CurrentSubnet, Fate, SubnetsView } from "./model.ts";
+import type { Caches, DemandSettings, Liveness } from "../types.ts";
+import type { CurrentPool, CurrentSubnet, SubnetsView } from "./model.ts";
 
-/** Name of a pod's first NIC where no Coordinator says another (specification 2.3, podDefaultCniNic). */
+/** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */
 const FIRST_NIC = "eth0";
 
-/** Where the Coordinator says that pods are in an overlay, their first NIC is another plugin's. */
+/** With an overlay, another network plugin provides the first NIC. */
 export function demandSettings(caches: Caches): DemandSettings {
   const { enableIPv4, enableIPv6, allowSingleFamily } = settingsOf(caches);
   const { mode, podDefaultCniNic = FIRST_NIC } = caches.coordinators.items.get("default")?.value?.spec ?? {};
   return { enableIPv4, enableIPv6, allowSingleFamily, firstNic: mode === "overlay" ? undefined : podDefaultCniNic };
 }
 
-/** Undefined: it cannot be used. Who cannot read what is assigned must not assign more. */
+/** Returns undefined for an invalid Subnet: without its assignments, nothing may be assigned. */
 export function readSubnet(object: ControlledSubnet): CurrentSubnet | undefined {
   const { value } = object;
   const { assignments } = readStatus(object);
   return value === undefined || assignments === undefined ? undefined : { object, spec: value.spec, assignments };
 }
 
-/** Why {@link readSubnet} gives nothing although the specification is right. */
+/** Returns why the status of a Subnet with a valid specification is invalid; undefined if it is valid. */
 export function faultOfStatus(object: ControlledSubnet): string | undefined {
   return object.value === undefined ? undefined : readStatus(object).fault;
 }
@@ -53,7 +51,7 @@ export interface ViewParts {
   readonly demands: readonly PoolDemand[];
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly CurrentSubnet[];
-  readonly liveness: ReadonlyMap<string, Fate>;
+  readonly liveness: ReadonlyMap<string, Liveness>;
   readonly excessMs: SubnetsView["excessMs"];
 }
 

@@ -64,7 +64,7 @@ async function tell({ api, caches, leading, log }: ControllerDeps, tally: Namesp
   const body = { status: { fullNamespaces } };
   if ((await patchIfSame(api, { path: PATH, uid, resourceVersion, body, signal: leading })) === undefined)
     return SHARES_REST_MS;
-  log.info({ fullNamespaces, limit }, "Namespaces that have as many addresses as they may have");
+  log.info({ fullNamespaces, limit }, "The namespaces at their limit of addresses have changed");
   return undefined;
 }
 

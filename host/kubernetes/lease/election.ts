@@ -138,7 +138,10 @@ class Candidate implements Election {
   }
 
   async #endLead({ leading, done }: LeadRun): Promise<void> {
-    this.#options.log.warn({ reason: describeFailure(leading.signal.reason) }, "This process leads no more");
+    this.#options.log.warn(
+      { reason: describeFailure(leading.signal.reason) },
+      "Lost the lease; this process no longer leads",
+    );
     await done;
     this.#lead = undefined;
   }
@@ -193,12 +196,12 @@ class Candidate implements Election {
     }
     // The answer took too long to be of use, or nobody wants it any more.
     if (this.#closing.signal.aborted || clock.nowMs() >= deadlineMs) return;
-    log.info({ identity }, "This process leads");
+    log.info({ identity }, "Acquired the lease; this process leads");
     const leading = new LeadingTime(clock, deadlineMs);
     const work = async () => lead(leading);
     const done = work()
-      .catch((error: unknown) => log.error({ err: error }, "Leading ended with an error"))
-      .then(() => leading.end("The work of the leader has ended"));
+      .catch((error: unknown) => log.error({ err: error }, "Internal error while leading"))
+      .then(() => leading.end("The leader's work has ended"));
     this.#lead = { leading, done };
   }
 
@@ -277,11 +280,11 @@ class Candidate implements Election {
         const object = this.#own ?? (await this.#read(limit));
         if (object?.spec?.holderIdentity !== identity) return;
         await this.#write(object, { holder: "", isBeginning: false }, limit);
-        log.info({ identity }, "The lease was given back");
+        log.info({ identity }, "Released the lease");
         return;
       } catch (error) {
         this.#own = undefined;
-        if (isLast) log.warn({ reason: describeFailure(error) }, "The lease could not be given back; it runs out");
+        if (isLast) log.warn({ reason: describeFailure(error) }, "Releasing the lease failed; it will expire");
       }
     }
   }
@@ -296,7 +299,7 @@ class Candidate implements Election {
     if (this.#closing.signal.aborted) return 0;
     const reason = describeFailure(error);
     if (this.#problem === undefined)
-      log.warn({ lease: `${namespace}/${name}`, reason }, "The lease cannot be followed");
+      log.warn({ lease: `${namespace}/${name}`, reason }, "Reading or writing the lease failed; retrying");
     this.#problem = `Cannot read or write the Lease ${namespace}/${name}: ${reason}`;
     return Math.min(pauseMs(this.#failures++, random()), timings.retryMs);
   }

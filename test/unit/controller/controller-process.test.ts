@@ -113,7 +113,7 @@ describe("a controller", () => {
     await time.advance(50_000);
     expect(controller.stuck).toBeUndefined();
     await time.advance(20_000);
-    expect(controller.stuck).toMatch(/^The parts have not ended 6\d s after leading did$/);
+    expect(controller.stuck).toMatch(/^The controllers have not stopped 6\d s after this process stopped leading$/);
     expect(controller.status.problems).toContain(controller.stuck);
     expect(controller.status.isLeading).toBe(false);
     finish();

@@ -36,7 +36,7 @@ describe("questions to a controller", () => {
 
   it.each([
     ["/healthz", {}, 200, "ok\n"],
-    ["/healthz", { stuck: "The parts have not ended" }, 503, "The parts have not ended\n"],
+    ["/healthz", { stuck: "The controllers have not stopped" }, 503, "The controllers have not stopped\n"],
     ["/healthz", { method: "HEAD" }, 200, ""],
     ["/healthz", { method: "POST" }, 405, '{"error":"POST is not served; there is only GET"}\n'],
     ["/v1/pools", {}, 404, '{"error":"/v1/pools is not served; there are GET /v1/status, GET /healthz"}\n'],

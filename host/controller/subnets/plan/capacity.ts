@@ -1,8 +1,4 @@
-/**
- * What each Subnet has to give: its networks, the addresses that it offers, and those that no pool has yet.
- */
-
-import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
+/** The capacity of each Subnet: its network, the addresses that it offers, and those that no pool has yet. */
 import type { Family } from "../../../net/ip.ts";
 import { formatPrefix, lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "../model.ts";
@@ -13,7 +9,7 @@ export class Network {
   readonly addressSpace: string;
   readonly family: Family;
   readonly capacities: SubnetCapacity[] = [];
-  /** Nothing is given in this plan: a pool has addresses that no status reserves for it, which comes first. */
+  /** Nothing is given in this plan: the addresses of a pool that no status reserves must be reserved first. */
   isClosed = false;
   /** What generated pools have, and what is reserved for them. */
   #taken: Span[] = [];
@@ -31,7 +27,7 @@ export class Network {
     return joinSpans(this.#taken);
   }
 
-  /** These are no Subnet's to give any more, in this plan. */
+  /** Removes the addresses from the free ones of all Subnets. */
   gave(spans: Spans): void {
     for (const { free } of this.capacities) for (const span of spans) free.remove(span);
   }
@@ -40,13 +36,13 @@ export class Network {
 export class SubnetCapacity {
   readonly subnet: CurrentSubnet;
   readonly network: Network;
-  /** What its specification offers to pools, without what others have. */
+  /** What the specification offers to pools, without what others have. */
   readonly offered: Spans;
-  /** How many its specification offers, whoever has them. */
+  /** How many addresses the specification offers, whoever has them. */
   readonly total: bigint;
-  /** What its status reserves, by the pool's name. */
+  /** What the status reserves, by the pool's name. */
   readonly entries: ReadonlyMap<string, Spans>;
-  /** Pools that its status lists, and those that are to be created. */
+  /** Pools in the status, and pools that will be created. */
   poolCount: number;
   #free: FreeSpans | undefined;
 
@@ -61,7 +57,7 @@ export class SubnetCapacity {
     this.offered = withoutSpans(all, others);
   }
 
-  /** One that is being deleted gives nothing more. */
+  /** A Subnet that is being deleted gives nothing. */
   get isOpen(): boolean {
     return !this.subnet.object.deleting && !this.network.isClosed;
   }
@@ -77,13 +73,13 @@ export class SubnetCapacity {
     return taken;
   }
 
-  /** Of what is reserved for a pool already and is nobody else's. */
+  /** Returns up to `count` addresses of those that are reserved for a pool already. */
   takePromised(promised: Spans, count: number): Spans {
     return this.isOpen ? firstOf(sharedSpans(promised, this.offered), count) : [];
   }
 }
 
-/** The network and broadcast addresses of IPv4, the gateway, and what is excluded. */
+/** The network and broadcast addresses of IPv4, the gateway, and excluded addresses. */
 function withheldOf({ spec }: CurrentSubnet): Spans {
   const { subnet, gateway, excluded } = spec;
   const hasEdges = subnet.ip.family === 4 && subnet.length < 31;
@@ -101,7 +97,7 @@ export function openCapacities({
 }: Pick<SubnetsView, "subnets" | "others">): Map<string, SubnetCapacity> {
   const capacities = new Map<string, SubnetCapacity>();
   const widest: { readonly prefix: Prefix; readonly network: Network }[] = [];
-  // Prefixes are equal, disjoint or one inside the other: the wider one comes first and has the rest.
+  // Prefixes are equal, disjoint or nested: the widest one comes first and takes in the others.
   for (const subnet of subnets.toSorted((a, b) => a.spec.subnet.length - b.spec.subnet.length)) {
     const { addressSpace, subnet: prefix, family } = subnet.spec;
     let network = widest.find(
@@ -119,7 +115,7 @@ export function openCapacities({
   return capacities;
 }
 
-/** The Subnet of a pool, if it is there and still that network. */
+/** Returns the Subnet of a pool if it exists and still has the same network. */
 export function subnetOf(
   subnets: ReadonlyMap<string, CurrentSubnet>,
   { generated, spec }: CurrentPool,

@@ -1,10 +1,10 @@
 /**
- * The addresses of a Subnet that no pool has, from which pools are filled: next to what a pool has where that can be, else at a place
+ * The free addresses of a Subnet, from which pools are filled: next to what a pool has if possible, else at a place
  * where it can grow.
  */
 import { joinSpans, type Span, type Spans } from "../../../core/spans.ts";
 
-/** Whether somebody has the address although no pool does: it is passed over. */
+/** Whether an address that is in no pool is in use, and must be skipped. */
 export type IsBusy = (address: bigint) => boolean;
 
 export class FreeSpans {
@@ -30,7 +30,7 @@ export class FreeSpans {
     this.#spans = this.#spans.toSpliced(at, hit.length, ...left);
   }
 
-  /** Takes up to `count` addresses for a pool that has `own`: the gaps of the pool first, then after it, before it, and elsewhere. */
+  /** Takes up to `count` addresses for a pool that has `own`: its gaps first, then the addresses after it, before it, and elsewhere. */
   take(own: Spans, count: number, isBusy: IsBusy): Spans {
     const taken: bigint[] = [];
     const isFull = (): boolean => taken.length >= count;
@@ -63,7 +63,7 @@ export class FreeSpans {
     for (const span of spansOfAddresses(addresses)) this.remove(span);
   }
 
-  /** Where so many begin: at a multiple of the next power of two, all of which is free, so that a pool has room to grow; else where they lie together; else at the beginning. */
+  /** Returns where so many addresses begin: at a free block of the next power of two, so that the pool can grow; else where they are contiguous; else at the start. */
   #placeFor(count: bigint): bigint {
     let slot = 1n;
     while (slot < count) slot *= 2n;
@@ -85,7 +85,7 @@ function spansOfAddresses(addresses: readonly bigint[]): Spans {
   return joinSpans(addresses.map((address) => ({ first: address, last: address })));
 }
 
-/** The lowest so many of the addresses. */
+/** Returns the lowest `count` addresses. */
 export function firstOf(spans: Spans, count: number): Spans {
   let left = BigInt(count);
   return spans.flatMap(({ first, last }) => {
@@ -96,7 +96,7 @@ export function firstOf(spans: Spans, count: number): Spans {
   });
 }
 
-/** What a pool keeps when it gives back `count` of its addresses: the highest go, of those that nobody holds. */
+/** Returns what a pool keeps when it gives back `count` addresses: the highest ones that are not in use go. */
 export function giveBack(own: Spans, count: number, isHeld: IsBusy): { readonly left: Spans; readonly given: number } {
   const given: bigint[] = [];
   for (const { first, last } of own.toReversed()) {

@@ -368,7 +368,7 @@ function removeUnused(
       continue;
     }
     pool.keepOnly([], draft.isHeldIn(pool));
-    pool.generated = { ...pool.generated, wanted: 0, reason: "the workload does not ask for it any more" };
+    pool.generated = { ...pool.generated, wanted: 0, reason: "the workload no longer names the Subnet" };
     if (pool.target.length === 0) remove.add(pool);
     else waiting.add(pool.name);
   }

@@ -1,6 +1,4 @@
-/**
- * One generated pool while it is planned: what it has, what of that it may keep, and what it is to have.
- */
+/** One generated pool while it is planned: what it has, what of that it may keep, and what it should have. */
 
 import {
   areSame,
@@ -23,17 +21,17 @@ import type { IsBusy } from "./free-spans.ts";
 
 export class PlannedPool {
   readonly name: string;
-  /** Undefined: to be created. */
+  /** undefined for a pool that will be created. */
   readonly now: CurrentPool | undefined;
-  /** Undefined: its Subnet is not there. */
+  /** undefined if its Subnet does not exist. */
   readonly capacity: SubnetCapacity | undefined;
-  /** What its specification says. */
+  /** The addresses in its specification. */
   readonly ranges: Spans;
   /** What the Subnet's status reserves for it. */
   readonly entry: Spans;
-  /** What of that no other pool has, or is promised. */
+  /** The part of that which no other pool has, or is promised. */
   promised: Spans;
-  /** What it is to have. */
+  /** What it should have. */
   target: Spans;
   generated: SubnetPoolSpec;
 
@@ -57,7 +55,7 @@ export class PlannedPool {
     return this.now?.object.deleting === true;
   }
 
-  /** Of what it is to have, what its Subnet offers today. */
+  /** What the Subnet still offers of the target. */
   get usable(): Spans {
     return this.capacity === undefined ? this.target : sharedSpans(this.target, this.capacity.offered);
   }
@@ -71,12 +69,12 @@ export class PlannedPool {
     return keyOf(application, ifName, this.now?.spec.family ?? this.capacity?.network.family ?? 4, subnet);
   }
 
-  /** It has addresses that its Subnet's status does not know of. */
+  /** Whether it has addresses that its Subnet's status does not reserve. */
   get isUnknown(): boolean {
     return this.capacity !== undefined && withoutSpans(this.ranges, this.entry).length > 0;
   }
 
-  /** False: not all of them, as a pool and its entry in the Subnet's status have so many ranges at most. */
+  /** Returns false if not all fit: a pool, and its entry in the Subnet's status, have a limited number of ranges. */
   add(spans: Spans): boolean {
     const whole = joinSpans([...this.entry, ...this.ranges, ...this.target]);
     const fits = joinSpans([...whole, ...spans]).length <= MAX_RANGES;
@@ -85,7 +83,7 @@ export class PlannedPool {
     return fits;
   }
 
-  /** Only these of its addresses stay, and those that somebody holds. */
+  /** Keeps only these addresses, and those that are in use. */
   keepOnly(spans: Spans, isHeld: IsBusy): void {
     const odd = withoutSpans(this.target, spans);
     if (odd.length === 0) return;
@@ -102,7 +100,7 @@ export function keyOf(
   return [poolOwnerKey(application), ifName, family, subnet].join("/");
 }
 
-/** The addresses that somebody holds. Asked one by one: pools have some thousands at most. */
+/** Returns the addresses in use. Tests each one: pools have some thousands at most. */
 function heldIn(spans: Spans, isHeld: IsBusy): Span[] {
   const held: Span[] = [];
   for (const { first, last } of spans) {
@@ -114,8 +112,8 @@ function heldIn(spans: Spans, isHeld: IsBusy): Span[] {
 }
 
 /**
- * Takes from each pool what another one has or is promised, too: nobody knows how that came about, and it ends here, or when nobody holds the address
- * any more. Of two pools the first by name keeps it. `foreign`: what is reserved for pools that are not known: they may be there all the same.
+ * Takes from each pool the addresses that another one has or is promised as well, unless they are in use; of two pools the first by name keeps them.
+ * `foreign`: what is reserved for unknown pools, which may exist all the same.
  */
 export function resolveOverlaps(
   pools: readonly PlannedPool[],
@@ -129,7 +127,7 @@ export function resolveOverlaps(
   for (const { pool } of owners.toSorted((a, b) => (a.pool.name < b.pool.name ? -1 : 1))) {
     const promised = joinSpans([...pools.flatMap((other) => (other === pool ? [] : other.entry)), ...foreign.flat()]);
     const theirs = joinSpans([...settled, ...withoutSpans(promised, pool.entry)]);
-    // The Subnet may be older than the pool as they are known here: what a pod holds is never taken on the word of that.
+    // The Subnet may be known in an older version than the pool: what a pod has is never taken because of it.
     const held = heldIn(sharedSpans(pool.target, theirs), isHeldFor(pool));
     pool.target = joinSpans([...withoutSpans(pool.target, theirs), ...held]);
     pool.promised = withoutSpans(pool.entry, joinSpans([...settled, ...promised]));
@@ -146,7 +144,7 @@ function areContested(spans: readonly (Span & { readonly owner: number })[]): bo
   return false;
 }
 
-/** It stays as it is. */
+/** Returns the pool as it is. */
 export function unchangedTarget(state: PlannedPool): PoolTarget {
   return { ...targetOf(state), spans: state.ranges, isChanged: false };
 }
@@ -157,7 +155,7 @@ export function targetOf(state: PlannedPool): PoolTarget {
   const common = { name, now, subnet: capacity?.subnet, spans, generated, gateway, routes };
   if (now === undefined) return { ...common, isChanged: spans.length > 0 };
   if (state.isDeleting) {
-    // It gets nothing more: what is reserved for it beside what it has goes back.
+    // It gets nothing more, and what is reserved for it beyond what it has goes back.
     const isMore = capacity !== undefined && withoutSpans(entry, state.ranges).length > 0;
     return { ...common, generated: now.generated, spans: state.ranges, isChanged: isMore || state.isUnknown };
   }
@@ -169,8 +167,8 @@ export function targetOf(state: PlannedPool): PoolTarget {
   return { ...common, isChanged: isOther || isPromisedMore || state.isUnknown };
 }
 
-/** The same keys in the same order: the API server's order is another. */
-function orderedLike(model: SubnetPoolSpec, value: SubnetPoolSpec): SubnetPoolSpec {
+/** Returns the value with the keys in the model's order: the API server's order differs. */
+function orderedLike(model: Generated, value: Generated): Generated {
   const { apiVersion, kind, namespace, name, uid } = value.application;
   const application = { ...model.application, apiVersion, kind, namespace, name, uid };
   const { subnet, interface: ifName, reclaim, wanted, reason } = value;
@@ -182,7 +180,7 @@ function describeWay({ gateway, routes }: Pick<AddressSpec, "gateway" | "routes"
   return [gateway === undefined ? "" : formatIp(gateway), ...way].join();
 }
 
-/** Kept for a later workload of the same kind, namespace and name, for the same NIC. */
+/** Whether the pool was retained for a later workload of the same kind, namespace and name, for the same NIC. */
 export function isOrphanFor(
   { generated, now, capacity }: PlannedPool,
   demand: PoolDemand,

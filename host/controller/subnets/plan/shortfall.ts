@@ -1,6 +1,4 @@
-/**
- * Why a workload does not get the addresses that it wants: in numbers, for its event and for the log.
- */
+/** Explains in numbers why a workload does not get the addresses that it needs, for its event and the log. */
 
 import { sizeOf } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";

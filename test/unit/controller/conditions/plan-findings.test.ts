@@ -28,9 +28,7 @@ describe("Ready of a pool", () => {
     expect(readyOf(bad)).toEqual({
       isTrue: false,
       reason: "InvalidSpecification",
-      message: expect.stringMatching(
-        /^The specification cannot be used: field "spec.ips\[0\]": found "10.6.0.9-10.6.0.1"/,
-      ),
+      message: expect.stringMatching(/^The specification is invalid: field "spec.ips\[0\]": found "10.6.0.9-10.6.0.1"/),
     });
   });
   it.each([
@@ -223,7 +221,7 @@ describe("rule 15: DeletedWithHolders", () => {
   });
   it("an allocation of a pool that has vanished is reported", () => {
     const { problems } = look({ pools: [], allocations: [allocation("10.6.0.10", "blue")] });
-    expect(problems).toEqual(['There is no IPPool "blue", of which 1 address is in use: 10.6.0.10 (pod shop/web-10)']);
+    expect(problems).toEqual(['There is no IPPool "blue", but 1 address of it is in use: 10.6.0.10 (pod shop/web-10)']);
   });
   it("of many vanished pools a few are named", () => {
     const allocations = [1, 2, 3, 4, 5].map((last) => allocation(`10.6.0.${last}`, `p${last}`));

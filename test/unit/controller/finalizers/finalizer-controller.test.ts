@@ -6,7 +6,7 @@ import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts"
 import { recordLog } from "../../agent/recorded-log.ts";
 import { DELETED, pool } from "../conditions/judged.ts";
 
-const GOES = "info The last address of a deleted pool is free: the pool goes";
+const GOES = "info The last address of a deleted pool is free; its finalizer is removed";
 
 /** The finalizer of a pool in deletion, whose addresses are free, is taken away; `patched` is the answer. */
 async function lead(patched: () => void): Promise<string[]> {

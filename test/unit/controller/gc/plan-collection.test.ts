@@ -133,7 +133,7 @@ describe("rule 2: a dead node is not a silent node", () => {
 });
 
 describe("rule 8: what is kept", () => {
-  it("rule 8: goes when its workload is gone, and only then", () => {
+  it("rule 8: goes when its owner is gone, and only then", () => {
     expect(actionsOf(all({ state: "Kept", owner: "gone" }))).toEqual(["cool"]);
     expect(actionsOf(all({ state: "Kept", owner: "alive" }))).toEqual(["keep"]);
     expect(actionsOf(all({ state: "Kept", owner: "unknown" }))).toEqual(["wait"]);

@@ -150,7 +150,9 @@ describe("service networks", () => {
       kubeadm: seen("", kubeadm("", "10.1.0.0/16")),
     });
     expect(status).toMatchObject({ phase: "NotReady", serviceCIDR: [] });
-    expect(status?.reason).toContain('serviceCIDR: ServiceCIDR kubernetes: "10.96.0.0/33" is no network in CIDR form');
+    expect(status?.reason).toContain(
+      'serviceCIDR: ServiceCIDR kubernetes: "10.96.0.0/33" is not a network in CIDR form',
+    );
   });
 });
 
@@ -162,7 +164,7 @@ describe("pod networks", () => {
     ["auto", "of kubeadm without either", { kubeadm: seen("", kubeadm("10.244.0.0/16,fd00::/48", "")) }, ["10.244.0.0/16", "fd00::/48"], "of kubeadm's podSubnet"], // biome-ignore format: one row
     ["cluster", "of kubeadm although Calico is there", { calico: seen("", pool("a", "10.7.0.0/16")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
     ["cluster", "of the controller manager", { controlPlane: seen("", controlPlane(KCM, "kcm", "10.244.0.0/16", "")), nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24"] }] }, ["10.244.0.0/16"], "of Pod kcm, --cluster-cidr"], // biome-ignore format: one row
-    ["cluster", "of the nodes, if nothing else", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24", "fd00::/64"] }, { name: "n2", podCidrs: ["10.9.1.0/24"] }, { name: "n3", podCidrs: [] }] }, ["10.9.0.0/23", "fd00::/64"], "of the Nodes' own shares (spec.podCIDRs), since nothing tells the whole"], // biome-ignore format: one row
+    ["cluster", "of the nodes, if nothing else", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24", "fd00::/64"] }, { name: "n2", podCidrs: ["10.9.1.0/24"] }, { name: "n3", podCidrs: [] }] }, ["10.9.0.0/23", "fd00::/64"], "of the Nodes' own shares (spec.podCIDRs), since no source names the cluster's network"], // biome-ignore format: one row
     ["calico", "of Calico although Cilium is there", { calico: seen("", pool("a", "10.7.0.0/16")), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }, ["10.7.0.0/16"], "of Calico's IPPool a"], // biome-ignore format: one row
     ["cilium", "of the cluster, which Cilium goes by", { cilium: seen("", cilium("kubernetes", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
     ["cilium", "of Cilium's pools in the families that are on", { cilium: seen("", cilium("multi-pool")), ciliumPools: seen("", [...readStatements("p", ["10.5.0.0/16"]).map((each) => ({ ...each, family: 4 as const })), ...readStatements("p", ["fd00::/64"]).map((each) => ({ ...each, family: 6 as const }))]) }, ["10.5.0.0/16"], "of p"], // biome-ignore format: one row
@@ -178,14 +180,14 @@ describe("pod networks", () => {
     ["auto", "nothing at all", {}, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3), ConfigMap kube-system/cilium-config, ConfigMap kube-system/kubeadm-config (networking.podSubnet), pods of kube-controller-manager (--cluster-cidr), Nodes (spec.podCIDRs)"], // biome-ignore format: one row
     ["calico", "no Calico", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3)"], // biome-ignore format: one row
     ["cilium", "no Cilium", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in ConfigMap kube-system/cilium-config"], // biome-ignore format: one row
-    ["auto", "Calico and Cilium", { calico: seen("", pool("a", "10.7.0.0/16")), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }, "overlayPodCIDR: Calico's IPPools and ConfigMap kube-system/cilium-config are both there; podCIDRType can say which one counts"], // biome-ignore format: one row
+    ["auto", "Calico and Cilium", { calico: seen("", pool("a", "10.7.0.0/16")), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }, "overlayPodCIDR: Calico's IPPools and ConfigMap kube-system/cilium-config are both installed; set podCIDRType to the one that counts"], // biome-ignore format: one row
     ["auto", "Cilium without networks, which is not the cluster's", { cilium: seen("", cilium("cluster-pool")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, 'overlayPodCIDR: Cilium with ipam "cluster-pool" names no network: nothing in ConfigMap kube-system/cilium-config (cluster-pool-ipv4-cidr, cluster-pool-ipv6-cidr)'], // biome-ignore format: one row
-    ["auto", "Cilium in a cloud", { cilium: seen("", cilium("eni")) }, 'overlayPodCIDR: ConfigMap kube-system/cilium-config: with ipam "eni" pods have no networks of their own; podCIDRType none collects nothing'], // biome-ignore format: one row
+    ["auto", "Cilium in a cloud", { cilium: seen("", cilium("eni")) }, 'overlayPodCIDR: ConfigMap kube-system/cilium-config: with ipam "eni" pods have no networks of their own; set podCIDRType to none'], // biome-ignore format: one row
     ["auto", "Cilium's settings of another form", { cilium: seen("", { ...cilium(""), faults: ["cilium-config: bad"] }) }, "overlayPodCIDR: cilium-config: bad"], // biome-ignore format: one row
     ["cluster", "controller managers that differ", { controlPlane: seen("", controlPlane(KCM, "a", "10.1.0.0/16", ""), controlPlane(KCM, "b", "10.2.0.0/16", "")) }, "overlayPodCIDR: Pod a, --cluster-cidr says 10.1.0.0/16, Pod b, --cluster-cidr says 10.2.0.0/16"], // biome-ignore format: one row
-    ["cluster", "a node's share that is none", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24"] }, { name: "n2", podCidrs: ["x"] }] }, 'overlayPodCIDR: Node n2, spec.podCIDRs: "x" is no network in CIDR form'], // biome-ignore format: one row
-    ["cluster", "more wide networks than there may be", { nodes: Array.from({ length: MAX_WIDE_NETWORKS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${4 * index}.0.0/15`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_WIDE_NETWORKS + 1} networks wider than /16 (IPv6: /48); there may be ${MAX_WIDE_NETWORKS} at most`], // biome-ignore format: one row
-    ["cluster", "more nodes than a pod may have routes", { nodes: Array.from({ length: MAX_CIDRS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${index >> 7}.${(index & 127) * 2}.0/24`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_CIDRS + 1} networks; there may be ${MAX_CIDRS} at most`], // biome-ignore format: one row
+    ["cluster", "a node's share that is none", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24"] }, { name: "n2", podCidrs: ["x"] }] }, 'overlayPodCIDR: Node n2, spec.podCIDRs: "x" is not a network in CIDR form'], // biome-ignore format: one row
+    ["cluster", "more wide networks than there may be", { nodes: Array.from({ length: MAX_WIDE_NETWORKS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${4 * index}.0.0/15`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_WIDE_NETWORKS + 1} networks wider than /16 (IPv6: /48); at most ${MAX_WIDE_NETWORKS} are allowed`], // biome-ignore format: one row
+    ["cluster", "more nodes than a pod may have routes", { nodes: Array.from({ length: MAX_CIDRS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${index >> 7}.${(index & 127) * 2}.0/24`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_CIDRS + 1} networks; at most ${MAX_CIDRS} are allowed`], // biome-ignore format: one row
   ];
   it.each(missing)("%s: %s", (podCIDRType, _, sightings, reason) => {
     expect(plan(sightings, { podCIDRType })).toEqual({
@@ -215,7 +217,7 @@ describe("what the specification says", () => {
   it("and cannot be read is the reason, and what was known stays", () => {
     expect(plan({}, { mode: "sideways" }, { serviceCIDR: ["10.1.0.0/16"] })).toEqual({
       ...{ phase: "NotReady", overlayPodCIDR: [], serviceCIDR: ["10.1.0.0/16"] },
-      reason: expect.stringContaining('The specification cannot be used: field "spec.mode": found "sideways"'),
+      reason: expect.stringContaining('The specification is invalid: field "spec.mode": found "sideways"'),
     });
   });
 });
@@ -250,7 +252,7 @@ describe("a source that has not answered", () => {
       ...{ phase: "NotReady", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] },
       reason:
         "serviceCIDR: ServiceCIDR objects cannot be read: Forbidden; " +
-        'overlayPodCIDR: Calico\'s IPPool a: "nonsense" is no network in CIDR form',
+        'overlayPodCIDR: Calico\'s IPPool a: "nonsense" is not a network in CIDR form',
     });
   });
 

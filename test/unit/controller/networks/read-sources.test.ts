@@ -134,7 +134,7 @@ describe("a static pod of the control plane", () => {
 
   it("names what is no network", () => {
     expect(lines(pod([{ args: ["--cluster-cidr=$(CIDR)"] }]).clusterCidr)).toEqual([
-      'Pod kcm-n1, --cluster-cidr: "$(CIDR)" is no network in CIDR form',
+      'Pod kcm-n1, --cluster-cidr: "$(CIDR)" is not a network in CIDR form',
     ]);
   });
 });
@@ -151,7 +151,7 @@ describe("Calico's IPPool", () => {
   });
   it("is named when it is of another form", () => {
     expect(read({ cidr: 3 })).toEqual(['Calico\'s IPPool p: field "spec.cidr": found 3, want text']);
-    expect(read({ cidr: "192.168.0.0" })).toEqual(['Calico\'s IPPool p: "192.168.0.0" is no network in CIDR form']);
+    expect(read({ cidr: "192.168.0.0" })).toEqual(['Calico\'s IPPool p: "192.168.0.0" is not a network in CIDR form']);
   });
 });
 

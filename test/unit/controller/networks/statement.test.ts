@@ -22,15 +22,15 @@ describe("networks in the text of others", () => {
   });
 
   const faulty: [text: string, fault: string][] = [
-    ["10.0.0.0/33", 'here: "10.0.0.0/33" is no network in CIDR form'],
-    ["10.0.0.0", 'here: "10.0.0.0" is no network in CIDR form'],
-    ["10.0.0.0/8,$(CLUSTER_CIDR)", 'here: "$(CLUSTER_CIDR)" is no network in CIDR form'],
-    ["::ffff:10.0.0.0/104", 'here: "::ffff:10.0.0.0/104" is no network in CIDR form'],
-    ["0.0.0.0/0", 'here: "0.0.0.0/0" is wider than /8, which no cluster has to itself'],
-    ["10.0.0.0/7", 'here: "10.0.0.0/7" is wider than /8, which no cluster has to itself'],
-    ["::/0", 'here: "::/0" is wider than /16, which no cluster has to itself'],
-    ["1".repeat(500), `here: "${"1".repeat(80)}…" is no network in CIDR form`],
-    ["\u001b[2J", 'here: "\\u001b[2J" is no network in CIDR form'],
+    ["10.0.0.0/33", 'here: "10.0.0.0/33" is not a network in CIDR form'],
+    ["10.0.0.0", 'here: "10.0.0.0" is not a network in CIDR form'],
+    ["10.0.0.0/8,$(CLUSTER_CIDR)", 'here: "$(CLUSTER_CIDR)" is not a network in CIDR form'],
+    ["::ffff:10.0.0.0/104", 'here: "::ffff:10.0.0.0/104" is not a network in CIDR form'],
+    ["0.0.0.0/0", 'here: "0.0.0.0/0" is wider than /8, the widest network that a cluster may use'],
+    ["10.0.0.0/7", 'here: "10.0.0.0/7" is wider than /8, the widest network that a cluster may use'],
+    ["::/0", 'here: "::/0" is wider than /16, the widest network that a cluster may use'],
+    ["1".repeat(500), `here: "${"1".repeat(80)}…" is not a network in CIDR form`],
+    ["\u001b[2J", 'here: "\\u001b[2J" is not a network in CIDR form'],
   ];
   it.each(faulty)("%j is named", (text, fault) => {
     expect(readStatements("here", [text]).flatMap((each) => each.faults)).toEqual([fault]);
@@ -39,7 +39,7 @@ describe("networks in the text of others", () => {
   it("more than a pod may have routes", () => {
     const text = Array.from({ length: MAX_CIDRS + 1 }, (_, index) => `10.${index >> 8}.${index & 255}.0/24`).join();
     expect(readStatements("here", [text])[0]?.faults).toEqual([
-      `here: ${MAX_CIDRS + 1} networks; there may be ${MAX_CIDRS} at most`,
+      `here: ${MAX_CIDRS + 1} networks; at most ${MAX_CIDRS} are allowed`,
     ]);
   });
 });

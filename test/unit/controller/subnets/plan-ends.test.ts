@@ -21,7 +21,7 @@ describe("the end of a workload", () => {
   test("takes the pool with it", () => {
     world.step();
     world.applications.end("u1");
-    world.fates.set("shop/u1", "gone");
+    world.liveness.set("shop/u1", "gone");
     world.step();
     expect(world.division()).toEqual({});
   });
@@ -30,7 +30,7 @@ describe("the end of a workload", () => {
     world.applications.want("a", "u1", { count: 2, reclaim: false });
     world.step();
     world.applications.end("u1");
-    world.fates.set("shop/u1", "gone");
+    world.liveness.set("shop/u1", "gone");
     world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
     world.applications.want("b", "u3", { count: 2 });
@@ -43,7 +43,7 @@ describe("the end of a workload", () => {
   test("is not told by who cannot be asked", () => {
     world.step();
     world.applications.end("u1");
-    world.fates.set("shop/u1", "unknown");
+    world.liveness.set("shop/u1", "unknown");
     world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
   });
@@ -52,7 +52,7 @@ describe("the end of a workload", () => {
     world.step();
     world.held.add("10.9.0.3");
     world.applications.want("a", "u1");
-    world.fates.set("shop/u1", "alive");
+    world.liveness.set("shop/u1", "alive");
     world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.3" });
     world.held.clear();
@@ -73,7 +73,7 @@ describe("the end of a workload", () => {
     world.step();
     expect(world.division()).toMatchObject({ "a eth0 blue": "10.9.0.2" });
     world.held.clear();
-    world.fates.set("shop/u1", "alive");
+    world.liveness.set("shop/u1", "alive");
     world.applications.want("a", "u1", { count: 3, subnets: ["green"] });
     world.step();
     expect(world.division()).toEqual({ "a eth0 green": "10.8.0.4-10.8.0.6" });

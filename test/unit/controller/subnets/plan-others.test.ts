@@ -47,7 +47,7 @@ describe("the pool of a workload is not", () => {
     world.applications.want("web", "u1", { count: 2, reclaim: false });
     expect(world.step().ask).toMatchObject([{ uid: "u2" }]);
     expect(owners("uid")).toEqual(["u2"]);
-    world.fates.set("shop/u2", "alive");
+    world.liveness.set("shop/u2", "alive");
     world.step();
     expect(owners("uid")).toEqual(["u1", "u2"]);
   });
@@ -59,7 +59,7 @@ test("a pool of a former Subnet of the name gets nothing of the new one", () => 
   world.held.add("10.9.0.2");
   world.subnet("blue", { subnet: "10.9.0.0/16" });
   world.applications.want("web", "u1", { count: 4 });
-  world.fates.set("shop/u1", "alive");
+  world.liveness.set("shop/u1", "alive");
   world.step();
   world.step();
   expect([...world.pools.values()].map(({ spec }) => [spec.subnet, (spec.ips as string[]).join()])).toEqual([
@@ -94,7 +94,7 @@ test("a workload that asks no more for a moment keeps its pool as it is", () => 
   world.step();
   const before = world.division();
   world.applications.want("web", "u1");
-  world.fates.set("shop/u1", "alive");
+  world.liveness.set("shop/u1", "alive");
   world.excessMs = 4_999;
   const { postponed } = world.step();
   expect(postponed.size).toBe(1);

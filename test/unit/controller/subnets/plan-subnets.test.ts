@@ -93,7 +93,7 @@ describe("a Subnet that is full", () => {
       'SubnetFull: Wants 4 addresses (3 replicas and 1 more) for eth0, IPv4, and has 2: Subnet "blue" has 0 free of 5 addresses, and 2 pools',
     ]);
     expect(world.generated("b")).toMatchObject({ wanted: 4 });
-    world.fates.set("shop/u1", "gone");
+    world.liveness.set("shop/u1", "gone");
     world.applications.end("u1");
     world.step();
     world.finish();

@@ -1,10 +1,10 @@
 /** Subnets, pools and demands as plain values, and plans carried out on them as by an API server that nobody else writes to. */
 import { decodeControlledPool, decodeControlledSubnet } from "../../../../host/controller/objects.ts";
-import type { CurrentPool, Fate, SubnetsPlan, SubnetsView } from "../../../../host/controller/subnets/model.ts";
+import type { CurrentPool, SubnetsPlan, SubnetsView } from "../../../../host/controller/subnets/model.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../../../host/controller/subnets/view.ts";
-import { spansOf } from "../../../../host/core/spans.ts";
+import type { Liveness } from "../../../../host/controller/types.ts";
 import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { type Ip, parseIp } from "../../../../host/net/ip.ts";
 import { parseRange } from "../../../../host/net/range.ts";
@@ -21,7 +21,7 @@ export class PlanWorld {
   readonly subnets = new Map<string, Stored>();
   readonly pools = new Map<string, Stored>();
   readonly held = new Set<string>();
-  readonly fates = new Map<string, Fate>();
+  readonly liveness = new Map<string, Liveness>();
   /** Pools made by hand, and reserved addresses: ranges of the default space. */
   byHand: readonly string[] = [];
   maxPoolSize = 1_024;
@@ -61,7 +61,7 @@ export class PlanWorld {
         return { addressSpace: "", family: range.first.family, spans: spansOf([range]) };
       }),
       poolNames: new Set(this.pools.keys()),
-      liveness: this.fates,
+      liveness: this.liveness,
       isHeld: (_space, family, value) => [...this.held].some((text) => isSame(parseIp(text), { family, value })),
       excessMs: () => this.excessMs,
       labelsOf: (namespace) => (namespace === "shop" ? this.labels : {}),
