@@ -51,7 +51,7 @@ export interface AddressOwners {
 export interface Demands {
   readonly demands: readonly PoolDemand[];
   /** Workloads with invalid annotations, and why: a sentence without a full stop. */
-  readonly faults: readonly { readonly application: Application; readonly message: string }[];
+  readonly faults: readonly { readonly application: PoolOwner; readonly message: string }[];
 }
 
 /** The settings that demands depend on. */
@@ -67,7 +67,7 @@ export interface PoolOwners {
   /** Reports that demands may have changed. Returns the function that ends the subscription. */
   subscribe(listener: () => void): () => void;
   /** Reads the API server, never a cache. */
-  readLiveness(application: Application, signal: AbortSignal): Promise<Liveness>;
+  readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;
 }
 
 /** What addresses and pools belong to. */

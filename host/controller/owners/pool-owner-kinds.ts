@@ -23,7 +23,7 @@ export interface PoolOwnerKind {
 }
 
 /** Returns the kind if it is followed: its own object then says what its pods are, and how many. */
-export function findKind({ apiVersion, kind }: Pick<Application, "apiVersion" | "kind">): PoolOwnerKind | undefined {
+export function findKind({ apiVersion, kind }: Pick<PoolOwner, "apiVersion" | "kind">): PoolOwnerKind | undefined {
   return POOL_OWNER_KINDS.find((each) => each.kind === kind && each.apiVersion === apiVersion);
 }
 

@@ -6,7 +6,7 @@ import { collectionPath, NETWORK_DEFINITIONS, PODS } from "../../kubernetes/path
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { Liveness, PoolOwners } from "../types.ts";
 import { readLiveness } from "./liveness.ts";
 import { isServedByBerth, type NetworkProvider } from "./plan-nic-requests.ts";
@@ -83,7 +83,7 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
   const reflectors = [definitions, ...workloads, pods];
   for (const reflector of reflectors) reflector.start();
   /** For a kind that is not followed: it is alive while a pod or ReplicaSet of it names Subnets. */
-  const findLiveness = (application: Application): Liveness => {
+  const findLiveness = (application: PoolOwner): Liveness => {
     if (owners.has(application)) return "alive";
     // Its objects may exist in a collection that cannot be read.
     return reflectors.every(({ isSynced, problems }) => isSynced && problems.length === 0) ? "gone" : "unknown";

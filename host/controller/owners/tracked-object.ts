@@ -46,7 +46,7 @@ export interface Need {
 
 export interface TrackedObject {
   /** What its pods belong to: the object itself, or what controls it. */
-  readonly application: Application;
+  readonly application: PoolOwner;
   /** Whether the object is the workload itself. */
   readonly isOwner: boolean;
   readonly need: Need;

@@ -1,5 +1,5 @@
 /** The tracked objects by workload, and the demands of each workload until something about it changes. */
-import type { Application } from "../../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { DemandSettings, Demands } from "../types.ts";
 import { planDemands } from "./plan-demands.ts";
 import { type ProviderLookup, planNicRequests } from "./plan-nic-requests.ts";
@@ -81,7 +81,7 @@ export class TrackedOwners {
 }
 
 /** Anybody who may create pods may forge a UID: workloads of different namespaces are never the same. */
-function placeOf({ namespace, uid }: Pick<Application, "namespace" | "uid">): string {
+function placeOf({ namespace, uid }: Pick<PoolOwner, "namespace" | "uid">): string {
   return `${namespace}/${uid}`;
 }
 

@@ -1,7 +1,7 @@
 /** The liveness of workloads that have generated pools and no demand. "alive" is read again when workloads have changed since; "gone" is final. */
 
 import { inParallel } from "../../lib/in-parallel.ts";
-import { type Application, applicationKey } from "../../resources/fields/subnet-pool.ts";
+import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { Liveness, PoolOwners } from "../types.ts";
 import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 
@@ -9,7 +9,7 @@ import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 export const LIVENESS_RECHECK_MS = 5_000;
 
 export class LivenessCache {
-  /** By {@link applicationKey}. */
+  /** By {@link poolOwnerKey}. */
   readonly #known = new Map<string, { readonly liveness: Liveness; readonly askedMs: number }>();
   readonly #nowMs: () => number;
   #isOld = false;
@@ -33,8 +33,8 @@ export class LivenessCache {
   }
 
   /** Forgets workloads with demands: they exist. */
-  forget(applications: Iterable<Application>): void {
-    for (const application of applications) this.#known.delete(applicationKey(application));
+  forget(applications: Iterable<PoolOwner>): void {
+    for (const application of applications) this.#known.delete(poolOwnerKey(application));
   }
 
   /** Reads the API server: no pool is taken from a live workload because of a cache (leak). */
@@ -45,7 +45,7 @@ export class LivenessCache {
   ): Promise<void> {
     await inParallel(wanted, POOL_WRITES_AT_ONCE, async (application) => {
       const liveness = await applications.readLiveness(application, signal);
-      this.#known.set(applicationKey(application), { liveness, askedMs: this.#nowMs() });
+      this.#known.set(poolOwnerKey(application), { liveness, askedMs: this.#nowMs() });
     });
   }
 

@@ -31,7 +31,7 @@ export interface SubnetsView {
   readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
   /** Names of all pools, valid or not. */
   readonly poolNames: ReadonlySet<string>;
-  /** By {@link applicationKey}; workloads that have not been read are missing. */
+  /** By {@link poolOwnerKey}; workloads that have not been read are missing. */
   readonly liveness: ReadonlyMap<string, Liveness>;
   /** Whether an allocation of the address is cached. */
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
@@ -85,7 +85,7 @@ export interface NetworkPlan {
 
 export interface SubnetsPlan {
   /** Workloads whose liveness must be read before more can be decided. */
-  readonly ask: readonly Application[];
+  readonly ask: readonly PoolOwner[];
   readonly networks: readonly NetworkPlan[];
   /** Pools whose workload is gone, or that no demand uses. */
   readonly remove: readonly CurrentPool[];

@@ -1,4 +1,4 @@
-/** Generated pools and the status of Subnets as API objects. */
+/** SubnetPoolSpec pools and the status of Subnets as API objects. */
 
 import { createHash } from "node:crypto";
 import { rangesOf, type Spans, sizeOf } from "../../core/spans.ts";
@@ -136,7 +136,7 @@ export function labelValueOf(text: string): string {
 }
 
 /** For `kubectl get ippools.ipam.vendor.io -l ipam.vendor.io/subnet=blue`. Nothing depends on them. */
-function poolLabels({ subnet, application, interface: ifName }: Generated): Record<string, string> {
+function poolLabels({ subnet, application, interface: ifName }: SubnetPoolSpec): Record<string, string> {
   return {
     "ipam.vendor.io/subnet": labelValueOf(subnet),
     "ipam.vendor.io/application-kind": labelValueOf(application.kind),

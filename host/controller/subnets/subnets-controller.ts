@@ -125,9 +125,9 @@ class SubnetsController implements Controller {
         liveness: new Map([
           ...(settingsOf(caches).enableSubnet ? this.#liveness.all : []),
           // A workload with a demand exists by definition.
-          ...demands.map(({ application }) => [applicationKey(application), "alive"] as const),
+          ...demands.map(({ application }) => [poolOwnerKey(application), "alive"] as const),
           // The demands are invalid: the workload's pools stay as they are.
-          ...faults.map(({ application }) => [applicationKey(application), "unknown"] as const),
+          ...faults.map(({ application }) => [poolOwnerKey(application), "unknown"] as const),
         ]),
         pools: this.#pools.applyTo(caches.pools.items),
         subnets: this.#readSubnets(),
@@ -187,7 +187,7 @@ class SubnetsController implements Controller {
     try {
       const answer = await api.call({ method: "DELETE", path: objectPath(IP_POOLS, { name }), body, signal });
       if (answer.kind === "IPPool") this.#pools.wrote(object, decodeControlledPool(answer));
-      const of = describeApplication(generated.application);
+      const of = describePoolOwner(generated.application);
       log.info({ pool: name, of }, "Deleting a generated pool that is no longer needed");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -152,8 +152,8 @@ class Draft {
     return (address) => this.view.isHeld(addressSpace, family, address);
   }
 
-  livenessOf(application: Application) {
-    return this.view.liveness.get(applicationKey(application));
+  livenessOf(application: PoolOwner) {
+    return this.view.liveness.get(poolOwnerKey(application));
   }
 
   find(key: string, capacity: SubnetCapacity): PlannedPool | undefined {
@@ -180,7 +180,7 @@ class Draft {
   }
 
   /** A workload keeps what it has of a Subnet that it may not name. */
-  #isPermitted({ subnet }: SubnetCapacity, { namespace }: Application): boolean {
+  #isPermitted({ subnet }: SubnetCapacity, { namespace }: PoolOwner): boolean {
     return refuseNamespace(subnet.spec, namespace, this.view.labelsOf(namespace)) === undefined;
   }
 
@@ -344,20 +344,20 @@ function describe({ demand, pools }: PoolRequest, postponed: ReadonlySet<string>
 function removeUnused(
   requests: readonly PoolRequest[],
   draft: Draft,
-): Surplus & { readonly ask: readonly Application[] } {
+): Surplus & { readonly ask: readonly PoolOwner[] } {
   const [remove, excess, postponed, waiting] = [
     new Set<PlannedPool>(),
     new Set<string>(),
     new Set<string>(),
     new Set<string>(),
   ];
-  const ask = new Map<string, Application>();
+  const ask = new Map<string, PoolOwner>();
   const used = new Set(requests.flatMap(({ pools }) => pools));
   for (const pool of draft.pools) {
     if (used.has(pool) || pool.isDeleting || pool.now === undefined) continue;
     const { application, reclaim } = pool.generated;
     const liveness = draft.livenessOf(application);
-    if (liveness === undefined) ask.set(applicationKey(application), application);
+    if (liveness === undefined) ask.set(poolOwnerKey(application), application);
     if (liveness === "gone" && reclaim) remove.add(pool);
     if (liveness !== "alive") continue;
     // The workload has stopped naming the Subnet: the pool shrinks as its pods go.

@@ -168,7 +168,7 @@ export function targetOf(state: PlannedPool): PoolTarget {
 }
 
 /** Returns the value with the keys in the model's order: the API server's order differs. */
-function orderedLike(model: Generated, value: Generated): Generated {
+function orderedLike(model: SubnetPoolSpec, value: SubnetPoolSpec): SubnetPoolSpec {
   const { apiVersion, kind, namespace, name, uid } = value.application;
   const application = { ...model.application, apiVersion, kind, namespace, name, uid };
   const { subnet, interface: ifName, reclaim, wanted, reason } = value;
