@@ -1,4 +1,5 @@
 /** Finds allocations that are where they should not be, in one pass over all of them with two searches each. */
+import { joinRanges } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";

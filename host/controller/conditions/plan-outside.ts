@@ -1,5 +1,6 @@
 /** Compares a pool with the Subnets that cover its network. A pool needs no Subnet, but if there is one it should lie inside. */
-import { compareIp, type Ip } from "../../net/ip.ts";
+import { joinSpans, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
+import type { Ip } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Subnet } from "../../resources/subnet.ts";
@@ -30,25 +31,4 @@ function covers({ name, spec }: Subnet, pool: IpPool): boolean {
   const { generated, addressSpace, subnet } = pool.spec;
   if (generated !== undefined && generated.subnet !== name) return false;
   return spec.addressSpace === addressSpace && prefixesOverlap(spec.subnet, subnet);
-}
-
-/** Returns the addresses of `ranges` that are not in `taken`. Both are of one family, in any order, and may overlap. */
-function without(ranges: readonly Range[], taken: readonly Range[]): Range[] {
-  const holes = taken.toSorted((a, b) => compareIp(a.first, b.first));
-  return ordinalsOf(ranges).ranges.flatMap(({ first, last }) => {
-    const left: Range[] = [];
-    let from = first.value;
-    for (const hole of holes) {
-      if (hole.last.value < from) continue;
-      if (hole.first.value > last.value) break;
-      if (hole.first.value > from) left.push(rangeOf(first, from, hole.first.value - 1n));
-      from = hole.last.value + 1n;
-    }
-    if (from <= last.value) left.push(rangeOf(first, from, last.value));
-    return left;
-  });
-}
-
-function rangeOf({ family }: Ip, first: bigint, last: bigint): Range {
-  return { first: { family, value: first }, last: { family, value: last } };
 }

@@ -1,4 +1,6 @@
 /** What each Subnet has for pools, and which pools have it, computed like the division of Subnets. */
+
+import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";

@@ -1,6 +1,6 @@
 /**
- * Counts the addresses of one pool in use with every change: each costs a search among the pool's ranges, and a bit. Never stored; recounted when the
- * pool's ranges change.
+ * How much of one pool is in use, counted along with every change. The marks and counts are the core's; they are never stored, and counted anew
+ * when the pool's ranges change.
  */
 import type { Pool } from "../../core/pool.ts";
 import type { PoolSpace } from "../../core/pool-space.ts";
@@ -17,17 +17,10 @@ export type StateCounts = Readonly<Record<AllocationState, number>>;
 export const NO_STATES: StateCounts = { Bound: 0, Cooling: 0, Kept: 0, Quarantined: 0 };
 
 export class PoolTally {
-  readonly ordinals: Ordinals;
-  readonly #hash: string;
-  readonly #masked: readonly Range[];
-  /** Addresses that may be allocated. */
-  readonly #total: bigint;
-  /** Small pools have a bitmap, others `#freePerBlock`. */
-  readonly #bitmap: Uint8Array | undefined;
-  readonly #freePerBlock: Int32Array | undefined;
-  /** Addresses of the ranges that have an allocation: all, the masked ones, and the pool's own. */
-  #used = 0;
-  #usedMasked = 0;
+  readonly ranges: PoolShape["ranges"];
+  readonly #pool: Pool;
+  readonly #hasBitmap: boolean;
+  /** Addresses of the ranges whose allocation is the pool's own. */
   #own = 0;
 
   constructor(space: PoolSpace, shape: PoolShape) {
@@ -36,23 +29,23 @@ export class PoolTally {
     this.#hasBitmap = sizeOf(spansOf(shape.ranges)) <= BigInt(8 * MAX_USAGE_BITMAP_BYTES);
   }
 
-  /** Counts an address that has an allocation now. Call it once per address; `isOwn`: it is the pool's. */
+  /** Counts an address that has an allocation now; `isOwn`: of this pool. Call once for each allocation. Addresses outside the ranges do not count. */
   take(ip: Ip, isOwn: boolean): void {
     if (this.#pool.claim(ip) !== "outside" && isOwn) this.#own++;
   }
 
-  /** Counts an address whose allocation is gone. */
+  /** Takes back {@link take}. */
   drop(ip: Ip, isOwn: boolean): void {
     if (this.#pool.release(ip) !== "outside" && isOwn) this.#own--;
   }
 
-  /** Addresses that may be allocated, and those of them that are not free; at most Number.MAX_SAFE_INTEGER. */
+  /** Returns the allocatable addresses, and how many of them are not free; at most Number.MAX_SAFE_INTEGER. */
   get counts(): { readonly total: number; readonly used: number } {
     const { total, used, usedMasked } = this.#pool.counts();
     return { total: atMostSafe(total), used: used - usedMasked };
   }
 
-  /** Returns the usage object's content with a copy of the bitmap. `states` are those of the pool's allocations. */
+  /** `states` are those of the pool's allocations. */
   usage(states: StateCounts): PoolUsage {
     const { total, free, used, digest } = this.#pool.counts();
     const all = states.Bound + states.Cooling + states.Kept + states.Quarantined;
@@ -75,52 +68,6 @@ export class PoolTally {
   close(): void {
     this.#pool.drop();
   }
-}
-
-/** Ordinals from `start` to before `end`. */
-interface Span {
-  readonly start: bigint;
-  readonly end: bigint;
-}
-
-/** Both lists are ascending and disjoint, and so is the result. */
-function maskedOrdinals({ ranges, before }: Ordinals, masked: readonly Range[]): Span[] {
-  const spans: Span[] = [];
-  let at = 0;
-  for (const [index, { first, last }] of ranges.entries()) {
-    const start = before[index] ?? 0n;
-    while (at > 0 && (masked[at - 1]?.last.value ?? 0n) >= first.value) at--;
-    for (; at < masked.length; at++) {
-      const mask = masked[at];
-      if (mask === undefined || mask.first.value > last.value) break;
-      const from = mask.first.value > first.value ? mask.first.value : first.value;
-      const to = mask.last.value < last.value ? mask.last.value : last.value;
-      if (from <= to) spans.push({ start: start + from - first.value, end: start + to - first.value + 1n });
-    }
-  }
-  return spans;
-}
-
-/** Returns the free addresses of each block of an unused pool. */
-function blocksOf(size: bigint, hidden: readonly Span[]): Int32Array {
-  const block = BigInt(USAGE_BLOCK);
-  const count = Math.min(MAX_USAGE_BLOCKS, Number((size + block - 1n) / block));
-  const free = Int32Array.from({ length: count }, (_, at) => {
-    const left = size - BigInt(at) * block;
-    return Number(left < block ? left : block);
-  });
-  const window = block * BigInt(count);
-  for (const span of hidden) {
-    const end = span.end < window ? span.end : window;
-    for (let from = span.start; from < end; ) {
-      const at = Number(from / block);
-      const next = BigInt(at + 1) * block;
-      const to = next < end ? next : end;
-      free[at] = (free[at] ?? 0) - Number(to - from);
-      from = to;
-    }
-  }
-  return free;
 }
 
 function atMostSafe(count: bigint): number {

@@ -1,4 +1,6 @@
 /** The capacity of each Subnet: its network, the addresses that it offers, and those that no pool has yet. */
+
+import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { Family } from "../../../net/ip.ts";
 import { formatPrefix, lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "../model.ts";

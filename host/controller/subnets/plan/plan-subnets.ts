@@ -10,7 +10,6 @@
 
 import { spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
-import { spansOf, withoutSpans } from "../../../net/spans.ts";
 import { type PoolOwner, poolOwnerKey } from "../../../resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";

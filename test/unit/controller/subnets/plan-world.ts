@@ -5,6 +5,7 @@ import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subne
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../../../host/controller/subnets/view.ts";
 import type { Liveness } from "../../../../host/controller/types.ts";
+import { spansOf } from "../../../../host/core/spans.ts";
 import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { type Ip, parseIp } from "../../../../host/net/ip.ts";
 import { parseRange } from "../../../../host/net/range.ts";
