@@ -1,12 +1,8 @@
-/**
- * The one error a plugin shows: CNI error JSON with a code, a sentence and details.
- * Thrown wherever a request must be refused; turned into bytes by the agent's dispatcher only.
- */
+/** The error of a refused request, which becomes CNI error JSON. */
 
 /** CNI 1.1 §"Well-known Error Codes" (1-99) and Berth's own (from 100); docs/errors.md explains each. */
 export const ErrorCode = {
   IncompatibleVersion: 1,
-  UnsupportedField: 2,
   UnknownContainer: 3,
   InvalidEnvironment: 4,
   IoFailure: 5,
@@ -29,16 +25,16 @@ export const ErrorCode = {
 
 export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
 
-export interface CniErrorOptions {
+interface CniErrorOptions {
   readonly details?: string | undefined;
-  /** The same with the names of other namespaces' objects, for the node's log. Absent: the message has no such names to leave out. */
+  /** The message with the names of objects in other namespaces, for the node's log. Undefined if it has no such names. */
   readonly forLog?: string | undefined;
   readonly cause?: unknown;
 }
 
 /**
- * A refusal. `message` says what failed on which object, why, and what to do; `details` is free text or absent. The pod's owner reads both, in the
- * pod's events: neither names objects of other namespaces.
+ * A refusal. `message` says what failed on which object, why, and what to do; `details` is free text. Both appear in the pod's events,
+ * so they must not name objects of other namespaces.
  */
 export class CniError extends Error {
   override readonly name = "CniError";
@@ -54,7 +50,7 @@ export class CniError extends Error {
   }
 }
 
-/** The JSON value of CNI 1.1 §"Error", in the version of the caller's configuration. */
+/** Returns the JSON value of CNI 1.1 §"Error", in the version of the caller's configuration. */
 export function formatCniError(error: CniError, cniVersion: string): Record<string, unknown> {
   return {
     cniVersion,

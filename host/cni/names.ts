@@ -1,6 +1,4 @@
-/**
- * The names of the CNI protocol as branded text, so that one cannot stand for another.
- */
+/** Names of the CNI protocol as branded types, so that they cannot be confused. */
 
 /** Longest name of an interface, IFNAMSIZ of linux/if.h less its final NUL: bytes. @limit */
 export const MAX_IF_NAME_BYTES = 15;
@@ -18,12 +16,12 @@ export type IfName = string & { readonly [ifNameBrand]: true };
 const IDENTIFIER = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 /**
- * What the kernel (`dev_valid_name`) refuses in a name, and what it does not: control characters, and %, for it makes `bond0` when it is
- * asked for `bond%d`, and the next time `bond1`. Half of a character would come back as another one.
+ * Characters that the kernel refuses (`dev_valid_name`), and more: control characters; lone surrogates, which do not survive encoding; and %,
+ * because the kernel makes `bond0` out of `bond%d`, and `bond1` the next time.
  */
 const BAD_IN_IF_NAME = /[\s/:%\p{Cc}\p{Cs}]/u;
 
-/** Names that no link can have: their settings below /proc/sys/net are those of all links, and of new ones. */
+/** Names that no link can have. Below /proc/sys/net, `all` and `default` are the settings of all and of new links. */
 const RESERVED_IF_NAMES: ReadonlySet<string> = new Set([".", "..", "all", "default"]);
 
 /** What {@link parseContainerId} and {@link parseNetworkName} accept, for error texts. */
@@ -32,17 +30,17 @@ export const IDENTIFIER_FORM = "a letter or digit, then letters, digits, _, . or
 /** What {@link parseIfName} accepts, for error texts. */
 export const IF_NAME_FORM = `an interface name: 1 to ${MAX_IF_NAME_BYTES} bytes without "/", ":", "%" and blanks, not "." or "..", "all" or "default"`;
 
-/** Undefined when the text is no container ID. */
+/** Returns undefined if the text is not a container ID. */
 export function parseContainerId(text: string): ContainerId | undefined {
   return IDENTIFIER.test(text) ? (text as ContainerId) : undefined;
 }
 
-/** Undefined when the text may not name a network configuration. */
+/** Returns undefined if the text cannot name a network configuration. */
 export function parseNetworkName(text: string): string | undefined {
   return IDENTIFIER.test(text) ? text : undefined;
 }
 
-/** Undefined when the kernel would refuse the name. */
+/** Returns undefined if the text cannot name an interface. */
 export function parseIfName(text: string): IfName | undefined {
   if (text === "" || RESERVED_IF_NAMES.has(text) || BAD_IN_IF_NAME.test(text)) return undefined;
   return new TextEncoder().encode(text).length <= MAX_IF_NAME_BYTES ? (text as IfName) : undefined;

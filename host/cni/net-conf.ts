@@ -1,7 +1,4 @@
-/**
- * The network configuration on a plugin's stdin: what every plugin reads from it.
- * Called by the request decoder; the plugin's own keys stay raw and are decoded by host/config.
- */
+/** Decodes what all plugins read of the network configuration on stdin. The plugin's own keys stay raw; host/config decodes them. */
 import { z } from "zod";
 import { JsonError, parseJson } from "../lib/json.ts";
 import { decode, formatMismatches, orAbsent, parsedText, textMap } from "../lib/schema.ts";
@@ -22,18 +19,18 @@ import type { CniResult } from "./result.ts";
 import { decodeResult } from "./result-versions.ts";
 import { type CniVersion, decodeCniVersion } from "./version.ts";
 
-/** An address that somebody asks for; `length` when it was written as `address/length`. */
+/** A requested address; `length` if it was written as `address/length`. */
 export interface IpRequest {
   readonly ip: Ip;
   readonly length?: number | undefined;
 }
 
-export interface Attachment {
+interface Attachment {
   readonly containerId: ContainerId;
   readonly ifName: IfName;
 }
 
-export interface RuntimeConfig {
+interface RuntimeConfig {
   readonly ips?: readonly IpRequest[] | undefined;
   readonly mac?: Mac | undefined;
   /** From the capability `io.kubernetes.cri.pod-annotations`. */
@@ -44,10 +41,10 @@ export interface NetConf {
   readonly cniVersion: CniVersion;
   readonly name: string;
   readonly type: string;
-  /** The `ipam` object as it came; decoded by config/ipam-conf.ts. */
+  /** The raw `ipam` object; config/ipam-conf.ts decodes it. */
   readonly ipam: unknown;
   readonly prevResult?: CniResult | undefined;
-  /** Absent: the caller sent no list, and GC has nothing to do. */
+  /** Undefined if the caller sent no list; GC does nothing then. */
   readonly validAttachments?: readonly Attachment[] | undefined;
   readonly runtimeConfig: RuntimeConfig;
   readonly args: { readonly cni: { readonly ips?: readonly IpRequest[] | undefined } };
@@ -57,7 +54,7 @@ export interface NetConf {
 /** What {@link parseIpRequest} accepts, for error texts. */
 export const IP_REQUEST_FORM = "an address, or an address with its length";
 
-/** Parses `a` or `a/length`. Undefined when the text is neither. */
+/** Parses `a` or `a/length`. Returns undefined if the text is neither. */
 export function parseIpRequest(text: string): IpRequest | undefined {
   const ip = parseIp(text);
   return ip === undefined ? parsePrefix(text) : { ip };
@@ -80,11 +77,11 @@ const headSchema = z.object({
   name: parsedText(parseNetworkName, IDENTIFIER_FORM),
   type: z.string(),
   "cni.dev/valid-attachments": attachments,
-  /** The name that CNI 1.1's text first had; the reference library sends both. */
+  /** The key in early texts of CNI 1.1. The reference library sends both. */
   "cni.dev/attachments": attachments,
 });
 
-/** What the runtime adds for ADD; {@link decodeNetConf} says why a DEL may do without. */
+/** What the runtime adds for ADD. See {@link decodeNetConf} for DEL. */
 const callSchema = z.object({
   runtimeConfig: orAbsent(
     z.object({
@@ -116,7 +113,7 @@ function parseObject(text: string): Record<string, unknown> {
   }
 }
 
-/** In the version that it names, which another plugin of the chain may have chosen; without one in that of the configuration. */
+/** Decodes prevResult in the version that it names, else in that of the configuration. Another plugin of the chain may have chosen another version. */
 function decodePrevResult(value: unknown, confVersion: CniVersion): CniResult {
   const named = typeof value === "object" && value !== null && "cniVersion" in value ? value.cniVersion : undefined;
   const version = named == null || named === "" ? confVersion : decodeCniVersion(named, "prevResult.cniVersion");
@@ -136,9 +133,9 @@ function decodeCallParts(raw: Record<string, unknown>, cniVersion: CniVersion): 
 }
 
 /**
- * Decodes a configuration. Throws {@link CniError}: code 6 for what is no JSON object with a text as version, 1 for the version, 7 for all else.
- * With `forDelete`, malformed prevResult, runtimeConfig and args count as absent: what an ADD refused for them
- * must still be deletable, or its pod never goes away.
+ * Decodes a configuration. Throws {@link CniError}: code 6 unless it is a JSON object whose version is text, 1 for an unsupported version, else 7.
+ * With `forDelete`, malformed prevResult, runtimeConfig and args count as absent: a DEL must succeed although
+ * the ADD was refused for them.
  */
 export function decodeNetConf(text: string, forDelete = false): NetConf {
   const raw = parseObject(text);
@@ -161,7 +158,7 @@ export function decodeNetConf(text: string, forDelete = false): NetConf {
   };
 }
 
-/** The keys of a plugin's configuration that belong to the protocol, not to the plugin (CNI 1.1, section 1). */
+/** Keys of the protocol, as opposed to the plugin's own (CNI 1.1 §1). */
 const PROTOCOL_KEYS: ReadonlySet<string> = new Set([
   "cniVersion",
   "name",
@@ -174,7 +171,7 @@ const PROTOCOL_KEYS: ReadonlySet<string> = new Set([
   "prevResult",
 ]);
 
-/** The plugin's own keys: the configuration without those of the protocol and those under `cni.dev/`. */
+/** Returns the plugin's own keys: the configuration without the keys of the protocol and those under `cni.dev/`. */
 export function pluginKeys({ raw }: Pick<NetConf, "raw">): Record<string, unknown> {
   const own = Object.entries(raw).filter(([key]) => !PROTOCOL_KEYS.has(key) && !key.startsWith("cni.dev/"));
   return Object.fromEntries(own);

@@ -1,7 +1,4 @@
-/**
- * One call of the container runtime, from the shim's HTTP request to checked values.
- * Called by the agent's dispatcher before anything else; VERSION never comes here, the shim answers it.
- */
+/** Decodes one call of the container runtime from the shim's HTTP request. The shim answers VERSION itself. */
 import { describeValue } from "../lib/describe.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import { CniError, ErrorCode } from "./error.ts";
@@ -24,7 +21,7 @@ interface Call {
   readonly path: string;
 }
 
-/** ADD and CHECK: everything is there. */
+/** ADD and CHECK. */
 export interface AttachRequest extends Call {
   readonly command: "ADD" | "CHECK";
   readonly containerId: ContainerId;
@@ -33,7 +30,7 @@ export interface AttachRequest extends Call {
   readonly netnsOverride: boolean;
 }
 
-/** DEL: the netns may be gone. */
+/** DEL. The netns may be gone. */
 export interface DetachRequest extends Call {
   readonly command: "DEL";
   readonly containerId: ContainerId;
@@ -42,15 +39,15 @@ export interface DetachRequest extends Call {
   readonly netnsOverride: boolean;
 }
 
-/** GC and STATUS speak of the node, not of one attachment. */
+/** GC and STATUS, which concern the node. */
 export interface NodeRequest extends Call {
   readonly command: "GC" | "STATUS";
 }
 
 export type CniRequest = AttachRequest | DetachRequest | NodeRequest;
 
-/** Who the pod is, as Kubernetes runtimes say it in CNI_ARGS. */
-export interface PodArgs {
+/** The pod's identity, which Kubernetes runtimes pass in CNI_ARGS. */
+interface PodArgs {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
   readonly uid?: string | undefined;
@@ -114,14 +111,14 @@ function requireParsed<T>(headers: Headers, variable: string, parse: (text: stri
 }
 
 /**
- * Asks plugins to pass over keys that they do not know, as we always do. Multus says it with `true` before all that the runtime said, which is
- * `1` with containerd.
+ * Asks plugins to ignore unknown keys, which Berth always does. Multus sets it to `true` before the runtime's arguments, in which
+ * containerd sets it to `1`.
  */
-const INDIFFERENT = "IgnoreUnknown";
+const IGNORE_UNKNOWN = "IgnoreUnknown";
 
 /**
- * Decodes `K=V;K=V`; a value may contain `=`. A malformed piece and a second value for a key are refused, or left out
- * where `forDelete` says so: what an ADD refused for them must still be deletable. Of {@link INDIFFERENT} the first value stays.
+ * Decodes `K=V;K=V`; a value may contain `=`. A malformed piece or a second value of a key is refused, or ignored with
+ * `forDelete`: a DEL must succeed although the ADD was refused for it. The first value of {@link IGNORE_UNKNOWN} is kept.
  */
 function decodeArgs(text: string | undefined, forDelete: boolean): ReadonlyMap<string, string> {
   const args = new Map<string, string>();
@@ -130,7 +127,7 @@ function decodeArgs(text: string | undefined, forDelete: boolean): ReadonlyMap<s
     const [key, value] = [piece.slice(0, Math.max(equals, 0)), piece.slice(equals + 1)];
     const isRepeated = (args.get(key) ?? value) !== value;
     if (key !== "" && !isRepeated) args.set(key, value);
-    else if (!forDelete && key !== INDIFFERENT) {
+    else if (!forDelete && key !== IGNORE_UNKNOWN) {
       const wanted = isRepeated ? `one value for ${describeValue(key)}` : "KEY=VALUE";
       refuse(`Environment variable CNI_ARGS: found the piece ${describeValue(piece)}, want ${wanted}`);
     }
@@ -138,7 +135,7 @@ function decodeArgs(text: string | undefined, forDelete: boolean): ReadonlyMap<s
   return args;
 }
 
-/** What counts as set for the reference library, too. */
+/** Returns whether the variable is set to a value that the reference library takes for true. */
 function readOverride(headers: Headers): boolean {
   return /^(?:1|true)$/i.test(readVariable(headers, "CNI_NETNS_OVERRIDE") ?? "");
 }
@@ -171,7 +168,7 @@ export function decodeRequest(plugin: string, headers: Headers, body: Buffer | s
   return { ...call, ...attachment, command, netns: netns ?? "" };
 }
 
-/** The pod's identity in CNI_ARGS (`K8S_POD_*`); what is not set or empty is absent. */
+/** Returns the pod's identity in CNI_ARGS (`K8S_POD_*`). Empty values count as unset. */
 export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
   const find = (key: string) => args.get(`K8S_POD_${key}`) || undefined;
   return {
@@ -186,7 +183,7 @@ function refuseIpRequest(source: RequestedIp["source"], found: string, wanted: s
   throw new CniError(ErrorCode.InvalidNetworkConfig, `Requested address in ${source}: found ${found}, want ${wanted}`);
 }
 
-/** `IP=` holds one address or several with commas between. */
+/** Returns the addresses of `IP=`, which are separated by commas. */
 function ipRequestsInArgs(args: ReadonlyMap<string, string>): IpRequest[] {
   const pieces = args.get("IP")?.split(",") ?? [];
   return pieces.map(
@@ -195,8 +192,8 @@ function ipRequestsInArgs(args: ReadonlyMap<string, string>): IpRequest[] {
 }
 
 /**
- * All addresses that this request asks for, each once, in the order runtimeConfig, args, CNI_ARGS.
- * Throws {@link CniError} code 7 naming the source of a malformed one, or of one asked for with two lengths.
+ * Returns all addresses that the request asks for, without repetitions, in the order runtimeConfig, args, CNI_ARGS.
+ * Throws {@link CniError} code 7 with the source of an address that is malformed or requested with two lengths.
  */
 export function requestedIps(request: CniRequest): RequestedIp[] {
   const { runtimeConfig, args } = request.netConf;

@@ -1,7 +1,6 @@
 /**
- * The version-free result to and from the JSON of each CNI version.
- * Called where a result is printed and where prevResult is read; reading is as lenient as the reference library
- * (null and "" stand for absent, unknown keys are ignored), since any plugin of a chain may have written it.
+ * Converts results to and from the JSON of each CNI version. Any plugin of a chain may have written prevResult, so decoding is
+ * as lenient as the reference library: null and "" count as absent, unknown keys are ignored.
  */
 import { z } from "zod";
 import { decode, formatMismatches, orAbsent, parsedText, wholeNumber } from "../lib/schema.ts";
@@ -13,7 +12,7 @@ import { type CniVersion, isAtLeast } from "./version.ts";
 
 type JsonObject = Record<string, unknown>;
 
-/** Drops the keys whose value is undefined. */
+/** Returns the object without keys whose value is undefined. */
 function defined(object: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }
@@ -22,7 +21,7 @@ function nonEmpty<T>(list: readonly T[]): readonly T[] | undefined {
   return list.length > 0 ? list : undefined;
 }
 
-/** The result without what the version does not know. */
+/** Returns the result without fields that the version does not have. */
 function knownTo(version: CniVersion, result: CniResult): CniResult {
   if (isAtLeast(version, "1.1.0")) return result;
   return {
@@ -49,7 +48,7 @@ function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
   return defined({ dst: formatPrefix(dst), gw: gw && formatIp(gw), ...rest });
 }
 
-/** The JSON value of the result in that version; empty lists and what the version does not know are left out. */
+/** Returns the result's JSON value in that version, without empty lists and without fields that the version does not have. */
 export function formatResult(result: CniResult, version: CniVersion): JsonObject {
   const { interfaces, ips, routes, dns } = knownTo(version, result);
   return defined({
@@ -61,7 +60,7 @@ export function formatResult(result: CniResult, version: CniVersion): JsonObject
   });
 }
 
-/** Text in which absent, null and "" are the same, as in the reference library. */
+/** Returns the schema of a text for which null and "" count as absent, as in the reference library. */
 function optionalText<T>(parse: (text: string) => T | undefined, wanted: string) {
   return z
     .string({ error: wanted })
@@ -90,7 +89,7 @@ const interfaceSchema = z
   .object({ name: z.string(), mac: anyText, sandbox: anyText, mtu: number, socketPath: anyText, pciID: anyText })
   .transform(({ pciID, ...rest }) => ({ ...rest, pciId: pciID }));
 
-/** Before 1.0.0 an address carried its family as `version`, which must then be true. */
+/** Before 1.0.0 an address had its family in `version`, which must match. */
 const ipSchema = z
   .object({ version: anyText, address: prefix, gateway: optionalIp, interface: number })
   .refine(({ version, address }) => version === undefined || version === String(address.ip.family), {
@@ -133,8 +132,8 @@ const resultSchema = z
   });
 
 /**
- * The result that `value` is in that version; `where` names its place for the error.
- * Throws {@link CniError} code 7 naming the field when it is none.
+ * Decodes a result of that version; `where` names its place in the error.
+ * Throws {@link CniError} code 7 with the field that is wrong.
  */
 export function decodeResult(value: unknown, version: CniVersion, where = "prevResult"): CniResult {
   const decoded = decode(resultSchema, value);

@@ -1,7 +1,4 @@
-/**
- * What a plugin answers to ADD and reads as prevResult, free of any protocol version.
- * Built by the plugins; result-versions.ts turns it into each version's JSON and back.
- */
+/** The result of ADD, which is also prevResult, independent of the protocol version; result-versions.ts converts it. */
 import type { Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
 
@@ -10,7 +7,7 @@ export interface ResultInterface {
   readonly mac?: string | undefined;
   /** From CNI 1.1 on, in bytes. */
   readonly mtu?: number | undefined;
-  /** Path of the network namespace; absent for an interface of the host. */
+  /** Path of the network namespace; undefined for an interface of the node. */
   readonly sandbox?: string | undefined;
   /** From CNI 1.1 on. */
   readonly socketPath?: string | undefined;
@@ -19,7 +16,7 @@ export interface ResultInterface {
 }
 
 export interface ResultIp {
-  /** Keeps the host bits: the pod's address with the length of its subnet. */
+  /** The pod's address, with the prefix length of its subnet. */
   readonly address: Prefix;
   readonly gateway?: Ip | undefined;
   /** Index into `interfaces`. */
@@ -29,7 +26,7 @@ export interface ResultIp {
 export interface ResultRoute {
   readonly dst: Prefix;
   readonly gw?: Ip | undefined;
-  /** The rest is known from CNI 1.1 on and dropped in older versions. */
+  /** This and the following fields exist from CNI 1.1 on. */
   readonly mtu?: number | undefined;
   readonly advmss?: number | undefined;
   readonly priority?: number | undefined;
@@ -37,7 +34,7 @@ export interface ResultRoute {
   readonly scope?: number | undefined;
 }
 
-export interface ResultDns {
+interface ResultDns {
   readonly nameservers?: readonly string[] | undefined;
   readonly domain?: string | undefined;
   readonly search?: readonly string[] | undefined;

@@ -1,6 +1,4 @@
-/**
- * The versions of the CNI protocol that Berth speaks.
- */
+/** The supported versions of the CNI protocol. */
 import { describeValue } from "../lib/describe.ts";
 import { CniError, ErrorCode } from "./error.ts";
 
@@ -9,19 +7,19 @@ export const SUPPORTED_VERSIONS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"] 
 
 export type CniVersion = (typeof SUPPORTED_VERSIONS)[number];
 
-/** Whether `version` is `other` or newer. */
+/** Returns whether `version` is `other` or newer. */
 export function isAtLeast(version: CniVersion, other: CniVersion): boolean {
   return SUPPORTED_VERSIONS.indexOf(version) >= SUPPORTED_VERSIONS.indexOf(other);
 }
 
 /**
- * The `cniVersion` of a configuration; a missing one means 0.1.0 (CNI 1.1 §"Network configuration format").
- * `where` names its place for the error. Throws {@link CniError} code 1 when Berth does not speak it, code 6 when it is no text.
+ * Decodes the `cniVersion` of a configuration; a missing one means 0.1.0 (CNI 1.1 §"Network configuration format").
+ * `where` names its place in the error. Throws {@link CniError} code 1 if it is not supported, code 6 if it is not text.
  */
 export function decodeCniVersion(value: unknown, where = "cniVersion"): CniVersion {
   const version = value === undefined || value === null || value === "" ? "0.1.0" : value;
   if (typeof version !== "string") {
-    throw new CniError(ErrorCode.DecodeFailure, `Field "${where}" is not text; want a version such as "1.0.0"`);
+    throw new CniError(ErrorCode.DecodeFailure, `Field "${where}" is not text; expected a version such as "1.0.0"`);
   }
   const known = SUPPORTED_VERSIONS.find((supported) => supported === version);
   if (known !== undefined) return known;

@@ -1,6 +1,4 @@
-/**
- * The schema of each annotation under `ipam.vendor.io/`: the decoder's rules and the reference page's text.
- */
+/** The schema of each annotation under `ipam.vendor.io/`, for decoding and for the reference page. */
 import { z } from "zod";
 import { parsedText } from "../lib/schema.ts";
 import { formatPrefix } from "../net/prefix.ts";
@@ -10,13 +8,13 @@ import { ifName, route } from "./fields/network.ts";
 import { isPattern } from "./pattern.ts";
 import { POOL_NUMBER_FORM, parsePoolNumber } from "./pool-number.ts";
 
-/** Most NICs for which one pod's annotations choose pools or Subnets, the first one included. @limit */
+/** Most NICs for which one pod's annotations select pools or Subnets, including the first NIC. @limit */
 export const MAX_POD_NICS = 32;
 
 /** Most names in one list of an annotation: of pools, of Subnets, or patterns. @limit */
 export const MAX_LISTED_NAMES = 64;
 
-/** Most different patterns in all lists of one annotation. Each is compared with every pool of the cluster, by the agent of the pod's node. @limit */
+/** Most different patterns in all lists of one annotation. The pod's agent matches each against every pool of the cluster. @limit */
 export const MAX_PATTERNS = 64;
 
 /** Most routes that one annotation adds to a pod. @limit */
@@ -26,15 +24,15 @@ function families(entry: typeof objectName | typeof nameOrPattern, what: string)
   return {
     ipv4: boundedList(entry, MAX_LISTED_NAMES, "names")
       .optional()
-      .meta({ description: `${what} for IPv4; required when \`enableIPv4\` is true.` }),
+      .meta({ description: `${what} for IPv4. Required if \`enableIPv4\` is true.` }),
     ipv6: boundedList(entry, MAX_LISTED_NAMES, "names")
       .optional()
-      .meta({ description: `${what} for IPv6; required when \`enableIPv6\` is true.` }),
+      .meta({ description: `${what} for IPv6. Required if \`enableIPv6\` is true.` }),
   };
 }
 
 const subnetFamilies = families(objectName, "Subnets");
-const poolFamilies = families(nameOrPattern, "Pools, or patterns of their names, tried in this order,");
+const poolFamilies = families(nameOrPattern, "Pools or patterns of pool names, tried in this order,");
 
 const nicSubnets = boundedList(
   z.strictObject({ interface: ifName.meta({ description: "NIC to which the entry applies." }), ...subnetFamilies }),
@@ -45,10 +43,11 @@ const nicSubnets = boundedList(
 const nicPools = boundedList(
   z.strictObject({
     interface: ifName.optional().meta({
-      description: "NIC to which the entry applies. All entries have it or none: then the order is that of the NICs.",
+      description:
+        "NIC to which the entry applies. Either all entries have it or none; without it, entries apply to the NICs in order.",
     }),
     ...poolFamilies,
-    cleangateway: z.boolean().default(false).meta({ description: "The NIC gets no route through a pool's gateway." }),
+    cleangateway: z.boolean().default(false).meta({ description: "Gives the NIC no route through a pool's gateway." }),
   }),
   MAX_POD_NICS,
   "NICs",
@@ -72,19 +71,19 @@ const routes = boundedList(route, MAX_POD_ROUTES, "routes").check(
   refuseRepeated((entry) => formatPrefix(entry.dst), "dst"),
 );
 
-/** `JSON` is JSON text inside the annotation, `text` the text itself. */
+/** `format` is "JSON" if the annotation holds JSON text. */
 export interface AnnotationSchema {
   readonly format: "JSON" | "text";
   readonly schema: z.ZodType;
   readonly meaning: string;
 }
 
-/** On pods. */
+/** Annotations of pods, by the key after the prefix. */
 export const POD_ANNOTATIONS = {
   subnet: {
     format: "JSON",
     schema: z.strictObject(subnetFamilies),
-    meaning: "Subnets from which pools are generated, for every NIC of the pod.",
+    meaning: "Subnets from which pools are generated for every NIC of the pod.",
   },
   subnets: { format: "JSON", schema: nicSubnets, meaning: "The same, NIC by NIC." },
   ippool: { format: "JSON", schema: z.strictObject(poolFamilies), meaning: "Pools, for every NIC of the pod." },
@@ -93,24 +92,24 @@ export const POD_ANNOTATIONS = {
     format: "JSON",
     schema: routes,
     meaning:
-      "Additional routes; each goes to the NIC whose network contains its `gw`. A default destination replaces the pool's default route of that family there.",
+      "Additional routes, each on the NIC whose network contains its `gw`. A default destination replaces that NIC's default route of the family.",
   },
   "default-route-nic": { format: "text", schema: ifName, meaning: "NIC that carries the pod's default route." },
   "ippool-ip-number": {
     format: "text",
     schema: parsedText(parsePoolNumber, POOL_NUMBER_FORM),
-    meaning: 'Addresses of a generated pool: `"N"`, or `"+N"` for the replicas and N more. Default `+1`.',
+    meaning: 'Number of addresses of a generated pool: `"N"`, or `"+N"` for N more than the replicas. Default `+1`.',
   },
   "ippool-reclaim": {
     format: "text",
     schema: z.enum(["true", "false"]).transform((text) => text === "true"),
-    meaning: "Whether a generated pool goes with its workload. Default `true`.",
+    meaning: "Whether a generated pool is deleted with its workload. Default `true`.",
   },
 } as const satisfies Record<string, AnnotationSchema>;
 
 const poolNames = boundedList(nameOrPattern, MAX_LISTED_NAMES, "names");
 
-/** On namespaces. */
+/** Annotations of namespaces, by the key after the prefix. */
 export const NAMESPACE_ANNOTATIONS = {
   "default-ipv4-ippool": { format: "JSON", schema: poolNames, meaning: "IPv4 pools of the pods in this namespace." },
   "default-ipv6-ippool": { format: "JSON", schema: poolNames, meaning: "IPv6 pools of the pods in this namespace." },

@@ -1,7 +1,4 @@
-/**
- * Berth's annotations of pods and namespaces (specification 2.1, 2.2, Resolved A), from text to checked values.
- * Called per pod by selection; precedence between them is selection's, not this file's.
- */
+/** Decodes the annotations of pods and namespaces. Precedence between them is in ipam/selection.ts. */
 import { z } from "zod";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/describe.ts";
@@ -9,27 +6,27 @@ import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from ".
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeNetworkSelections, type NetworkSelection } from "./network-selection.ts";
 
-/** Longest annotation that Berth reads: UTF-16 units. A tenant writes it, the whole node's agent reads it. @limit */
+/** Longest annotation that Berth reads: UTF-16 units. Tenants write annotations, and the node's agent must not be slowed down by them. @limit */
 export const MAX_ANNOTATION_LENGTH = 16_384;
 
 export const ANNOTATION_PREFIX = "ipam.vendor.io/";
 
-/** The networks that a pod attaches beside its first. */
+/** The additional networks of a pod. */
 export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 
-/** The network of its first NIC, where that is not the cluster's. */
+/** The network of a pod's first NIC, if it is not the cluster's default. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 
 type Annotations = Readonly<Record<string, string>>;
 type PodAnnotation<K extends keyof typeof POD_ANNOTATIONS> = z.output<(typeof POD_ANNOTATIONS)[K]["schema"]>;
 
-/** Names in the order written; a family that was not named is absent, a list is never empty. */
+/** Names in the order written. A list is never empty; a family without names is undefined. */
 export type FamilyNames = PodAnnotation<"ippool">;
 
 export type NicSubnets = PodAnnotation<"subnets">[number];
 
-/** Either every entry of the list has an `interface` or none has: then the index is the NIC's. */
-export type NicPools = PodAnnotation<"ippools">[number];
+/** Either every entry of the list has an `interface` or none has; without it, the index is that of the NIC. */
+type NicPools = PodAnnotation<"ippools">[number];
 
 /** Annotations that name pools or Subnets by family. */
 type NamingKey = "subnet" | "subnets" | "ippool" | "ippools";
@@ -56,7 +53,7 @@ function sourceOf(annotation: string): string {
   return `annotation ${describeValue(annotation)}`;
 }
 
-/** A key of ours that means nothing here is a typing mistake or stands on the wrong object. */
+/** Throws ConfigError for an unknown annotation under Berth's prefix: it is misspelled, or on the wrong kind of object. */
 function refuseUnknown(
   annotations: Annotations,
   known: readonly string[],
@@ -84,7 +81,7 @@ function readText(annotations: Annotations, annotation: string): string | undefi
   throw new ConfigError(sourceOf(annotation), [mismatch]);
 }
 
-/** The value of one annotation; undefined when it is not there. */
+/** Returns the decoded value of one annotation; undefined if the object does not have it. */
 function readAnnotation(annotations: Annotations, key: string, { format, schema }: AnnotationSchema): unknown {
   const text = readText(annotations, ANNOTATION_PREFIX + key);
   if (text === undefined) return undefined;
@@ -92,33 +89,33 @@ function readAnnotation(annotations: Annotations, key: string, { format, schema 
   return decodeText(schema, text, sourceOf(ANNOTATION_PREFIX + key));
 }
 
-/** The keys of `vendor-conf` that decide whether the names of a family are read. */
+/** The settings that decide whether the names of a family are read. */
 export interface EnabledFamilies {
   readonly enableIPv4: boolean;
   readonly enableIPv6: boolean;
 }
 
-/** The keys of `vendor-conf` that decide which annotations, and which of their fields, have an effect. */
+/** The settings that decide which annotations, and which of their fields, take effect. */
 export interface AnnotationRules extends EnabledFamilies {
   readonly enableSubnet: boolean;
 }
 
 export const ALL_ENABLED: AnnotationRules = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
 
-/** In place of what a disabled family holds, which may be anything: it was named, and nobody reads the names. */
+/** Replaces the names of a disabled family, which are not validated: the family counts as named, and its names are not used. */
 const IGNORED = "ignored";
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Returns the object with a name that is never read in place of whatever `keys` hold; keys that are absent stay absent. */
+/** Returns the object with a placeholder as the value of each of `keys` that it has. */
 export function ignoreNames(value: unknown, keys: readonly string[]): unknown {
   if (!isRecord(value)) return value;
   const ignored = keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, [IGNORED]] as const);
   return { ...value, ...Object.fromEntries(ignored) };
 }
 
-/** The schema for an annotation, with or without `interface`, whose fields of disabled families say nothing. */
+/** Returns the annotation's schema without validation of disabled families. */
 function tolerant(annotation: AnnotationSchema, { enableIPv4, enableIPv6 }: AnnotationRules): AnnotationSchema {
   const disabled = [...(enableIPv4 ? [] : ["ipv4"]), ...(enableIPv6 ? [] : ["ipv6"])];
   if (disabled.length === 0) return annotation;
@@ -131,8 +128,8 @@ const POD_KEYS = Object.keys(POD_ANNOTATIONS);
 const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS);
 
 /**
- * Without `rules` everything is enabled. Fields of disabled families and, without the subnet feature, the annotations of Subnets may hold anything: only
- * that they are there is told. Throws ConfigError whose source is `annotation "<key>"`.
+ * Decodes a pod's annotations. Fields of disabled families are not validated, nor the annotations of Subnets if that feature is disabled: the result
+ * only says that they are present. Throws ConfigError whose source is `annotation "<key>"`.
  */
 export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABLED): PodAnnotations {
   refuseUnknown(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");
@@ -140,7 +137,7 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
     readAnnotation(annotations, key, POD_ANNOTATIONS[key]) as PodAnnotation<K> | undefined;
   const readNames = <K extends NamingKey>(key: K) =>
     readAnnotation(annotations, key, tolerant(POD_ANNOTATIONS[key], rules)) as PodAnnotation<K> | undefined;
-  /** Of Subnets: without their feature what says no more than that it is there. */
+  /** Decodes an annotation of Subnets; returns `none` for one that is present while Subnets are disabled. */
   const ofSubnets = <T>(key: string, decoded: () => T | undefined, none?: T): T | undefined => {
     if (rules.enableSubnet) return decoded();
     return Object.hasOwn(annotations, ANNOTATION_PREFIX + key) ? none : undefined;
@@ -161,7 +158,7 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
   };
 }
 
-/** The pools that a namespace gives to its pods; what it says of a disabled family may be anything. Throws ConfigError. */
+/** Decodes the default pools of a namespace. Those of a disabled family are not validated. Throws ConfigError. */
 export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL_ENABLED): FamilyNames {
   refuseUnknown(annotations, NAMESPACE_KEYS, POD_KEYS, "pod");
   const read = <K extends keyof typeof NAMESPACE_ANNOTATIONS>(key: K) =>
@@ -176,7 +173,7 @@ export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL
   };
 }
 
-export interface FamilyRules {
+interface FamilyRules {
   readonly enableIPv4: boolean;
   readonly enableIPv6: boolean;
   readonly allowSingleFamily: boolean;

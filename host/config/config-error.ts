@@ -1,15 +1,12 @@
-/**
- * The one error of bad configuration: which source, which field, what was found, what is wanted.
- * Thrown by every decoder of host/config and host/resources.
- */
+/** The error of invalid configuration: source, field, found and wanted value. All decoders of config and resources throw it. */
 import type { z } from "zod";
 import { JsonError, parseJson } from "../lib/json.ts";
 import { decode, formatMismatches, type Mismatches } from "../lib/schema.ts";
 
-/** `mismatches` has all that was found wrong; `path`, `got` and `wanted` are those of the first. */
+/** `mismatches` lists everything that is wrong; `path`, `got` and `wanted` are those of the first. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** What was read, as a phrase: `annotation "ipam.vendor.io/ippool"`, `file "pools.yaml", document 2`. */
+  /** What was decoded, as a phrase: `annotation "ipam.vendor.io/ippool"`, `file "pools.yaml", document 2`. */
   readonly source: string;
   readonly mismatches: Mismatches;
 
@@ -32,14 +29,14 @@ export class ConfigError extends Error {
   }
 }
 
-/** The value as the schema describes it. Throws {@link ConfigError}. */
+/** Decodes a value; `source` names it in the error. Throws {@link ConfigError}. */
 export function decodeConfig<S extends z.ZodType>(schema: S, value: unknown, source: string): z.output<S> {
   const decoded = decode(schema, value);
   if (decoded.ok) return decoded.value;
   throw new ConfigError(source, decoded.mismatches);
 }
 
-/** Like {@link decodeConfig} for JSON text, whose malformations are reported with their place. */
+/** Like {@link decodeConfig}, for JSON text. The error has line and column of malformed JSON. */
 export function decodeJsonConfig<S extends z.ZodType>(schema: S, text: string, source: string): z.output<S> {
   try {
     return decodeConfig(schema, parseJson(text), source);

@@ -1,8 +1,7 @@
 /**
- * The keys of the coordinator's configuration, in a network definition or the resource Coordinator (specification 2.3, Resolved D).
- * Each source decodes to what it says; coordinator-settings.ts lays them over one another.
+ * Decodes the coordinator's settings from one source: a network definition or the resource Coordinator.
+ * coordinator-settings.ts merges the sources.
  */
-
 import { z } from "zod";
 import { MAX_IF_NAME_BYTES, parseIfName } from "../cni/names.ts";
 import { type CelRule, cel, matchRule } from "../lib/cel.ts";
@@ -12,16 +11,16 @@ import { type CoordinatorSettings, LOG_LEVELS } from "./coordinator-settings.ts"
 import { positiveDuration } from "./fields/duration.ts";
 import { IF_NAME_RULE, ifName, prefixOrIp } from "./fields/network.ts";
 
-/** First of the routing tables that Berth uses inside pods: the reply path's; each NIC's follow. @limit */
+/** First routing table that Berth uses inside pods: that of the reply path. The tables of the NICs follow. @limit */
 export const POD_TABLES_FIRST = 100;
 
-/** Last of the routing tables that Berth uses inside pods. @limit */
+/** Last routing table that Berth uses inside pods. @limit */
 export const POD_TABLES_LAST = 199;
 
-/** Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`: each is a route in every pod, and others wait meanwhile. @limit */
+/** Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`. Each becomes a route in every pod, and adding routes delays other requests. @limit */
 export const MAX_CIDRS = 1_024;
 
-/** Highest routing table: the kernel's numbers have 32 bits. @limit */
+/** Highest routing table: the kernel uses 32 bits. @limit */
 export const MAX_ROUTE_TABLE = 4_294_967_295;
 
 /** Most requests of one gateway detection (`detectOptions.retry`). @limit */
@@ -30,10 +29,10 @@ export const MAX_DETECT_RETRY = 100;
 /** Longest `logOptions.logFile` of the resource Coordinator: characters. @limit */
 export const MAX_LOG_FILE_LENGTH = 255;
 
-/** Where log files must lie: definitions are written by tenants, the writer is root. */
+/** Directory of log files. The agent writes them as root, and tenants write network definitions, so no other place is allowed. */
 export const LOG_DIRECTORY = "/var/log/vendor/";
 
-/** Resolves `.` and `..` as text. Undefined outside {@link LOG_DIRECTORY}; links are the writer's to refuse. */
+/** Returns the path with `.` and `..` resolved; undefined if it is outside {@link LOG_DIRECTORY}. The writer refuses symbolic links. */
 function parseLogFile(text: string): string | undefined {
   if (!text.startsWith("/") || /\p{Cc}/u.test(text)) return undefined;
   const parts: string[] = [];
@@ -45,7 +44,7 @@ function parseLogFile(text: string): string | undefined {
   return path.startsWith(LOG_DIRECTORY) ? path : undefined;
 }
 
-/** Two octets; the multicast bit is the lowest of the first. */
+/** Two octets. The lowest bit of the first is the multicast bit. */
 const MAC_PREFIX = /^(?:[0-9A-Fa-f][02468ACEace]:[0-9A-Fa-f]{2})?$/;
 
 function parseMacPrefix(text: string): string | undefined {
@@ -58,7 +57,7 @@ const ROUTE_TABLE_FORM =
   `a routing table from 1 to 252 or from 256 to ${MAX_ROUTE_TABLE}, ` +
   `not ${POD_TABLES_FIRST} to ${POD_TABLES_LAST} (Berth's own inside pods)`;
 
-/** 253 to 255 are the kernel's default, main and local. */
+/** Tables 253 to 255 are the kernel's default, main and local. */
 function isFreeTable(table: number): boolean {
   const isKernels = table >= 253 && table <= 255;
   const isPods = table >= POD_TABLES_FIRST && table <= POD_TABLES_LAST;
@@ -75,9 +74,9 @@ const networks = z.array(prefixOrIp).max(MAX_CIDRS);
 
 const mode = z.enum(["auto", "underlay", "overlay", "disable", "disabled"]);
 
-const spellingWanted = (name: string) => `what "${name}" says, or only one of the two`;
+const spellingWanted = (name: string) => `the value of "${name}", or only one of the two keys`;
 
-/** The rule that mirrors {@link eitherOf}; `spelled` makes one expression of two spellings of a value. */
+/** Returns the CEL rule that mirrors {@link eitherOf}; `spelled` maps aliases of a value to one expression. */
 function eitherRule(name: string, alias: string, spelled = (text: string) => text): CelRule {
   return {
     rule: `!has(self.${name}) || !has(self.${alias}) || ${spelled(`self.${name}`)} == ${spelled(`self.${alias}`)}`,
@@ -86,12 +85,12 @@ function eitherRule(name: string, alias: string, spelled = (text: string) => tex
   };
 }
 
-/** Of the resource Coordinator's spec. */
+/** Rule of the spec of a Coordinator. */
 export const MODE_RULE = eitherRule("mode", "tune_mode", (text) => `(${text} == 'disabled' ? 'disable' : ${text})`);
 
 const RETRY_RULE = eitherRule("retry", "retries");
 
-/** Reports two spellings of one setting that differ; gives the one that is there. */
+/** Returns the value of a setting or of its alias. Reports an issue if both are set and differ. */
 function eitherOf<T>(context: z.RefinementCtx, [name, value]: [string, T], [alias, other]: [string, T]): T {
   if (value !== undefined && other !== undefined && value !== other) {
     context.addIssue({ code: "custom", path: [alias], message: spellingWanted(name) });
@@ -102,16 +101,17 @@ function eitherOf<T>(context: z.RefinementCtx, [name, value]: [string, T], [alia
 const detectOptions = z
   .strictObject({
     retry: wholeNumber(1, MAX_DETECT_RETRY).meta({
-      description: "Requests to a gateway; without `window` also probes for a conflict. Default `3`.",
+      description: "Number of requests to a gateway and, without `window`, of probes for a conflict. Default `3`.",
     }),
-    retries: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "The same as `retry`." }),
-    interval: positiveDuration.meta({ description: "Time between two of them. Default `1s`." }),
+    retries: wholeNumber(1, MAX_DETECT_RETRY).meta({ description: "Alias of `retry`." }),
+    interval: positiveDuration.meta({ description: "Time between two requests. Default `1s`." }),
     timeout: positiveDuration.meta({ description: "Time to wait for each answer. Default `1s`." }),
     window: positiveDuration.meta({
-      description: "Conflict: time over which three probes are spread. Default `200ms` when none of the above is set.",
+      description:
+        "Conflict detection: time in which three probes are sent. Default `200ms` if none of the above is set.",
     }),
     onConflict: z.enum(["fail", "next"]).meta({
-      description: "Conflict: refuse the pod, or take the next address within the same ADD. Default `fail`.",
+      description: "Conflict detection: fail the ADD, or try another address within it. Default `fail`.",
     }),
   })
   .partial()
@@ -123,7 +123,7 @@ const detectOptions = z
     onConflict,
   }));
 
-/** What `logOptions` is. */
+/** Description of `logOptions`. */
 export const LOG_OPTIONS = "The plugin's log.";
 
 type LogFile = ReturnType<typeof parsedText<string>>;
@@ -131,9 +131,9 @@ type LogFile = ReturnType<typeof parsedText<string>>;
 function logOptionsWith(logFile: LogFile) {
   return z
     .strictObject({
-      logLevel: z.enum(LOG_LEVELS).meta({ description: "Least level that is written. Default `debug`." }),
+      logLevel: z.enum(LOG_LEVELS).meta({ description: "Lowest level that is logged. Default `debug`." }),
       logFile: logFile.meta({
-        description: `File inside \`${LOG_DIRECTORY}\`, no symbolic link. Default \`coordinator.log\` there.`,
+        description: `File inside \`${LOG_DIRECTORY}\`, not a symbolic link. Default \`coordinator.log\`.`,
       }),
     })
     .partial();
@@ -154,20 +154,20 @@ const resolvedLogFile = parsedText(parseResolvedLogFile, RESOLVED_FORM, MAX_LOG_
 
 const logOptions = logOptionsWith(parsedText(parseLogFile, `a path inside ${LOG_DIRECTORY}`));
 
-/** Of the resource: CEL cannot resolve `..`, so the path has none. */
+/** `logOptions` of the resource Coordinator. The path has no `..`, because CEL cannot resolve it. */
 export const resolvedLogOptions = logOptionsWith(resolvedLogFile);
 
 const ROUTE_NIC_FORM = 'an interface name, or "" for the first NIC';
 
 /**
- * The keys of a coordinator entry, all optional; the resource Coordinator has the same and its own.
- * Their defaults are told, not set: what a source leaves out is the next source's to say.
+ * The keys of a coordinator entry, all optional; the resource Coordinator adds its own. Defaults are only described
+ * here, because another source may set a key that this one omits.
  */
 export const coordinatorKeys = z
   .strictObject({
     type: z.literal("coordinator").meta({ description: "Plugin name. Default `coordinator`." }),
-    mode: mode.meta({ description: "Operating mode; `disabled` is `disable`. Default `auto`." }),
-    tune_mode: mode.meta({ description: "The same as `mode`, with a warning." }),
+    mode: mode.meta({ description: "Operating mode. `disabled` is an alias of `disable`. Default `auto`." }),
+    tune_mode: mode.meta({ description: "Alias of `mode`; logs a warning." }),
     tunePodRoutes: z.boolean().meta({ description: "Tune the routes of a pod with several NICs. Default `true`." }),
     podDefaultRouteNic: parsedText(
       (text) => (text === "" ? "" : parseIfName(text)),
@@ -175,41 +175,53 @@ export const coordinatorKeys = z
       MAX_IF_NAME_BYTES,
     ).meta({
       ...cel({ rule: `self == '' || (${IF_NAME_RULE.rule})`, message: ROUTE_NIC_FORM }),
-      description: "NIC that carries the pod's default route; empty: the first keeps it. Default empty.",
+      description: "NIC that carries the pod's default route. If empty, the first NIC keeps it. Default empty.",
     }),
     podDefaultCniNic: ifName.meta({ description: "Name of the pod's first NIC. Default `eth0`." }),
-    detectGateway: z.boolean().meta({ description: "An unreachable gateway prevents the pod. Default `false`." }),
-    detectIPConflict: z.boolean().meta({ description: "An address conflict prevents the pod. Default `false`." }),
+    detectGateway: z
+      .boolean()
+      .meta({ description: "Whether the ADD fails if the gateway does not answer. Default `false`." }),
+    detectIPConflict: z
+      .boolean()
+      .meta({ description: "Whether the ADD fails if another machine has the address. Default `false`." }),
     podMACPrefix: parsedText(parseMacPrefix, MAC_PREFIX_FORM, "0a:1b".length).meta({
       ...cel(matchRule(MAC_PREFIX, MAC_PREFIX_FORM)),
-      description: "First two octets of the pods' MAC addresses; empty: left alone. Default empty.",
+      description: "First two octets of the pods' MAC addresses. If empty, they are not changed. Default empty.",
     }),
     overlayPodCIDR: networks.meta({
       description:
-        "Cluster pod networks; collected unless a definition has a list, or the Coordinator one that is not empty.",
+        "Pod networks of the cluster. Collected unless a network definition has the list, or the Coordinator a list with entries.",
     }),
     serviceCIDR: networks.meta({
       description:
-        "Service networks; collected unless a definition has a list, or the Coordinator one that is not empty.",
+        "Service networks of the cluster. Collected unless a network definition has the list, or the Coordinator a list with entries.",
     }),
-    hijackCIDR: networks.meta({ description: "Networks reached through the host. Default empty." }),
+    hijackCIDR: networks.meta({ description: "Networks that pods reach through the node. Default empty." }),
     hostRuleTable: wholeNumber(1, MAX_ROUTE_TABLE)
       .refine(isFreeTable, { error: ROUTE_TABLE_FORM })
-      .meta({ ...cel(ROUTE_TABLE_RULE), description: "Host's routing table for the pods' addresses. Default `500`." }),
+      .meta({
+        ...cel(ROUTE_TABLE_RULE),
+        description: "The node's routing table for the addresses of pods. Default `500`.",
+      }),
     hostRPFilter: z
       .literal([-1, 0, 1, 2])
-      .meta({ description: "`rp_filter` of interfaces that carry pod traffic; -1 leaves it alone. Default `0`." }),
+      .meta({
+        description: "`rp_filter` of interfaces that carry pod traffic. With -1 it is not changed. Default `0`.",
+      }),
     serviceSnat: z
       .enum(["auto", "on", "off"])
-      .meta({ description: "Masquerade of service connections that leave the node. Default `auto`." }),
-    detectOptions: detectOptions.meta({ ...cel(RETRY_RULE), description: "Settings of both detections." }),
+      .meta({ description: "Whether service connections that leave the node are masqueraded. Default `auto`." }),
+    detectOptions: detectOptions.meta({
+      ...cel(RETRY_RULE),
+      description: "Settings of gateway and conflict detection.",
+    }),
     logOptions: logOptions.meta({ description: LOG_OPTIONS }),
   })
   .partial();
 
 const TUNE_MODE_WARNING = 'Key "tune_mode" is an alias; write "mode" instead';
 
-/** Folds the aliases; see {@link CoordinatorSettings}. */
+/** Resolves the aliases. */
 export function settingsOf(keys: z.output<typeof coordinatorKeys>, context: z.RefinementCtx): CoordinatorSettings {
   const { type: _, tune_mode, ...settings } = keys;
   const spelled = (value: typeof keys.mode) => (value === "disabled" ? "disable" : value);
@@ -222,14 +234,14 @@ export function settingsOf(keys: z.output<typeof coordinatorKeys>, context: z.Re
 
 const coordinatorEntry = coordinatorKeys.transform(settingsOf);
 
-/** Whether the entry says that the coordinator has nothing to do. What else it holds does not matter then, and may be anything. */
+/** Returns whether the entry disables the coordinator. Its other keys are not validated then. */
 function isDisabled(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { mode, tune_mode } = value as Readonly<Record<string, unknown>>;
   return ["disable", "disabled"].some((word) => word === (mode ?? tune_mode));
 }
 
-/** Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError, but not for an entry that says `disable`. */
+/** Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError, except for an entry that disables the coordinator. */
 export function decodeCoordinatorConf(value: unknown, source: string): CoordinatorSettings {
   if (isDisabled(value)) return { mode: "disable", warnings: [] };
   return decodeConfig(coordinatorEntry, value, source);

@@ -1,6 +1,4 @@
-/**
- * The coordinator's settings as values: complete ones, what one source says of them, and their defaults.
- */
+/** The coordinator's settings: those of one source, their defaults, and the complete ones merged from several sources. */
 import type { IfName } from "../cni/names.ts";
 import type { Prefix } from "../net/prefix.ts";
 
@@ -9,13 +7,13 @@ export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] a
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface DetectOptions {
-  /** Requests sent before a gateway counts as unreachable; without `windowMs` also the probes for a conflict. */
+  /** Number of requests to a gateway; without `windowMs` also the number of probes for a conflict. */
   readonly retry: number;
-  /** Between two requests. */
+  /** Time between two requests. */
   readonly intervalMs: number;
-  /** How long each answer is awaited. */
+  /** Time to wait for each answer. */
   readonly timeoutMs: number;
-  /** Conflict: the time over which probes are spread; silence is judged at its end. Undefined: `retry`, `intervalMs` and `timeoutMs` govern. */
+  /** Conflict detection: time in which the probes are sent and answers awaited. If undefined, `retry`, `intervalMs` and `timeoutMs` apply. */
   readonly windowMs: number | undefined;
   readonly onConflict: "fail" | "next";
 }
@@ -23,18 +21,18 @@ export interface DetectOptions {
 export interface CoordinatorConf {
   readonly mode: "auto" | "underlay" | "overlay" | "disable";
   readonly tunePodRoutes: boolean;
-  /** "" keeps the default route where it is. */
+  /** With "" the default route is not moved. */
   readonly podDefaultRouteNic: IfName | "";
   readonly podDefaultCniNic: IfName;
   readonly detectGateway: boolean;
   readonly detectIPConflict: boolean;
-  /** Two octets as `0a:1b`; "" leaves the MAC alone. */
+  /** Two octets as in `0a:1b`; with "" the MAC address is not changed. */
   readonly podMACPrefix: string;
   readonly overlayPodCIDR: readonly Prefix[];
   readonly serviceCIDR: readonly Prefix[];
   readonly hijackCIDR: readonly Prefix[];
   readonly hostRuleTable: number;
-  /** -1 leaves the sysctl alone. */
+  /** With -1 the sysctl is not changed. */
   readonly hostRPFilter: -1 | 0 | 1 | 2;
   readonly serviceSnat: "auto" | "on" | "off";
   readonly detectOptions: DetectOptions;
@@ -43,7 +41,7 @@ export interface CoordinatorConf {
 
 type Settings<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
-/** What one source says; what it leaves out is absent. `warnings` are sentences for the log and for `explain`. */
+/** The settings of one source, which may omit any. `warnings` are sentences for the log and for `explain`. */
 export interface CoordinatorSettings extends Settings<Omit<CoordinatorConf, "detectOptions" | "logOptions">> {
   readonly detectOptions?: Settings<DetectOptions> | undefined;
   readonly logOptions?: Settings<CoordinatorConf["logOptions"]> | undefined;
@@ -68,27 +66,27 @@ export const DEFAULT_COORDINATOR_CONF: CoordinatorConf = {
   logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },
 };
 
-/** Of these an empty list in the resource Coordinator says nothing: the cluster's networks are collected when nobody names any. */
+/** Keys whose networks the controller collects. For these, an empty list in the resource Coordinator means "not set". */
 export const COLLECTED_KEYS = ["serviceCIDR", "overlayPodCIDR"] as const satisfies (keyof CoordinatorConf)[];
 
 export type CollectedKey = (typeof COLLECTED_KEYS)[number];
 
-/** What several sources say, the strongest first. */
+/** The settings of several sources, strongest first. */
 type Layers<T> = readonly (Settings<T> | undefined)[];
 
-/** For each key of `defaults` what the first layer says that says anything. */
+/** Returns for each key of `defaults` the value of the first layer that has one, else the default. */
 function layOver<T extends object>(layers: Layers<T>, defaults: T): T {
   const entries = Object.entries(defaults).map(([key, fallback]) => {
-    const said = layers.find((layer) => layer?.[key as keyof T] !== undefined);
-    return [key, said === undefined ? fallback : said[key as keyof T]];
+    const layer = layers.find((each) => each?.[key as keyof T] !== undefined);
+    return [key, layer === undefined ? fallback : layer[key as keyof T]];
   });
   return Object.fromEntries(entries) as T;
 }
 
-/** Whether conflicts go by `retry`, `interval` and `timeout`: one of them is written out, and `window` is not (specification, Resolved D). */
+/** Returns whether conflict detection uses `retry`, `interval` and `timeout`: a source sets one of them, and none sets `window`. */
 function isPaced(layers: Layers<DetectOptions>): boolean {
-  const isSaid = (key: keyof DetectOptions): boolean => layers.some((layer) => layer?.[key] !== undefined);
-  return !isSaid("windowMs") && (["retry", "intervalMs", "timeoutMs"] as const).some(isSaid);
+  const isSet = (key: keyof DetectOptions): boolean => layers.some((layer) => layer?.[key] !== undefined);
+  return !isSet("windowMs") && (["retry", "intervalMs", "timeoutMs"] as const).some(isSet);
 }
 
 function resolveDetectOptions(layers: Layers<DetectOptions>): DetectOptions {
@@ -96,7 +94,7 @@ function resolveDetectOptions(layers: Layers<DetectOptions>): DetectOptions {
   return isPaced(layers) ? { ...options, windowMs: undefined } : options;
 }
 
-/** Complete settings; the first layer wins key by key, also inside `detectOptions` and `logOptions`. */
+/** Returns the complete settings. For each key, also inside `detectOptions` and `logOptions`, the first layer that has it wins. */
 export function resolveCoordinatorConf(...layers: readonly CoordinatorSettings[]): CoordinatorConf {
   const { detectOptions: _, logOptions, ...scalars } = DEFAULT_COORDINATOR_CONF;
   return {

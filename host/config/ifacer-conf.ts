@@ -1,8 +1,4 @@
-/**
- * The keys of the ifacer's configuration in a network definition (specification 2.4, Resolved E).
- * Called by the ifacer plugin; the bond's options are read by ifacer/bond-options.ts, which knows what the kernel knows.
- */
-
+/** Decodes the ifacer's entry in a network definition. ifacer/bond-options.ts decodes the options of the bond. */
 import { z } from "zod";
 import type { IfName } from "../cni/names.ts";
 import { MAX_IF_NAME_BYTES } from "../cni/names.ts";
@@ -13,14 +9,14 @@ import { ifName } from "./fields/network.ts";
 /** Highest VLAN id that a device may have; 4095 is reserved (IEEE 802.1Q §9.6). @limit */
 export const MAX_VLAN_ID = 4_094;
 
-/** Most members of one bond (`interfaces`): more than a node has ports. @limit */
+/** Most members of one bond (`interfaces`). @limit */
 export const MAX_INTERFACES = 64;
 
-/** Longest `bond.options`: UTF-16 units. Every option of the kernel at its longest fits several times. @limit */
+/** Longest `bond.options`: UTF-16 units. All options of the kernel at their longest fit several times. @limit */
 export const MAX_BOND_OPTIONS_LENGTH = 4_096;
 
 /** Names of the modes by their numbers (linux/if_bonding.h, BOND_MODE_*). */
-export const BOND_MODES = [
+const BOND_MODES = [
   "balance-rr",
   "active-backup",
   "balance-xor",
@@ -30,27 +26,27 @@ export const BOND_MODES = [
   "balance-alb",
 ] as const;
 
-/** `1 (active-backup)`: a mode for people, whatever number the kernel tells. */
+/** Returns `1 (active-backup)`, or the number alone if it is unknown. */
 export function formatBondMode(mode: number): string {
   const name = BOND_MODES[mode];
   return name === undefined ? `${mode}` : `${mode} (${name})`;
 }
 
-export interface BondConf {
+interface BondConf {
   readonly name: IfName;
-  /** 0 to 6; undefined when the configuration leaves it to the kernel, whose default is 0. */
+  /** 0 to 6; undefined leaves it to the kernel, whose default is 0. */
   readonly mode: number | undefined;
   /** As written. */
   readonly options: string;
 }
 
 export interface IfacerConf {
-  /** The members of the bond, or the one master. At least one. */
+  /** The members of the bond, or the parent of the VLAN device. At least one. */
   readonly interfaces: readonly IfName[];
-  /** 0 for no VLAN. */
+  /** 0 if there is no VLAN. */
   readonly vlanId: number;
   readonly bond: BondConf | undefined;
-  /** The name of the VLAN device; undefined when there is none. */
+  /** Name of the VLAN device; undefined if there is none. */
   readonly vlanName: IfName | undefined;
   /** Whether addresses and routes of members move to the bond. */
   readonly takeOver: boolean;
@@ -115,8 +111,8 @@ const entry = z
     const vlanName = `${parent}.${vlanId}`;
     if (vlanId > 0 && lengthOf(vlanName) > MAX_IF_NAME_BYTES) {
       const got = `${vlanId}, which makes the device name "${vlanName}" of ${lengthOf(vlanName)} bytes`;
-      const mend = joined === undefined ? "rename the master" : 'set a shorter "bond.name"';
-      issue(["vlanID"], `a name of at most ${MAX_IF_NAME_BYTES} bytes: ${mend}`, got);
+      const fix = joined === undefined ? "rename the master" : 'set a shorter "bond.name"';
+      issue(["vlanID"], `a name of at most ${MAX_IF_NAME_BYTES} bytes: ${fix}`, got);
     }
     return {
       interfaces: names,

@@ -1,7 +1,6 @@
 /**
- * The `ipam` object of a network configuration whose IPAM plugin is Berth.
- * Called by selection for the pools that a configuration names. The runtime, Multus and the main plugins
- * add no keys of their own to this object, so every other key is a fault.
+ * Decodes the `ipam` object of a network configuration whose IPAM plugin is Berth. Neither the runtime nor Multus nor the main plugins
+ * add keys to this object, so unknown keys are refused.
  */
 import { z } from "zod";
 import { ALL_ENABLED, type EnabledFamilies, ignoreNames } from "./annotations.ts";
@@ -12,7 +11,9 @@ import { nameOrPattern } from "./fields/names.ts";
 const pools = (family: string) =>
   nonEmptyList(nameOrPattern)
     .optional()
-    .meta({ description: `${family} pools, tried in this order, for pods whom nothing stronger gives pools.` });
+    .meta({
+      description: `${family} pools, tried in this order. Used if no annotation and no namespace default selects pools.`,
+    });
 
 export const ipamConfSchema = z.strictObject({
   type: z.literal("berth").meta({ description: "The IPAM plugin." }),
@@ -22,7 +23,7 @@ export const ipamConfSchema = z.strictObject({
 
 export type IpamConf = Readonly<z.output<typeof ipamConfSchema>>;
 
-/** The key of a disabled family may hold anything: the family counts as named, and its names are not read. Throws ConfigError. */
+/** Decodes the object. The names of a disabled family are not validated. Throws ConfigError. */
 export function decodeIpamConf(value: unknown, source: string, rules: EnabledFamilies = ALL_ENABLED): IpamConf {
   const disabled = [
     ...(rules.enableIPv4 ? [] : ["default_ipv4_ippool"]),

@@ -1,13 +1,10 @@
-/**
- * Kubernetes label selectors: decoded here, matched without a server.
- */
-
+/** Decodes and matches Kubernetes label selectors. */
 import { z } from "zod";
 import { type CelRule, cel, rawText } from "../lib/cel.ts";
 import { parsedText, textMap } from "../lib/schema.ts";
 import { DNS_SUBDOMAIN, isDnsSubdomain, MAX_LABEL_LENGTH, MAX_NAME_LENGTH } from "./fields/names.ts";
 
-/** Longest key of a label: characters. A name of 253, a slash, and 63. @limit */
+/** Longest key of a label: characters. A name of 253, a slash and a name of 63. @limit */
 export const MAX_LABEL_KEY_LENGTH = MAX_NAME_LENGTH + 1 + MAX_LABEL_LENGTH;
 
 /** Most labels, expressions, or values of one expression, in a label selector. @limit */
@@ -15,7 +12,7 @@ export const MAX_SELECTOR_ENTRIES = 128;
 
 export type Labels = Readonly<Record<string, string>>;
 
-export type LabelRequirement =
+type LabelRequirement =
   | { readonly key: string; readonly operator: "In" | "NotIn"; readonly values: readonly string[] }
   | { readonly key: string; readonly operator: "Exists" | "DoesNotExist" };
 
@@ -45,13 +42,13 @@ function parseLabelValue(text: string): string | undefined {
 const KEY_FORM = "a label's key, such as app or example.com/app";
 const VALUE_FORM = `a label's value: at most ${MAX_LABEL_LENGTH} letters, digits, -, _ and .`;
 
-/** That the text, an expression of CEL, is a label's key. */
+/** Returns the CEL condition that `text`, a CEL expression, is a label's key. */
 function isKey(text: string): string {
   const pattern = `^(?:${DNS_SUBDOMAIN.source.slice(1, -1)}/)?${PART}$`;
   return `${text}.indexOf('/') <= ${MAX_NAME_LENGTH} && ${text}.matches(${rawText(pattern)})`;
 }
 
-/** That the text, an expression of CEL, is a label's value. */
+/** Returns the CEL condition that `text`, a CEL expression, is a label's value. */
 function isValue(text: string): string {
   return `${text}.matches(${rawText(`^(?:${PART})?$`)})`;
 }
@@ -59,7 +56,7 @@ function isValue(text: string): string {
 const KEY_RULE: CelRule = { rule: isKey("self"), message: KEY_FORM };
 const VALUE_RULE: CelRule = { rule: isValue("self"), message: VALUE_FORM };
 
-/** Of a map of labels: the API server names the map, not the entry. */
+/** Rules of a map of labels. The API server's error names the map, not the entry. */
 const LABEL_RULES: readonly CelRule[] = [
   { rule: `self.all(key, ${isKey("key")})`, message: KEY_FORM },
   { rule: `self.all(key, ${isValue("self[key]")})`, message: VALUE_FORM },
@@ -91,12 +88,15 @@ const requirementKeys = z
     }),
     operator: z
       .enum(["In", "NotIn", "Exists", "DoesNotExist"])
-      .meta({ description: "Whether the label has one of the values, none of them, is there, or is not." }),
+      .meta({
+        description:
+          "`In`: the label has one of the values. `NotIn`: it has none of them. `Exists`, `DoesNotExist`: the label exists or not.",
+      }),
     values: z
       .array(parsedText(parseLabelValue, VALUE_FORM, MAX_LABEL_LENGTH).meta(cel(VALUE_RULE)))
       .max(MAX_SELECTOR_ENTRIES)
       .optional()
-      .meta({ description: "For the operators `In` and `NotIn`." }),
+      .meta({ description: "Values for `In` and `NotIn`." }),
   })
   .meta(
     cel({
@@ -117,15 +117,15 @@ const requirement = requirementKeys.transform(({ key, operator, values = [] }, c
   return needsValues ? { key, operator, values } : { key, operator };
 });
 
-/** A LabelSelector of Kubernetes. */
+/** A Kubernetes LabelSelector. */
 export const labelSelector = z
   .strictObject({
-    matchLabels: labels.optional().meta({ description: "Labels that must be there, with these values." }),
+    matchLabels: labels.optional().meta({ description: "Labels and values that must match." }),
     matchExpressions: z
       .array(requirement)
       .max(MAX_SELECTOR_ENTRIES)
       .optional()
-      .meta({ description: "Expressions that must hold." }),
+      .meta({ description: "Expressions that must be true." }),
   })
   .transform(({ matchLabels = {}, matchExpressions = [] }): LabelSelector => ({ matchLabels, matchExpressions }))
   .meta({ title: "label selector" });
@@ -144,7 +144,7 @@ function requirementHolds(requirement: LabelRequirement, labels: Labels): boolea
   }
 }
 
-/** Whether the selector matches; `NotIn` matches an absent key, as in Kubernetes. */
+/** Returns whether the selector matches. `NotIn` matches an absent label, as in Kubernetes. */
 export function matchLabels(selector: LabelSelector, labels: Labels): boolean {
   return (
     Object.entries(selector.matchLabels).every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value) &&

@@ -1,6 +1,6 @@
 /**
- * Network definitions as a node's CNI directory has them, lists (`*.conflist`) and single plugins (`*.conf`, `*.json`), or as the text of a
- * NetworkAttachmentDefinition; and what the entries of the coordinator and of the IPAM plugin in them say.
+ * Decodes network definitions, from files of a CNI directory (`*.conflist`, `*.conf`, `*.json`) or from a NetworkAttachmentDefinition,
+ * and the entries of the coordinator and of Berth's IPAM plugin in them.
  */
 import { z } from "zod";
 import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
@@ -13,10 +13,10 @@ import { decodeIpamConf, type IpamConf } from "./ipam-conf.ts";
 
 const pluginEntry = z.looseObject({ type: z.string() });
 
-/** One plugin with its keys as they came. */
-export type PluginEntry = z.output<typeof pluginEntry>;
+/** One plugin with its raw keys. */
+type PluginEntry = z.output<typeof pluginEntry>;
 
-/** An entry, and where it stands: `file "/etc/cni/net.d/10-lan.conflist", plugins[1]`. */
+/** An entry and its place: `file "/etc/cni/net.d/10-lan.conflist", plugins[1]`. */
 export interface PlacedEntry {
   readonly entry: PluginEntry;
   readonly place: string;
@@ -25,13 +25,13 @@ export interface PlacedEntry {
 export interface NetworkDefinition {
   readonly name: string;
   readonly plugins: readonly PlacedEntry[];
-  /** False: the plugins in the folder of the network's name follow (CNI 1.1, `loadOnlyInlinedPlugins`). */
+  /** If false, the plugins in the directory of the network's name follow (CNI 1.1, `loadOnlyInlinedPlugins`). */
   readonly inlinedOnly: boolean;
 }
 
 const networkName = parsedText(parseNetworkName, IDENTIFIER_FORM);
 
-/** A switch of the protocol, which may also be text. */
+/** A boolean of the CNI specification, which may also be text. */
 const flag = z.union([z.boolean(), z.string().regex(/^(true|false)$/i)], { error: "true or false" });
 
 const networkList = z.looseObject({
@@ -40,7 +40,7 @@ const networkList = z.looseObject({
   loadOnlyInlinedPlugins: flag.default(false),
 });
 
-/** A network as one value: a list of plugins, or a single one. */
+/** A network: a list of plugins, or a single one. */
 const attachedNetwork = z.union(
   [
     z.looseObject({ name: networkName.optional(), plugins: z.array(pluginEntry).min(1) }),
@@ -51,7 +51,7 @@ const attachedNetwork = z.union(
 
 const namedPlugin = z.looseObject({ name: networkName, type: z.string() });
 
-/** A `*.conflist`. Throws ConfigError. */
+/** Decodes a `*.conflist`. Throws ConfigError. */
 export function decodeNetworkList(text: string, source: string): NetworkDefinition {
   const { name, plugins = [], loadOnlyInlinedPlugins } = decodeJsonConfig(networkList, text, source);
   return {
@@ -61,24 +61,24 @@ export function decodeNetworkList(text: string, source: string): NetworkDefiniti
   };
 }
 
-/** A `*.conf` or `*.json`: a network of one plugin. Throws ConfigError. */
+/** Decodes a `*.conf` or `*.json`, a network of one plugin. Throws ConfigError. */
 export function decodeNetworkOfOne(text: string, source: string): NetworkDefinition {
   const entry = decodeJsonConfig(namedPlugin, text, source);
   return { name: entry.name, plugins: [{ entry, place: source }], inlinedOnly: true };
 }
 
-/** A `*.conf` in the folder of a network's name: one more plugin of that network. Throws ConfigError. */
+/** Decodes a `*.conf` in the directory of a network's name, a further plugin of that network. Throws ConfigError. */
 export function decodePluginFile(text: string, source: string): PlacedEntry {
   return { entry: decodeJsonConfig(pluginEntry, text, source), place: source };
 }
 
-/** What the first coordinator among the plugins is told; undefined when there is none. Throws ConfigError. */
+/** Returns the settings of the first coordinator among the plugins; undefined if there is none. Throws ConfigError. */
 export function findCoordinatorSettings(plugins: readonly PlacedEntry[]): CoordinatorSettings | undefined {
   const found = plugins.find(({ entry }) => entry.type === "coordinator");
   return found && decodeCoordinatorConf(pluginKeys({ raw: found.entry }), found.place);
 }
 
-/** The text of a NetworkAttachmentDefinition, which is called `name` where the text says nothing else. Throws ConfigError. */
+/** Decodes the configuration of a NetworkAttachmentDefinition; `name` is its name unless the text has another. Throws ConfigError. */
 export function decodeAttachedNetwork(text: string, name: string, source: string): NetworkDefinition {
   return networkOf(decodeJsonConfig(attachedNetwork, text, source), name, source);
 }
@@ -94,7 +94,7 @@ function networkOf(found: z.output<typeof attachedNetwork>, name: string, source
   return { name: found.name ?? name, plugins: plugins ?? [own], inlinedOnly: true };
 }
 
-/** The `ipam` object of the first plugin whose IPAM is Berth; undefined when there is none. Throws ConfigError. */
+/** Returns the `ipam` object of the first plugin whose IPAM plugin is Berth; undefined if there is none. Throws ConfigError. */
 export function findIpamConf(plugins: readonly PlacedEntry[]): IpamConf | undefined {
   const found = plugins.find(({ entry }) => isBerth(entry.ipam));
   return found && decodeIpamConf(found.entry.ipam, `${found.place}, ipam`);

@@ -1,7 +1,6 @@
 /**
- * `k8s.v1.cni.cncf.io/networks`: which networks a pod attaches beside its first
- * (Kubernetes Network Custom Resource Definition De-facto Standard, section 4.1).
- * Called by the annotations; keys of the JSON form that Berth does not read are Multus's to judge.
+ * Decodes the annotation `k8s.v1.cni.cncf.io/networks`, the additional networks of a pod (Kubernetes Network Custom Resource
+ * Definition De-facto Standard, section 4.1). Keys that Berth does not read are not checked.
  */
 import { z } from "zod";
 import { describeValue } from "../lib/describe.ts";
@@ -19,8 +18,9 @@ const networkSelection = z
     "ipam-claim-reference": objectName.optional(),
   })
   .transform(({ ips, "cni-args": args, "ipam-claim-reference": claim, ...network }) => {
-    // Addresses by name are for the plugin to judge; here it counts only that there are some.
-    const isAsking = (Array.isArray(ips) && ips.length > 0) || (typeof args === "object" && args !== null && "ips" in args); // biome-ignore format: one thought
+    // The plugin decodes the requested addresses; here it only matters whether there are any.
+    const hasIps = Array.isArray(ips) && ips.length > 0;
+    const isAsking = hasIps || (typeof args === "object" && args !== null && "ips" in args);
     return { ...network, ...(isAsking ? { isAsking } : {}), ...(claim === undefined ? {} : { claim }) };
   });
 
@@ -37,7 +37,7 @@ function splitShortForm(item: string, source: string): object {
   throw new ConfigError(source, [{ path: "", got: describeValue(item), wanted: "[namespace/]name[@interface]" }]);
 }
 
-/** Reads the comma list or the JSON list; undefined for a blank text. Throws ConfigError, for more than `most`, too. */
+/** Decodes the comma-separated or JSON form; returns undefined for a blank text. Throws ConfigError, also for more than `most` networks. */
 export function decodeNetworkSelections(text: string, source: string, most = Infinity): NetworkSelection[] | undefined {
   if (text.trim() === "") return undefined;
   const selections = /[[{"]/.test(text)

@@ -1,18 +1,16 @@
-/**
- * Patterns of pool names: `*` any text, `?` one character, `[a-c]` one of, `[!a-c]` one not of (specification, Resolved A).
- */
+/** Patterns of pool names: `*` matches any text, `?` one character, `[a-c]` one of these, `[!a-c]` one other. */
 
-/** Whether the text is a pattern rather than a plain name. */
+/** Returns whether the text is a pattern rather than a plain name. */
 export function isPattern(text: string): boolean {
   return /[*?[\]]/.test(text);
 }
 
-/** One step of a pattern: any text, or one character of which `accepts` judges. */
+/** One step of a pattern: any text, or one character that the function accepts. */
 type Step = "*" | ((character: string) => boolean);
 
 const CLASS = /^\[(!?)([^[\]]+)\]/;
 
-/** Judges one character by the inside of `[..]`: characters and ranges; a `-` at an end is itself. */
+/** Returns the step for the inside of `[..]`: characters and ranges. A `-` at an end stands for itself. Undefined for a reversed range. */
 function classOf(inside: string, negated: boolean): Step | undefined {
   const ranges: [first: string, last: string][] = [];
   for (let at = 0; at < inside.length; ) {
@@ -26,7 +24,7 @@ function classOf(inside: string, negated: boolean): Step | undefined {
   return (character) => ranges.some(([first, last]) => first <= character && character <= last) !== negated;
 }
 
-/** The steps of a pattern; undefined when a bracket stands alone, is empty, or holds a range that runs backwards. */
+/** Returns the steps of a pattern; undefined if a bracket is unmatched or empty, or has a reversed range. */
 function parsePattern(pattern: string): Step[] | undefined {
   const steps: Step[] = [];
   for (let rest = pattern; rest !== ""; ) {
@@ -45,24 +43,19 @@ function stepOf(text: string): Step | undefined {
   return text === "[" || text === "]" ? undefined : (character) => character === text;
 }
 
-/** Whether the text is a well-formed pattern; a plain name is one. */
+/** Returns whether the text is a well-formed pattern. A plain name is one. */
 export function isWellFormedPattern(text: string): boolean {
   return parsePattern(text) !== undefined;
 }
 
-/** Whether the whole name matches; a plain name matches itself, a malformed pattern nothing. */
-export function matchPattern(pattern: string, name: string): boolean {
-  return compilePattern(pattern)(name);
-}
-
-/** {@link matchPattern} for many names: at most pattern times name steps, whatever they hold. */
+/** Returns a function that says whether a whole name matches. A malformed pattern matches nothing. Takes at most pattern length times name length steps. */
 export function compilePattern(pattern: string): (name: string) => boolean {
   const steps = parsePattern(pattern);
   if (steps === undefined) return () => false;
   return (name) => matchSteps(steps, name);
 }
 
-/** Goes back to the latest `*` only: an earlier one could not help. */
+/** Backtracks to the latest `*` only: an earlier one could not match more. */
 function matchSteps(steps: readonly Step[], name: string): boolean {
   let step = 0;
   let star = -1;

@@ -1,9 +1,6 @@
-/**
- * The annotation `ipam.vendor.io/ippool-ip-number`: how many addresses a generated pool holds (specification, Resolved A).
- * Called by the annotations; the arithmetic with replicas is ipam/generated-pool's.
- */
+/** The annotation `ipam.vendor.io/ippool-ip-number`: the size of a generated pool. */
 
-/** `"N"` is fixed: `count` addresses; `"+N"` is flexible: the replicas and `count` more. */
+/** `"N"` is fixed: `count` addresses. `"+N"` is flexible: `count` more than the replicas. */
 export interface PoolNumber {
   readonly kind: "fixed" | "flexible";
   readonly count: number;
@@ -14,7 +11,7 @@ export const DEFAULT_POOL_NUMBER: PoolNumber = { kind: "flexible", count: 1 };
 /** What {@link parsePoolNumber} accepts, for error texts. */
 export const POOL_NUMBER_FORM = '"N" (that many addresses) or "+N" (replicas and N more), N a decimal number';
 
-/** Undefined when the text is neither form. */
+/** Returns undefined if the text has neither form. */
 export function parsePoolNumber(text: string): PoolNumber | undefined {
   const match = /^(\+?)([0-9]+)$/.exec(text);
   const count = Number(match?.[2]);

@@ -1,8 +1,4 @@
-/**
- * The service's own settings: key `conf.yml` of the ConfigMap `vendor-conf` (specification, Resolved C).
- * Called by whoever watches that ConfigMap or reads it from a file; they keep the last good settings.
- */
-
+/** Decodes the cluster-wide settings: the key `conf.yml` of the ConfigMap `vendor-conf`. */
 import { z } from "zod";
 import { wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
@@ -11,16 +7,20 @@ import { duration, positiveDuration } from "./fields/duration.ts";
 import { ifName, prefixOrIp } from "./fields/network.ts";
 import { MAX_VLAN_ID } from "./ifacer-conf.ts";
 
-/** Most names in `ifacer.interfaces` of vendor-conf: the NICs of all kinds of nodes. @limit */
+/** Most names in `ifacer.interfaces` of vendor-conf, which lists the NICs of all nodes. @limit */
 export const MAX_IFACER_INTERFACES = 1_024;
 
 const garbageCollection = z
   .strictObject({
-    interval: positiveDuration.prefault("5m").meta({ description: "Time between two sweeps." }),
-    grace: duration.prefault("60s").meta({ description: "Age before a lost record counts as a leak." }),
+    interval: positiveDuration.prefault("5m").meta({ description: "Interval of collection." }),
+    grace: duration
+      .prefault("60s")
+      .meta({ description: "Time for which a record must have looked lost before it is collected." }),
     nodeLost: duration
       .prefault("10m")
-      .meta({ description: "Silence on the segment after which the addresses of a lost node are freed." }),
+      .meta({
+        description: "Time without an answer on the segment after which the addresses of a lost node are freed.",
+      }),
   })
   .transform(({ interval, grace, nodeLost }) => ({ intervalMs: interval, graceMs: grace, nodeLostMs: nodeLost }));
 
@@ -33,7 +33,7 @@ function parseVlanRange(text: string): VlanRange | undefined {
 }
 
 /** VLAN ids, both ends included. */
-export interface VlanRange {
+interface VlanRange {
   readonly first: number;
   readonly last: number;
 }
@@ -50,12 +50,15 @@ const ifacer = z.strictObject({
     .array(ifName)
     .max(MAX_IFACER_INTERFACES)
     .default([])
-    .meta({ description: "Masters, members and bonds that network definitions may name; empty: all." }),
+    .meta({ description: "Parents, members and bonds that network definitions may use. If empty, all." }),
   vlanIDs: z
     .array(vlanRange.meta({ title: "VLAN id or range" }))
     .max(MAX_VLAN_ID)
     .default([])
-    .meta({ description: 'VLAN ids that they may name, each a number or a range `"100-199"`; empty: all.' }),
+    .meta({
+      description:
+        'VLAN ids that network definitions may use, each a number or a range such as `"100-199"`. If empty, all.',
+    }),
 });
 
 export type IfacerPermission = Readonly<z.output<typeof ifacer>>;
@@ -63,37 +66,40 @@ export type IfacerPermission = Readonly<z.output<typeof ifacer>>;
 /** The keys of `conf.yml`. */
 export const vendorConfSchema = z
   .strictObject({
-    enableIPv4: z.boolean().default(true).meta({ description: "Pods get IPv4 addresses." }),
-    enableIPv6: z.boolean().default(true).meta({ description: "Pods get IPv6 addresses." }),
+    enableIPv4: z.boolean().default(true).meta({ description: "Whether pods get IPv4 addresses." }),
+    enableIPv6: z.boolean().default(true).meta({ description: "Whether pods get IPv6 addresses." }),
     allowSingleFamily: z
       .boolean()
       .default(false)
-      .meta({ description: "A pod annotation may name one of two enabled families." }),
-    enableSubnet: z.boolean().default(true).meta({ description: "Subnets and their annotations have effect." }),
-    enableStatefulSet: z.boolean().default(true).meta({ description: "A StatefulSet pod keeps its addresses." }),
-    enableKubevirt: z.boolean().default(true).meta({ description: "A virtual machine keeps its addresses." }),
+      .meta({ description: "Whether a pod annotation may name only one of two enabled families." }),
+    enableSubnet: z.boolean().default(true).meta({ description: "Whether Subnets and their annotations take effect." }),
+    enableStatefulSet: z
+      .boolean()
+      .default(true)
+      .meta({ description: "Whether the pods of a StatefulSet retain their addresses." }),
+    enableKubevirt: z.boolean().default(true).meta({ description: "Whether virtual machines retain their addresses." }),
     enableFencing: z.boolean().default(true).meta({
-      description:
-        "An agent takes the address of a deleted pod whose sandbox still runs off its NIC when a workload keeps it.",
+      description: "Whether agents remove retained addresses from the NICs of deleted pods whose sandbox still runs.",
     }),
     allocationCooldown: duration
       .prefault("30s")
-      .meta({ description: "Time for which a released address is not handed out again." }),
+      .meta({ description: "Time before a released address is allocated again." }),
     garbageCollection: garbageCollection.prefault({}).meta({ description: "Collection of leaked addresses." }),
-    maxGeneratedPoolSize: wholeNumber(1).default(1_024).meta({ description: "Addresses of one generated pool." }),
+    maxGeneratedPoolSize: wholeNumber(1).default(1_024).meta({ description: "Most addresses of one generated pool." }),
     maxGeneratedAddressesPerNamespace: wholeNumber(0)
       .default(4_096)
-      .meta({ description: "Addresses of all generated pools of one namespace; 0 is no limit." }),
-    ifacer: ifacer.prefault({}).meta({ description: "What the plugin `ifacer` may do to the node's devices." }),
+      .meta({ description: "Most addresses of all generated pools of a namespace. 0: no limit." }),
+    ifacer: ifacer.prefault({}).meta({ description: "Permissions of the plugin `ifacer`." }),
     maxAddressesPerPod: wholeNumber(0)
       .default(32)
-      .meta({ description: "Addresses of one pod, on all its NICs; 0 is no limit." }),
+      .meta({ description: "Most addresses of one pod, on all its NICs. 0: no limit." }),
     maxAddressesPerNamespace: wholeNumber(0).default(16_384).meta({
       description:
-        "Addresses of all pods of one namespace and of what is kept for its workloads; 0 is no limit. In a cluster.",
+        "Most addresses of a namespace: those of its pods and those retained for its workloads. 0: no limit. Cluster mode only.",
     }),
     hostRouteCIDR: z.array(prefixOrIp).max(MAX_CIDRS).default([]).meta({
-      description: "Networks in which other IPAM plugins may give pods of the coordinator an address. Default none.",
+      description:
+        "Networks from which other IPAM plugins may give addresses to pods with the coordinator. Default none.",
     }),
   })
   .check(({ value, issues }) => {
@@ -105,10 +111,10 @@ export const vendorConfSchema = z
 
 export type VendorConf = Readonly<z.output<typeof vendorConfSchema>>;
 
-/** `value` is the parsed YAML; nothing at all means the defaults. Throws ConfigError. */
+/** Decodes the parsed YAML; undefined gives the defaults. Throws ConfigError. */
 export function decodeVendorConf(value: unknown, source: string): VendorConf {
   return decodeConfig(vendorConfSchema, value ?? {}, source);
 }
 
-/** What holds without a ConfigMap. */
+/** The settings without a ConfigMap. */
 export const DEFAULT_VENDOR_CONF: VendorConf = decodeVendorConf({}, "defaults");

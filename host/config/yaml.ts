@@ -1,13 +1,10 @@
-/**
- * YAML text to plain values, with the place of the first fault; what YAML merely warns of is a fault, too.
- * Called for manifests and for `conf.yml`.
- */
+/** Parses YAML to plain values. Errors have line and column; warnings of the parser are errors. */
 import { LineCounter, parseAllDocuments } from "yaml";
 import { messageOf } from "../lib/describe.ts";
 import { ConfigError } from "./config-error.ts";
 
-/** One document of a text; `line` is where it begins, from 1. */
-export interface YamlDocument {
+/** One document of a text; `line` is its first line, counted from 1. */
+interface YamlDocument {
   readonly value: unknown;
   readonly line: number;
 }
@@ -19,8 +16,8 @@ function malformed(source: string, error: unknown): never {
 }
 
 /**
- * The documents of a text, without those that hold nothing. Throws ConfigError: a key given twice, an unknown tag,
- * an alias to nothing or too many of them are faults like any other.
+ * Returns the documents of a text, without empty ones. Throws ConfigError, also for a repeated key, an unknown tag,
+ * an unresolved alias or too many aliases.
  */
 export function parseYaml(text: string, source: string): YamlDocument[] {
   const parsed: YamlDocument[] = [];

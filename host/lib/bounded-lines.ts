@@ -1,18 +1,15 @@
-/**
- * Lines to a reader that may stop reading: what cannot be taken at once waits, up to a limit; what comes then is lost, and counted.
- * Effects: a timer while something waits; those of `send`.
- */
+/** Buffers lines for a reader that may stall, up to a limit. Lines beyond it are dropped and counted. */
 
-/** Most of an executable's log that waits for its reader: bytes. What comes while so much waits is lost, and counted. @limit */
+/** Most bytes of an executable's log that wait for a stalled reader. Lines beyond are dropped and counted. @limit */
 export const MAX_UNREAD_LOG_BYTES = 1024 * 1024;
 
-/** How often a reader that has stopped is tried again: milliseconds. @limit */
+/** Interval of retries while the reader is stalled: milliseconds. @limit */
 export const LOG_RETRY_MS = 100;
 
 export interface BoundedLinesOptions {
-  /** Takes as many of the bytes as there is room for, and returns how many; 0 when there is none. Throws when nobody can ever read them. */
+  /** Writes as many bytes as possible without waiting and returns their number. Throws if the reader is gone. */
   readonly send: (bytes: Uint8Array) => number;
-  /** The reader is back: so many lines were lost. Called when nothing waits any more. */
+  /** Called with the number of dropped lines once the reader has caught up. */
   readonly onLoss: (lines: number) => void;
 }
 
@@ -21,7 +18,7 @@ export class BoundedLines {
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #lost = 0;
-  /** What was sent last could not be read by anybody. */
+  /** The last call of `send` failed: the reader is gone. */
   #isBroken = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -29,7 +26,7 @@ export class BoundedLines {
     this.#options = options;
   }
 
-  /** Takes one line with its line feed. */
+  /** Sends or buffers one line, which ends with a line feed. */
   write(line: string): void {
     const bytes = Buffer.from(line);
     if (this.#waitingBytes + bytes.length > MAX_UNREAD_LOG_BYTES && this.#waiting.length > 0) {
@@ -41,7 +38,7 @@ export class BoundedLines {
     if (this.#timer === undefined) this.flush();
   }
 
-  /** Sends what there is room for. Called at the end of the process, too: nothing waits for the timer then. */
+  /** Sends as much as possible now; also for the end of the process, when no timer fires any more. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -62,7 +59,7 @@ export class BoundedLines {
       const taken = this.#send(bytes);
       this.#waitingBytes -= taken;
       if (taken < bytes.length) {
-        // The rest of a line that was begun goes first: the next one would continue it.
+        // The rest of a partly sent line goes first, else the next line would continue it.
         this.#waiting = [bytes.subarray(taken), ...this.#waiting.slice(sent + 1)];
         return;
       }
@@ -71,7 +68,7 @@ export class BoundedLines {
     this.#waiting = [];
   }
 
-  /** What can never be read counts as taken: to keep it would keep back what comes after it. */
+  /** Returns how many bytes were taken: all of them if the reader is gone, so that they do not block later lines. */
   #send(bytes: Uint8Array): number {
     try {
       const taken = this.#options.send(bytes);

@@ -1,14 +1,10 @@
-/**
- * The known word that a mistyped one was probably meant to be.
- * Called for error texts only.
- */
-
-/** Edits (insert, delete, replace, swap of neighbours) that still count as a slip, per length of the word. */
+/** Suggests the known word for a misspelled one. */
+/** Returns the number of edits (insert, delete, replace, swap neighbours) that count as a misspelling of a word of this length. */
 function toleranceOf(word: string): number {
   return word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3;
 }
 
-/** Restricted Damerau-Levenshtein distance, row by row. */
+/** Returns the restricted Damerau-Levenshtein distance. */
 function distance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -26,7 +22,7 @@ function distance(a: string, b: string): number {
   return last[b.length] ?? 0;
 }
 
-/** The nearest of `known`, the first of equals, letter case ignored; undefined when none is near enough to be a slip. */
+/** Returns the closest of `known`, ignoring case, the first one of equals; undefined if none is close enough. */
 export function findClosest(word: string, known: readonly string[]): string | undefined {
   const tolerance = toleranceOf(word);
   let best: { word: string; edits: number } | undefined;

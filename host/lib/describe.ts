@@ -1,12 +1,9 @@
-/**
- * Found values as phrases of error texts: short, on one line, without invisible characters.
- * Called wherever an error says what was found.
- */
+/** Values and errors as short phrases for error texts, on one line and without invisible characters. */
 
-/** Longest piece of a found value that an error shows: UTF-16 units. @limit */
+/** Longest part of a value that an error shows: UTF-16 units. @limit */
 export const MAX_SHOWN_VALUE = 80;
 
-/** A found value as a short phrase: quoted and cut when it is text, by its kind when it is big. */
+/** Returns a value as a short phrase: text quoted and cut, lists and objects by their type. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
@@ -18,17 +15,17 @@ export function describeValue(value: unknown): string {
   });
 }
 
-/** What was thrown, as text: an error's message, anything else as it prints. */
+/** Returns the message of an error, or the text of another thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The name of the system's error, such as `ENOENT`; undefined for any other error. */
+/** Returns the code of a system error, such as `ENOENT`; undefined for other errors. */
 export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
-/** A text that is longer than `most` is cut, and says by how much. */
+/** Returns the text, cut to `most` characters with a note of how many more there are. */
 export function cutText(text: string, most: number): string {
   if (text.length <= most) return text;
   const kept = text.slice(0, most).toWellFormed();

@@ -1,9 +1,4 @@
-/**
- * The same work for many things, some at once.
- * Effects: those of the work.
- */
-
-/** The results in the order of the items. Ends when all work has ended; throws the first error then. */
+/** Runs `work` for all items, at most `most` at a time. Returns the results in the order of the items. Throws the first error once all started work has ended. */
 export async function inParallel<T, R>(items: readonly T[], most: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   const errors: unknown[] = [];

@@ -1,10 +1,7 @@
-/**
- * JSON text to a value, with the place of the first fault; a key given twice is one (JSON.parse would keep the last).
- * Called where a person wrote the text: annotations and network configurations.
- */
+/** Parses JSON that people write. Errors have line and column; a repeated key is an error, while JSON.parse keeps the last value. */
 import { describeValue } from "./describe.ts";
 
-/** Longest piece of malformed JSON that an error shows: UTF-16 units. @limit */
+/** Longest part of malformed JSON that an error shows: UTF-16 units. @limit */
 export const MAX_SHOWN_JSON = 12;
 
 /** `line` and `column` count from 1, in UTF-16 units; `found` and `wanted` are phrases. */
@@ -41,10 +38,10 @@ type Expected =
   | '"," or "]"'
   | "the end";
 
-/** One open bracket: the keys met so far when it is an object. */
+/** One open bracket; `keys` are the object's keys so far, undefined for a list. */
 type Open = { readonly keys: Set<string> | undefined };
 
-/** Walks the tokens of RFC 8259 without recursion, so that depth costs no stack. */
+/** Checks the tokens of RFC 8259 without recursion, so that deep nesting cannot overflow the stack. */
 class Checker {
   readonly text: string;
   offset = 0;
@@ -115,7 +112,7 @@ class Checker {
   }
 }
 
-/** Throws {@link JsonError} when the text is not one JSON value. */
+/** Returns the value. Throws {@link JsonError} if the text is not one JSON value. */
 export function parseJson(text: string): unknown {
   new Checker(text).check();
   return JSON.parse(text);

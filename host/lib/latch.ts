@@ -1,6 +1,6 @@
 /**
- * Something that happens once, or never, and for which many wait. Of a wait that is given up nothing stays, which a promise cannot do:
- * it keeps all who ever waited for it until it settles.
+ * An event that happens once or never and that many callers await. An abandoned wait leaves nothing behind, while a promise keeps a
+ * reaction for every caller until it resolves.
  */
 
 interface Waiter {
@@ -12,22 +12,22 @@ export class Latch {
   readonly #waiting = new Set<Waiter>();
   #end: ((waiter: Waiter) => void) | undefined;
 
-  /** How many wait. */
+  /** Number of callers that wait. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** It has happened. The first end counts. */
+  /** Resolves all waits. Only the first call of `open` or `fail` counts. */
   open(): void {
     this.#finish(({ resolve }) => resolve());
   }
 
-  /** It never will. */
+  /** Rejects all waits. */
   fail(reason: unknown): void {
     this.#finish(({ reject }) => reject(reason));
   }
 
-  /** Rejects with the signal's reason when that ends first, and with what it failed for. */
+  /** Resolves when the latch opens. Rejects with the reason of `fail`, or with the signal's reason if it aborts first. */
   wait(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);

@@ -1,32 +1,28 @@
-/**
- * Those who want to hear of something, told one after the other.
- * Called by what is watched for several parts: the controller's caches and workloads.
- * Effects: none of its own.
- */
+/** Calls a set of listeners one after the other. */
 export class Listeners<T> {
-  readonly #all = new Set<(news: T) => void>();
-  readonly #onFailure: (error: unknown, news: T) => void;
+  readonly #all = new Set<(event: T) => void>();
+  readonly #onFailure: (error: unknown, event: T) => void;
 
-  /** `onFailure`: a listener has thrown, which keeps the others from nothing. */
-  constructor(onFailure: (error: unknown, news: T) => void) {
+  /** `onFailure` is called if a listener throws; the others are called nevertheless. */
+  constructor(onFailure: (error: unknown, event: T) => void) {
     this.#onFailure = onFailure;
   }
 
-  /** Gives back what ends it. The same function twice is two listeners. */
-  add(listener: (news: T) => void): () => void {
-    const own = (news: T): void => listener(news);
+  /** Returns a function that removes the listener. Adding the same function twice adds two listeners. */
+  add(listener: (event: T) => void): () => void {
+    const own = (event: T): void => listener(event);
     this.#all.add(own);
     return () => this.#all.delete(own);
   }
 
-  /** Who leaves while the others are being told hears no more; who comes meanwhile hears of the next news. */
-  tell(news: T): void {
+  /** Calls all listeners. One that is removed meanwhile is not called; one that is added meanwhile is called from the next event on. */
+  tell(event: T): void {
     for (const listener of [...this.#all]) {
       if (!this.#all.has(listener)) continue;
       try {
-        listener(news);
+        listener(event);
       } catch (error) {
-        this.#onFailure(error, news);
+        this.#onFailure(error, event);
       }
     }
   }

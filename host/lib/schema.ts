@@ -1,6 +1,6 @@
 /**
- * Decoding of unknown values by zod schemas, with mismatches a person can act on: where, what was found, what is wanted.
- * In these schemas an issue's message is the phrase of what is wanted; `params.got` replaces that of what was found.
+ * Decodes unknown values with zod schemas. A mismatch has the path, the found and the wanted value.
+ * In these schemas an issue's message is the wanted value; `params.got` replaces the found value.
  */
 import { z } from "zod";
 import { findClosest } from "./closest.ts";
@@ -9,7 +9,7 @@ import { describeValue } from "./describe.ts";
 /** Most mismatches that one error shows. @limit */
 export const MAX_SHOWN_MISMATCHES = 8;
 
-/** One disagreement: `path` as in `routes[0].gw` ("" is the value itself), `got` and `wanted` as phrases. */
+/** One mismatch: `path` as in `routes[0].gw` ("" is the value itself), `got` and `wanted` as phrases. */
 export interface Mismatch {
   readonly path: string;
   readonly got: string;
@@ -18,9 +18,7 @@ export interface Mismatch {
 
 export type Mismatches = readonly [Mismatch, ...Mismatch[]];
 
-export type Decoded<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly mismatches: Mismatches };
+type Decoded<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly mismatches: Mismatches };
 
 const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_-]{0,62}$/;
 
@@ -50,10 +48,10 @@ function limitPhrase(origin: string, side: "at least" | "at most", limit: number
   return `a number of ${side} ${limit}`;
 }
 
-/** Between the known keys that an issue of unknown keys carries as its message; no key of ours contains it. */
+/** Separates the known keys in the message of an issue about unknown keys. No key of Berth contains it. */
 const KEY_SEPARATOR = ", ";
 
-/** The message of every issue whose schema gives none. */
+/** Returns the message of an issue whose schema has none. */
 function messageOf(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case "invalid_type":
@@ -96,7 +94,7 @@ function mismatchesOf(issue: z.core.$ZodIssue, root: unknown): Mismatch[] {
   return [{ path: formatPath(issue.path), got: typeof got === "string" ? got : value(), wanted: issue.message }];
 }
 
-/** The checked value, or what is wrong with it in the order of the schema; of many unknown keys the first ones. */
+/** Returns the decoded value, or the mismatches in the order of the schema. Of many unknown keys only the first are reported. */
 export function decode<S extends z.ZodType>(schema: S, value: unknown): Decoded<z.output<S>> {
   const result = schema.safeParse(value, { error: messageOf });
   if (result.success) return { ok: true, value: result.data };
@@ -105,7 +103,7 @@ export function decode<S extends z.ZodType>(schema: S, value: unknown): Decoded<
   return { ok: false, mismatches: [first, ...rest] };
 }
 
-/** Formats mismatches as one sentence without its end: `field "a.b": found 3, want text; …`. */
+/** Returns the mismatches as one sentence without its full stop: `field "a.b": found 3, want text; …`. */
 export function formatMismatches(mismatches: Mismatches): string {
   const shown = mismatches.slice(0, MAX_SHOWN_MISMATCHES).map(({ path, got, wanted }) => {
     return `${path === "" ? "" : `field ${JSON.stringify(path)}: `}found ${got}, want ${wanted}`;
@@ -113,7 +111,7 @@ export function formatMismatches(mismatches: Mismatches): string {
   return [...shown, ...(shown.length < mismatches.length ? ["and more"] : [])].join("; ");
 }
 
-/** Text that `parse` understands, of at most `maxLength` characters; `wanted` says what that is. */
+/** Returns the schema of a text of at most `maxLength` characters that `parse` accepts; `wanted` describes it. */
 export function parsedText<T>(parse: (text: string) => T | undefined, wanted: string, maxLength?: number) {
   const text = z.string({ error: wanted });
   const limited = maxLength === undefined ? text : text.max(maxLength, { error: wanted, abort: true });
@@ -125,12 +123,12 @@ export function parsedText<T>(parse: (text: string) => T | undefined, wanted: st
   });
 }
 
-/** A value that may be absent; null, which Go writes for that, is the same. */
+/** Returns the schema of an optional value. null counts as absent, because Go encodes it so. */
 export function orAbsent<S extends z.ZodType>(schema: S) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** An object of texts under free keys; unlike `z.record` it refuses the key `__proto__` instead of dropping it. */
+/** Returns the schema of an object with any keys and text values. Unlike `z.record` it refuses the key `__proto__` instead of dropping it. */
 export function textMap() {
   return z
     .unknown()
@@ -151,14 +149,14 @@ export function textMap() {
     .meta({ type: "object", additionalProperties: { type: "string" } });
 }
 
-/** A whole number from `min` to `max`, both inclusive. */
+/** Returns the schema of a whole number from `min` to `max`, both inclusive. */
 export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
   const open = max === Number.MAX_SAFE_INTEGER;
   const error = open ? `a whole number of at least ${min}` : `a whole number from ${min} to ${max}`;
   return z.int({ error }).min(min, { error }).max(max, { error });
 }
 
-/** Reports each key of the value, which stands at `path`, that looks like a slip of a known key. */
+/** Reports each key of the object at `path` that looks like a misspelling of a known key. */
 export function refuseSlips(
   value: object,
   known: readonly string[],
@@ -171,16 +169,4 @@ export function refuseSlips(
     const [message, params] = [`the key "${closest}"`, { got: UNKNOWN_KEY }];
     context.addIssue({ code: "custom", path: [...path, key], message, params });
   }
-}
-
-/**
- * An object of which only the keys of `shape` are read. Other keys pass and are dropped, except one that looks like
- * a slip of a key that is read.
- */
-export function openObject<T extends z.ZodRawShape>(shape: T) {
-  const known = Object.keys(shape);
-  return z.looseObject(shape).transform((value, context) => {
-    refuseSlips(value, known, context);
-    return Object.fromEntries(known.map((key) => [key, value[key]])) as z.output<z.ZodObject<T>>;
-  });
 }

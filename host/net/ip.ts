@@ -1,8 +1,4 @@
-/**
- * IP addresses as values: family and number, text in and out.
- * Called wherever an address crosses a border; prefixes are in prefix.ts, ranges in range.ts.
- */
-
+/** IP addresses as values. */
 export type Family = 4 | 6;
 
 /** The families in the order in which Berth always lists them. */
@@ -14,14 +10,9 @@ export interface Ip {
   readonly value: bigint;
 }
 
-/** Width of an address of the family, in bits. */
+/** Returns the width of an address of the family, in bits. */
 export function bitsOf(family: Family): 32 | 128 {
   return family === 4 ? 32 : 128;
-}
-
-/** The highest address value of the family. */
-export function lastValueOf(family: Family): bigint {
-  return (1n << BigInt(bitsOf(family))) - 1n;
 }
 
 const DECIMAL_OCTET = /^(?:0|[1-9][0-9]{0,2})$/;
@@ -76,7 +67,7 @@ function parseIpv6Value(text: string): bigint | undefined {
 
 /**
  * Parses an address: dotted decimal without leading zeros, or any RFC 4291 §2.2 form.
- * Zones (`%eth0`) and blanks are no part of an address. Undefined when the text is none.
+ * Zones (`%eth0`) and blanks are not part of an address. Returns undefined if the text is not an address.
  */
 export function parseIp(text: string): Ip | undefined {
   const family: Family = text.includes(":") ? 6 : 4;
@@ -88,7 +79,7 @@ function groupsOf(value: bigint): number[] {
   return Array.from({ length: 8 }, (_, index) => Number((value >> BigInt(112 - 16 * index)) & 0xffffn));
 }
 
-/** The longest run of two or more zero groups, the first of equals (RFC 5952 §4.2). */
+/** Returns the longest run of two or more zero groups, the first one of equal length (RFC 5952 §4.2). */
 function findZeroRun(groups: readonly number[]): { start: number; length: number } | undefined {
   let best: { start: number; length: number } | undefined;
   for (let start = 0; start < groups.length; start++) {
@@ -123,17 +114,17 @@ export function equalIp(a: Ip, b: Ip): boolean {
   return a.family === b.family && a.value === b.value;
 }
 
-/** ::ffff:0:0/96 (RFC 4291 §2.5.5.2): an IPv4 address in the dress of IPv6. */
+/** Returns whether it is an IPv4-mapped IPv6 address, ::ffff:0:0/96 (RFC 4291 §2.5.5.2). */
 export function isIpv4Mapped({ family, value }: Ip): boolean {
   return family === 6 && value >> 32n === 0xffffn;
 }
 
-/** fe80::/10 (RFC 4291 §2.5.6); an address of IPv4 never is. */
+/** Returns whether it is an IPv6 link-local address, fe80::/10 (RFC 4291 §2.5.6). */
 export function isLinkLocal({ family, value }: Ip): boolean {
   return family === 6 && value >> 118n === 0x3fan;
 }
 
-/** 224.0.0.0/4 (RFC 1112) and ff00::/8 (RFC 4291 §2.7). */
+/** Returns whether it is in 224.0.0.0/4 (RFC 1112) or ff00::/8 (RFC 4291 §2.7). */
 export function isMulticast({ family, value }: Ip): boolean {
   return family === 4 ? value >> 28n === 0xen : value >> 120n === 0xffn;
 }

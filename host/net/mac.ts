@@ -1,8 +1,4 @@
-/**
- * MAC addresses of Ethernet as canonical text.
- * Called wherever one crosses a border.
- */
-
+/** MAC addresses of Ethernet as canonical text. */
 declare const macBrand: unique symbol;
 
 /** Six octets in lower-case hexadecimal with colons: `0a:1b:2c:3d:4e:5f`. */
@@ -10,7 +6,7 @@ export type Mac = string & { readonly [macBrand]: true };
 
 const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/;
 
-/** Parses six octets of two hexadecimal digits with colons or dashes between. Undefined when the text is none. */
+/** Parses six octets of two hexadecimal digits, separated by colons or dashes. Returns undefined if the text is not a MAC address. */
 export function parseMac(text: string): Mac | undefined {
   const canonical = text.toLowerCase().replaceAll("-", ":");
   return MAC.test(canonical) ? (canonical as Mac) : undefined;

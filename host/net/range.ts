@@ -1,6 +1,4 @@
-/**
- * Inclusive address ranges of one family: text in and out, membership, overlap.
- */
+/** Inclusive address ranges of one family. */
 import { equalIp, formatIp, type Ip, parseIp } from "./ip.ts";
 import { firstIp, lastIp, type Prefix } from "./prefix.ts";
 
@@ -10,7 +8,7 @@ export interface Range {
   readonly last: Ip;
 }
 
-/** Parses `a` or `a-b`. Undefined when an end is no address, the families differ, or `b` is below `a`. */
+/** Parses `a` or `a-b`. Returns undefined if an end is not an address, the families differ, or `b` is below `a`. */
 export function parseRange(text: string): Range | undefined {
   const dash = text.indexOf("-");
   const first = parseIp(dash < 0 ? text : text.slice(0, dash));
@@ -24,7 +22,7 @@ export function formatRange(range: Range): string {
   return equalIp(range.first, range.last) ? formatIp(range.first) : `${formatIp(range.first)}-${formatIp(range.last)}`;
 }
 
-/** All addresses of the prefix. */
+/** Returns the range of all addresses of the prefix. */
 export function rangeOfPrefix(prefix: Prefix): Range {
   return { first: firstIp(prefix), last: lastIp(prefix) };
 }
@@ -33,7 +31,7 @@ export function rangeContains(range: Range, ip: Ip): boolean {
   return ip.family === range.first.family && range.first.value <= ip.value && ip.value <= range.last.value;
 }
 
-/** Whether the two ranges share an address. */
+/** Returns whether the ranges share an address. */
 export function rangesOverlap(a: Range, b: Range): boolean {
   return rangeContains(a, b.first) || rangeContains(b, a.first);
 }

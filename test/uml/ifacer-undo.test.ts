@@ -76,7 +76,7 @@ describe.each(Object.entries(scenes))("%s", (_name, { made, conf }) => {
       );
       if (ending === "made") break;
       failures = number;
-      expect(ending).toContain(`Effect ${number} (kernel.apply) failed by order`);
+      expect(ending).toContain(`Effect ${number} (kernel.apply) failed: injected`);
       expect(ending).not.toContain("could not be undone");
       expect(node.look().map(tidy), ending).toEqual(look.map(tidy));
       // What ip shows has more in it, and takes longer.

@@ -1,23 +1,21 @@
-/**
- * Durations as people write them: `30s`, `200ms`, `1h30m`.
- */
+/** Durations such as `30s`, `200ms` or `1h30m`. */
 import { type CelRule, cel, rawText } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
 
 /** Longest text of a duration: characters. @limit */
 export const MAX_DURATION_LENGTH = 32;
 
-/** Longest duration, which is the longest that a timer of Node.js waits: milliseconds. @limit */
+/** Longest duration, that of a timer of Node.js: milliseconds. @limit */
 export const MAX_DURATION_MS = 2_147_483_647;
 
 /** What {@link parseDuration} accepts, for error texts. */
-export const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m", at most 24 days';
+const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m", at most 24 days';
 
 /** Units from long to short; each at most once and in this order. */
 const DURATION = /^(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?$/;
 const UNIT_MS = [3_600_000, 60_000, 1_000, 1];
 
-/** The milliseconds that the text stands for. Undefined when it is no duration or longer than a timer can wait. */
+/** Returns milliseconds; undefined if the text is not a duration or exceeds MAX_DURATION_MS. */
 export function parseDuration(text: string): number | undefined {
   const match = DURATION.exec(text);
   if (match === null || text === "") return undefined;
@@ -25,7 +23,7 @@ export function parseDuration(text: string): number | undefined {
   return ms <= MAX_DURATION_MS ? ms : undefined;
 }
 
-/** The shortest text with the same meaning: `90000` is `1m30s`. */
+/** Returns the shortest text of a duration in milliseconds: `90000` is `1m30s`. */
 export function formatDuration(ms: number): string {
   const units = ["h", "m", "s", "ms"];
   let rest = ms;
@@ -38,7 +36,7 @@ export function formatDuration(ms: number): string {
   return text === "" ? "0s" : text;
 }
 
-/** {@link DURATION} with so few digits that CEL's duration, of 64 bits of nanoseconds, has room for it. More are too long in any case. */
+/** {@link DURATION} with few enough digits for CEL's duration, which has 64 bits of nanoseconds. Longer ones exceed the limit anyway. */
 const COUNTABLE = "^(0*[0-9]{1,3}h)?(0*[0-9]{1,5}m)?(0*[0-9]{1,7}s)?(0*[0-9]{1,10}ms)?$";
 
 function durationRule(message: string, comparison: string): CelRule {

@@ -1,14 +1,12 @@
-/**
- * Rules of lists: at least one entry, no more than so many, no two entries with one key.
- */
+/** Schemas of lists: at least one entry, a maximum, no repeated keys. */
 import { z } from "zod";
 
-/** A list that, where it is written, says something. */
+/** Returns the schema of a list with at least one entry. */
 export function nonEmptyList<S extends z.ZodType>(entry: S) {
   return z.array(entry).min(1, { error: "a list of at least one entry" });
 }
 
-/** The same of at most `most` entries; a longer list is refused with its length. */
+/** Returns the schema of a list with 1 to `most` entries. The error of a longer list has its length. */
 export function boundedList<S extends z.ZodType>(entry: S, most: number, what: string) {
   return nonEmptyList(entry).check(({ value, issues }) => {
     if (value.length <= most) return;
@@ -18,8 +16,8 @@ export function boundedList<S extends z.ZodType>(entry: S, most: number, what: s
 }
 
 /**
- * For `.check`: refuses the first entry whose key an earlier one has; `field` is where the key stands. No key, no rule.
- * `wanted` replaces the words that name the earlier one.
+ * Returns a zod check that refuses the first entry with the key of an earlier entry; `field` is the key's path. Entries without a key
+ * are not compared. `wanted` replaces the text that names the earlier entry.
  */
 export function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field: string, wanted?: string) {
   return ({ value, issues }: z.core.ParsePayload<T[]>): void => {
@@ -32,7 +30,7 @@ export function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field
         seen.set(key, index);
         continue;
       }
-      const message = wanted ?? `another one than entry [${before}] has`;
+      const message = wanted ?? `a value other than that of entry [${before}]`;
       issues.push({ code: "custom", path: [index, field], message, input: value });
       return;
     }

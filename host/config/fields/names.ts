@@ -1,6 +1,4 @@
-/**
- * Schemas of the names of Kubernetes objects, and of patterns of pool names.
- */
+/** Schemas of names of Kubernetes objects and of patterns of pool names. */
 import { cel, matchRule } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { isPattern, isWellFormedPattern } from "../pattern.ts";
@@ -13,24 +11,24 @@ export const MAX_LABEL_LENGTH = 63;
 
 const LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?";
 
-/** One part of a name; {@link MAX_LABEL_LENGTH} is another matter. */
+/** One part of a name, of any length. */
 export const DNS_LABEL = new RegExp(`^${LABEL}$`);
 
-/** Parts with dots between; {@link MAX_NAME_LENGTH} is another matter. */
+/** Parts separated by dots, of any length. */
 export const DNS_SUBDOMAIN = new RegExp(`^${LABEL}(?:[.]${LABEL})*$`);
 
-/** RFC 1123 §2.1 as Kubernetes reads it: one part of a name, without dots. */
+/** Returns whether the text is a DNS label as Kubernetes defines it (RFC 1123 §2.1). */
 export function isDnsLabel(text: string): boolean {
   return text.length <= MAX_LABEL_LENGTH && DNS_LABEL.test(text);
 }
 
-/** Parts with dots between; Kubernetes limits the whole name only. */
+/** Returns whether the text is a DNS subdomain as Kubernetes defines it, which limits only the length of the whole name. */
 export function isDnsSubdomain(text: string): boolean {
   return text.length <= MAX_NAME_LENGTH && DNS_SUBDOMAIN.test(text);
 }
 
 /** What {@link isDnsSubdomain} accepts, for error texts. */
-export const DNS_SUBDOMAIN_FORM = `a name of lower-case letters, digits, "-" and ".", at most ${MAX_NAME_LENGTH} characters`;
+const DNS_SUBDOMAIN_FORM = `a name of lower-case letters, digits, "-" and ".", at most ${MAX_NAME_LENGTH} characters`;
 
 /** The name of a Kubernetes object. */
 export const objectName = parsedText(

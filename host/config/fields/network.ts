@@ -1,7 +1,4 @@
-/**
- * Schemas of addresses, prefixes, routes and interface names.
- */
-
+/** Schemas of addresses, prefixes, routes and interface names. */
 import { z } from "zod";
 import { IF_NAME_FORM, MAX_IF_NAME_BYTES, parseIfName } from "../../cni/names.ts";
 import { type CelRule, cel, rawText } from "../../lib/cel.ts";
@@ -10,13 +7,13 @@ import { parsedText } from "../../lib/schema.ts";
 import { type Ip, isIpv4Mapped, parseIp } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, parsePrefixOrIp } from "../../net/prefix.ts";
 
-/** Longest text of an address: characters. Six groups of IPv6 and a dotted quad. @limit */
+/** Longest text of an address: characters. Six groups of IPv6 and a dotted quad have 45. @limit */
 export const MAX_ADDRESS_LENGTH = 45;
 
 /** Longest text of a network in CIDR form: characters. @limit */
 export const MAX_PREFIX_LENGTH = MAX_ADDRESS_LENGTH + 4;
 
-/** An address that two families could claim is none of either, for us as for the API server. */
+/** Parses an address. Returns undefined for an IPv4-mapped IPv6 address too, as the API server refuses it. */
 export function parseAddress(text: string): Ip | undefined {
   const ip = parseIp(text);
   return ip === undefined || isIpv4Mapped(ip) ? undefined : ip;
@@ -29,10 +26,10 @@ export const address = parsedText(parseAddress, ADDRESS_FORM, MAX_ADDRESS_LENGTH
   ...cel({ rule: "isIP(self)", message: ADDRESS_FORM }),
 });
 
-/** What {@link parseIfName} refuses; blanks are more to JavaScript than to CEL. */
+/** Characters that {@link parseIfName} refuses. JavaScript's `\\s` has more blanks than CEL's. */
 const BAD_IN_IF_NAME = "[\\s\\p{Z}\\x{FEFF}/:%\\p{Cc}]";
 
-/** Of the text `self`. */
+/** Rule for a text `self`. */
 export const IF_NAME_RULE: CelRule = {
   rule: `self != '' && bytes(self).size() <= ${MAX_IF_NAME_BYTES} && !self.matches(${rawText(BAD_IN_IF_NAME)}) && !(self in ['.', '..', 'all', 'default'])`,
   message: IF_NAME_FORM,
@@ -45,26 +42,26 @@ export const ifName = parsedText(parseIfName, IF_NAME_FORM, MAX_IF_NAME_BYTES).m
 
 interface CanonicalForm {
   readonly parse: (text: string) => Prefix | undefined;
-  /** In CEL, of the text `self`. */
+  /** CEL expression for a text `self`. */
   readonly isForm: string;
   readonly wanted: string;
-  /** The text is compared with others. */
+  /** Whether the text itself must be canonical, because it is compared with other texts. */
   readonly exact?: boolean;
 }
 
 const CANONICAL = "its canonical form";
 
-/** The rules of {@link canonical}. */
+/** Returns the CEL rules of {@link canonical}. */
 function canonicalRules({ isForm, wanted, exact = false }: Omit<CanonicalForm, "parse">): CelRule[] {
   const isMasked = exact ? "string(cidr(self).masked()) == self" : "cidr(self) == cidr(self).masked()";
   return [
     { rule: isForm, message: wanted },
-    // The form itself is more than a message of the API server may cost.
+    // A message with the canonical form would exceed the API server's cost limit.
     { rule: `!isCIDR(self) || ${isMasked}`, message: CANONICAL },
   ];
 }
 
-/** Text of a prefix without host bits, which is the canonical text itself when `exact`; the error says that. */
+/** Returns the schema of a prefix without host bits; with `exact`, the text must be canonical. The error has the canonical form. */
 function canonical({ parse, wanted, exact = false }: CanonicalForm) {
   const limited = z.string({ error: wanted }).max(MAX_PREFIX_LENGTH, { error: wanted, abort: true });
   return limited.transform((text, context): Prefix => {
@@ -87,14 +84,14 @@ const PREFIX_FORM = 'a network in CIDR form, such as "10.6.0.0/16"';
 const PREFIX: CanonicalForm = { parse: parsePrefix, isForm: "isCIDR(self)", wanted: PREFIX_FORM };
 
 /** `10.6.0.0/16`, `fd00::/64`. */
-export const prefix = canonical(PREFIX).meta({ title: "CIDR", ...cel(...canonicalRules(PREFIX)) });
+const prefix = canonical(PREFIX).meta({ title: "CIDR", ...cel(...canonicalRules(PREFIX)) });
 
 const EXACT: CanonicalForm = { ...PREFIX, exact: true };
 
 /** The rules of {@link exactPrefix}. */
 export const EXACT_PREFIX_RULES: readonly CelRule[] = canonicalRules(EXACT);
 
-/** A prefix whose text is compared with others and so has one form only. */
+/** A prefix in canonical text, because it is compared with other texts. */
 export const exactPrefix = canonical(EXACT).meta({ title: "CIDR", ...cel(...EXACT_PREFIX_RULES) });
 
 const PREFIX_OR_IP: CanonicalForm = {
@@ -103,13 +100,13 @@ const PREFIX_OR_IP: CanonicalForm = {
   wanted: `${PREFIX_FORM}, or an address`,
 };
 
-/** A prefix; a bare address is one of full length. */
+/** A prefix, or an address, which is a prefix of full length. */
 export const prefixOrIp = canonical(PREFIX_OR_IP).meta({
   title: "CIDR or address",
   ...cel(...canonicalRules(PREFIX_OR_IP)),
 });
 
-/** A route through a gateway of its own family. */
+/** A route whose next hop has the family of the destination. */
 export const route = z
   .strictObject({
     dst: prefix.meta({ description: "Destination network in CIDR form." }),

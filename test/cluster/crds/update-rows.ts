@@ -9,7 +9,7 @@ export interface UpdateRow {
   readonly refusal?: readonly [field: string, text: string];
 }
 
-const IMMUTABLE = "what it was made with: it is immutable";
+const IMMUTABLE = "the original value; the field is immutable";
 const TAKE_OVER =
   "the same node; another node may take over only an address that is Cooling or Quarantined, or of the same member of a workload";
 

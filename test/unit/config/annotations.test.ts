@@ -105,7 +105,7 @@ describe("decodePodAnnotations refuses", () => {
     [
       "subnets",
       '[{"interface":"eth0"},{"interface":"eth0"}]',
-      'field "[1].interface": found "eth0", want another one than entry [0] has',
+      'field "[1].interface": found "eth0", want a value other than that of entry [0]',
     ],
     ["ippools", "[]", "found an empty list"],
     ["ippools", '[{"interface":""}]', 'field "[0].interface": found "", want an interface name'],
@@ -123,7 +123,7 @@ describe("decodePodAnnotations refuses", () => {
     [
       "ippools",
       '[{"interface":"a"},{"interface":"b"},{"interface":"a"}]',
-      'field "[2].interface": found "a", want another one than entry [0] has',
+      'field "[2].interface": found "a", want a value other than that of entry [0]',
     ],
     ["ippools", '[{"cleangateway":"yes"}]', 'field "[0].cleangateway": found "yes", want true or false'],
     [
@@ -160,7 +160,7 @@ describe("decodePodAnnotations refuses", () => {
     [
       "routes",
       '[{"dst":"fd00::/16","gw":"fd00::1"},{"dst":"FD00:0::/16","gw":"fd00::2"}]',
-      'field "[1].dst": found "FD00:0::/16", want another one than entry [0] has',
+      'field "[1].dst": found "FD00:0::/16", want a value other than that of entry [0]',
     ],
     ["default-route-nic", "", 'found "", want an interface name'],
     ["default-route-nic", "net 1", 'found "net 1", want an interface name'],

@@ -188,7 +188,7 @@ describe("decodeManifests refuses", () => {
     [
       "two spellings of the mode",
       `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {mode: auto, tune_mode: overlay}\n`,
-      'Coordinator "default": field "spec.tune_mode": found "overlay", want what "mode" says',
+      'Coordinator "default": field "spec.tune_mode": found "overlay", want the value of "mode"',
     ],
     [
       "a log file that is not resolved",

@@ -233,7 +233,7 @@ describe("SQLite registry: trouble", () => {
   it.each([1, 2])("a failure at write %i of a claim leaves nothing behind, and the next claim succeeds", (number) =>
     withDirectory(async (world) => {
       const registry = await world.open({ faultPlan: { action: "fail", number } });
-      await expect(registry.claim(CLAIM)).rejects.toThrow(/failed by order of the fault plan/);
+      await expect(registry.claim(CLAIM)).rejects.toThrow(/failed: injected by the fault plan/);
       expect(await registry.list(undefined, 10)).toEqual([]);
       expect(await registry.claim(CLAIM)).toMatchObject({ kind: "bound" });
     }),
