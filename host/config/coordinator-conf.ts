@@ -203,11 +203,9 @@ export const coordinatorKeys = z
         ...cel(ROUTE_TABLE_RULE),
         description: "The node's routing table for the addresses of pods. Default `500`.",
       }),
-    hostRPFilter: z
-      .literal([-1, 0, 1, 2])
-      .meta({
-        description: "`rp_filter` of interfaces that carry pod traffic. With -1 it is not changed. Default `0`.",
-      }),
+    hostRPFilter: z.literal([-1, 0, 1, 2]).meta({
+      description: "`rp_filter` of interfaces that carry pod traffic. With -1 it is not changed. Default `0`.",
+    }),
     serviceSnat: z
       .enum(["auto", "on", "off"])
       .meta({ description: "Whether service connections that leave the node are masqueraded. Default `auto`." }),

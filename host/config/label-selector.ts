@@ -86,12 +86,10 @@ const requirementKeys = z
       description: "Key of the label.",
       ...cel(KEY_RULE),
     }),
-    operator: z
-      .enum(["In", "NotIn", "Exists", "DoesNotExist"])
-      .meta({
-        description:
-          "`In`: the label has one of the values. `NotIn`: it has none of them. `Exists`, `DoesNotExist`: the label exists or not.",
-      }),
+    operator: z.enum(["In", "NotIn", "Exists", "DoesNotExist"]).meta({
+      description:
+        "`In`: the label has one of the values. `NotIn`: it has none of them. `Exists`, `DoesNotExist`: the label exists or not.",
+    }),
     values: z
       .array(parsedText(parseLabelValue, VALUE_FORM, MAX_LABEL_LENGTH).meta(cel(VALUE_RULE)))
       .max(MAX_SELECTOR_ENTRIES)

@@ -16,11 +16,9 @@ const garbageCollection = z
     grace: duration
       .prefault("60s")
       .meta({ description: "Time for which a record must have looked lost before it is collected." }),
-    nodeLost: duration
-      .prefault("10m")
-      .meta({
-        description: "Time without an answer on the segment after which the addresses of a lost node are freed.",
-      }),
+    nodeLost: duration.prefault("10m").meta({
+      description: "Time without an answer on the segment after which the addresses of a lost node are freed.",
+    }),
   })
   .transform(({ interval, grace, nodeLost }) => ({ intervalMs: interval, graceMs: grace, nodeLostMs: nodeLost }));
 
