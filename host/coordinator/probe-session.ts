@@ -104,7 +104,7 @@ interface CarrierWait {
 }
 
 /** Watches the link until disposed of. Throws errors of system calls while it starts. */
-function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: Outcome<T>): Disposable {
+function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, outcome: Outcome<T>): Disposable {
   using opened = new DisposableStack();
   let started = false;
   const follow = (state: LinkState): void => {
@@ -112,12 +112,12 @@ function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: O
       if (!started) start();
       started = true;
     } else if (state !== "noCarrier" || (started && needsCarrier)) {
-      ending.fail("link", UNUSABLE[state]);
+      outcome.fail("link", UNUSABLE[state]);
     }
   };
-  const watch = opened.use(watchLink(link.netnsPath, link.index, { changed: follow, failure: ending.crash }));
+  const watch = opened.use(watchLink(link.netnsPath, link.index, { changed: follow, failure: outcome.crash }));
   const patience = setTimeout(() => {
-    if (!started) ending.fail("link", `it has had no carrier for ${CARRIER_WAIT_MS} ms`);
+    if (!started) outcome.fail("link", `it has had no carrier for ${CARRIER_WAIT_MS} ms`);
   }, CARRIER_WAIT_MS);
   opened.defer(() => clearTimeout(patience));
   follow(watch.read());
@@ -126,11 +126,11 @@ function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, ending: O
 
 /** Resolves when the link has a carrier. Rejects as {@link runProbeSession} does. */
 export async function waitForCarrier(link: ProbeLink, signal: AbortSignal): Promise<void> {
-  using ending = openOutcome<void>(link, signal);
+  using outcome = openOutcome<void>(link, signal);
   using opened = new DisposableStack();
-  const start = () => ending.resolve();
-  ending.guard(() => void opened.use(startAtCarrier({ link, needsCarrier: true, start }, ending)));
-  await ending.promise;
+  const start = () => outcome.resolve();
+  outcome.guard(() => void opened.use(startAtCarrier({ link, needsCarrier: true, start }, outcome)));
+  await outcome.promise;
 }
 
 /**
@@ -174,42 +174,42 @@ function trySend(segment: Segment, { family, frame }: ProbeFrame): boolean {
 function runSchedule<T>(
   { schedule, frames, onTimeout }: ProbeSession<T>,
   segment: Segment,
-  ending: Outcome<T>,
+  outcome: Outcome<T>,
 ): Disposable {
   const { sendAtMs, endAtMs } = schedule;
   let sent = 0;
   const step = (index: number): void => {
     segment.drain(); // an answer that arrived in time counts even if this process reads it late
-    if (ending.isOver()) return;
+    if (outcome.isOver()) return;
     if (index < sendAtMs.length) {
       sent += frames().filter((question) => trySend(segment, question)).length;
       return;
     }
-    if (sent === 0) ending.fail("kernel", "no frame could be sent because the queue is full");
-    else ending.resolve(onTimeout());
+    if (sent === 0) outcome.fail("kernel", "no frame could be sent because the queue is full");
+    else outcome.resolve(onTimeout());
   };
-  return runSteps([...sendAtMs, endAtMs], (index) => ending.guard(() => step(index)));
+  return runSteps([...sendAtMs, endAtMs], (index) => outcome.guard(() => step(index)));
 }
 
 /**
  * Resolves with the value that ends the session. Rejects with {@link DetectionError} if the link is down or deleted, gets no
  * carrier within CARRIER_WAIT_MS, nothing could be sent, or the signal aborts.
  */
-export async function runProbeSession<T>(inquiry: ProbeSession<T>): Promise<T> {
-  const { link, addresses, needsCarrier, signal } = inquiry;
-  using ending = openOutcome<T>(link, signal);
+export async function runProbeSession<T>(session: ProbeSession<T>): Promise<T> {
+  const { link, addresses, needsCarrier, signal } = session;
+  using outcome = openOutcome<T>(link, signal);
   using opened = new DisposableStack();
-  ending.guard(() => {
+  outcome.guard(() => {
     const listener = {
       packet: (packet: NeighbourPacket) => {
-        const value = inquiry.onPacket(packet);
-        if (value !== undefined) ending.resolve(value);
+        const value = session.onPacket(packet);
+        if (value !== undefined) outcome.resolve(value);
       },
-      failure: ending.crash,
+      failure: outcome.crash,
     };
     const segment = opened.use(openSegment({ netnsPath: link.netnsPath, link: link.index, addresses }, listener));
-    const start = () => void opened.use(runSchedule(inquiry, segment, ending));
-    opened.use(startAtCarrier({ link, needsCarrier, start }, ending));
+    const start = () => void opened.use(runSchedule(session, segment, outcome));
+    opened.use(startAtCarrier({ link, needsCarrier, start }, outcome));
   });
-  return await ending.promise;
+  return await outcome.promise;
 }

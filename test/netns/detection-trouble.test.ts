@@ -119,8 +119,12 @@ describe("a link", () => {
 
   const endings: [string, (doomed: Pod) => void, RegExp][] = [
     ["goes down", (doomed) => doomed.ip("link set eth0 down"), /ENETDOWN|it is down/],
-    ["is deleted", (doomed) => doomed.ip("link del eth0"), /ENETDOWN|it is gone/],
-    ["moves to another namespace", (doomed) => doomed.ip(`link set eth0 netns ${lab.node}`), /ENETDOWN|it is gone/],
+    ["is deleted", (doomed) => doomed.ip("link del eth0"), /ENETDOWN|it does not exist any more/],
+    [
+      "moves to another namespace",
+      (doomed) => doomed.ip(`link set eth0 netns ${lab.node}`),
+      /ENETDOWN|it does not exist any more/,
+    ],
     ["loses its carrier", (doomed) => lab.ip(lab.switch, `link set ${doomed.port} down`), /it has lost its carrier/],
   ];
   it.each(endings)("that %s in the middle cannot, and it says so at once", async (_, end, text) => {

@@ -25,7 +25,7 @@ export const LOG_RECHECK_MS = 1_000;
 const writeBytes = promisify(write);
 const LINE_FEED = 0x0a;
 
-interface LogStreamOptions {
+interface LogWriterOptions {
   readonly path: LogPath;
   /** The agent's own log, which reports once that lines are being lost, and once that they no longer are. */
   readonly log: Log;
@@ -38,8 +38,8 @@ interface Waiting {
   readonly count: number;
 }
 
-export class LogStream {
-  readonly #options: LogStreamOptions;
+export class LogWriter {
+  readonly #options: LogWriterOptions;
   #file: OpenLogFile | undefined;
   #checkedMs = Number.NEGATIVE_INFINITY;
   /** Why no file is open, or why the open one may be outdated. */
@@ -52,7 +52,7 @@ export class LogStream {
   #writing: Promise<void> | undefined;
   #closed = false;
 
-  constructor(options: LogStreamOptions) {
+  constructor(options: LogWriterOptions) {
     this.#options = options;
   }
 

@@ -8,7 +8,7 @@ import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import { type CoordinatorConf, DEFAULT_COORDINATOR_CONF, type LogLevel } from "../../config/coordinator-settings.ts";
 import { describeValue } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import { LogStream } from "./log-writer.ts";
+import { LogWriter } from "./log-writer.ts";
 import { LogPathError } from "./open-log-file.ts";
 
 /** Most log files that network definitions may name while an agent runs, besides the default one. @limit */
@@ -34,7 +34,7 @@ interface PluginLogsOptions {
 }
 
 interface LogFile {
-  readonly stream: LogStream;
+  readonly stream: LogWriter;
   /** One log per level: two definitions may name one file with different levels. */
   readonly logs: Map<LogLevel, Log>;
 }
@@ -47,7 +47,7 @@ export function openPluginLogs({ directory = LOG_DIRECTORY, log, nowMs }: Plugin
   const files = new Map<string, LogFile>();
   const open = (logFile: string): LogFile => {
     const path = { directory, parts: logFile.slice(LOG_DIRECTORY.length).split("/") };
-    return { stream: new LogStream({ path, log, nowMs }), logs: new Map() };
+    return { stream: new LogWriter({ path, log, nowMs }), logs: new Map() };
   };
   return {
     for: ({ logFile, logLevel }) => {
@@ -75,7 +75,7 @@ function requireRoom(files: ReadonlyMap<string, LogFile>, logFile: string): void
   );
 }
 
-function requireWritable(stream: LogStream): void {
+function requireWritable(stream: LogWriter): void {
   try {
     stream.require();
   } catch (error) {
