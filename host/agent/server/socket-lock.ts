@@ -1,5 +1,5 @@
 /**
- * One agent per socket (allocation rule 14): a lock beside the socket, held from before it is bound until all is closed.
+ * One agent per socket (single-agent): a lock beside the socket, held from before it is bound until all is closed.
  * Called by agent.ts; the watch in socket-watch.ts takes the lock again when its file was removed.
  * Effects: those of the lock; connects to a socket to see whether it answers.
  */

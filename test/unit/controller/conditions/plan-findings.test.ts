@@ -169,7 +169,7 @@ describe("a generated pool in the making", () => {
   });
 });
 
-describe("rule 15: InUseOutsideRange", () => {
+describe("pool-changes: InUseOutsideRange", () => {
   const outside = (...allocations: ReturnType<typeof allocation>[]) =>
     of(look({ pools: [blue], allocations }).pools.get("blue"), "InUseOutsideRange");
   it("is false while all is inside, and for what is about to be free", () => {
@@ -199,7 +199,7 @@ describe("rule 15: InUseOutsideRange", () => {
   });
 });
 
-describe("rule 15: DeletedWithHolders", () => {
+describe("pool-changes: DeletedWithHolders", () => {
   const gone = pool("blue", { subnet: "10.6.0.0/24" }, DELETED);
   const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w", member: "db-0" };
   it("is false for a pool that nobody deletes, and for one without holders", () => {
@@ -230,7 +230,7 @@ describe("rule 15: DeletedWithHolders", () => {
   });
 });
 
-describe("rule 12: ProxyArpSuspected", () => {
+describe("conflict: ProxyArpSuspected", () => {
   const quarantined = (last: number, mac: string, reason: "Conflict" | "NodeLost" = "Conflict") =>
     allocation(`10.6.0.${last}`, "blue", "Quarantined", { quarantine: { reason, mac, parent: "eth0" } });
   const suspected = (...allocations: ReturnType<typeof allocation>[]) =>

@@ -76,48 +76,48 @@ describe("the table", () => {
   });
 });
 
-describe("rule 2: a dead node is not a silent node", () => {
-  it("rule 2: no address of a pod that is there is touched", () => {
+describe("node-lost: a dead node is not a silent node", () => {
+  it("node-lost: no address of a pod that is there is touched", () => {
     expect(actionsOf(all({ state: "Bound", pod: "alive" }))).toEqual(["keep"]);
     expect(actionsOf(all({ state: "NodeLost", pod: "alive" }))).toEqual(["wait"]);
   });
 
-  it("rule 2: nor one of a pod of which nothing can be told", () => {
+  it("node-lost: nor one of a pod of which nothing can be told", () => {
     expect(actionsOf([...all({ state: "Bound", pod: "unknown" }), ...all({ state: "NodeLost", pod: "unknown" })])).toEqual(["wait"]); // biome-ignore format: one thought
   });
 
   it.each(["absent", "notReady", "ready"] as const)(
-    "rule 2: of a node that is %s nothing is freed, only put in quarantine",
+    "node-lost: of a node that is %s nothing is freed, only put in quarantine",
     (node) => {
       for (const pod of ENDED) expect(actionsOf(all({ state: "Bound", node, pod }))).toEqual(["quarantine"]);
     },
   );
 
   it.each(["absent", "notReady", "ready"] as const)(
-    "rule 2: nor in quarantine, however long, while the node is %s",
+    "node-lost: nor in quarantine, however long, while the node is %s",
     (node) => {
       const actions = actionsOf(all({ state: "NodeLost", node }));
       expect(actions).toEqual(["ask", "keep", "wait"]);
     },
   );
 
-  it("rule 2: a node that is out of service is off: its addresses are free at once", () => {
+  it("node-lost: a node that is out of service is off: its addresses are free at once", () => {
     for (const state of ["Bound", "NodeLost"] as const) {
       const found = seen({ state, node: "outOfService" });
       expect([actionOf(found), pauseOf(found)]).toEqual(["free", undefined]);
     }
   });
 
-  it("rule 2: another node asks after nodeLost", () => {
+  it("node-lost: another node asks after nodeLost", () => {
     const found = seen({ state: "NodeLost", node: "absent" });
     expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
   });
 
-  it("rule 2: an address of a workload that lives waits for its next pod", () => {
+  it("node-lost: an address of a workload that lives waits for its next pod", () => {
     expect(actionsOf(all({ state: "NodeLost", node: "absent", pod: "absent", owner: "alive" }))).toEqual(["keep"]);
   });
 
-  it("rule 2: an address of a member that has another one by now waits for nobody: it is asked for, as others are", () => {
+  it("node-lost: an address of a member that has another one by now waits for nobody: it is asked for, as others are", () => {
     for (const node of ["ready", "notReady", "absent"] as const) {
       const found = seen({ state: "NodeLost", node, owner: "moved" });
       expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
@@ -125,21 +125,21 @@ describe("rule 2: a dead node is not a silent node", () => {
     expect(actionOf(seen({ state: "NodeLost", node: "outOfService", owner: "moved" }))).toBe("free");
   });
 
-  it("rule 2: whose node is alive is that node's agent's, until it has missed its sweeps and nodeLost besides", () => {
+  it("node-lost: whose node is alive is that node's agent's, until it has missed its sweeps and nodeLost besides", () => {
     expect(pauseOf(seen({ node: "ready" }))).toBe(2 * TIMES.intervalMs + TIMES.nodeLostMs);
     expect(pauseOf(seen({ node: "notReady" }))).toBe(TIMES.graceMs);
     expect(pauseOf(seen({ node: "absent" }))).toBe(TIMES.graceMs);
   });
 });
 
-describe("rule 8: what is kept", () => {
-  it("rule 8: goes when its owner is gone, and only then", () => {
+describe("retention: what is kept", () => {
+  it("retention: goes when its owner is gone, and only then", () => {
     expect(actionsOf(all({ state: "Kept", owner: "gone" }))).toEqual(["cool"]);
     expect(actionsOf(all({ state: "Kept", owner: "alive" }))).toEqual(["keep"]);
     expect(actionsOf(all({ state: "Kept", owner: "unknown" }))).toEqual(["wait"]);
   });
 
-  it("rule 8: is kept for a workload that lives when its node is out of service", () => {
+  it("retention: is kept for a workload that lives when its node is out of service", () => {
     for (const state of ["Bound", "NodeLost"] as const) {
       const of = (owner: OwnerStatus): Action => actionOf(seen({ state, node: "outOfService", owner }));
       expect([of("alive"), of("unknown"), of("gone")]).toEqual(["preserve", "wait", "free"]);
@@ -147,37 +147,37 @@ describe("rule 8: what is kept", () => {
   });
 });
 
-describe("rule 10: what cools", () => {
-  it("rule 10: is free after the longer of grace and cooldown when its node is gone", () => {
+describe("cooling-visibility: what cools", () => {
+  it("cooling-visibility: is free after the longer of grace and cooldown when its node is gone", () => {
     const found = seen({ state: "Cooling", node: "absent" });
     expect([actionOf(found), pauseOf(found)]).toEqual(["free", TIMES.cooldownMs]);
     const quick = decideCollection({ ...found, ageMs: undefined }, { ...TIMES, cooldownMs: 0 });
     expect(quick).toMatchObject({ kind: "observe", pauseMs: TIMES.graceMs });
   });
 
-  it("rule 10: is left to its agent for its cooldown more while the node is there", () => {
+  it("cooling-visibility: is left to its agent for its cooldown more while the node is there", () => {
     expect(pauseOf(seen({ state: "Cooling", node: "ready" }))).toBe(2 * TIMES.cooldownMs);
     expect(pauseOf(seen({ state: "Cooling", node: "notReady" }))).toBe(2 * TIMES.cooldownMs);
   });
 });
 
-describe("rule 12: quarantine", () => {
-  it("rule 12: for a conflict is the node's agent's while the node is there, and never freed from here", () => {
+describe("conflict: quarantine", () => {
+  it("conflict: for a conflict is the node's agent's while the node is there, and never freed from here", () => {
     for (const node of ["ready", "notReady"] as const)
       expect(actionsOf(all({ state: "Conflict", node }))).toEqual(["keep"]);
     for (const node of ["absent", "outOfService"] as const)
       expect(actionsOf(all({ state: "Conflict", node }))).toEqual(["ask"]);
   });
 
-  it("rule 12: goes to the next node when the one that was told is gone, or has heard an answer for long", () => {
+  it("conflict: goes to the next node when the one that was told is gone, or has heard an answer for long", () => {
     const found = seen({ state: "NodeLost", node: "absent" });
     expect([actionOf({ ...found, prober: "away" }), pauseOf({ ...found, prober: "away" })]).toEqual(["ask", TIMES.graceMs]); // biome-ignore format: one thought
     expect([actionOf({ ...found, prober: "ready" }), pauseOf({ ...found, prober: "ready" })]).toEqual(["ask", 3 * TIMES.nodeLostMs]); // biome-ignore format: one thought
   });
 });
 
-describe("rule 16: two looks", () => {
-  it("rule 16: nothing is done at the first look, but for a node that is out of service", () => {
+describe("leak: two looks", () => {
+  it("leak: nothing is done at the first look, but for a node that is out of service", () => {
     for (const each of all()) {
       const decision = decideCollection({ ...each, ageMs: undefined }, { ...TIMES, graceMs: 0, cooldownMs: 0, nodeLostMs: 0, intervalMs: 0 }); // biome-ignore format: one thought
       const isHarmless = decision.action === "keep" || decision.action === "wait" || decision.kind === "observe";
@@ -185,7 +185,7 @@ describe("rule 16: two looks", () => {
     }
   });
 
-  it("rule 16: nothing is done before a grace has passed", () => {
+  it("leak: nothing is done before a grace has passed", () => {
     for (const each of all()) {
       const pauseMs = pauseOf(each);
       if (pauseMs !== undefined) expect(pauseMs, JSON.stringify(each)).toBeGreaterThanOrEqual(TIMES.graceMs);
