@@ -1,5 +1,5 @@
 /**
- * The API server over the network: calls that wait for their turn and are tried again, and watches.
+ * The API server over the network: calls, which are queued and retried, and watches.
  * Effects: TCP connections and timers, none before the first call.
  */
 import { errnoOf } from "../lib/describe.ts";
@@ -11,17 +11,17 @@ import { apiErrorOf, decodeObject, isSuccess } from "./http/status.ts";
 import { runWatch } from "./http/watch.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeCall, type KubeObject, type KubeWatch } from "./kube-api.ts";
 
-/** How long one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server needs more than one object. @limit */
+/** How long one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server takes longer than one object. @limit */
 export const BACKGROUND_ATTEMPT_MS = 10_000;
 
-/** How long a call to the API server is tried again when its caller names no limit: milliseconds. Shorter than a runtime waits for a plugin. @limit */
+/** How long a call is retried if its caller sets no limit: milliseconds. Shorter than a runtime waits for a plugin. @limit */
 export const CALL_PATIENCE_MS = 15_000;
 
-/** How long one attempt of a call for a pod that is being started may take: milliseconds. A connection that leads nowhere costs this much. @limit */
+/** How long one attempt of a call for a starting pod may take: milliseconds. A dead connection costs this much. @limit */
 export const POD_ATTEMPT_MS = 5_000;
 
 export interface KubeClientOptions extends ExchangeOptions {
-  /** In [0, 1): spreads the pauses. */
+  /** Returns a number in [0, 1) that spreads the pauses. */
   readonly random: () => number;
 }
 
@@ -31,9 +31,9 @@ export interface KubeStats {
   readonly attempts: number;
   /** Calls that ended with ApiUnavailable. */
   readonly unavailable: number;
-  /** Connections that were made. */
+  /** Connections opened. */
   readonly connections: number;
-  /** Of this moment. */
+  /** At this moment. */
   readonly calling: number;
   readonly waiting: number;
   readonly watching: number;
@@ -47,7 +47,7 @@ export function openKubeClient(options: KubeClientOptions): KubeClient {
   return new NetworkClient(options);
 }
 
-/** One attempt's end that is no success: what retry.ts wants to know, and what it was. */
+/** The end of an unsuccessful attempt: what decides about a retry, and the error. */
 class AttemptFailed extends Error {
   override readonly name = "AttemptFailed";
   readonly failure: Failure;
@@ -58,7 +58,7 @@ class AttemptFailed extends Error {
   }
 }
 
-/** What the attempts of one call share. */
+/** Shared by the attempts of one call. */
 interface CallContext {
   readonly operation: string;
   readonly patience: Deadline;
@@ -101,7 +101,7 @@ class NetworkClient implements KubeClient {
     }
   }
 
-  /** Attempt after attempt, until there is an answer that stands or the patience is over. */
+  /** Retries until there is a final answer or the patience is over. */
   async #try(call: KubeCall, course: CallContext): Promise<KubeObject> {
     const { operation, patience, isOnce } = course;
     let last: unknown;

@@ -1,6 +1,6 @@
 /**
- * Who the agent is for the API server: its address, the TLS material and the headers of each request. Kubeconfig or service account,
- * tokens, certificates and exec plugins are the library's; this file says when they are read again.
+ * The identity for the API server: its address, the TLS material and the headers of each request. The client library reads kubeconfigs, service
+ * accounts, tokens, certificates and exec plugins; this file decides when they are read again.
  * Effects: reads files; runs exec plugins; loads the library on first use, which costs tens of megabytes of memory.
  */
 
@@ -13,14 +13,14 @@ import { messageOf } from "../lib/describe.ts";
 import { type Connection, readKubeconfig } from "./kubeconfig.ts";
 import { LibraryCredentials, type Material } from "./library-credentials.ts";
 
-/** How long credentials are used before their files are looked at again: milliseconds. @limit */
+/** How long credentials are used before their files are checked again: milliseconds. @limit */
 export const CREDENTIALS_FRESH_MS = 1_000;
 
-/** Where the server is and how to know it, and it us. The same object as long as connections may be kept. */
+/** The server, how to verify it, and the client's certificate. The same object as long as connections may be kept. */
 export interface Endpoint {
   /** `https://10.96.0.1:443`, without a path. */
   readonly origin: string;
-  /** What stands before each path, "" for nearly all. */
+  /** Prefix of each path, usually "". */
   readonly basePath: string;
   readonly tls: {
     readonly secureContext: SecureContext;
@@ -32,27 +32,27 @@ export interface Endpoint {
 /** What one request needs. */
 export interface Access {
   readonly endpoint: Endpoint;
-  /** With the secrets: never for a log. */
+  /** Contains secrets: never log it. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface Credentials {
   /** `https://10.96.0.1:443`, for logs. */
   readonly server: string;
-  /** Why the files cannot be read now, while what they said before is used on. */
+  /** Why the files cannot be read now, while their last valid content is used. */
   readonly problem: string | undefined;
-  /** At most a second old. When files cannot be read now, what they said last. */
+  /** Returns credentials that are at most a second old; the last valid ones if files cannot be read now. */
   current(): Promise<Access>;
-  /** After `used` was refused with 401: reads all anew, unless it has changed since; the same object when there is nothing new. */
+  /** After `used` was refused with 401: reads everything again, unless it has changed since. Returns the same object if nothing has changed. */
   refresh(used: Access): Promise<Access>;
 }
 
 export interface CredentialsOptions {
-  /** A file; absent: the service account of the pod that this process runs in. */
+  /** A file. Default: the service account of the pod that this process runs in. */
   readonly kubeconfig?: string | undefined;
-  /** Where the service account's folder lies; default "/". */
+  /** Root of the service account's folder; default "/". */
   readonly root?: string;
-  /** Default: that of the process. */
+  /** Default: the process's environment. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -70,11 +70,11 @@ export async function loadCredentials(options: CredentialsOptions = {}): Promise
   };
 }
 
-/** What was read last: kept for as long as its files are the same. */
+/** What was read last, kept as long as its files do not change. */
 interface Loaded {
   readonly connection: Connection;
   readonly library: KubeConfig;
-  /** Of all files: another one means that a file is another. */
+  /** Of all files: it changes when one of them does. */
   readonly fingerprint: string;
 }
 
@@ -83,13 +83,13 @@ class CredentialFiles {
   readonly #options: CredentialsOptions;
   #loaded: Loaded | undefined;
   #access: Access | undefined;
-  /** What the endpoint was made of, to know when it is another. */
+  /** The inputs of the endpoint, to notice changes. */
   #endpointKey = "";
   #readAtMs = Number.NEGATIVE_INFINITY;
   #forcedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<Access> | undefined;
   readonly #library = new LibraryCredentials();
-  /** However many calls are refused at once, one reads. */
+  /** However many calls are refused at once, the credentials are read once. */
   #renewing: Promise<Access> | undefined;
 
   constructor(options: CredentialsOptions) {
@@ -115,14 +115,14 @@ class CredentialFiles {
     await this.#reading?.catch(() => {});
     if (this.#access !== undefined && this.#access !== used) return this.#access;
     const nowMs = performance.now();
-    // A token that is refused for good must not run an exec plugin for every call; files that are others are read in any case.
+    // A token that stays refused must not run an exec plugin for every call; changed files are read in any case.
     const isForced = nowMs - this.#forcedAtMs >= CREDENTIALS_FRESH_MS;
     if (isForced) this.#forcedAtMs = nowMs;
     this.#reading ??= this.#read(isForced);
     return this.#reading;
   }
 
-  /** One at a time. What was read before is used on while nothing better can be read: a file may be half written. */
+  /** One read at a time. The last valid content stays in use while nothing better can be read: a file may be half written. */
   async #read(isForced: boolean): Promise<Access> {
     try {
       const loaded = await this.#load(isForced);
@@ -146,7 +146,7 @@ class CredentialFiles {
     if (!isForced && before !== undefined && (await fingerprintOf(before.connection)) === before.fingerprint)
       return before;
     const connection = await this.#connection();
-    // First the fingerprint, then the content: what changes in between is read once too often, never missed.
+    // First the fingerprint, then the content: a change in between is read once more, never missed.
     const fingerprint = await fingerprintOf(connection);
     const { KubeConfig: Library } = await import("@kubernetes/client-node/dist/config.js");
     const library = new Library();
@@ -167,7 +167,7 @@ class CredentialFiles {
       .join("\n");
     const previous = this.#access;
     if (previous !== undefined && key === this.#endpointKey) {
-      // The same object for the same: who was refused with it knows that there is nothing new.
+      // The same object means that nothing is new to a caller that was refused.
       if (JSON.stringify(headers) === JSON.stringify(previous.headers)) return previous;
       return { endpoint: previous.endpoint, headers };
     }
@@ -182,7 +182,7 @@ function endpointOf(server: string, tls: Material, source: string): Endpoint {
   const { origin, pathname } = new URL(server);
   const given = Object.entries({ ca, cert, key }).filter(([, value]) => value !== undefined);
   try {
-    // OpenSSL takes a file without a certificate for an authority that signed nothing.
+    // OpenSSL accepts a file without a certificate as an authority that signed nothing.
     if (typeof ca === "string" || ca instanceof Uint8Array) new X509Certificate(ca);
     const secureContext = createSecureContext(Object.fromEntries(given));
     const basePath = pathname.replace(/\/+$/, "");
@@ -224,7 +224,7 @@ function connectionInCluster(root: string, env: Readonly<Record<string, string |
   };
 }
 
-/** Which files these are, and of when. A file that is missing is a fault of whoever reads it. */
+/** Identity and time of the files. Reading reports a missing file. */
 async function fingerprintOf({ files }: Connection): Promise<string> {
   const states = await Promise.all(
     files.map(async ({ path }) => {

@@ -16,16 +16,16 @@ export const MAX_EVENT_NOTE = 1_024;
 /** How long the same event is not sent again: milliseconds. @limit */
 export const EVENT_REPEAT_MS = 300_000;
 
-/** Time between two events: milliseconds. Events tell people something, and must not keep the server busy. @limit */
+/** Time between two events: milliseconds. Events are for people, and must not load the server. @limit */
 export const EVENT_GAP_MS = 300;
 
-/** Most events that wait to be sent; what comes then is dropped. @limit */
+/** Most queued events; further ones are dropped. @limit */
 export const MAX_WAITING_EVENTS = 100;
 
-/** Most different notes for one object and reason until one may be sent again: a text with a count or an address in it is always another. @limit */
+/** Most different notes for one object and reason before one may be repeated: a note with a count or an address is always different. @limit */
 export const MAX_NOTES = 4;
 
-/** Most objects and reasons of events that are remembered so that they are not sent again. @limit */
+/** Most objects and reasons that are remembered to suppress repeated events. @limit */
 export const MAX_REMEMBERED_EVENTS = 1_000;
 
 /** How long sending one event is tried: milliseconds. @limit */
@@ -35,17 +35,17 @@ export interface KubeEvent {
   readonly regarding: {
     readonly kind: string;
     readonly apiVersion: string;
-    /** "" for an object without one. */
+    /** "" for an object without a namespace. */
     readonly namespace: string;
     readonly name: string;
     readonly uid: string;
   };
-  /** `AddressConflict`: a word for machines. */
+  /** `AddressConflict`: one word for programs. */
   readonly reason: string;
   /** A sentence for people; cut to 1,024 bytes. */
   readonly note: string;
   readonly type: "Normal" | "Warning";
-  /** `Allocate`: what was being done. */
+  /** `Allocate`: the action that failed or succeeded. */
   readonly action: string;
 }
 
@@ -55,14 +55,14 @@ export interface EventsOptions {
   readonly component: string;
   readonly node: string;
   readonly log: Log;
-  /** A monotonic clock in milliseconds; default: that of the process. */
+  /** A monotonic clock: milliseconds. Default: the process's. */
   readonly nowMs?: () => number;
 }
 
 export interface Events {
-  /** Returns at once and never throws. The same event within five minutes is sent once, and of one object and reason a few. */
+  /** Returns at once and never throws. The same event is sent once in five minutes, and a few per object and reason. */
   emit(event: KubeEvent): void;
-  /** Drops what waits. */
+  /** Drops queued events. */
   close(): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ export function openEvents(options: EventsOptions): Events {
 
 interface Waiting {
   readonly event: KubeEvent;
-  /** What happened to which object, whatever the note says. */
+  /** The event without its note. */
   readonly subject: string;
 }
 
@@ -110,7 +110,7 @@ class Sender implements Events {
     });
   }
 
-  /** Those that are not sent again yet. */
+  /** Returns the notes that must not be repeated yet. */
   #notesOf(subject: string): Map<string, number> {
     const oldestMs = this.#nowMs() - EVENT_REPEAT_MS;
     const notes = this.#sentMs.get(subject) ?? new Map<string, number>();
@@ -127,7 +127,7 @@ class Sender implements Events {
     }
   }
 
-  /** One after the other, until none waits. Never rejects. */
+  /** Sends one event after the other. Never rejects. */
   async #send(): Promise<void> {
     const { api, log } = this.#options;
     const { signal } = this.#closing;
@@ -138,7 +138,7 @@ class Sender implements Events {
         const path = collectionPath(EVENTS, body.metadata.namespace);
         await api.call({ method: "POST", path, body, patienceMs: EVENT_PATIENCE_MS, signal });
       } catch (error) {
-        // The next of its kind may have more luck.
+        // The next event of its kind may succeed.
         this.#sentMs.get(subject)?.delete(event.note);
         log.warn({ reason: event.reason, failure: describeFailure(error) }, "Sending an event failed");
       }
@@ -152,7 +152,7 @@ class Sender implements Events {
   }
 }
 
-/** Longest beginning of the event's name that leaves room for what makes it unique. */
+/** Longest prefix of an event's name, which leaves room for the unique part. */
 const MAX_NAME_BEGINNING = 200;
 
 function objectOf({ regarding, reason, note, type, action }: KubeEvent, { component, node }: EventsOptions) {
@@ -174,7 +174,7 @@ function objectOf({ regarding, reason, note, type, action }: KubeEvent, { compon
   };
 }
 
-/** At most so many bytes of UTF-8, without half a character at the end. */
+/** Returns at most so many bytes of UTF-8, without half a character at the end. */
 function cutBytes(text: string, lengthBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= lengthBytes) return text;

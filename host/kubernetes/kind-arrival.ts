@@ -1,11 +1,10 @@
 /**
- * When to look again for a collection that the API server does not know: at once when its kind is installed, else seldom.
+ * When to retry a collection that the API server does not know: at once when its kind is installed, else rarely.
  *
- * An optional kind may be installed at any time, and pods that need it start a second later. Asking for it each second would be 5,000 requests a
- * second in a cluster of 5,000 nodes, for ever, where the kind is never installed. So the one CustomResourceDefinition that would make it is watched,
- * by name and its metadata only: an idle watch, and only while the kind is missing. After an event the nodes' looks are spread, since all
- * hear of it at the same moment. Kinds that have no such object, and servers that refuse the watch, are looked for every MISSING_LOOK_MS.
- * Effects: one watch while it is open.
+ * An optional kind may be installed at any time, and pods that need it start a second later. Retrying every second would be 5,000 requests a second
+ * in a cluster of 5,000 nodes, for ever if the kind is never installed. So the one CustomResourceDefinition that would create it is watched by name,
+ * with metadata only: an idle watch, and only while the kind is missing. After an event the nodes' retries are spread, since all receive it at the
+ * same moment. Kinds without such an object, and servers that refuse the watch, are retried every MISSING_KIND_RETRY_MS.
  */
 
 import { Latch } from "../lib/latch.ts";
@@ -15,15 +14,15 @@ import { ApiError, type KubeApi, METADATA, type WatchEvent } from "./kube-api.ts
 import { collectionPath, type Resource } from "./paths.ts";
 import { MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./reflector.ts";
 
-/** Over which time the looks of all nodes are spread once a kind was installed: milliseconds. Looks in vain follow at twice that time, four times it, and so on. @limit */
+/** Time over which the retries of all nodes are spread after a kind was installed: milliseconds. Further retries follow after twice that time, four times, and so on. @limit */
 export const KIND_RETRY_SPREAD_MS = 500;
 
 const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 
-/** Kinds of Kubernetes itself come with another server, not with a definition. */
+/** Kinds of Kubernetes itself are not installed by a definition. */
 const BUILT_IN = /(?:^|\.)k8s\.io$/;
 
-/** The name of the definition behind `/apis/GROUP/VERSION/PLURAL`: `PLURAL.GROUP`. Undefined for what no definition makes. */
+/** Returns the name of the definition behind `/apis/GROUP/VERSION/PLURAL`, `PLURAL.GROUP`; undefined if there can be none. */
 export function definitionOf(path: string): string | undefined {
   const [, group, plural] = /^\/apis\/([^/]+)\/[^/]+\/([^/]+)$/.exec(path) ?? [];
   if (group === undefined || !group.includes(".") || BUILT_IN.test(group)) return undefined;
@@ -32,9 +31,9 @@ export function definitionOf(path: string): string | undefined {
 
 export interface KindArrivalOptions {
   readonly api: KubeApi;
-  /** Of the collection that is missing. */
+  /** Path of the missing collection. */
   readonly path: string;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
@@ -42,21 +41,21 @@ export class KindArrival {
   readonly #options: KindArrivalOptions;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
-  /** Whether the definition is there: then the collection should follow soon. */
+  /** Whether the definition exists, so that the collection should follow soon. */
   #isDefined = false;
-  /** Looks in vain since the last event. */
+  /** Failed retries since the last event. */
   #looks = 0;
   #hasNews = false;
   #news = new Latch();
 
-  /** Begins to watch. */
+  /** Starts to watch. */
   constructor(options: KindArrivalOptions) {
     this.#options = options;
     const name = definitionOf(options.path);
     this.#running = name === undefined ? Promise.resolve() : this.#run(name);
   }
 
-  /** After a look in vain: resolves when the next one is worth while, at the latest after `longestMs`. Rejects with the signal's reason. */
+  /** Resolves when the next retry is worthwhile, at the latest after `longestMs`. Rejects with the signal's reason. */
   async next(longestMs: number, signal: AbortSignal): Promise<void> {
     const waitMs = this.#isDefined ? Math.min(KIND_RETRY_SPREAD_MS * 2 ** this.#looks++, longestMs) : longestMs;
     if (!this.#hasNews && !(await this.#heard(waitMs, signal))) return;
@@ -71,7 +70,7 @@ export class KindArrival {
     await this.#running;
   }
 
-  /** Whether there was news of the definition within so many milliseconds. */
+  /** Whether there was an event of the definition within so many milliseconds. */
   async #heard(waitMs: number, signal: AbortSignal): Promise<boolean> {
     const ended = new AbortController();
     const either = AbortSignal.any([signal, ended.signal]);
@@ -98,7 +97,7 @@ export class KindArrival {
     }
   }
 
-  /** From what there is now: the server tells of a definition that is there already, too. */
+  /** Without a start version, the server reports an existing definition as well. */
   async #watch(name: string): Promise<void> {
     const { api, random } = this.#options;
     const timeoutSeconds = Math.floor(WATCH_LIFE_S * (1 + random()));
@@ -125,7 +124,7 @@ export class KindArrival {
   }
 }
 
-/** Whether asking again soon would be answered the same. */
+/** Whether the server would answer the same soon. */
 function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && ![410, 429].includes(error.status);
 }

@@ -1,14 +1,12 @@
-/**
- * The API server as Berth sees it: one call, one watch. A port; client.ts is the implementation over the network.
- */
+/** The API server as a port: one call, one watch. client.ts implements it over the network. */
 
-/** An object as it came: what it holds is for a decoder of host/resources to say. */
+/** An object as received; the decoders of host/resources check it. */
 export type KubeObject = Readonly<Record<string, unknown>>;
 
-/** Which calls wait when there are too many: those of a pod that is being started go first. */
+/** Priority of a call: calls for starting pods go first. */
 export type Lane = "pod" | "background";
 
-/** `accept` of who wants nothing but metadata of an object, or of the events of a watch. A server that cannot do that gives all. */
+/** `accept` for metadata only, of an object or of the events of a watch. A server that does not support it sends everything. */
 export const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /** The same of a list. */
@@ -27,22 +25,22 @@ export interface KubeCall {
   readonly accept?: string | undefined;
   /** Default "background". */
   readonly lane?: Lane;
-  /** Until when the call is tried again, from its start: milliseconds. Default `CALL_PATIENCE_MS`. 0: one attempt. */
+  /** How long the call is retried: milliseconds. Default `CALL_PATIENCE_MS`. 0: one attempt. */
   readonly patienceMs?: number;
-  /** Ends the call, also one that waits for its turn; it then rejects with the signal's reason. */
+  /** Aborts the call, queued or not; it rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 export interface KubeApi {
   /**
-   * The decoded answer of a 2xx. What may pass by itself is tried again with a growing, jittered pause: no connection, a connection that broke,
-   * no answer in time, 429 and 5xx (`Retry-After` is honoured). So **a POST may have been carried out although a later attempt is
-   * answered with 409**: whoever creates compares what is there. Rejects with ApiError for an answer that stands, with
-   * ApiUnavailable when the patience is over.
+   * Returns the decoded answer of a 2xx. Retries transient failures with a growing, jittered pause: no connection, a broken connection, no answer in
+   * time, 429 and 5xx (`Retry-After` is honoured). So **a POST may have been carried out although a later attempt is answered with 409**: callers that
+   * create must compare the existing object. Rejects with ApiError for a final answer, with ApiUnavailable when the patience is over, and with the
+   * signal's reason.
    */
   call(call: KubeCall): Promise<KubeObject>;
   /**
-   * Opens a watch; `onEvent` is told of each event in order, `onBytes` of what came over the wire. Resolves when the server ends it, rejects with
+   * Opens a watch: `onEvent` gets each event in order, `onBytes` the number of bytes received. Resolves when the server ends it; rejects with
    * ApiError (410 and the like, also as an event of type ERROR) or ApiUnavailable, and with the signal's reason.
    */
   watch(watch: KubeWatch): Promise<void>;
@@ -54,7 +52,7 @@ export interface KubeWatch {
   readonly query: Readonly<Record<string, string | number | boolean | undefined>>;
   /** Default `application/json`. */
   readonly accept?: string | undefined;
-  /** The server has accepted; there may be no event for minutes. */
+  /** The server has accepted the watch; the first event may take minutes. */
   readonly onOpen?: () => void;
   readonly onEvent: (event: WatchEvent) => void;
   readonly onBytes?: (bytes: number) => void;
@@ -66,14 +64,14 @@ export interface WatchEvent {
   readonly object: KubeObject;
 }
 
-/** The API server's answer that is no 2xx (meta/v1 Status). */
+/** An answer other than 2xx (meta/v1 Status). */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   /** HTTP status. */
   readonly status: number;
-  /** `AlreadyExists`, `Conflict`, `NotFound`, `Expired`, …; "" when the answer has none. */
+  /** `AlreadyExists`, `Conflict`, `NotFound`, `Expired`, …; "" if the answer has none. */
   readonly reason: string;
-  /** What it was about: `POST /apis/…`. */
+  /** The call: `POST /apis/…`. */
   readonly operation: string;
   /** The Status object's `details.causes`: the fields that were refused. */
   readonly causes: readonly { readonly field: string; readonly message: string }[];
@@ -89,7 +87,7 @@ export class ApiError extends Error {
   }
 }
 
-/** There was no answer that stands for as long as the caller was ready to wait. The call may or may not have been carried out. */
+/** There was no final answer within the caller's patience. The call may or may not have been carried out. */
 export class ApiUnavailable extends Error {
   override readonly name = "ApiUnavailable";
   readonly operation: string;
@@ -100,12 +98,12 @@ export class ApiUnavailable extends Error {
   }
 }
 
-/** Whether the answer says that there is no such object. */
+/** Whether the object does not exist. */
 export function isNotFound(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 404;
 }
 
-/** Whether the answer says that the name is taken, or that somebody has written since. */
+/** Whether the name is taken, or the object has changed since. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409;
 }

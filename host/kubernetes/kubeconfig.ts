@@ -1,6 +1,6 @@
 /**
- * A kubeconfig file to the one cluster and user that its current context names, in the library's terms, and the files these name.
- * Effects: reads the file.
+ * Reads a kubeconfig: the cluster and user of its current context in the client library's terms, and the files that they name. Errors name file and
+ * field, and never show secrets.
  */
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
@@ -28,7 +28,7 @@ export interface NamedFile {
 }
 
 const text = orAbsent(z.string()).transform((value) => (value === "" ? undefined : value));
-/** Text that no error may show. */
+/** Text that errors must not show. */
 const secret = orAbsent(
   z.unknown().transform((value, context) => {
     if (typeof value === "string") return value === "" ? undefined : value;
@@ -151,7 +151,7 @@ async function readYaml(path: string, source: string): Promise<unknown> {
 
 interface Reference {
   readonly source: string;
-  /** Where the name stands. */
+  /** The field that has the name. */
   readonly field: string;
   readonly what: "context" | "cluster" | "user";
 }
@@ -170,7 +170,7 @@ function refuse(source: string, field: string, found: string | undefined, wanted
   if (found !== undefined) throw new ConfigError(source, [{ path: field, got: describeValue(found), wanted }]);
 }
 
-/** A client certificate without its key, or the other way round, is only found out by the server, which says nothing. */
+/** The server does not say that a client certificate lacks its key, or the other way round. */
 function requireKey(source: string, field: string, user: Readonly<Record<string, unknown>>): void {
   const has = (name: string) => user[name] !== undefined || user[`${name}-data`] !== undefined;
   if (has("client-certificate") === has("client-key")) return;
@@ -180,7 +180,7 @@ function requireKey(source: string, field: string, user: Readonly<Record<string,
 
 type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
-/** The library takes absent fields for absent, and declares none that may be undefined. */
+/** The library has optional fields that may not be undefined. */
 function dropUndefined<T extends object>(value: T): Defined<T> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Defined<T>;
 }

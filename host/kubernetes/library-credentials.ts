@@ -1,5 +1,5 @@
 /**
- * Has the library put its credentials into a request that is never sent: what it would send, and over which TLS.
+ * Lets the client library put its credentials into a request that is never sent: headers and TLS material.
  * Effects: reads files; runs exec plugins.
  */
 import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
@@ -8,7 +8,7 @@ import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
 import { openDeadline } from "./http/deadline.ts";
 import type { Connection } from "./kubeconfig.ts";
 
-/** How long a kubeconfig's exec plugin may take: milliseconds. One that hangs is not started a second time. @limit */
+/** How long a kubeconfig's exec plugin may take: milliseconds. A hanging plugin is not started a second time. @limit */
 export const EXEC_PLUGIN_MS = 20_000;
 
 export interface Material {
@@ -24,7 +24,7 @@ export interface LibraryAnswer {
   readonly tls: Material;
 }
 
-/** One plugin at a time: one that hangs is waited for again by the next question of the same user, not started again. */
+/** One plugin at a time: the next read of the same user waits for a hanging plugin instead of starting another. */
 export class LibraryCredentials {
   readonly #patienceMs: number;
   #asked: { readonly user: string; readonly answer: Promise<LibraryAnswer> } | undefined;
@@ -33,7 +33,7 @@ export class LibraryCredentials {
     this.#patienceMs = patienceMs;
   }
 
-  /** Rejects with ConfigError, also when there is no answer in time. */
+  /** Rejects with ConfigError, also if there is no answer in time. */
   async read(library: KubeConfig, connection: Connection): Promise<LibraryAnswer> {
     const user = JSON.stringify(connection.user);
     if (this.#asked?.user !== user) {
@@ -64,7 +64,7 @@ export class LibraryCredentials {
 async function ask(library: KubeConfig, connection: Connection): Promise<LibraryAnswer> {
   const headers: Record<string, string> = {};
   let tls: Material = {};
-  // Private in the library's types. It would make a dispatcher per request, and with it a connection per request.
+  // Private in the library's types. It would create a dispatcher, and so a connection, per request.
   Object.assign(library, {
     createDispatcher: (_: unknown, material: Material) => {
       tls = material;
@@ -78,7 +78,7 @@ async function ask(library: KubeConfig, connection: Connection): Promise<Library
   };
   const { source, user } = connection;
   try {
-    // It calls nothing else of a request.
+    // The library calls nothing else of a request.
     await library.applySecurityAuthentication(request as Parameters<KubeConfig["applySecurityAuthentication"]>[0]);
   } catch (error) {
     throw new ConfigError(source, [faultOf(error, connection)]);
@@ -93,7 +93,7 @@ async function ask(library: KubeConfig, connection: Connection): Promise<Library
   return { headers, tls };
 }
 
-/** A file that cannot be read, or an exec plugin that failed. */
+/** Describes a file that cannot be read, or an exec plugin that failed. */
 function faultOf(error: unknown, { files, user }: Connection) {
   const path = error instanceof Error && "path" in error ? error.path : undefined;
   const file = files.find((one) => one.path === path);
@@ -102,7 +102,7 @@ function faultOf(error: unknown, { files, user }: Connection) {
   const exec: unknown = user.exec;
   const command = typeof exec === "object" && exec !== null && "command" in exec ? exec.command : undefined;
   if (command === undefined) return { path: "", got: messageOf(error), wanted: "usable credentials" };
-  // The error of JSON.parse shows the text, which may be a bare token.
+  // The error of JSON.parse contains the text, which may be a bare token.
   const what = error instanceof SyntaxError ? "an output that is no JSON" : describeValue(messageOf(error).trim());
   const got = `a failure of ${describeValue(command)} (${what})`;
   return { path: "exec", got, wanted: "a program that prints an ExecCredential" };

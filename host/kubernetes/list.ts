@@ -1,17 +1,14 @@
-/**
- * A collection page by page, as it was at one moment.
- * Effects: calls.
- */
+/** Reads a collection page by page, as of one moment. */
 import { z } from "zod";
 import { errnoOf } from "../lib/describe.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 
-/** Objects or names in one page of a list. @limit */
+/** Objects or names on one page of a list. @limit */
 export const LIST_PAGE = 500;
 
 export interface Page {
   readonly items: readonly KubeObject[];
-  /** The moment: a watch from here tells all that came after. */
+  /** The moment of the list: a watch from here reports everything later. */
   readonly resourceVersion: string;
 }
 
@@ -21,13 +18,13 @@ const pageSchema = z.object({
   apiVersion: z.string().catch(""),
   kind: z.string().catch(""),
   metadata: z.object({ resourceVersion: z.string().min(1), continue: z.string().optional() }),
-  // Go writes null for none.
+  // Go encodes an empty list as null.
   items: z.array(z.record(z.string(), z.unknown())).nullable(),
 });
 
 /**
- * Consistent: the server answers from a moment after the call. Rejects as `KubeApi.call` does; with 410 when the later pages have
- * been compacted away, and then the list has to begin again.
+ * Consistent: the server answers as of a moment after the call. Rejects as `KubeApi.call` does; with 410 if the later pages have been compacted
+ * away, and the list has to start again.
  */
 export async function* listPages(api: KubeApi, { query, ...call }: ListCall): AsyncGenerator<Page> {
   let next: string | undefined;
@@ -44,7 +41,7 @@ export async function* listPages(api: KubeApi, { query, ...call }: ListCall): As
     const page = pageSchema.safeParse(answer);
     if (!page.success) throw new ApiUnavailable(`GET ${call.path}`, `GET ${call.path} was answered with no list`);
     const { items, metadata, apiVersion, kind } = page.data;
-    // Kind and version stand once in the list, and not in the objects of the server's own kinds.
+    // The server's own kinds have kind and version in the list only.
     const type = { apiVersion, kind: kind.replace(/List$/, "") };
     yield { items: (items ?? []).map((item) => ({ ...type, ...item })), resourceVersion: metadata.resourceVersion };
     next = metadata.continue || undefined;
@@ -52,7 +49,7 @@ export async function* listPages(api: KubeApi, { query, ...call }: ListCall): As
   }
 }
 
-/** By what a page is divided whose answer is too large: whoever may create objects of a kind may make each as large as etcd takes. */
+/** Divisor for a page whose answer is too large: anybody who may create objects may make each as large as etcd accepts. */
 const SMALLER = 8;
 
 function isTooLarge(error: unknown): boolean {

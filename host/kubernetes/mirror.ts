@@ -1,12 +1,10 @@
-/**
- * The map of a reflector: objects as they came to values, changes told once, objects that cannot be decoded reported.
- */
+/** The map of a reflector: decodes objects, reports each change once, and keeps track of objects that cannot be decoded. */
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import type { KubeObject } from "./kube-api.ts";
 
 export type Change<T> =
-  /** `before` is undefined for an object that is new. */
+  /** `before` is undefined for a new object. */
   | { readonly kind: "set"; readonly key: string; readonly value: T; readonly before: T | undefined }
   | { readonly kind: "gone"; readonly key: string; readonly before: T };
 
@@ -21,10 +19,10 @@ export interface MirrorOptions<T> {
 export class Mirror<T> {
   readonly #options: MirrorOptions<T>;
   readonly #items = new Map<string, T>();
-  /** Resource versions of all objects that are wanted, also of those that cannot be decoded. */
+  /** Resource versions of all wanted objects, including those that cannot be decoded. */
   readonly #versions = new Map<string, string>();
   readonly #undecodable = new Set<string>();
-  /** Why, per key of `#undecodable`. */
+  /** The reason for each key of `#undecodable`. */
   readonly #faults = new Map<string, string>();
 
   constructor(options: MirrorOptions<T>) {
@@ -43,7 +41,7 @@ export class Mirror<T> {
     return [...this.#faults.values()];
   }
 
-  /** Takes an object as it is now; gives its key, or undefined for one that is not wanted. The same version again changes nothing. */
+  /** Takes an object. Returns its key; undefined for an object that is not wanted. The same version again changes nothing. */
   set(object: KubeObject): string | undefined {
     const { keyOf, decode, log, name } = this.#options;
     const key = keyOf(object);
@@ -76,17 +74,17 @@ export class Mirror<T> {
     this.#forget(this.#options.keyOf(object));
   }
 
-  /** Takes no version for known any more: the server has gone back in time, and gives versions out again. */
+  /** Forgets all versions: the server has gone back in time, and assigns versions again. */
   forgetVersions(): void {
     for (const key of this.#versions.keys()) this.#versions.set(key, "");
   }
 
-  /** Forgets what is not among `keys`. */
+  /** Forgets objects that are not among `keys`. */
   keepOnly(keys: ReadonlySet<string>): void {
     for (const key of [...this.#versions.keys()]) if (!keys.has(key)) this.#forget(key);
   }
 
-  /** The object that was written last of all that are there: its key and version. */
+  /** Returns key and version of the object that was written last. */
   newest(): { readonly key: string; readonly version: string } | undefined {
     let newest: { key: string; version: string } | undefined;
     for (const [key, version] of this.#versions)
@@ -112,7 +110,7 @@ export class Mirror<T> {
     this.#tell({ kind: "gone", key, before });
   }
 
-  /** An owner that throws has a bug, which must not keep the others from their news. */
+  /** An error of the owner must not keep further changes from it. */
   #tell(change: Change<T>): void {
     try {
       this.#options.onChange(change);
@@ -123,7 +121,7 @@ export class Mirror<T> {
   }
 }
 
-/** Versions are numbers, as far as anybody may know. */
+/** Versions are numbers in practice. */
 export function isVersion(text: string): boolean {
   return /^[0-9]+$/.test(text);
 }

@@ -1,6 +1,4 @@
-/**
- * What an object of the API server is called: in maps, and in sentences.
- */
+/** The name of an object, for maps and messages. */
 import type { KubeObject } from "./kube-api.ts";
 
 /** `name`, or `namespace/name`. */

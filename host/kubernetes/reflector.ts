@@ -1,6 +1,5 @@
 /**
- * One collection of the API server as a map that follows it: a list, then watches from there, for as long as it is open.
- * Effects: calls and watches; tells its owner of each change.
+ * Mirrors one collection of the API server: a list, then watches from there. The map outlives an outage; `problems` says when it may be out of date.
  */
 import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
@@ -19,19 +18,19 @@ import {
 import { listPages, type Page } from "./list.ts";
 import { type Change, isVersion, Mirror } from "./mirror.ts";
 
-/** After how long the server ends a watch at the earliest: seconds. It is a random time up to twice as long, so that not all agents come back at once. @limit */
+/** Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do not reconnect all at once. @limit */
 export const WATCH_LIFE_S = 300;
 
-/** How often a collection that the server does not know is looked for again when no event says that its kind was installed: milliseconds. @limit */
+/** How often a collection that the server does not know is retried if no event says that its kind was installed: milliseconds. @limit */
 export const MISSING_KIND_RETRY_MS = 30_000;
 
-/** How long one page of a list is tried: milliseconds. Then its reflector says that the server cannot be reached, and goes on trying. @limit */
+/** How long one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be reached, and keeps trying. @limit */
 export const LIST_PATIENCE_MS = 10_000;
 
-/** How long after an outage a watch may keep silent about an object that has changed meanwhile: milliseconds. Then all are listed: etcd may be an older copy. @limit */
+/** How long a watch may fail to report a known change after an outage: milliseconds. Then everything is listed: etcd may have been restored from a backup. @limit */
 export const MISSED_CHANGE_MS = 2_000;
 
-/** A watch that ends sooner counts as a failure, after which there is a pause: milliseconds. @limit */
+/** A watch that ends sooner counts as a failure, with a pause: milliseconds. @limit */
 export const WATCH_SHORT_MS = 2_000;
 
 export interface ReflectorOptions<T> {
@@ -44,28 +43,28 @@ export interface ReflectorOptions<T> {
   readonly fieldSelector?: string | undefined;
   /** `component in (a,b)` */
   readonly labelSelector?: string | undefined;
-  /** Asks for nothing but the metadata of the objects. */
+  /** Requests only the objects' metadata. */
   readonly metadataOnly?: boolean;
-  /** Throws for an object that cannot be used; its last good value then stays. Undefined: it counts as not there, and costs no memory. */
+  /** Throws for an invalid object, whose last valid value then stays. Returns undefined for an object that counts as absent, and costs no memory. */
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
-  /** Told in order, after `items` has changed. */
+  /** Called in order, after `items` has changed. */
   readonly onChange: (change: Change<T>) => void;
-  /** Told once, when the first list is complete. */
+  /** Called once, when the first list is complete. */
   readonly onSynced?: () => void;
-  /** A collection that the server does not know counts as empty, until its kind is installed (kind-arrival.ts). */
+  /** A collection that the server does not know counts as empty until its kind is installed (kind-arrival.ts). */
   readonly optional?: boolean;
-  /** How often such a collection is looked for without news of its kind: milliseconds. Default MISSING_LOOK_MS. */
+  /** How often such a collection is retried without an event of its kind: milliseconds. Default MISSING_KIND_RETRY_MS. */
   readonly missingKindRetryMs?: number | undefined;
   readonly log: Log;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
 export interface ReflectorStats {
-  /** Of watches. */
+  /** Received by watches. */
   readonly bytes: number;
-  /** That were complete. */
+  /** Complete ones. */
   readonly lists: number;
   readonly watches: number;
   readonly events: number;
@@ -78,18 +77,18 @@ export class Reflector<T> {
   readonly #synced = new Latch();
   readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
   #isSynced = false;
-  /** From where the next watch tells; undefined: a list is due. */
+  /** Version from which to watch; undefined if a list is due. */
   #version: string | undefined;
-  /** The last one that was known. */
+  /** The last known version. */
   #seenVersion = "";
-  /** Whether the server may be another one than before: the last turn failed. */
+  /** The last attempt failed: the server may be another one now. */
   #needsVersionCheck = false;
-  /** The key of an object that is no longer as it was: the watch has yet to say so. */
+  /** Key of an object that is known to have changed, until the watch reports it. */
   #missing: string | undefined;
-  /** Failures since the last event, or since a watch lasted. */
+  /** Failures since the last event, or since a watch that lasted. */
   #failures = 0;
   #unreachable: string | undefined;
-  /** While the server does not know the collection. */
+  /** Set while the server does not know the collection. */
   #arrival: KindArrival | undefined;
   #running: Promise<void> | undefined;
 
@@ -102,7 +101,7 @@ export class Reflector<T> {
     return this.#mirror.items;
   }
 
-  /** Whether the map was complete once. */
+  /** Whether the map has been complete once. */
   get isSynced(): boolean {
     return this.#isSynced;
   }
@@ -112,7 +111,7 @@ export class Reflector<T> {
     return this.#mirror.undecodable;
   }
 
-  /** Sentences without their end: why the map may be incomplete or old. */
+  /** Sentences without a full stop: why the map may be incomplete or out of date. */
   get problems(): readonly string[] {
     return [...(this.#unreachable === undefined ? [] : [this.#unreachable]), ...this.#mirror.problems];
   }
@@ -126,12 +125,12 @@ export class Reflector<T> {
     return this.#synced.wait(signal);
   }
 
-  /** Once. */
+  /** Call it once. */
   start(): void {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when it has let go of the server; nothing is told any more. */
+  /** Resolves when it has disconnected; no change is reported any more. */
   async close(): Promise<void> {
     const closed = new Error(`The reflector of ${this.#options.name} was closed`);
     this.#closing.abort(closed);
@@ -149,7 +148,7 @@ export class Reflector<T> {
     }
   }
 
-  /** A list when one is due, and a watch until its end. Gives the pause before the next turn, in milliseconds. */
+  /** Lists if a list is due, and watches until the watch ends. Returns the pause before the next turn: milliseconds. */
   async #turn(): Promise<number> {
     if (this.#needsVersionCheck && this.#version !== undefined && (await this.#hasGoneBack()))
       this.#version = undefined;
@@ -166,9 +165,9 @@ export class Reflector<T> {
   }
 
   /**
-   * Whether etcd was restored from a copy. The server then takes a watch from a version that it does not have yet, and is silent until it
-   * has; or it has overtaken us, and never tells what was undone. So the newest object is asked for. If it is not the one that we know,
-   * the watch must tell of that soon.
+   * Whether etcd was restored from a backup. The server then accepts a watch from a version that it does not have yet, and is silent until it has
+   * it; or it has overtaken that version, and never reports what was undone. So the newest object is read. If it differs from the known one, the
+   * watch must report that soon.
    */
   async #hasGoneBack(): Promise<boolean> {
     const newest = this.#mirror.newest();
@@ -176,7 +175,7 @@ export class Reflector<T> {
     const one = { "metadata.name": name, "metadata.namespace": namespace };
     const fields = Object.entries(one).flatMap(([field, value]) => (value === undefined ? [] : [`${field}=${value}`]));
     const fieldSelector = [this.#options.fieldSelector ?? [], fields].flat().join(",") || undefined;
-    // One attempt: whether it fails is what our owner wants to hear of.
+    // One attempt: its failure is what the owner should hear of.
     for await (const page of this.#pages({ limit: 1, fieldSelector }, 0)) {
       if (isEarlier(page.resourceVersion, this.#seenVersion)) return true;
       const isKnown = page.items.some((item) => this.#mirror.versionOf(item) === newest?.version);
@@ -257,7 +256,7 @@ export class Reflector<T> {
     this.#reached();
   }
 
-  /** The server has answered: there is no outage. */
+  /** The server has answered: the outage is over. */
   #reached(): void {
     if (this.#unreachable === undefined) return;
     this.#unreachable = undefined;
@@ -271,7 +270,7 @@ export class Reflector<T> {
     this.#options.onSynced?.();
   }
 
-  /** What follows from a failed turn, and the pause before the next one. */
+  /** Handles a failed turn. Returns the pause before the next one. */
   #waitAfter(error: unknown): number {
     if (this.#closing.signal.aborted) return 0;
     const { optional = false, missingKindRetryMs = MISSING_KIND_RETRY_MS, random, log, name } = this.#options;
@@ -288,10 +287,10 @@ export class Reflector<T> {
     const waitMs = pauseMs(this.#failures++, random());
     if (isOutdated(error)) {
       this.#version = undefined;
-      // The first time is how things go: events are kept for minutes.
+      // Expected once: the server keeps events for minutes.
       return this.#failures === 1 ? 0 : waitMs;
     }
-    // One broken connection that is opened again at once is no problem.
+    // One broken connection that is reopened at once is not a problem.
     if (this.#unreachable === undefined && (this.#failures > 1 || !this.#isSynced))
       log.warn({ collection: name, reason: describeFailure(error) }, "Watching the API server failed; retrying");
     if (this.#failures > 1 || !this.#isSynced) this.#unreachable = `Cannot follow ${name}: ${describeFailure(error)}`;
@@ -299,17 +298,17 @@ export class Reflector<T> {
   }
 }
 
-/** Versions are numbers that grow, unless etcd was restored from a copy. */
+/** Versions grow, unless etcd was restored from a backup. */
 function isEarlier(version: string, seen: string): boolean {
   return isVersion(version) && isVersion(seen) && BigInt(version) < BigInt(seen);
 }
 
-/** Whether the version to watch from is one that the server no longer has, or never had. */
+/** Whether the server no longer has the version to watch from, or never had it. */
 function isOutdated(error: unknown): boolean {
   return error instanceof MissedChange || (error instanceof ApiError && error.status === 410);
 }
 
-/** An object has changed, and a watch from before says nothing of it: history is another one. */
+/** An object has changed, and a watch from before does not report it: the history is another one. */
 class MissedChange extends Error {
   constructor(key: string) {
     super(`No event told what became of ${key}`);

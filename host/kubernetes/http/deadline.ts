@@ -1,23 +1,23 @@
 /**
- * A signal that ends by itself after a time, and with any of its parents.
+ * An abort signal with a timeout and parents.
  * Effects: a timer, until `end`.
  */
 
 export interface Deadline {
   readonly signal: AbortSignal;
-  /** Takes the time away; the parents stay. */
+  /** Removes the timeout; the parents stay. */
   lift(): void;
-  /** Lets go of timer and parents. */
+  /** Releases timer and parents. */
   end(): void;
 }
 
-/** The reason of {@link Deadline.signal} when the time was over. */
+/** The reason of {@link Deadline.signal} after the timeout. */
 class DeadlineError extends Error {
   override readonly name = "DeadlineError";
   readonly code = "DEADLINE";
 }
 
-/** With a parent's reason when that ends first; a parent that has ended already counts. */
+/** Aborts with a parent's reason if that aborts first, or already has. */
 export function openDeadline(timeoutMs: number, parents: readonly AbortSignal[]): Deadline {
   const controller = new AbortController();
   const error = () => new DeadlineError(`There was no answer within ${timeoutMs} ms`);
@@ -38,7 +38,7 @@ export function openDeadline(timeoutMs: number, parents: readonly AbortSignal[])
   };
 }
 
-/** Rejects with the signal's reason. */
+/** Resolves after the time; rejects with the signal's reason. */
 export function pause(timeoutMs: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {

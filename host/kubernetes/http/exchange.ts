@@ -1,5 +1,5 @@
 /**
- * One request and the head of its answer: credentials, address and headers put together, over connections that are kept.
+ * One request and the head of its answer, with credentials and headers, over connections that are kept.
  * Effects: TCP connections.
  */
 import type { Dispatcher } from "undici";
@@ -9,8 +9,8 @@ import type { KubeCall } from "../kube-api.ts";
 import { openTransport, type Transport } from "./transport.ts";
 
 /**
- * How long the head of a watch's answer may take: milliseconds. After twice that a connection on which the server does not answer at all is
- * given up, with all watches on it.
+ * How long the head of a watch's answer may take: milliseconds. A connection on which the server does not answer at all is closed after twice that
+ * time, with all its watches.
  * @limit
  */
 export const WATCH_HEAD_MS = 5_000;
@@ -22,7 +22,7 @@ export interface Answer {
   readonly status: number;
   /** The header as it came. */
   readonly retryAfter: string | undefined;
-  /** Must be read or dumped, or its connection is lost. */
+  /** Must be read or dumped; otherwise its connection is lost. */
   readonly body: Dispatcher.ResponseData["body"];
 }
 
@@ -36,7 +36,7 @@ type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "contentTyp
 export class Exchange {
   readonly #options: ExchangeOptions;
   #transport: Transport | undefined;
-  /** Also earlier ones, which may still carry a watch. */
+  /** Including earlier ones, which may still carry a watch. */
   readonly #transports = new Set<Transport>();
   #connections = 0;
 
@@ -44,14 +44,14 @@ export class Exchange {
     this.#options = options;
   }
 
-  /** Connections that were made so far. */
+  /** Connections opened so far. */
   get connections(): number {
     return this.#connections;
   }
 
   /**
-   * Sends, over the connections for calls or those for watches. An answer of 401 makes it read the credentials again, and send once
-   * more when they are others. Rejects with what went wrong, and with the signal's reason.
+   * Sends over the connections for calls or those for watches. After a 401 it reads the credentials again, and sends once more if they have changed.
+   * Rejects with the failure, or with the signal's reason.
    */
   async send(over: "calls" | "watches", request: Request, signal: AbortSignal): Promise<Answer> {
     const { credentials } = this.#options;
@@ -80,9 +80,9 @@ export class Exchange {
         ...(body === undefined ? {} : { "content-type": contentType }),
       },
       body: body === undefined ? null : JSON.stringify(body),
-      // A DELETE with a body, which has the preconditions, would cost its connection.
+      // Otherwise a DELETE with a body, which has the preconditions, would close its connection.
       reset: false,
-      // Calls have their deadline in the signal. A watch's own limit makes undici ask a silent HTTP/2 connection whether it is alive.
+      // Calls have their deadline in the signal. For watches, these limits make undici ping a silent HTTP/2 connection.
       headersTimeout: over === "calls" ? 0 : WATCH_HEAD_MS,
       bodyTimeout: over === "calls" ? 0 : WATCH_SILENCE_MS,
       signal,
@@ -95,7 +95,7 @@ export class Exchange {
     };
   }
 
-  /** Another endpoint gets other connections; the earlier ones end with what they carry. */
+  /** A new endpoint gets new connections; the earlier ones close when their requests have ended. */
   #transportTo({ endpoint }: Access): Transport {
     if (this.#transport?.endpoint === endpoint) return this.#transport;
     const before = this.#transport;
@@ -108,7 +108,7 @@ export class Exchange {
     return transport;
   }
 
-  /** Ends all connections at once. */
+  /** Closes all connections at once. */
   async close(): Promise<void> {
     await Promise.all([...this.#transports].map((transport) => transport.destroy()));
     this.#transports.clear();

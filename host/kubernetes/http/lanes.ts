@@ -1,12 +1,10 @@
-/**
- * Who may send: a bounded number of calls at once, those for pods first, each lane in order of arrival.
- */
+/** Limits how many calls are under way at once: calls for pods go first, and each lane in the order of arrival. */
 import type { Lane } from "../kube-api.ts";
 
 /** Most connections for calls; watches have their own. Eight bring as much as a server of two processors creates. @limit */
 export const MAX_CONNECTIONS = 8;
 
-/** Most calls for pods under way at once: one fewer than there are connections, so that the others never stand still. @limit */
+/** Most calls for pods under way at once: one fewer than there are connections, so that other calls always progress. @limit */
 export const MAX_POD_CALLS = 7;
 
 /** Most other calls under way at once: half of the connections stay free for pods. @limit */
@@ -18,7 +16,7 @@ const ORDER: readonly Lane[] = ["pod", "background"];
 
 export class Lanes {
   readonly #underWay: Record<Lane, number> = { pod: 0, background: 0 };
-  /** Sets keep the order of arrival, and one that gives up leaves at no cost. */
+  /** Sets keep the order of arrival, and removal is cheap. */
   readonly #waiting: Readonly<Record<Lane, Set<() => void>>> = { pod: new Set(), background: new Set() };
 
   get underWay(): number {
@@ -29,7 +27,7 @@ export class Lanes {
     return this.#waiting.pod.size + this.#waiting.background.size;
   }
 
-  /** Resolves when it is the caller's turn; who has had it must call {@link leave}. Rejects with the signal's reason, and then it never was. */
+  /** Resolves when the caller may send; it must call {@link leave} afterwards. If it rejects, with the signal's reason, it must not. */
   enter(lane: Lane, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#waiting[lane].size === 0 && this.#hasRoom(lane)) {

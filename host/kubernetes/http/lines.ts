@@ -5,12 +5,12 @@ export const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
 const NEWLINE = 0x0a;
 
-/** Cuts at newlines only, which are never part of another character in UTF-8. */
+/** Splits at newlines only, which are never part of another character in UTF-8. */
 export class Lines {
   #parts: Uint8Array[] = [];
   #lengthBytes = 0;
 
-  /** The lines that this piece completes, without their ends; empty ones are left out. Throws RangeError when one gets too long. */
+  /** Returns the lines that this piece completes, without newlines and empty lines. Throws RangeError for a line that is too long. */
   push(piece: Uint8Array): string[] {
     const lines: string[] = [];
     let start = 0;
@@ -24,7 +24,7 @@ export class Lines {
     return lines;
   }
 
-  /** What came after the last newline. */
+  /** Returns what came after the last newline. */
   rest(): string {
     return this.#take();
   }

@@ -1,35 +1,33 @@
-/**
- * Which failure of a call may pass by itself, and how long to wait before the next attempt. Pure: time and chance are arguments.
- */
+/** Which failures of a call are transient, and how long to wait before the next attempt. Pure: time and randomness are arguments. */
 
-/** The first pause after a failure: milliseconds. Each pause is a random part of a limit that doubles. @limit */
+/** The first pause after a failure: milliseconds. Each pause is random, up to a limit that doubles. @limit */
 export const BACK_OFF_FIRST_MS = 100;
 
-/** Where the limit of a pause stops growing: milliseconds. So long after an outage everything has been tried again. @limit */
+/** Largest limit of a pause: milliseconds. After an outage, every call has been retried within this time. @limit */
 export const BACK_OFF_MAX_MS = 1_500;
 
-/** Longest wait that the server may ask for by `Retry-After`: milliseconds. @limit */
+/** Longest wait that the server may request with `Retry-After`: milliseconds. @limit */
 export const RETRY_AFTER_MAX_MS = 5_000;
 
 export type Failure =
-  /** The server answered, not with 2xx. `retryAfter` is the header as it came. */
+  /** An answer other than 2xx. `retryAfter` is the header as received. */
   | { readonly kind: "answer"; readonly status: number; readonly retryAfter?: string | undefined }
-  /** There was no whole answer. `code` is that of the error, such as `ECONNREFUSED`; "" when it has none. */
+  /** No complete answer. `code` is the error's, such as `ECONNREFUSED`; "" if it has none. */
   | { readonly kind: "no answer"; readonly code: string };
 
-/** Whose certificate is wrong today has a wrong one in a second, too; and what was not sent for its form never will be. */
+/** Wrong certificates and malformed requests do not improve with time. */
 const LASTING =
   /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|HPE_|UND_ERR_INVALID_ARG|UND_ERR_RES_EXCEEDED_MAX_SIZE|ERR_INVALID_)/;
 
-/** Whether another attempt of the same call may go better, whatever its method: see `KubeApi.call` about creating. */
+/** Whether another attempt of the same call may succeed, whatever its method: see `KubeApi.call` about creating. */
 export function mayPass(failure: Failure): boolean {
   if (failure.kind === "no answer") return !LASTING.test(failure.code);
   const { status } = failure;
-  // 408 and 504: the server's own deadline. 501 and 505 speak about the call itself.
+  // 408 and 504: the server's own deadline. 501 and 505 concern the call itself.
   return status === 408 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
 }
 
-/** `Retry-After` (RFC 9110 §10.2.3): seconds or a date. Undefined for anything else. Never negative, and limited. */
+/** Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date. Returns milliseconds, never negative and limited; undefined for anything else. */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
@@ -38,20 +36,20 @@ export function parseRetryAfter(header: string | undefined, nowMs: number): numb
   return Math.min(Math.max(waitMs, 0), RETRY_AFTER_MAX_MS);
 }
 
-/** `Wed, 21 Oct 2026 07:28:00 GMT`; Date.parse would take many other texts. */
+/** `Wed, 21 Oct 2026 07:28:00 GMT`; Date.parse accepts many other texts. */
 function dateOf(text: string): number {
   return /^[A-Z][a-z]{2,8}, .* GMT$/.test(text) ? Date.parse(text) : Number.NaN;
 }
 
 /**
- * The pause after failed attempt number `attempt`, counted from 0: a random part (`random` is in [0, 1)) of a limit that doubles
- * ("full jitter"), after what the server asked for. So those who failed together do not come back together.
+ * Returns the pause after failed attempt number `attempt`, counted from 0: a random part (`random` is in [0, 1)) of a limit that doubles
+ * ("full jitter"), after what the server requested. Callers that failed together do not retry together.
  */
 export function pauseMs(attempt: number, random: number, retryAfterMs = 0): number {
   return retryAfterMs + Math.floor(random * Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** Math.min(attempt, 16)));
 }
 
-/** What went wrong, with the code and with the first error behind it: `fetch failed` alone tells nobody anything. */
+/** Returns the message with the error behind it, since `fetch failed` alone explains nothing. */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const inner = error instanceof AggregateError ? error.errors[0] : error.cause;

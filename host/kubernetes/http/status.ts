@@ -1,6 +1,4 @@
-/**
- * The API server's answers that are no 2xx, and the lines of a watch: unknown JSON to ApiError and WatchEvent.
- */
+/** Answers other than 2xx, and the lines of a watch: unknown JSON to ApiError and WatchEvent. */
 import { z } from "zod";
 import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
 
@@ -24,7 +22,7 @@ export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** `body` is the answer's text; a proxy's page or nothing at all is an answer, too. */
+/** `body` is the answer's text; a proxy's page or an empty body is possible. */
 export function apiErrorOf(operation: string, status: number, body: string): ApiError {
   const decoded = statusSchema.safeParse(parseOrNothing(body));
   if (!decoded.success) return build(operation, { status, reason: "", text: body, causes: [] });
@@ -54,19 +52,19 @@ function parseOrNothing(text: string): unknown {
   }
 }
 
-/** An answer or an event that is not what the protocol says. */
+/** An answer or an event that violates the protocol. */
 export class MalformedError extends Error {
   override readonly name = "MalformedError";
 }
 
-/** The body of a 2xx. Throws MalformedError. */
+/** Decodes the body of a 2xx. Throws MalformedError. */
 export function decodeObject(text: string): KubeObject {
   const value = parseOrNothing(text);
   if (!isObject(value)) throw new MalformedError(`The answer is no JSON object: ${JSON.stringify(text.slice(0, 80))}`);
   return value;
 }
 
-/** One line of a watch. Throws ApiError for an event of type ERROR, MalformedError for what is no event. */
+/** Decodes one line of a watch. Throws ApiError for an event of type ERROR, MalformedError for an invalid event. */
 export function decodeEvent(operation: string, line: string): WatchEvent {
   const value = parseOrNothing(line);
   const malformed = (what: string) => new MalformedError(`${what}: ${JSON.stringify(line.slice(0, 80))}`);

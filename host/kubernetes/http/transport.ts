@@ -1,8 +1,8 @@
 /**
- * Connections to one endpoint: a bounded number for calls, and others for watches, which share one where the server speaks HTTP/2.
+ * Connections to one endpoint: a limited number for calls, and others for watches, which share one if the server speaks HTTP/2.
  *
- * Calls go over HTTP/1.1. A call that is given up then takes its connection with it, so a connection that leads nowhere is never used
- * again; HTTP/2 brings no more calls per second and would keep it. Watches only listen: there one connection for all spares the server.
+ * Calls use HTTP/1.1. An aborted call closes its connection, so a dead connection is never used again; HTTP/2 brings no more calls per second and
+ * would keep it. Watches only listen, so one connection for all saves resources of the server.
  *
  * Effects: TCP connections.
  */
@@ -15,32 +15,32 @@ import { MAX_CONNECTIONS } from "./lanes.ts";
 /** How long opening a connection to the API server may take: milliseconds. @limit */
 export const CONNECT_MS = 3_000;
 
-/** How long a connection without a call stays open: milliseconds. Shorter than the server's 90 seconds. @limit */
+/** How long an idle connection stays open: milliseconds. Shorter than the server's 90 seconds. @limit */
 export const IDLE_CONNECTION_MS = 45_000;
 
-/** How long a connection may be silent before the kernel asks whether the other end is there: milliseconds. @limit */
+/** How long a connection may be silent before the kernel sends a keepalive probe: milliseconds. @limit */
 export const PEER_SILENCE_MS = 10_000;
 
-/** How long the kernel waits between two such questions: milliseconds. @limit */
+/** Time between two keepalive probes: milliseconds. @limit */
 export const PEER_QUESTION_MS = 3_000;
 
-/** How many such questions without an answer end a connection. @limit */
+/** How many unanswered keepalive probes close a connection. @limit */
 export const PEER_QUESTIONS = 3;
 
-/** Largest answer of the API server that is read: bytes. A page of a list that is larger is read in smaller pages. @limit */
+/** Largest answer that is read: bytes. A larger page of a list is read in smaller pages. @limit */
 export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 export interface Transport {
   readonly endpoint: Endpoint;
   readonly calls: Dispatcher;
   readonly watches: Dispatcher;
-  /** Ends when what is under way has ended; resolves then. */
+  /** Closes when the requests under way have ended; resolves then. */
   close(): Promise<void>;
-  /** Ends at once. */
+  /** Closes at once. */
   destroy(): Promise<void>;
 }
 
-/** `onConnect` is told of each connection that was made. */
+/** `onConnect` is called for each new connection. */
 export function openTransport(endpoint: Endpoint, onConnect: () => void): Transport {
   const shared = { keepAliveTimeout: IDLE_CONNECTION_MS, connectTimeout: CONNECT_MS };
   const calls = new Agent({
@@ -58,13 +58,13 @@ export function openTransport(endpoint: Endpoint, onConnect: () => void): Transp
     endpoint,
     calls,
     watches,
-    // Rejects when it is destroyed meanwhile, which is an end, too.
+    // Rejects if it is destroyed meanwhile, which closes it as well.
     close: async () => void (await Promise.allSettled(agents.map((agent) => agent.close()))),
     destroy: async () => void (await Promise.allSettled(agents.map((agent) => agent.destroy()))),
   };
 }
 
-/** The kernel asks a silent peer whether it is there: else a watch would wait for minutes for a server that lost its power. */
+/** Enables keepalive: otherwise a watch would wait for minutes for a server that has lost its power. */
 function connector({ tls }: Endpoint, allowH2: boolean): buildConnector.connector {
   const { secureContext, rejectUnauthorized, servername } = tls;
   const name = servername === undefined ? {} : { servername };

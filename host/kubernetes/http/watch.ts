@@ -10,13 +10,13 @@ import { Lines } from "./lines.ts";
 import { describeFailure } from "./retry.ts";
 import { apiErrorOf, decodeEvent, isSuccess, MalformedError } from "./status.ts";
 
-/** As `KubeApi.watch`; `closing` ends it like a connection that breaks. */
+/** Behaves as `KubeApi.watch`; `closing` ends it like a broken connection. */
 export async function runWatch(exchange: Exchange, watch: KubeWatch, closing: AbortSignal): Promise<void> {
   const operation = `WATCH ${watch.path}`;
   const life = openDeadline(BACKGROUND_ATTEMPT_MS, [watch.signal, closing]);
   try {
     const answer = await openWatch(exchange, watch, { operation, signal: life.signal });
-    // The head must come in time; what follows may take hours.
+    // The head must arrive in time; the rest may take hours.
     life.lift();
     watch.onOpen?.();
     await readEvents(answer, watch, operation);
@@ -42,7 +42,7 @@ async function openWatch(exchange: Exchange, watch: KubeWatch, { operation, sign
   }
 }
 
-/** What `onEvent` throws is its caller's: it passes unchanged. Leaving the loop in any way ends the stream. */
+/** Errors of `onEvent` are the caller's and pass unchanged. Leaving the loop ends the stream. */
 async function readEvents({ body }: Answer, watch: KubeWatch, operation: string): Promise<void> {
   const lines = new Lines();
   const pieces = piecesOf(body, watch, operation);
@@ -50,7 +50,7 @@ async function readEvents({ body }: Answer, watch: KubeWatch, operation: string)
     watch.onBytes?.(piece.length);
     for (const line of linesOf(lines, piece, operation)) {
       const event = eventOf(line, operation);
-      // Told to end by an earlier event of the same piece.
+      // An earlier event of the same piece may have aborted the watch.
       watch.signal.throwIfAborted();
       watch.onEvent(event);
     }

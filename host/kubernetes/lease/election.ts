@@ -1,9 +1,9 @@
 /**
- * One process of several leads: the one that holds a Lease (coordination.k8s.io/v1). Who may take it is decided in plan-lease.ts; this file
- * looks, writes and tells.
+ * Elects one leader among several processes: the holder of a Lease (coordination.k8s.io/v1). plan-lease.ts decides who may take it; this file reads
+ * and writes it.
  *
- * Why at most one leads: a holder stops `renewDeadline` after the *start* of its last renewal that succeeded. Whoever takes over has seen
- * that renewal, or a later one, after its *end*, and has waited for the longer `duration` since. Both are spans of one clock each.
+ * Why there is at most one leader: a holder stops `renewDeadline` after the *start* of its last successful renewal. A successor has seen that
+ * renewal, or a later one, after its *end*, and has waited for the longer `duration` since. Each span is measured by one clock.
  *
  * Effects: calls in the background, a few per second at most; calls `lead`.
  */
@@ -23,24 +23,24 @@ import {
   planLease,
 } from "./plan-lease.ts";
 
-/** How long giving a Lease back is tried when a holder stops: milliseconds. After that the next one waits for the Lease's duration. @limit */
+/** How long releasing a Lease is tried when a holder stops: milliseconds. If it fails, the next one waits for the Lease's duration. @limit */
 export const LEASE_RELEASE_MS = 3_000;
 
 export interface ElectionOptions {
   readonly api: KubeApi;
   readonly namespace: string;
   readonly name: string;
-  /** Of this process, and of no other that there was: a name with something random behind it. */
+  /** Unique to this process: a name with a random suffix. */
   readonly identity: string;
   readonly timings: LeaseTimings;
   readonly clock: ElectionClock;
-  /** Wall clock, for the times in the record, which people read. */
+  /** Wall clock, for the times in the record. */
   readonly now: () => Date;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
   /**
-   * Called when leading begins. Resolves when this process acts as the leader no more, which has to be soon after the signal: before that it
-   * does not lead again.
+   * Called when leading starts. Must resolve soon after the signal aborts, when this process no longer acts as the leader; it does not lead again
+   * before that.
    */
   readonly lead: (leading: Leading) => Promise<void>;
   readonly log: Log;
@@ -48,18 +48,18 @@ export interface ElectionOptions {
 
 export interface ElectionState {
   readonly isLeading: boolean;
-  /** Who holds the Lease as far as this process has seen; "": nobody. */
+  /** The holder of the Lease as far as this process has seen; "" if there is none. */
   readonly holder: string;
-  /** A sentence without its end: why the Lease cannot be read or written. */
+  /** Why the Lease cannot be read or written: a sentence without a full stop. */
   readonly problem: string | undefined;
 }
 
 export interface Election extends ElectionState {
-  /** Stops leading, waits for `lead`, and gives the Lease back, so that the next one need not wait. Never rejects. */
+  /** Stops leading, waits for `lead`, and releases the Lease, so that the next one need not wait. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Throws for timings with which two could lead at once. */
+/** Throws for timings with which two processes could lead at once. */
 export function openElection(options: ElectionOptions): Election {
   const fault = findTimingFault(options.timings);
   if (fault !== undefined) throw new Error(`The lease cannot be held: ${fault}`);
@@ -68,14 +68,14 @@ export function openElection(options: ElectionOptions): Election {
   return candidate;
 }
 
-/** Of one call. */
+/** Limits of one call. */
 interface Limit {
   readonly limitMs: number;
-  /** Ends it, too. */
+  /** Aborts it as well. */
   readonly parent?: AbortSignal;
 }
 
-/** Leading, and what is done meanwhile. */
+/** One time of leading and its work. */
 interface LeadRun {
   readonly leading: LeadingTime;
   readonly done: Promise<void>;
@@ -87,9 +87,9 @@ class Candidate implements Election {
   #running: Promise<void> | undefined;
   #lead: LeadRun | undefined;
   #observed: ObservedLease | undefined;
-  /** The object as this process wrote it, while nobody is known to have written since. */
+  /** The object as this process wrote it; undefined if another process may have written since. */
   #own: LeaseObject | undefined;
-  /** What this process tried to write last: a lost answer does not tell whether it was written. */
+  /** What this process tried to write last: after a lost answer it is unknown whether it was written. */
   #written = "";
   #failures = 0;
   #problem: string | undefined;
@@ -146,7 +146,7 @@ class Candidate implements Election {
     this.#lead = undefined;
   }
 
-  /** One look or one renewal. Gives the pause before the next, in milliseconds. */
+  /** Reads or renews once. Returns the pause before the next time: milliseconds. */
   async #renewOrWait(): Promise<number> {
     const { clock, random, timings } = this.#options;
     for (let isSecond = false; ; isSecond = true) {
@@ -164,12 +164,12 @@ class Candidate implements Election {
         return Math.min(pauseBetween(timings.retryMs, random()), Math.max(plan.untilMs - clock.nowMs(), 1));
       }
       if (await this.#hold(object)) return pauseBetween(timings.retryMs, random());
-      // Somebody has written since, or our own answer was lost: a holder must know at once.
+      // Another process has written, or our own answer was lost: a holder must find out at once.
       if (isSecond || !this.isLeading) return pauseBetween(timings.retryMs, random());
     }
   }
 
-  /** False: it is no longer as it was. */
+  /** Returns false if the object has changed since it was read. */
   async #hold(object: LeaseObject | undefined): Promise<boolean> {
     const { clock } = this.#options;
     const startMs = clock.nowMs();
@@ -194,7 +194,7 @@ class Candidate implements Election {
       this.#lead.leading.extend(deadlineMs);
       return;
     }
-    // The answer took too long to be of use, or nobody wants it any more.
+    // The answer came too late to be of use, or the election is closing.
     if (this.#closing.signal.aborted || clock.nowMs() >= deadlineMs) return;
     log.info({ identity }, "Acquired the lease; this process leads");
     const leading = new LeadingTime(clock, deadlineMs);
@@ -212,12 +212,12 @@ class Candidate implements Election {
     return this.#observed;
   }
 
-  /** An older record of ours, out of a restored backup, is like another's: since then somebody else may have led, and may not know yet. */
+  /** An older record of ours from a restored backup counts as foreign: another process may have led since, and may not know yet. */
   #isOwn({ spec }: LeaseObject): boolean {
     return spec?.holderIdentity === this.#options.identity && (this.isLeading || spec.renewTime === this.#written);
   }
 
-  /** Undefined: there is none. */
+  /** Returns undefined if there is none. */
   async #read(limit: Limit = this.#limit): Promise<LeaseObject | undefined> {
     const { namespace, name } = this.#options;
     const path = objectPath(LEASES, { namespace, name });
@@ -229,7 +229,7 @@ class Candidate implements Election {
     }
   }
 
-  /** The object as it is then. Rejects with ApiError 409 when somebody was faster, and 404 when it vanished. */
+  /** Returns the object as written. Rejects with ApiError 409 if another process was faster, and 404 if it is gone. */
   async #write(
     before: LeaseObject | undefined,
     what: Pick<LeaseWrite, "holder" | "isBeginning">,
@@ -247,8 +247,8 @@ class Candidate implements Election {
   }
 
   /**
-   * One attempt, for half of the time that a holder has: one connection that leads nowhere must not cost the lease. It goes before the
-   * writes of the leader, which may wait for each other.
+   * One attempt, for half of the holder's time, so that one dead connection does not cost the lease. It has priority over the leader's own writes,
+   * which may queue.
    */
   async #call(call: KubeCall, { limitMs, parent }: Limit): Promise<KubeObject> {
     const { api, clock } = this.#options;
@@ -269,13 +269,13 @@ class Candidate implements Election {
     }
   }
 
-  /** What still says that this process holds it says so no more. Two attempts; without them the next one waits for its time. */
+  /** Removes this process from the record. Two attempts; without them the next process waits for the duration. */
   async #release(): Promise<void> {
     const { identity, log } = this.#options;
     const limit = { limitMs: LEASE_RELEASE_MS / 2 };
     for (const isLast of [false, true]) {
       try {
-        // Nothing was ever tried.
+        // This process has never written.
         if (this.#written === "") return;
         const object = this.#own ?? (await this.#read(limit));
         if (object?.spec?.holderIdentity !== identity) return;

@@ -1,9 +1,6 @@
-/**
- * One time of leading: from the renewal that began it to its deadline, which each further renewal puts off.
- * Effects: a wait on the clock.
- */
+/** One time of leading: from the renewal that started it to its deadline, which each renewal extends. */
 
-/** Time as an election has it. */
+/** The clocks of an election. */
 export interface ElectionClock {
   /** Monotonic, milliseconds. */
   readonly nowMs: () => number;
@@ -11,17 +8,17 @@ export interface ElectionClock {
   readonly pause: (waitMs: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Why a signal `leading` was aborted. */
+/** The reason of an aborted `leading` signal. */
 export class LeadingEnded extends Error {
   override readonly name = "LeadingEnded";
 }
 
-/** What whoever acts as the leader has of it. */
+/** What the leader's work gets. */
 export interface Leading {
-  /** Aborted before another could lead. */
+  /** Aborted before another process can lead. */
   readonly signal: AbortSignal;
   /**
-   * Looks at the clock, too: a process that was stopped for a while finds its timers late. Throws the signal's reason when leading has
+   * Checks the clock, too: the timers of a suspended process are late. Throws the signal's reason when leading has
    * ended.
    */
   require(): void;
@@ -52,7 +49,7 @@ export class LeadingTime implements Leading {
     if (this.hasEnded) throw this.signal.reason;
   }
 
-  /** A time that has ended does not begin again. */
+  /** Has no effect after the end. */
   extend(deadlineMs: number): void {
     if (this.hasEnded || deadlineMs <= this.#deadlineMs) return;
     this.#deadlineMs = deadlineMs;

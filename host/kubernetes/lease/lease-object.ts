@@ -1,6 +1,4 @@
-/**
- * The object Lease (coordination.k8s.io/v1) to what it says, and back. Keys that we do not know stay as they are.
- */
+/** Encodes and decodes a Lease (coordination.k8s.io/v1). Unknown keys stay as they are. */
 import { z } from "zod";
 import type { KubeObject } from "../kube-api.ts";
 import type { LeaseRecord } from "./plan-lease.ts";
@@ -18,15 +16,15 @@ const leaseSchema = z.looseObject({
     .nullish(),
 });
 
-/** As the API server has it; what is written goes back whole, with its resource version. */
+/** As received; it is written back whole, with its resource version. */
 export type LeaseObject = z.output<typeof leaseSchema>;
 
-/** Throws for what is no Lease. */
+/** Throws for an invalid Lease. */
 export function decodeLease(object: KubeObject): LeaseObject {
   return leaseSchema.parse(object);
 }
 
-/** The mark holds all that a renewal changes, and no resource version: who only labels the Lease renews nothing. */
+/** The mark changes with every renewal, and does not contain the resource version: labelling the Lease is no renewal. */
 export function recordOf({ metadata, spec }: LeaseObject): LeaseRecord {
   const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = spec ?? {};
   const parts = [metadata.uid, holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions];
@@ -45,21 +43,21 @@ export function formatTime(now: Date): string {
 export interface LeaseWrite {
   readonly namespace: string;
   readonly name: string;
-  /** "": given back. */
+  /** "" to release it. */
   readonly holder: string;
   readonly durationMs: number;
-  /** Of the write, as {@link formatTime} has it. */
+  /** Time of the write, as {@link formatTime} formats it. */
   readonly time: string;
-  /** Whether leading begins with this. */
+  /** Whether leading starts with this write. */
   readonly isBeginning: boolean;
 }
 
-/** The object as it is to be written; `before` is what is there. */
+/** Returns the object to write; `before` is the existing one. */
 export function encodeLease(before: LeaseObject | undefined, write: LeaseWrite): object {
   const { namespace, name, holder, durationMs, time, isBeginning } = write;
   const spec = before?.spec ?? {};
   const acquireTime = isBeginning ? time : (spec.acquireTime ?? time);
-  // Counts changes of hands, not terms.
+  // Counts changes of the holder, not times of leading.
   const transitions =
     (spec.leaseTransitions ?? 0) + (isBeginning && before !== undefined && spec.holderIdentity !== holder ? 1 : 0);
   const durationS = Math.ceil(durationMs / 1000);
@@ -70,7 +68,7 @@ export function encodeLease(before: LeaseObject | undefined, write: LeaseWrite):
     metadata: before?.metadata ?? { namespace, name },
     spec: {
       ...spec,
-      // The server refuses an empty text.
+      // The server refuses an empty string.
       holderIdentity: holder === "" ? undefined : holder,
       leaseDurationSeconds: holder === "" ? 1 : durationS,
       acquireTime,

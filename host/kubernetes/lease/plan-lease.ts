@@ -1,21 +1,21 @@
 /**
- * Who may take a Lease, and when. Time is what one observer's monotonic clock says since it saw the record change: the times in the record
- * are of other machines' clocks, and nobody compares them.
+ * Who may take a Lease, and when. An observer measures time by its own monotonic clock since it saw the record change: the times in the record are
+ * other machines', and are not compared.
  */
 
 export interface LeaseTimings {
-  /** How long others wait for a holder that is silent: milliseconds, whole seconds in the record. */
+  /** How long others wait for a silent holder: milliseconds, whole seconds in the record. */
   readonly durationMs: number;
   /** How long a holder leads after the start of its last successful renewal: milliseconds. */
   readonly renewDeadlineMs: number;
-  /** Between two renewals, or two looks: milliseconds, more or less by a quarter. */
+  /** Between two renewals or reads: milliseconds, plus or minus a quarter. */
   readonly retryMs: number;
 }
 
-/** The longest pause between two renewals, as a part of `retryMs`. */
+/** The longest pause between two renewals, as a multiple of `retryMs`. */
 const LONGEST_PAUSE = 1.25;
 
-/** Why two could lead at once, or none for long, with these. Undefined: they are fine. */
+/** Returns why two processes could lead at once, or none for long; undefined for valid timings. */
 export function findTimingFault({ durationMs, renewDeadlineMs, retryMs }: LeaseTimings): string | undefined {
   if (!(retryMs > 0)) return `the time between two renewals is ${retryMs} ms, want more than 0`;
   if (durationMs % 1000 !== 0) return `the lease duration is ${durationMs} ms, want whole seconds`;
@@ -26,40 +26,40 @@ export function findTimingFault({ durationMs, renewDeadlineMs, retryMs }: LeaseT
   return undefined;
 }
 
-/** The pause before the next renewal or look: milliseconds. `random` is in [0, 1). */
+/** Returns the pause before the next renewal or read: milliseconds. `random` is in [0, 1). */
 export function pauseBetween(retryMs: number, random: number): number {
   return retryMs * (0.75 + 0.5 * random);
 }
 
-/** What a Lease says, as far as it matters to who waits. */
+/** The part of a Lease that matters to the other processes. */
 export interface LeaseRecord {
-  /** "": nobody. */
+  /** "" if there is none. */
   readonly holder: string;
-  /** As its holder wrote it; undefined when that did not. */
+  /** As its holder wrote it; undefined if it is missing. */
   readonly durationMs: number | undefined;
-  /** Another one after each renewal; whoever holds it. */
+  /** Changes with every renewal, whoever holds the Lease. */
   readonly mark: string;
 }
 
-/** What one observer has seen: the record as it is, and since when it has been so. */
+/** The record as one observer sees it, and since when it has been so. */
 export interface ObservedLease {
-  /** Undefined: there is no Lease. */
+  /** undefined if there is no Lease. */
   readonly record: LeaseRecord | undefined;
   /** By the observer's own clock. */
   readonly sinceMs: number;
-  /** Of the last record that there was; undefined when there never was one. */
+  /** Of the last record; undefined if there never was one. */
   readonly lastDurationMs: number | undefined;
 }
 
 export interface LeaseRead {
   readonly record: LeaseRecord | undefined;
-  /** When the answer had come. */
+  /** When the answer arrived. */
   readonly nowMs: number;
-  /** For a record that does not say. */
+  /** For a record without a duration. */
   readonly durationMs: number;
 }
 
-/** What is seen now, after what was seen before. A record that has not changed keeps its time. */
+/** Returns the new observation. A record that has not changed keeps its time. */
 export function observeLease(
   before: ObservedLease | undefined,
   { record, nowMs, durationMs }: LeaseRead,
@@ -81,15 +81,15 @@ export interface LeasePlanInput {
 }
 
 export type LeasePlan =
-  /** There is none, and nobody can still count on one. */
+  /** There is none, and no process can still rely on one. */
   | { readonly kind: "create" }
-  /** To be written with its resource version: it is ours, nobody's, or of one who has been silent for too long. */
+  /** Write it with its resource version: it is ours or nobody's, or its holder has been silent for too long. */
   | { readonly kind: "hold" }
-  /** Somebody else may lead until then, by this observer's clock. */
+  /** Another process may lead until then, by this observer's clock. */
   | { readonly kind: "wait"; readonly untilMs: number };
 
 /**
- * A Lease that vanished is like one that is not renewed: whoever held it may not know yet. Only a process that never saw one makes it at
+ * A Lease that has disappeared counts as one that is not renewed: its holder may not know yet. Only a process that has never seen one creates it at
  * once, as in a new cluster.
  */
 export function planLease({ observed, isOwn, isLeading, nowMs }: LeasePlanInput): LeasePlan {
