@@ -71,7 +71,10 @@ async function runRound(node: Node, chains: readonly Chain[], triples: number, m
     if (chain === undefined) throw new Error("A turn without a chain");
     return { chain, number: first + index };
   });
-  const added = await runBatches(turns.map(({ chain, number }) => one(chain.add, number)), node.netns); // biome-ignore format: one thought
+  const added = await runBatches(
+    turns.map(({ chain, number }) => one(chain.add, number)),
+    node.netns,
+  );
   if (measured) turns.forEach(({ chain }, index) => void chain.row.samples.push(...samplesOf(added[index])));
   for (const { chain, number } of turns) await runBatch(one(chain.del, number), node.netns);
 }

@@ -64,7 +64,8 @@ export class Pods {
   #script(number: number, nic: Nic): string {
     const name = `${this.#prefix}${number}`;
     const lines = [`ip netns add ${name}`];
-    if (nic.kind !== "none") lines.push(`ip link add link ${this.#uplink} name eth0 netns ${name} type macvlan mode bridge`); // biome-ignore format: one thought
+    if (nic.kind !== "none")
+      lines.push(`ip link add link ${this.#uplink} name eth0 netns ${name} type macvlan mode bridge`);
     const inside = ["link set lo up", ...(nic.kind === "ready" ? readyNic(number, nic) : [])];
     return [...lines, `ip -n ${name} -batch - <<END`, ...inside, "END"].join("\n");
   }

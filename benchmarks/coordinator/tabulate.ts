@@ -26,7 +26,18 @@ export function tabulate({ alone, chains, health, detection }: CoordinatorFigure
 }
 
 function aloneTable(rows: readonly AloneRow[]): Table {
-  const columns = ["the coordinator alone", "ADD p50", "p95", "p99", "CPU per ADD: plugin + agent", "CHECK p50", "p99", "DEL p50", "p99", "CPU per DEL"]; // biome-ignore format: one thought
+  const columns = [
+    "the coordinator alone",
+    "ADD p50",
+    "p95",
+    "p99",
+    "CPU per ADD: plugin + agent",
+    "CHECK p50",
+    "p99",
+    "DEL p50",
+    "p99",
+    "CPU per DEL",
+  ];
   return {
     title: "ADD, CHECK and DEL",
     columns,

@@ -161,7 +161,11 @@ it("retention: what is kept for a workload that is gone cools, and is free when 
   await world.look();
   world.advance(GRACE_MS);
   await world.look();
-  expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual(["free", "Kept n1", "Kept n1"]); // biome-ignore format: one thought
+  expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual([
+    "free",
+    "Kept n1",
+    "Kept n1",
+  ]);
 });
 
 it("cooling-visibility: what cools on a node that is there is its agent's for its cooldown longer", async () => {
@@ -224,7 +228,19 @@ it("leak: whoever writes to the object, or makes its pod anew, right before it i
   await world.look();
   expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Bound n1", "Cooling n1"]);
   // The pod of that UID is back in the API server, as after a restored etcd: nothing may happen.
-  await plane.client.patch(path("10.6.0.1"), { spec: { holders: [{ namespace: "shop", pod: "web-1", podUID: (await createPod("n1", { name: "web-1" })).uid, interface: "eth0", node: "n1" }] } }); // biome-ignore format: one thought
+  await plane.client.patch(path("10.6.0.1"), {
+    spec: {
+      holders: [
+        {
+          namespace: "shop",
+          pod: "web-1",
+          podUID: (await createPod("n1", { name: "web-1" })).uid,
+          interface: "eth0",
+          node: "n1",
+        },
+      ],
+    },
+  });
   world.advance(10 * INTERVAL_MS);
   await world.look();
   world.advance(10 * INTERVAL_MS);

@@ -50,7 +50,11 @@ describe("the Coordinator", () => {
 
   it("of another name is told that it does not count", async () => {
     const controller = await world.start();
-    await world.make(COORDINATORS, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec: { mode: "underlay" } }, "mine"); // biome-ignore format: one thought
+    await world.make(
+      COORDINATORS,
+      { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec: { mode: "underlay" } },
+      "mine",
+    );
     const statusOf = async () => (await world.client.get(`${COORDINATORS}/mine`)).status ?? {};
     await until("it has a status", async () => (await statusOf()).phase === "NotReady");
     expect((await statusOf()).reason).toBe(

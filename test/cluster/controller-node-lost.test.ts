@@ -102,7 +102,10 @@ it.each(["its journal", "an empty disk"])(
     const gone = await startPod(one, "10.6.0.2");
     await loseNode(one, [gone]);
     await takeForLost("10.6.0.1");
-    expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Quarantined n1", "Quarantined n1"]); // biome-ignore format: one thought
+    expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual([
+      "Quarantined n1",
+      "Quarantined n1",
+    ]);
     if (disk === "an empty disk") one.wipe();
     await one.start();
     await one.look();
@@ -140,11 +143,18 @@ it("rule 12: after nodeLost another node asks: silence frees an address, an answ
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
   world.advance(1);
   await world.look();
-  expect(await world.spec("10.6.0.1")).toMatchObject({ node: "n2", quarantine: { reason: "NodeLost", holder: { node: "n1" } } }); // biome-ignore format: one thought
+  expect(await world.spec("10.6.0.1")).toMatchObject({
+    node: "n2",
+    quarantine: { reason: "NodeLost", holder: { node: "n1" } },
+  });
   answering.add("10.6.0.2");
   await until("n2 hears of it", () => two.parts.own.stats.objects === 4);
   await ask(two);
-  expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual(["free", "Quarantined n2", "free"]); // biome-ignore format: one thought
+  expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual([
+    "free",
+    "Quarantined n2",
+    "free",
+  ]);
   expect(await world.spec("10.6.0.2")).toMatchObject({ quarantine: { reason: "NodeLost", holder: { node: "n1" } } });
   // The machine is switched off at last.
   answering.clear();

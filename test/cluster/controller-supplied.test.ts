@@ -53,7 +53,10 @@ async function fill({ client }: Pick<WatchedController, "client">, name: string,
 
 /** A Subnet with the addresses 1 to 6 of 10.70.`third`.0/24, of which its status gives these away. */
 async function subnet(name: string, third: number, pools: { name: string; ips: string[] }[]): Promise<void> {
-  await world.create("Subnet", "subnets", name, { subnet: `10.70.${third}.0/24`, ips: [`10.70.${third}.1-10.70.${third}.6`] }); // biome-ignore format: one thought
+  await world.create("Subnet", "subnets", name, {
+    subnet: `10.70.${third}.0/24`,
+    ips: [`10.70.${third}.1-10.70.${third}.6`],
+  });
   await assign(name, pools);
 }
 
@@ -92,7 +95,9 @@ describe("a generated pool", () => {
     expect(await conditionOf("ippools", "web", "Supplied")).toMatchObject({ status: "False" });
     await fill(controller, "web", ["10.70.1.1-10.70.1.4"]);
     await until("it has all", is("ippools", "web", "Supplied", { status: "True" }));
-    expect((await conditionOf("ippools", "web", "Supplied"))?.message).toBe("has the 4 addresses wanted (3 replicas and 1 more)"); // biome-ignore format: one thought
+    expect((await conditionOf("ippools", "web", "Supplied"))?.message).toBe(
+      "has the 4 addresses wanted (3 replicas and 1 more)",
+    );
     expect(eventsOf("web")).toEqual(["Supplied"]);
     expect(eventsOf("full")).toEqual(["Full"]);
   });
@@ -125,7 +130,11 @@ describe("a generated pool", () => {
     const ips = ["10.70.5.1-10.70.5.2"];
     await subnet("wide", 5, [{ name: "big", ips }]);
     const settings = (text: string) => ({ metadata: { name: "vendor-conf" }, data: { "conf.yml": text } });
-    await world.plane.client.create(CONFIG_MAPS, { apiVersion: "v1", kind: "ConfigMap", ...settings("maxGeneratedPoolSize: 2") }); // biome-ignore format: one thought
+    await world.plane.client.create(CONFIG_MAPS, {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      ...settings("maxGeneratedPoolSize: 2"),
+    });
     await generate(await lead(), "big", "wide", { network: "10.70.5.0/24", ips, wanted: 4 });
     await until("it is told", is("ippools", "big", "Supplied", { reason: "PoolTooLarge" }));
     await world.plane.client.patch(`${CONFIG_MAPS}/vendor-conf`, settings("maxGeneratedAddressesPerNamespace: 2"));
@@ -186,7 +195,10 @@ it("beside the part that divides the Subnets: one write for a pool that gets all
   await world.lead(parts, { events, poolOwners: applications });
   const poolOf = async (name: string) => {
     const { items } = await world.plane.client.get(POOLS);
-    return items.find(({ spec }: { spec: { generated?: { application: { name: string } } } }) => spec.generated?.application.name === name); // biome-ignore format: one thought
+    return items.find(
+      ({ spec }: { spec: { generated?: { application: { name: string } } } }) =>
+        spec.generated?.application.name === name,
+    );
   };
   const conditionsOf = async (name: string): Promise<Condition[]> => (await poolOf(name))?.status?.conditions ?? [];
   const says = (name: string, type: string, reason: string) => async () =>

@@ -270,7 +270,12 @@ it("the Coordinator tells of namespaces that have as many addresses as they may 
     metadata: { name: "vendor-conf" },
     ...conf(3),
   });
-  await plane.client.create(coordinators, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} }); // biome-ignore format: one thought
+  await plane.client.create(coordinators, {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "Coordinator",
+    metadata: { name: "default" },
+    spec: {},
+  });
   await plane.client.patch(`${coordinators}/default/status`, { status: { phase: "Synced", reason: "as before" } });
   await createPool("share", { subnet: "10.39.0.0/24" });
   for (const last of [1, 2]) await allocate("share", `10.39.0.${last}`, "Bound", "tenant");

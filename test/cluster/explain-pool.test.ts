@@ -18,7 +18,9 @@ let close = async (): Promise<void> => {};
 
 beforeAll(async () => {
   world = await PoolsWorld.start();
-  const kubeconfig = await world.plane.writeKubeconfig("n1", { token: await requestNodeToken(world.plane.client, "n1") }); // biome-ignore format: one thought
+  const kubeconfig = await world.plane.writeKubeconfig("n1", {
+    token: await requestNodeToken(world.plane.client, "n1"),
+  });
   const client = await connectClient(kubeconfig, "berth-agent");
   live = openLiveObjects(client);
   close = () => client.close();
@@ -44,7 +46,14 @@ it("a generated pool that waits for its Subnet, with all that the agent's accoun
   await world.plane.client.patch(`${BERTH}/subnets/blue/status`, { status: { total: 6, assigned: 6, pools } });
   const { client } = await world.lead({ conditions: startConditions, usage: startUsage });
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
-  const generated = { subnet: "blue", application, interface: "eth0", reclaim: false, wanted: 4, reason: "3 replicas and 1 more" }; // biome-ignore format: one thought
+  const generated = {
+    subnet: "blue",
+    application,
+    interface: "eth0",
+    reclaim: false,
+    wanted: 4,
+    reason: "3 replicas and 1 more",
+  };
   const body = {
     ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "web" } },
     spec: { subnet: "10.71.0.0/24", ips: [], generated },

@@ -65,7 +65,9 @@ export async function chaos(world: World, { seed, durationMs, podsPerNode }: Cha
   const endMs = performance.now() + durationMs;
   const isOver = (): boolean => performance.now() >= endMs;
   const done: string[] = [];
-  const lives = world.nodes().map((node, index) => live(world, node, { isOver, podsPerNode, random: seededRandom(seed + index + 1) })); // biome-ignore format: one thought
+  const lives = world
+    .nodes()
+    .map((node, index) => live(world, node, { isOver, podsPerNode, random: seededRandom(seed + index + 1) }));
   const names = Object.keys(DISTURBANCES);
   while (!isOver()) {
     const nodes = world.nodes();

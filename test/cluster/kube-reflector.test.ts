@@ -224,7 +224,10 @@ describe("a reflector", () => {
     told.relay.setRefusing(true);
     told.relay.cut();
     await plane.restore(copy);
-    for (let step = 0; step < 50; step++) await plane.client.patch(`${PATH}/other`, write("other", `${step}`)).catch(() => plane.client.create(PATH, write("other", "0"))); // biome-ignore format: one thought
+    for (let step = 0; step < 50; step++)
+      await plane.client
+        .patch(`${PATH}/other`, write("other", `${step}`))
+        .catch(() => plane.client.create(PATH, write("other", "0")));
     await plane.client.delete(`${PATH}/other`);
     told.relay.setRefusing(false);
     await expectTruth(told);

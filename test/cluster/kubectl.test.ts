@@ -54,7 +54,12 @@ afterAll(async () => {
 /** What the documents speak of, as it is before each command. */
 beforeEach(async () => {
   await forceDeleteAll(admin);
-  await admin.apply("/apis/ipam.vendor.io/v1/coordinators/default", { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} }); // biome-ignore format: one thought
+  await admin.apply("/apis/ipam.vendor.io/v1/coordinators/default", {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "Coordinator",
+    metadata: { name: "default" },
+    spec: {},
+  });
   if ((await admin.get(POOLS)).items.every(({ metadata }: KubeObject) => metadata.name !== POOL)) {
     const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u1" };
     const generated = { subnet: "blue", application, interface: "eth0", reclaim: true, wanted: 1, reason: "1 replica" };
@@ -64,7 +69,10 @@ beforeEach(async () => {
     });
   }
   await admin.create(ALLOCATIONS, boundObject({ address: "10.6.0.21", node: "n1" }));
-  await admin.create(ALLOCATIONS, boundObject({ address: "10.6.0.77", node: "n1", state: "Kept", holders: [], workload: WORKLOAD })); // biome-ignore format: one thought
+  await admin.create(
+    ALLOCATIONS,
+    boundObject({ address: "10.6.0.77", node: "n1", state: "Kept", holders: [], workload: WORKLOAD }),
+  );
 });
 
 function collectionOf({ group, version, plural, scope }: ForeignKind): string {

@@ -41,7 +41,10 @@ const objectsOf = async ({ name }: LabPod): Promise<string[]> =>
   (await world.allocations()).filter((line) => line.startsWith(`${name} `)).map((line) => line.slice(name.length + 1));
 
 const claimed = (pod: LabPod, count = 1): Promise<void> =>
-  until(`${count} claimed for ${pod.name}`, async () => node.stats().claimed >= count && (await objectsOf(pod)).length === count); // biome-ignore format: one thought
+  until(
+    `${count} claimed for ${pod.name}`,
+    async () => node.stats().claimed >= count && (await objectsOf(pod)).length === count,
+  );
 
 /** The watch has come so far that it shows this one: those before it were seen, too. */
 async function seen(): Promise<void> {

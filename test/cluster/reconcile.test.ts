@@ -94,7 +94,10 @@ it("recreate: if another node was first, nothing is deleted and nothing is silen
   ]);
   await until("the pod's event is there", async () => {
     const { items } = await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
-    return items.some(({ reason, regarding }: { reason: string; regarding: { uid: string } }) => reason === "AddressLost" && regarding.uid === pod.uid); // biome-ignore format: one thought
+    return items.some(
+      ({ reason, regarding }: { reason: string; regarding: { uid: string } }) =>
+        reason === "AddressLost" && regarding.uid === pod.uid,
+    );
   });
   // It is told once, however often it is found again.
   await one.look();

@@ -243,7 +243,11 @@ describe("leak: what is known may be old", () => {
     await node.registry.release(FIRST);
     await pass(node);
     expect(await world.lines()).toEqual([]);
-    expect(node.api.calls.slice(1)).toEqual([`DELETE ipallocations/${NAME}`, `GET ipallocations/${NAME}`, `DELETE ipallocations/${NAME}`]); // biome-ignore format: one thought
+    expect(node.api.calls.slice(1)).toEqual([
+      `DELETE ipallocations/${NAME}`,
+      `GET ipallocations/${NAME}`,
+      `DELETE ipallocations/${NAME}`,
+    ]);
   });
 
   it("leak: an object that is another one by now is left alone", async () => {

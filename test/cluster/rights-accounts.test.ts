@@ -61,12 +61,28 @@ describe("node-rights: the agent of a node", () => {
     ["takes over what is kept for the member", "10.6.0.3", become("Bound", "b", { workload: WORKLOAD })],
     ["lets cool what is kept for the member", "10.6.0.3", become("Cooling", "b", { workload: WORKLOAD })],
     ["takes over what an earlier pod of the member has", "10.6.0.6", become("Bound", "b", { workload: WORKLOAD })],
-    ["takes over what an agent bound that wrote no namespace", "10.6.0.15", become("Bound", "b", { workload: WORKLOAD })], // biome-ignore format: one thought
-    ["shares the address of a machine that migrates here", "10.6.0.6", (spec) => Object.assign(spec, { node: "b", holders: [...spec.holders, holderOn("b", "u9")] })], // biome-ignore format: one thought
-    ["leaves a shared address to the other", "10.6.0.7", (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]] })], // biome-ignore format: one thought
+    [
+      "takes over what an agent bound that wrote no namespace",
+      "10.6.0.15",
+      become("Bound", "b", { workload: WORKLOAD }),
+    ],
+    [
+      "shares the address of a machine that migrates here",
+      "10.6.0.6",
+      (spec) => Object.assign(spec, { node: "b", holders: [...spec.holders, holderOn("b", "u9")] }),
+    ],
+    [
+      "leaves a shared address to the other",
+      "10.6.0.7",
+      (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]] }),
+    ],
     ["binds what it had when it was taken for lost", "10.6.0.10", become("Bound", "b", without)],
     ["binds its own to a pod of a set", "10.6.0.12", become("Bound", "b", { workload: WORKLOAD })],
-    ["takes over what a lost node had for the member", "10.6.0.9", become("Bound", "b", { ...without, workload: WORKLOAD })], // biome-ignore format: one thought
+    [
+      "takes over what a lost node had for the member",
+      "10.6.0.9",
+      become("Bound", "b", { ...without, workload: WORKLOAD }),
+    ],
   ])("%s (%s)", async (_, address, change) => {
     expect(await outcomeOf(attempt(agent, address, change))).toBe("done");
   });
@@ -91,7 +107,9 @@ describe("node-rights: the agent of a node", () => {
     expect(await outcomeOf(unbound.create(ALLOCATIONS, objectOf("10.6.0.50", { node: "b" })))).toMatch(wanted);
     expect(await outcomeOf(rewrite(unbound, "10.6.0.11", become("Cooling", "b")))).toMatch(wanted);
     expect(await outcomeOf(unbound.delete(pathOf("10.6.0.11")))).toMatch(wanted);
-    expect(await outcomeOf(unbound.patch(`${POOLS}/blue/status`, { status: { wanted: "2026-11-20T04:00:00Z" } }))).toMatch(wanted); // biome-ignore format: one thought
+    expect(
+      await outcomeOf(unbound.patch(`${POOLS}/blue/status`, { status: { wanted: "2026-11-20T04:00:00Z" } })),
+    ).toMatch(wanted);
   });
 
   it("works with a token that is bound to the node instead of a pod", async () => {
@@ -135,7 +153,12 @@ describe("the controller", () => {
     ["lets an address in use cool", "10.6.0.1", become("Cooling", "a"), NO_HAND_OUT],
     ["deletes what is kept", "10.6.0.3", "delete", NO_HAND_OUT],
     ["takes what cools for a conflict", "10.6.0.2", become("Quarantined", "a", { quarantine }), NO_HAND_OUT],
-    ["moves what is kept", "10.6.0.3", become("Cooling", "b", { workload: WORKLOAD }), /^403 .*from node "a" to "b"; the controller hands only what is in quarantine/], // biome-ignore format: one thought
+    [
+      "moves what is kept",
+      "10.6.0.3",
+      become("Cooling", "b", { workload: WORKLOAD }),
+      /^403 .*from node "a" to "b"; the controller hands only what is in quarantine/,
+    ],
   ])("never %s (%s)", async (_, address, change, wanted) => {
     const before = await snapshot(admin);
     expect(await outcomeOf(attempt(controller, address, change))).toMatch(wanted);
@@ -152,9 +175,21 @@ describe("the controller", () => {
     ["secrets", () => controller.get("/api/v1/secrets"), /^403 .*cannot list resource "secrets"/],
     ["another ConfigMap", () => controller.get("/api/v1/namespaces/kube-system/configmaps/other"), /^403 /],
     ["pods", () => controller.delete("/api/v1/namespaces/kube-system/pods/berth-agent-b"), /^403 /],
-    ["the size of a workload", () => controller.patch("/apis/apps/v1/namespaces/shop/deployments/x", { spec: { replicas: 9 } }), /^403 .*cannot patch resource "deployments"/], // biome-ignore format: one thought
-    ["the end of a workload", () => controller.delete("/apis/batch/v1/namespaces/shop/jobs/x"), /^403 .*cannot delete resource "jobs"/], // biome-ignore format: one thought
-    ["networks of NICs", () => controller.delete("/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions/x"), /^403 /], // biome-ignore format: one thought
+    [
+      "the size of a workload",
+      () => controller.patch("/apis/apps/v1/namespaces/shop/deployments/x", { spec: { replicas: 9 } }),
+      /^403 .*cannot patch resource "deployments"/,
+    ],
+    [
+      "the end of a workload",
+      () => controller.delete("/apis/batch/v1/namespaces/shop/jobs/x"),
+      /^403 .*cannot delete resource "jobs"/,
+    ],
+    [
+      "networks of NICs",
+      () => controller.delete("/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions/x"),
+      /^403 /,
+    ],
     ["all pools at once", () => controller.delete(POOLS), /^403 .*cannot deletecollection resource "ippools"/],
     [
       "another's Lease",

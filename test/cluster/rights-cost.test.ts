@@ -58,7 +58,12 @@ async function live(api: KubeApi, times: Record<"create" | "replace" | "delete",
 }
 
 async function measure(accounts: Readonly<Record<string, KubeApi>>, rounds = ROUNDS): Promise<Record<string, string>> {
-  const all = Object.entries(accounts).map(([name, api]) => ({ name, api, times: { create: [], replace: [], delete: [] } as Record<"create" | "replace" | "delete", number[]>, busyMs: 0 })); // biome-ignore format: one thought
+  const all = Object.entries(accounts).map(([name, api]) => ({
+    name,
+    api,
+    times: { create: [], replace: [], delete: [] } as Record<"create" | "replace" | "delete", number[]>,
+    busyMs: 0,
+  }));
   for (let round = 0; round < rounds; round++) {
     for (const each of all) {
       for (let turn = 0; turn < EACH; turn++) await live(each.api, each.times);

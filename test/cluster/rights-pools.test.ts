@@ -37,9 +37,24 @@ beforeAll(async () => {
   world = await startRightsWorld(() => startPlane({ accounts: [{ name: COLLECTOR, groups: [] }] }));
   admin = world.admin;
   controller = await openAsController(world.plane);
-  await admin.create(SUBNETS, { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "green" }, spec: { subnet: "10.8.0.0/24" } }); // biome-ignore format: one thought
-  await admin.create(`${BERTH}/reservedips`, { apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP", metadata: { name: "printer" }, spec: { ips: ["10.8.0.9"] } }); // biome-ignore format: one thought
-  await admin.create(`${BERTH}/coordinators`, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} }); // biome-ignore format: one thought
+  await admin.create(SUBNETS, {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "Subnet",
+    metadata: { name: "green" },
+    spec: { subnet: "10.8.0.0/24" },
+  });
+  await admin.create(`${BERTH}/reservedips`, {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "ReservedIP",
+    metadata: { name: "printer" },
+    spec: { ips: ["10.8.0.9"] },
+  });
+  await admin.create(`${BERTH}/coordinators`, {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "Coordinator",
+    metadata: { name: "default" },
+    spec: {},
+  });
 });
 /** `made` was generated, `blue` made by hand. */
 beforeEach(async () => {
@@ -84,9 +99,21 @@ describe("the controller, of a pool that it generates,", () => {
   });
 
   it.each<[what: string, spec: object, wanted: RegExp]>([
-    ["with addresses", {}, /^403 .*IPPool other would begin with spec\.ips 10\.8\.0\.2-10\.8\.0\.4; the controller makes a pool with "ips: \[\]" and fills it when/], // biome-ignore format: one thought
-    ["with all of the subnet", { ips: undefined }, /^403 .*IPPool other would begin with no spec\.ips, which is all of 10\.8\.0\.0\/24/], // biome-ignore format: one thought
-    ["for nobody", { ips: [], generated: undefined }, /^403 .*IPPool other: the controller writes its status and its finalizers; the rest is the administrators'/], // biome-ignore format: one thought
+    [
+      "with addresses",
+      {},
+      /^403 .*IPPool other would begin with spec\.ips 10\.8\.0\.2-10\.8\.0\.4; the controller makes a pool with "ips: \[\]" and fills it when/,
+    ],
+    [
+      "with all of the subnet",
+      { ips: undefined },
+      /^403 .*IPPool other would begin with no spec\.ips, which is all of 10\.8\.0\.0\/24/,
+    ],
+    [
+      "for nobody",
+      { ips: [], generated: undefined },
+      /^403 .*IPPool other: the controller writes its status and its finalizers; the rest is the administrators'/,
+    ],
   ])("makes none %s", async (_, spec, wanted) => {
     expect(await outcomeOf(controller.create(POOLS, generatedPool("other", spec)))).toMatch(wanted);
     expect(await outcomeOf(admin.get(`${POOLS}/other`))).toMatch(/^404 /);
@@ -106,7 +133,11 @@ describe("the controller, of a pool that it generates,", () => {
     ["nodeName beside ips", { ips: [], nodeName: ["a"] }, FOREIGN("nodeName")],
     ["podAffinity", { podAffinity: { matchLabels: { x: "y" } } }, FOREIGN("podAffinity")],
     ["the list itself", { ips: null }, /^403 .*IPPool made would lose spec\.ips and have all of 10\.8\.0\.0\/24/],
-    ["generated, by removing it", { generated: null }, /^403 .*IPPool made is generated and stays so; the controller may not remove spec\.generated/], // biome-ignore format: one thought
+    [
+      "generated, by removing it",
+      { generated: null },
+      /^403 .*IPPool made is generated and stays so; the controller may not remove spec\.generated/,
+    ],
   ])("never changes %s", async (_, spec, wanted) => {
     const before = await read("made");
     expect(await change(controller, "made", { spec })).toMatch(wanted);
@@ -139,8 +170,16 @@ describe("the controller, of what somebody made by hand,", () => {
       /^403 .*IPPool blue would get other labels, annotations or owners/,
     ],
     ["annotations", { metadata: { annotations: { x: "y" } } }, /^403 .*IPPool blue would get other labels/],
-    ["owners", { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] } }, /^403 .*IPPool blue would get other labels/], // biome-ignore format: one thought
-    ["for whom it is", { spec: { generated: GENERATED } }, /^403 .*IPPool blue was made by hand and stays so; the controller may not add spec\.generated/], // biome-ignore format: one thought
+    [
+      "owners",
+      { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] } },
+      /^403 .*IPPool blue would get other labels/,
+    ],
+    [
+      "for whom it is",
+      { spec: { generated: GENERATED } },
+      /^403 .*IPPool blue was made by hand and stays so; the controller may not add spec\.generated/,
+    ],
   ])("never changes %s of a pool", async (_, body, wanted) => {
     const before = await read("blue");
     expect(await change(controller, "blue", body)).toMatch(wanted);
@@ -175,7 +214,14 @@ describe("the controller, of what somebody made by hand,", () => {
 
 it('the controller makes the Coordinator "default" with nothing in it, and no other', async () => {
   const make = (name: string, spec: object) =>
-    outcomeOf(controller.create(`${BERTH}/coordinators`, { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name }, spec })); // biome-ignore format: one thought
+    outcomeOf(
+      controller.create(`${BERTH}/coordinators`, {
+        apiVersion: "ipam.vendor.io/v1",
+        kind: "Coordinator",
+        metadata: { name },
+        spec,
+      }),
+    );
   await admin.delete(`${BERTH}/coordinators/default`);
   const refusal = /^403 .*the controller writes its status and its finalizers; the rest is the administrators'/;
   expect(await make("default", { serviceCIDR: ["0.0.0.0/1"] })).toMatch(refusal);
@@ -359,7 +405,12 @@ describe("everybody else, an administrator too,", () => {
     // Another address each time: what changes nothing is let pass.
     const attempt = () => change(admin, "made", { spec: { ips: [`10.8.0.${++attempts % 200}`] } });
     await expect.poll(attempt, { timeout: 20_000 }).toBe("done");
-    await admin.create(binding.slice(0, binding.lastIndexOf("/")), { apiVersion, kind, metadata: { name: metadata.name }, spec }); // biome-ignore format: one thought
+    await admin.create(binding.slice(0, binding.lastIndexOf("/")), {
+      apiVersion,
+      kind,
+      metadata: { name: metadata.name },
+      spec,
+    });
     await expect.poll(attempt, { timeout: 20_000 }).toMatch(INSTEAD);
   });
 });

@@ -177,7 +177,20 @@ it("agents and controller do all their work, and are refused nothing", async () 
   await n2.runtime.attach(lost);
   world.ledger.drop(world.ledger.live().find(({ pod }) => pod.uid === lost.uid) ?? fail("web-1 has an address"));
   await world.deletePod(lost);
-  const set = { apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: "db" }, spec: { replicas: 1, serviceName: "db", selector: { matchLabels: { app: "db" } }, template: { metadata: { labels: { app: "db" } }, spec: { containers: [{ name: "main", image: "local/pause:1" }] } } } }; // biome-ignore format: one thought
+  const set = {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata: { name: "db" },
+    spec: {
+      replicas: 1,
+      serviceName: "db",
+      selector: { matchLabels: { app: "db" } },
+      template: {
+        metadata: { labels: { app: "db" } },
+        spec: { containers: [{ name: "main", image: "local/pause:1" }] },
+      },
+    },
+  };
   const { metadata } = await client.create(SETS, set);
   const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: metadata.uid };
   const before = await world.createPod({ name: "db-0", node: "n1", owner });
@@ -201,12 +214,27 @@ it("agents and controller do all their work, and are refused nothing", async () 
   await runWorkloads(world, until);
   // A reservation of what is in use, and a subnet that overlaps.
   const [address] = world.ledger.find(web, "eth0")?.addresses ?? [];
-  await client.create("/apis/ipam.vendor.io/v1/reservedips", { apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP", metadata: { name: "taken" }, spec: { ips: [address] } }); // biome-ignore format: one thought
-  await client.create("/apis/ipam.vendor.io/v1/subnets", { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "over" }, spec: { subnet: "10.6.0.0/16", ips: ["10.6.0.1-10.6.0.9"] } }); // biome-ignore format: one thought
+  await client.create("/apis/ipam.vendor.io/v1/reservedips", {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "ReservedIP",
+    metadata: { name: "taken" },
+    spec: { ips: [address] },
+  });
+  await client.create("/apis/ipam.vendor.io/v1/subnets", {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "Subnet",
+    metadata: { name: "over" },
+    spec: { subnet: "10.6.0.0/16", ips: ["10.6.0.1-10.6.0.9"] },
+  });
   const isSynced = async () => (await client.get("/apis/ipam.vendor.io/v1/coordinators/default")).status !== undefined;
   await until("the Coordinator is made, and has a status", () => isSynced().catch(() => false));
   // A node is lost that never confirms, and one is off; a workload ends.
-  await client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name: "off" }, spec: { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }] } }); // biome-ignore format: one thought
+  await client.create(NODES, {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "off" },
+    spec: { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }] },
+  });
   await client.create(ALLOCATIONS, boundObject({ address: "10.6.0.201", node: "gone" }));
   await client.create(ALLOCATIONS, boundObject({ address: "10.6.0.202", node: "off" }));
   await world.node("n2").runtime.detach(after);

@@ -25,7 +25,12 @@ export async function runWorkloads(
   const { client } = world;
   const generated = async (): Promise<KubeObject[]> =>
     (await client.get(POOLS)).items.filter(({ spec }: KubeObject) => spec.generated !== undefined);
-  await client.create(SUBNETS, { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name: "lan" }, spec: { subnet: "10.9.0.0/24" } }); // biome-ignore format: one thought
+  await client.create(SUBNETS, {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "Subnet",
+    metadata: { name: "lan" },
+    spec: { subnet: "10.9.0.0/24" },
+  });
   const { owners, paths } = await makeWorkloads(world);
   const pods: LabPod[] = [];
   for (const [index, owner] of owners.entries()) {
@@ -36,7 +41,12 @@ export async function runWorkloads(
     expect(addresses, `${owner.kind} ${owner.name}: ${refusal}`).toEqual([expect.stringMatching(NETWORK)]);
   }
   expect(await generated()).toHaveLength(owners.length);
-  const stray = await world.createPod({ name: "stray", node: "n1", owner: owners[0] as Owner, annotations: wish("none") }); // biome-ignore format: one thought
+  const stray = await world.createPod({
+    name: "stray",
+    node: "n1",
+    owner: owners[0] as Owner,
+    annotations: wish("none"),
+  });
   const { refusal } = await world.node("n1").runtime.attach(stray, { limitMs: 0 });
   expect(refusal).toMatch(/Subnet \\"none\\" does not exist/);
   // They all go; the garbage collector of the API server's objects is not here.
@@ -60,7 +70,12 @@ async function makeWorkloads({ client }: World): Promise<{ readonly owners: Owne
     const apiVersion = `${group}/v1`;
     const ownerReferences = owner === undefined ? [] : [{ ...owner, controller: true }];
     const collection = `/apis/${apiVersion}/namespaces/shop/${kind.toLowerCase()}s`;
-    const { metadata } = await client.create(collection, { apiVersion, kind, metadata: { name, ownerReferences }, spec }); // biome-ignore format: one thought
+    const { metadata } = await client.create(collection, {
+      apiVersion,
+      kind,
+      metadata: { name, ownerReferences },
+      spec,
+    });
     paths.push(`${collection}/${name}`);
     return { apiVersion, kind, name, uid: metadata.uid };
   };

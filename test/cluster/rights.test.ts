@@ -55,59 +55,176 @@ const KIND = /^422 .*another one takes over only what cools/;
 const UPDATES: readonly UpdateRow[] = [
   ["frees it", "10.6.0.1", (spec) => Object.assign(spec, { state: "Cooling", holders: [] }), ONLY_TAKE_OVER],
   ["frees it and names its own node", "10.6.0.1", become("Cooling", "b"), KIND],
-  ["puts it into quarantine", "10.6.0.1", (spec) => Object.assign(spec, { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } }), ONLY_TAKE_OVER], // biome-ignore format: one thought
-  ["keeps it for a workload", "10.6.0.1", (spec) => Object.assign(spec, { state: "Kept", holders: [], workload: WORKLOAD }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  [
+    "puts it into quarantine",
+    "10.6.0.1",
+    (spec) => Object.assign(spec, { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } }),
+    ONLY_TAKE_OVER,
+  ],
+  [
+    "keeps it for a workload",
+    "10.6.0.1",
+    (spec) => Object.assign(spec, { state: "Kept", holders: [], workload: WORKLOAD }),
+    ONLY_TAKE_OVER,
+  ],
   ["changes its holder", "10.6.0.1", (spec) => Object.assign(spec.holders[0], { podUID: "u9" }), ONLY_TAKE_OVER],
-  ["makes a pod of its own the holder", "10.6.0.1", (spec) => Object.assign(spec, { holders: [holderOn("b", "u9")] }), /^422 .*the node of a holder/], // biome-ignore format: one thought
+  [
+    "makes a pod of its own the holder",
+    "10.6.0.1",
+    (spec) => Object.assign(spec, { holders: [holderOn("b", "u9")] }),
+    /^422 .*the node of a holder/,
+  ],
   ["takes it over", "10.6.0.1", become("Bound", "b"), KIND],
   ["gives it a workload", "10.6.0.1", (spec) => Object.assign(spec, { workload: WORKLOAD }), ONLY_TAKE_OVER],
   ["moves it to another pool", "10.6.0.1", (spec) => Object.assign(spec, { pool: "red" }), ONLY_TAKE_OVER],
   ["changes its address", "10.6.0.1", (spec) => Object.assign(spec, { address: "10.6.0.99" }), /^422 .*immutable/],
   ["labels it", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { labels: { x: "y" } }), ONLY_TAKE_OVER],
-  ["annotates it", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { annotations: { [FORCE_DELETE]: "true" } }), ONLY_TAKE_OVER], // biome-ignore format: one thought
-  ["gives it a finalizer", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { finalizers: ["x.io/y"] }), ONLY_TAKE_OVER], // biome-ignore format: one thought
-  ["gives it an owner that is gone", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  [
+    "annotates it",
+    "10.6.0.1",
+    (_, { metadata }) => Object.assign(metadata, { annotations: { [FORCE_DELETE]: "true" } }),
+    ONLY_TAKE_OVER,
+  ],
+  [
+    "gives it a finalizer",
+    "10.6.0.1",
+    (_, { metadata }) => Object.assign(metadata, { finalizers: ["x.io/y"] }),
+    ONLY_TAKE_OVER,
+  ],
+  [
+    "gives it an owner that is gone",
+    "10.6.0.1",
+    (_, { metadata }) =>
+      Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }),
+    ONLY_TAKE_OVER,
+  ],
   ["ends the cooling of what cools there", "10.6.0.2", become("Cooling", "b"), ONLY_TAKE_OVER],
-  ["makes what cools younger", "10.6.0.2", (spec) => Object.assign(spec, { since: "2026-11-20T04:00:00Z" }), ONLY_TAKE_OVER], // biome-ignore format: one thought
+  [
+    "makes what cools younger",
+    "10.6.0.2",
+    (spec) => Object.assign(spec, { since: "2026-11-20T04:00:00Z" }),
+    ONLY_TAKE_OVER,
+  ],
   ["keeps what cools", "10.6.0.2", become("Kept", "b", { workload: WORKLOAD }), ONLY_TAKE_OVER],
-  ["binds what cools to a pod of another node", "10.6.0.2", (spec) => Object.assign(spec, { state: "Bound", holders: [holderOn("a", "u9")] }), OWN_NODE], // biome-ignore format: one thought
+  [
+    "binds what cools to a pod of another node",
+    "10.6.0.2",
+    (spec) => Object.assign(spec, { state: "Bound", holders: [holderOn("a", "u9")] }),
+    OWN_NODE,
+  ],
   [
     "takes what is kept for a member over for another",
     "10.6.0.3",
     become("Bound", "b", { workload: OTHER_WORKLOAD }),
     KIND,
   ],
-  ["takes what is kept over for the member of another namespace", "10.6.0.3", become("Bound", "b", { workload: FORGED_WORKLOAD }), KIND], // biome-ignore format: one thought
-  ["takes what a workload has for that of another namespace", "10.6.0.6", become("Bound", "b", { workload: FORGED_WORKLOAD }), KIND], // biome-ignore format: one thought
-  ["takes what a lost node had for the member of another namespace", "10.6.0.9", become("Bound", "b", { quarantine: undefined, workload: FORGED_WORKLOAD }), ONLY_TAKE_OVER], // biome-ignore format: one thought
-  ["takes what an agent bound that wrote no namespace, for a workload of another one", "10.6.0.15", become("Bound", "b", { workload: FORGED_WORKLOAD, holders: [EVIL_HOLDER] }), KIND], // biome-ignore format: one thought
-  ["takes what an agent kept that wrote no namespace", "10.6.0.16", become("Bound", "b", { workload: WORKLOAD }), KIND], // biome-ignore format: one thought
-  ["takes what is kept over for a pod of another namespace", "10.6.0.3", become("Bound", "b", { workload: WORKLOAD, holders: [EVIL_HOLDER] }), FORGED], // biome-ignore format: one thought
-  ["binds its own object for a workload of another namespace", "10.6.0.12", become("Bound", "b", { workload: FORGED_WORKLOAD }), FORGED], // biome-ignore format: one thought
-  ["binds its own object for another member of the set", "10.6.0.12", become("Bound", "b", { workload: { ...WORKLOAD, member: "db-1" } }), FORGED], // biome-ignore format: one thought
-  ["binds its own object for a workload of no namespace", "10.6.0.12", become("Bound", "b", { workload: { ...WORKLOAD, namespace: undefined } }), FORGED], // biome-ignore format: one thought
+  [
+    "takes what is kept over for the member of another namespace",
+    "10.6.0.3",
+    become("Bound", "b", { workload: FORGED_WORKLOAD }),
+    KIND,
+  ],
+  [
+    "takes what a workload has for that of another namespace",
+    "10.6.0.6",
+    become("Bound", "b", { workload: FORGED_WORKLOAD }),
+    KIND,
+  ],
+  [
+    "takes what a lost node had for the member of another namespace",
+    "10.6.0.9",
+    become("Bound", "b", { quarantine: undefined, workload: FORGED_WORKLOAD }),
+    ONLY_TAKE_OVER,
+  ],
+  [
+    "takes what an agent bound that wrote no namespace, for a workload of another one",
+    "10.6.0.15",
+    become("Bound", "b", { workload: FORGED_WORKLOAD, holders: [EVIL_HOLDER] }),
+    KIND,
+  ],
+  ["takes what an agent kept that wrote no namespace", "10.6.0.16", become("Bound", "b", { workload: WORKLOAD }), KIND],
+  [
+    "takes what is kept over for a pod of another namespace",
+    "10.6.0.3",
+    become("Bound", "b", { workload: WORKLOAD, holders: [EVIL_HOLDER] }),
+    FORGED,
+  ],
+  [
+    "binds its own object for a workload of another namespace",
+    "10.6.0.12",
+    become("Bound", "b", { workload: FORGED_WORKLOAD }),
+    FORGED,
+  ],
+  [
+    "binds its own object for another member of the set",
+    "10.6.0.12",
+    become("Bound", "b", { workload: { ...WORKLOAD, member: "db-1" } }),
+    FORGED,
+  ],
+  [
+    "binds its own object for a workload of no namespace",
+    "10.6.0.12",
+    become("Bound", "b", { workload: { ...WORKLOAD, namespace: undefined } }),
+    FORGED,
+  ],
   ["takes what is kept over for nobody", "10.6.0.3", become("Bound", "b", { workload: undefined }), KIND],
   ["lets what is kept cool and forgets for whom", "10.6.0.3", become("Cooling", "b", { workload: undefined }), KIND],
-  ["lets what is kept cool in the name of its node", "10.6.0.3", (spec) => Object.assign(spec, { state: "Cooling" }), OWN_NODE], // biome-ignore format: one thought
+  [
+    "lets what is kept cool in the name of its node",
+    "10.6.0.3",
+    (spec) => Object.assign(spec, { state: "Cooling" }),
+    OWN_NODE,
+  ],
   ["ends a quarantine", "10.6.0.4", become("Cooling", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
   ["takes what is in quarantine", "10.6.0.4", become("Bound", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
   ["ends the quarantine of a lost node", "10.6.0.5", become("Cooling", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
   ["takes the address of a lost node", "10.6.0.5", become("Bound", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
-  ["takes what a lost node had", "10.6.0.8", become("Bound", "b", { quarantine: undefined }), /^403 .*belongs to node "c" .*may only take over/], // biome-ignore format: one thought
-  ["frees what a lost node had", "10.6.0.10", become("Cooling", "b", { quarantine: undefined }), /^403 .*belongs to node "c" .*may only take over/], // biome-ignore format: one thought
+  [
+    "takes what a lost node had",
+    "10.6.0.8",
+    become("Bound", "b", { quarantine: undefined }),
+    /^403 .*belongs to node "c" .*may only take over/,
+  ],
+  [
+    "frees what a lost node had",
+    "10.6.0.10",
+    become("Cooling", "b", { quarantine: undefined }),
+    /^403 .*belongs to node "c" .*may only take over/,
+  ],
   ["frees what a workload has", "10.6.0.6", become("Cooling", "b", { workload: WORKLOAD }), ONLY_TAKE_OVER],
   ["takes what a workload has for another", "10.6.0.6", become("Bound", "b", { workload: OTHER_WORKLOAD }), KIND],
-  ["writes a second pod of that node beside it", "10.6.0.6", (spec) => spec.holders.push(holderOn("a", "u9")), OWN_NODE], // biome-ignore format: one thought
+  [
+    "writes a second pod of that node beside it",
+    "10.6.0.6",
+    (spec) => spec.holders.push(holderOn("a", "u9")),
+    OWN_NODE,
+  ],
   [
     "frees a migrating machine's address",
     "10.6.0.7",
     become("Cooling", "b"),
     /^403 .*would lose its holder on node "a"/,
   ],
-  ["adds a pod of that node to its own object", "10.6.0.11", (spec) => Object.assign(spec, { workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u9")] }), FOREIGN_HOLDER], // biome-ignore format: one thought
+  [
+    "adds a pod of that node to its own object",
+    "10.6.0.11",
+    (spec) => Object.assign(spec, { workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u9")] }),
+    FOREIGN_HOLDER,
+  ],
   ["hands its own object to that node", "10.6.0.12", (spec) => Object.assign(spec, { node: "a" }), OWN_NODE],
-  ["adds a finalizer to its own object", "10.6.0.12", (_, { metadata }) => Object.assign(metadata, { finalizers: ["x.io/y"] }), /^403 .*would get a finalizer or an owner reference/], // biome-ignore format: one thought
-  ["gives its own object an owner", "10.6.0.12", (_, { metadata }) => Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }), /^403 .*would get a finalizer or an owner reference/], // biome-ignore format: one thought
+  [
+    "adds a finalizer to its own object",
+    "10.6.0.12",
+    (_, { metadata }) => Object.assign(metadata, { finalizers: ["x.io/y"] }),
+    /^403 .*would get a finalizer or an owner reference/,
+  ],
+  [
+    "gives its own object an owner",
+    "10.6.0.12",
+    (_, { metadata }) =>
+      Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }),
+    /^403 .*would get a finalizer or an owner reference/,
+  ],
 ];
 
 describe("node-rights: with the token of another node's agent nobody", () => {
@@ -136,17 +253,67 @@ describe("node-rights: with the token of another node's agent nobody", () => {
   });
 
   it.each<[what: string, object: () => KubeObject, wanted: RegExp]>([
-    ["in the name of that node", () => objectOf("10.6.0.50", { node: "a" }), /^403 .*names node "a"; the agent of node "b" makes objects of its own node alone/], // biome-ignore format: one thought
-    ["with a pod of that node", () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u2")] }), FOREIGN_HOLDER], // biome-ignore format: one thought
-    ["for another node's workload, with a pod of its own", () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [EVIL_HOLDER] }), FORGED], // biome-ignore format: one thought
-    ["for another member of its pod's set", () => objectOf("10.6.0.50", { node: "b", workload: { ...WORKLOAD, member: "db-1" }, holders: [holderOn("b")] }), FORGED], // biome-ignore format: one thought
-    ["for a machine of another namespace", () => objectOf("10.6.0.50", { node: "b", workload: { ...FORGED_WORKLOAD, kind: "VirtualMachine" }, holders: [holderOn("b")] }), FORGED], // biome-ignore format: one thought
-    ["for a workload of no namespace", () => objectOf("10.6.0.50", { node: "b", workload: { ...WORKLOAD, namespace: undefined }, holders: [holderOn("b")] }), FORGED], // biome-ignore format: one thought
-    ["that cools", () => objectOf("10.6.0.50", { node: "b", state: "Cooling", holders: [] }), /^403 .*would begin as Cooling/], // biome-ignore format: one thought
-    ["that is kept", () => objectOf("10.6.0.50", { node: "b", state: "Kept", holders: [], workload: WORKLOAD }), /^403 .*would begin as Kept/], // biome-ignore format: one thought
-    ["with a finalizer", () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.50", finalizers: ["x.io/y"] } }), /^403 .*would get a finalizer/], // biome-ignore format: one thought
-    ["under another name", () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.51" } }), /^422 .*the address/], // biome-ignore format: one thought
-    ["under a generated name", () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { generateName: "10.6.0.5" } }), /^422 .*the address/], // biome-ignore format: one thought
+    [
+      "in the name of that node",
+      () => objectOf("10.6.0.50", { node: "a" }),
+      /^403 .*names node "a"; the agent of node "b" makes objects of its own node alone/,
+    ],
+    [
+      "with a pod of that node",
+      () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u2")] }),
+      FOREIGN_HOLDER,
+    ],
+    [
+      "for another node's workload, with a pod of its own",
+      () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [EVIL_HOLDER] }),
+      FORGED,
+    ],
+    [
+      "for another member of its pod's set",
+      () => objectOf("10.6.0.50", { node: "b", workload: { ...WORKLOAD, member: "db-1" }, holders: [holderOn("b")] }),
+      FORGED,
+    ],
+    [
+      "for a machine of another namespace",
+      () =>
+        objectOf("10.6.0.50", {
+          node: "b",
+          workload: { ...FORGED_WORKLOAD, kind: "VirtualMachine" },
+          holders: [holderOn("b")],
+        }),
+      FORGED,
+    ],
+    [
+      "for a workload of no namespace",
+      () =>
+        objectOf("10.6.0.50", { node: "b", workload: { ...WORKLOAD, namespace: undefined }, holders: [holderOn("b")] }),
+      FORGED,
+    ],
+    [
+      "that cools",
+      () => objectOf("10.6.0.50", { node: "b", state: "Cooling", holders: [] }),
+      /^403 .*would begin as Cooling/,
+    ],
+    [
+      "that is kept",
+      () => objectOf("10.6.0.50", { node: "b", state: "Kept", holders: [], workload: WORKLOAD }),
+      /^403 .*would begin as Kept/,
+    ],
+    [
+      "with a finalizer",
+      () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.50", finalizers: ["x.io/y"] } }),
+      /^403 .*would get a finalizer/,
+    ],
+    [
+      "under another name",
+      () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.51" } }),
+      /^422 .*the address/,
+    ],
+    [
+      "under a generated name",
+      () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { generateName: "10.6.0.5" } }),
+      /^422 .*the address/,
+    ],
     ["where there is one", () => objectOf("10.6.0.1", { node: "b" }), /^409 /],
   ])("makes an object %s", async (_, object, wanted) => {
     const before = await snapshot(admin);
@@ -158,38 +325,120 @@ describe("node-rights: with the token of another node's agent nobody", () => {
 
   const forbidden = (verb: string, resource: string): RegExp =>
     new RegExp(`^403 .*cannot ${verb} resource "${resource}"`);
-  const patch = (type: string, body: object) => (client: KubeClient) => client.send("PATCH", `${pathOf("10.6.0.1")}?fieldManager=x&force=true`, body, type); // biome-ignore format: one thought
+  const patch = (type: string, body: object) => (client: KubeClient) =>
+    client.send("PATCH", `${pathOf("10.6.0.1")}?fieldManager=x&force=true`, body, type);
   const system = `${NAMESPACES}/kube-system`;
   const roles = "/apis/rbac.authorization.k8s.io/v1";
   const policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
   it.each<[what: string, attempt: (client: KubeClient) => Promise<unknown>, wanted: RegExp]>([
-    ["patches an object with a merge patch", patch("application/merge-patch+json", { spec: { state: "Cooling", holders: [] } }), forbidden("patch", "ipallocations")], // biome-ignore format: one thought
-    ["with a JSON patch", patch("application/json-patch+json", [{ op: "remove", path: "/spec/holders" }]), forbidden("patch", "ipallocations")], // biome-ignore format: one thought
-    ["with a strategic patch", patch("application/strategic-merge-patch+json", { spec: {} }), forbidden("patch", "ipallocations")], // biome-ignore format: one thought
-    ["with an apply patch", patch("application/apply-patch+yaml", objectOf("10.6.0.1", { node: "b" })), forbidden("patch", "ipallocations")], // biome-ignore format: one thought
-    ["writes a status", (client) => client.put(`${pathOf("10.6.0.1")}/status`, objectOf("10.6.0.1", { node: "b" })), forbidden("update", "ipallocations/status")], // biome-ignore format: one thought
-    ["deletes all objects at once", (client) => client.delete(ALLOCATIONS), forbidden("deletecollection", "ipallocations")], // biome-ignore format: one thought
+    [
+      "patches an object with a merge patch",
+      patch("application/merge-patch+json", { spec: { state: "Cooling", holders: [] } }),
+      forbidden("patch", "ipallocations"),
+    ],
+    [
+      "with a JSON patch",
+      patch("application/json-patch+json", [{ op: "remove", path: "/spec/holders" }]),
+      forbidden("patch", "ipallocations"),
+    ],
+    [
+      "with a strategic patch",
+      patch("application/strategic-merge-patch+json", { spec: {} }),
+      forbidden("patch", "ipallocations"),
+    ],
+    [
+      "with an apply patch",
+      patch("application/apply-patch+yaml", objectOf("10.6.0.1", { node: "b" })),
+      forbidden("patch", "ipallocations"),
+    ],
+    [
+      "writes a status",
+      (client) => client.put(`${pathOf("10.6.0.1")}/status`, objectOf("10.6.0.1", { node: "b" })),
+      forbidden("update", "ipallocations/status"),
+    ],
+    [
+      "deletes all objects at once",
+      (client) => client.delete(ALLOCATIONS),
+      forbidden("deletecollection", "ipallocations"),
+    ],
     ["deletes a pool", (client) => client.delete(`${POOLS}/blue`), forbidden("delete", "ippools")],
     ["changes a pool", (client) => client.patch(`${POOLS}/blue`, { spec: { ips: [] } }), forbidden("patch", "ippools")],
-    ["makes a pool", (client) => client.create(POOLS, poolObject({ name: "red", subnet: "10.7.0.0/24" })), forbidden("create", "ippools")], // biome-ignore format: one thought
-    ["changes a Subnet", (client) => client.patch("/apis/ipam.vendor.io/v1/subnets/x", { spec: { ips: [] } }), forbidden("patch", "subnets")], // biome-ignore format: one thought
-    ["gives addresses of a Subnet away", (client) => client.patch("/apis/ipam.vendor.io/v1/subnets/x/status", { status: { pools: [] } }), forbidden("patch", "subnets/status")], // biome-ignore format: one thought
-    ["changes what a workload wants", (client) => client.patch("/apis/apps/v1/namespaces/shop/replicasets/x", { spec: { replicas: 99 } }), forbidden("patch", "replicasets")], // biome-ignore format: one thought
+    [
+      "makes a pool",
+      (client) => client.create(POOLS, poolObject({ name: "red", subnet: "10.7.0.0/24" })),
+      forbidden("create", "ippools"),
+    ],
+    [
+      "changes a Subnet",
+      (client) => client.patch("/apis/ipam.vendor.io/v1/subnets/x", { spec: { ips: [] } }),
+      forbidden("patch", "subnets"),
+    ],
+    [
+      "gives addresses of a Subnet away",
+      (client) => client.patch("/apis/ipam.vendor.io/v1/subnets/x/status", { status: { pools: [] } }),
+      forbidden("patch", "subnets/status"),
+    ],
+    [
+      "changes what a workload wants",
+      (client) => client.patch("/apis/apps/v1/namespaces/shop/replicasets/x", { spec: { replicas: 99 } }),
+      forbidden("patch", "replicasets"),
+    ],
     ["lists what workloads there are", (client) => client.get("/apis/batch/v1/jobs"), forbidden("list", "jobs")],
-    ["changes the settings of all", (client) => client.patch(`${system}/configmaps/vendor-conf`, { data: {} }), forbidden("patch", "configmaps")], // biome-ignore format: one thought
+    [
+      "changes the settings of all",
+      (client) => client.patch(`${system}/configmaps/vendor-conf`, { data: {} }),
+      forbidden("patch", "configmaps"),
+    ],
     ["reads another ConfigMap", (client) => client.get(`${system}/configmaps/other`), forbidden("get", "configmaps")],
     ["reads secrets", (client) => client.get("/api/v1/secrets"), forbidden("list", "secrets")],
-    ["makes a token", (client) => client.create(`${system}/serviceaccounts/berth-controller/token`, { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} }), forbidden("create", "serviceaccounts/token")], // biome-ignore format: one thought
+    [
+      "makes a token",
+      (client) =>
+        client.create(`${system}/serviceaccounts/berth-controller/token`, {
+          apiVersion: "authentication.k8s.io/v1",
+          kind: "TokenRequest",
+          spec: {},
+        }),
+      forbidden("create", "serviceaccounts/token"),
+    ],
     ["deletes a pod", (client) => client.delete(`${system}/pods/berth-agent-b`), forbidden("delete", "pods")],
-    ["makes a pod", (client) => client.create(`${NAMESPACES}/shop/pods`, podObject({ name: "x", node: "a" })), forbidden("create", "pods")], // biome-ignore format: one thought
-    ["reports for a pod", (client) => client.patch(`${system}/pods/berth-agent-b/status`, { status: { phase: "Failed" } }), forbidden("patch", "pods/status")], // biome-ignore format: one thought
+    [
+      "makes a pod",
+      (client) => client.create(`${NAMESPACES}/shop/pods`, podObject({ name: "x", node: "a" })),
+      forbidden("create", "pods"),
+    ],
+    [
+      "reports for a pod",
+      (client) => client.patch(`${system}/pods/berth-agent-b/status`, { status: { phase: "Failed" } }),
+      forbidden("patch", "pods/status"),
+    ],
     ["deletes a node", (client) => client.delete("/api/v1/nodes/a"), forbidden("delete", "nodes")],
-    ["deletes a policy", (client) => client.delete(`${policies}/berth-agent-changes`), forbidden("delete", "validatingadmissionpolicies")], // biome-ignore format: one thought
-    ["gives itself a role", (client) => client.patch(`${roles}/clusterroles/berth-agent`, { rules: [] }), forbidden("patch", "clusterroles")], // biome-ignore format: one thought
-    ["leads the controllers", (client) => client.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"), forbidden("list", "leases")], // biome-ignore format: one thought
-    ["deletes the kind", (client) => client.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipallocations.ipam.vendor.io"), forbidden("delete", "customresourcedefinitions")], // biome-ignore format: one thought
-    ["deletes another's event", (client) => client.delete("/apis/events.k8s.io/v1/namespaces/shop/events"), forbidden("deletecollection", "events")], // biome-ignore format: one thought
+    [
+      "deletes a policy",
+      (client) => client.delete(`${policies}/berth-agent-changes`),
+      forbidden("delete", "validatingadmissionpolicies"),
+    ],
+    [
+      "gives itself a role",
+      (client) => client.patch(`${roles}/clusterroles/berth-agent`, { rules: [] }),
+      forbidden("patch", "clusterroles"),
+    ],
+    [
+      "leads the controllers",
+      (client) => client.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"),
+      forbidden("list", "leases"),
+    ],
+    [
+      "deletes the kind",
+      (client) => client.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipallocations.ipam.vendor.io"),
+      forbidden("delete", "customresourcedefinitions"),
+    ],
+    [
+      "deletes another's event",
+      (client) => client.delete("/apis/events.k8s.io/v1/namespaces/shop/events"),
+      forbidden("deletecollection", "events"),
+    ],
   ])("%s", async (_, attempt, wanted) => {
     const before = await snapshot(admin);
     expect(await outcomeOf(attempt(thief))).toMatch(wanted);
@@ -197,7 +446,14 @@ describe("node-rights: with the token of another node's agent nobody", () => {
   });
 
   it("says anything of a pool but that it is wanted", async () => {
-    await admin.patch(`${POOLS}/blue/status`, { status: { wanted: null, conditions: [{ type: "Ready", status: "True", reason: "R", message: "", lastTransitionTime: "2026-11-20T04:00:00Z" }] } }); // biome-ignore format: one thought
+    await admin.patch(`${POOLS}/blue/status`, {
+      status: {
+        wanted: null,
+        conditions: [
+          { type: "Ready", status: "True", reason: "R", message: "", lastTransitionTime: "2026-11-20T04:00:00Z" },
+        ],
+      },
+    });
     const say = (status: object) => outcomeOf(thief.patch(`${POOLS}/blue/status`, { status }));
     const refused = /^403 .*IPPool blue: the agent of node "b" may change status\.wanted and nothing else/;
     expect(await say({ conditions: [] })).toMatch(refused);

@@ -80,7 +80,8 @@ export async function startSelectionWorld(): Promise<SelectionWorld> {
 async function furnish(client: KubeClient): Promise<void> {
   const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   await client.apply(`${crds}/${objects.DEFINITIONS_CRD}`, objects.definitionsCrd());
-  for (const name of ["kube-system", "shop", "infra"]) await client.apply(`${objects.NAMESPACES}/${name}`, { apiVersion: "v1", kind: "Namespace", metadata: { name } }); // biome-ignore format: one thought
+  for (const name of ["kube-system", "shop", "infra"])
+    await client.apply(`${objects.NAMESPACES}/${name}`, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
   await client.create(objects.NODES, objects.nodeObject(NODE, { zone: "a" }));
   await client.apply(SETTINGS, objects.settingsObject({ enableIPv6: false }));
 }

@@ -78,7 +78,9 @@ describe("filters", () => {
     const outcome = poolOf({ annotations: only(pool), ...spec }, wish);
     const error: unknown = await outcome.then(String, (failure: unknown) => failure);
     expect(error).toMatchObject({ code: 100, forLog: expect.any(String) });
-    const [brief = "", refusal = ""] = [(error as CniError).message, (error as CniError).forLog].map((text) => text?.replace(/^.*pool "[^"]*" /, "")); // biome-ignore format: one thought
+    const [brief = "", refusal = ""] = [(error as CniError).message, (error as CniError).forLog].map((text) =>
+      text?.replace(/^.*pool "[^"]*" /, ""),
+    );
     return { brief, refusal };
   }
 
@@ -184,9 +186,16 @@ it("a pod of a namespace that has its share of addresses gets none, until it may
     world.client.patch(`${COORDINATOR}/status`, { status: { fullNamespaces } });
   await tell([{ name: "greedy", addresses: 16_384 }]);
   const pod = await world.pod({ name: `p${++pods}`, namespace: "greedy", annotations: only("p-other") });
-  const outcome = () => world.add(pod).then(({ pools }) => pools.length, (error: CniError) => `${error.code} ${error.message}`); // biome-ignore format: one thought
-  const refusal = '101 Pods and workloads of namespace "greedy" have 16384 addresses, and may have 16384 (maxAddressesPerNamespace of vendor-conf)'; // biome-ignore format: one thought
-  await expect.poll(() => world.node.resources.state.snapshot.coordinator?.fullNamespaces?.size, { timeout: 30_000 }).toBe(1); // biome-ignore format: one thought
+  const outcome = () =>
+    world.add(pod).then(
+      ({ pools }) => pools.length,
+      (error: CniError) => `${error.code} ${error.message}`,
+    );
+  const refusal =
+    '101 Pods and workloads of namespace "greedy" have 16384 addresses, and may have 16384 (maxAddressesPerNamespace of vendor-conf)';
+  await expect
+    .poll(() => world.node.resources.state.snapshot.coordinator?.fullNamespaces?.size, { timeout: 30_000 })
+    .toBe(1);
   const other = await world.pod({ name: `p${++pods}`, namespace: "greedy", annotations: only("p-other") });
   expect(await world.add(other).catch(({ code, message }) => `${code} ${message}`)).toBe(refusal);
   await tell([]);
@@ -220,7 +229,10 @@ describe("several NICs", () => {
 
   it("the Coordinator's defaults lie below what a definition says", async () => {
     const chain = (mode: string | undefined) => [
-      ...[{ type: "macvlan", ipam: { type: "berth" } }, { type: "coordinator", ...(mode === undefined ? {} : { mode }) }], // biome-ignore format: one thought
+      ...[
+        { type: "macvlan", ipam: { type: "berth" } },
+        { type: "coordinator", ...(mode === undefined ? {} : { mode }) },
+      ],
     ];
     await world.definition("shop", "chained", { cniVersion: "1.0.0", plugins: chain("underlay") });
     await world.definition("infra", "chained", { cniVersion: "1.0.0", plugins: chain(undefined) });

@@ -27,7 +27,10 @@ interface Refusal {
 }
 
 const refusalOf = async (pod: LabPod): Promise<Refusal> => {
-  const error: unknown = await node.add(pod).then(() => expect.fail("served"), (reason: unknown) => reason); // biome-ignore format: one thought
+  const error: unknown = await node.add(pod).then(
+    () => expect.fail("served"),
+    (reason: unknown) => reason,
+  );
   const { code, message } = error as Refusal;
   return { code, message };
 };
@@ -39,12 +42,19 @@ async function eventOf({ uid }: LabPod): Promise<object[]> {
 }
 
 describe("a pod that waited in vain is told", () => {
-  const lack = 'has 1 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools'; // biome-ignore format: one thought
+  const lack =
+    'has 1 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools';
   let web: Record<"none" | "empty" | "grow" | "full" | "lack", Workload>;
 
   beforeAll(async () => {
     const made = async (name: string) => world.deployment(name);
-    web = { none: await made("none"), empty: await made("empty"), grow: await made("grow"), full: await made("full"), lack: await made("lack") }; // biome-ignore format: one thought
+    web = {
+      none: await made("none"),
+      empty: await made("empty"),
+      grow: await made("grow"),
+      full: await made("full"),
+      lack: await made("lack"),
+    };
     await world.pool("empty", web.empty, { wanted: 10, reason: "9 replicas and 1 more" });
     await world.pool("grow", web.grow, { ips: ["10.6.0.11"], wanted: 10, reason: "9 replicas and 1 more" });
     await world.pool("full", web.full, { ips: ["10.6.0.21"], wanted: 1, reason: "1 fixed" });
@@ -74,7 +84,10 @@ describe("a pod that waited in vain is told", () => {
     const wanted = "of 10 addresses wanted (9 replicas and 1 more): no more have come within 5 s";
     expect(Object.fromEntries(await Promise.all(told))).toEqual({
       nowhere: { code: 11, message: `${absent('"nowhere"')}: Subnet "nowhere" does not exist` },
-      unmade: { code: 11, message: `${absent('"blue"')}: Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs` }, // biome-ignore format: one thought
+      unmade: {
+        code: 11,
+        message: `${absent('"blue"')}: Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs`,
+      },
       family: { code: 11, message: `${absent('"six" or "blue"')}: Subnet "six" is an IPv6 Subnet, not IPv4` },
       empty: { code: 11, message: `${short("empty")} address that may be handed out, has 0 ${wanted}` },
       grow: { code: 11, message: `${short("grow")} ${inUse}, has 1 ${wanted}` },
@@ -82,7 +95,9 @@ describe("a pod that waited in vain is told", () => {
       lack: { code: 101, message: `${short("lack")} ${inUse}, ${lack}` },
     });
     const note = `${short("lack")} ${inUse}, ${lack}`;
-    await expect.poll(() => eventOf(pods.lack ?? expect.fail()), { timeout: 10_000 }).toEqual([{ reason: "PoolExhausted", note }]); // biome-ignore format: one thought
+    await expect
+      .poll(() => eventOf(pods.lack ?? expect.fail()), { timeout: 10_000 })
+      .toEqual([{ reason: "PoolExhausted", note }]);
   });
 
   it("after the wait, in which it asked nothing; then one look at the Subnet", async () => {

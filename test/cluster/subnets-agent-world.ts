@@ -55,7 +55,11 @@ export class SubnetsWorld {
   static async start(): Promise<SubnetsWorld> {
     const base = await openWorld([]);
     const world = new SubnetsWorld(base, await openAsController(base.plane));
-    const subnets: [name: string, subnet: string][] = [["blue", "10.6.0.0/24"], ["green", "10.7.0.0/24"], ["six", "fd06::/64"]]; // biome-ignore format: one thought
+    const subnets: [name: string, subnet: string][] = [
+      ["blue", "10.6.0.0/24"],
+      ["green", "10.7.0.0/24"],
+      ["six", "fd06::/64"],
+    ];
     for (const [name, subnet] of subnets) {
       const object = { apiVersion: "ipam.vendor.io/v1", kind: "Subnet", metadata: { name }, spec: { subnet } };
       await base.plane.client.create("/apis/ipam.vendor.io/v1/subnets", object);

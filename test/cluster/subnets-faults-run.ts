@@ -98,7 +98,9 @@ export class FaultRun {
       const isSo = faults.length === 0 && lines.join() === wanted.toSorted().join();
       quiet = isSo ? quiet + 1 : 0;
       if (performance.now() > deadline)
-        throw new Error(`${JSON.stringify(this.#fault)}, ${phase}: want ${wanted.join(", ")}; have ${lines.join(", ")}; ${faults.join("; ")}\n${this.writes.join("\n")}`); // biome-ignore format: one thought
+        throw new Error(
+          `${JSON.stringify(this.#fault)}, ${phase}: want ${wanted.join(", ")}; have ${lines.join(", ")}; ${faults.join("; ")}\n${this.writes.join("\n")}`,
+        );
       this.#skewMs += SKIP_MS;
       this.#controller?.wake();
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
@@ -111,7 +113,9 @@ export class FaultRun {
     for (const name of ["a", "b"])
       subnets.push(subnetFactsOf(await this.#kubectl.get(`${SUBNETS}/${this.nameOf(name)}`)));
     const { items } = await this.#kubectl.get(POOLS);
-    const pools = items.map(poolFactsOf).filter(({ generated }: PoolFacts) => generated?.subnet.endsWith(this.#end)) as PoolFacts[]; // biome-ignore format: one thought
+    const pools = items
+      .map(poolFactsOf)
+      .filter(({ generated }: PoolFacts) => generated?.subnet.endsWith(this.#end)) as PoolFacts[];
     for (const { name } of pools.filter(({ isDeleting }) => isDeleting)) {
       await this.#kubectl.patch(`${POOLS}/${name}`, { metadata: { finalizers: null } }).catch(() => {});
     }
@@ -193,7 +197,10 @@ export class FaultRun {
         return { ...answer, items: items.filter((item) => isOwn({ ...item, kind: type })) };
       },
       watch: (watch) =>
-        api.watch({ ...watch, onEvent: (event) => void ((event.type === "BOOKMARK" || isOwn(event.object)) && watch.onEvent(event)) }), // biome-ignore format: one thought
+        api.watch({
+          ...watch,
+          onEvent: (event) => void ((event.type === "BOOKMARK" || isOwn(event.object)) && watch.onEvent(event)),
+        }),
       close: async () => {},
     };
   }

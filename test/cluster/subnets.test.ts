@@ -136,7 +136,9 @@ test("Subnets in the order written, edited and deleted; what a pool by hand take
       ...[forHand.ips, ["10.8.0.128-10.8.0.129"], ["10.9.0.8-10.9.0.9"]],
     ]),
   );
-  await world.plane.client.patch(`${BERTH}/subnets/blue`, { spec: { ips: ["10.9.0.8-10.9.0.20"], excludeIPs: ["10.9.0.9"] } }); // biome-ignore format: one thought
+  await world.plane.client.patch(`${BERTH}/subnets/blue`, {
+    spec: { ips: ["10.9.0.8-10.9.0.20"], excludeIPs: ["10.9.0.9"] },
+  });
   await eventually(async () => expect((await pools()).flatMap(({ spec }) => spec.ips)).toContain("10.9.0.10"));
   await world.plane.client.delete(`${BERTH}/subnets/green`);
   expect((await world.read("subnets", "green")).metadata).toMatchObject({ uid: green });

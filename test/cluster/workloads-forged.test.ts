@@ -18,7 +18,10 @@ beforeAll(async () => {
   world = await WorkloadsWorld.start(NODES);
   const { client } = world;
   await client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "evil" } });
-  await client.create(lab.POOLS, lab.poolObject({ name: "guarded", subnet: "10.9.0.0/24", default: false, namespaceName: ["shop"] })); // biome-ignore format: one thought
+  await client.create(
+    lab.POOLS,
+    lab.poolObject({ name: "guarded", subnet: "10.9.0.0/24", default: false, namespaceName: ["shop"] }),
+  );
   const set = (await client.create(SETS, statefulSet("db", 1))).metadata.uid;
   const vm = (await client.create(MACHINES, machine("db"))).metadata.uid;
   const runs = new Map<string, string>();
@@ -60,7 +63,8 @@ describe("a pod of another namespace that names the workload as its owner", () =
       const home: NodeName = row.where === "same node" && row.how === "ahead" ? "ahead" : "n1";
       const there: NodeName = row.how === "ahead" ? "ahead" : row.where === "same node" ? "n1" : "n2";
       const wish = { annotations: { ippool: { ipv4: [pool] } } };
-      const own = (node: NodeName): Promise<lab.LabPod> => world.pod({ name: "db-0", node, ...ownerOf[kind]("shop"), ...wish }); // biome-ignore format: one thought
+      const own = (node: NodeName): Promise<lab.LabPod> =>
+        world.pod({ name: "db-0", node, ...ownerOf[kind]("shop"), ...wish });
       const victim = await own(home);
       const [ip = ""] = await world.add(victim);
       if (row.victim === "is away") {

@@ -59,7 +59,10 @@ describe("a pod of a StatefulSet", () => {
       for (const ifName of nics) given.push(...(await world.add(pod, { ifName })));
       return given;
     };
-    await world.client.create(lab.POOLS, lab.poolObject({ name: "line", subnet: "10.8.0.0/24", default: false, selection: "ascending" })); // biome-ignore format: one thought
+    await world.client.create(
+      lab.POOLS,
+      lab.poolObject({ name: "line", subnet: "10.8.0.0/24", default: false, selection: "ascending" }),
+    );
     const other = await world.pod({ name: "other", node: "n1", annotations });
     const ahead = await attach(other);
     const first = await member(0, "n1", { annotations });

@@ -60,18 +60,32 @@ async function readinessOf(
   const status = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
   const { body } = await world.agent.request("/v1/health");
   const health: { status: string; problems: string[] } = JSON.parse(body);
-  return { exitCode: status.exitCode, code: status.stdout?.code, status: health.status, problems: health.problems.join("; ") }; // biome-ignore format: one thought
+  return {
+    exitCode: status.exitCode,
+    code: status.stdout?.code,
+    status: health.status,
+    problems: health.problems.join("; "),
+  };
 }
 
 async function becomesReady(world: World): Promise<void> {
   const ready = { exitCode: 0, code: undefined, status: "ready", problems: "" };
-  expect(await eventually(() => readinessOf(world), ({ status, exitCode }) => status === "ready" && exitCode === 0)).toEqual(ready); // biome-ignore format: one thought
+  expect(
+    await eventually(
+      () => readinessOf(world),
+      ({ status, exitCode }) => status === "ready" && exitCode === 0,
+    ),
+  ).toEqual(ready);
   await world.add("after");
 }
 
 /** Both say what is in the way, without any ADD that would have met it. */
 async function becomesUnready(world: World, reason: RegExp): Promise<void> {
-  const found = await eventually(() => readinessOf(world), ({ status, exitCode }) => status !== "ready" && exitCode !== 0, 20_000); // biome-ignore format: one thought
+  const found = await eventually(
+    () => readinessOf(world),
+    ({ status, exitCode }) => status !== "ready" && exitCode !== 0,
+    20_000,
+  );
   expect(found).toMatchObject({ exitCode: 1, code: 51, status: "not-ready", problems: expect.stringMatching(reason) });
   expect((await world.refused("ADD", "during")).code).toBe(107);
 }

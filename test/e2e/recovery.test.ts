@@ -42,7 +42,12 @@ async function attachPods(world: World, { results }: Place): Promise<Map<string,
     expect(outcome.exitCode, outcome.text).toBe(0);
     addresses.set(containerId, outcome.stdout.ips[0].address.split("/")[0]);
     const about = { kind: "cniCacheV1", containerId, ifName: "eth0", networkName: "lab", config: "e30=" };
-    const cniArgs = [["IgnoreUnknown", "1"], ["K8S_POD_NAMESPACE", "shop"], ["K8S_POD_NAME", `web-${number}`], ["K8S_POD_UID", `uid-${number}`]]; // biome-ignore format: one thought
+    const cniArgs = [
+      ["IgnoreUnknown", "1"],
+      ["K8S_POD_NAMESPACE", "shop"],
+      ["K8S_POD_NAME", `web-${number}`],
+      ["K8S_POD_UID", `uid-${number}`],
+    ];
     const interfaces = [{ name: "eth0", mac: "02:00:00:00:00:01", sandbox: world.pod.path }];
     const ips = outcome.stdout.ips.map((one: object) => ({ ...one, interface: 0 }));
     const result = { ...outcome.stdout, interfaces, ips };

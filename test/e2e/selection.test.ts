@@ -40,7 +40,9 @@ const CONFIG = {
 };
 
 /** Annotations that only the runtime tells of. */
-const told = (names: string[]) => ({ "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: names }) } }); // biome-ignore format: one thought
+const told = (names: string[]) => ({
+  "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: names }) },
+});
 
 /** The pool out of which the pod's address came. */
 async function poolOf(world: World, pod: string, options: object = {}): Promise<string> {
@@ -116,10 +118,10 @@ describe("a refusal", () => {
         'eth0 IPv4 pool "red-1": fits, 0 of 1 addresses are free',
         `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
       ];
-      const explained = await requireCommand([process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"], { env: world.agent.env }); // biome-ignore format: one thought
+      const explained = await requireCommand([process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"], { env: world.agent.env });
       expect(explained.trim().split("\n")).toEqual(lines);
       const logged = world.agent.stderr().split("\n").find((line) => line.includes("Refused a request")) ?? "";
-      expect(JSON.parse(logged).names).toMatch(/pool "red-1" has no free address \(1 of 1 in use or cooling\); pool "red-2" nodeName is "elsewhere", this node is "n1"$/); // biome-ignore format: one thought
+      expect(JSON.parse(logged).names).toMatch(/pool "red-1" has no free address \(1 of 1 in use or cooling\); pool "red-2" nodeName is "elsewhere", this node is "n1"$/);
     }, { env: { BERTH_NODE: "n1" } })); // biome-ignore format: a table
 
   it("of an address that another namespace's pod has names no pod but its own namespace's", () =>
@@ -154,7 +156,8 @@ describe("a refusal", () => {
 
 describe("what is switched off", () => {
   /** A namespace's own annotations, of a family that is off. */
-  const bank = (value: string) => NAMESPACE.replace('"annotations":{', `$&"ipam.vendor.io/default-ipv6-ippool":${JSON.stringify(value)},`); // biome-ignore format: one thought
+  const bank = (value: string) =>
+    NAMESPACE.replace('"annotations":{', `$&"ipam.vendor.io/default-ipv6-ippool":${JSON.stringify(value)},`);
   const families: [what: string, ipv6: unknown][] = [
     ["an empty list", []],
     ["null", null],

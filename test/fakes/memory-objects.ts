@@ -113,7 +113,13 @@ function withStatus({ status: _, ...before }: StoredObject, status: StoredObject
 /** All but the status, and but what is the server's own. */
 function withoutStatus(before: StoredObject, wanted: KubeObject & Sent): StoredObject {
   const { uid, resourceVersion, name, generation, creationTimestamp, deletionTimestamp } = before.metadata;
-  const { generation: _, creationTimestamp: __, deletionTimestamp: ___, finalizers, ...metadata } = wanted.metadata ?? {}; // biome-ignore format: one thought
+  const {
+    generation: _,
+    creationTimestamp: __,
+    deletionTimestamp: ___,
+    finalizers,
+    ...metadata
+  } = wanted.metadata ?? {};
   const own = { name, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp };
   const kept = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
   const held = finalizers === undefined || finalizers.length === 0 ? {} : { finalizers };

@@ -154,7 +154,10 @@ async function measure(what: string, attack: Attack, load?: Attack): Promise<num
   const ratio = meanwhile / quiet;
   const memory = `RSS ${beforeMib.toFixed(1)} -> ${afterMib.toFixed(1)} MiB`;
   const medians = [quietMs, attackedMs].map((samples) => percentile(samples, 0.5).toFixed(1)).join(" -> ");
-  rows.push([`${what} (${times} times)`, `${memory}, p50 of others ${medians} ms, p99 ${quiet.toFixed(1)} -> ${meanwhile.toFixed(1)} ms, x ${ratio.toFixed(2)}, wanted ${MAX_RATIO}: ${ratio <= MAX_RATIO ? "met" : "MISSED"}`]); // biome-ignore format: one thought
+  rows.push([
+    `${what} (${times} times)`,
+    `${memory}, p50 of others ${medians} ms, p99 ${quiet.toFixed(1)} -> ${meanwhile.toFixed(1)} ms, x ${ratio.toFixed(2)}, wanted ${MAX_RATIO}: ${ratio <= MAX_RATIO ? "met" : "MISSED"}`,
+  ]);
   expect(agent().pid, `${what}: the agent is another one`).toBe(pid);
   expect((await agent().request("/v1/health")).status).toBeLessThan(500);
   expect(afterMib - beforeMib).toBeLessThan(MAX_GROWTH_MIB);
@@ -177,12 +180,14 @@ async function strike(annotations: Record<string, unknown>): Promise<{ text: str
 
 const boundOf = async (namespace: string): Promise<number> => {
   const { items } = await world.client.get(objects.ALLOCATIONS);
-  const isIts = ({ spec }: { spec: { holders?: { namespace: string }[] } }): boolean => spec.holders?.[0]?.namespace === namespace; // biome-ignore format: one thought
+  const isIts = ({ spec }: { spec: { holders?: { namespace: string }[] } }): boolean =>
+    spec.holders?.[0]?.namespace === namespace;
   return items.filter(isIts).length;
 };
 
 describe("one tenant", () => {
-  const list = (nics: number, ipv4: string[]) => Array.from({ length: nics }, (_, at) => ({ interface: at === 0 ? "eth0" : `x${at}`, ipv4 })); // biome-ignore format: one thought
+  const list = (nics: number, ipv4: string[]) =>
+    Array.from({ length: nics }, (_, at) => ({ interface: at === 0 ? "eth0" : `x${at}`, ipv4 }));
 
   it("H1: with 480 NICs of all pools in one annotation", async () => {
     const { refusal } = await strike({ ippools: list(480, ["*"]) });
@@ -202,7 +207,12 @@ describe("one tenant", () => {
     expect(text).toContain("500 pools: is for other namespaces (spec.namespaceName)");
     expect(text).not.toContain("bank");
     expect(text.length).toBeLessThan(10_000);
-    const longest = Math.max(...agent().stderr().split("\n").map(({ length }) => length)); // biome-ignore format: one thought
+    const longest = Math.max(
+      ...agent()
+        .stderr()
+        .split("\n")
+        .map(({ length }) => length),
+    );
     rows.push(["longest log line", `${longest} characters`]);
     expect(longest).toBeLessThan(16_384);
     expect(await measure("H1, 32 NICs, refused", repeat(attack))).toBeLessThanOrEqual(MAX_RATIO);
@@ -214,7 +224,12 @@ describe("one tenant", () => {
   });
 
   it("H2: with a list of NICs that the pod does not have", async () => {
-    const pod = await objects.createPod(world.client, { name: "hoard", namespace: "evil", node: NODE, annotations: { ippools: list(32, ["p*"]) } }); // biome-ignore format: one thought
+    const pod = await objects.createPod(world.client, {
+      name: "hoard",
+      namespace: "evil",
+      node: NODE,
+      annotations: { ippools: list(32, ["p*"]) },
+    });
     expect((await add("evil", pod.name)).exitCode).toBe(0);
     const bound = await boundOf("evil");
     rows.push(["H2, addresses of a pod with one NIC and a list of 32", `${bound}`]);
@@ -310,8 +325,19 @@ describe("one tenant", () => {
     await pin([tenant.pid], 0);
     let definitions = 0;
     const definition = async () => {
-      const config = JSON.stringify({ cniVersion: "1.0.0", name: "x", type: "macvlan", ipam: { type: "berth" }, x: "x".repeat(1_400_000) }); // biome-ignore format: one thought
-      const object = { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { name: `d${definitions++}` }, spec: { config } }; // biome-ignore format: one thought
+      const config = JSON.stringify({
+        cniVersion: "1.0.0",
+        name: "x",
+        type: "macvlan",
+        ipam: { type: "berth" },
+        x: "x".repeat(1_400_000),
+      });
+      const object = {
+        apiVersion: "k8s.cni.cncf.io/v1",
+        kind: "NetworkAttachmentDefinition",
+        metadata: { name: `d${definitions++}` },
+        spec: { config },
+      };
       await world.client.create("/apis/k8s.cni.cncf.io/v1/namespaces/evil/network-attachment-definitions", object);
     };
     const large = (node: string) => (isOver: () => boolean) => tenant.attack(node, isOver);
@@ -319,12 +345,20 @@ describe("one tenant", () => {
     // The API server and etcd of the same machine write megabytes meanwhile: how much of the ratio is the agent's?
     const ofElsewhere = "H4, large pods, against the same on another node";
     expect(await measure(ofElsewhere, large(NODE), large("elsewhere"))).toBeLessThanOrEqual(MAX_RATIO);
-    await measure("H4, definitions of 1.4 MB", repeat(() => (definitions < DEFINITIONS ? definition() : strike({ [NETWORKS]: "d1" })))); // biome-ignore format: one thought
+    await measure(
+      "H4, definitions of 1.4 MB",
+      repeat(() => (definitions < DEFINITIONS ? definition() : strike({ [NETWORKS]: "d1" }))),
+    );
     while (definitions < DEFINITIONS) await definition();
     await agent().kill("SIGTERM");
     await agent().start();
-    await vi.waitFor(async () => expect((await agent().request("/v1/health")).status).toBeLessThan(500), { timeout: 60_000 }); // biome-ignore format: one thought
+    await vi.waitFor(async () => expect((await agent().request("/v1/health")).status).toBeLessThan(500), {
+      timeout: 60_000,
+    });
     const tookMs = await others(ADDS);
-    rows.push(["H4, an agent that starts among them", `RSS ${daemonRssMib(agent().pid).toFixed(1)} MiB, p99 of others ${percentile(tookMs, 0.99).toFixed(1)} ms`]); // biome-ignore format: one thought
+    rows.push([
+      "H4, an agent that starts among them",
+      `RSS ${daemonRssMib(agent().pid).toFixed(1)} MiB, p99 of others ${percentile(tookMs, 0.99).toFixed(1)} ms`,
+    ]);
   });
 });

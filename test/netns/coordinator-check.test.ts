@@ -1,6 +1,14 @@
 /** CHECK looks for what is missing, not for what a node and its routers change by themselves. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import {
+  deleteNamespaces,
+  makeNamespaces,
+  makeNic,
+  type Names,
+  type Nic,
+  openWorld,
+  type World,
+} from "./coordinator-world.ts";
 import { ipIn } from "./kernel-scene.ts";
 
 const eth0: Nic = { name: "eth0", net: 6, families: [4, 6], gateway: true, kind: "macvlan" };

@@ -3,7 +3,16 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
-import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, removeNic, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import {
+  deleteNamespaces,
+  makeNamespaces,
+  makeNic,
+  type Names,
+  type Nic,
+  openWorld,
+  removeNic,
+  type World,
+} from "./coordinator-world.ts";
 
 interface Case {
   readonly name: string;

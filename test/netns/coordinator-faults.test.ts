@@ -2,7 +2,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFaultCounter, openFaults } from "../../host/lib/fault.ts";
 import { snapshot } from "./coordinator-snapshot.ts";
-import { deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, removeNic, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import {
+  deleteNamespaces,
+  makeNamespaces,
+  makeNic,
+  type Names,
+  type Nic,
+  openWorld,
+  removeNic,
+  type World,
+} from "./coordinator-world.ts";
 
 const nic = (name: string, net: number, more: Partial<Nic> = {}): Nic => ({
   ...{ name, net, families: [4, 6], gateway: true, kind: "macvlan" },

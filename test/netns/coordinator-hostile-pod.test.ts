@@ -3,7 +3,16 @@
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { MAX_POD_ENTRIES } from "../../host/kernel/open-namespace.ts";
-import { addressOf, deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import {
+  addressOf,
+  deleteNamespaces,
+  makeNamespaces,
+  makeNic,
+  type Names,
+  type Nic,
+  openWorld,
+  type World,
+} from "./coordinator-world.ts";
 import { ipIn } from "./kernel-scene.ts";
 
 const eth0: Nic = { name: "eth0", net: 6, families: [4, 6], gateway: true, kind: "macvlan" };

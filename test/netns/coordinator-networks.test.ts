@@ -3,7 +3,16 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { decodeServedCoordinator } from "../../host/resources/coordinator.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
-import { deleteNamespaces, LAB_SNAPSHOT, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import {
+  deleteNamespaces,
+  LAB_SNAPSHOT,
+  makeNamespaces,
+  makeNic,
+  type Names,
+  type Nic,
+  openWorld,
+  type World,
+} from "./coordinator-world.ts";
 import { ipIn, ipJson } from "./kernel-scene.ts";
 
 const eth0: Nic = { name: "eth0", net: 6, families: [4], gateway: true, kind: "macvlan" };

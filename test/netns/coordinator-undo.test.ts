@@ -1,7 +1,16 @@
 /** An ADD that is taken back when its pod's namespace has lost its path, or the path leads to another pod: nothing stays on the node. */
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { addressOf, deleteNamespaces, makeNamespaces, makeNic, type Names, type Nic, openWorld, type World } from "./coordinator-world.ts"; // biome-ignore format: one thought
+import {
+  addressOf,
+  deleteNamespaces,
+  makeNamespaces,
+  makeNic,
+  type Names,
+  type Nic,
+  openWorld,
+  type World,
+} from "./coordinator-world.ts";
 import { ipIn, unmountNetns } from "./kernel-scene.ts";
 
 const overlay: Nic = { name: "eth0", net: 244, families: [4, 6], gateway: true, kind: "bridge" };

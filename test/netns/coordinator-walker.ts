@@ -69,7 +69,14 @@ export class Walk {
     this.#tunePodRoutes = chance.chance(0.8);
     this.#hostRPFilter = chance.pick([-1, 0, 2]);
     if (kind !== "underlay") {
-      const first: Nic = { name: "eth0", net: 244, families: chance.pick([[4], [6], [4, 6]] as const), gateway: true, kind, secondGateway: chance.chance(0.3) }; // biome-ignore format: one thought
+      const first: Nic = {
+        name: "eth0",
+        net: 244,
+        families: chance.pick([[4], [6], [4, 6]] as const),
+        gateway: true,
+        kind,
+        secondGateway: chance.chance(0.3),
+      };
       makeNic(names, first);
       this.#links.set(first.name, first);
       this.story.push(`first ${JSON.stringify(first)}`);
@@ -161,7 +168,8 @@ export class Walk {
 
   #moveDefault(family: Family, nic: Nic, wanted: string): void {
     if (this.#hasDefault(wanted, family)) this.#default[family] = wanted;
-    else if (!this.#hasDefault(this.#default[family], family)) this.#default[family] = this.#hasDefault(nic.name, family) ? nic.name : this.#firstAble(family); // biome-ignore format: one thought
+    else if (!this.#hasDefault(this.#default[family], family))
+      this.#default[family] = this.#hasDefault(nic.name, family) ? nic.name : this.#firstAble(family);
   }
 
   /** The first NIC before the others, which are in the order in which they came. */

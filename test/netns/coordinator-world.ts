@@ -110,7 +110,11 @@ export function makeNic(names: Names, nic: Nic): void {
     ...families.flatMap((family) => [
       `addr add ${addressOf(nic, family)}/${family === 4 ? 24 : 64} dev ${name}${family === 6 ? " nodad" : ""}`,
       ...(gateway ? [`route prepend ${EVERYWHERE[family]} via ${gatewayOf(nic, family)} dev ${name}`] : []),
-      ...(isDoubled ? [`route prepend ${EVERYWHERE[family]} via ${addressOf(nic, family, 2)} dev ${name}${family === 4 ? " metric 50" : ""}`] : []), // biome-ignore format: one thought
+      ...(isDoubled
+        ? [
+            `route prepend ${EVERYWHERE[family]} via ${addressOf(nic, family, 2)} dev ${name}${family === 4 ? " metric 50" : ""}`,
+          ]
+        : []),
     ]),
   );
 }

@@ -50,7 +50,10 @@ it("a write that comes late finds the pool changed, although nothing but its pro
   await world.kubectl("PATCH", `${SUBNETS}/a`, { spec: { excludeIPs: null } });
   second.tellAll();
   await settle();
-  const sizes = () => [...world.judge.pools.values()].map(({ generated, addresses }) => `${generated?.application.name} ${addresses.size}`); // biome-ignore format: one thought
+  const sizes = () =>
+    [...world.judge.pools.values()].map(
+      ({ generated, addresses }) => `${generated?.application.name} ${addresses.size}`,
+    );
   expect(sizes().sort()).toEqual(["api 2", "web 0"]);
   if (late !== undefined) world.commit(late);
   expect(world.judge.breaches, world.log.join("\n")).toEqual([]);

@@ -12,7 +12,17 @@ const RUNS = Number(process.env.BERTH_RUNS ?? 40);
 const LENGTH = 250;
 
 /** What of the steps there is more of. */
-const OFTEN: Partial<Record<Step["kind"], number>> = { call: 25, rounds: 8, hear: 16, time: 12, "hear of workloads": 6, scale: 5, come: 4, claim: 3, start: 3 }; // biome-ignore format: one thought
+const OFTEN: Partial<Record<Step["kind"], number>> = {
+  call: 25,
+  rounds: 8,
+  hear: 16,
+  time: 12,
+  "hear of workloads": 6,
+  scale: 5,
+  come: 4,
+  claim: 3,
+  start: 3,
+};
 const kinds = fc.oneof(
   { withCrossShrink: true },
   ...STEPS.map((kind) => ({ weight: OFTEN[kind] ?? 1, arbitrary: fc.constant(kind) })),

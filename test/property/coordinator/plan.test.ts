@@ -76,8 +76,18 @@ const arrival = fc
       lines: [
         ...(kind === "veth" ? [`host: link end-${name} veth address 02:00:00:00:0e:0${net}`] : []),
         `pod: link ${name} ${kind} address 02:00:00:00:00:0${net}${kind === "veth" ? ` peer end-${name}` : ""}`,
-        ...(v4 ? [`pod: addr 10.${net}.0.21/24 dev ${name}`, `pod: route 10.${net}.0.0/24 dev ${name} proto kernel scope link src 10.${net}.0.21`] : []), // biome-ignore format: one thought
-        ...(v6 ? [`pod: addr fd00:${net}::21/64 dev ${name}`, `pod: route fd00:${net}::/64 dev ${name} proto kernel metric 256`] : []), // biome-ignore format: one thought
+        ...(v4
+          ? [
+              `pod: addr 10.${net}.0.21/24 dev ${name}`,
+              `pod: route 10.${net}.0.0/24 dev ${name} proto kernel scope link src 10.${net}.0.21`,
+            ]
+          : []),
+        ...(v6
+          ? [
+              `pod: addr fd00:${net}::21/64 dev ${name}`,
+              `pod: route fd00:${net}::/64 dev ${name} proto kernel metric 256`,
+            ]
+          : []),
         ...(has("4") ? [`pod: route default via 10.${net}.0.1 dev ${name} proto boot`] : []),
         ...(has("metric") ? [`pod: route default via 10.${net}.0.254 dev ${name} proto static metric 50`] : []),
         ...(has("6") ? [`pod: -6 route default via fd00:${net}::1 dev ${name} proto ra`] : []),
@@ -125,7 +135,9 @@ function answer(asked: Request, observed: Observed): Answer | undefined {
 function happen(observed: Observed, { lines }: { readonly lines: readonly string[] }): Observed {
   const statements = lines.map(readStatement);
   const [first] = statements.filter(({ place }) => place === "pod");
-  const isThere = first?.fact.kind === "link" && observed.pod.links.some(({ name }) => first.fact.kind === "link" && name === first.fact.link.name); // biome-ignore format: one thought
+  const isThere =
+    first?.fact.kind === "link" &&
+    observed.pod.links.some(({ name }) => first.fact.kind === "link" && name === first.fact.link.name);
   if (isThere && !first.ends) return observed;
   // the same thing of others is not there twice
   const known = inventory(observed);

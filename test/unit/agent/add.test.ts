@@ -220,29 +220,60 @@ describe("what one tenant may hold", () => {
   });
 
   it("is of one pod maxAddressesPerPod, NIC by NIC", () =>
-    withPlugin([wide, podOf({}, "lab,lab,lab,lab")], async ({ add, registry }) => {
-      for (const ifName of ["eth0", "net1", "net2", "net1"]) await add(ifName);
-      const message = "Pod shop/web-0 has 3 addresses and wants 1 more, and may have 3 (maxAddressesPerPod of vendor-conf)";
-      await expect(add("net3")).rejects.toMatchObject({ code: 101, message });
-      expect(await boundTo(registry)).toHaveLength(3);
-    }, { vendorConf })); // biome-ignore format: one thought
+    withPlugin(
+      [wide, podOf({}, "lab,lab,lab,lab")],
+      async ({ add, registry }) => {
+        for (const ifName of ["eth0", "net1", "net2", "net1"]) await add(ifName);
+        const message =
+          "Pod shop/web-0 has 3 addresses and wants 1 more, and may have 3 (maxAddressesPerPod of vendor-conf)";
+        await expect(add("net3")).rejects.toMatchObject({ code: 101, message });
+        expect(await boundTo(registry)).toHaveLength(3);
+      },
+      { vendorConf },
+    ));
 
   it("is of one pod maxAddressesPerPod, all NICs at once", () =>
-    withPlugin([wide, podOf({ ippools: ["eth0", "net1", "net2", "net3"].map((nic) => ({ interface: nic, ipv4: ["wide"] })) }, "lab,lab,lab")], async ({ add, registry }) => {
-      const message = "Pod shop/web-0 has 0 addresses and wants 4 more, and may have 3 (maxAddressesPerPod of vendor-conf)";
-      await expect(add("eth0")).rejects.toMatchObject({ code: 101, message });
-      expect(await boundTo(registry)).toEqual([]);
-    }, { vendorConf })); // biome-ignore format: one thought
+    withPlugin(
+      [
+        wide,
+        podOf(
+          { ippools: ["eth0", "net1", "net2", "net3"].map((nic) => ({ interface: nic, ipv4: ["wide"] })) },
+          "lab,lab,lab",
+        ),
+      ],
+      async ({ add, registry }) => {
+        const message =
+          "Pod shop/web-0 has 0 addresses and wants 4 more, and may have 3 (maxAddressesPerPod of vendor-conf)";
+        await expect(add("eth0")).rejects.toMatchObject({ code: 101, message });
+        expect(await boundTo(registry)).toEqual([]);
+      },
+      { vendorConf },
+    ));
 
   it("is of one namespace what the controller counted; what a NIC has it keeps", async () => {
     const full = { vendorConf, coordinator: coordinator(100) };
-    await withPlugin([wide, podOf({})], async ({ add, registry }) => {
-      const message = 'Pods and workloads of namespace "shop" have 100 addresses, and may have 100 (maxAddressesPerNamespace of vendor-conf)'; // biome-ignore format: one thought
-      await expect(add("eth0")).rejects.toMatchObject({ code: 101, message });
-      const claimant = { owner: "uid-1", namespace: "shop", pod: "web-0", ifName: "net1", containerId: "c1", network: "lab" };
-      await registry.claim({ ...claimant, proposals: [{ space: "", ip: ip("10.6.0.9"), prefixLength: 24, pool: "wide", ifName: "net1" }] }); // biome-ignore format: one thought
-      expect(addressesOf(await add("net1"))).toEqual(["10.6.0.9/24"]);
-    }, full); // biome-ignore format: one thought
+    await withPlugin(
+      [wide, podOf({})],
+      async ({ add, registry }) => {
+        const message =
+          'Pods and workloads of namespace "shop" have 100 addresses, and may have 100 (maxAddressesPerNamespace of vendor-conf)';
+        await expect(add("eth0")).rejects.toMatchObject({ code: 101, message });
+        const claimant = {
+          owner: "uid-1",
+          namespace: "shop",
+          pod: "web-0",
+          ifName: "net1",
+          containerId: "c1",
+          network: "lab",
+        };
+        await registry.claim({
+          ...claimant,
+          proposals: [{ space: "", ip: ip("10.6.0.9"), prefixLength: 24, pool: "wide", ifName: "net1" }],
+        });
+        expect(addressesOf(await add("net1"))).toEqual(["10.6.0.9/24"]);
+      },
+      full,
+    );
     for (const more of [
       { vendorConf, coordinator: coordinator(99) },
       { ...full, vendorConf: { ...vendorConf, maxAddressesPerNamespace: 0 } },

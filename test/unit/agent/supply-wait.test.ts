@@ -17,7 +17,14 @@ import { EMPTY_SNAPSHOT } from "../../../host/resources/snapshot.ts";
 import { ip, openCore, pool, poolsByName, subject } from "../ipam/subjects.ts";
 
 const WEB: PoolOwner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
-const GENERATED = { subnet: "blue", application: WEB, interface: "eth0", reclaim: true, wanted: 2, reason: "1 replica and 1 more" }; // biome-ignore format: one thought
+const GENERATED = {
+  subnet: "blue",
+  application: WEB,
+  interface: "eth0",
+  reclaim: true,
+  wanted: 2,
+  reason: "1 replica and 1 more",
+};
 const RULE = 'IPv4 of interface "eth0" (annotation "ipam.vendor.io/subnet")';
 const OTHER = { ...WEB, uid: "u-other" };
 
@@ -93,7 +100,13 @@ class World {
 
   async #attempt(skipIfFull: SkipIfFull): Promise<string> {
     const snapshot = await this.#catalogue.loaded();
-    const pod = { namespace: "shop", name: "w", labels: {}, annotations: { subnet: { ipv4: ["blue"] } }, application: { kind: "application", application: WEB } as const }; // biome-ignore format: one thought
+    const pod = {
+      namespace: "shop",
+      name: "w",
+      labels: {},
+      annotations: { subnet: { ipv4: ["blue"] } },
+      application: { kind: "application", application: WEB } as const,
+    };
     const { nics } = selectPools(subject({ pod }), snapshot.pools);
     const nic = nics[0] as NicDemand;
     const demand = nic.families[0] ?? expect.fail("no family");
@@ -131,7 +144,11 @@ describe("an ADD is served", () => {
   it("when its pool comes, and when that gets addresses; the pools of others do not make it try", async () => {
     const world = new World();
     const others = made(["10.1.0.9"], {}, OTHER);
-    world.script.push(() => world.follow(others), () => world.follow(others, made([])), () => world.follow(others, made(["10.1.0.1"]))); // biome-ignore format: one thought
+    world.script.push(
+      () => world.follow(others),
+      () => world.follow(others, made([])),
+      () => world.follow(others, made(["10.1.0.1"])),
+    );
     await world.add();
     expect([world.attempts, world.nowMs]).toEqual([["none", "taken"], 1_000]);
   });
@@ -181,7 +198,8 @@ describe("an ADD that waited in vain", () => {
   });
 
   it("is told what is in the way of its pool: code 101", async () => {
-    const shortfall = 'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools'; // biome-ignore format: one thought
+    const shortfall =
+      'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools';
     const world = new World(made([], { shortfall }));
     expect(await refusalOf(world)).toMatchObject({
       code: 101,

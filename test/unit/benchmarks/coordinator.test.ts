@@ -25,7 +25,11 @@ function figures(addMs: number, chainMs: number, silenceMs: number, conflictMs: 
     { name: FLOOR, add: calls(0.2) },
     { name: "coordinator, IPv4, no other pod", add: calls(addMs), check: calls(3), del: calls(15) },
   ];
-  const chain = (name: string, wallMs: number, stepMs: number[]): ChainRow => ({ name, node: "no other pod", samples: [sample(wallMs, stepMs)] }); // biome-ignore format: one thought
+  const chain = (name: string, wallMs: number, stepMs: number[]): ChainRow => ({
+    name,
+    node: "no other pod",
+    samples: [sample(wallMs, stepMs)],
+  });
   const chains = [
     chain("macvlan + host-local", 10, [10]),
     chain("macvlan + berth + coordinator", chainMs, [8, chainMs - 8]),

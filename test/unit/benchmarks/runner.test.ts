@@ -23,7 +23,12 @@ describe("plan", () => {
 
 describe("answer", () => {
   test("samples go to their batches, in milliseconds", () => {
-    const answer = ["run 0 7 3000000 500 1500 3000000", "run 1 8 5000000 0 250 2000000 2900000", "batch 0 3100000", "batch 1 5100000"]; // biome-ignore format: one thought
+    const answer = [
+      "run 0 7 3000000 500 1500 3000000",
+      "run 1 8 5000000 0 250 2000000 2900000",
+      "batch 0 3100000",
+      "batch 1 5100000",
+    ];
     expect(decodeAnswer(`${answer.join("\n")}\n`)).toEqual([
       { wallMs: 3.1, samples: [{ wallMs: 3, cpuMs: 2, stepMs: [3] }] },
       { wallMs: 5.1, samples: [{ wallMs: 5, cpuMs: 0.25, stepMs: [2, 2.9] }] },

@@ -269,7 +269,9 @@ describe("decodeNamespaceAnnotations", () => {
 
   it("refuses more than 64 names", () => {
     const list = JSON.stringify(Array(65).fill("*"));
-    expect(() => decodeNamespaceAnnotations({ [`${P}default-ipv4-ippool`]: list })).toThrow("found 65 names, want at most 64"); // biome-ignore format: one thought
+    expect(() => decodeNamespaceAnnotations({ [`${P}default-ipv4-ippool`]: list })).toThrow(
+      "found 65 names, want at most 64",
+    );
   });
 });
 

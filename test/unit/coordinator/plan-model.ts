@@ -52,7 +52,10 @@ export function withoutLink(observed: Observed, place: Place, name: string): Obs
 export function removeLink(observed: Observed, place: Place, name: string): Observed {
   const link = observed[place].links.find((each) => each.name === name);
   const other = place === "pod" ? "host" : "pod";
-  const peer = link?.kind === "veth" && link.parentElsewhere ? observed[other].links.find(({ index }) => index === link.parent) : undefined; // biome-ignore format: one thought
+  const peer =
+    link?.kind === "veth" && link.parentElsewhere
+      ? observed[other].links.find(({ index }) => index === link.parent)
+      : undefined;
   const without = withoutLink(observed, place, name);
   return peer === undefined ? without : withoutLink(without, other, peer.name);
 }
@@ -146,9 +149,19 @@ export function applyOperation(observed: Observed, operation: Operation): Observ
   switch (operation.kind) {
     case "add-veth": {
       const { host, pod } = operation.veth;
-      const plain = { index: 0, kind: "veth", loopback: false, up: false, carrier: true, alias: "", group: 0, master: undefined }; // biome-ignore format: one thought
+      const plain = {
+        index: 0,
+        kind: "veth",
+        loopback: false,
+        up: false,
+        carrier: true,
+        alias: "",
+        group: 0,
+        master: undefined,
+      };
       for (const place of PLACES) {
-        if (observed[place].links.some(({ name }) => name === operation.veth[place].name)) throw new Error("EEXIST: veth"); // biome-ignore format: one thought
+        if (observed[place].links.some(({ name }) => name === operation.veth[place].name))
+          throw new Error("EEXIST: veth");
       }
       const half = addLink(observed, "host", { ...plain, ...host, peer: pod.name });
       return addLink(half, "pod", { ...plain, ...pod, peer: host.name });

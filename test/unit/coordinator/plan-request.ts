@@ -57,7 +57,6 @@ function hostPart(
   pairName: string | undefined,
   ips: readonly Ip[],
 ): NamespaceState {
-  // biome-ignore format: one thought
   return {
     ...host,
     routes: host.routes.filter(({ table }) => table === conf.hostRuleTable),
@@ -89,7 +88,8 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     conf,
     mode: mode.mode,
     ifName,
-    defaultNic: (request.annotation === undefined ? undefined : parseIfName(request.annotation)) ?? conf.podDefaultRouteNic, // biome-ignore format: one thought
+    defaultNic:
+      (request.annotation === undefined ? undefined : parseIfName(request.annotation)) ?? conf.podDefaultRouteNic,
     addresses,
     pair,
     alias: formatAlias({ owner, containerId: container, network, pod: request.pod }),

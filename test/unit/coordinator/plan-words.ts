@@ -156,7 +156,14 @@ function readRoute(words: Words, family: 4 | 6): RouteState {
     scope: words.findNumber("scope") ?? 0,
     metric: words.findNumber("metric") ?? (destination.ip.family === 6 ? 1024 : 0),
   };
-  return { destination, type: type === undefined ? 1 : (TYPES[type] ?? 1), tos: 0, rest: [], ...one, nextHops: readHops(words) }; // biome-ignore format: one thought
+  return {
+    destination,
+    type: type === undefined ? 1 : (TYPES[type] ?? 1),
+    tos: 0,
+    rest: [],
+    ...one,
+    nextHops: readHops(words),
+  };
 }
 
 function readRule(words: Words, family: 4 | 6): RuleState {

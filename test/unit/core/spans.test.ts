@@ -10,7 +10,9 @@ import {
   withoutSpans,
 } from "../../../host/core/spans.ts";
 
-const span = fc.tuple(fc.nat(60), fc.nat(12)).map(([first, more]): Span => ({ first: BigInt(first), last: BigInt(first + more) })); // biome-ignore format: one thought
+const span = fc
+  .tuple(fc.nat(60), fc.nat(12))
+  .map(([first, more]): Span => ({ first: BigInt(first), last: BigInt(first + more) }));
 const some = fc.array(span, { maxLength: 8 }).map(joinSpans);
 
 const HALF = 2n ** 64n - 30n;

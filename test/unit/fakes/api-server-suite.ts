@@ -187,7 +187,12 @@ export function describeApiServer(open: () => Promise<KubeApi>): void {
     it("needs the version that it replaces", () =>
       check(async (scene) => {
         const { metadata, ...object } = await scene.create();
-        const put = (more: object) => scene.call("PUT", scene.path, { ...object, metadata: { name: scene.name, ...more }, spec: { ...SPEC, ips: [] } }); // biome-ignore format: one thought
+        const put = (more: object) =>
+          scene.call("PUT", scene.path, {
+            ...object,
+            metadata: { name: scene.name, ...more },
+            spec: { ...SPEC, ips: [] },
+          });
         expect(await scene.outcome(put({}))).toBe("422 Invalid");
         expect(await scene.outcome(put({ resourceVersion: "1" }))).toBe("409 Conflict");
         const { uid, resourceVersion } = metadata;
@@ -290,9 +295,16 @@ export function describeApiServer(open: () => Promise<KubeApi>): void {
       const other = new Scene(scene.api);
       const second = await other.create({ labels: { suite: scene.name } });
       const first = await scene.create({ labels: { suite: scene.name } });
-      const list = await scene.api.call({ method: "GET", path: SUBNETS, query: { labelSelector: `suite=${scene.name}` } }); // biome-ignore format: one thought
+      const list = await scene.api.call({
+        method: "GET",
+        path: SUBNETS,
+        query: { labelSelector: `suite=${scene.name}` },
+      });
       const { items, metadata, kind }: Loose = list;
-      expect([kind, items.map(({ metadata }: Loose) => metadata.name)]).toEqual(["SubnetList", [scene.name, other.name]]); // biome-ignore format: one thought
+      expect([kind, items.map(({ metadata }: Loose) => metadata.name)]).toEqual([
+        "SubnetList",
+        [scene.name, other.name],
+      ]);
       expect(Number(metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(versionOf(first)));
       expect(Number(versionOf(first))).toBeGreaterThan(Number(versionOf(second)));
       await other.forget();

@@ -70,7 +70,11 @@ export function commandsOf(page: string): string[] {
   for (const match of page.matchAll(blocks)) {
     inText(page.slice(at, match.index));
     const lines = (match[2] ?? "").replace(/\\\n\s*/g, "").split("\n");
-    found.push(...lines.map((line) => line.replace(/^\$ /, "").replace(/\s+#.*$/, "")).filter((line) => line.startsWith("kubectl "))); // biome-ignore format: one thought
+    found.push(
+      ...lines
+        .map((line) => line.replace(/^\$ /, "").replace(/\s+#.*$/, ""))
+        .filter((line) => line.startsWith("kubectl ")),
+    );
     at = match.index + match[0].length;
   }
   inText(page.slice(at));

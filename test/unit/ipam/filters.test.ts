@@ -44,8 +44,12 @@ describe("a pool is refused", () => {
   });
 
   it("by podAffinity when the pod has more labels than are kept: which one is missing would be its own choice", () => {
-    const selector = { matchLabels: {}, matchExpressions: [{ key: "tenant", operator: "DoesNotExist" as const, values: [] }] }; // biome-ignore format: one thought
-    const pod = (labelCount: number) => subject({ pod: { namespace: "shop", name: "w", labels: {}, labelCount, annotations: {} } }); // biome-ignore format: one thought
+    const selector = {
+      matchLabels: {},
+      matchExpressions: [{ key: "tenant", operator: "DoesNotExist" as const, values: [] }],
+    };
+    const pod = (labelCount: number) =>
+      subject({ pod: { namespace: "shop", name: "w", labels: {}, labelCount, annotations: {} } });
     check({ podAffinity: selector }, undefined, pod(128));
     check({ podAffinity: selector }, "podAffinity is not judged for a pod of 129 labels, only up to 128", pod(129));
     check({}, undefined, pod(129));

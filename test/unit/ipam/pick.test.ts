@@ -272,9 +272,12 @@ describe("a refusal", () => {
   const attack = (nics: number): PoolShortage => {
     const candidates: Candidate[] = [
       ...matched(600, "other nodes"),
-      ...Array.from({ length: 12 }, (_, at): Candidate => ({ name: `p${at}`, refusal: 'namespaceName is "bank"', brief: "other namespaces" })),
+      ...Array.from(
+        { length: 12 },
+        (_, at): Candidate => ({ name: `p${at}`, refusal: 'namespaceName is "bank"', brief: "other namespaces" }),
+      ),
       ...matched(400, "a workload"),
-    ]; // biome-ignore format: one thought
+    ];
     const families = [{ family: 4 as const, candidates }];
     const all = Array.from({ length: nics }, (_, at) => ({
       ...refused,
@@ -294,7 +297,9 @@ describe("a refusal", () => {
     );
     expect(`${message}${details}`).not.toContain("bank");
     expect(forLog).toContain('pool "x-o0" for "bank/0"; pool "x-o1" for "bank/1"');
-    expect(forLog).toMatch(/pool "x-o31" for "bank\/31"; 568 more pools: other nodes; 400 more pools: a workload; 12 more pools: other namespaces$/); // biome-ignore format: one thought
+    expect(forLog).toMatch(
+      /pool "x-o31" for "bank\/31"; 568 more pools: other nodes; 400 more pools: a workload; 12 more pools: other namespaces$/,
+    );
   });
 
   it("of many NICs does not grow with them", () => {

@@ -105,7 +105,13 @@ describe("a machine", () => {
   it("is what runs the instance, and without one the instance itself", () => {
     const run = { ...RUN, controller: true };
     const { machine } = machineOf([vm]);
-    expect(workloadOfRun("shop", run, machine)).toEqual({ kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v-1", member: "db" }); // biome-ignore format: one thought
+    expect(workloadOfRun("shop", run, machine)).toEqual({
+      kind: "VirtualMachine",
+      namespace: "shop",
+      name: "db",
+      uid: "v-1",
+      member: "db",
+    });
     expect(workloadOfRun("shop", run, undefined)).toMatchObject({
       kind: "VirtualMachineInstance",
       uid: "i-1",

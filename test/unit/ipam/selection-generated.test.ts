@@ -159,7 +159,10 @@ describe("a pod that names Subnets is refused", () => {
     expect(() => selectPools(withPod({ subnet }, { vendorConf: DUAL }), POOLS)).toThrow(
       'annotation "ipam.vendor.io/subnet": field "ipv6" is required because enableIPv6 is true',
     );
-    const entries = [{ interface: eth0, ipv4: ["blue"], ipv6: ["six"] }, { interface: net1, ...subnet }]; // biome-ignore format: one thought
+    const entries = [
+      { interface: eth0, ipv4: ["blue"], ipv6: ["six"] },
+      { interface: net1, ...subnet },
+    ];
     expect(() => selectPools(withPod({ subnets: entries }, { vendorConf: DUAL }), POOLS)).toThrow(
       'annotation "ipam.vendor.io/subnets": field "[1].ipv6" is required because enableIPv6 is true',
     );

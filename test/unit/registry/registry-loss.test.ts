@@ -41,7 +41,8 @@ async function withWorld(test: (world: World) => Promise<void>): Promise<void> {
     },
     crash: async () => {
       const image = world.snapshot("crash");
-      const witness = existsSync(join(place, "run")) && cpSync(join(place, "run"), join(place, "run-crash"), { recursive: true }); // biome-ignore format: one thought
+      const witness =
+        existsSync(join(place, "run")) && cpSync(join(place, "run"), join(place, "run-crash"), { recursive: true });
       for (const registry of opened.splice(0)) await registry.close();
       rmSync(state, { recursive: true, force: true });
       cpSync(image, state, { recursive: true });

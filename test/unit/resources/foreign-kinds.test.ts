@@ -21,8 +21,15 @@ function hugePod(metadata: object): Pod {
 const sizeOf = (pod: Pod): number => JSON.stringify(pod).length;
 
 describe("of a pod is kept", () => {
-  const many = (count: number, entry: (index: number) => [string, string]) => Object.fromEntries(Array.from({ length: count }, (_, index) => entry(index))); // biome-ignore format: one thought
-  const owner = (index: number, more = {}) => ({ apiVersion: "apps/v1", kind: "ReplicaSet", name: `r-${index}`, uid: `u-${index}`, ...more }); // biome-ignore format: one thought
+  const many = (count: number, entry: (index: number) => [string, string]) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => entry(index)));
+  const owner = (index: number, more = {}) => ({
+    apiVersion: "apps/v1",
+    kind: "ReplicaSet",
+    name: `r-${index}`,
+    uid: `u-${index}`,
+    ...more,
+  });
 
   it("the owner that controls it, and not the text that a tenant puts in its place", () => {
     const others = Array.from({ length: 10_000 }, (_, index) => owner(index));
@@ -45,7 +52,9 @@ describe("of a pod is kept", () => {
       ...{ "ipam.vendor.io/ippool": "{}", "k8s.v1.cni.cncf.io/networks": "a", "v1.multus-cni.io/default-network": "b" },
       ...{ "kubernetes.io/config.hash": "c", "kubernetes.io/config.mirror": "d" },
     };
-    expect(hugePod({ annotations: { ...many(5_000, (index) => [`a/${index}`, "x"]), ...read } }).annotations).toEqual(read); // biome-ignore format: one thought
+    expect(hugePod({ annotations: { ...many(5_000, (index) => [`a/${index}`, "x"]), ...read } }).annotations).toEqual(
+      read,
+    );
     const long = hugePod({ annotations: { "ipam.vendor.io/ippool": "x".repeat(200_000) } });
     expect(sizeOf(long)).toBeLessThan(17_000);
     expect(() => decodePodAnnotations(long.annotations)).toThrow("found a longer text, want at most 16384 characters");
@@ -193,7 +202,8 @@ describe("a network definition", () => {
     });
   });
   it("with more text than is used keeps its length, and is named", () => {
-    const sized = (bytes: number) => decodeNetworkDefinition({ metadata, spec: { config: "x".repeat(bytes) } }, "definition"); // biome-ignore format: one thought
+    const sized = (bytes: number) =>
+      decodeNetworkDefinition({ metadata, spec: { config: "x".repeat(bytes) } }, "definition");
     const largest = sized(MAX_DEFINITION_CONFIG_BYTES);
     expect([largest.config.length, refuseOversize(largest)]).toEqual([65_536, undefined]);
     const larger = sized(MAX_DEFINITION_CONFIG_BYTES + 1);

@@ -67,7 +67,12 @@ it.each<[status: unknown, lack: string | undefined]>([
   [{ conditions: "nonsense" }, undefined],
   ["nonsense", undefined],
 ])("of the status %j is read what a generated pool lacks, and nothing is refused", (status, lack) => {
-  const value = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "blue" }, spec: { subnet: SUBNET } }; // biome-ignore format: one thought
+  const value = {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "IPPool",
+    metadata: { name: "blue" },
+    spec: { subnet: SUBNET },
+  };
   expect(decodeIpPool({ ...value, status }, "pool").shortfall).toBe(lack);
 });
 

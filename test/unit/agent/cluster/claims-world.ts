@@ -44,7 +44,9 @@ class Cluster {
   claim(claim: Claim): ClaimOutcome {
     const found = claim.proposals.map((proposal) => ({ proposal, object: this.objects.get(formatIp(proposal.ip)) }));
     this.proposed.push(...claim.proposals.map((proposal) => formatIp(proposal.ip)));
-    const own = [...this.objects.values()].filter(({ owner, ifName }) => owner === claim.owner && ifName === claim.ifName); // biome-ignore format: one thought
+    const own = [...this.objects.values()].filter(
+      ({ owner, ifName }) => owner === claim.owner && ifName === claim.ifName,
+    );
     if (own.length > 0) return { kind: "bound", held: own, created: [], previous: [] };
     const by = found.flatMap(({ object, proposal }) =>
       object === undefined || isFor(object, proposal.replaces) ? [] : [object],
@@ -69,7 +71,9 @@ function isFor({ version, state }: Allocation, replaces: number | undefined): bo
 }
 
 export function packed(addresses: readonly Ip[]): Uint8Array {
-  return Uint8Array.from(addresses.flatMap(({ value }) => [24n, 16n, 8n, 0n].map((shift) => Number((value >> shift) & 255n)))); // biome-ignore format: one thought
+  return Uint8Array.from(
+    addresses.flatMap(({ value }) => [24n, 16n, 8n, 0n].map((shift) => Number((value >> shift) & 255n))),
+  );
 }
 
 export function worldOf(pools: readonly IpPool[]) {
@@ -96,7 +100,8 @@ export function worldOf(pools: readonly IpPool[]) {
       return cluster.usage;
     },
     // Of this node itself.
-    readUsed: async () => packed([...cluster.objects.values()].filter(({ version }) => version > 0).map((each) => each.ip)), // biome-ignore format: one thought
+    readUsed: async () =>
+      packed([...cluster.objects.values()].filter(({ version }) => version > 0).map((each) => each.ip)),
     findRetained: async (workload) => {
       cluster.keptQuestions++;
       return [...cluster.objects.values()].filter((each) => each.workload?.member === workload.member);
@@ -118,7 +123,9 @@ export function worldOf(pools: readonly IpPool[]) {
   };
   const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string; asked?: string } = {}) => {
     const names = pools.map(({ name }) => name);
-    const asking = subject({ pod: { namespace: "shop", name: "db-0", labels: {}, annotations: { ippool: { ipv4: names } } } }); // biome-ignore format: one thought
+    const asking = subject({
+      pod: { namespace: "shop", name: "db-0", labels: {}, annotations: { ippool: { ipv4: names } } },
+    });
     const claimant = {
       ...{ owner: "uid", namespace: "shop", pod: "db-0", ifName: "eth0", containerId: "c", network: "lab" },
       workload: options.workload,
@@ -133,4 +140,5 @@ export function worldOf(pools: readonly IpPool[]) {
   return { cluster, poolCache, tools, claim };
 }
 
-export const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => `10.6.0.${first + index}`); // biome-ignore format: one thought
+export const range = (first: number, last: number) =>
+  Array.from({ length: last - first + 1 }, (_, index) => `10.6.0.${first + index}`);

@@ -103,7 +103,12 @@ describe("the pool cache after a survey", () => {
     });
     const poolCache = new PoolCache(openCore());
     poolCache.update(pools, []);
-    const neighbours = pools.map((each) => poolCache.neighboursOf(each).map(({ name }) => name).join("")); // biome-ignore format: one thought
+    const neighbours = pools.map((each) =>
+      poolCache
+        .neighboursOf(each)
+        .map(({ name }) => name)
+        .join(""),
+    );
     expect(neighbours).toEqual(["abc", "abc", "abc", "d"]);
   });
 

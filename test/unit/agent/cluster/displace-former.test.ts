@@ -52,5 +52,10 @@ it.each(cases)("retention: an earlier pod $what", async ({ claimant, changes, is
     endOrphan: async (row: Allocation) => (isEnded ? cool(row) : undefined),
   };
   const displaced = evictPredecessor(tools, { ...former, ...changes }, claimant);
-  expect(await displaced.then((row) => row?.state, (error) => `${error.code}`)).toBe(wanted); // biome-ignore format: one thought
+  expect(
+    await displaced.then(
+      (row) => row?.state,
+      (error) => `${error.code}`,
+    ),
+  ).toBe(wanted);
 });

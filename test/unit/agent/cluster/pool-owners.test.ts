@@ -193,7 +193,10 @@ describe("an answer", () => {
 
 it("what is known of a ReplicaSet says nothing to a pod of another namespace that names its UID", async () => {
   const server = new Server();
-  server.objects.set("replicasets/web-5d", owned([{ apiVersion: "apps/v1", kind: "Deployment", name: "web" }], { uid: "u-web-5d" })); // biome-ignore format: one thought
+  server.objects.set(
+    "replicasets/web-5d",
+    owned([{ apiVersion: "apps/v1", kind: "Deployment", name: "web" }], { uid: "u-web-5d" }),
+  );
   expect(await server.of(podOf(set))).toBe("apps/v1 Deployment shop/web u-web");
   await expect(server.of({ ...podOf(set), namespace: "attack" })).rejects.toThrow("does not exist any more");
   expect(server.asked).toHaveLength(2);

@@ -6,12 +6,20 @@ import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { ip, pool, prefix } from "../../ipam/subjects.ts";
 
-const POOLS = [pool("blue", "10.0.0.0/24"), pool("lab", "10.0.0.0/24", { addressSpace: "lab" }), pool("red", "10.1.0.0/24")]; // biome-ignore format: one thought
+const POOLS = [
+  pool("blue", "10.0.0.0/24"),
+  pool("lab", "10.0.0.0/24", { addressSpace: "lab" }),
+  pool("red", "10.1.0.0/24"),
+];
 
 /** Of container `c`, in namespace `/live/c` or `/dead/c`. */
 function cached(containerId: string, address: string, where = "/live"): CachedAttachment {
   const netns = `${where}/${containerId}`;
-  const args = new Map([["K8S_POD_NAMESPACE", "shop"], ["K8S_POD_NAME", `pod-${containerId}`], ["K8S_POD_UID", `uid-${containerId}`]]); // biome-ignore format: one thought
+  const args = new Map([
+    ["K8S_POD_NAMESPACE", "shop"],
+    ["K8S_POD_NAME", `pod-${containerId}`],
+    ["K8S_POD_UID", `uid-${containerId}`],
+  ]);
   const ips = [{ address: prefix(address), interface: 0 }];
   const result = { interfaces: [{ name: "eth0", sandbox: netns }], ips, routes: [] };
   return { source: `cache/${containerId}`, containerId, ifName: "eth0", network: "lab", netns, args, result };
@@ -23,13 +31,31 @@ function live(netns: string, address: string): LiveAddress {
 
 function row(containerId: string, address: string, netns: string | undefined): Allocation {
   const about = { space: "", ip: ip(address), prefixLength: 24, pool: "red", state: "Bound" as const };
-  return { ...about, owner: containerId, ifName: "eth0", containerId, network: "lab", namespace: "", pod: "", netns, sinceMs: 0, version: 1 }; // biome-ignore format: one thought
+  return {
+    ...about,
+    owner: containerId,
+    ifName: "eth0",
+    containerId,
+    network: "lab",
+    namespace: "",
+    pod: "",
+    netns,
+    sinceMs: 0,
+    version: 1,
+  };
 }
 
 /** Each as `address container`, found ones with their space and source. */
 function check(evidence: Partial<Evidence>): Record<string, string[]> {
   const isLive = (path: string): boolean => path.startsWith("/live");
-  const { found, kept, gone, ignored } = planRecovery({ cached: [], live: [], rows: [], pools: POOLS, isLive, ...evidence }); // biome-ignore format: one thought
+  const { found, kept, gone, ignored } = planRecovery({
+    cached: [],
+    live: [],
+    rows: [],
+    pools: POOLS,
+    isLive,
+    ...evidence,
+  });
   const text = (one: Pick<Allocation, "ip" | "containerId">): string => `${formatIp(one.ip)} ${one.containerId}`;
   return {
     found: found.map((one) => `${text(one)} ${one.pool}/${one.space} ${one.owner} from ${one.source}`),

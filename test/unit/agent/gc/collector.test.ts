@@ -133,7 +133,11 @@ describe("retention: the pod of a workload that retains its address", () => {
     await world.bind("10.0.0.2", "plain");
     for (const name of ["web", "plain"]) world.collector.podDeleted(world.removePod(name));
     await world.collector.idle();
-    expect([fenced, await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual([["uid-web"], "Cooling", "Bound"]); // biome-ignore format: one thought
+    expect([fenced, await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual([
+      ["uid-web"],
+      "Cooling",
+      "Bound",
+    ]);
   });
 
   it("fails its CHECK then, and its late DEL finds nothing", async ({ world }) => {

@@ -8,7 +8,11 @@ import { UNREACHABLE } from "./collector-world.ts";
 import { GRACE_MS, it, type ReconcilerWorld } from "./reconciler-world.ts";
 
 function summary(report: ReconcileReport | undefined): string {
-  const texts = (rows: ReconcileReport["adopted"]): string => rows.map(({ ip }) => formatIp(ip)).sort().join(" "); // biome-ignore format: one thought
+  const texts = (rows: ReconcileReport["adopted"]): string =>
+    rows
+      .map(({ ip }) => formatIp(ip))
+      .sort()
+      .join(" ");
   if (report === undefined) return "nothing";
   return `+${texts(report.adopted)} -${texts(report.released)} !${texts(report.republished)}`;
 }

@@ -193,7 +193,14 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
       ...{ "cni-ifname": ifName, "cni-path": "/bin", "cni-args": args },
     };
     const podAnnotations = { runtimeConfig: { "io.kubernetes.cri.pod-annotations": pod.annotations } };
-    const conf = { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: OWN_IPAM, ...podAnnotations, ...options.body }; // biome-ignore format: one thought
+    const conf = {
+      cniVersion: "1.0.0",
+      name: "lab",
+      type: "macvlan",
+      ipam: OWN_IPAM,
+      ...podAnnotations,
+      ...options.body,
+    };
     const request = decodeRequest("berth", headers, JSON.stringify(conf));
     if (request.command !== "ADD") throw new Error("no ADD");
     const signal = options.signal ?? new AbortController().signal;
@@ -210,7 +217,9 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
     /** `eth0 10.6.0.1 Bound c-web-0`, the last word only when a NIC has it. */
     rows: async (): Promise<string[]> => {
       const rows = await registry.list(undefined, 1_000);
-      return rows.map(({ pod, ifName, ip, state, containerId }) => `${pod} ${ifName} ${formatIp(ip)} ${state} ${containerId}`.trim()); // biome-ignore format: one thought
+      return rows.map(({ pod, ifName, ip, state, containerId }) =>
+        `${pod} ${ifName} ${formatIp(ip)} ${state} ${containerId}`.trim(),
+      );
     },
     /** What the maintenance does, after so long. */
     later: async (milliseconds: number): Promise<void> => {

@@ -99,7 +99,9 @@ describe("the ADD that comes before the claim has begun does not wait", () => {
     const address = await world.add(web);
     world.door.open();
     await until("the others are through", () => world.prefetcher.stats().claimed === PREFETCHES_AT_ONCE);
-    expect((await world.rows()).filter((row) => row.startsWith("web"))).toEqual([`web-0 eth0 ${address} Bound c-web-0`]); // biome-ignore format: one thought
+    expect((await world.rows()).filter((row) => row.startsWith("web"))).toEqual([
+      `web-0 eth0 ${address} Bound c-web-0`,
+    ]);
     expect(world.prefetcher.stats()).toMatchObject({ adds: 1, late: 1, used: 0 });
   });
 

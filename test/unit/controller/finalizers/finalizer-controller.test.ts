@@ -10,7 +10,11 @@ const GOES = "info The last address of a deleted pool is free; its finalizer is 
 
 /** The finalizer of a pool in deletion, whose addresses are free, is taken away; `patched` is the answer. */
 async function lead(patched: () => void): Promise<string[]> {
-  const leaving = pool("blue", { subnet: "10.6.0.0/24" }, { metadata: { ...DELETED.metadata, finalizers: [IN_USE_FINALIZER] } }); // biome-ignore format: one thought
+  const leaving = pool(
+    "blue",
+    { subnet: "10.6.0.0/24" },
+    { metadata: { ...DELETED.metadata, finalizers: [IN_USE_FINALIZER] } },
+  );
   const answered = Promise.withResolvers<void>();
   const call: KubeApi["call"] = async ({ method }) => {
     if (method !== "PATCH") return { kind: "List", metadata: { resourceVersion: "1" }, items: [] };

@@ -5,7 +5,10 @@ import type { AllocationState, IpAllocation } from "../../../../host/resources/i
 import { decodeIpamClaim } from "../../../../host/resources/workloads/ipam-claim.ts";
 
 const claimOf = (status?: object) =>
-  decodeIpamClaim({ metadata: { namespace: "shop", name: "c", uid: "c-1" }, spec: { network: "lan", interface: "net1" }, status }, "x"); // biome-ignore format: one thought
+  decodeIpamClaim(
+    { metadata: { namespace: "shop", name: "c", uid: "c-1" }, spec: { network: "lan", interface: "net1" }, status },
+    "x",
+  );
 
 function allocation(
   address: string,
@@ -18,7 +21,16 @@ function allocation(
   if (ip === undefined) throw new TypeError(address);
   const holders = pod === undefined ? [] : [{ namespace: "shop", pod, podUid: pod, ifName: "net1", node: "n1" }];
   const workload = { kind: "IPAMClaim", namespace: "shop", name: "c", uid, member: "c", ...forged };
-  const spec = { ip, addressSpace: "", prefixLength: ip.family === 4 ? 24 : 64, pool: "blue", state, node: "n1", holders, workload }; // biome-ignore format: one thought
+  const spec = {
+    ip,
+    addressSpace: "",
+    prefixLength: ip.family === 4 ? 24 : 64,
+    pool: "blue",
+    state,
+    node: "n1",
+    holders,
+    workload,
+  };
   return { kind: "IPAllocation", name: address, uid: address, resourceVersion: "1", deleting: false, spec };
 }
 
@@ -46,7 +58,12 @@ it.each([
   ["what cools is nobody's", claimOf(), [allocation("10.6.0.9", "Cooling")], undefined],
   ["of an earlier claim of the name: nothing", claimOf(), [allocation("10.6.0.9", "Bound", "a", "c-0")], undefined],
   ["of a set of another namespace that names its UID: nothing", claimOf(), [FORGED], undefined],
-  ["of a set of its own namespace that names its UID: nothing", claimOf(), [allocation("10.6.0.9", "Bound", "a", "c-1", { kind: "StatefulSet" })], undefined], // biome-ignore format: one thought
+  [
+    "of a set of its own namespace that names its UID: nothing",
+    claimOf(),
+    [allocation("10.6.0.9", "Bound", "a", "c-1", { kind: "StatefulSet" })],
+    undefined,
+  ],
   ["given before, and nothing now: it stays", claimOf({ ips: ["10.6.0.7/24"], ownerPod: "a" }), [], undefined],
 ])("the status of a claim: %s", (_what, claim, allocations, wanted) => {
   expect(planClaimStatus(claim, allocations)).toEqual(wanted);

@@ -173,7 +173,11 @@ describe("what is in the way", () => {
     world.subnet("blue", { subnet: "10.9.0.0/29", ...spec });
     world.applications.want("a", "u1", { count: 2 });
     const lacks = world.step().shortfalls.map(({ reason, message }) => `${reason}: ${message}`);
-    expect(lacks).toEqual(refusal === undefined ? [] : [expect.stringMatching(/^SubnetRefused: Wants 2 addresses .* and has 0: Subnet "blue" /)]); // biome-ignore format: one thought
+    expect(lacks).toEqual(
+      refusal === undefined
+        ? []
+        : [expect.stringMatching(/^SubnetRefused: Wants 2 addresses .* and has 0: Subnet "blue" /)],
+    );
     expect(lacks.join()).toContain(refusal ?? "");
     expect(Object.keys(world.division())).toEqual(refusal === undefined ? ["a eth0 blue"] : []);
   });

@@ -8,7 +8,14 @@ import {
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 
 describe("the state of an address", () => {
-  const known: KnownObject = { uid: "u", resourceVersion: "10", state: "Bound", node: "here", podUid: "a", ifName: "eth0" }; // biome-ignore format: one thought
+  const known: KnownObject = {
+    uid: "u",
+    resourceVersion: "10",
+    state: "Bound",
+    node: "here",
+    podUid: "a",
+    ifName: "eth0",
+  };
 
   it("leak: an event that is older than the last answer changes nothing", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
@@ -23,7 +30,10 @@ describe("the state of an address", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteAnswer("x", "absent", known);
     expect([states.noteEvent("x", known), states.find("x")]).toEqual([false, undefined]);
-    expect([states.noteEvent("x", { ...known, uid: "v", resourceVersion: "12" }), states.noteEnd("x", "u")]).toEqual([true, false]); // biome-ignore format: one thought
+    expect([states.noteEvent("x", { ...known, uid: "v", resourceVersion: "12" }), states.noteEnd("x", "u")]).toEqual([
+      true,
+      false,
+    ]);
     expect(states.find("x")?.uid).toBe("v");
     expect([states.noteEnd("x", "v"), states.find("x")]).toEqual([true, undefined]);
   });

@@ -27,6 +27,9 @@ describe("backlog", () => {
   it("spreads the pauses down to half", () => {
     const backlog = new Backlog(() => 0);
     backlog.fail("x", ADDRESS, 0);
-    expect([backlog.isWaiting("x", RETRY_FIRST_MS / 2 - 1), backlog.isWaiting("x", RETRY_FIRST_MS / 2)]).toEqual([true, false]); // biome-ignore format: one thought
+    expect([backlog.isWaiting("x", RETRY_FIRST_MS / 2 - 1), backlog.isWaiting("x", RETRY_FIRST_MS / 2)]).toEqual([
+      true,
+      false,
+    ]);
   });
 });

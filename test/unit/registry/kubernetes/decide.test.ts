@@ -15,7 +15,13 @@ const cooling: Allocation = { ...bound, state: "Cooling", isConfirmed: true };
 const ended: Allocation = { ...cooling, owner: "" };
 const quarantined: Allocation = { ...ended, state: "Quarantined" };
 
-const ours: KnownObject = { ...{ uid: "u", resourceVersion: "5" }, state: "Bound", node: "here", podUid: "a", ifName: "eth0" }; // biome-ignore format: one thought
+const ours: KnownObject = {
+  ...{ uid: "u", resourceVersion: "5" },
+  state: "Bound",
+  node: "here",
+  podUid: "a",
+  ifName: "eth0",
+};
 const idle = { podUid: "", ifName: "" };
 const ourCooling: KnownObject = { ...ours, ...idle, state: "Cooling" };
 const ourQuarantined: KnownObject = { ...ours, ...idle, state: "Quarantined" };

@@ -15,7 +15,12 @@ describe("the object of a row", () => {
   it("names the owner, and no container", () => {
     const spec = specOf(row, "Bound", place);
     const holder = { namespace: "shop", pod: "web-0", podUid: "a", ifName: "eth0", node: "here" };
-    expect(spec).toMatchObject({ state: "Bound", holders: [holder], workload: { ...row.workload, ifName: "eth0" }, ...place }); // biome-ignore format: one thought
+    expect(spec).toMatchObject({
+      state: "Bound",
+      holders: [holder],
+      workload: { ...row.workload, ifName: "eth0" },
+      ...place,
+    });
     expect([spec.quarantine, JSON.stringify({ ...spec, ip: "" }).includes("secret")]).toEqual([undefined, false]);
   });
 
@@ -30,7 +35,14 @@ describe("the object of a row", () => {
 
   it("in state Kept names the NIC it is retained for, and the namespace of the workload", () => {
     const spec = specOf(row, "Kept", place);
-    const object: IpAllocation = { kind: "IPAllocation", name: "10.0.0.1", uid: "u", resourceVersion: "7", deleting: false, spec }; // biome-ignore format: one thought
+    const object: IpAllocation = {
+      kind: "IPAllocation",
+      name: "10.0.0.1",
+      uid: "u",
+      resourceVersion: "7",
+      deleting: false,
+      spec,
+    };
     expect(foreignOf(object, 0)).toMatchObject({ ifName: "eth0", namespace: "shop", owner: "", version: -7 });
   });
 });

@@ -164,7 +164,13 @@ describe("recreate: an object that somebody edits", () => {
 });
 
 describe("a list", () => {
-  const expired = (call: KubeCall) => new ApiError({ status: 410, reason: "Expired", operation: call.method, message: "The continue parameter is too old" }); // biome-ignore format: one thought
+  const expired = (call: KubeCall) =>
+    new ApiError({
+      status: 410,
+      reason: "Expired",
+      operation: call.method,
+      message: "The continue parameter is too old",
+    });
 
   /** In pages of one; the second page of the first `failures` lists is gone. */
   function pageByOne(node: MemoryNode, failures: number): void {

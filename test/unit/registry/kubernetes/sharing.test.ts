@@ -15,7 +15,13 @@ import { proposal } from "../registry-suite.ts";
 
 const MACHINE = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v", member: "db" };
 const PLACE = { node: "here", since: "2026-11-20T04:00:00Z" };
-const holderOn = (node: string, podUid: string): Holder => ({ namespace: "shop", pod: `launcher-${podUid}`, podUid, ifName: "eth0", node }); // biome-ignore format: one thought
+const holderOn = (node: string, podUid: string): Holder => ({
+  namespace: "shop",
+  pod: `launcher-${podUid}`,
+  podUid,
+  ifName: "eth0",
+  node,
+});
 const OURS = holderOn("here", "a");
 const THEIRS = holderOn("there", "b");
 
@@ -165,7 +171,12 @@ describe("who has the address of a member", () => {
     ["it lives: that one", "alive", {}, { kind: "taken" }],
   ] as const)("the other's node is lost, %s", async (_what, status, changes, wanted) => {
     const task = taskOf(objectOf([THEIRS], "there"));
-    const deps = { isLivePod: async () => true, readHolderStatus: async () => status, readNodeStatus: async () => "lost" as const, node: "here" }; // biome-ignore format: one thought
+    const deps = {
+      isLivePod: async () => true,
+      readHolderStatus: async () => status,
+      readNodeStatus: async () => "lost" as const,
+      node: "here",
+    };
     expect(await takeOver(deps, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
   });
   it.each([
@@ -233,7 +244,11 @@ describe("the object that is left", () => {
     const own = specOf(bound, "Bound", PLACE);
     expect(specWithout(own, WITH_THEM, [THEIRS])).toMatchObject({ node: "there", holders: [THEIRS], state: "Bound" });
     const ofOurs = known([OURS, THEIRS], "here");
-    expect(specWithout(own, ofOurs, [THEIRS])).toMatchObject({ node: "there", holders: [THEIRS], workload: { member: "db", ifName: "eth0" } }); // biome-ignore format: one thought
+    expect(specWithout(own, ofOurs, [THEIRS])).toMatchObject({
+      node: "there",
+      holders: [THEIRS],
+      workload: { member: "db", ifName: "eth0" },
+    });
   });
   it("is foreign to a node by its first holder", () => {
     expect(foreignOf(objectOf([THEIRS, OURS], "there"), 0)).toMatchObject({

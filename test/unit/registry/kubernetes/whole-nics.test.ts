@@ -65,7 +65,9 @@ it.each([[FOUR], [SIX]])(
     await settling;
     if (outcome.kind !== "bound") outcome = await node.registry.claim(claim("a", wish, { skipOwnCooling: true }));
     expect(held(outcome)).toHaveLength(2);
-    const families = (await node.registry.findOwner("a")).filter(({ state }) => state === "Bound").map((row) => row.ip.family); // biome-ignore format: one thought
+    const families = (await node.registry.findOwner("a"))
+      .filter(({ state }) => state === "Bound")
+      .map((row) => row.ip.family);
     expect(families.sort()).toEqual([4, 6]);
   },
 );
