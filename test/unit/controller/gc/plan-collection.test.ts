@@ -83,7 +83,9 @@ describe("node-lost: a dead node is not a silent node", () => {
   });
 
   it("node-lost: nor one of a pod of which nothing can be told", () => {
-    expect(actionsOf([...all({ state: "Bound", pod: "unknown" }), ...all({ state: "NodeLost", pod: "unknown" })])).toEqual(["wait"]); // biome-ignore format: one thought
+    expect(
+      actionsOf([...all({ state: "Bound", pod: "unknown" }), ...all({ state: "NodeLost", pod: "unknown" })]),
+    ).toEqual(["wait"]);
   });
 
   it.each(["absent", "notReady", "ready"] as const)(
@@ -171,15 +173,24 @@ describe("conflict: quarantine", () => {
 
   it("conflict: goes to the next node when the one that was told is gone, or has heard an answer for long", () => {
     const found = seen({ state: "NodeLost", node: "absent" });
-    expect([actionOf({ ...found, prober: "away" }), pauseOf({ ...found, prober: "away" })]).toEqual(["ask", TIMES.graceMs]); // biome-ignore format: one thought
-    expect([actionOf({ ...found, prober: "ready" }), pauseOf({ ...found, prober: "ready" })]).toEqual(["ask", 3 * TIMES.nodeLostMs]); // biome-ignore format: one thought
+    expect([actionOf({ ...found, prober: "away" }), pauseOf({ ...found, prober: "away" })]).toEqual([
+      "ask",
+      TIMES.graceMs,
+    ]);
+    expect([actionOf({ ...found, prober: "ready" }), pauseOf({ ...found, prober: "ready" })]).toEqual([
+      "ask",
+      3 * TIMES.nodeLostMs,
+    ]);
   });
 });
 
 describe("leak: two looks", () => {
   it("leak: nothing is done at the first look, but for a node that is out of service", () => {
     for (const each of all()) {
-      const decision = decideCollection({ ...each, ageMs: undefined }, { ...TIMES, graceMs: 0, cooldownMs: 0, nodeLostMs: 0, intervalMs: 0 }); // biome-ignore format: one thought
+      const decision = decideCollection(
+        { ...each, ageMs: undefined },
+        { ...TIMES, graceMs: 0, cooldownMs: 0, nodeLostMs: 0, intervalMs: 0 },
+      );
       const isHarmless = decision.action === "keep" || decision.action === "wait" || decision.kind === "observe";
       expect(isHarmless || each.node === "outOfService", JSON.stringify(each)).toBe(true);
     }
