@@ -95,7 +95,7 @@ async function takeForLost(address: string): Promise<void> {
 }
 
 it.each(["its journal", "an empty disk"])(
-  "rule 2: a lost node comes back with %s: the pod that lives has its address again, the other one's goes",
+  "node-lost: a lost node comes back with %s: the pod that lives has its address again, the other one's goes",
   async (disk) => {
     const one = await openNode("n1");
     const lives = await startPod(one, "10.6.0.1");
@@ -120,7 +120,7 @@ it.each(["its journal", "an empty disk"])(
   },
 );
 
-it("rule 2: an agent that was only cut off hears of it, and writes its live pod's address back at once", async () => {
+it("node-lost: an agent that was only cut off hears of it, and writes its live pod's address back at once", async () => {
   const one = await openNode("n1");
   await startPod(one, "10.6.0.1");
   await takeForLost("10.6.0.1");
@@ -131,7 +131,7 @@ it("rule 2: an agent that was only cut off hears of it, and writes its live pod'
   expect(one.parts.lost.count).toBe(0);
 });
 
-it("rule 12: after nodeLost another node asks: silence frees an address, an answer does not", async () => {
+it("conflict: after nodeLost another node asks: silence frees an address, an answer does not", async () => {
   const [one, two] = [await openNode("n1"), await openNode("n2")];
   await startPod(two, "10.6.0.9");
   const pods = [];
@@ -166,7 +166,7 @@ it("rule 12: after nodeLost another node asks: silence frees an address, an answ
   ]);
 });
 
-it("rule 2: the lost node comes back while another one asks: its live pod has its address again, and the other forgets it", async () => {
+it("node-lost: the lost node comes back while another one asks: its live pod has its address again, and the other forgets it", async () => {
   const [one, two] = [await openNode("n1"), await openNode("n2")];
   await startPod(two, "10.6.0.9");
   const lives = await startPod(one, "10.6.0.1");
@@ -203,7 +203,7 @@ it("rule 2: the lost node comes back while another one asks: its live pod has it
   expect(await world.stateOf("10.6.0.2")).toBe("free");
 });
 
-it("rule 2: the lost node is said to be out of service while another one asks: free, and not made again", async () => {
+it("node-lost: the lost node is said to be out of service while another one asks: free, and not made again", async () => {
   const [one, two] = [await openNode("n1"), await openNode("n2")];
   await startPod(two, "10.6.0.9");
   await loseNode(one, [await startPod(one, "10.6.0.1")]);
@@ -219,7 +219,7 @@ it("rule 2: the lost node is said to be out of service while another one asks: f
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
-it("rule 12: the node that was told to ask goes, too: the next one is told, and one that cannot ask is not asked for ever", async () => {
+it("conflict: the node that was told to ask goes, too: the next one is told, and one that cannot ask is not asked for ever", async () => {
   const [one, two, three] = [await openNode("n1"), await openNode("n2"), await openNode("n3")];
   await startPod(two, "10.6.0.8");
   const [own, lost] = [await startPod(three, "10.6.0.9"), await startPod(one, "10.6.0.1")];
@@ -237,7 +237,7 @@ it("rule 12: the node that was told to ask goes, too: the next one is told, and 
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
-it("rule 12: nobody attaches from the pool: the address stays, and the controller says so", async () => {
+it("conflict: nobody attaches from the pool: the address stays, and the controller says so", async () => {
   const one = await openNode("n1");
   await loseNode(one, [await startPod(one, "10.6.0.1")]);
   await waitNodeLost();
@@ -256,7 +256,7 @@ it("rule 12: nobody attaches from the pool: the address stays, and the controlle
   await world.deleteNode("n1");
 });
 
-it("rule 2: a set has moved to another pool: what its member had on the lost node is asked for, and free when it is silent", async () => {
+it("node-lost: a set has moved to another pool: what its member had on the lost node is asked for, and free when it is silent", async () => {
   const [one, two, three] = [await openNode("n1"), await openNode("n2"), await openNode("n3")];
   await startPod(three, "10.6.0.9");
   world.workloads.set(WEB.uid, "alive");
