@@ -149,7 +149,7 @@ it("leak: a pod that the API server refuses to show keeps its address, and no ot
   node.advance(GRACE_MS);
   await node.look();
   expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Bound", "Cooling"]);
-  expect(node.lines.filter((line) => line.includes("cannot be read"))).not.toEqual([]);
+  expect(node.lines.filter((line) => line.includes("Reading a pod was refused"))).not.toEqual([]);
   node.api.before = async () => {};
   await node.look();
   node.advance(GRACE_MS);

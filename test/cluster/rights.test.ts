@@ -50,7 +50,7 @@ const FORGED =
   /^403 .*would be of \w+ \w*\/db, member db-[01], and of pod \w+\/db-0; a workload keeps addresses for pods of its namespace/;
 const OWN_NODE = /^403 .*would name node "\w+"; the agent of node "b" must name its own/;
 /** As the kind's own rules say it, before any policy is asked. */
-const KIND = /^422 .*another one takes over only what cools/;
+const KIND = /^422 .*another node may take over only an address that is Cooling/;
 
 const UPDATES: readonly UpdateRow[] = [
   ["frees it", "10.6.0.1", (spec) => Object.assign(spec, { state: "Cooling", holders: [] }), ONLY_TAKE_OVER],
