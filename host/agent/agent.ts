@@ -109,7 +109,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
 
   const coordinator = openCoordinator({
     ...tools,
-    prober: tools.keeper,
+    prober: tools.prober,
     snapshot: () => resources.state.snapshot,
     isCluster: foundation.mode === "cluster",
     faults,

@@ -13,7 +13,7 @@
  *
  * Links of kind ipvlan share their parent's MAC: a neighbour on the same parent looks like an echo here, and conflicts with it
  * are left to the registry. The kernel passes an ipvlan link only unicast ARP for one of its own addresses, so the answer to a
- * probe from 0.0.0.0 arrives at the parent: such a pod is probed on the parent link (host/agent/detection/node-link.ts).
+ * probe from 0.0.0.0 arrives at the parent: such a pod is probed on the parent link (host/agent/detection/links.ts).
  *
  * A switch that prunes multicast (MLD snooping) may withhold others' solicitations from us, since we join groups without a
  * report, which would be one more frame. Answers of owners go to all nodes and are never pruned.

@@ -4,8 +4,11 @@
  */
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { probeQuarantined, QUARANTINE_PROBE_MAX_MS } from "../../host/agent/detection/probe-quarantined.ts";
-import { QuarantineProber, type QuarantineTools } from "../../host/agent/detection/quarantine-prober.ts";
+import {
+  QUARANTINE_PROBE_MAX_MS,
+  QuarantineProber,
+  type QuarantineProberDeps,
+} from "../../host/agent/detection/quarantine-prober.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -72,16 +75,16 @@ async function waitNodeLost(): Promise<void> {
 /** What the janitor does, with all that is due by now. */
 async function ask(node: KeepingNode): Promise<void> {
   await node.look();
-  const tools: QuarantineTools = {
+  const tools: QuarantineProberDeps = {
     ...{ registry: node.registry, nowMs: node.nowMs, random: () => 0.5, log: recordLog().log, pools: () => new Map() },
     detect: async ({ addresses: [ip] }) =>
       ip !== undefined && answering.has(formatIp(ip)) ? { ip, mac: MAC } : undefined,
     findNodeLink: () => undefined,
     findPoolLink: async () => LINK,
   };
-  const keeper = new QuarantineProber(tools);
-  await probeQuarantined(tools, keeper);
-  await keeper.close();
+  const prober = new QuarantineProber(tools);
+  await prober.probeDue();
+  await prober.close();
   await node.registry.idle();
   await node.registry.expire();
   await node.registry.idle();

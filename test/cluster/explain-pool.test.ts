@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { explainPool } from "../../host/agent/explain/explain-pool.ts";
 import { type LiveObjects, openLiveObjects } from "../../host/agent/explain/live-objects.ts";
-import { type FactTools, gatherPoolFacts } from "../../host/agent/explain/pool-facts.ts";
+import { gatherPoolFacts, type PoolFactsDeps } from "../../host/agent/explain/pool-facts.ts";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { EMPTY_SNAPSHOT } from "../../host/resources/snapshot.ts";
@@ -33,7 +33,7 @@ afterAll(async () => {
 /** What an agent says that knows nothing by itself. */
 async function explain(name: string): Promise<string[]> {
   const catalogue = { loaded: async () => EMPTY_SNAPSHOT, poolCache: { counts: () => undefined } };
-  const tools = { catalogue: catalogue as unknown as FactTools["catalogue"], live };
+  const tools = { catalogue: catalogue as unknown as PoolFactsDeps["catalogue"], live };
   return explainPool(await gatherPoolFacts(tools, name)).split("\n");
 }
 

@@ -104,7 +104,10 @@ describe("while the NIC is asking", () => {
   it("a namespace that is deleted ends it with an error, and nothing is kept", () =>
     withAsking(async (segment, pod, call) => {
       await pod.delete();
-      expect(await call.answer).toMatchObject({ code: 11, msg: expect.stringContaining("cannot judge 10.66.0.1") });
+      expect(await call.answer).toMatchObject({
+        code: 11,
+        msg: expect.stringContaining("detection failed for 10.66.0.1"),
+      });
       expect(await segment.usage()).toEqual({});
     }));
 
@@ -123,7 +126,7 @@ describe("while the NIC is asking", () => {
       const again = add(segment, pod);
       const answers = [await call.answer, await again.answer];
       const given = answers.flatMap(({ ips = [] }) => ips.map(({ address }) => address));
-      // The first ends by putting the link down, since no coordinator follows: then the other cannot judge, and says so.
+      // The first ends by putting the link down, since no coordinator follows: then the detection of the other fails, and says so.
       const refusals = answers.filter(({ code }) => code !== undefined).map(({ code }) => code);
       expect(given.length + refusals.length).toBe(2);
       expect(new Set(given)).toEqual(new Set(["10.66.0.1/29"]));

@@ -113,7 +113,7 @@ describe("a pod whose address another machine has", () => {
     withSegment({}, async (segment) => {
       await segment.node.ip("link set uplink down");
       const { code, msg } = await segment.refused(await segment.pod());
-      expect([code, msg]).toEqual([11, expect.stringContaining("Conflict detection cannot judge 10.66.0.1: ")]);
+      expect([code, msg]).toEqual([11, expect.stringContaining("Conflict detection failed for 10.66.0.1: ")]);
       expect(await segment.usage()).toEqual({});
     }));
 });

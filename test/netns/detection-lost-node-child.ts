@@ -39,7 +39,7 @@ for (const address of asked) {
 const detection = openDetection({ registry, pools: () => new Map(), nowMs, log: openLog("lost", "silent") });
 await detection.probeQuarantined();
 for (const row of await registry.findDue(100)) await registry.forget(row);
-await detection.keeper.close();
+await detection.prober.close();
 await registry.close();
 rmSync(directory, { recursive: true, force: true });
 console.log(JSON.stringify(freed.sort()));

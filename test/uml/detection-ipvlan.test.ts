@@ -124,7 +124,7 @@ describe("an ipvlan NIC", () => {
     expect(await detect("10.61.0.4")).toHaveLength(1);
     await onNode("link set up0 down");
     await expect(detect("10.61.0.3")).rejects.toThrow(
-      'an ipvlan, and is asked for on its parent link, "up0", which is down',
+      'an ipvlan, which is probed on its parent link, "up0", which is down',
     );
   });
 });

@@ -24,12 +24,12 @@ export interface AddressOwners {
   readonly claims: ReadonlyMap<string, NicClaim> | undefined;
 }
 
-export interface KeeperTools {
+export interface AddressOwnerDeps {
   readonly api: KubeApi;
   readonly snapshot: () => Pick<Snapshot, "vendorConf" | "coordinator">;
 }
 
-export interface KeeperQuestion {
+export interface AddressOwnerQuery {
   readonly pod: Pod;
   readonly annotations: PodAnnotations;
   /** The NIC whose addresses are wanted, with those of the NICs that are claimed with it. Absent: no NIC's, and no claim is read. */
@@ -38,8 +38,8 @@ export interface KeeperQuestion {
 
 /** Throws CniError 11 when the API server does not tell in time. */
 export async function findAddressOwners(
-  tools: KeeperTools,
-  { pod, annotations, ifName }: KeeperQuestion,
+  tools: AddressOwnerDeps,
+  { pod, annotations, ifName }: AddressOwnerQuery,
   signal: AbortSignal,
 ): Promise<AddressOwners> {
   const named =
@@ -51,7 +51,7 @@ export async function findAddressOwners(
   return { workload, claims };
 }
 
-async function findWorkload({ api, snapshot }: KeeperTools, pod: Pod, signal: AbortSignal) {
+async function findWorkload({ api, snapshot }: AddressOwnerDeps, pod: Pod, signal: AbortSignal) {
   const keeper = findAddressOwner(pod, snapshot().vendorConf);
   if (keeper.kind !== "run") return keeper.kind === "workload" ? keeper.workload : undefined;
   const { namespace } = pod;
@@ -65,7 +65,7 @@ async function findWorkload({ api, snapshot }: KeeperTools, pod: Pod, signal: Ab
 
 /** One GET for each name. */
 async function readClaims(
-  { api }: KeeperTools,
+  { api }: AddressOwnerDeps,
   namespace: string,
   named: ReadonlyMap<string, string>,
   signal: AbortSignal,
@@ -96,7 +96,7 @@ async function readKeeper(api: KubeApi, path: string, signal: AbortSignal): Prom
  * lives keeps the address. Rejects with CniError 11 then, and when the NIC still has it.
  */
 export async function evictPredecessor(
-  { registry, isPodGone, endOrphan }: DisplaceTools,
+  { registry, isPodGone, endOrphan }: EvictDeps,
   former: Allocation,
   { namespace, pod }: Pick<Allocation, "namespace" | "pod">,
 ): Promise<Allocation | undefined> {
@@ -109,7 +109,7 @@ export async function evictPredecessor(
   return registry.collect(former);
 }
 
-export interface DisplaceTools {
+export interface EvictDeps {
   readonly registry: { collect(row: Allocation): Promise<Allocation | undefined> };
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** The row as it cools, if its pod is gone and its NIC has lost the address. */
@@ -117,7 +117,7 @@ export interface DisplaceTools {
 }
 
 /** `readPod` asks the API server. */
-export async function readHolder(
+export async function readHolderStatus(
   readPod: (of: { readonly namespace: string; readonly name: string }) => Promise<Pod | undefined>,
   { namespace, pod: name }: Allocation,
   holder: Holder,

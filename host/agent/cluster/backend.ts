@@ -21,7 +21,7 @@ import type { Backend, BackendOptions } from "../backend.ts";
 import { Definitions } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import { openLiveObjects } from "../explain/live-objects.ts";
-import { type FenceTools, fenceOrphan } from "../fencing/fence-orphan.ts";
+import { type FenceDeps, fenceOrphan } from "../fencing/fence-orphan.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
@@ -29,7 +29,7 @@ import { OwnAllocations } from "../gc/own-allocations.ts";
 import type { AddTools } from "../ipam/add.ts";
 import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
 import { Prefetcher } from "../prefetch/prefetcher.ts";
-import { evictPredecessor, readHolder } from "./address-owners.ts";
+import { evictPredecessor, readHolderStatus } from "./address-owners.ts";
 import { type ClusterIdentifier, identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { ClusterDefinitions } from "./networks.ts";
 import { describeNics } from "./nics.ts";
@@ -130,8 +130,8 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const endOrphan: Listeners["endOrphan"] = (row) => listeners.endOrphan(row);
   const common = { resources, registry, catalogue, definitions, events, lost, identifier, isPodGone, endOrphan };
   const base = openTools(options, common);
-  stack.defer(() => base.keeper.close());
-  const fencing: FenceTools = {
+  stack.defer(() => base.prober.close());
+  const fencing: FenceDeps = {
     ...{ node, log, emit: (event) => events.emit(event) },
     knownNetns: async () => {
       const known = new Set<string>();
@@ -238,7 +238,7 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
       return pod !== undefined && isOwner(uid, podFacts(pod));
     },
     readNodeStatus: (other) => readNodeStatus(api, other),
-    readHolderStatus: (row, holder) => readHolder((of) => readPod(api, of), row, holder),
+    readHolderStatus: (row, holder) => readHolderStatus((of) => readPod(api, of), row, holder),
     onLost: (row, by) => lost.report(row, by),
     isLost: (row) => lost.has(row),
   });
@@ -274,7 +274,7 @@ function openTools(
     identifier,
     poolChanges: {
       get count() {
-        return resources.news;
+        return resources.changes;
       },
       changed: (signal, wait) => resources.changed(signal, wait),
     },
@@ -326,7 +326,7 @@ function clusterNode(options: ClusterBackendOptions, parts: Parts, close: () => 
     live: openLiveObjects(options.api),
     problems: () => [
       ...(isKnown() ? [] : [`Not read completely yet: ${resources.unread.join(", ") || "allocations of this node"}`]),
-      ...[...allocations.problems, ...definitions.problems, ...tools.keeper.problems],
+      ...[...allocations.problems, ...definitions.problems, ...tools.prober.problems],
     ],
     stats: () => ({
       node: options.node,

@@ -22,7 +22,7 @@ import { PoolOwners } from "./pool-owners.ts";
 /** How long an ADD tries to read its pod from the API server, when the watch does not know it: milliseconds. @limit */
 export const POD_READ_PATIENCE_MS = 10_000;
 
-export interface IdentityTools {
+export interface IdentityDeps {
   readonly api: KubeApi;
   /** The watch's. */
   readonly snapshot: () => Pick<Snapshot, "pods" | "namespaces" | "vendorConf" | "coordinator">;
@@ -43,7 +43,7 @@ interface Named {
   readonly uid: string | undefined;
 }
 
-export function openClusterIdentifier(tools: IdentityTools): ClusterIdentifier {
+export function openClusterIdentifier(tools: IdentityDeps): ClusterIdentifier {
   const { snapshot } = tools;
   const applications = new PoolOwners(tools);
   const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
@@ -121,7 +121,7 @@ function requireNamed({ args }: AttachRequest): Named {
 }
 
 /** Undefined for a static pod without its mirror. Throws CniError 103 when the API server has no such pod, or another one of its name. */
-async function findPod(tools: IdentityTools, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
+async function findPod(tools: IdentityDeps, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
   const cached = tools.snapshot().pods.get(`${named.namespace}/${named.name}`);
   if (cached !== undefined && isMeant(cached, named)) return cached;
   const { namespace, name, uid } = named;
@@ -153,7 +153,7 @@ export async function readPod(
 
 /** The watch of namespaces may be behind the pod. */
 async function findHome(
-  { api, snapshot }: IdentityTools,
+  { api, snapshot }: IdentityDeps,
   { namespace }: Pod,
   signal: AbortSignal,
 ): Promise<Namespace | undefined> {

@@ -105,7 +105,7 @@ export class ClusterResources implements Resources {
   }
 
   /** Counts what {@link changed} waits for. */
-  get news(): number {
+  get changes(): number {
     return this.#news;
   }
 

@@ -20,7 +20,7 @@ import type { OpenNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Attachment, Registry } from "../../registry/registry.ts";
-import { findAskingLink, findParentName } from "../detection/node-link.ts";
+import { findAskingLink, findParentName } from "../detection/links.ts";
 import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import { addressesOf } from "./observe.ts";

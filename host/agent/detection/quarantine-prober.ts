@@ -1,34 +1,47 @@
 /**
- * What becomes of an address that another machine answers for: quarantine, or none when that machine answers for any (conflict).
- * Effects: those of the registry; after a conflict, and without making anybody wait, it asks for the pool's gateway.
+ * Quarantines addresses that another machine answers for, unless that machine answers for any (proxy ARP), and probes quarantined addresses again
+ * through the node's link under the NIC that met the conflict: silence releases an address, an answer postpones its next probe (conflict). The agent
+ * probes the addresses of lost nodes too, when the controller tells it to (node-lost).
  */
-
 import type { ConflictProbe } from "../../coordinator/detect-conflict.ts";
+import { DetectionError } from "../../coordinator/detection-error.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
 import { type ConflictAction, describeProxyArp, PROXY_ARP_ADDRESSES, type ProxyArp } from "../../ipam/conflict.ts";
 import type { PoolsByName } from "../../ipam/selection.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
-import { QUARANTINE_FIRST_PROBE_MS, QUARANTINE_WINDOW_MS } from "./probe-quarantined.ts";
 
-/** Most machines that are taken for proxy ARP at one time; the one that answered longest ago is forgotten first. Anybody on the segment can make up MACs. @limit */
+/** How long a quarantined address must stay silent before it is released: milliseconds. No request waits for it. @limit */
+export const QUARANTINE_WINDOW_MS = 1_000;
+
+/** A quarantined address is first probed after this time, and then each time after as long as it has been in quarantine: milliseconds. @limit */
+export const QUARANTINE_FIRST_PROBE_MS = 5_000;
+
+/** Longest time between two probes of a quarantined address: milliseconds. @limit */
+export const QUARANTINE_PROBE_MAX_MS = 300_000;
+
+/** Most quarantined addresses that are probed at once; each has sockets of its own. @limit */
+export const PROBES_AT_ONCE = 32;
+
+/** Most machines suspected of proxy ARP at a time; the one that answered longest ago is forgotten first. Any machine on the segment can make up MACs. @limit */
 export const MAX_PROXY_ARP_SUSPECTS = 32;
 
-/** How long a machine is taken for proxy ARP after it answered last: milliseconds. @limit */
+/** How long a machine is suspected of proxy ARP after its last answer: milliseconds. @limit */
 export const PROXY_ARP_MEMORY_MS = 3_600_000;
 
 /** The engine of detection: host/coordinator/detect-conflict.ts. */
 export type DetectConflict = (question: ConflictProbe) => Promise<Conflict | undefined>;
 
-export interface QuarantineTools {
+export interface QuarantineProberDeps {
   readonly registry: Registry;
   readonly pools: () => PoolsByName;
   readonly detect: DetectConflict;
-  /** A link of the node by name; undefined when one cannot ask through it. */
+  /** Returns a link of the node by name; undefined if it cannot probe. */
   readonly findNodeLink: (name: string) => ProbeLink | undefined;
-  /** A link of the node to the address's segment, where the address names none. Absent: there is none. */
+  /** Returns a link of the node to the segment of an address that names no link. */
   readonly findPoolLink?: ((allocation: Allocation) => Promise<ProbeLink | undefined>) | undefined;
   readonly nowMs: () => number;
   readonly random: () => number;
@@ -37,48 +50,46 @@ export interface QuarantineTools {
 
 export interface ConflictFound {
   readonly allocation: Allocation;
-  /** Of the machine that answered; undefined when its answer did not tell. */
+  /** Of the machine that answered; undefined if its answer has none. */
   readonly mac: Mac | undefined;
-  /** The node's link on whose segment it answered; "" when none is known. */
+  /** The node's link to the segment on which it answered; "" if unknown. */
   readonly parent: string;
-  /** What the ADD has claimed, when it ends here: taken back in the same write. */
+  /** The claims of an ADD that ends here: undone in the same write. */
   readonly created?: readonly Allocation[];
 }
+
+type ProbeOutcome = "silent" | "answered" | "unknown";
 
 interface Suspect extends ProxyArp {
   readonly seenMs: number;
 }
 
 export class QuarantineProber {
-  readonly #tools: QuarantineTools;
-  readonly #suspects = new Map<string, Suspect>();
+  readonly #deps: QuarantineProberDeps;
+  readonly #suspects = new BoundedMap<string, Suspect>(MAX_PROXY_ARP_SUSPECTS);
   readonly #closed = new AbortController();
-  #asking: Promise<unknown> = Promise.resolve();
+  /** Probes of gateways in the background; never rejects. */
+  #gatewayProbes: Promise<unknown> = Promise.resolve();
   #salt = 0;
 
-  constructor(tools: QuarantineTools) {
-    this.#tools = tools;
+  constructor(deps: QuarantineProberDeps) {
+    this.#deps = deps;
   }
 
-  /** Aborts with {@link close}. */
-  get signal(): AbortSignal {
-    return this.#closed.signal;
-  }
-
-  /** Conditions that people should know of, each a sentence. */
+  /** Sentences without a full stop. */
   get problems(): readonly string[] {
     return this.#known().map(describeProxyArp);
   }
 
   /**
-   * Where nothing is quarantined the next attempt would find the same address first. This, added to what seeds the search, sends it
-   * elsewhere. "" while no proxy ARP is suspected.
+   * Part of the seed of an address search; "" while no proxy ARP is suspected. It changes with each answer: as such an address is not quarantined, the
+   * next attempt would start with the same one.
    */
   get salt(): string {
     return this.#known().length === 0 ? "" : `#${this.#salt}`;
   }
 
-  /** Whether a machine is suspected in the pool. In an ascending one the {@link salt} would send nobody elsewhere. */
+  /** Whether a machine on the pool's segment is suspected. In a pool that is searched in ascending order the {@link salt} has no effect. */
   hasSuspect(pool: string): boolean {
     return this.#known().some((each) => each.pool === pool);
   }
@@ -87,13 +98,13 @@ export class QuarantineProber {
     return mac !== undefined && this.#known().some((each) => each.pool === pool && each.mac === mac);
   }
 
-  /** What becomes of a Bound address that is another machine's. */
+  /** Handles a Bound address that another machine answers for. Rejects with RegistryError. */
   async conflict({ allocation, mac, parent, created = [] }: ConflictFound): Promise<ConflictAction> {
-    const { registry, nowMs, log } = this.#tools;
+    const { registry, nowMs, log } = this.#deps;
     const { ip, pool } = allocation;
     if (mac !== undefined && this.isSuspect(pool, mac)) {
       this.#suspect({ pool, mac, gateway: undefined });
-      // The undo of the ADD makes it free; one that came out of quarantine would go back there.
+      // The undo of the ADD frees the address; one taken out of quarantine would return there.
       if (allocation.quarantine === undefined) return "proxyArp";
     }
     const nextProbeAtMs = nowMs() + QUARANTINE_FIRST_PROBE_MS;
@@ -101,55 +112,100 @@ export class QuarantineProber {
     const found = await registry
       .quarantine(allocation, { reason: "Conflict", mac, parent, nextProbeAtMs }, created)
       .catch((error: unknown) => {
-        // The caller hears of the registry only, a full disk for one.
-        log.warn({ ...about, err: error }, "Another machine answers for the address, and it could not be quarantined");
+        // The caller reports only the registry's failure, such as a full disk.
+        log.warn({ ...about, err: error }, "Quarantining an address that another machine answers for failed");
         throw error;
       });
     if (found === undefined) return "superseded";
-    log.warn(about, "Quarantined: another machine answers for the address");
+    log.warn(about, "Quarantined an address: another machine answers for it");
     if (mac === undefined) return "quarantined";
     const same = await registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES });
     if (same.length >= PROXY_ARP_ADDRESSES) this.#suspect({ pool, mac, gateway: undefined });
     if (this.isSuspect(pool, mac)) {
-      await this.#free(pool, mac);
+      await this.#release(pool, mac);
       return "proxyArp";
     }
-    this.#asking = Promise.allSettled([this.#asking, this.#askGateway(pool, mac, parent)]);
+    this.#gatewayProbes = Promise.allSettled([this.#gatewayProbes, this.#probeGateway(pool, mac, parent)]);
     return "quarantined";
   }
 
-  /** When everything that goes on in the background has come to its end. */
-  async settled(): Promise<void> {
-    await this.#asking;
+  /** Probes all quarantined addresses that are due. Ends early when the prober is closed. */
+  async probeDue(): Promise<void> {
+    const { registry, nowMs } = this.#deps;
+    const dueMs = nowMs();
+    while (!this.#closed.signal.aborted) {
+      const due = await registry.findQuarantined({ dueMs, limit: PROBES_AT_ONCE });
+      await Promise.all(due.map((each) => this.#probe(each)));
+      if (due.length < PROBES_AT_ONCE) return;
+    }
+  }
+
+  /** Resolves when no gateway is being probed in the background. */
+  async idle(): Promise<void> {
+    await this.#gatewayProbes;
   }
 
   async close(): Promise<void> {
     this.#closed.abort();
-    await this.settled();
+    await this.idle();
+  }
+
+  async #probe(allocation: Allocation): Promise<void> {
+    const { registry, nowMs, log } = this.#deps;
+    const outcome = await this.#probeOnce(allocation);
+    if (this.#closed.signal.aborted) return;
+    if (outcome === "silent") {
+      await registry.endQuarantine(allocation);
+      log.info({ address: formatIp(allocation.ip), pool: allocation.pool }, "Released an address from quarantine");
+      return;
+    }
+    const inQuarantineMs = nowMs() - allocation.sinceMs;
+    const waitMs = Math.min(Math.max(inQuarantineMs, QUARANTINE_FIRST_PROBE_MS), QUARANTINE_PROBE_MAX_MS);
+    await registry.postponeProbe(allocation, nowMs() + waitMs);
+  }
+
+  /** "unknown" without a link, or with one that is down or has no carrier. */
+  async #probeOnce(allocation: Allocation): Promise<ProbeOutcome> {
+    const { detect, findNodeLink, findPoolLink, random } = this.#deps;
+    const { parent = "" } = allocation.quarantine ?? {};
+    // No link is known here for an address of a lost node: any parent of the NICs of its pool will do.
+    const link = parent === "" ? await findPoolLink?.(allocation) : findNodeLink(parent);
+    if (link === undefined) return "unknown";
+    const { signal } = this.#closed;
+    try {
+      const conflict = await detect({
+        link,
+        addresses: [allocation.ip],
+        windowMs: QUARANTINE_WINDOW_MS,
+        random,
+        signal,
+      });
+      return conflict === undefined ? "silent" : "answered";
+    } catch (error) {
+      if (error instanceof DetectionError) return "unknown";
+      throw error;
+    }
   }
 
   #suspect(found: ProxyArp): void {
-    const { log, nowMs } = this.#tools;
+    const { log, nowMs } = this.#deps;
     const key = `${found.pool} ${found.mac}`;
     const before = this.#known().find(({ pool, mac }) => pool === found.pool && mac === found.mac);
     const suspect = { ...found, gateway: found.gateway ?? before?.gateway, seenMs: nowMs() };
-    this.#suspects.delete(key); // the one that answered last is the last to be forgotten
     this.#suspects.set(key, suspect);
-    const [oldest] = this.#suspects.keys();
-    if (this.#suspects.size > MAX_PROXY_ARP_SUSPECTS && oldest !== undefined) this.#suspects.delete(oldest);
     this.#salt++;
     if (before === undefined) log.warn({ pool: found.pool, mac: found.mac }, describeProxyArp(suspect));
   }
 
   #known(): Suspect[] {
-    const sinceMs = this.#tools.nowMs() - PROXY_ARP_MEMORY_MS;
+    const sinceMs = this.#deps.nowMs() - PROXY_ARP_MEMORY_MS;
     for (const [key, { seenMs }] of this.#suspects) if (seenMs < sinceMs) this.#suspects.delete(key);
     return [...this.#suspects.values()];
   }
 
-  /** Ends the quarantine of everything that this machine has answered for, in pieces. */
-  async #free(pool: string, mac: Mac): Promise<void> {
-    const { registry } = this.#tools;
+  /** Ends the quarantine of all addresses that this machine has answered for, page by page. */
+  async #release(pool: string, mac: Mac): Promise<void> {
+    const { registry } = this.#deps;
     for (;;) {
       const found = await registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES });
       if (found.length === 0) return;
@@ -157,9 +213,9 @@ export class QuarantineProber {
     }
   }
 
-  /** The gateway's MAC for an address that is none of its own is proxy ARP, too. Trouble in finding out changes nothing. */
-  async #askGateway(poolName: string, mac: Mac, parent: string): Promise<void> {
-    const { pools, findNodeLink, detect, random, log } = this.#tools;
+  /** An answer with the gateway's MAC for an address that is not the gateway's is proxy ARP, too. A failed probe changes nothing. */
+  async #probeGateway(poolName: string, mac: Mac, parent: string): Promise<void> {
+    const { pools, findNodeLink, detect, random, log } = this.#deps;
     try {
       const gateway: Ip | undefined = pools().get(poolName)?.spec.gateway;
       const link = gateway && findNodeLink(parent);
@@ -169,13 +225,14 @@ export class QuarantineProber {
         addresses: [gateway],
         windowMs: QUARANTINE_WINDOW_MS,
         random,
-        signal: this.signal,
+        signal: this.#closed.signal,
       });
       if (answer?.mac !== mac) return;
       this.#suspect({ pool: poolName, mac, gateway });
-      await this.#free(poolName, mac);
+      await this.#release(poolName, mac);
     } catch (error) {
-      if (!this.signal.aborted) log.warn({ err: error, pool: poolName, parent }, "The gateway could not be asked");
+      if (!this.#closed.signal.aborted)
+        log.warn({ err: error, pool: poolName, parent }, "Probing the gateway of a pool failed");
     }
   }
 }

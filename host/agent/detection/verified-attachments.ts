@@ -1,6 +1,6 @@
 /**
- * Which addresses of which attachments were found silent before they were on the NIC: the coordinator need not ask again.
- * Written by claim-verified.ts; forgotten with the DEL. Memory only: after a restart of the agent the coordinator asks itself.
+ * The addresses of attachments that were probed before they were on the NIC: the coordinator need not probe them again. In memory only: after a restart
+ * of the agent the coordinator probes.
  */
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Attachment } from "../../registry/registry.ts";
@@ -9,18 +9,18 @@ export class VerifiedAttachments {
   readonly #addresses = new Map<string, readonly Ip[]>();
   readonly #shared = new Map<string, readonly Ip[]>();
 
-  /** A repeated ADD asks only for what is not on the NIC yet: the rest was found silent before. */
+  /** Adds to the addresses of earlier calls: a repeated ADD probes only addresses that are not on the NIC yet. */
   add(attachment: Attachment, addresses: readonly Ip[]): void {
     const before = this.#addresses.get(keyOf(attachment)) ?? [];
     this.#addresses.set(keyOf(attachment), [...before, ...addresses]);
   }
 
-  /** Another pod has them, too: nobody is to be asked for them, and nobody told of them. */
+  /** Another pod has the addresses, too: they are neither probed nor announced. */
   share(attachment: Attachment, addresses: readonly Ip[]): void {
     this.#shared.set(keyOf(attachment), addresses);
   }
 
-  /** Whether the address need not be asked for: it was found silent on this NIC, or is shared. */
+  /** Whether the address need not be probed: it was silent before, or is shared. */
   has(attachment: Attachment, ip: Ip): boolean {
     const found = this.#addresses.get(keyOf(attachment))?.some((each) => equalIp(each, ip)) ?? false;
     return found || this.isShared(attachment, ip);

@@ -1,8 +1,6 @@
 /**
- * The early stage of conflict detection for one NIC: are the addresses that it is about to get silent on its segment?
- * Called by claim-verified.ts. The main plugins macvlan, ipvlan, vlan and bridge have made the NIC by then; where it is not there yet
- * (ptp) nothing is asked, and the coordinator asks later.
- * Effects: raises the NIC for the time of a question; frames on it; takes addresses off an old sandbox's NIC.
+ * The early stage of conflict detection for one NIC: probes the addresses that it is about to get. The main plugins macvlan, ipvlan, vlan and bridge
+ * have created the NIC by then; with ptp it does not exist yet, and the coordinator probes later.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
@@ -16,19 +14,19 @@ import type { Allocation } from "../../registry/registry.ts";
 import type { Claimed } from "../ipam/allocate.ts";
 import type { DetectConflict } from "./quarantine-prober.ts";
 
-/** What is read from and done to links besides asking: node-link.ts. */
+/** Access to links besides probing: links.ts. */
 export interface NicLinks {
-  /** Undefined when there is no such link. */
+  /** Returns undefined if there is no such link. */
   observe(netns: string, ifName: string): LinkObservation | undefined;
-  /** Takes the address of an earlier attachment off its NIC, if it still has it; gives that NIC's MAC. */
+  /** Takes the address of an earlier attachment off its NIC, if it still has it; returns that NIC's MAC. */
   withdraw(previous: Allocation, current: { readonly netns: string; readonly ifName: string }): Mac | undefined;
-  /** The node's link under the NIC, "" when none is known. */
+  /** Returns the name of the node's link under the NIC; "" if unknown. */
   findParentName(netns: string, ifName: string): string;
-  /** The link on which the NIC's segment is asked. Throws DetectionError when there is none. */
+  /** Returns the link on which the NIC's segment is probed. Throws DetectionError when there is none. */
   findAskingLink(nic: ProbeLink): ProbeLink;
 }
 
-export interface EarlyStageTools {
+export interface EarlyStageDeps {
   readonly links: NicLinks;
   readonly detect: DetectConflict;
   /** host/coordinator/quiet-link.ts */
@@ -44,12 +42,12 @@ export interface EarlyStageOptions {
   readonly netns: string;
   readonly ifName: string;
   readonly settings: CoordinatorConf;
-  /** A coordinator follows in the chain; it announces the addresses. */
+  /** Whether a coordinator follows in the chain; it announces the addresses. */
   readonly isCoordinated: boolean;
 }
 
-export type Verdict =
-  /** Nobody was asked: it is not wanted, not possible, or the NIC has the addresses already. */
+export type EarlyDetection =
+  /** Not probed: probing is off or impossible, or the NIC has the addresses already. */
   | { readonly kind: "unasked" }
   | { readonly kind: "silent"; readonly addresses: readonly Allocation[] }
   | { readonly kind: "conflict"; readonly allocation: Allocation; readonly mac: Mac | undefined };
@@ -57,75 +55,76 @@ export type Verdict =
 type Nic = LinkObservation & { readonly mac: Mac };
 
 export class EarlyStage {
-  readonly #tools: EarlyStageTools;
+  readonly #deps: EarlyStageDeps;
   readonly #options: EarlyStageOptions;
   #nic: Nic | undefined | "unseen" = "unseen";
 
-  constructor(tools: EarlyStageTools, options: EarlyStageOptions) {
-    this.#tools = tools;
+  constructor(deps: EarlyStageDeps, options: EarlyStageOptions) {
+    this.#deps = deps;
     this.#options = options;
   }
 
-  /** Whether the settings want every address to be asked for. */
+  /** Whether the settings ask for a probe of every address. */
   get isWanted(): boolean {
     const { detectIPConflict, mode } = this.#options.settings;
     return detectIPConflict && mode !== "disable";
   }
 
-  /** As it was before its addresses; undefined while there is none that could ask. Looked for once, and only when somebody wants to know. */
+  /** The NIC as it was before its addresses; undefined if it does not exist or cannot probe. Read once, on the first use. */
   get nic(): Nic | undefined {
     if (this.#nic === "unseen") {
       const { netns, ifName } = this.#options;
-      const found = this.#tools.links.observe(netns, ifName);
+      const found = this.#deps.links.observe(netns, ifName);
       this.#nic = found?.mac === undefined ? undefined : { ...found, mac: found.mac };
     }
     return this.#nic;
   }
 
   findParentName(): string {
-    return this.#tools.links.findParentName(this.#options.netns, this.#options.ifName);
+    return this.#deps.links.findParentName(this.#options.netns, this.#options.ifName);
   }
 
   /**
-   * Asks for the addresses of the NIC, both families at once; only for those out of quarantine when no more is wanted.
-   * Throws CniError 11 when the NIC cannot be asked, and what the signal says when it is aborted.
+   * Probes the addresses of the NIC, both families at once; only those taken out of quarantine if the settings ask for no more. Throws CniError 11 when
+   * the NIC cannot probe; rejects with the signal's reason.
    */
-  async verify({ held, previous }: Claimed, signal: AbortSignal): Promise<Verdict> {
+  async verify({ held, previous }: Claimed, signal: AbortSignal): Promise<EarlyDetection> {
     const { isWanted } = this;
     const wanted = isWanted ? held : held.filter(({ quarantine }) => quarantine !== undefined);
     if (wanted.length === 0) return { kind: "unasked" };
     const { nic } = this;
     if (nic === undefined) {
-      this.#withdraw(previous); // the coordinator asks later, and must not hear an old sandbox of the same pod
+      // The coordinator probes later, and must not receive an answer from an old sandbox of the same pod.
+      this.#withdraw(previous);
       return this.#refuseUnasked(wanted);
     }
-    // A repeated ADD: what is on the NIC was asked for before, and answers itself.
+    // A repeated ADD: addresses on the NIC were probed before, and would answer the probe themselves.
     const isNew = ({ ip }: Allocation): boolean => !nic.addresses.some((each) => equalIp(each.ip, ip));
     const addresses = wanted.filter(isNew);
     if (addresses.length === 0) return { kind: "unasked" };
-    const conflict = await this.#ask(addresses, this.#withdraw(previous), signal);
+    const conflict = await this.#probe(addresses, this.#withdraw(previous), signal);
     if (conflict === undefined) return { kind: "silent", addresses };
     const allocation = addresses.find(({ ip }) => equalIp(ip, conflict.ip));
     return allocation === undefined ? { kind: "unasked" } : { kind: "conflict", allocation, mac: conflict.mac };
   }
 
-  #refuseUnasked(wanted: readonly Allocation[]): Verdict {
+  #refuseUnasked(wanted: readonly Allocation[]): EarlyDetection {
     const suspect = wanted.find(({ quarantine }) => quarantine !== undefined);
     if (suspect === undefined) return { kind: "unasked" };
     const { netns, ifName } = this.#options;
-    const why = `interface "${ifName}" in ${netns} is missing, and its address ${formatIp(suspect.ip)} must be asked for before it is used`;
-    throw new CniError(ErrorCode.TryAgainLater, `Detection cannot run: ${why}`);
+    const why = `interface "${ifName}" in ${netns} is missing, and its quarantined address ${formatIp(suspect.ip)} must be probed before it is used`;
+    throw new CniError(ErrorCode.TryAgainLater, `Conflict detection cannot run: ${why}`);
   }
 
-  /** What an older attachment of ours left on its NIC is no conflict, and must not answer any more. */
+  /** An address that an older attachment of this node left on its NIC is no conflict, and must not answer any more. */
   #withdraw(previous: readonly Allocation[]): ReadonlySet<Mac> {
     const known = previous.map(({ mac }) => mac);
-    const found = previous.map((each) => this.#tools.links.withdraw(each, this.#options));
+    const found = previous.map((each) => this.#deps.links.withdraw(each, this.#options));
     return new Set([...known, ...found].filter((mac) => mac !== undefined));
   }
 
-  async #ask(addresses: readonly Allocation[], ownMacs: ReadonlySet<Mac>, signal: AbortSignal) {
-    const { detect, withQuietLink, links, random } = this.#tools;
+  async #probe(addresses: readonly Allocation[], ownMacs: ReadonlySet<Mac>, signal: AbortSignal) {
+    const { detect, withQuietLink, links, random } = this.#deps;
     const { netns, ifName, settings, isCoordinated } = this.#options;
     const ips = addresses.map(({ ip }) => ip);
     const timing = conflictTiming(settings.detectOptions);
@@ -137,7 +136,7 @@ export class EarlyStage {
     } catch (error) {
       if (!(error instanceof DetectionError)) throw error;
       signal.throwIfAborted();
-      const text = `Conflict detection cannot judge ${ips.map(formatIp).join(", ")}: ${error.message}; try again`;
+      const text = `Conflict detection failed for ${ips.map(formatIp).join(", ")}: ${error.message}; try again`;
       throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
     }
   }

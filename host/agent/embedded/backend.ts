@@ -58,11 +58,11 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
       },
       synced: async () => {},
       isReady: () => directory.state.complete,
-      problems: () => [...definitions.problems, ...detection.keeper.problems],
+      problems: () => [...definitions.problems, ...detection.prober.problems],
       recover: (asked) => recover({ registry, catalogue: known, log }, asked),
       stats: () => ({}),
       close: async () => {
-        await detection.keeper.close();
+        await detection.prober.close();
         await registry.close();
         directory.close();
       },

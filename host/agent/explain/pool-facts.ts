@@ -44,7 +44,7 @@ export interface PoolFacts {
   readonly live: LiveFacts | undefined;
 }
 
-export interface FactTools {
+export interface PoolFactsDeps {
   readonly catalogue: Catalogue;
   readonly live: LiveObjects | undefined;
 }
@@ -53,7 +53,7 @@ export interface FactTools {
 const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** Rejects with CniError 100 when there is no such pool. */
-export async function gatherPoolFacts({ catalogue, live }: FactTools, name: string): Promise<PoolFacts> {
+export async function gatherPoolFacts({ catalogue, live }: PoolFactsDeps, name: string): Promise<PoolFacts> {
   const { pools, refused } = await catalogue.loaded();
   const watched = pools.get(name);
   const refusal = refused.get(name);

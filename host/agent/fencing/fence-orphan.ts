@@ -17,7 +17,7 @@ import { findNetns } from "./find-netns.ts";
 /** An address whose workload waits for it. */
 export type OrphanRow = Allocation & { readonly workload: Workload };
 
-export interface FenceTools {
+export interface FenceDeps {
   /** Paths of the network namespaces of all attachments in the journal. */
   readonly knownNetns: () => Promise<readonly string[]>;
   readonly node: string;
@@ -33,7 +33,7 @@ export interface FenceTools {
  * Whether no NIC of this node has the address any more; the agent makes it so, unless that is disabled. False also when the agent cannot see the
  * orphan's namespace. Rejects when the kernel refuses.
  */
-export async function fenceOrphan(tools: FenceTools, told: OrphanRow): Promise<boolean> {
+export async function fenceOrphan(tools: FenceDeps, told: OrphanRow): Promise<boolean> {
   const row = told.netns === undefined ? { ...told, netns: findNetns(told.ip, await tools.knownNetns()) } : told;
   const { netns, ip, workload } = row;
   const sighting = await readNetnsStatus(row);
@@ -48,7 +48,7 @@ export async function fenceOrphan(tools: FenceTools, told: OrphanRow): Promise<b
   return (await readNetnsStatus(row)) !== "inUse";
 }
 
-function report({ node, emit, log }: FenceTools, row: OrphanRow, links: readonly string[]): void {
+function report({ node, emit, log }: FenceDeps, row: OrphanRow, links: readonly string[]): void {
   const { namespace, pod, owner, ifName, pool, workload } = row;
   const address = formatIp(row.ip);
   const names = links.map((link) => `"${link}"`).join(", ");

@@ -9,7 +9,7 @@ import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
-import { EarlyStage, type EarlyStageTools, type Verdict } from "../detection/verify-addresses.ts";
+import { type EarlyDetection, EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";
 import { type AddressDemand, type AllocateDeps, allocateAddresses, type Claimed } from "./allocate.ts";
 import { awaitsLostNode } from "./sources/retained.ts";
@@ -17,8 +17,8 @@ import { awaitsLostNode } from "./sources/retained.ts";
 /** Most addresses that one ADD with `onConflict: next` asks for, before it ends like one with `fail`. @limit */
 export const MAX_CONFLICT_CANDIDATES = 8;
 
-export interface DetectionTools extends EarlyStageTools, Pick<NicSettings, "settingsFor" | "isCoordinated"> {
-  readonly keeper: QuarantineProber;
+export interface DetectionTools extends EarlyStageDeps, Pick<NicSettings, "settingsFor" | "isCoordinated"> {
+  readonly prober: QuarantineProber;
   readonly verified: VerifiedAttachments;
   /** Whether another pod has the address, too, as it may: it is not asked for then. Absent: none ever has. */
   readonly isShared?: ((row: Allocation, signal: AbortSignal) => Promise<boolean>) | undefined;
@@ -38,9 +38,9 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
   const nic = demand.nic ?? { ifName, network, pod: undefined };
   const settings = tools.settingsFor(nic);
   const stage = new EarlyStage(tools, { netns, ifName, settings, isCoordinated: tools.isCoordinated(nic) });
-  const seedText = `${demand.seedText}${tools.keeper.salt}`;
+  const seedText = `${demand.seedText}${tools.prober.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
-  const randomize = (pool: string): boolean => tools.keeper.hasSuspect(pool);
+  const randomize = (pool: string): boolean => tools.prober.hasSuspect(pool);
   const first = {
     ...demand,
     seedText,
@@ -63,7 +63,7 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
       const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
-      const fate = await tools.keeper.conflict({ allocation, mac, parent: stage.findParentName(), created });
+      const fate = await tools.prober.conflict({ allocation, mac, parent: stage.findParentName(), created });
       if (!goesOn || fate !== "quarantined") {
         const { ip, pool } = allocation;
         throw addressConflicts({ ip, pool, mac, ifName: claimant.ifName, source, fate });
@@ -105,7 +105,7 @@ async function findShared(tools: Tools, held: readonly Allocation[], signal: Abo
  * What was found silent is remembered, and what came out of quarantine is trusted. Asking takes its time: throws CniError 11 when a DEL
  * or GC of the attachment has come meanwhile, so that no address is answered that is not held any more.
  */
-async function accept(tools: Tools, claimed: Claimed, verdict: Verdict): Promise<Claimed> {
+async function accept(tools: Tools, claimed: Claimed, verdict: EarlyDetection): Promise<Claimed> {
   if (verdict.kind !== "silent") return claimed;
   const { registry, verified } = tools;
   await requireHeld(registry, claimed.held);

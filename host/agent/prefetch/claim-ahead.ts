@@ -21,7 +21,7 @@ export interface ClaimAheadDeps extends AllocateDeps, Omit<DemandTools, "poolCha
    * ConfigError when an annotation is wrong.
    */
   readonly identityOf: (pod: Pod, ifName: string, signal: AbortSignal) => Promise<PodIdentity>;
-  readonly keeper: Pick<QuarantineProber, "salt" | "hasSuspect">;
+  readonly prober: Pick<QuarantineProber, "salt" | "hasSuspect">;
 }
 
 export interface ClaimAheadRequest {
@@ -98,8 +98,8 @@ async function demandAhead(
   const { demand } = await prepareDemand(quiet, request, signal);
   return {
     ...demand,
-    seedText: `${demand.seedText}${deps.keeper.salt}`,
-    randomize: (pool) => deps.keeper.hasSuspect(pool),
+    seedText: `${demand.seedText}${deps.prober.salt}`,
+    randomize: (pool) => deps.prober.hasSuspect(pool),
     // The ADD waits for such a pool.
     skipIfFull: isGrowing,
   };

@@ -5,7 +5,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { probeQuarantined } from "../../../host/agent/detection/probe-quarantined.ts";
 import type { AddressDemand, Claimed } from "../../../host/agent/ipam/allocate.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import { claimVerified } from "../../../host/agent/ipam/claim-verified.ts";
@@ -95,11 +94,11 @@ export class IpamWorld {
   }
 
   async probe(): Promise<void> {
-    await probeQuarantined(this.#tools, this.#tools.keeper);
+    await this.#tools.prober.probeDue();
   }
 
   async restart(reboots: boolean): Promise<void> {
-    await this.#tools.keeper.close();
+    await this.#tools.prober.close();
     await this.#registry.close();
     if (reboots) {
       this.#boot++;
@@ -215,7 +214,7 @@ export class IpamWorld {
   /** Everything that is wrong while nothing is in flight, as sentences. */
   async findFaults(): Promise<string[]> {
     await this.#catalogue.loaded();
-    await this.#tools.keeper.settled();
+    await this.#tools.prober.idle();
     const records = await this.#registry.list(undefined, 10_000);
     this.#answered = this.#answered.filter(({ attachment }) => !this.#released.has(nicOf(attachment)));
     this.#released.clear();

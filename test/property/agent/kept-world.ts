@@ -2,7 +2,7 @@
  * Members of workloads and plain pods that come and go on several nodes: the product's claim, pool cache, journal and publisher on an API server in
  * memory. Time is the world's; what happens is the test's.
  */
-import { evictPredecessor, readHolder } from "../../../host/agent/cluster/address-owners.ts";
+import { evictPredecessor, readHolderStatus } from "../../../host/agent/cluster/address-owners.ts";
 import { type AllocateDeps, allocateAddresses } from "../../../host/agent/ipam/allocate.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { RequestedIp } from "../../../host/cni/request.ts";
@@ -88,7 +88,7 @@ export class KeptWorld {
       poolSize: (pool) => Number(poolCache.counts(pool)?.total ?? 0n),
       isLivePod: async (namespace, pod, uid) => this.#find(namespace, pod)?.uid === uid,
       isPodGone,
-      readHolderStatus: (row, holder) => readHolder(readPod, row, holder),
+      readHolderStatus: (row, holder) => readHolderStatus(readPod, row, holder),
       onLost: (row) => {
         throw new Error(`${formatIp(row.ip)} of ${row.pod} is lost`);
       },

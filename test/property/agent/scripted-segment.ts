@@ -2,7 +2,7 @@
  * A segment that is a table: which machine answers for which address. With it, what claims need for detection, and what must hold
  * of quarantine while nothing is in flight.
  */
-import { QuarantineProber, type QuarantineTools } from "../../../host/agent/detection/quarantine-prober.ts";
+import { QuarantineProber, type QuarantineProberDeps } from "../../../host/agent/detection/quarantine-prober.ts";
 import { VerifiedAttachments } from "../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../host/agent/detection/verify-addresses.ts";
 import type { DetectionTools } from "../../../host/agent/ipam/claim-verified.ts";
@@ -16,7 +16,7 @@ import { mac } from "../../unit/registry/registry-quarantine-suite.ts";
 
 const OWN_MAC = mac("0a:00:00:00:00:01");
 
-export type SegmentTools = QuarantineTools & Omit<DetectionTools, "settingsFor" | "isCoordinated">;
+export type SegmentTools = QuarantineProberDeps & Omit<DetectionTools, "settingsFor" | "isCoordinated">;
 
 export class ScriptedSegment {
   readonly #rivals = new Map<string, Mac>();
@@ -33,7 +33,7 @@ export class ScriptedSegment {
 
   /** Every NIC is there, and has what `addressesOn` says. */
   tools(
-    base: Pick<QuarantineTools, "registry" | "pools" | "nowMs">,
+    base: Pick<QuarantineProberDeps, "registry" | "pools" | "nowMs">,
     addressesOn: (netns: string, ifName: string) => readonly Ip[],
   ): SegmentTools {
     const link = (netnsPath: string, name: string): ProbeLink => ({ netnsPath, index: 1, name, mac: OWN_MAC });
@@ -51,7 +51,7 @@ export class ScriptedSegment {
       findNodeLink: (name: string) => link("", name),
     };
     return {
-      ...{ ...tools, keeper: new QuarantineProber(tools), verified: new VerifiedAttachments() },
+      ...{ ...tools, prober: new QuarantineProber(tools), verified: new VerifiedAttachments() },
       withQuietLink: ({ netnsPath, ifName }, work) => work(link(netnsPath, ifName)),
     };
   }

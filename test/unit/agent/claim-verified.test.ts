@@ -109,12 +109,12 @@ describe("an ADD that asks before it answers", () => {
       });
     }));
 
-  it("a NIC that cannot be judged is code 11, and nothing is kept", () =>
+  it("a NIC that cannot be probed is code 11, and nothing is kept", () =>
     withDetection([BLUE], async (world) => {
       world.broken = new DetectionError("link", "eth0", "it is down");
       await expect(world.add("a", FOUR)).rejects.toMatchObject({
         code: 11,
-        message: expect.stringMatching(/cannot judge 10\.6\.0\.1: .*"eth0": it is down; try again/),
+        message: expect.stringMatching(/detection failed for 10\.6\.0\.1: .*"eth0": it is down; try again/),
       });
       expect([await world.states(), world.freed]).toEqual([{}, ["10.6.0.1"]]);
     }));

@@ -72,7 +72,6 @@ export const EXCEPTIONS = {
     "definitions.ts by definitions.ts",
     "journal.ts by sqlite-registry.ts",
     "live-objects.ts by open-cluster.ts",
-    "open-detection.ts by agent.ts",
     "resources.ts by open-cluster.ts",
     "sqlite-worker.ts by sqlite-registry.ts",
     "tight-pools.ts by publisher.ts",

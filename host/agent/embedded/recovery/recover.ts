@@ -13,7 +13,7 @@ import { isLiveNetns, readLiveNamespaces } from "./live-namespaces.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
 import { readRuntimeCache } from "./runtime-cache.ts";
 
-export interface RecoverTools {
+export interface RecoverDeps {
   readonly registry: RecoverableRegistry;
   readonly catalogue: Catalogue;
   readonly log: Log;
@@ -28,7 +28,7 @@ export interface RecoverOptions {
 }
 
 /** What was found and done, as lines for people. Rejects with RegistryError. */
-export async function recover({ registry, catalogue, log }: RecoverTools, options: RecoverOptions): Promise<string[]> {
+export async function recover({ registry, catalogue, log }: RecoverDeps, options: RecoverOptions): Promise<string[]> {
   const cache = readRuntimeCache(options.results);
   const namespaces = readLiveNamespaces(options.netns);
   const recovery = planRecovery({

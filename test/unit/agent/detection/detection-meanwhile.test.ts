@@ -39,9 +39,7 @@ describe("while the NIC is asking", () => {
       conflictOn(world, "10.6.0.1");
       once(world, () => world.registry.close());
       await expect(world.add("a", [["blue"]])).rejects.toThrow("The registry is closed");
-      expect(world.log.lines).toContain(
-        "warn Another machine answers for the address, and it could not be quarantined",
-      );
+      expect(world.log.lines).toContain("warn Quarantining an address that another machine answers for failed");
     }));
 
   it("the same ADD again is answered like the first", () =>
@@ -66,7 +64,7 @@ it("a machine with ever new MACs is not remembered without end", () =>
         await expect(world.add("a", [["wide"]])).rejects.toMatchObject({ code: 104 });
       }
     }
-    expect(world.keeper.problems).toHaveLength(MAX_PROXY_ARP_SUSPECTS);
-    expect(world.keeper.problems.at(-1)).toContain("02:00:00:00:00:24");
+    expect(world.prober.problems).toHaveLength(MAX_PROXY_ARP_SUSPECTS);
+    expect(world.prober.problems.at(-1)).toContain("02:00:00:00:00:24");
     expect(await world.states()).toEqual({});
   }));

@@ -2,8 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { probeQuarantined } from "../../../../host/agent/detection/probe-quarantined.ts";
-import { QuarantineProber, type QuarantineTools } from "../../../../host/agent/detection/quarantine-prober.ts";
+import { QuarantineProber, type QuarantineProberDeps } from "../../../../host/agent/detection/quarantine-prober.ts";
 import { VerifiedAttachments } from "../../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../../host/agent/detection/verify-addresses.ts";
 import type { AddressDemand, AllocateDeps, Claimed } from "../../../../host/agent/ipam/allocate.ts";
@@ -63,11 +62,11 @@ export class DetectionWorld {
   clockMs = 10_000_000;
   readonly verified = new VerifiedAttachments();
   registry!: Registry;
-  keeper!: QuarantineProber;
+  prober!: QuarantineProber;
   poolCache!: PoolCache;
   #catalogue!: Catalogue;
   #tools!: AllocateDeps & DetectionTools;
-  #quarantineTools!: QuarantineTools;
+  #quarantineTools!: QuarantineProberDeps;
   readonly #pools: readonly IpPool[];
 
   constructor(pools: readonly IpPool[]) {
@@ -95,9 +94,9 @@ export class DetectionWorld {
       ...{ ...engine, registry, nowMs, pools: () => snapshot.pools },
       findNodeLink: (name) => (this.nodeLinks.includes(name) ? this.#linkOf("", name, OWN) : undefined),
     };
-    this.keeper = new QuarantineProber(this.#quarantineTools);
+    this.prober = new QuarantineProber(this.#quarantineTools);
     this.#tools = {
-      ...{ ...engine, registry, nowMs, poolCache: this.poolCache, keeper: this.keeper, verified: this.verified },
+      ...{ ...engine, registry, nowMs, poolCache: this.poolCache, prober: this.prober, verified: this.verified },
       sleep: async (milliseconds) => {
         this.clockMs += milliseconds;
       },
@@ -110,7 +109,7 @@ export class DetectionWorld {
   }
 
   async close(): Promise<void> {
-    await this.keeper.close();
+    await this.prober.close();
     await this.registry.close();
     rmSync(this.directory, { recursive: true });
   }
@@ -133,7 +132,7 @@ export class DetectionWorld {
   }
 
   probe(): Promise<void> {
-    return probeQuarantined(this.#quarantineTools, this.keeper);
+    return this.prober.probeDue();
   }
 
   async states(): Promise<Record<string, string[]>> {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import {
   PROBES_AT_ONCE,
+  PROXY_ARP_MEMORY_MS,
   QUARANTINE_FIRST_PROBE_MS,
   QUARANTINE_PROBE_MAX_MS,
-} from "../../../../host/agent/detection/probe-quarantined.ts";
-import { PROXY_ARP_MEMORY_MS } from "../../../../host/agent/detection/quarantine-prober.ts";
+} from "../../../../host/agent/detection/quarantine-prober.ts";
 import { DetectionError } from "../../../../host/coordinator/detection-error.ts";
 import { PROXY_ARP_ADDRESSES } from "../../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
@@ -31,7 +31,7 @@ describe("a machine that answers for several addresses", () => {
       expect(texts.map((text) => text.includes("ProxyArpSuspected"))).toEqual([false, false, true, true, true, true]);
       expect(await world.states()).toEqual({});
       expect(world.poolCache.counts("blue")).toMatchObject({ free: 6n });
-      expect(world.keeper.problems).toEqual([
+      expect(world.prober.problems).toEqual([
         'ProxyArpSuspected: 02:11:22:33:44:55 answers for addresses of pool "blue"; none is quarantined for it; switch its proxy ARP off',
       ]);
       expect(world.log.lines.filter((line) => line.includes("ProxyArpSuspected"))).toHaveLength(1);
@@ -63,7 +63,7 @@ describe("a machine that answers for several addresses", () => {
       for (let number = 1; number <= 4; number++) await collide(world);
       conflictOn(world, ANY, mac("02:00:00:00:00:01"));
       await collide(world, "green");
-      await world.keeper.settled();
+      await world.prober.idle();
       expect((await world.states()).Quarantined?.slice(0, 4)).toEqual([1, 2, 3, 4].map((last) => `10.6.0.${last}`));
     }));
 
@@ -79,14 +79,14 @@ describe("a machine that answers for several addresses", () => {
   it("sends the next search elsewhere, and is forgotten after an hour of quiet", () =>
     withDetection([BLUE], async (world) => {
       conflictOn(world, ANY);
-      expect(world.keeper.salt).toBe("");
+      expect(world.prober.salt).toBe("");
       for (let number = 1; number <= 3; number++) await collide(world);
-      const third = world.keeper.salt;
+      const third = world.prober.salt;
       world.clockMs += PROXY_ARP_MEMORY_MS;
       await collide(world);
-      expect(world.keeper.salt).not.toBe(third);
+      expect(world.prober.salt).not.toBe(third);
       world.clockMs += PROXY_ARP_MEMORY_MS + 1;
-      expect([world.keeper.salt, world.keeper.problems]).toEqual(["", []]);
+      expect([world.prober.salt, world.prober.problems]).toEqual(["", []]);
       expect(await collide(world)).toContain("it is quarantined");
     }));
 });
@@ -96,10 +96,10 @@ describe("the gateway", () => {
     withDetection([GREEN], async (world) => {
       conflictOn(world, ANY);
       expect(await collide(world, "green")).toContain("it is quarantined");
-      await world.keeper.settled();
+      await world.prober.idle();
       expect(world.questions.at(-1)).toEqual(["uplink", "10.7.0.6"]);
       expect(await world.states()).toEqual({});
-      expect(world.keeper.problems[0]).toContain("02:11:22:33:44:55, the gateway 10.7.0.6, answers");
+      expect(world.prober.problems[0]).toContain("02:11:22:33:44:55, the gateway 10.7.0.6, answers");
       expect(await collide(world, "green")).toContain("ProxyArpSuspected");
     }));
 
@@ -112,8 +112,8 @@ describe("the gateway", () => {
       for (let last = 1; last <= 5; last++) conflictOn(world, `10.7.0.${last}`);
       prepare(world);
       await collide(world, "green");
-      await world.keeper.settled();
-      expect([(await world.states()).Quarantined?.length, world.keeper.problems]).toEqual([1, []]);
+      await world.prober.idle();
+      expect([(await world.states()).Quarantined?.length, world.prober.problems]).toEqual([1, []]);
     }),
   );
 
@@ -124,9 +124,9 @@ describe("the gateway", () => {
         if (world.questions.length === 2) world.broken = new DetectionError("link", "uplink", "it is down");
       };
       await collide(world, "green");
-      await world.keeper.settled();
+      await world.prober.idle();
       expect((await world.states()).Quarantined).toHaveLength(1);
-      expect(world.log.lines).toContain("warn The gateway could not be asked");
+      expect(world.log.lines).toContain("warn Probing the gateway of a pool failed");
     }));
 });
 
@@ -207,7 +207,7 @@ describe("asking again", () => {
       world.broken = new TypeError("a bug");
       await expect(world.probe()).rejects.toThrow("a bug");
       world.broken = undefined;
-      world.meanwhile = () => world.keeper.close();
+      world.meanwhile = () => world.prober.close();
       await world.probe();
       expect((await world.registry.findAddress("", ip("10.6.0.1")))?.quarantine?.nextProbeAtMs).toBeLessThanOrEqual(
         world.clockMs,

@@ -17,12 +17,12 @@ function addressesOf({ held }: Claimed): string[] {
 async function quarantineLongAgo(world: DetectionWorld): Promise<void> {
   conflictOn(world, "10.7.0.1");
   await expect(world.add("old", [["one"]])).rejects.toMatchObject({ code: 104 });
-  await world.keeper.settled();
+  await world.prober.idle();
   world.questions.length = 0;
   world.clockMs += QUARANTINE_MAX_MS;
 }
 
-describe("rule 12: an address that has been in quarantine for an hour", () => {
+describe("conflict: an address that has been in quarantine for an hour", () => {
   it("is taken when nothing else is left, and asked for whatever the settings say", () =>
     withDetection([ONE], async (world) => {
       await quarantineLongAgo(world);
@@ -91,7 +91,7 @@ describe("rule 12: an address that has been in quarantine for an hour", () => {
       world.onNic = undefined;
       await expect(world.add("a", [["one"]])).rejects.toMatchObject({
         code: 11,
-        message: expect.stringContaining("its address 10.7.0.1 must be asked for before it is used"),
+        message: expect.stringContaining("its quarantined address 10.7.0.1 must be probed before it is used"),
       });
     }));
 });

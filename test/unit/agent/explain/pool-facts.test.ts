@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObjects, Told } from "../../../../host/agent/explain/live-objects.ts";
-import { type FactTools, gatherPoolFacts } from "../../../../host/agent/explain/pool-facts.ts";
+import { gatherPoolFacts, type PoolFactsDeps } from "../../../../host/agent/explain/pool-facts.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../../../host/resources/snapshot.ts";
 import { pool, poolsByName } from "../../ipam/subjects.ts";
 
@@ -33,10 +33,10 @@ function live(objects: Record<string, Told<unknown>>) {
 
 const there = (value: unknown): Told<unknown> => ({ kind: "there", value });
 
-function tools(snapshot: Partial<Snapshot>, objects?: LiveObjects): FactTools {
+function tools(snapshot: Partial<Snapshot>, objects?: LiveObjects): PoolFactsDeps {
   const poolCache = { counts: () => ({ total: 1n, free: 1n }) };
   const catalogue = { loaded: async () => ({ ...EMPTY_SNAPSHOT, ...snapshot }), poolCache };
-  return { catalogue: catalogue as unknown as FactTools["catalogue"], live: objects };
+  return { catalogue: catalogue as unknown as PoolFactsDeps["catalogue"], live: objects };
 }
 
 const WATCHED = { pools: poolsByName(pool("web", "10.6.0.0/24", {})) };

@@ -1,8 +1,5 @@
 /**
- * The links that detection needs besides the engine: a pod's NIC before and while it gets its address, the node's link under it,
- * and an old sandbox's NIC that still has the address.
- * Handed to verify-addresses.ts and probe-quarantined.ts by open-detection.ts; called by the coordinator too.
- * Effects: netlink sockets for the time of a call; {@link withdrawAddress} takes an address off a link.
+ * The links that detection needs: a pod's NIC, the node's link under it or to a pool's segment, and an old sandbox's NIC that still has the address.
  */
 import { DetectionError } from "../../coordinator/detection-error.ts";
 import { macOfAddress } from "../../coordinator/plan/plan-mac.ts";
@@ -20,9 +17,12 @@ import { NetnsError, OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts"
 import { observeLink } from "../../kernel/observe-link.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
-import type { Allocation } from "../../registry/registry.ts";
+import { firstIp } from "../../net/prefix.ts";
+import { listRows } from "../../registry/list-rows.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
+import { SWEEP_PAGE } from "../gc/collector.ts";
 
-/** The link of the node by that name, to ask through; undefined when it is gone, off, or no Ethernet. */
+/** Returns the node's link of that name; undefined if it cannot probe: it is missing, down, or not Ethernet. */
 export function findNodeLink(name: string): ProbeLink | undefined {
   const found = name === "" ? undefined : observeLink(OWN_NETNS, name);
   if (found?.mac === undefined || !found.up) return undefined;
@@ -30,8 +30,8 @@ export function findNodeLink(name: string): ProbeLink | undefined {
 }
 
 /**
- * The name of the node's link through which the pod's NIC reaches its segment: the parent of macvlan, ipvlan or vlan, the bridge of the
- * other end of a veth. "" when there is none on the node.
+ * Returns the name of the node's link through which the pod's NIC reaches its segment: the parent of macvlan, ipvlan or vlan, the bridge of the other
+ * end of a veth. "" if there is none on the node.
  */
 export function findParentName(netnsPath: string, ifName: string): string {
   const nic = findIn(netnsPath, (conversation) => findLink(conversation, ifName));
@@ -42,21 +42,21 @@ export function findParentName(netnsPath: string, ifName: string): string {
 }
 
 /**
- * The link on which the NIC's segment is asked: the NIC itself, but for an ipvlan the node's link under it. An ipvlan gets only the unicast
- * ARP that is for one of its addresses, so the answer to a question from 0.0.0.0 stays at the parent, whose MAC it has. One that does without
- * ARP (mode L3) is given back, and cannot be asked.
- * Throws DetectionError when the parent is not a link of the node that is switched on; NetnsError, NetlinkError.
+ * Returns the link on which the NIC's segment is probed: the NIC itself, but for an ipvlan the node's link under it. An ipvlan receives only unicast
+ * ARP for one of its addresses, so the answer to a probe from 0.0.0.0 stays at the parent, whose MAC it has. An ipvlan without ARP (mode L3) is
+ * returned itself, and cannot be probed.
+ * Throws DetectionError when the parent is not a link of the node that is up; NetnsError, NetlinkError.
  */
 export function findAskingLink(nic: ProbeLink): ProbeLink {
   const { netnsPath, name, kind } = nic;
-  if (kind !== "ipvlan") return nic; // nothing more to find out for the many
+  if (kind !== "ipvlan") return nic;
   const link = findIn(netnsPath, (conversation) => findLink(conversation, name));
   if (link === undefined || (link.flags & IFF_NOARP) !== 0) return nic;
   const parent = findParentName(netnsPath, name);
   const asking = findNodeLink(parent);
   if (asking !== undefined) return asking;
   const what = parent === "" ? "which is not on the node" : `"${parent}", which is down`;
-  throw new DetectionError("link", name, `it is an ipvlan, and is asked for on its parent link, ${what}`);
+  throw new DetectionError("link", name, `it is an ipvlan, which is probed on its parent link, ${what}`);
 }
 
 function findOnNode(index: number): Link | undefined {
@@ -70,8 +70,8 @@ function findIn(netnsPath: string, find: (conversation: Conversation) => LinkMes
 }
 
 /**
- * Takes the address of a released or replaced attachment off the NIC that still has it, if that is not `current`.
- * Gives that NIC's MAC, which is not foreign; undefined when nothing of it is left.
+ * Takes the address of a released or replaced attachment off the NIC that still has it, unless that is `current`. Returns that NIC's MAC, which is not
+ * another machine's; undefined if no NIC has the address.
  */
 export function withdrawAddress(
   { netns, ifName, ip, mac }: Pick<Allocation, "netns" | "ifName" | "ip" | "mac">,
@@ -87,7 +87,7 @@ export function withdrawAddress(
     const addresses = findAddresses(conversation, link.index)?.map(addressOf) ?? [];
     const left = addresses.find((address) => address !== undefined && equalIp(address.prefix.ip, ip));
     const ips = addresses.filter((address) => address !== undefined).map(({ prefix }) => prefix.ip);
-    // Another link by that name in a path that was used again: not ours to touch.
+    // A different link of that name, in a path that was used again: leave it.
     if (left === undefined || !mayHaveMac(link, mac, ips)) return undefined;
     deleteAddress(conversation, left);
     return link.mac;
@@ -97,7 +97,7 @@ export function withdrawAddress(
   }
 }
 
-/** That of its ADD, or one that the coordinator has made of one of its addresses since (podMACPrefix). */
+/** Whether the MAC is that of its ADD, or one that the coordinator has derived from one of its addresses since (podMACPrefix). */
 function mayHaveMac({ mac: found }: Link, recorded: Mac | undefined, ips: readonly Ip[]): boolean {
   if (recorded === undefined || found === recorded) return true;
   return found !== undefined && ips.some((ip) => macOfAddress(found.slice(0, "0a:1b".length), ip) === found);
@@ -107,4 +107,50 @@ function isSameNetns(one: string, other: string): boolean {
   if (one === other) return true;
   const [a, b] = [readNetnsIdentity(one), readNetnsIdentity(other)];
   return a.device === b.device && a.inode === b.inode;
+}
+
+export interface PoolLinkDeps {
+  readonly registry: Pick<Registry, "list">;
+  /** Returns "" if there is none on the node. Throws NetnsError when the namespace is gone. */
+  readonly findParentName: (netns: string, ifName: string) => string;
+  readonly findNodeLink: (name: string) => ProbeLink | undefined;
+}
+
+/**
+ * Returns the node's link under a NIC that has an address of the pool, or else of another pool with the same prefix and address space: through it the
+ * pool's segment is probed for an address of a lost node (conflict). Undefined if there is no such NIC whose link is up.
+ */
+export async function findPoolLink(deps: PoolLinkDeps, wanted: Allocation): Promise<ProbeLink | undefined> {
+  const near: Allocation[] = [];
+  for await (const row of listRows(deps.registry, SWEEP_PAGE)) {
+    if (row.state !== "Bound" || row.netns === undefined || !isOnSegment(row, wanted)) continue;
+    if (row.pool === wanted.pool) near.unshift(row);
+    else near.push(row);
+  }
+  const tried = new Set<string>();
+  for (const { netns = "", ifName } of near) {
+    const name = findName(deps, netns, ifName);
+    if (name === "" || tried.has(name)) continue;
+    tried.add(name);
+    const link = deps.findNodeLink(name);
+    if (link !== undefined) return link;
+  }
+  return undefined;
+}
+
+function isOnSegment(row: Allocation, wanted: Allocation): boolean {
+  if (row.space !== wanted.space || row.ip.family !== wanted.ip.family) return false;
+  if (row.pool === wanted.pool) return true;
+  const [one, other] = [row, wanted].map(({ ip, prefixLength: length }) => firstIp({ ip, length }).value);
+  return row.prefixLength === wanted.prefixLength && one === other;
+}
+
+/** Returns "" also for a pod that is being deleted and has lost its namespace. */
+function findName({ findParentName }: PoolLinkDeps, netns: string, ifName: string): string {
+  try {
+    return findParentName(netns, ifName);
+  } catch (error) {
+    if (error instanceof NetnsError) return "";
+    throw error;
+  }
 }
