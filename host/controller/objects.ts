@@ -84,7 +84,9 @@ function decodeControlled<T>(
   const { metadata, status } = frame.parse(object);
   const { deletionTimestamp, ...rest } = metadata;
   const common = {
-    ...{ ...rest, status, conditions: conditions.parse(status.conditions) },
+    ...rest,
+    status,
+    conditions: conditions.parse(status.conditions),
     deleting: deletionTimestamp !== undefined && deletionTimestamp !== null,
   };
   try {

@@ -39,7 +39,10 @@ export function planFindings(world: FindingsInput): Findings {
   const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations });
   const supply = planSupplied(world);
   const about = {
-    ...{ refused, inUse, supply, subnets: valuesOf(subnets).sort((a, b) => (a.name < b.name ? -1 : 1)) },
+    refused,
+    inUse,
+    supply,
+    subnets: valuesOf(subnets).sort((a, b) => (a.name < b.name ? -1 : 1)),
     sharing: planOverlap(accepted.map(rangesOfPool)),
   };
   const sharedSubnets = planOverlap(valuesOf(subnets).map(rangesOfSubnet));
@@ -94,7 +97,11 @@ function isInTheMaking({ value, deleting }: ControlledPool): boolean {
 
 function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
   const no = (reason: string, message: string, isWanted = false): Finding => ({
-    ...{ type: "Ready", isTrue: false, reason, message, isWanted },
+    type: "Ready",
+    isTrue: false,
+    reason,
+    message,
+    isWanted,
   });
   if (pool.value === undefined) return invalid(pool);
   if (pool.deleting) return no("Terminating", "The pool is being deleted and gives out no addresses", true);

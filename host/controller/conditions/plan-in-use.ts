@@ -37,7 +37,9 @@ export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
   );
   const index = new SpacesIndex(
     reserved.map(({ name, spec }) => ({
-      ...{ space: spec.addressSpace, value: name, ranges: joinRanges(spec.ranges, spec.family) },
+      space: spec.addressSpace,
+      value: name,
+      ranges: joinRanges(spec.ranges, spec.family),
     })),
   );
   const inPools = new Map<string, PoolInUse>();

@@ -37,7 +37,9 @@ interface SizedPool {
 export function planSupplied({ pools, subnets, reserved, settings, assignmentsOf }: SuppliedView): SuppliedFindings {
   const known = pools.flatMap(({ value }) => value ?? []);
   const use = new SubnetUse({
-    ...{ pools: known, subnets, reserved: reserved.flatMap(({ value }) => value ?? []) },
+    pools: known,
+    subnets,
+    reserved: reserved.flatMap(({ value }) => value ?? []),
     assignmentsOf: assignmentsOf ?? readAssignments,
   });
   const generated = known.flatMap((pool) => suppliedOf(pool, use));

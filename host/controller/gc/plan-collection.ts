@@ -116,24 +116,42 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
   { state: "Bound", pod: ["alive"], action: "keep", why: "its pod exists" },
   { state: "Bound", pod: ["unknown"], action: "wait", why: "it is unknown whether its pod runs" },
   {
-    ...{ state: "Bound", node: ["outOfService"], owner: ["unknown"], action: "wait" },
+    state: "Bound",
+    node: ["outOfService"],
+    owner: ["unknown"],
+    action: "wait",
     why: "it is unknown whether its owner is alive",
   },
   {
-    ...{ state: "Bound", node: ["outOfService"], owner: ["alive"], action: "preserve" },
+    state: "Bound",
+    node: ["outOfService"],
+    owner: ["alive"],
+    action: "preserve",
     why: "its node is out of service, and its owner is alive",
   },
   { state: "Bound", node: ["outOfService"], action: "free", why: "its node is out of service" },
   {
-    ...{ state: "Bound", node: ["absent"], pod: ENDED, after: "grace", action: "quarantine" },
+    state: "Bound",
+    node: ["absent"],
+    pod: ENDED,
+    after: "grace",
+    action: "quarantine",
     why: "its pod and its node are gone, and the node has not confirmed that the pod has stopped",
   },
   {
-    ...{ state: "Bound", node: ["notReady"], pod: ENDED, after: "grace", action: "quarantine" },
+    state: "Bound",
+    node: ["notReady"],
+    pod: ENDED,
+    after: "grace",
+    action: "quarantine",
     why: "its pod is gone, and its node is not ready and has not confirmed that the pod has stopped",
   },
   {
-    ...{ state: "Bound", node: ["ready"], pod: ENDED, after: "silence", action: "quarantine" },
+    state: "Bound",
+    node: ["ready"],
+    pod: ENDED,
+    after: "silence",
+    action: "quarantine",
     why: "its pod is gone, and the agent of its node does not act",
   },
 
@@ -142,7 +160,10 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
   { state: "Kept", action: "wait", why: "it is unknown whether its owner is alive" },
 
   {
-    ...{ state: "Cooling", node: PRESENT, after: "overdue", action: "free" },
+    state: "Cooling",
+    node: PRESENT,
+    after: "overdue",
+    action: "free",
     why: "its cooldown is over, and the agent of its node does not act",
   },
   { state: "Cooling", node: AWAY, after: "settle", action: "free", why: "its cooldown is over, and its node is gone" },
@@ -151,30 +172,47 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
   { state: "NodeLost", pod: ["unknown"], action: "wait", why: "it is unknown whether its pod runs" },
   { state: "NodeLost", owner: ["unknown"], action: "wait", why: "it is unknown whether its owner is alive" },
   {
-    ...{ state: "NodeLost", node: ["outOfService"], owner: ["alive"], action: "preserve" },
+    state: "NodeLost",
+    node: ["outOfService"],
+    owner: ["alive"],
+    action: "preserve",
     why: "its node is out of service, and its owner is alive",
   },
   { state: "NodeLost", node: ["outOfService"], action: "free", why: "its node is out of service" },
   {
-    ...{ state: "NodeLost", owner: ["alive"], action: "keep" },
+    state: "NodeLost",
+    owner: ["alive"],
+    action: "keep",
     why: "the next pod of its owner takes it over",
   },
   {
-    ...{ state: "NodeLost", prober: ["nobody"], after: "nodeLost", action: "ask" },
+    state: "NodeLost",
+    prober: ["nobody"],
+    after: "nodeLost",
+    action: "ask",
     why: "its node has not confirmed for a long time that the pod has stopped",
   },
   {
-    ...{ state: "NodeLost", prober: ["away"], after: "grace", action: "ask" },
+    state: "NodeLost",
+    prober: ["away"],
+    after: "grace",
+    action: "ask",
     why: "the node that was asked to probe it is gone or not ready",
   },
   {
-    ...{ state: "NodeLost", prober: ["ready"], after: "turn", action: "ask" },
+    state: "NodeLost",
+    prober: ["ready"],
+    after: "turn",
+    action: "ask",
     why: "the node that was asked to probe it has not found it silent",
   },
 
   { state: "Conflict", node: PRESENT, action: "keep", why: "the agent of its node probes it again" },
   {
-    ...{ state: "Conflict", node: AWAY, after: "nodeLost", action: "ask" },
+    state: "Conflict",
+    node: AWAY,
+    after: "nodeLost",
+    action: "ask",
     why: "the node whose agent would probe it again is gone",
   },
 ];
@@ -240,7 +278,10 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
       if (prober === undefined || quarantine === undefined) return undefined;
       // The parent link was the other node's.
       return {
-        ...{ ...base, node: prober, state: "Quarantined", quarantine: { ...quarantine, parent: "" } },
+        ...base,
+        node: prober,
+        state: "Quarantined",
+        quarantine: { ...quarantine, parent: "" },
         ...(workload === undefined ? {} : { workload }),
       };
     case "preserve": {

@@ -72,8 +72,8 @@ export function agree(where: string, statements: readonly Statement[]): NetworkF
 
 /** Returns the finding of the first source that says anything. A source that cannot be read is not skipped: what it says would count. */
 export function firstOf(...findings: readonly NetworkFinding[]): NetworkFinding {
-  const told = findings.find(({ kind }) => kind !== "absent");
-  return told ?? { kind: "absent", places: findings.flatMap((each) => (each.kind === "absent" ? each.places : [])) };
+  const known = findings.find(({ kind }) => kind !== "absent");
+  return known ?? { kind: "absent", places: findings.flatMap((each) => (each.kind === "absent" ? each.places : [])) };
 }
 
 function textOf({ networks }: Statement): string {

@@ -62,7 +62,11 @@ export function keepNetworks(
     return sources.areRead ? undefined : NETWORKS_RETRY_MS;
   };
   const sources = openSources({
-    ...{ api, nodes: caches.nodes, log, random, ...options },
+    api,
+    nodes: caches.nodes,
+    log,
+    random,
+    ...options,
     onChange: () => loop.wake(),
   });
   const loop = startReconciling(deps, {

@@ -9,30 +9,30 @@ import { joinPrefixes, readStatements } from "./statement.ts";
 /** The values of `podCIDRType` without `none`. */
 export type PodNetworkSource = "auto" | "cluster" | "calico" | "cilium";
 
-export function findPodNetworks(source: PodNetworkSource, sightings: SourceStates): NetworkFinding {
+export function findPodNetworks(source: PodNetworkSource, states: SourceStates): NetworkFinding {
   switch (source) {
     case "cluster":
-      return findInCluster(sightings);
+      return findInCluster(states);
     case "calico":
-      return findInCalico(sightings);
+      return findInCalico(states);
     case "cilium":
-      return findInCilium(sightings);
+      return findInCilium(states);
     case "auto":
-      return findAutomatically(sightings);
+      return findAutomatically(states);
   }
 }
 
 /** Without either plugin, the cluster's setup counts. With both, it is unclear which one counts. */
-function findAutomatically(sightings: SourceStates): NetworkFinding {
-  const calico = findInCalico(sightings);
-  const cilium = findInCilium(sightings);
+function findAutomatically(states: SourceStates): NetworkFinding {
+  const calico = findInCalico(states);
+  const cilium = findInCilium(states);
   if (calico.kind === "absent" || cilium.kind === "absent") {
     const plugin = firstOf(calico, cilium);
-    return plugin.kind === "absent" ? firstOf(plugin, findInCluster(sightings)) : plugin;
+    return plugin.kind === "absent" ? firstOf(plugin, findInCluster(states)) : plugin;
   }
   if (calico.kind === "unread") return calico;
   if (cilium.kind === "unread") return cilium;
-  const reason = `${sightings.calico.place} and ${sightings.cilium.place} are both installed; set podCIDRType to the one that counts`;
+  const reason = `${states.calico.place} and ${states.cilium.place} are both installed; set podCIDRType to the one that counts`;
   return { kind: "wrong", reason };
 }
 
@@ -44,8 +44,8 @@ function findInCalico({ calico, calicoNative }: SourceStates): NetworkFinding {
   );
 }
 
-function findInCilium(sightings: SourceStates): NetworkFinding {
-  const { cilium, ciliumPools } = sightings;
+function findInCilium(states: SourceStates): NetworkFinding {
+  const { cilium, ciliumPools } = states;
   return foundIn(cilium, ([settings]) => {
     if (settings === undefined) return { kind: "absent", places: [cilium.place] };
     const { ipam, pools, families, faults } = settings;
@@ -59,7 +59,7 @@ function findInCilium(sightings: SourceStates): NetworkFinding {
       case "cluster-pool-v2beta":
         return present(unite(`${cilium.place} (cluster-pool-ipv4-cidr, cluster-pool-ipv6-cidr)`, pools));
       case "kubernetes":
-        return present(findInCluster(sightings));
+        return present(findInCluster(states));
       case "multi-pool":
         return present(
           foundIn(ciliumPools, (all) =>

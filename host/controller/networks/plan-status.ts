@@ -32,7 +32,7 @@ interface Outcome {
  */
 export function planStatus(
   { value, fault, status }: ControlledCoordinator,
-  sightings: SourceStates,
+  states: SourceStates,
 ): NetworksStatus | undefined {
   const before = (key: Key): readonly string[] => knownBefore(status[key]);
   if (value === undefined) {
@@ -45,18 +45,18 @@ export function planStatus(
   }
   const { spec } = value;
   const outcomes = [
-    wanted("serviceCIDR", spec.serviceCIDR) ?? outcomeOf("serviceCIDR", findServiceNetworks(sightings), before),
+    wanted("serviceCIDR", spec.serviceCIDR) ?? outcomeOf("serviceCIDR", findServiceNetworks(states), before),
     wanted("overlayPodCIDR", spec.overlayPodCIDR) ??
       (spec.podCIDRType === "none"
         ? { key: "overlayPodCIDR" as const, isKnown: true, text: "none, since podCIDRType is none", networks: [] }
-        : outcomeOf("overlayPodCIDR", findPodNetworks(spec.podCIDRType, sightings), before)),
+        : outcomeOf("overlayPodCIDR", findPodNetworks(spec.podCIDRType, states), before)),
   ];
   if (outcomes.includes(undefined)) return undefined;
-  const told = outcomes.filter((each) => each !== undefined);
-  const inOrder = [...told.filter(({ isKnown }) => !isKnown), ...told.filter(({ isKnown }) => isKnown)];
-  const networksOf = (key: Key): readonly string[] => told.find((each) => each.key === key)?.networks ?? [];
+  const known = outcomes.filter((each) => each !== undefined);
+  const inOrder = [...known.filter(({ isKnown }) => !isKnown), ...known.filter(({ isKnown }) => isKnown)];
+  const networksOf = (key: Key): readonly string[] => known.find((each) => each.key === key)?.networks ?? [];
   return {
-    phase: told.every(({ isKnown }) => isKnown) ? "Synced" : "NotReady",
+    phase: known.every(({ isKnown }) => isKnown) ? "Synced" : "NotReady",
     reason: inOrder.map(({ key, text }) => `${key}: ${cut(text)}`).join("; "),
     overlayPodCIDR: networksOf("overlayPodCIDR"),
     serviceCIDR: networksOf("serviceCIDR"),

@@ -96,7 +96,7 @@ export function openSources({ api, nodes, log, random, missingKindRetryMs, onCha
     readonly read: (object: KubeObject) => T;
   };
   const follow = <T>({ place, read, ...own }: Own<T>): Source<T> => {
-    const told = { onChange, onSynced: onChange };
+    const known = { onChange, onSynced: onChange };
     const reflector = new Reflector<T>({
       api,
       log,
@@ -105,7 +105,7 @@ export function openSources({ api, nodes, log, random, missingKindRetryMs, onCha
       name: place,
       keyOf,
       decode: read,
-      ...told,
+      ...known,
       ...own,
     });
     reflector.start();
@@ -113,7 +113,9 @@ export function openSources({ api, nodes, log, random, missingKindRetryMs, onCha
   };
   const configMap = <T>(name: string, read: (object: KubeObject) => T): Source<T> =>
     follow({
-      ...{ place: `ConfigMap kube-system/${name}`, path: collectionPath(CONFIG_MAPS, SYSTEM), read },
+      place: `ConfigMap kube-system/${name}`,
+      path: collectionPath(CONFIG_MAPS, SYSTEM),
+      read,
       fieldSelector: `metadata.name=${name}`,
     });
   const kind = <T>(place: string, resource: Resource, read: (object: KubeObject) => T): Source<T> =>
@@ -126,7 +128,9 @@ export function openSources({ api, nodes, log, random, missingKindRetryMs, onCha
     ),
     kubeadm: configMap("kubeadm-config", readKubeadm),
     controlPlane: follow({
-      ...{ place: "the control plane's pods", path: collectionPath(PODS, SYSTEM), read: readControlPlanePod },
+      place: "the control plane's pods",
+      path: collectionPath(PODS, SYSTEM),
+      read: readControlPlanePod,
       labelSelector: `${COMPONENT_LABEL} in (kube-apiserver,kube-controller-manager)`,
     }),
     calico: kind("Calico's IPPools", { apiVersion: "crd.projectcalico.org/v1", plural: "ippools" }, readCalicoPool),

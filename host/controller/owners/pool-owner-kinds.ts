@@ -38,7 +38,10 @@ interface Read {
 function trackedOf(application: PoolOwner, isOwner: boolean, read: Read): TrackedObject {
   const { metadata, template, need, objectCount = 1, observedDigest } = read;
   return {
-    ...{ application, isOwner, objectCount, observedDigest },
+    application,
+    isOwner,
+    objectCount,
+    observedDigest,
     need: { surge: 0, isSuspended: false, ...need },
     template: readTemplate(metadata.namespace, template.annotations),
     rank: isOwner ? NO_RANK : rankOf(metadata),
@@ -175,7 +178,10 @@ export function readPod(object: KubeObject, source: string): TrackedObject | und
   if (application === undefined) return undefined;
   const isLeaving = "deletionTimestamp" in raw && raw.deletionTimestamp != null;
   return {
-    ...{ application, isOwner: false, objectCount: 1, observedDigest: undefined },
+    application,
+    isOwner: false,
+    objectCount: 1,
+    observedDigest: undefined,
     need: { unit: "pod", count: isLeaving ? 0 : 1, surge: 0, isSuspended: false },
     template: readTemplate(metadata.namespace, metadata.annotations),
     rank: rankOf(metadata),

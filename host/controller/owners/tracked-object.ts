@@ -127,7 +127,8 @@ function decodeTemplate(home: string, annotations: Annotations, rules?: Annotati
   else limit(NETWORKS, networks.length + 1);
   return {
     kind: "requests",
-    ...{ subnet, subnets },
+    subnet,
+    subnets,
     first: first && `${first.namespace ?? META_NAMESPACE}/${first.name}`,
     others: networks.map(({ namespace = home, name, interface: ifName }, index) => ({
       ifName: ifName ?? `net${index + 1}`,

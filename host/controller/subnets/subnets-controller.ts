@@ -121,7 +121,8 @@ class SubnetsController implements Controller {
     const beganMs = clock.nowMs();
     const plan = planSubnets(
       viewOf({
-        ...{ caches, demands },
+        caches,
+        demands,
         liveness: new Map([
           ...(settingsOf(caches).enableSubnet ? this.#liveness.all : []),
           // A workload with a demand exists by definition.
@@ -163,7 +164,9 @@ class SubnetsController implements Controller {
   get #applyDeps(): ApplyDeps {
     const { api, leading, caches } = this.#deps;
     return {
-      ...{ api, leading, pools: this.#pools },
+      api,
+      leading,
+      pools: this.#pools,
       wroteSubnet: (before, now) => {
         this.#subnets.wrote(before.object, now.object);
         this.#read.set(now.object.uid, { version: now.object.resourceVersion, subnet: now });
@@ -206,8 +209,11 @@ class SubnetsController implements Controller {
       if (this.#reported.has(key)) continue;
       const { kind, apiVersion, namespace, name, uid } = application;
       this.#deps.events.emit({
-        ...{ regarding: { kind, apiVersion, namespace, name, uid }, reason, note: message },
-        ...{ type: "Warning", action: "Generate" },
+        regarding: { kind, apiVersion, namespace, name, uid },
+        reason,
+        note: message,
+        type: "Warning",
+        action: "Generate",
       });
     }
     this.#reported = new Set(news.map(({ key }) => key));

@@ -60,7 +60,10 @@ export function viewOf({ caches, demands, pools, subnets, liveness, excessMs }: 
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
   return {
-    ...{ demands, subnets, liveness, excessMs },
+    demands,
+    subnets,
+    liveness,
+    excessMs,
     pools: pools.flatMap(readPool),
     others: [...byHand, ...reserved].map(({ addressSpace, family, ranges }) => ({
       addressSpace,
