@@ -1,6 +1,5 @@
 /**
- * One agent, from its start to its end: the socket's lock, what its mode rests on, plugins, spool, socket, in this order; and back.
- * Effects: those of its parts.
+ * One agent, from its start to its end: the socket's lock, the backend of its mode, plugins, spool, socket, in this order; and back.
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -12,10 +11,10 @@ import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/plugin.ts";
 import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
-import { createIpamPlugin, type Readiness } from "./ipam/plugin.ts";
+import { IpamPlugin } from "./ipam/plugin.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { watchRegistry } from "./registry-watch.ts";
-import { createDispatcher } from "./server/dispatcher.ts";
+import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
 import { listenOnSocket } from "./server/socket-server.ts";
@@ -24,10 +23,10 @@ import { Spool } from "./server/spool.ts";
 import { createStatusApi } from "./server/status-api.ts";
 
 export interface AgentOptions {
-  /** Of the embedded mode: the manifests. Exactly one of this and `cluster` is given. */
+  /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */
   readonly configDirectory?: string | undefined;
   readonly cluster?: ClusterAccess | undefined;
-  /** Where the runtimes read network definitions; need not be there. */
+  /** Where the runtimes read network definitions; may be missing. */
   readonly cniConfDirectory: string;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
   readonly logDirectory: string;
@@ -35,7 +34,7 @@ export interface AgentOptions {
   readonly spoolDirectory: string;
   readonly socketPath: string;
   readonly nodeName?: string | undefined;
-  /** Of the embedded mode; a cluster's node has its own. */
+  /** Of the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
   readonly lockWaitMs: number;
   /** The built core, berth-core.wasm. */
@@ -43,19 +42,19 @@ export interface AgentOptions {
   readonly version: string;
   readonly faultPlan?: FaultPlan | undefined;
   readonly log: Log;
-  /** The agent cannot go on: its registry's thread died, or another agent serves its socket. */
+  /** The agent has to end: its registry's thread died, or another agent serves its socket. */
   readonly onDeath: (error: Error) => void;
 }
 
 export interface Agent {
-  /** Requests under way finish; what is recorded stays. */
+  /** Waits for requests in progress; what is recorded stays. */
   stop(): Promise<void>;
 }
 
-/** What has to be closed, the last opened first. */
+/** Closed in reverse order. */
 type Closers = (() => Promise<void> | void)[];
 
-/** CLOCK_MONOTONIC: the same in all processes of one boot, untouched by whoever sets the time. */
+/** CLOCK_MONOTONIC: the same in all processes of one boot, and unaffected by changes of the wall clock. */
 function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1_000_000n);
 }
@@ -103,49 +102,49 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   };
   const lock = await lockSocket({ path: socketPath, lockWaitMs, log });
   closers.push(() => lock.release());
-  const foundation = await openFoundation(options, base);
-  closers.push(() => foundation.close());
-  const { resources, tools } = foundation;
+  const backend = await openBackend(options, base);
+  closers.push(() => backend.close());
+  const { resources, ipam } = backend;
+  const { registry } = ipam.catalogue;
 
+  const { prober, verified, probeQuarantined } = ipam.detection;
   const coordinator = openCoordinator({
-    ...tools,
-    prober: tools.prober,
+    registry,
+    identifier: ipam.identifier,
+    prober,
+    verified,
+    nowMs: monotonicMs,
+    log,
     snapshot: () => resources.state.snapshot,
-    isCluster: foundation.mode === "cluster",
+    isCluster: backend.mode === "cluster",
+    settingsFor: (nic) => ipam.networks.settingsFor(nic),
     faults,
     logDirectory: options.logDirectory,
   });
   closers.push(() => coordinator.close());
-  foundation.fenceWith?.((attachment) => coordinator.withdraw(attachment));
+  backend.fenceWith?.((attachment) => coordinator.withdraw(attachment));
   const ifacer = await openIfacer({
-    ...{ stateDirectory: options.stateDirectory, bootId, faults, log },
+    stateDirectory,
+    bootId,
+    faults,
+    log,
     permission: () => resources.state.snapshot.vendorConf.ifacer,
   });
   closers.push(() => ifacer[Symbol.dispose]());
-  const registryWatch = watchRegistry(tools.registry, log);
+  const registryWatch = watchRegistry(registry, log);
   closers.push(() => registryWatch.close());
-  const readiness = (): Readiness => readinessOf(foundation);
-  const plugins = {
-    berth: createIpamPlugin({ ...tools, readiness, synced: foundation.synced }),
-    coordinator: coordinator.plugin,
-    ifacer: ifacer.plugin,
-  };
-  const dispatch = createDispatcher(plugins, log);
-  const spool = new Spool(options.spoolDirectory, dispatch, faults, log);
+  const berth = new IpamPlugin(ipam, backend);
+  const dispatcher = new Dispatcher({ berth, coordinator: coordinator.plugin, ifacer: ifacer.plugin }, log);
+  const spool = new Spool(options.spoolDirectory, dispatcher, faults, log);
   await spool.drain();
-  const janitor = startMaintenance({ ...tools, spool });
-  closers.push(() => janitor.close());
+  const maintenance = startMaintenance({ registry, spool, probeQuarantined, nowMs: monotonicMs, log });
+  closers.push(() => maintenance.close());
   let watch: SocketWatch | undefined;
   const server = await listenOnSocket({
     path: socketPath,
-    dispatch,
+    dispatcher,
     inspect: createStatusApi({
-      ...tools,
-      mode: foundation.mode,
-      live: foundation.live,
-      recover: foundation.recover?.bind(foundation),
-      stats: () => foundation.stats(),
-      readiness,
+      backend,
       spool,
       version: options.version,
       socketRestored: () => watch?.restored ?? 0,
@@ -159,13 +158,13 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log,
   });
   closers.push(() => server.close());
-  const seen = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
-  watch = seen;
-  closers.push(() => seen.close());
-  closers.push(logReadiness(readiness, log));
+  const opened = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
+  watch = opened;
+  closers.push(() => opened.close());
+  closers.push(logReadiness(() => backend.readiness(), log));
 }
 
-async function openFoundation(
+async function openBackend(
   { configDirectory, cluster, nodeLabels = {} }: AgentOptions,
   base: BackendOptions,
 ): Promise<Backend> {
@@ -175,17 +174,4 @@ async function openFoundation(
   invariant(configDirectory === undefined && cluster !== undefined, "An agent has a directory or a cluster, not both");
   const { connectCluster } = await import("./cluster/connect.ts");
   return connectCluster(cluster, base);
-}
-
-/** Not ready while something that never was read rightly may hold what must not be handed out. */
-function readinessOf(foundation: Backend): Readiness {
-  const { problems, snapshot } = foundation.resources.state;
-  const { trouble } = foundation.tools.registry;
-  return {
-    ready: foundation.isReady(),
-    trouble,
-    get problems() {
-      return [...(trouble === undefined ? [] : [trouble]), ...problems, ...snapshot.problems, ...foundation.problems()];
-    },
-  };
 }

@@ -1,23 +1,22 @@
 /**
- * What each mode gives to the rest of the agent: where its resources come from, where its addresses are written down, and who its pods are.
- * Made by embedded/open-embedded.ts and cluster/open-cluster.ts; agent.ts builds the plugins on it, and tests call addAddresses on it.
+ * What each mode provides: where its resources come from, where its addresses are recorded, and who its pods are. The two implementations are
+ * embedded/backend.ts and cluster/backend.ts.
  */
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Allocation } from "../registry/registry.ts";
-import type { Detection } from "./detection/open-detection.ts";
 import type { RecoverOptions } from "./embedded/recovery/recover.ts";
 import type { LiveObjects } from "./explain/live-objects.ts";
-import type { AddTools } from "./ipam/add.ts";
-import type { CheckTools } from "./ipam/check.ts";
+import type { AddDeps } from "./ipam/add.ts";
+import type { Readiness, ReadinessSource } from "./ipam/plugin.ts";
 import type { Resources } from "./resources.ts";
 
-/** What both modes need of the process. */
+/** What both modes get from the process. */
 export interface BackendOptions {
   /** This node's name. */
   readonly node: string;
   readonly stateDirectory: string;
-  /** Where the runtimes read network definitions; need not be there. */
+  /** Where the runtimes read network definitions; may be missing. */
   readonly cniConfDirectory: string;
   /** The built core, berth-core.wasm. */
   readonly coreWasm: Uint8Array;
@@ -25,39 +24,50 @@ export interface BackendOptions {
   readonly bootId: string;
   /** The machine's monotonic clock. */
   readonly nowMs: () => number;
-  /** How long to wait for another agent that has the state directory. */
+  /** How long to wait for another agent that locks the state directory. */
   readonly lockWaitMs: number;
-  /** Called once, before that wait, with its holder. */
+  /** Called once, before that wait, with the lock's holder. */
   readonly onWaiting?: ((holder: string) => void) | undefined;
   /** Path of the registry's witness, in memory; absent: there is none. */
   readonly witness?: string | undefined;
-  /** The registry has lost rows, which come back by themselves: a sentence. */
+  /** The registry has lost rows, which it recovers by itself: a sentence. */
   readonly onNotice?: ((text: string) => void) | undefined;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
   readonly log: Log;
-  /** The agent cannot go on: its registry's thread died. */
+  /** The registry's thread died, so the agent has to end. */
   readonly onDeath: (error: Error) => void;
 }
 
-export interface Backend {
+export interface Backend extends ReadinessSource {
   readonly mode: "embedded" | "cluster";
   readonly resources: Resources;
-  /** What addAddresses and checkAddresses want, and what belongs to the asking. */
-  readonly tools: AddTools & CheckTools & Detection;
-  /** Waits, for a bounded time, until resources are known at all. Rejects with CniError 50 that says what is missing. */
-  synced(signal: AbortSignal): Promise<void>;
-  /** Whether an ADD can be served, from memory. */
-  isReady(): boolean;
-  /** Beside those of the resources: each a sentence. */
-  problems(): readonly string[];
-  /** Before the first request: how to take away what the coordinator made for an attachment. Absent: the agent never does so by itself. */
-  readonly fenceWith?: ((detach: (row: Allocation) => Promise<void>) => void) | undefined;
+  /** For {@link addAddresses}, and all that allocates. */
+  readonly ipam: AddDeps;
+  /** Before the first request: how to remove what the coordinator made for an attachment. Absent: the agent never does so by itself. */
+  fenceWith?(detach: (row: Allocation) => Promise<void>): void;
   /** For explanations; undefined where there is no API server. */
   readonly live?: LiveObjects | undefined;
-  /** Fills a registry that has lost rows: lines for people. Absent where that needs nobody. */
+  /** Fills a registry that has lost rows; returns lines of text. Absent where the registry recovers by itself. */
   recover?(options: RecoverOptions): Promise<readonly string[]>;
   /** Counters for GET /v1/stats: plain JSON. */
   stats(): Readonly<Record<string, unknown>>;
   close(): Promise<void>;
+}
+
+/** `isReady`: whether an ADD can be served; `problems`: the backend's own, each a sentence. */
+export function readinessOf(
+  { resources, ipam }: Pick<Backend, "resources" | "ipam">,
+  isReady: boolean,
+  own: () => readonly string[],
+): Readiness {
+  const { problems, snapshot } = resources.state;
+  const { trouble } = ipam.catalogue.registry;
+  return {
+    ready: isReady,
+    trouble,
+    get problems() {
+      return [...(trouble === undefined ? [] : [trouble]), ...problems, ...snapshot.problems, ...own()];
+    },
+  };
 }

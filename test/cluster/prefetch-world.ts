@@ -174,7 +174,7 @@ async function openNode(plane: ControlPlane, { name, stateDirectory, plugin }: P
     add: async (pod, call = {}) => {
       const request = addRequest(pod, { containerId: `c-${pod.name}`, conf: OWN, ...call });
       const startMs = performance.now();
-      const { result } = await addAddresses(cluster.tools, request, AbortSignal.timeout(30_000));
+      const { result } = await addAddresses(cluster.ipam, request, AbortSignal.timeout(30_000));
       const tookMs = performance.now() - startMs;
       return { addresses: result.ips.map(({ address }) => formatIp(address.ip)).join(" "), tookMs };
     },

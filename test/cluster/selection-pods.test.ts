@@ -118,7 +118,7 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
       const young = await world.pod({ name, annotations: route(wish) });
       let asking = young;
       const args = () => `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${asking.uid}`;
-      const { identifier } = world.node.tools;
+      const { identifier } = world.node.ipam;
       await using coordinator = await openWorld(names, undefined, undefined, { identifier, args });
       for (const nic of [first, second]) {
         makeNic(names, nic);

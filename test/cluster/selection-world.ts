@@ -149,7 +149,7 @@ function worldOf(client: KubeClient, { node, cniConfDirectory, hold, close }: Wo
       const { uid = pod.uid, ipam, ...call } = wish;
       const conf = { ipam: { type: "berth", ...ipam } };
       const request = addRequest({ ...pod, uid }, { ...call, conf });
-      const { result } = await addAddresses(node.tools, request, AbortSignal.timeout(30_000));
+      const { result } = await addAddresses(node.ipam, request, AbortSignal.timeout(30_000));
       const { containerId, ifName } = request;
       const rows = await node.registry.findAttachment({ containerId, ifName });
       const held = [...rows].sort((a, b) => a.ip.family - b.ip.family);

@@ -150,7 +150,7 @@ describe("filters", () => {
     expect(await refusalOf("f-bad")).toMatch(/^cannot be used: field "spec.ips/);
     expect(await poolOf({ annotations: only("f-bad", "p-other") })).toEqual(["p-other"]);
     expect(world.node.resources.state.snapshot.problems.join()).toContain('IPPool "f-bad" cannot be used');
-    expect(world.node.isReady()).toBe(true);
+    expect(world.node.readiness().ready).toBe(true);
     await world.client.delete(`${POOLS}/f-bad`);
   });
 
@@ -242,7 +242,7 @@ describe("several NICs", () => {
     const networks = [{ name: "chained" }, { name: "chained", namespace: "infra" }];
     const pod = { namespace: "shop", name: "x", labels: {}, annotations: { networks } };
     const modeOf = (ifName: string) => {
-      const { mode, hostRuleTable } = world.node.tools.settingsFor({ ifName, network: "chained", pod });
+      const { mode, hostRuleTable } = world.node.ipam.networks.settingsFor({ ifName, network: "chained", pod });
       return [mode, hostRuleTable];
     };
     await expect
@@ -267,7 +267,7 @@ describe("vendor-conf", () => {
     const problems = () => world.node.resources.state.problems.join();
     await expect.poll(problems, { timeout: 30_000 }).toMatch(/vendor-conf.*enableIPv6.*perhaps/);
     expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
-    expect(world.node.isReady()).toBe(true);
+    expect(world.node.readiness().ready).toBe(true);
     await world.settings({});
     expect(await poolOf({ annotations })).toEqual(["p-other"]);
     expect(problems()).toBe("");

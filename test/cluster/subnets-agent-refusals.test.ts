@@ -1,7 +1,7 @@
 /** What a pod that names Subnets is told when it gets no address, word for word, and what `berthctl explain` says of it. On a real API server. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { POOL_WAIT_MS } from "../../host/agent/ipam/wait-for-pool.ts";
+import { POOL_WAIT_MS } from "../../host/agent/add-deadline.ts";
 import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
 import type { TestNode } from "./prefetch-world.ts";
 import { beginWaiting, explain, known, SubnetsWorld, type Workload } from "./subnets-agent-world.ts";

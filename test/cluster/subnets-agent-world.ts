@@ -174,5 +174,5 @@ export async function beginWaiting(node: TestNode, pod: lab.LabPod, ifName = "et
 
 export async function explain({ cluster }: TestNode, { namespace, name }: lab.LabPod): Promise<string[]> {
   const question = { namespace, pod: name, ifName: "eth0", network: "lan" };
-  return (await explainPod(cluster.tools, question)).split("\n");
+  return (await explainPod(cluster.ipam, question)).split("\n");
 }

@@ -152,7 +152,7 @@ describe("a migration", () => {
     await world.restart("n2");
     await world.node("n1").allocations.reconcile();
     await world.node("n2").allocations.reconcile();
-    expect([world.node("n1").problems(), world.node("n2").problems()]).toEqual([[], []]);
+    expect([world.node("n1").readiness().problems, world.node("n2").readiness().problems]).toEqual([[], []]);
     await world.see(`${ip} Bound n2 launcher-a@n1 launcher-b@n2`);
     expect([await world.add(source), await world.add(target)]).toEqual([[ip], [ip]]);
     await world.end(source);

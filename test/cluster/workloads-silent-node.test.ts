@@ -4,12 +4,9 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
-import { inheritLost } from "../../host/agent/ipam/sources/retained.ts";
-import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import * as lab from "../../scripts/lab/cluster/pods.ts";
 import { SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { ip, openCore } from "../unit/ipam/subjects.ts";
 import { requireMac } from "./keeping-node.ts";
 import { WorkloadsWorld } from "./workloads-world.ts";
 
@@ -37,7 +34,7 @@ afterEach(async () => {
 afterAll(() => world?.stop());
 
 /** What a pod's NIC would be and hear; detection is switched off in the settings of these tests. */
-function segment(answering: readonly string[]): Partial<ClusterBackend["tools"]> {
+function segment(answering: readonly string[]): Partial<ClusterBackend["ipam"]["detection"]> {
   const nic = { index: 1, mac: OWN, flags: 0, up: false, addresses: [] };
   return {
     links: {
@@ -89,13 +86,13 @@ async function move(how: "taken for lost" | "unreachable"): Promise<Moved> {
 describe.each(["taken for lost", "unreachable"] as const)("an address of a node that is %s", (how) => {
   it("rule 2: is the moved pod's at once when nobody answers for it, whatever the settings say of detection", async () => {
     const { address, pod } = await move(how);
-    expect(await world.add(pod, { tools: segment([]) })).toEqual([address]);
+    expect(await world.add(pod, { detection: segment([]) })).toEqual([address]);
     expect(asked).toEqual([address]);
     await see(`${address} Bound n2 web-0@n2`);
     const [row] = await world.node("n2").registry.findOwner(pod.uid);
     expect(row?.quarantine).toBeUndefined();
     // And again: now it is known.
-    expect(await world.add(pod, { tools: segment([]) })).toEqual([address]);
+    expect(await world.add(pod, { detection: segment([]) })).toEqual([address]);
     expect(asked).toEqual([address]);
   });
 
@@ -104,14 +101,14 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
     const path = `${lab.ALLOCATIONS}/${address}`;
     const { metadata } = await world.client.get(path);
     for (let times = 0; times < 2; times++) {
-      const refusal = world.add(pod, { tools: segment([address]) });
+      const refusal = world.add(pod, { detection: segment([address]) });
       await expect(refusal).rejects.toMatchObject({ code: 11 });
       await expect(refusal).rejects.toThrow(`shop/web-0 was on node "n1", which is lost, and ${RIVAL} still answers`);
     }
     expect((await world.client.get(path)).metadata.resourceVersion).toBe(metadata.resourceVersion);
     expect(asked).toEqual([address, address]);
     expect(await world.node("n2").registry.findOwner(pod.uid)).toEqual([]);
-    expect(await world.add(pod, { tools: segment([]) })).toEqual([address]);
+    expect(await world.add(pod, { detection: segment([]) })).toEqual([address]);
     await see(`${address} Bound n2 web-0@n2`);
   });
 
@@ -119,31 +116,10 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
     const { address, pod } = await move(how);
     const unasked = segment([]);
     const links = unasked.links && { ...unasked.links, observe: () => undefined };
-    const [next] = await world.add(pod, { tools: { ...unasked, ...(links === undefined ? {} : { links }) } });
+    const [next] = await world.add(pod, { detection: { ...unasked, ...(links === undefined ? {} : { links }) } });
     expect(next).not.toBe(address);
     expect(asked).toEqual([]);
     const { spec } = await world.client.get(`${lab.ALLOCATIONS}/${address}`);
     expect(spec.node).toBe("n1");
   });
-});
-
-it("rule 2: it is not claimed ahead of the NIC that could ask for it, and nothing in its place", () => {
-  const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0", ifName: "eth0" };
-  const quarantine = { reason: "Conflict" as const, mac: undefined, parent: "", nextProbeAtMs: 0 };
-  const holder = {
-    ...{ space: "", ip: ip("10.6.0.1"), prefixLength: 24, pool: "blue", state: "Quarantined" as const, owner: "" },
-    ...{ ifName: "eth0", containerId: "", network: "", namespace: "shop", pod: "", workload, quarantine },
-    ...{ sinceMs: 0, version: -7 },
-  };
-  const claimant = {
-    owner: "u",
-    namespace: "shop",
-    pod: "web-0",
-    ifName: "eth0",
-    containerId: "",
-    network: "",
-    workload,
-  };
-  const demand = { nics: [], claimant, signal: AbortSignal.timeout(1_000) };
-  expect(() => inheritLost(new PoolCache(openCore()), demand, holder)).toThrow("its ADD will");
 });

@@ -35,7 +35,7 @@ export interface AddWish {
   /** An address that the runtime asks for. */
   readonly asked?: string;
   /** In place of the agent's own: a NIC, and a segment that it can ask. */
-  readonly tools?: Partial<ClusterBackend["tools"]>;
+  readonly detection?: Partial<ClusterBackend["ipam"]["detection"]>;
 }
 
 interface LabNode {
@@ -185,11 +185,12 @@ export class WorkloadsWorld {
 
   /** The ADD of one NIC; gives its addresses. Rejects as the plugin would be refused. */
   async add(pod: lab.LabPod, wish: AddWish = {}): Promise<string[]> {
-    const tools = { ...this.node(pod.node).tools, ...wish.tools };
+    const { ipam } = this.node(pod.node);
+    const deps = { ...ipam, detection: { ...ipam.detection, ...wish.detection } };
     const { ifName, network, asked } = wish;
     const conf = asked === undefined ? {} : { runtimeConfig: { ips: [asked] } };
     const request = addRequest(pod, { ifName, network, conf });
-    const { result } = await addAddresses(tools, request, AbortSignal.timeout(PATIENCE_MS));
+    const { result } = await addAddresses(deps, request, AbortSignal.timeout(PATIENCE_MS));
     return result.ips.map(({ address }) => formatIp(address.ip));
   }
 

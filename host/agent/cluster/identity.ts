@@ -14,13 +14,11 @@ import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 import type { Identifier, PodIdentity } from "../ipam/pod-identity.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
 import { findAddressOwners } from "./address-owners.ts";
 import { PoolOwners } from "./pool-owners.ts";
-
-/** How long an ADD tries to read its pod from the API server, when the watch does not know it: milliseconds. @limit */
-export const POD_READ_PATIENCE_MS = 10_000;
 
 export interface IdentityDeps {
   readonly api: KubeApi;

@@ -15,7 +15,7 @@ import { metadata, type OwnerReference } from "../../resources/fields/metadata.t
 import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { POD_READ_PATIENCE_MS } from "./identity.ts";
+import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 
 /** Most ReplicaSets and Jobs of which an agent remembers what they belong to. @limit */
 export const MAX_KNOWN_OWNERS = 1_024;

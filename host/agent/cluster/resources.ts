@@ -13,26 +13,25 @@ import { Latch } from "../../lib/latch.ts";
 import { checkPools } from "../../resources/check-pools.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import { SYNC_WAIT_MS } from "../add-deadline.ts";
 import { RELOAD_DELAY_MS } from "../embedded/manifest-directory.ts";
+import type { PoolChanges } from "../ipam/cluster-ipam.ts";
 import type { Resources, ResourcesState } from "../resources.ts";
 import { type AnyWatch, openWatches, type WatchedPool, type Watches, type WatchesOptions } from "./watches.ts";
-
-/** How long an ADD waits for the first lists of the API server, before it is refused with code 50: milliseconds. @limit */
-export const SYNC_WAIT_MS = 20_000;
 
 export interface ClusterResourcesOptions extends Omit<WatchesOptions, "onSetting"> {
   /** A new snapshot; not called for pods and namespaces, whose maps change by themselves. */
   readonly onChange: (snapshot: Snapshot) => void;
 }
 
-export class ClusterResources implements Resources {
+export class ClusterResources implements Resources, PoolChanges {
   readonly #watches: Watches;
   readonly #onChange: (snapshot: Snapshot) => void;
   #snapshot: Snapshot;
   #pending: NodeJS.Timeout | undefined;
-  /** Opens with the next news. */
+  /** Opens with the next change. */
   #next = new Latch();
-  #news = 0;
+  #changeCount = 0;
 
   constructor(options: ClusterResourcesOptions) {
     this.#onChange = options.onChange;
@@ -105,17 +104,17 @@ export class ClusterResources implements Resources {
   }
 
   /** Counts what {@link changed} waits for. */
-  get changes(): number {
-    return this.#news;
+  get changeCount(): number {
+    return this.#changeCount;
   }
 
   /**
-   * Waits until pools or settings have changed, or an address has become free, since the news counted so many. False when nothing came within so
+   * Waits until pools or settings have changed, or an address has become free, since {@link changeCount} was `since`. False when nothing came within so
    * many milliseconds.
    */
   async changed(signal: AbortSignal, { since, withinMs }: { since: number; withinMs: number }): Promise<boolean> {
     this.flush();
-    if (this.#news !== since) return true;
+    if (this.#changeCount !== since) return true;
     const tooLong = AbortSignal.timeout(Math.max(0, Math.ceil(withinMs)));
     try {
       await this.#next.wait(AbortSignal.any([signal, tooLong]));
@@ -161,7 +160,7 @@ export class ClusterResources implements Resources {
   }
 
   #tell(): void {
-    this.#news++;
+    this.#changeCount++;
     this.#next.open();
     this.#next = new Latch();
   }

@@ -8,9 +8,7 @@ import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
-
-/** How long such an ADD tries to read the Subnet, to tell what is in the way: milliseconds. @limit */
-export const SUBNET_LOOK_MS = 1_000;
+import { SUBNET_READ_MS } from "../add-deadline.ts";
 
 export interface SubnetQuestion {
   readonly name: string;
@@ -27,7 +25,7 @@ export async function readSubnetState(
 ): Promise<SubnetState> {
   const path = `${API_PATH}/subnets/${encodeURIComponent(name)}`;
   try {
-    const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_LOOK_MS, signal });
+    const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_READ_MS, signal });
     const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
     const refusal = refuseNamespace(spec, namespace, labels);
     return { kind: "there", family: spec.family, isDeleting: deleting, refusal };

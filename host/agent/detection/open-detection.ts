@@ -2,13 +2,14 @@
 import { detectConflict } from "../../coordinator/detect-conflict.ts";
 import { withQuietLink } from "../../coordinator/quiet-link.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
-import type { DetectionTools } from "../ipam/claim-verified.ts";
 import { findAskingLink, findNodeLink, findParentName, findPoolLink, withdrawAddress } from "./links.ts";
 import { QuarantineProber, type QuarantineProberDeps } from "./quarantine-prober.ts";
 import { VerifiedAttachments } from "./verified-attachments.ts";
-import type { NicLinks } from "./verify-addresses.ts";
+import type { EarlyStageDeps, NicLinks } from "./verify-addresses.ts";
 
-export interface Detection extends Omit<DetectionTools, "settingsFor" | "isCoordinated"> {
+export interface Detection extends EarlyStageDeps {
+  readonly prober: QuarantineProber;
+  readonly verified: VerifiedAttachments;
   /** Probes the quarantined addresses that are due. */
   readonly probeQuarantined: () => Promise<void>;
 }

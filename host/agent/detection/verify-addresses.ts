@@ -11,7 +11,6 @@ import type { LinkObservation } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { Claimed } from "../ipam/allocate.ts";
 import type { DetectConflict } from "./quarantine-prober.ts";
 
 /** Access to links besides probing: links.ts. */
@@ -44,6 +43,12 @@ export interface EarlyStageOptions {
   readonly settings: CoordinatorConf;
   /** Whether a coordinator follows in the chain; it announces the addresses. */
   readonly isCoordinated: boolean;
+}
+
+/** `previous`: those of `held` as they were on another NIC before, of an older sandbox. */
+interface ClaimedAddresses {
+  readonly held: readonly Allocation[];
+  readonly previous: readonly Allocation[];
 }
 
 export type EarlyDetection =
@@ -88,7 +93,7 @@ export class EarlyStage {
    * Probes the addresses of the NIC, both families at once; only those taken out of quarantine if the settings ask for no more. Throws CniError 11 when
    * the NIC cannot probe; rejects with the signal's reason.
    */
-  async verify({ held, previous }: Claimed, signal: AbortSignal): Promise<EarlyDetection> {
+  async verify({ held, previous }: ClaimedAddresses, signal: AbortSignal): Promise<EarlyDetection> {
     const { isWanted } = this;
     const wanted = isWanted ? held : held.filter(({ quarantine }) => quarantine !== undefined);
     if (wanted.length === 0) return { kind: "unasked" };

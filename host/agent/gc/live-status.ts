@@ -18,7 +18,7 @@ import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { decodeNode, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
-import { POD_READ_PATIENCE_MS } from "../cluster/identity.ts";
+import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 
 /** How long a sweep retries one call of the API server: milliseconds. No request waits for it, and the next sweep asks again. @limit */
 export const SWEEP_PATIENCE_MS = 3_000;

@@ -1,6 +1,5 @@
 /**
- * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md); once more when a pool is still being generated.
- * Effects: those of claim-verified.ts.
+ * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md); once more while a generated pool is still growing.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
@@ -9,59 +8,69 @@ import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { Selection, Subject } from "../../ipam/model.ts";
 import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
 import type { PoolsByName } from "../../ipam/selection.ts";
+import type { Log } from "../../lib/log.ts";
 import { formatIp } from "../../net/ip.ts";
 import { type Prefix, prefixContains } from "../../net/prefix.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
+import { AddDeadline, type Clock } from "../add-deadline.ts";
+import type { Detection } from "../detection/open-detection.ts";
+import type { NicSettings } from "../nic-definition.ts";
 import type { Addition } from "../plugin.ts";
-import type { AllocateDeps } from "./allocate.ts";
-import { claimVerified, type DetectionTools } from "./claim-verified.ts";
-import { type DemandTools, prepareDemand, type WantingNic } from "./demand.ts";
-import type { Identifier, PodIdentity } from "./pod-identity.ts";
-import { giveBackUnfit, type Prefetched } from "./prefetched.ts";
-import { type SkipIfFull, type SupplyTools, waitForPool } from "./wait-for-pool.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { claimVerified } from "./claim-verified.ts";
+import type { ClusterIpam } from "./cluster-ipam.ts";
+import { prepareDemand, type WantingNic } from "./demand.ts";
+import type { Identifier } from "./pod-identity.ts";
+import { giveBackUnfit } from "./prefetched.ts";
+import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
-export interface IpamTools extends DemandTools, SupplyTools, Omit<AllocateDeps, "poolCache"> {
+/** What an ADD works with. */
+export interface AddDeps {
   readonly identifier: Identifier;
+  readonly networks: NicSettings;
+  readonly node: Subject["node"];
+  readonly catalogue: Catalogue;
+  readonly detection: Detection;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Absent in the embedded mode. */
+  readonly cluster?: ClusterIpam | undefined;
 }
 
-export interface AddTools extends IpamTools, DetectionTools {
-  /** Absent: nothing is claimed before an ADD. */
-  readonly prefetched?: Prefetched | undefined;
-  /** Told of each ADD of a known pod that fails, unless its caller hung up. Absent: nobody wants to know. */
-  readonly reportRefusal?: ((pod: PodIdentity, error: unknown) => void) | undefined;
-}
-
-export async function addAddresses(tools: AddTools, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
+/** `signal` aborts when the caller hangs up. */
+export async function addAddresses(deps: AddDeps, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { ifName, containerId, netns } = request;
-  const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", tools.catalogue.snapshot.vendorConf);
-  const identity = await tools.identifier.identify(request, signal);
+  const { identifier, cluster, clock } = deps;
+  const deadline = new AddDeadline(clock, signal);
+  const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.catalogue.snapshot.vendorConf);
+  const identity = await identifier.identify(request, signal);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
   try {
-    await tools.prefetched?.waitForClaim(identity.owner, ifName, signal);
+    await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
     const wanting = { ...nic, requested: requestedIps(request) };
-    return await waitForPool(tools, (skipIfFull) => addTo(tools, wanting, skipIfFull, signal), signal);
+    return await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
   } catch (error) {
-    if (!signal.aborted) tools.reportRefusal?.(identity, error);
+    if (!signal.aborted) cluster?.reportRefusal(identity, error);
     throw error;
   }
 }
 
-async function addTo(tools: AddTools, nic: WantingNic, skipIfFull: SkipIfFull, signal: AbortSignal): Promise<Addition> {
+async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, deadline: AddDeadline): Promise<Addition> {
+  const { catalogue, networks, detection, cluster } = deps;
+  const { registry, poolCache } = catalogue;
   const { identity, ifName, containerId } = nic;
-  const { subject, selection, demand } = await prepareDemand(tools, nic, signal);
-  await giveBackUnfit(tools, demand);
-  const { held, created } = await claimVerified(
-    { ...tools, poolCache: tools.catalogue.poolCache },
-    { ...demand, skipIfFull },
-  );
+  const { subject, selection, demand } = await prepareDemand(deps, nic, deadline);
+  if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
+  const claiming = { registry, poolCache, networks, detection, cluster };
+  const { held, created } = await claimVerified(claiming, { ...demand, skipIfFull });
   const undo = async (): Promise<void> => {
-    tools.verified.delete({ containerId, ifName });
-    await tools.registry.undo(created);
+    detection.verified.delete({ containerId, ifName });
+    await registry.undo(created);
   };
   try {
-    const result = await resultOf(tools, selection, subject, identity.owner, held);
-    tools.prefetched?.used(identity.owner, ifName);
+    const result = await resultOf(catalogue, selection, subject, identity.owner, held);
+    cluster?.prefetched.used(identity.owner, ifName);
     return { result, undo };
   } catch (error) {
     await undo();
@@ -70,7 +79,7 @@ async function addTo(tools: AddTools, nic: WantingNic, skipIfFull: SkipIfFull, s
 }
 
 async function resultOf(
-  tools: IpamTools,
+  { registry, snapshot }: Catalogue,
   selection: Selection,
   subject: Subject,
   owner: string,
@@ -78,10 +87,10 @@ async function resultOf(
 ): Promise<Addition["result"]> {
   const podRoutes = subject.pod?.annotations.routes ?? [];
   if (podRoutes.length > 0) {
-    const all = (await tools.registry.findOwner(owner)).filter(({ state }) => state === "Bound");
+    const all = (await registry.findOwner(owner)).filter(({ state }) => state === "Bound");
     if (isLastNic(selection, subject, all)) requireCarriers(podRoutes, all.map(addressOf));
   }
-  const { pools, refused } = tools.catalogue.snapshot;
+  const { pools, refused } = snapshot;
   return buildNicResult({
     held: held.map((each) => ({ ...each, pool: findPoolOf(each, pools) ?? refuseUnusable(each, refused) })),
     cleanGateway: selection.nics.find(({ ifName }) => ifName === subject.ifName)?.cleanGateway ?? false,
@@ -89,18 +98,18 @@ async function resultOf(
   });
 }
 
-/** The pool of an address that may be older than the pool: renamed or moved, only one around the address has its gateway. */
+/** Returns the pool of an address that may be older than the pool. If that was renamed or moved, the pool whose subnet contains the address has its gateway. */
 function findPoolOf({ space, ip, pool }: Allocation, pools: PoolsByName): IpPool | undefined {
   const isAround = ({ spec }: IpPool): boolean => spec.addressSpace === space && prefixContains(spec.subnet, ip);
   const own = pools.get(pool);
   return own !== undefined && isAround(own) ? own : [...pools.values()].find(isAround);
 }
 
-/** Without its pool an address has no gateway and no routes. A pool that is gone has none; one that is only badly written will have them again. */
+/** Throws CniError 11 if the pool is invalid: without it the address has no gateway and no routes. A pool that is gone has none. */
 function refuseUnusable({ ip, pool, ifName }: Allocation, refused: ReadonlyMap<string, string>): undefined {
   const reason = refused.get(pool);
   if (reason === undefined) return undefined;
-  const text = `Interface "${ifName}" has ${formatIp(ip)} of pool "${pool}", which ${reason}; mend the pool`;
+  const text = `Interface "${ifName}" has ${formatIp(ip)} of pool "${pool}", which ${reason}; fix the pool`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
@@ -109,8 +118,8 @@ function addressOf({ ip, prefixLength }: Allocation): Prefix {
 }
 
 /**
- * Whether all NICs of the pod that could carry a route are known now: with a list of NICs (`ippools`, `subnets`) when all of them have addresses, as they have at once when
- * the pod announces them; else the last one of the pod's list of networks decides, and a NIC that nothing announces is the last.
+ * Whether all NICs of the pod that could carry a route are known now. With a list of NICs (`ippools`, `subnets`): when all of them have addresses. Else
+ * when this is the last NIC of the pod's list of networks; a NIC that is not announced counts as the last.
  */
 function isLastNic({ nics }: Selection, { pod, firstNic, ifName }: Subject, bound: readonly Allocation[]): boolean {
   if (nics.length > 1) return nics.every((nic) => bound.some((row) => row.ifName === nic.ifName));

@@ -1,6 +1,5 @@
 /**
- * The pools as ADD sees them: the snapshot of the resources together with the pool cache that belongs to it.
- * Effects: reads what is used from the registry into the pool cache.
+ * The pools as ADD sees them: the snapshot of the resources, with the pool cache that belongs to it and the registry that it caches.
  */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
@@ -9,23 +8,19 @@ import type { Snapshot } from "../../resources/snapshot.ts";
 import { spanOf } from "./live-usage.ts";
 
 export class Catalogue {
-  readonly #poolCache: PoolCache;
-  readonly #registry: Registry;
+  readonly poolCache: PoolCache;
+  readonly registry: Registry;
   #snapshot: Snapshot;
-  /** Pools whose used addresses the pool cache has not heard of yet. */
+  /** Pools whose used addresses are still to be read into the cache. */
   readonly #unread = new Map<string, IpPool>();
   #reading: Promise<void> | undefined;
-  /** As the registry was told last: it is another thread. */
+  /** Those that the registry has, as text. It runs in another thread. */
   #cooldowns = "";
 
   constructor(poolCache: PoolCache, registry: Registry, snapshot: Snapshot) {
-    this.#poolCache = poolCache;
-    this.#registry = registry;
+    this.poolCache = poolCache;
+    this.registry = registry;
     this.#snapshot = snapshot;
-  }
-
-  get poolCache(): PoolCache {
-    return this.#poolCache;
   }
 
   get snapshot(): Snapshot {
@@ -37,9 +32,9 @@ export class Catalogue {
     this.#snapshot = snapshot;
     const cooldowns = cooldownsOf(snapshot);
     const text = JSON.stringify([cooldowns.defaultMs, [...cooldowns.byPool]]);
-    if (text !== this.#cooldowns) this.#registry.setCooldowns(cooldowns);
+    if (text !== this.#cooldowns) this.registry.setCooldowns(cooldowns);
     this.#cooldowns = text;
-    for (const pool of this.#poolCache.update([...snapshot.pools.values()], snapshot.reserved)) {
+    for (const pool of this.poolCache.update([...snapshot.pools.values()], snapshot.reserved)) {
       this.#unread.set(pool.name, pool);
     }
   }
@@ -70,7 +65,7 @@ export class Catalogue {
   }
 
   async #load(pool: IpPool): Promise<void> {
-    this.#poolCache.markUsed(pool, await this.#registry.readUsed(spanOf(pool)));
+    this.poolCache.markUsed(pool, await this.registry.readUsed(spanOf(pool)));
   }
 }
 

@@ -1,25 +1,25 @@
 /**
- * CHECK of `berth`: recorded, equal to prevResult with its gateways, present on the link. It never heals.
- * Effects: reads the registry and the pod's link.
+ * CHECK of `berth`: the addresses are recorded, equal to prevResult with its gateways, and present on the link. Nothing is repaired.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
-import type { Allocation, Attachment, Registry } from "../../registry/registry.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import type { ClusterIpam } from "./cluster-ipam.ts";
 
-export interface CheckTools {
+export interface CheckDeps {
   readonly registry: Registry;
-  /** The pools as they are now. */
+  /** The current pools. */
   readonly catalogue: { readonly snapshot: Pick<Snapshot, "pools"> };
-  /** Why an address of the attachment is somebody else's in the API server (allocation rule 5); undefined when none is. Absent: no API server. */
-  readonly findLoss?: ((attachment: Attachment) => string | undefined) | undefined;
+  readonly cluster?: Pick<ClusterIpam, "findLoss"> | undefined;
 }
 
+/** Throws CniError 3, 7, 104 or 106 with the first difference. */
 export async function checkAddresses(
-  { registry, catalogue, findLoss }: CheckTools,
+  { registry, catalogue, cluster }: CheckDeps,
   request: AttachRequest,
 ): Promise<void> {
   const { containerId, ifName } = request;
@@ -32,7 +32,7 @@ export async function checkAddresses(
       `No address is recorded for interface "${ifName}" of container ${containerId}`,
     );
   }
-  const loss = findLoss?.(attachment);
+  const loss = cluster?.findLoss(attachment);
   if (loss !== undefined) throw new CniError(ErrorCode.AddressConflict, loss);
   comparePrevResult(request, held);
   compareGateways(request, held, catalogue.snapshot.pools);

@@ -1,46 +1,47 @@
 /**
- * Claims addresses and asks for them on the NIC before anybody hears of them: the early stage of conflict detection.
- * Effects: theirs.
+ * Claims addresses and probes them on the NIC before the ADD is answered: the early stage of conflict detection.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { refuseRequested } from "../../ipam/requested-ips.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
-import type { QuarantineProber } from "../detection/quarantine-prober.ts";
-import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
+import type { Detection } from "../detection/open-detection.ts";
 import { type EarlyDetection, EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";
-import { type AddressDemand, type AllocateDeps, allocateAddresses, type Claimed } from "./allocate.ts";
-import { awaitsLostNode } from "./sources/retained.ts";
+import { allocateAddresses, type Claimed } from "./allocate.ts";
+import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
+import { awaitsLostNode } from "./predecessor.ts";
+import { type AddressDemand, type AllocateDeps, isSameAddress } from "./sources/source.ts";
 
-/** Most addresses that one ADD with `onConflict: next` asks for, before it ends like one with `fail`. @limit */
+/** Most addresses that one ADD with `onConflict: next` probes, before it ends like one with `fail`. @limit */
 export const MAX_CONFLICT_CANDIDATES = 8;
 
-export interface DetectionTools extends EarlyStageDeps, Pick<NicSettings, "settingsFor" | "isCoordinated"> {
-  readonly prober: QuarantineProber;
-  readonly verified: VerifiedAttachments;
-  /** Whether another pod has the address, too, as it may: it is not asked for then. Absent: none ever has. */
-  readonly isShared?: ((row: Allocation, signal: AbortSignal) => Promise<boolean>) | undefined;
+export interface ClaimVerifiedDeps extends AllocateDeps {
+  readonly cluster?: (ClusterAddresses & Pick<ClusterIpam, "isShared">) | undefined;
+  readonly networks: Pick<NicSettings, "settingsFor" | "isCoordinated">;
+  readonly detection: Pick<Detection, keyof EarlyStageDeps | "prober" | "verified">;
 }
 
-type Tools = AllocateDeps & DetectionTools;
-
 export interface VerifiedDemand extends AddressDemand {
-  /** Whose definition says whether to ask. Absent: of the claimant, and nothing is known of its pod. */
+  /** The NIC whose definition says whether to probe. Absent: the claimant's, of an unknown pod. */
   readonly nic?: NicReference;
 }
 
-/** Throws what claimAddresses throws, CniError 101 when a repeated ADD asks for another address, 104 on a conflict, 11 when the NIC cannot be asked; then nothing of it is kept. */
-export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promise<Claimed> {
+/**
+ * Throws what allocateAddresses throws, CniError 101 when a repeated ADD requests another address, 104 on a conflict, 11 when the NIC cannot probe;
+ * then nothing of it is kept.
+ */
+export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
+  const { networks, detection } = deps;
   const { claimant } = demand;
   const { netns = "", ifName, network } = claimant;
   const nic = demand.nic ?? { ifName, network, pod: undefined };
-  const settings = tools.settingsFor(nic);
-  const stage = new EarlyStage(tools, { netns, ifName, settings, isCoordinated: tools.isCoordinated(nic) });
-  const seedText = `${demand.seedText}${tools.prober.salt}`;
+  const settings = networks.settingsFor(nic);
+  const stage = new EarlyStage(detection, { netns, ifName, settings, isCoordinated: networks.isCoordinated(nic) });
+  const seedText = `${demand.seedText}${detection.prober.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
-  const randomize = (pool: string): boolean => tools.prober.hasSuspect(pool);
+  const randomize = (pool: string): boolean => detection.prober.hasSuspect(pool);
   const first = {
     ...demand,
     seedText,
@@ -48,53 +49,57 @@ export async function claimVerified(tools: Tools, demand: VerifiedDemand): Promi
     claimant: { ...claimant, mac },
     canProbe: () => stage.nic !== undefined,
   };
-  let claimed = await allocateAddresses(tools, first);
+  let claimed = await allocateAddresses(deps, first);
   try {
-    compareAsked(demand, claimed.held);
-    const shared = await findShared(tools, claimed.held, demand.signal);
+    compareRequested(demand, claimed.held);
+    const shared = await findShared(deps, claimed.held, demand.deadline.signal);
     for (let candidates = 1; ; candidates++) {
       const alone = claimed.held.filter((each) => !shared.includes(each));
-      const verdict = await stage.verify({ ...claimed, held: alone }, demand.signal);
-      if (verdict.kind !== "conflict") return await accept(tools, claimed, verdict);
+      const verdict = await stage.verify({ ...claimed, held: alone }, demand.deadline.signal);
+      if (verdict.kind !== "conflict") return await accept(deps, claimed, verdict);
       const { allocation, mac } = verdict;
-      // Whoever answers for the address of an earlier pod, on a lost node, is taken for that pod, and for no stranger.
+      // A machine that answers for the address of an earlier pod on a lost node is taken for that pod.
       if (allocation.predecessorNode !== undefined) throw awaitsLostNode(allocation, mac);
       const source = demand.requested.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
       const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
-      const fate = await tools.prober.conflict({ allocation, mac, parent: stage.findParentName(), created });
+      const fate = await detection.prober.conflict({ allocation, mac, parent: stage.findParentName(), created });
       if (!goesOn || fate !== "quarantined") {
         const { ip, pool } = allocation;
         throw addressConflicts({ ip, pool, mac, ifName: claimant.ifName, source, fate });
       }
       claimed = without(claimed, allocation);
-      claimed = join(claimed, await allocateAddresses(tools, completing(first, allocation.ip.family)));
+      claimed = join(claimed, await allocateAddresses(deps, completing(first, allocation.ip.family)));
     }
   } catch (error) {
-    // What this attempt or another one of the pod took out of quarantine, and nobody has found silent, goes back there.
+    // What this or another attempt of the pod took out of quarantine, and was not found silent, goes back there.
     const untrusted = claimed.held.filter(({ quarantine }) => quarantine !== undefined);
-    const others = untrusted.filter((each) => !claimed.created.some((created) => isSame(created, each)));
-    await tools.registry.undo([...claimed.created, ...others]);
+    const others = untrusted.filter((each) => !claimed.created.some((created) => isSameAddress(created, each)));
+    await deps.registry.undo([...claimed.created, ...others]);
     throw error;
   }
 }
 
-/** A repeated ADD that asks for another address than the attachment has cannot be honoured. Throws CniError 101. */
-function compareAsked({ requested }: AddressDemand, held: readonly Allocation[]): void {
+/** A repeated ADD that requests another address than the attachment has cannot be honoured. Throws CniError 101. */
+function compareRequested({ requested }: AddressDemand, held: readonly Allocation[]): void {
   const refused = requested.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
   if (refused === undefined) return;
   const has = held.map(({ ip }) => formatIp(ip)).join(", ");
   throw refuseRequested(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
 }
 
-/** The twin of a machine that migrates answers for the address: that is no conflict, and nobody is to be told that the address has moved. */
-async function findShared(tools: Tools, held: readonly Allocation[], signal: AbortSignal): Promise<Allocation[]> {
+/** A migrating machine answers for its address on the other node: that is no conflict, and the address is not announced here. */
+async function findShared(
+  deps: ClaimVerifiedDeps,
+  held: readonly Allocation[],
+  signal: AbortSignal,
+): Promise<Allocation[]> {
   const shared: Allocation[] = [];
-  for (const each of held) if ((await tools.isShared?.(each, signal)) === true) shared.push(each);
+  for (const each of held) if ((await deps.cluster?.isShared(each, signal)) === true) shared.push(each);
   const [first] = shared;
   if (first !== undefined)
-    tools.verified.share(
+    deps.detection.verified.share(
       first,
       shared.map(({ ip }) => ip),
     );
@@ -102,12 +107,12 @@ async function findShared(tools: Tools, held: readonly Allocation[], signal: Abo
 }
 
 /**
- * What was found silent is remembered, and what came out of quarantine is trusted. Asking takes its time: throws CniError 11 when a DEL
- * or GC of the attachment has come meanwhile, so that no address is answered that is not held any more.
+ * Remembers what was found silent, and trusts what came out of quarantine. Throws CniError 11 when a DEL or GC of the attachment came during the
+ * probe, so that no address is answered that is no longer held.
  */
-async function accept(tools: Tools, claimed: Claimed, verdict: EarlyDetection): Promise<Claimed> {
+async function accept(deps: ClaimVerifiedDeps, claimed: Claimed, verdict: EarlyDetection): Promise<Claimed> {
   if (verdict.kind !== "silent") return claimed;
-  const { registry, verified } = tools;
+  const { registry, detection } = deps;
   await requireHeld(registry, claimed.held);
   let accepted = claimed;
   for (const each of verdict.addresses.filter(({ quarantine }) => quarantine !== undefined)) {
@@ -116,7 +121,7 @@ async function accept(tools: Tools, claimed: Claimed, verdict: EarlyDetection): 
   }
   const [first] = verdict.addresses;
   if (first !== undefined)
-    verified.add(
+    detection.verified.add(
       first,
       verdict.addresses.map(({ ip }) => ip),
     );
@@ -127,14 +132,15 @@ async function requireHeld(registry: Registry, held: readonly Allocation[]): Pro
   const [first] = held;
   if (first === undefined) return;
   const now = await registry.findAttachment(first);
-  const isBound = (each: Allocation): boolean => now.some((other) => other.state === "Bound" && isSame(each, other));
+  const isBound = (each: Allocation): boolean =>
+    now.some((other) => other.state === "Bound" && isSameAddress(each, other));
   const lost = held.find((each) => !isBound(each));
   if (lost === undefined) return;
   const text = `Address ${formatIp(lost.ip)} of pool "${lost.pool}" was released while interface "${lost.ifName}" asked for it; try again`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
-/** The same demand for one family of its NIC, and nothing by name: that was not in conflict. */
+/** The same demand for one family of its NIC, without requested addresses: those were not in conflict. */
 function completing(demand: AddressDemand, family: Family): AddressDemand {
   const nics = demand.nics.filter(({ ifName }) => ifName === demand.claimant.ifName);
   return {
@@ -146,12 +152,12 @@ function completing(demand: AddressDemand, family: Family): AddressDemand {
 }
 
 function without({ held, created, previous }: Claimed, gone: Allocation): Claimed {
-  const isOther = (each: Allocation): boolean => !isSame(each, gone);
+  const isOther = (each: Allocation): boolean => !isSameAddress(each, gone);
   return { held: held.filter(isOther), created: created.filter(isOther), previous: previous.filter(isOther) };
 }
 
 function join(before: Claimed, later: Claimed): Claimed {
-  const isNew = (each: Allocation): boolean => !before.held.some((other) => isSame(each, other));
+  const isNew = (each: Allocation): boolean => !before.held.some((other) => isSameAddress(each, other));
   return {
     held: [...before.held, ...later.held.filter(isNew)],
     created: [...before.created, ...later.created],
@@ -161,10 +167,6 @@ function join(before: Claimed, later: Claimed): Claimed {
 
 /** Undo needs the version of now. */
 function replace({ held, created, previous }: Claimed, newer: Allocation): Claimed {
-  const current = (each: Allocation): Allocation => (isSame(each, newer) ? newer : each);
+  const current = (each: Allocation): Allocation => (isSameAddress(each, newer) ? newer : each);
   return { held: held.map(current), created: created.map(current), previous };
-}
-
-function isSame(a: Allocation, b: Allocation): boolean {
-  return a.space === b.space && equalIp(a.ip, b.ip);
 }

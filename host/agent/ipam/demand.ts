@@ -1,6 +1,5 @@
 /**
- * From a NIC that wants addresses to the demand that the claim serves: pod and namespace → selection → where the search starts.
- * Effects: none; waits where a pool may just be on its way.
+ * What an ADD demands for its NIC: pod and namespace → selection → limits → where the search for an address starts.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { RequestedIp } from "../../cni/request.ts";
@@ -14,15 +13,14 @@ import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
 import { memberKey, type Workload } from "../../resources/ip-allocation.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import type { AddDeadline } from "../add-deadline.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";
-import type { AddressDemand } from "./allocate.ts";
 import type { Catalogue } from "./catalogue.ts";
+import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
+import type { AddressDemand } from "./sources/source.ts";
 import { describeSubject } from "./subject.ts";
 import { limitsFor } from "./tenant-limits.ts";
-
-/** How long an ADD that no pool may serve waits for one that was made just before it: milliseconds. @limit */
-export const POOL_GRACE_MS = 300;
 
 /** A NIC for which addresses are wanted, now or soon. */
 export interface WantingNic {
@@ -37,21 +35,13 @@ export interface WantingNic {
   readonly requested: readonly RequestedIp[];
 }
 
-export interface DemandTools extends NicSettings {
+export interface DemandDeps {
   readonly catalogue: Catalogue;
+  readonly networks: NicSettings;
   readonly node: Subject["node"];
   readonly log: Log;
-  readonly nowMs: () => number;
-  /** Absent: all that is there is known. */
-  readonly poolChanges?: PoolChanges | undefined;
-}
-
-/** Changes of pools and settings, and addresses that become free on this node. */
-export interface PoolChanges {
-  /** How many there were. */
-  readonly count: number;
-  /** Resolves when there were more than `since`; false when none came within so many milliseconds. Rejects with the signal's reason. */
-  changed(signal: AbortSignal, wait: { readonly since: number; readonly withinMs: number }): Promise<boolean>;
+  /** Absent: no pool can be on its way. */
+  readonly cluster?: { readonly poolChanges: PoolChanges } | undefined;
 }
 
 export interface Prepared {
@@ -61,19 +51,19 @@ export interface Prepared {
 }
 
 /** Throws what selectPools throws, and ConfigError for an annotation of the namespace. */
-export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal: AbortSignal): Promise<Prepared> {
-  const { subject, selection } = await select(tools, nic, signal);
+export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
+  const { subject, selection } = await select(deps, nic, deadline);
   const { identity, ifName, network, containerId, netns } = nic;
   const annotations = identity.subject?.annotations ?? {};
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
   const nics = selection.nics.filter((each) => isClaimed(each.ifName));
-  const { workloads, requested } = followClaims(tools, nic, nics);
+  const { workloads, requested } = followClaims(deps, nic, nics);
   const { owner, namespace, name, workload } = identity;
   // Two families for each NIC that it announces, and what is wanted now.
   const most =
     2 * announcedNics(annotations, subject.firstNic).length + nics.flatMap(({ families }) => families).length;
-  const limits = limitsFor(tools.catalogue.snapshot, namespace, most);
-  for (const warning of selection.warnings) tools.log.warn({ namespace, pod: name, ifName }, warning);
+  const limits = limitsFor(deps.catalogue.snapshot, namespace, most);
+  for (const warning of selection.warnings) deps.log.warn({ namespace, pod: name, ifName }, warning);
   return {
     subject,
     selection,
@@ -87,7 +77,7 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
       coversPod:
         nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),
       nic: { ifName, network, pod: identity.subject },
-      signal,
+      deadline,
     },
   };
 }
@@ -97,7 +87,7 @@ export async function prepareDemand(tools: DemandTools, nic: WantingNic, signal:
  * for another NIC than refers to it.
  */
 function followClaims(
-  tools: DemandTools,
+  deps: DemandDeps,
   { identity: { claims, subject }, ifName, network, requested }: WantingNic,
   nics: readonly NicDemand[],
 ): { readonly workloads: ReadonlyMap<string, Workload> | undefined; readonly requested: readonly RequestedIp[] } {
@@ -111,7 +101,7 @@ function followClaims(
     if (claim === undefined) throw new CniError(ErrorCode.TryAgainLater, `${source} does not exist`);
     workloads.set(nic.ifName, workloadOfClaim(claim));
     if (nic.ifName !== ifName) continue;
-    const names = [network, ...(tools.networkNames({ ifName, network, pod: subject }) ?? [])];
+    const names = [network, ...(deps.networks.networkNames({ ifName, network, pod: subject }) ?? [])];
     const refusal = refuseClaim(claim, ifName, names);
     if (refusal !== undefined) throw new CniError(ErrorCode.InvalidAnnotation, `${source} cannot serve it: ${refusal}`);
   }
@@ -132,17 +122,17 @@ interface Selected {
   readonly selection: Selection;
 }
 
-/** A watch tells of a pool a moment after its maker has heard that it is there: a NIC that nobody serves looks once more. */
-async function select(tools: DemandTools, nic: WantingNic, signal: AbortSignal): Promise<Selected> {
-  const { poolChanges, nowMs } = tools;
-  const untilMs = nowMs() + POOL_GRACE_MS;
+/** The watch reports a pool a moment after its creator has been told that it exists: a NIC that no pool can serve selects once more. */
+async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Selected> {
+  const poolChanges = deps.cluster?.poolChanges;
+  const timeout = deadline.newPool();
   for (;;) {
-    const since = poolChanges?.count ?? 0;
+    const since = poolChanges?.changeCount ?? 0;
     const hasChanged = async (): Promise<boolean> =>
-      (await poolChanges?.changed(signal, { since, withinMs: untilMs - nowMs() })) ?? false;
-    const snapshot = await tools.catalogue.loaded();
+      (await poolChanges?.changed(deadline.signal, { since, withinMs: timeout.leftMs })) ?? false;
+    const snapshot = await deps.catalogue.loaded();
     try {
-      const selected = selectNow(tools, nic, snapshot);
+      const selected = selectNow(deps, nic, snapshot);
       if (isServable(selected.selection.nics) || !(await hasChanged())) return selected;
     } catch (error) {
       if (!(await hasChanged())) throw error;
@@ -150,10 +140,10 @@ async function select(tools: DemandTools, nic: WantingNic, signal: AbortSignal):
   }
 }
 
-function selectNow(tools: DemandTools, nic: WantingNic, snapshot: Snapshot): Selected {
+function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selected {
   const { identity, ifName, network, ipamConf } = nic;
-  const networkNames = tools.networkNames({ ifName, network, pod: identity.subject });
-  const subject = describeSubject(snapshot, { identity, ifName, network, networkNames, ipamConf, node: tools.node });
+  const networkNames = deps.networks.networkNames({ ifName, network, pod: identity.subject });
+  const subject = describeSubject(snapshot, { identity, ifName, network, networkNames, ipamConf, node: deps.node });
   return { subject, selection: selectPools(subject, snapshot.pools, snapshot.refused) };
 }
 

@@ -1,8 +1,6 @@
 /**
  * Why a pod would get its addresses from these pools and not from others: selection without a claim.
- * Effects: reads the registry; one look at a Subnet where a pool is to be generated out of it and is not there.
  */
-
 import { familyName, type Selection, type Subject } from "../../ipam/model.ts";
 import { poolsOf } from "../../ipam/pick.ts";
 import { describeDemand } from "../../ipam/refusal.ts";
@@ -10,8 +8,11 @@ import { selectPools } from "../../ipam/selection.ts";
 import { describeObstacle } from "../../ipam/subnet-capacity.ts";
 import { formatIp } from "../../net/ip.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
-import { SUBNET_LOOK_MS } from "../cluster/subnet-state.ts";
-import type { IpamTools } from "./add.ts";
+import { SUBNET_READ_MS } from "../add-deadline.ts";
+import type { NicSettings } from "../nic-definition.ts";
+import type { Catalogue } from "./catalogue.ts";
+import type { ClusterIpam } from "./cluster-ipam.ts";
+import type { Identifier } from "./pod-identity.ts";
 import { describeSubject } from "./subject.ts";
 
 export interface Question {
@@ -22,30 +23,38 @@ export interface Question {
   readonly network: string;
 }
 
-/** Lines for a person. Throws what ADD would throw: CniError or ConfigError. */
-export async function explainPod(tools: IpamTools, question: Question): Promise<string> {
-  const snapshot = await tools.catalogue.loaded();
+export interface ExplainDeps {
+  readonly identifier: Identifier;
+  readonly networks: NicSettings;
+  readonly node: Subject["node"];
+  readonly catalogue: Catalogue;
+  readonly cluster?: Pick<ClusterIpam, "readSubnet"> | undefined;
+}
+
+/** Returns lines of text. Throws what ADD would throw: CniError or ConfigError. */
+export async function explainPod(deps: ExplainDeps, question: Question): Promise<string> {
+  const snapshot = await deps.catalogue.loaded();
   const { namespace, pod: name, ifName, network } = question;
-  const identity = await tools.identifier.find(namespace, name);
-  const networkNames = tools.networkNames({ ifName, network, pod: identity.subject });
+  const identity = await deps.identifier.find(namespace, name);
+  const networkNames = deps.networks.networkNames({ ifName, network, pod: identity.subject });
   const subject: Subject = describeSubject(snapshot, {
-    ...{ identity, ifName, network, networkNames, node: tools.node },
+    ...{ identity, ifName, network, networkNames, node: deps.node },
     ipamConf: { type: "berth" },
   });
   const selection = selectPools(subject, snapshot.pools, snapshot.refused);
-  const roomOf = roomByPool(tools, selection);
-  const supply = await explainSupply(tools, selection);
-  const held = identity.owner === "" ? [] : await tools.registry.findOwner(identity.owner);
+  const roomOf = roomByPool(deps, selection);
+  const generated = await explainGenerated(deps, selection);
+  const held = identity.owner === "" ? [] : await deps.catalogue.registry.findOwner(identity.owner);
   return [
     ...selection.nics.map((nic) => describeDemand(nic, roomOf)),
-    ...supply,
+    ...generated,
     ...selection.warnings.map((warning) => `warning: ${warning}`),
     ...held.map(({ ip, ifName: nic, pool, state }) => `${nic} has ${formatIp(ip)} of pool "${pool}" (${state})`),
   ].join("\n");
 }
 
-/** Of NICs whose pools are generated: for whom, out of what, and why there may be none. */
-async function explainSupply({ supply }: IpamTools, { nics }: Selection): Promise<string[]> {
+/** For NICs with generated pools: for whom, out of which Subnet, and why there may be none. */
+async function explainGenerated({ cluster }: ExplainDeps, { nics }: Selection): Promise<string[]> {
   const demands = nics.flatMap(({ ifName, families }) => families.map((demand) => ({ ifName, demand })));
   const lines = demands.map(async ({ ifName, demand }) => {
     const { family, candidates, generated } = demand;
@@ -54,17 +63,17 @@ async function explainSupply({ supply }: IpamTools, { nics }: Selection): Promis
     const subnets = wish.subnets.map((name) => `"${name}"`).join(" or ");
     const what = `${ifName} ${familyName(family)}`;
     const whose = `${what}: out of Subnet ${subnets}, for ${describePoolOwner(application)}, UID ${application.uid}`;
-    if (candidates.length > 0 || supply === undefined) return [whose];
-    const sight = await supply.lookAtSubnet(
+    if (candidates.length > 0 || cluster === undefined) return [whose];
+    const state = await cluster.readSubnet(
       { name: wish.subnets[0] ?? "", namespace: application.namespace },
-      AbortSignal.timeout(SUBNET_LOOK_MS),
+      AbortSignal.timeout(SUBNET_READ_MS),
     );
-    return [whose, `${what}: ${describeObstacle(demand, sight)}`];
+    return [whose, `${what}: ${describeObstacle(demand, state)}`];
   });
   return (await Promise.all(lines)).flat();
 }
 
-function roomByPool({ catalogue }: IpamTools, { nics }: Selection): Map<string, string> {
+function roomByPool({ catalogue }: ExplainDeps, { nics }: Selection): Map<string, string> {
   const pools = nics.flatMap(({ families }) => families.flatMap(poolsOf));
   return new Map(
     pools.map(({ name }) => {

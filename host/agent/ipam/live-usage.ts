@@ -1,8 +1,6 @@
 /**
- * What the pool cache has not heard of: the registry is asked once per search what anybody has in a pool, before the pool counts as full and
- * after misses (allocation rule 11); of a large pool first what somebody has counted, which is one small answer in place of a long one. The embedded
- * registry has told everything already, and costs nothing here.
- * Effects: reads the registry; replaces what the pool cache believes.
+ * Refreshes the pool cache from the live usage of a pool, once per search: before the pool is treated as full, and after misses (exhaustion). For
+ * a large pool the usage summary is read first, which is small. The embedded registry is always up to date and costs nothing here.
  */
 
 import type { Picked } from "../../ipam/pick.ts";
@@ -12,18 +10,18 @@ import { type AddressSpan, type Registry, RegistryError } from "../../registry/r
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { hashOfRanges, ordinalsOf, packMarked } from "../../resources/usage/ordinals.ts";
 
-/** After so many addresses in a row that others had, one asks what is in use in a small pool (allocation rule 11). @limit */
-export const SURVEY_MISSES = 2;
+/** After so many picked addresses in a row that belonged to others, the live usage of a small pool is listed (exhaustion). @limit */
+export const LIVE_USAGE_MISSES = 2;
 
-/** Pools of up to so many addresses are small in that sense; for larger ones the answer is long, and a miss says little. @limit */
-export const SURVEY_POOL_ADDRESSES = 4_096;
+/** Pools of up to so many addresses are small in that sense. For larger ones the list is long, and a miss says little. @limit */
+export const SMALL_POOL_ADDRESSES = 4_096;
 
 /**
- * After so many the same is asked for a larger pool, counted from what its usage object told, which is asked for after SURVEY_MISSES: one that is
- * half full is hardly ever asked for, one that is nearly full is when nobody counts along.
+ * After so many misses the live usage of a larger pool is listed, counted from its usage summary, which is read after LIVE_USAGE_MISSES: a half
+ * full pool is hardly ever listed, one that is nearly full is if it has no current summary.
  * @limit
  */
-export const SURVEY_MISSES_LARGE = 8;
+export const LIVE_USAGE_MISSES_LARGE = 8;
 
 export interface LiveUsageDeps {
   readonly registry: Pick<Registry, "listUsed" | "readUsageSummary" | "readUsed">;
@@ -31,100 +29,102 @@ export interface LiveUsageDeps {
 }
 
 export class LiveUsage {
-  readonly #tools: LiveUsageDeps;
-  /** Names of pools that were asked for. */
-  readonly #asked = new Set<string>();
-  /** Names of pools whose usage was asked for: the misses until then if it told something, else 0. */
-  readonly #glimpsed = new Map<string, number>();
+  readonly #deps: LiveUsageDeps;
+  /** Names of pools that were listed. */
+  readonly #listed = new Set<string>();
+  /** Pools whose usage summary was read, by name: the misses until then if there was one, else 0. */
+  readonly #summarized = new Map<string, number>();
   #misses = 0;
 
-  constructor(tools: LiveUsageDeps) {
-    this.#tools = tools;
+  constructor(deps: LiveUsageDeps) {
+    this.#deps = deps;
   }
 
-  /** Of addresses in a row that others had. */
+  /** How many picked addresses in a row belonged to others. */
   get misses(): number {
     return this.#misses;
   }
 
-  /** True when the pool cache was told what is in use in any of the pools: to look again is worth it. */
-  async ask(pools: readonly IpPool[]): Promise<boolean> {
-    let isTold = false;
+  /** Returns whether the usage of any of the pools was refreshed, so that picking again is worth it. */
+  async refresh(pools: readonly IpPool[]): Promise<boolean> {
+    let isRefreshed = false;
     for (const pool of pools) {
-      if (this.#asked.has(pool.name)) continue;
-      isTold = (await this.#glimpse(pool)) || (await this.#ask(pool)) || isTold;
+      if (this.#listed.has(pool.name)) continue;
+      isRefreshed = (await this.#readSummary(pool)) || (await this.#list(pool)) || isRefreshed;
     }
-    return isTold;
+    return isRefreshed;
   }
 
   /**
-   * Somebody had what was picked: after SURVEY_MISSES the small pools among these are asked for, and the usage of the large ones; after
-   * SURVEY_MISSES_LARGE more the large ones, too.
+   * Another owner has a picked address. After LIVE_USAGE_MISSES the small pools among these are listed, and the summaries of the large ones are
+   * read; after LIVE_USAGE_MISSES_LARGE more the large ones are listed as well.
    */
   async miss(picked: readonly Picked[]): Promise<void> {
     this.#misses++;
-    if (this.#misses < SURVEY_MISSES) return;
+    if (this.#misses < LIVE_USAGE_MISSES) return;
     const pools = picked.map(({ pool }) => pool);
     try {
-      for (const pool of pools) await this.#glimpse(pool);
-      await this.ask(pools.filter((pool) => this.#isSmall(pool) || this.#missesOf(pool) >= SURVEY_MISSES_LARGE));
+      for (const pool of pools) await this.#readSummary(pool);
+      await this.refresh(
+        pools.filter((pool) => this.#isSmall(pool) || this.#missesOf(pool) >= LIVE_USAGE_MISSES_LARGE),
+      );
     } catch (error) {
-      // It would have spared misses: without it the search goes on by trying.
+      // The list only spares misses: without it the search goes on by trying.
       if (!(error instanceof RegistryError)) throw error;
     }
   }
 
-  /** Since the pool cache was told of the pool in this search. */
+  /** Since the pool's usage summary was read. */
   #missesOf({ name }: IpPool): number {
-    return this.#misses - (this.#glimpsed.get(name) ?? 0);
+    return this.#misses - (this.#summarized.get(name) ?? 0);
   }
 
-  /** Once for each large pool. True when the pool cache was told something. */
-  async #glimpse(pool: IpPool): Promise<boolean> {
-    if (this.#isSmall(pool) || this.#glimpsed.has(pool.name)) return false;
-    this.#glimpsed.set(pool.name, 0);
-    const { registry, poolCache } = this.#tools;
+  /** Once for each large pool. Returns whether the pool cache was refreshed. */
+  async #readSummary(pool: IpPool): Promise<boolean> {
+    if (this.#isSmall(pool) || this.#summarized.has(pool.name)) return false;
+    this.#summarized.set(pool.name, 0);
+    const { registry, poolCache } = this.#deps;
     const usage = await registry.readUsageSummary(pool.name);
     if (usage?.bitmap === undefined) return false;
     const ordinals = ordinalsOf(pool.spec.ranges);
-    // Counted for other ranges: the pool was edited since.
+    // The summary is of other ranges: the pool was edited since.
     if (hashOfRanges(ordinals) !== usage.rangesHash) return false;
     const others = packMarked(ordinals, usage.bitmap);
     const own = await registry.readUsed(spanOf(pool));
     poolCache.loadEstimate(pool, Buffer.concat([others, own]));
-    this.#glimpsed.set(pool.name, this.#misses);
+    this.#summarized.set(pool.name, this.#misses);
     return true;
   }
 
-  async #ask(pool: IpPool): Promise<boolean> {
-    const { registry, poolCache } = this.#tools;
+  async #list(pool: IpPool): Promise<boolean> {
+    const { registry, poolCache } = this.#deps;
     const neighbours = poolCache.neighboursOf(pool);
-    for (const { name } of neighbours) this.#asked.add(name);
-    this.#asked.add(pool.name);
+    for (const { name } of neighbours) this.#listed.add(name);
+    this.#listed.add(pool.name);
     const used = await registry.listUsed(
       spanOf(pool),
       neighbours.map(({ name }) => name),
     );
-    if (used === undefined) return this.#disbelieve(neighbours);
+    if (used === undefined) return this.#dropEstimates(neighbours);
     for (const neighbour of neighbours) poolCache.replaceUsed(neighbour, used);
     return true;
   }
 
-  /** Nobody can tell what is in use, and a belief is no reason to refuse: what is known here counts alone, and the search goes on by trying. */
-  async #disbelieve(pools: readonly IpPool[]): Promise<boolean> {
-    const { registry, poolCache } = this.#tools;
-    const believed = pools.filter(({ name }) => poolCache.isEstimate(name));
-    for (const pool of believed) poolCache.replaceUsed(pool, await registry.readUsed(spanOf(pool)));
-    return believed.length > 0;
+  /** The usage cannot be listed, and an estimate is no reason to refuse: the cache is reset to what this node knows, and the search goes on by trying. */
+  async #dropEstimates(pools: readonly IpPool[]): Promise<boolean> {
+    const { registry, poolCache } = this.#deps;
+    const estimated = pools.filter(({ name }) => poolCache.isEstimate(name));
+    for (const pool of estimated) poolCache.replaceUsed(pool, await registry.readUsed(spanOf(pool)));
+    return estimated.length > 0;
   }
 
   #isSmall({ name }: IpPool): boolean {
-    const { total } = this.#tools.poolCache.counts(name) ?? { total: 0n };
-    return total <= BigInt(SURVEY_POOL_ADDRESSES);
+    const { total } = this.#deps.poolCache.counts(name) ?? { total: 0n };
+    return total <= BigInt(SMALL_POOL_ADDRESSES);
   }
 }
 
-/** All addresses of the pool's subnet: what another pool has of it may be in use, too. */
+/** Returns all addresses of the pool's subnet: another pool's may be in use as well. */
 export function spanOf({ spec: { addressSpace: space, family, subnet } }: IpPool): AddressSpan {
   return { space, family, first: firstIp(subnet).value, last: lastIp(subnet).value };
 }

@@ -1,13 +1,13 @@
 /**
  * The plugin `berth`: the verbs of CNI over the registry.
- * Effects: those of the registry.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { AttachRequest, DetachRequest, NodeRequest } from "../../cni/request.ts";
+import type { Allocation } from "../../registry/registry.ts";
 import { containerOfNetns } from "../embedded/recovery/plan-recovery.ts";
-import type { Plugin } from "../plugin.ts";
-import { type AddTools, addAddresses } from "./add.ts";
-import { type CheckTools, checkAddresses } from "./check.ts";
+import type { Addition, Plugin } from "../plugin.ts";
+import { type AddDeps, addAddresses } from "./add.ts";
+import { checkAddresses } from "./check.ts";
 
 /** Whether the agent can serve, from memory. */
 export interface Readiness {
@@ -18,41 +18,61 @@ export interface Readiness {
   readonly problems: readonly string[];
 }
 
-export interface IpamPluginOptions extends AddTools, CheckTools {
-  readonly catalogue: AddTools["catalogue"];
-  readonly readiness: () => Readiness;
-  /** As in Foundation. */
-  readonly synced: (signal: AbortSignal) => Promise<void>;
+/** What an ADD waits for before anything else: the backend. */
+export interface ReadinessSource {
+  /** Waits, for a bounded time, until the resources are known. Rejects with CniError 50 that says what is missing. */
+  synced(signal: AbortSignal): Promise<void>;
+  readiness(): Readiness;
 }
 
-export function createIpamPlugin(options: IpamPluginOptions): Plugin {
-  const { registry, log, readiness, verified } = options;
-  return {
-    add: async (request, signal) => {
-      await options.synced(signal);
-      requireReady(readiness());
-      return addAddresses(options, request, signal);
-    },
-    check: (request) => checkAddresses(options, request),
-    del: async ({ containerId, ifName, netns, netConf }) => {
-      verified.delete({ containerId, ifName });
-      const own = await registry.release({ containerId, ifName, network: netConf.name });
-      const released = own.length > 0 || netns === undefined ? own : await releaseRecovered(registry, netns, ifName);
-      log.debug({ containerId, ifName, released: released.length }, "DEL");
-    },
-    gc: async ({ netConf }) => {
-      if (netConf.validAttachments === undefined) return;
-      const released = await registry.releaseOthers(netConf.name, netConf.validAttachments, options.nowMs());
-      for (const each of released) verified.delete(each);
-      if (released.length > 0) log.info({ network: netConf.name, released: released.length }, "GC released addresses");
-    },
-    status: async () => {
-      const now = readiness();
-      requireReady(now);
-      requireRecording(now);
-      return now.problems.join("; ");
-    },
-  };
+export class IpamPlugin implements Plugin {
+  readonly #deps: AddDeps;
+  readonly #backend: ReadinessSource;
+
+  constructor(deps: AddDeps, backend: ReadinessSource) {
+    this.#deps = deps;
+    this.#backend = backend;
+  }
+
+  async add(request: AttachRequest, signal: AbortSignal): Promise<Addition> {
+    await this.#backend.synced(signal);
+    requireReady(this.#backend.readiness());
+    return addAddresses(this.#deps, request, signal);
+  }
+
+  check(request: AttachRequest): Promise<void> {
+    const { catalogue, cluster } = this.#deps;
+    return checkAddresses({ registry: catalogue.registry, catalogue, cluster }, request);
+  }
+
+  async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<void> {
+    const { catalogue, detection, log } = this.#deps;
+    detection.verified.delete({ containerId, ifName });
+    const own = await catalogue.registry.release({ containerId, ifName, network: netConf.name });
+    const released = own.length > 0 || netns === undefined ? own : await this.#releaseRecovered(netns, ifName);
+    log.debug({ containerId, ifName, released: released.length }, "DEL");
+  }
+
+  async gc({ netConf }: NodeRequest): Promise<void> {
+    if (netConf.validAttachments === undefined) return;
+    const { catalogue, detection, clock, log } = this.#deps;
+    const { registry } = catalogue;
+    const released = await registry.releaseOthers(netConf.name, netConf.validAttachments, clock.nowMs());
+    for (const each of released) detection.verified.delete(each);
+    if (released.length > 0) log.info({ network: netConf.name, released: released.length }, "GC released addresses");
+  }
+
+  async status(): Promise<string> {
+    const now = this.#backend.readiness();
+    requireReady(now);
+    requireRecording(now);
+    return now.problems.join("; ");
+  }
+
+  /** The allocation that a recovery found on a NIC, without a container (docs/recovery.md). */
+  #releaseRecovered(netns: string, ifName: string): Promise<readonly Allocation[]> {
+    return this.#deps.catalogue.registry.release({ containerId: containerOfNetns(netns), ifName });
+  }
 }
 
 function requireReady({ ready, problems }: Readiness): void {
@@ -67,9 +87,4 @@ function requireRecording({ trouble, problems }: Readiness): void {
   throw new CniError(ErrorCode.LimitedConnectivity, `Pods keep their network, new ones get no address: ${trouble}`, {
     details: problems.join("\n"),
   });
-}
-
-/** What a recovery found on a NIC, without any container (docs/recovery.md). */
-function releaseRecovered(registry: Registry, netns: string, ifName: string): Promise<readonly Allocation[]> {
-  return registry.release({ containerId: containerOfNetns(netns), ifName });
 }

@@ -1,77 +1,59 @@
 /**
- * The wait of an ADD whose generated pool is not there yet, or has no address: until pools change, by the event, and then once more from selection
- * (docs/subnets.md). Meanwhile nothing is asked and nothing is claimed.
- * Effects: those of what is tried; one look at a Subnet when it gives up for want of a pool.
+ * The wait of an ADD whose generated pool does not exist yet, or has no free address: until pools change, by the event, and then once more from
+ * selection (docs/subnets.md). Meanwhile nothing is read and nothing is claimed.
  */
-
 import type { FamilyDemand } from "../../ipam/model.ts";
 import { PoolShortage } from "../../ipam/refusal.ts";
-import { isGrowing, refuseUnsupplied, type SubnetState } from "../../ipam/subnet-capacity.ts";
+import { isGrowing, refuseUnsupplied } from "../../ipam/subnet-capacity.ts";
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
-import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { type AddDeadline, POOL_WAIT_MS, type Timeout } from "../add-deadline.ts";
 import type { Catalogue } from "./catalogue.ts";
-import type { PoolChanges } from "./demand.ts";
+import type { GeneratedPools } from "./cluster-ipam.ts";
 
-/** How long an ADD waits for addresses of a generated pool, from when it found none: milliseconds. Then its pod is refused with the reason, and comes again. @limit */
-export const POOL_WAIT_MS = 5_000;
-
-export interface SupplyTools {
+export interface WaitForPoolDeps {
   readonly catalogue: Catalogue;
-  readonly nowMs: () => number;
-  readonly poolChanges?: PoolChanges | undefined;
-  /** Absent: nobody generates pools. */
-  readonly supply?: SupplyQuestions | undefined;
+  /** Absent: there are no generated pools. */
+  readonly cluster?: GeneratedPools | undefined;
 }
 
-export interface SupplyQuestions {
-  /** Never rejects. */
-  /** For a workload of the namespace. */
-  readonly lookAtSubnet: (
-    of: { readonly name: string; readonly namespace: string },
-    signal: AbortSignal,
-  ) => Promise<SubnetState>;
-  /** The pods of this workload found no pool: to which it belongs is to be looked up anew. */
-  readonly forget: (application: PoolOwner) => void;
-}
-
-/** Whether a demand that finds its pools full is left at once: what it wants is on its way, or will be waited for. */
+/** Whether a demand whose pools are full is refused at once: addresses are on their way, or will be waited for. */
 export type SkipIfFull = (demand: FamilyDemand) => boolean;
 
-/** Rejects as `attempt` did last, in the words of {@link refuseUnsupplied} for want of a pool. */
+/** Rejects as the last `attempt` did; for want of a generated pool in the words of {@link refuseUnsupplied}. */
 export async function waitForPool<T>(
-  tools: SupplyTools,
+  deps: WaitForPoolDeps,
   attempt: (skipIfFull: SkipIfFull) => Promise<T>,
-  signal: AbortSignal,
+  deadline: AddDeadline,
 ): Promise<T> {
-  const first = await tryOnce(tools, attempt, isGrowing);
+  const first = await tryOnce(deps, attempt, isGrowing);
   if (first.kind === "done") return first.result;
-  const untilMs = tools.nowMs() + POOL_WAIT_MS;
+  const timeout = deadline.generatedPool();
   let latest: Short = first;
-  while (await hasRoom(tools, latest, untilMs, signal)) {
-    const next = await tryOnce(tools, attempt, () => true);
+  while (await hasRoom(deps, latest, timeout, deadline.signal)) {
+    const next = await tryOnce(deps, attempt, () => true);
     if (next.kind === "done") return next.result;
     latest = next;
   }
-  const last = await tryOnce(tools, attempt, () => false);
+  const last = await tryOnce(deps, attempt, () => false);
   if (last.kind === "done") return last.result;
-  throw await refuse(tools, last.shortage, signal);
+  throw await refuse(deps, last.shortage, deadline.signal);
 }
 
 interface Short {
   readonly kind: "short";
   readonly shortage: PoolShortage;
-  /** What was known of pools when the attempt began. */
+  /** {@link PoolChanges.changeCount} when the attempt began. */
   readonly since: number;
 }
 
 type Tried<T> = { readonly kind: "done"; readonly result: T } | Short;
 
 async function tryOnce<T>(
-  { poolChanges }: SupplyTools,
+  { cluster }: WaitForPoolDeps,
   attempt: (skipIfFull: SkipIfFull) => Promise<T>,
   skipIfFull: SkipIfFull,
 ): Promise<Tried<T>> {
-  const since = poolChanges?.count ?? 0;
+  const since = cluster?.poolChanges.changeCount ?? 0;
   try {
     return { kind: "done", result: await attempt(skipIfFull) };
   } catch (error) {
@@ -80,29 +62,35 @@ async function tryOnce<T>(
   }
 }
 
-/** Resolves when one of the pools has an address again as far as this node knows; false when the time is over. */
-async function hasRoom(tools: SupplyTools, short: Short, untilMs: number, signal: AbortSignal): Promise<boolean> {
-  const { poolChanges, nowMs, catalogue } = tools;
+/** Resolves when one of the pools has a free address again as far as this node knows; with false when the time is over. */
+async function hasRoom(
+  { cluster, catalogue }: WaitForPoolDeps,
+  short: Short,
+  timeout: Timeout,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (cluster === undefined) return false;
+  const { poolChanges } = cluster;
   let { since } = short;
-  while (await poolChanges?.changed(signal, { since, withinMs: untilMs - nowMs() })) {
-    since = poolChanges?.count ?? 0;
+  while (await poolChanges.changed(signal, { since, withinMs: timeout.leftMs })) {
+    since = poolChanges.changeCount;
     await catalogue.loaded();
-    if (findRoom(catalogue, short.shortage.demand)) return true;
+    if (hasFreeAddress(catalogue, short.shortage.demand)) return true;
   }
   return false;
 }
 
-function findRoom({ snapshot, poolCache }: Catalogue, { generated }: FamilyDemand): boolean {
+function hasFreeAddress({ snapshot, poolCache }: Catalogue, { generated }: FamilyDemand): boolean {
   if (generated === undefined) return false;
   const pools = findSubnetPool(snapshot.pools.values(), generated.wish);
   return pools.some(({ name }) => (poolCache.counts(name)?.free ?? 0n) > 0n);
 }
 
-async function refuse({ supply }: SupplyTools, shortage: PoolShortage, signal: AbortSignal): Promise<Error> {
+async function refuse({ cluster }: WaitForPoolDeps, shortage: PoolShortage, signal: AbortSignal): Promise<Error> {
   const { candidates, generated } = shortage.demand;
   if (candidates.length > 0 || generated === undefined) return refuseUnsupplied(shortage, POOL_WAIT_MS, undefined);
-  supply?.forget(generated.application);
+  cluster?.forgetPoolOwner(generated.application);
   const [name = ""] = generated.wish.subnets;
   const { namespace } = generated.application;
-  return refuseUnsupplied(shortage, POOL_WAIT_MS, await supply?.lookAtSubnet({ name, namespace }, signal));
+  return refuseUnsupplied(shortage, POOL_WAIT_MS, await cluster?.readSubnet({ name, namespace }, signal));
 }

@@ -7,15 +7,17 @@ import { isGrowing } from "../../ipam/subnet-capacity.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
+import { AddDeadline, type Clock, PREFETCH_PATIENCE_MS } from "../add-deadline.ts";
 import type { QuarantineProber } from "../detection/quarantine-prober.ts";
-import { type AddressDemand, type AllocateDeps, allocateAddresses } from "../ipam/allocate.ts";
-import { type DemandTools, prepareDemand } from "../ipam/demand.ts";
+import { allocateAddresses } from "../ipam/allocate.ts";
+import type { ClusterAddresses } from "../ipam/cluster-ipam.ts";
+import { type DemandDeps, prepareDemand } from "../ipam/demand.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
+import type { AddressDemand } from "../ipam/sources/source.ts";
 
-/** Longest duration of a claim ahead of its ADD, and so the longest time that an ADD waits for it: milliseconds. @limit */
-export const PREFETCH_PATIENCE_MS = 10_000;
-
-export interface ClaimAheadDeps extends AllocateDeps, Omit<DemandTools, "poolChanges"> {
+export interface ClaimAheadDeps extends Omit<DemandDeps, "cluster"> {
+  readonly cluster?: ClusterAddresses | undefined;
+  readonly clock: Clock;
   /**
    * Returns the identity that the pod will have for the ADD of this NIC. Not read from the snapshot, which may be older than the pod. Throws
    * ConfigError when an annotation is wrong.
@@ -50,12 +52,12 @@ export async function claimAhead(
   request: ClaimAheadRequest,
   unwanted: AbortSignal,
 ): Promise<ClaimedAhead> {
-  const deadline = new AbortController();
+  const patience = new AbortController();
   const done = new AbortController();
-  const expire = (): void => deadline.abort(new Error(`No answer within ${PREFETCH_PATIENCE_MS} ms`));
-  deps.sleep(PREFETCH_PATIENCE_MS, done.signal).then(expire, () => {});
+  const expire = (): void => patience.abort(new Error(`No answer within ${PREFETCH_PATIENCE_MS} ms`));
+  deps.clock.sleep(PREFETCH_PATIENCE_MS, done.signal).then(expire, () => {});
   try {
-    return await claimMissing(deps, request, AbortSignal.any([unwanted, deadline.signal]));
+    return await claimMissing(deps, request, AbortSignal.any([unwanted, patience.signal]));
   } finally {
     done.abort();
   }
@@ -66,7 +68,9 @@ async function claimMissing(
   { owner, pod, nics }: ClaimAheadRequest,
   signal: AbortSignal,
 ): Promise<ClaimedAhead> {
-  const own = await deps.registry.findOwner(owner);
+  const { catalogue, clock, cluster } = deps;
+  const { registry, poolCache } = catalogue;
+  const own = await registry.findOwner(owner);
   const bound = own.filter(({ state }) => state === "Bound");
   const names = nics.map(({ ifName }) => ifName);
   const attached = names.filter((ifName) => bound.some((row) => row.ifName === ifName && row.containerId !== ""));
@@ -76,10 +80,11 @@ async function claimMissing(
   const [first] = missing;
   if (first === undefined) return { claimed: new Map(), found, attached };
   signal.throwIfAborted();
-  const demand = await demandAhead(deps, pod, first, signal);
+  const deadline = new AddDeadline({ nowMs: () => clock.nowMs(), sleep: refuseToWait }, signal);
+  const demand = await demandAhead(deps, pod, first, deadline);
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
-  const { created } = await allocateAddresses({ ...deps, sleep: refuseToWait }, { ...demand, nics: wanted });
+  const { created } = await allocateAddresses({ registry, poolCache, cluster }, { ...demand, nics: wanted });
   return { claimed: groupByNic(created), found, attached };
 }
 
@@ -88,14 +93,14 @@ async function demandAhead(
   deps: ClaimAheadDeps,
   pod: Pod,
   { ifName, network, ipamConf }: AnnouncedNic,
-  signal: AbortSignal,
+  deadline: AddDeadline,
 ): Promise<AddressDemand> {
   invariant(ipamConf !== undefined, "Only NICs of this plugin are claimed ahead");
-  const identity = await deps.identityOf(pod, ifName, signal);
+  const identity = await deps.identityOf(pod, ifName, deadline.signal);
   const request = { identity, ifName, network, ipamConf, containerId: "", requested: [] };
   // The ADD logs the warnings.
-  const quiet = { ...deps, poolChanges: undefined, log: deps.log.child({}, { level: "error" }) };
-  const { demand } = await prepareDemand(quiet, request, signal);
+  const quiet = { ...deps, cluster: undefined, log: deps.log.child({}, { level: "error" }) };
+  const { demand } = await prepareDemand(quiet, request, deadline);
   return {
     ...demand,
     seedText: `${demand.seedText}${deps.prober.salt}`,

@@ -3,7 +3,6 @@
  * journal (prefetch, docs/prefetch.md). plan-prefetch.ts decides which pods are prefetched. A failed claim never makes a pod fail: its ADD claims.
  */
 import { type AnnouncedNic, judgePod, ownerOfPod, type PrefetchGroup, planGroups } from "../../ipam/plan-prefetch.ts";
-import type { Log } from "../../lib/log.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { type ClaimAheadDeps, claimAhead } from "./claim-ahead.ts";
@@ -15,8 +14,7 @@ export const UNATTACHED_MS = 120_000;
 /** Most pods whose addresses are claimed ahead of their ADD at once. A queued claim costs nothing; an ADD that comes first claims by itself. @limit */
 export const PREFETCHES_AT_ONCE = 16;
 
-export interface PrefetcherDeps extends ClaimAheadDeps {
-  readonly nodeName: string;
+export interface PrefetcherOptions {
   /** Returns all NICs of a pod, of any plugin. Throws ConfigError when an annotation of the pod is wrong. */
   readonly nics: (pod: Pod) => readonly AnnouncedNic[];
   /**
@@ -24,7 +22,6 @@ export interface PrefetcherDeps extends ClaimAheadDeps {
    * nothing is claimed at all.
    */
   readonly ready: Promise<unknown>;
-  readonly log: Log;
 }
 
 /** Counts of NICs. */
@@ -60,7 +57,8 @@ export interface PrefetchStats {
 type Counters = { -readonly [K in keyof PrefetchStats]: number };
 
 export class Prefetcher {
-  readonly #deps: PrefetcherDeps;
+  readonly #deps: ClaimAheadDeps;
+  readonly #nics: PrefetcherOptions["nics"];
   readonly #pods = new KnownPods();
   /** In the order in which they start. */
   readonly #queue = new Map<PrefetchJob, KnownPod>();
@@ -84,10 +82,11 @@ export class Prefetcher {
   #isReady = false;
   #isClosed = false;
 
-  constructor(deps: PrefetcherDeps) {
+  constructor(deps: ClaimAheadDeps, { nics, ready }: PrefetcherOptions) {
     this.#deps = deps;
+    this.#nics = nics;
     const report = (error: unknown): void => deps.log.debug({ err: error }, "Addresses are not claimed ahead of ADDs");
-    deps.ready.then(() => this.#start(), report);
+    ready.then(() => this.#start(), report);
   }
 
   /** A pod of this node is new or has changed. */
@@ -98,7 +97,7 @@ export class Prefetcher {
     const predecessor = this.#pods.findPredecessor(owner, key);
     if (predecessor !== undefined) this.#remove(predecessor);
     const known = this.#pods.addWatched(owner, key);
-    const verdict = judgePod(pod, this.#deps.nodeName);
+    const verdict = judgePod(pod, this.#deps.node.name);
     known.pending = undefined;
     if (verdict.kind === "expected") this.#plan(owner, known, pod);
     else if (verdict.kind === "left") this.#skip(known);
@@ -151,7 +150,7 @@ export class Prefetcher {
     const held = this.#pods.find(owner)?.held;
     const rows = held?.get(ifName);
     if (rows === undefined) return;
-    await this.#deps.registry.undo(rows);
+    await this.#deps.catalogue.registry.undo(rows);
     // Otherwise the next ADD would find them and take them for its own.
     if (held?.delete(ifName)) this.#stats.discarded++;
   }
@@ -213,7 +212,7 @@ export class Prefetcher {
   /** An error of the pod's annotations is reported by its ADD, in the pod's events. */
   #groupsOf(pod: Pod): readonly PrefetchGroup[] {
     try {
-      return planGroups(pod, this.#deps.nics(pod));
+      return planGroups(pod, this.#nics(pod));
     } catch (error) {
       const about = { err: error, namespace: pod.namespace, pod: pod.name };
       this.#deps.log.debug(about, "Addresses of a pod are left to its ADD");
@@ -277,15 +276,15 @@ export class Prefetcher {
     this.#stats.returned += known.held.size;
     known.held.clear();
     if (rows.length === 0) return;
-    const { registry, log } = this.#deps;
+    const { catalogue, log } = this.#deps;
     const report = (error: unknown): void =>
       log.warn({ err: error }, `Releasing addresses claimed ahead failed; they are released after ${UNATTACHED_MS} ms`);
-    this.#track(registry.undo(rows).catch(report));
+    this.#track(catalogue.registry.undo(rows).catch(report));
   }
 
   /** The agent's maintenance has released such rows. */
   #forgetOld({ held }: KnownPod): void {
-    const oldestMs = this.#deps.nowMs() - UNATTACHED_MS;
+    const oldestMs = this.#deps.clock.nowMs() - UNATTACHED_MS;
     for (const [ifName, rows] of held) {
       if (rows.every(({ sinceMs }) => sinceMs >= oldestMs)) continue;
       held.delete(ifName);

@@ -1,6 +1,5 @@
 /**
- * One call of a runtime: decode, hand to the plugin, print in the caller's version, take back what nobody heard.
- * Effects: those of the plugins.
+ * One call of a runtime: decode the request, run the plugin, format the result in the caller's version.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, type CniRequest, decodeRequest, type PluginName } from "../../cni/request.ts";
@@ -23,15 +22,22 @@ export interface Dispatched extends Answer {
   readonly undo?: () => Promise<void>;
 }
 
-export type Dispatcher = (raw: RawRequest, signal: AbortSignal) => Promise<Dispatched>;
-
 const EMPTY: Answer = { status: 200, body: "" };
 
-export function createDispatcher(plugins: Readonly<Record<PluginName, Plugin>>, log: Log): Dispatcher {
-  return async (raw, signal) => {
+export class Dispatcher {
+  readonly #plugins: Readonly<Record<PluginName, Plugin>>;
+  readonly #log: Log;
+
+  constructor(plugins: Readonly<Record<PluginName, Plugin>>, log: Log) {
+    this.#plugins = plugins;
+    this.#log = log;
+  }
+
+  /** Never rejects: an error is an answer. `signal` aborts when the caller hangs up. */
+  async dispatch(raw: RawRequest, signal: AbortSignal): Promise<Dispatched> {
     try {
       const request = decodeRequest(raw.plugin, raw.headers, raw.body);
-      return await run(plugins[request.plugin], request, signal);
+      return await this.#run(request, signal);
     } catch (error) {
       const answer = answerError(error, raw.body);
       const about = {
@@ -39,33 +45,35 @@ export function createDispatcher(plugins: Readonly<Record<PluginName, Plugin>>, 
         command: raw.headers["cni-command"],
         containerId: raw.headers["cni-containerid"],
       };
+      const log = this.#log;
       if (isBug(error) && !signal.aborted) log.error({ ...about, err: error }, "Internal error");
       else log.warn({ ...about, refusal: answer.body.trim(), names: toCniError(error).forLog }, "Refused a request");
       return answer;
     }
-  };
-}
+  }
 
-async function run(plugin: Plugin, request: CniRequest, signal: AbortSignal): Promise<Dispatched> {
-  switch (request.command) {
-    case "ADD": {
-      requireForeignNetns(request);
-      const { result, undo } = await plugin.add(request, signal);
-      return { ...answerJson(formatResult(result, request.netConf.cniVersion)), undo };
-    }
-    case "CHECK":
-      requireForeignNetns(request);
-      await plugin.check(request);
-      return EMPTY;
-    case "DEL":
-      await plugin.del(request);
-      return EMPTY;
-    case "GC":
-      await plugin.gc(request);
-      return EMPTY;
-    case "STATUS": {
-      const notice = await plugin.status(request);
-      return notice === "" ? EMPTY : { ...EMPTY, notice };
+  async #run(request: CniRequest, signal: AbortSignal): Promise<Dispatched> {
+    const plugin = this.#plugins[request.plugin];
+    switch (request.command) {
+      case "ADD": {
+        requireForeignNetns(request);
+        const { result, undo } = await plugin.add(request, signal);
+        return { ...answerJson(formatResult(result, request.netConf.cniVersion)), undo };
+      }
+      case "CHECK":
+        requireForeignNetns(request);
+        await plugin.check(request);
+        return EMPTY;
+      case "DEL":
+        await plugin.del(request);
+        return EMPTY;
+      case "GC":
+        await plugin.gc(request);
+        return EMPTY;
+      case "STATUS": {
+        const notice = await plugin.status(request);
+        return notice === "" ? EMPTY : { ...EMPTY, notice };
+      }
     }
   }
 }

@@ -25,7 +25,7 @@ export const STOP_GRACE_MS = 5_000;
 
 export interface SocketServerOptions {
   readonly path: string;
-  readonly dispatch: Dispatcher;
+  readonly dispatcher: Pick<Dispatcher, "dispatch">;
   readonly inspect: StatusApi;
   /** Called before an ADD: what is spooled comes first. */
   readonly beforeAdd: () => Promise<void>;
@@ -194,7 +194,7 @@ async function dispatchBody(
       return answerError(error, body);
     }
   }
-  return options.dispatch({ plugin, headers: request.headers, body }, signal);
+  return options.dispatcher.dispatch({ plugin, headers: request.headers, body }, signal);
 }
 
 /** Undefined when the body is too large. */

@@ -21,14 +21,14 @@ const LAST_UNREADABLE = ErrorCode.InvalidNetworkConfig;
 
 export class Spool {
   readonly #directory: string;
-  readonly #dispatch: Dispatcher;
+  readonly #dispatcher: Pick<Dispatcher, "dispatch">;
   readonly #faults: Faults;
   readonly #log: Log;
   #draining: Promise<void> | undefined;
 
-  constructor(directory: string, dispatch: Dispatcher, faults: Faults, log: Log) {
+  constructor(directory: string, dispatcher: Pick<Dispatcher, "dispatch">, faults: Faults, log: Log) {
     this.#directory = directory;
-    this.#dispatch = dispatch;
+    this.#dispatcher = dispatcher;
     this.#faults = faults;
     this.#log = log;
     mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -81,7 +81,7 @@ export class Spool {
       this.#reject(path, request);
       return true;
     }
-    const { status, body } = await this.#dispatch(request, new AbortController().signal);
+    const { status, body } = await this.#dispatcher.dispatch(request, new AbortController().signal);
     if (status === 200) {
       this.#faults("spool.remove");
       rmSync(path, { force: true });

@@ -1,8 +1,6 @@
 /**
- * What people and tools may ask the agent: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats. In a cluster
- * these pages tell what this node knows: its own allocations, and pools as far as its pool cache has heard.
- * Called by the socket server; answers are JSON. GET changes nothing; POST /v1/recover does what recover.ts says.
- * Effects: reads the registry; those of a recovery.
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats. In a cluster these pages show what this node knows:
+ * its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
@@ -11,9 +9,8 @@ import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../regis
 import type { Backend } from "../backend.ts";
 import { explainPool } from "../explain/explain-pool.ts";
 import { gatherPoolFacts } from "../explain/pool-facts.ts";
-import type { IpamTools } from "../ipam/add.ts";
+import type { AddDeps } from "../ipam/add.ts";
 import { explainPod, type Question } from "../ipam/explain.ts";
-import type { Readiness } from "../ipam/plugin.ts";
 import { type Answer, answerError, answerJson } from "./answer.ts";
 import type { Spool } from "./spool.ts";
 
@@ -22,32 +19,28 @@ export const MAX_PAGE = 1_000;
 
 export type StatusApi = (method: string, url: string) => Promise<Answer>;
 
-export interface StatusApiOptions extends IpamTools {
-  readonly mode: Backend["mode"];
-  readonly stats: Backend["stats"];
-  readonly live: Backend["live"];
-  readonly recover?: Backend["recover"];
-  readonly spool: Spool;
-  readonly readiness: () => Readiness;
+export interface StatusApiOptions {
+  readonly backend: Pick<Backend, "mode" | "ipam" | "live" | "recover" | "stats" | "readiness">;
+  readonly spool: Pick<Spool, "count">;
   readonly version: string;
-  /** How often the agent brought its socket back. */
+  /** How often the agent restored its socket. */
   readonly socketRestored: () => number;
-  /** What the coordinator has to say about a pod. */
+  /** The coordinator's lines about a pod. */
   readonly explainCoordinator: (namespace: string, pod: string) => readonly string[];
 }
 
 export function createStatusApi(options: StatusApiOptions): StatusApi {
   const pages: Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>> = {
     "/v1/health": async () => describeHealth(options),
-    "/v1/pools": () => describePools(options),
-    "/v1/allocations": (query) => describeAllocations(options, query),
-    "/v1/stats": async () => answerJson(options.stats()),
+    "/v1/pools": () => describePools(options.backend.ipam),
+    "/v1/allocations": (query) => describeAllocations(options.backend.ipam, query),
+    "/v1/stats": async () => answerJson(options.backend.stats()),
     "/v1/explain": async (query) => answerJson({ explanation: await explain(options, query) }),
   };
   return async (method, url) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
     const page = Object.hasOwn(pages, pathname) ? pages[pathname] : undefined;
-    if (method === "POST" && pathname === "/v1/recover") return answerRecovery(options, searchParams);
+    if (method === "POST" && pathname === "/v1/recover") return answerRecovery(options.backend, searchParams);
     if (page === undefined || method !== "GET") {
       const served = Object.keys(pages).join(", GET ");
       return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; there are GET ${served}`);
@@ -60,24 +53,25 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
   };
 }
 
-async function answerRecovery({ recover }: StatusApiOptions, query: URLSearchParams): Promise<Answer> {
-  if (recover === undefined) {
+async function answerRecovery(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
+  if (backend.recover === undefined) {
     return answerRefusal(409, "In a cluster the agent recovers its registry from the API server by itself");
   }
   const [results, netns, isDryRun] = [query.getAll("results"), query.getAll("netns"), query.has("dryRun")];
   try {
-    return answerJson({ report: await recover({ results, netns, isDryRun }) });
+    return answerJson({ report: await backend.recover({ results, netns, isDryRun }) });
   } catch (error) {
     return answerError(error, "");
   }
 }
 
-async function explain(options: StatusApiOptions, query: URLSearchParams): Promise<string> {
+async function explain({ backend, explainCoordinator }: StatusApiOptions, query: URLSearchParams): Promise<string> {
+  const { ipam, live } = backend;
   const pool = query.get("pool");
-  if (pool !== null) return explainPool(await gatherPoolFacts(options, pool));
+  if (pool !== null) return explainPool(await gatherPoolFacts({ catalogue: ipam.catalogue, live }, pool));
   const question = questionOf(query);
   const { namespace, pod } = question;
-  return [await explainPod(options, question), ...options.explainCoordinator(namespace, pod)].join("\n");
+  return [await explainPod(ipam, question), ...explainCoordinator(namespace, pod)].join("\n");
 }
 
 function answerRefusal(status: number, error: string): Answer {
@@ -94,17 +88,18 @@ function questionOf(query: URLSearchParams): Question {
   };
 }
 
-function describeHealth({ readiness, spool, version, mode, node, socketRestored }: StatusApiOptions): Answer {
-  const { problems, ...now } = readiness();
+function describeHealth({ backend, spool, version, socketRestored }: StatusApiOptions): Answer {
+  const { mode, ipam } = backend;
+  const { problems, ...now } = backend.readiness();
   const ready = now.ready && now.trouble === undefined;
   const status = ready ? "ready" : "not-ready";
-  const about = { status, version, mode, node: node.name, problems };
+  const about = { status, version, mode, node: ipam.node.name, problems };
   const answer = answerJson({ ...about, spool: spool.count(), socketRestored: socketRestored() });
   return ready ? answer : { ...answer, status: 503 };
 }
 
-async function describePools({ catalogue, registry }: StatusApiOptions): Promise<Answer> {
-  const usage = Map.groupBy(await registry.countUsage(), ({ pool }) => pool);
+async function describePools({ catalogue }: AddDeps): Promise<Answer> {
+  const usage = Map.groupBy(await catalogue.registry.countUsage(), ({ pool }) => pool);
   const { pools } = await catalogue.loaded();
   const known = [...pools.values()].map(({ name, spec }) => {
     const counts = catalogue.poolCache.counts(name);
@@ -131,13 +126,13 @@ function statesOf(counts: readonly UsageCount[] = []): Record<string, number> {
   return Object.fromEntries(counts.map(({ state, count }) => [state, count]));
 }
 
-async function describeAllocations({ registry }: StatusApiOptions, query: URLSearchParams): Promise<Answer> {
+async function describeAllocations({ catalogue }: AddDeps, query: URLSearchParams): Promise<Answer> {
   const text = query.get("after");
   const after = parseCursor(text);
   if (text !== null && after === undefined) {
     return answerRefusal(400, `after: found ${describeValue(text)}, want the "cursor" of an allocation`);
   }
-  const page = await registry.list(after, MAX_PAGE);
+  const page = await catalogue.registry.list(after, MAX_PAGE);
   return answerJson(page.map(describeAllocation));
 }
 

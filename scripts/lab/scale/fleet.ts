@@ -96,7 +96,10 @@ async function openNode(name: string, { options, directory, coreWasm, bootId }: 
   const api = countCalls(await connectClient(plane.kubeconfig, `berth-agent ${name}`));
   const cluster = await openBackend({ api, node: name, stateDirectory, cniConfDirectory, coreWasm, bootId });
   // Nobody's DEL is spooled here: each finds its agent.
-  const janitor = startMaintenance({ ...cluster.tools, registry: cluster.registry, spool: { drain: async () => {} } });
+  const { probeQuarantined } = cluster.ipam.detection;
+  const { clock, log } = cluster.ipam;
+  const spool = { drain: async () => {} };
+  const janitor = startMaintenance({ registry: cluster.registry, spool, probeQuarantined, nowMs: clock.nowMs, log });
   const close = async (): Promise<void> => {
     janitor.close();
     await cluster.close();

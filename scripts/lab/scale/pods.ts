@@ -67,7 +67,7 @@ export async function deletePod(client: KubeClient, { name }: SimPod): Promise<v
 export async function attachPod(pod: SimPod, history: History): Promise<AttachedPod> {
   const request = requestOf(pod);
   const startMs = performance.now();
-  const { result } = await addAddresses(pod.node.cluster.tools, request, AbortSignal.timeout(ADD_LIMIT_MS));
+  const { result } = await addAddresses(pod.node.cluster.ipam, request, AbortSignal.timeout(ADD_LIMIT_MS));
   const tookMs = performance.now() - startMs;
   const attachments = result.ips.map(({ address }) => ({
     name: allocationName(address.ip, ""),
@@ -84,7 +84,7 @@ export async function detachPod(pod: AttachedPod, history: History): Promise<num
   await pod.judged;
   for (const attachment of pod.attachments) history.leaving(attachment);
   const startMs = performance.now();
-  await pod.node.cluster.tools.registry.release({ containerId: pod.containerId, ifName: IF_NAME });
+  await pod.node.cluster.registry.release({ containerId: pod.containerId, ifName: IF_NAME });
   return performance.now() - startMs;
 }
 

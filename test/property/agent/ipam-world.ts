@@ -5,9 +5,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AddressDemand, Claimed } from "../../../host/agent/ipam/allocate.ts";
+import { AddDeadline } from "../../../host/agent/add-deadline.ts";
+import type { Claimed } from "../../../host/agent/ipam/allocate.ts";
 import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import { claimVerified } from "../../../host/agent/ipam/claim-verified.ts";
+import type { AddressDemand } from "../../../host/agent/ipam/sources/source.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
@@ -138,7 +140,7 @@ export class IpamWorld {
       requested: asked === undefined ? [] : [{ ip: asked, source: "CNI_ARGS IP" }],
       claimant: { owner, namespace: "shop", pod: owner, ifName, containerId, network: "net", netns: containerId },
       seedText: owner,
-      signal: hungUp.signal,
+      deadline: new AddDeadline({ nowMs: () => this.#clockMs, sleep: this.#sleep }, hungUp.signal),
     };
     const claimed = await this.#claim(demand, detection);
     if (claimed === undefined) return;
@@ -165,10 +167,17 @@ export class IpamWorld {
     } as const;
     try {
       const settingsFor = () => ({ ...DEFAULT_COORDINATOR_CONF, ...settings });
-      const base = { poolCache: this.#poolCache, sleep: this.#sleep, settingsFor, isCoordinated: () => false };
-      return await claimVerified({ ...this.#tools, ...base, detect: this.#detectFor(demand) }, demand);
+      return await claimVerified(
+        {
+          registry: this.#registry,
+          poolCache: this.#poolCache,
+          networks: { settingsFor, isCoordinated: () => false },
+          detection: { ...this.#tools, detect: this.#detectFor(demand) },
+        },
+        demand,
+      );
     } catch (error) {
-      if (error instanceof CniError || demand.signal.aborted) return undefined;
+      if (error instanceof CniError || demand.deadline.signal.aborted) return undefined;
       throw error;
     }
   }

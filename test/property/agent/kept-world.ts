@@ -2,8 +2,11 @@
  * Members of workloads and plain pods that come and go on several nodes: the product's claim, pool cache, journal and publisher on an API server in
  * memory. Time is the world's; what happens is the test's.
  */
+
+import { AddDeadline } from "../../../host/agent/add-deadline.ts";
 import { evictPredecessor, readHolderStatus } from "../../../host/agent/cluster/address-owners.ts";
-import { type AllocateDeps, allocateAddresses } from "../../../host/agent/ipam/allocate.ts";
+import { allocateAddresses } from "../../../host/agent/ipam/allocate.ts";
+import type { AllocateDeps } from "../../../host/agent/ipam/sources/source.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { RequestedIp } from "../../../host/cni/request.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
@@ -97,11 +100,14 @@ export class KeptWorld {
       },
     });
     const tools: AllocateDeps = {
-      ...{ registry, poolCache, nowMs, hasNeighbours: true },
-      sleep: (milliseconds) => this.pass(milliseconds),
-      releaseRetained: (kept) => registry.releaseRetained(kept),
-      displace: (former, claimant) =>
-        evictPredecessor({ registry, isPodGone, endOrphan: (row) => registry.collect(row) }, former, claimant),
+      registry,
+      poolCache,
+      cluster: {
+        releaseRetained: (kept) => registry.releaseRetained(kept),
+        evictPredecessor: (former, claimant) =>
+          evictPredecessor({ registry, isPodGone, endOrphan: (row) => registry.collect(row) }, former, claimant),
+        awaitChange: async () => false,
+      },
     };
     const node = { name, registry, tools };
     this.#nodes.push(node);
@@ -116,6 +122,7 @@ export class KeptWorld {
   ): Promise<LivePod> {
     const pod = this.#podOf(member);
     this.#pods.set(`${pod.namespace}/${pod.name}`, pod);
+    const clock = { nowMs: () => this.#clockMs, sleep: (milliseconds: number) => this.pass(milliseconds) };
     const demands = this.#nics.map((ifName) => this.#demandOf(ifName));
     const addresses = new Map<string, string>();
     try {
@@ -125,7 +132,7 @@ export class KeptWorld {
           requested: asked === undefined || index > 0 ? [] : [{ ip: ip(asked), source }],
           ...{ seedText: member.workload ? memberKey(member.workload) : pod.name },
           coversPod: isAtOnce || this.#nics.length === 1,
-          signal: new AbortController().signal,
+          deadline: new AddDeadline(clock, new AbortController().signal),
           claimant: {
             ...{ owner: `${pod.uid}`, namespace: pod.namespace, pod: pod.name, ifName, network: "lan" },
             ...{ containerId: `${pod.uid}-${index}`, workload: member.workload },

@@ -2,10 +2,11 @@
  * A segment that is a table: which machine answers for which address. With it, what claims need for detection, and what must hold
  * of quarantine while nothing is in flight.
  */
+
+import type { Detection } from "../../../host/agent/detection/open-detection.ts";
 import { QuarantineProber, type QuarantineProberDeps } from "../../../host/agent/detection/quarantine-prober.ts";
 import { VerifiedAttachments } from "../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../host/agent/detection/verify-addresses.ts";
-import type { DetectionTools } from "../../../host/agent/ipam/claim-verified.ts";
 import type { ConflictProbe } from "../../../host/coordinator/detect-conflict.ts";
 import type { ProbeLink } from "../../../host/coordinator/probe.ts";
 import { formatIp, type Ip } from "../../../host/net/ip.ts";
@@ -16,7 +17,7 @@ import { mac } from "../../unit/registry/registry-quarantine-suite.ts";
 
 const OWN_MAC = mac("0a:00:00:00:00:01");
 
-export type SegmentTools = QuarantineProberDeps & Omit<DetectionTools, "settingsFor" | "isCoordinated">;
+export type SegmentTools = QuarantineProberDeps & Omit<Detection, "probeQuarantined">;
 
 export class ScriptedSegment {
   readonly #rivals = new Map<string, Mac>();

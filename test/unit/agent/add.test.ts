@@ -83,13 +83,11 @@ async function withPlugin(
   const { log } = recordLog();
   const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
   const tools = {
-    ...detection,
-    ...nicTools,
+    detection,
+    networks: nicTools,
     identifier: openManifestIdentifier(() => snapshot),
     catalogue,
-    registry,
-    nowMs,
-    sleep,
+    clock: { nowMs, sleep },
     node: { name: "n1", labels: {} },
     log,
   };

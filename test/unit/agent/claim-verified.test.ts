@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { MIN_COOLING_MS } from "../../../host/agent/add-deadline.ts";
 import type { Claimed } from "../../../host/agent/ipam/allocate.ts";
 import { MAX_CONFLICT_CANDIDATES } from "../../../host/agent/ipam/claim-verified.ts";
-import { MIN_COOLING_MS } from "../../../host/agent/ipam/sources/cooling.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ip, pool } from "../ipam/subjects.ts";

@@ -1,9 +1,10 @@
 /** The wait of an ADD for a generated pool: what wakes it, what it asks, and what it says when it gives up. */
 
 import { describe, expect, it } from "vitest";
+import { AddDeadline, POOL_WAIT_MS } from "../../../host/agent/add-deadline.ts";
 import { Catalogue } from "../../../host/agent/ipam/catalogue.ts";
-import type { PoolChanges } from "../../../host/agent/ipam/demand.ts";
-import { POOL_WAIT_MS, type SkipIfFull, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
+import type { PoolChanges } from "../../../host/agent/ipam/cluster-ipam.ts";
+import { type SkipIfFull, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
@@ -65,10 +66,10 @@ class World {
     this.#count++;
   }
 
-  readonly #news: PoolChanges = (() => {
+  readonly #poolChanges: PoolChanges = (() => {
     const world = this;
     return {
-      get count() {
+      get changeCount() {
         return world.#count;
       },
       changed: async (signal, { since, withinMs }) => {
@@ -83,19 +84,19 @@ class World {
   })();
 
   add(signal = new AbortController().signal): Promise<string> {
-    const tools = {
+    const deps = {
       catalogue: this.#catalogue,
-      nowMs: () => this.nowMs,
-      poolChanges: this.#news,
-      supply: {
-        lookAtSubnet: async ({ name }: { name: string }) => {
+      cluster: {
+        poolChanges: this.#poolChanges,
+        readSubnet: async ({ name }: { name: string }) => {
           this.looks.push(name);
           return this.sight;
         },
-        forget: () => void this.forgotten++,
+        forgetPoolOwner: () => void this.forgotten++,
       },
     };
-    return waitForPool(tools, (skipIfFull) => this.#attempt(skipIfFull), signal);
+    const deadline = new AddDeadline({ nowMs: () => this.nowMs, sleep: async () => {} }, signal);
+    return waitForPool(deps, (skipIfFull) => this.#attempt(skipIfFull), deadline);
   }
 
   async #attempt(skipIfFull: SkipIfFull): Promise<string> {

@@ -1,7 +1,6 @@
 /**
- * What is kept for a workload's pod that does not find its own addresses at once (allocation rule 8). The search for an address begins where the
- * member's last one was found, so that most pods never come here.
- * Effects: reads the registry.
+ * Addresses that are retained for a member of a workload, or that an earlier pod of the member still has (retention). The search for a free address
+ * starts where the member's last one was found, so most pods never need the lookup.
  */
 import { CniError, ErrorCode } from "../../../cni/error.ts";
 import type { NicDemand } from "../../../ipam/model.ts";
@@ -9,63 +8,184 @@ import type { Picked } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";
-import type { Mac } from "../../../net/mac.ts";
-import type { Allocation, Claim, Registry } from "../../../registry/registry.ts";
-import { isSameMember, type Workload } from "../../../resources/ip-allocation.ts";
-import { type Keepers, workloadOf } from "../proposals.ts";
+import type { Allocation } from "../../../registry/registry.ts";
+import { isSameMember } from "../../../resources/ip-allocation.ts";
+import type { Timeout } from "../../add-deadline.ts";
+import { awaitsNode, livesOn } from "../predecessor.ts";
+import type { OwnAddresses } from "./own.ts";
+import {
+  type Address,
+  type AddressDemand,
+  type AddressSource,
+  type Bound,
+  isAt,
+  isSameAddress,
+  isSameNic,
+  type Search,
+  type Setback,
+  workloadOf,
+} from "./source.ts";
 
-/** What the cluster's registry can do beside the port. */
-export interface KeptTools {
-  /** Gives up what is kept and cannot be had any more. */
-  readonly releaseRetained?: ((kept: readonly Allocation[]) => Promise<void>) | undefined;
-  /** Takes the address from an earlier pod of the member on this node, which the kubelet has not detached; undefined when somebody was faster. Rejects with CniError 11 when that pod lives. */
-  readonly displace?:
-    | ((former: Allocation, claimant: Pick<Claim, "namespace" | "pod">) => Promise<Allocation | undefined>)
-    | undefined;
-  /** Waits until another node has let go of an address, or something else has happened to it; false when nothing has within so many milliseconds. */
-  readonly awaitChange?: ((holder: Allocation, withinMs: number, signal: AbortSignal) => Promise<boolean>) | undefined;
-}
-
-/** Of AddressDemand what matters here. */
-interface KeptDemand extends Keepers {
-  readonly nics: readonly NicDemand[];
-  readonly claimant: Omit<Claim, "proposals">;
-  readonly coversPod?: boolean | undefined;
-  /** Whether the NIC can be asked for an address now. Absent: there is none yet. */
-  readonly canProbe?: (() => boolean) | undefined;
-  readonly signal: AbortSignal;
-}
-
-/** An address that is kept for a member of the demand, or that an earlier pod of it has, and the NICs of the demand that may have it. */
-export interface Retained {
+/** A retained address, or one that an earlier pod of the member has, and the NICs of the demand that may have it. */
+interface Retained {
   readonly kept: Allocation;
   readonly picks: readonly Picked[];
 }
 
-/** All of them, those that a pod has first, then the last one that was kept. One list of the API server for each workload of the demand. */
-export async function findRetained(
-  { registry, poolCache }: { readonly registry: Pick<Registry, "findRetained">; readonly poolCache: PoolCache },
-  demand: KeptDemand,
-): Promise<readonly Retained[]> {
+export class RetainedAddresses implements AddressSource {
+  readonly #search: Search;
+  readonly #own: OwnAddresses;
+  /** Undefined until they are looked up, which is done once per search. */
+  #found: readonly Retained[] | undefined;
+  /** For other nodes that take addresses off the NICs of earlier pods. */
+  #handOver: Timeout | undefined;
+
+  constructor(search: Search, own: OwnAddresses) {
+    this.#search = search;
+    this.#own = own;
+  }
+
+  /** They are looked up before anything is taken over from other owners. */
+  async next(setback: Setback): Promise<boolean> {
+    if (setback.kind === "cooling" || this.#found !== undefined) return false;
+    if (setback.kind === "taken" && !setback.by.some(({ version }) => version < 0)) return false;
+    const { assignments } = this.#search;
+    this.#found = await findRetained(this.#search);
+    const isWanted = ({ ifName, ip }: Pick<Picked, "ifName" | "ip">): boolean => {
+      const nic = setback.nics.find((each) => each.ifName === ifName);
+      const isMissing = nic?.families.some(({ family }) => family === ip.family) === true;
+      return isMissing && assignments.find({ ifName, ip }) === undefined;
+    };
+    const chosen = choosePicks(this.#found, isWanted);
+    assignments.assign(chosen);
+    return chosen.length > 0;
+  }
+
+  /**
+   * Another owner has a picked address: takes it over from an earlier pod of the member, or waits until its node has released it. Returns false if
+   * retention says nothing about the holder. Throws CniError 11 while the earlier pod keeps the address.
+   */
+  async replace(holder: Allocation, picked: readonly Picked[]): Promise<boolean> {
+    const { demand, assignments } = this.#search;
+    if (holder.predecessorNode !== undefined) {
+      await this.#awaitNode(holder);
+      return true;
+    }
+    // Each NIC retains its own: the address of another NIC of the member belongs to another owner.
+    const isItsNic = picked.some(
+      (each) => isAt(each, holder) && (holder.ifName === "" || holder.ifName === each.ifName),
+    );
+    if (isItsNic && isFormer(demand, holder)) {
+      await this.#succeed(holder);
+      return true;
+    }
+    if (isItsNic) refuseLiving(demand, holder);
+    const assigned = assignments.at(holder);
+    if (assigned === undefined) return true;
+    // This node's row is older than the object: the member has got the address on another node.
+    const isOld = holder.version >= 0 && holder.state === "Cooling" && assigned.replaces !== holder.version;
+    if (!isOld || this.#found?.some(({ kept }) => isSameAddress(kept, holder)) !== true) return false;
+    assignments.assign([{ ...assigned, replaces: holder.version }]);
+    return true;
+  }
+
+  /**
+   * Whether the claimed addresses are undone in favour of retained ones. If not, the surplus of what is retained is released. Rejects, with the
+   * claim undone, when the lookup fails.
+   */
+  async prefer(bound: Bound, picked: readonly Picked[]): Promise<boolean> {
+    const { registry, assignments } = this.#search;
+    const { held, created, fresh = [] } = bound;
+    try {
+      if (this.#found === undefined && (fresh.length > 0 || this.#isMovedByRequest(created))) {
+        const all = await findRetained(this.#search);
+        this.#found = all.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
+        const isFresh = (nic: Pick<Picked, "ifName" | "ip">): boolean =>
+          fresh.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
+        const chosen = choosePicks(this.#found, isFresh);
+        if (chosen.length > 0) {
+          // A claim is undone as a whole; the rest of it is claimed again.
+          const rest = picked.filter((each) => created.some((row) => isAt(each, row)));
+          assignments.assign(rest.map(({ replaces: _, ...each }) => each));
+          assignments.assign(chosen);
+          await registry.undo(created);
+          this.#own.skipCooling = false;
+          return true;
+        }
+      }
+      await this.#releaseSurplus(bound);
+      return false;
+    } catch (error) {
+      await registry.undo(created);
+      throw error;
+    }
+  }
+
+  /**
+   * The pod requested an address that was retained: another one may be retained for the NIC. An IPAMClaim requests its own address at each start of
+   * a machine, which is no reason for another lookup.
+   */
+  #isMovedByRequest(created: readonly Allocation[]): boolean {
+    const requests = this.#search.demand.requested.filter(({ source }) => !source.startsWith("IPAMClaim "));
+    return requests.some(({ ip }) => created.some((row) => equalIp(row.ip, ip)));
+  }
+
+  #isRequested({ ifName, ip }: Allocation): boolean {
+    const { claimant, requested } = this.#search.demand;
+    return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
+  }
+
+  async #releaseSurplus({ held, created }: Bound): Promise<void> {
+    const surplus = surplusOf(this.#found ?? [], this.#search.demand, [...held, ...created]);
+    if (surplus.length > 0) await this.#search.cluster?.releaseRetained(surplus);
+  }
+
+  /** The agent of the earlier pod's node takes the address off its NIC, which takes a moment. Rejects with CniError 11 when it does not. */
+  async #awaitNode(holder: Allocation): Promise<void> {
+    const { demand, cluster } = this.#search;
+    this.#handOver ??= demand.deadline.handOver();
+    const { leftMs } = this.#handOver;
+    if (leftMs <= 0 || !(await cluster?.awaitChange(holder, leftMs, demand.deadline.signal))) throw awaitsNode(holder);
+  }
+
+  /** An earlier pod of the same member has the address on this node, or had it until just now; or on a node that is lost. */
+  async #succeed(former: Allocation): Promise<void> {
+    const { poolCache, demand, assignments, cluster } = this.#search;
+    if (former.version < 0) {
+      assignments.drop(former);
+      assignments.assign(inheritLost(poolCache, demand, former));
+      return;
+    }
+    const cooling = former.state === "Bound" ? await cluster?.evictPredecessor(former, demand.claimant) : former;
+    const nic = demand.nics.find(({ ifName }) => ifName === former.ifName);
+    const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, former.ip);
+    if (cooling?.state !== "Cooling" || found?.kind !== "pool") return;
+    assignments.assign([{ ifName: former.ifName, pool: found.pool, ip: former.ip, replaces: cooling.version }]);
+  }
+}
+
+/** Those that an earlier pod has first, then the last one that was retained. One list of the API server for each workload of the demand. */
+async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
   const found: Retained[] = [];
   for (const member of members) {
     const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
-    const all = (await registry.findRetained(member, demand.signal)).filter((kept) => mayHave(demand, kept));
-    found.push(...all.map((kept) => ({ kept, picks: picksOf(poolCache, nics, kept) })));
+    const all = await registry.findRetained(member, demand.deadline.signal);
+    const allowed = all.filter((kept) => mayHave(demand, kept));
+    found.push(...allowed.map((kept) => ({ kept, picks: picksOf(poolCache, nics, kept) })));
   }
   const isHeld = ({ kept }: Retained): number => (kept.state === "Bound" ? 0 : 1);
   return found.sort((a, b) => isHeld(a) - isHeld(b) || a.kept.version - b.kept.version);
 }
 
-/** For each NIC and family that is wanted the first one that it may have. */
-export function chooseRetained(
+/** Returns for each wanted NIC and family the first address that it may have. */
+function choosePicks(
   retained: readonly Retained[],
   isWanted: (nic: Pick<Picked, "ifName" | "ip">) => boolean,
 ): readonly Picked[] {
   const chosen: Picked[] = [];
   const isFree = (pick: Picked): boolean =>
-    !chosen.some((each) => isSameNic(each, pick) || isSameAddress(placeOf(each), placeOf(pick)));
+    !chosen.some((each) => isSameNic(each, pick) || isSameAddress(addressOf(each), addressOf(pick)));
   for (const { picks } of retained) {
     const pick = picks.find((each) => isWanted(each) && isFree(each));
     if (pick !== undefined) chosen.push(pick);
@@ -74,23 +194,23 @@ export function chooseRetained(
 }
 
 /**
- * What is of no use to the member now that it has these addresses: kept for a NIC and family that has one of them, or in no pool that is selected. What is
- * kept for a NIC that is not asked about now, or does not say for which, may be just what that NIC will want.
+ * Returns what is of no use to the member now that it has `rows`: retained for a NIC and family that has one of them, or in no selected pool. What is
+ * retained for a NIC that is not part of the demand, or for an unnamed NIC, may be what that NIC will want.
  */
-export function surplusOf(
+function surplusOf(
   retained: readonly Retained[],
-  { nics, coversPod = false }: Pick<KeptDemand, "nics" | "coversPod">,
+  { nics, coversPod = false }: Pick<AddressDemand, "nics" | "coversPod">,
   rows: readonly Allocation[],
 ): readonly Allocation[] {
-  const isAskedAbout = (ifName: string): boolean => coversPod || nics.some((nic) => nic.ifName === ifName);
+  const isDemanded = (ifName: string): boolean => coversPod || nics.some((nic) => nic.ifName === ifName);
   const isSurplus = ({ kept, picks }: Retained): boolean => {
     if (kept.state !== "Kept" || rows.some((row) => isSameAddress(row, kept))) return false;
-    return rows.some((row) => isSameNic(row, kept)) || (picks.length === 0 && isAskedAbout(kept.ifName));
+    return rows.some((row) => isSameNic(row, kept)) || (picks.length === 0 && isDemanded(kept.ifName));
   };
   return retained.filter(isSurplus).map(({ kept }) => kept);
 }
 
-/** The NICs that could have it: an object that an older agent has Kept does not say of which NIC it was. */
+/** The NICs that may have it: an object that was retained by an older agent does not say of which NIC it was. */
 function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocation): Picked[] {
   return nics
     .filter(({ ifName }) => kept.ifName === "" || ifName === kept.ifName)
@@ -103,74 +223,37 @@ function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocat
 }
 
 /**
- * Allocation rule 2: the member's address on a node that is lost, which may still answer for it: only who can ask may have it. Throws CniError 11
- * where there is no NIC yet: the ADD will ask, and another address claimed ahead of it would be the member's for good.
+ * The member's address on a node that is lost, which may still answer for it: only a NIC that can probe may have it (node-lost). Throws CniError 11
+ * where there is no NIC yet: the ADD will probe, and another address claimed ahead of it would be the member's for good.
  */
-function mayHave({ canProbe }: KeptDemand, { ip, workload, quarantine }: Allocation): boolean {
+function mayHave({ canProbe }: AddressDemand, { ip, workload, quarantine }: Allocation): boolean {
   if (quarantine === undefined) return true;
   if (canProbe !== undefined) return canProbe();
   const text = `Address ${formatIp(ip)} is kept for "${workload?.member}", whose node is lost, and must be asked for before it is used; its ADD will`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
-/** What a search that met such an address goes on with; none when it has to find another one. */
-export function inheritLost(poolCache: PoolCache, demand: KeptDemand, holder: Allocation): readonly Picked[] {
+/** Returns what a search that met such an address goes on with; none when it has to find another one. */
+function inheritLost(poolCache: PoolCache, demand: AddressDemand, holder: Allocation): readonly Picked[] {
   return mayHave(demand, holder) ? picksOf(poolCache, demand.nics, holder).slice(0, 1) : [];
 }
 
-/**
- * Whether the holder is an earlier pod of the same member, on this node or on one that is lost: the live pod has more right to its address.
- */
-export function isFormer(demand: KeptDemand, holder: Allocation): boolean {
+/** Whether the holder is an earlier pod of the same member, on this node or on one that is lost: the live pod has more right to its address. */
+function isFormer(demand: AddressDemand, holder: Allocation): boolean {
   const isHere = holder.version >= 0 || holder.quarantine !== undefined;
   return isHere && holder.owner !== demand.claimant.owner && isOfMember(demand, holder);
 }
 
-function isOfMember(demand: KeptDemand, { ifName, workload }: Allocation): boolean {
+function isOfMember(demand: AddressDemand, { ifName, workload }: Allocation): boolean {
   return isSameMember(workloadOf(demand, ifName), workload);
 }
 
-/** Throws CniError 11 when another node's pod of the same member lives and keeps the address: the member gets no second one meanwhile. */
-export function refuseLiving(demand: KeptDemand, holder: Allocation): void {
+/** Throws CniError 11 when another node's pod of the same member is alive and keeps the address: the member gets no second one meanwhile. */
+function refuseLiving(demand: AddressDemand, holder: Allocation): void {
   if (holder.version >= 0 || holder.state !== "Bound" || !isOfMember(demand, holder)) return;
   throw livesOn(holder);
 }
 
-/** For a pod whose address is still on the NIC of an earlier, deleted pod of the same member, on another node. */
-export function awaitsNode({ ip, namespace, pod, workload, predecessorNode }: Allocation): CniError {
-  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, and its earlier pod ${namespace}/${pod}, which is deleted, still has it on node "${predecessorNode}"; try again when the agent of that node has taken it off the pod's NIC, or the pod's sandbox has ended`;
-  return new CniError(ErrorCode.TryAgainLater, text);
-}
-
-/** For a pod whose address may still be on the NIC of an earlier pod of the same member, on a node that is lost: somebody answers for it. */
-export function awaitsLostNode(
-  { ip, namespace, pod, workload, predecessorNode }: Allocation,
-  mac: Mac | undefined,
-): CniError {
-  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, whose earlier pod of the name ${namespace}/${pod} was on node "${predecessorNode}", which is lost, and ${mac ?? "a machine"} still answers for it; try again when that node is back or switched off`;
-  return new CniError(ErrorCode.TryAgainLater, text);
-}
-
-function describeWorkload(workload: Workload | undefined, namespace: string): string {
-  return `${workload?.kind} "${workload?.namespace ?? namespace}/${workload?.name}"`;
-}
-
-/** For a pod whose address another pod of the same member still has. */
-export function livesOn({ ip, namespace, pod, workload }: Allocation): CniError {
-  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, and pod ${namespace}/${pod} of it still has it; try again when that pod has ended`;
-  return new CniError(ErrorCode.TryAgainLater, text);
-}
-
-type Place = Pick<Allocation, "space" | "ip">;
-
-function placeOf({ pool, ip }: Picked): Place {
+function addressOf({ pool, ip }: Picked): Address {
   return { space: pool.spec.addressSpace, ip };
-}
-
-function isSameNic(a: Pick<Picked, "ifName" | "ip">, b: Pick<Picked, "ifName" | "ip">): boolean {
-  return a.ifName === b.ifName && a.ip.family === b.ip.family;
-}
-
-export function isSameAddress(a: Place, b: Place): boolean {
-  return a.space === b.space && equalIp(a.ip, b.ip);
 }

@@ -1,5 +1,8 @@
 /** A registry that plays a cluster for the claim's loop: others have addresses of which the pool cache has not heard, and keep some. */
-import { type AllocateDeps, allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
+import { AddDeadline } from "../../../../host/agent/add-deadline.ts";
+import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
+import type { ClusterIpam } from "../../../../host/agent/ipam/cluster-ipam.ts";
+import type { AllocateDeps } from "../../../../host/agent/ipam/sources/source.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { selectPools } from "../../../../host/ipam/selection.ts";
 import { formatIp, type Ip } from "../../../../host/net/ip.ts";
@@ -13,6 +16,7 @@ import {
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
 import { ip, openCore, poolsByName, subject } from "../../ipam/subjects.ts";
+import { clusterIpam } from "../cluster-ipam.ts";
 
 export const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" };
 
@@ -112,14 +116,18 @@ export function worldOf(pools: readonly IpPool[]) {
     expire: async () => 0,
     findAddress: unplayed("findAddress"),
   } satisfies Partial<Registry>;
-  const tools: AllocateDeps = {
+  const tools: AllocateDeps & { readonly cluster: ClusterIpam } = {
     registry: registry as unknown as Registry,
     poolCache,
+    cluster: clusterIpam({
+      releaseRetained: async (kept) => void cluster.released.push(...kept.map((each) => formatIp(each.ip))),
+    }),
+  };
+  const clock = {
     nowMs: () => clockMs,
-    sleep: async (milliseconds) => {
+    sleep: async (milliseconds: number) => {
       clockMs += milliseconds;
     },
-    releaseRetained: async (kept) => void cluster.released.push(...kept.map((each) => formatIp(each.ip))),
   };
   const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string; asked?: string } = {}) => {
     const names = pools.map(({ name }) => name);
@@ -133,7 +141,7 @@ export function worldOf(pools: readonly IpPool[]) {
     const requested = options.asked === undefined ? [] : [{ ip: ip(options.asked), source: "CNI_ARGS IP" as const }];
     const { held } = await allocateAddresses(tools, {
       ...{ nics: selectPools(asking, poolsByName(...pools)).nics, requested, claimant },
-      ...{ seedText: options.seedText ?? "seed", signal: new AbortController().signal },
+      ...{ seedText: options.seedText ?? "seed", deadline: new AddDeadline(clock, new AbortController().signal) },
     });
     return held.map((each) => formatIp(each.ip));
   };

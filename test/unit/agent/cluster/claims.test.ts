@@ -1,7 +1,7 @@
 /** The claim's loop against a registry that plays a cluster: claims-world.ts. */
 
 import { describe, expect, it } from "vitest";
-import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
+import { LIVE_USAGE_MISSES, LIVE_USAGE_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { equalIp, formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
@@ -15,7 +15,7 @@ describe("rule 11: a pool of which the pool cache knows little", () => {
     const [address] = await claim();
     expect(range(251, 254)).toContain(address);
     expect(cluster.surveys).toBe(1);
-    expect(cluster.proposed).toHaveLength(SURVEY_MISSES + 1);
+    expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + 1);
   });
 
   it("a large pool is not asked for misses; its pods spread", async () => {
@@ -24,7 +24,7 @@ describe("rule 11: a pool of which the pool cache knows little", () => {
     for (const host of [1, 2, 3, 4, 5, 6, 7, 8]) cluster.put(`10.0.0.${host}`);
     await claim();
     expect(cluster.surveys).toBe(0);
-    expect(cluster.proposed).toHaveLength(SURVEY_MISSES + 1);
+    expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + 1);
   });
 
   it("a large pool that is nearly full is asked for after more misses, once", async () => {
@@ -35,7 +35,7 @@ describe("rule 11: a pool of which the pool cache knows little", () => {
     const [address] = await claim({ seedText: "far from there" });
     expect(address).toMatch(/^10\.6\.9\./);
     expect(cluster.surveys).toBe(1);
-    expect(cluster.proposed).toHaveLength(SURVEY_MISSES_LARGE + 1);
+    expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES_LARGE + 1);
   });
 
   it("a search goes on by trying when the API server does not tell", async () => {
@@ -261,7 +261,7 @@ describe("rule 8: what is kept for a member", () => {
   ])("of another NIC of %s is somebody else's, and no reason to wait", async (_, rest) => {
     const { cluster, tools, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     const displaced: Allocation[] = [];
-    Object.assign(tools, { displace: async (row: Allocation) => void displaced.push(row) });
+    Object.assign(tools.cluster, { evictPredecessor: async (row: Allocation) => void displaced.push(row) });
     const other = cluster.put("10.6.0.1", { ...kept(), ifName: "net1", state: "Bound", owner: "before", ...rest });
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.2"]);
     expect([cluster.objects.get("10.6.0.1"), displaced]).toEqual([other, []]);
@@ -273,18 +273,27 @@ describe("rule 8: what is kept for a member", () => {
     expect(second).toEqual(first);
   });
 
+  it("node-lost: it is not claimed ahead of the NIC that could ask for it, and nothing in its place", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    const [first] = await claim({ seedText: "set/db-0" });
+    const quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 } as const;
+    const before = { workload: WORKLOAD, owner: "before", state: "Quarantined", quarantine, version: -7 } as const;
+    cluster.put(first ?? "", before);
+    await expect(claim({ workload: WORKLOAD, seedText: "set/db-0" })).rejects.toThrow("its ADD will");
+    expect(cluster.objects.size).toBe(1);
+  });
+
   it("an earlier pod of the member on this node gives way", async () => {
     const { cluster, tools, claim } = worldOf([blue]);
     const [first] = await claim({ seedText: "set/db-0" });
     const former = cluster.put(first ?? "", { workload: WORKLOAD, owner: "before", version: 40 });
     const displaced: string[] = [];
-    const withDisplace = Object.assign(tools, {
-      displace: async (row: Allocation) => {
+    Object.assign(tools.cluster, {
+      evictPredecessor: async (row: Allocation) => {
         displaced.push(formatIp(row.ip));
         return cluster.put(formatIp(row.ip), { ...former, state: "Cooling", version: 41 });
       },
     });
-    expect(withDisplace.displace).toBeDefined();
     expect(await claim({ workload: WORKLOAD, seedText: "set/db-0" })).toEqual([first]);
     expect(displaced).toEqual([first]);
   });

@@ -82,7 +82,7 @@ async function withResources(
 }
 
 const signal = () => AbortSignal.timeout(10_000);
-const soon = ({ changes }: ClusterResources) => ({ since: changes, withinMs: 300 });
+const soon = ({ changeCount }: ClusterResources) => ({ since: changeCount, withinMs: 300 });
 
 describe("the resources of a cluster", () => {
   it("are incomplete before the first lists, and name what is missing", () => {
@@ -178,12 +178,12 @@ describe("the resources of a cluster", () => {
 
   it("an address that is free again is news, and so is what came before the wait", () =>
     withResources({}, async ({ resources, snapshots }) => {
-      const [since, count] = [resources.changes, snapshots.length];
+      const [since, count] = [resources.changeCount, snapshots.length];
       const waiting = resources.changed(signal(), { since, withinMs: 2_000 });
       resources.freed();
       expect(await waiting).toBe(true);
       expect(await resources.changed(signal(), { since, withinMs: 0 })).toBe(true);
-      expect(await resources.changed(signal(), { since: resources.changes, withinMs: 0 })).toBe(false);
+      expect(await resources.changed(signal(), { since: resources.changeCount, withinMs: 0 })).toBe(false);
       expect(snapshots.length).toBe(count);
     }));
 

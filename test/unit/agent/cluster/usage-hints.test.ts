@@ -1,7 +1,7 @@
 /** The claim's loop with a usage object that tells the truth, is old, lies or is not there: claims-world.ts. */
 
 import { describe, expect, it } from "vitest";
-import { SURVEY_MISSES, SURVEY_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
+import { LIVE_USAGE_MISSES, LIVE_USAGE_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
 import { ErrorCode } from "../../../../host/cni/error.ts";
 import { PoolTally } from "../../../../host/controller/usage/pool-tally.ts";
 import { readCoreWasm } from "../../../../host/core/instance.ts";
@@ -42,14 +42,14 @@ describe("rule 11: the usage object of a large pool", () => {
     const { cluster, claim } = world(usageOf(blue, TAKEN));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
     expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 0 });
-    expect(cluster.proposed).toHaveLength(SURVEY_MISSES + 1);
+    expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + 1);
   });
 
   it("that is not there costs a question, and the list comes after more misses", async () => {
     const { cluster, claim } = world(undefined);
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
     expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 1 });
-    expect(cluster.proposed).toHaveLength(SURVEY_MISSES_LARGE + 1);
+    expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES_LARGE + 1);
   });
 
   it("rule 15: that was made for other ranges is not believed", async () => {
@@ -64,7 +64,7 @@ describe("rule 11: the usage object of a large pool", () => {
     const { cluster, claim } = world(usageOf(blue, []));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
     expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 1 });
-    expect(cluster.proposed).toHaveLength(SURVEY_MISSES + SURVEY_MISSES_LARGE + 1);
+    expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + LIVE_USAGE_MISSES_LARGE + 1);
   });
 
   it("that says full refuses nobody: the list has the last word", async () => {

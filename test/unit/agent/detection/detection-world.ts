@@ -2,12 +2,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { AddDeadline } from "../../../../host/agent/add-deadline.ts";
 import { QuarantineProber, type QuarantineProberDeps } from "../../../../host/agent/detection/quarantine-prober.ts";
 import { VerifiedAttachments } from "../../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../../host/agent/detection/verify-addresses.ts";
-import type { AddressDemand, AllocateDeps, Claimed } from "../../../../host/agent/ipam/allocate.ts";
+import type { Claimed } from "../../../../host/agent/ipam/allocate.ts";
 import { Catalogue, cooldownsOf } from "../../../../host/agent/ipam/catalogue.ts";
-import { claimVerified, type DetectionTools } from "../../../../host/agent/ipam/claim-verified.ts";
+import { type ClaimVerifiedDeps, claimVerified } from "../../../../host/agent/ipam/claim-verified.ts";
+import type { AddressDemand } from "../../../../host/agent/ipam/sources/source.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../../host/config/coordinator-settings.ts";
 import type { ConflictProbe } from "../../../../host/coordinator/detect-conflict.ts";
 import { DetectionError } from "../../../../host/coordinator/detection-error.ts";
@@ -21,6 +23,7 @@ import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
 import { ip, openCore } from "../../ipam/subjects.ts";
 import { mac, RIVAL } from "../../registry/registry-quarantine-suite.ts";
+import { clusterIpam } from "../cluster-ipam.ts";
 import { recordLog } from "../recorded-log.ts";
 
 export const OWN = mac("0a:00:00:00:00:01");
@@ -65,7 +68,7 @@ export class DetectionWorld {
   prober!: QuarantineProber;
   poolCache!: PoolCache;
   #catalogue!: Catalogue;
-  #tools!: AllocateDeps & DetectionTools;
+  #deps!: ClaimVerifiedDeps;
   #quarantineTools!: QuarantineProberDeps;
   readonly #pools: readonly IpPool[];
 
@@ -95,16 +98,17 @@ export class DetectionWorld {
       findNodeLink: (name) => (this.nodeLinks.includes(name) ? this.#linkOf("", name, OWN) : undefined),
     };
     this.prober = new QuarantineProber(this.#quarantineTools);
-    this.#tools = {
-      ...{ ...engine, registry, nowMs, poolCache: this.poolCache, prober: this.prober, verified: this.verified },
-      sleep: async (milliseconds) => {
-        this.clockMs += milliseconds;
+    this.#deps = {
+      registry,
+      poolCache: this.poolCache,
+      networks: { settingsFor: () => this.#settings, isCoordinated: () => false },
+      detection: {
+        ...engine,
+        prober: this.prober,
+        verified: this.verified,
+        links: this.#links,
+        withQuietLink: ({ netnsPath, ifName }, work) => work(this.#linkOf(netnsPath, ifName, OWN)),
       },
-      settingsFor: () => this.#settings,
-      links: this.#links,
-      isCoordinated: () => false,
-      isShared: async ({ ip: address }) => this.shared.has(formatIp(address)),
-      withQuietLink: ({ netnsPath, ifName }, work) => work(this.#linkOf(netnsPath, ifName, OWN)),
     };
   }
 
@@ -126,9 +130,9 @@ export class DetectionWorld {
       requested: asked === undefined ? [] : [{ ip: ip(asked), source: "CNI_ARGS IP" }],
       claimant: { owner: pod, namespace: "shop", pod, ifName: "eth0", containerId, network: "net", netns },
       seedText: pod,
-      signal,
+      deadline: new AddDeadline(this.#clock, signal),
     };
-    return claimVerified(this.#tools, demand);
+    return claimVerified({ ...this.#deps, cluster: this.#cluster }, demand);
   }
 
   probe(): Promise<void> {
@@ -141,6 +145,19 @@ export class DetectionWorld {
     return Object.fromEntries(
       Object.entries(grouped).map(([state, found]) => [state, found.map((each) => formatIp(each.ip))]),
     );
+  }
+
+  readonly #clock = {
+    nowMs: () => this.clockMs,
+    sleep: async (milliseconds: number) => {
+      this.clockMs += milliseconds;
+    },
+  };
+
+  /** Only where addresses are shared: other nodes would be waited for. */
+  get #cluster() {
+    if (this.shared.size === 0) return undefined;
+    return clusterIpam({ isShared: async ({ ip: address }) => this.shared.has(formatIp(address)) });
   }
 
   get #settings() {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Claimed } from "../../../../host/agent/ipam/allocate.ts";
-import { QUARANTINE_MAX_MS } from "../../../../host/agent/ipam/sources/cooling.ts";
+import { QUARANTINE_MAX_MS } from "../../../../host/agent/ipam/sources/quarantined.ts";
 import { DetectionError } from "../../../../host/coordinator/detection-error.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { ip, pool } from "../../ipam/subjects.ts";

@@ -3,7 +3,7 @@ import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
 import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
 import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
-import type { Allocation, Registry } from "../../../../host/registry/registry.ts";
+import type { Allocation, Attachment, Registry } from "../../../../host/registry/registry.ts";
 import { recordLog } from "../recorded-log.ts";
 import { ipOf } from "./collector-world.ts";
 
@@ -108,7 +108,8 @@ describe("recreate: an address that is recorded for another pod", () => {
     const registry = registryOf(row()) as Registry;
     const catalogue = { snapshot: { pools: new Map() } };
     const request = { ...ATTACHMENT, netConf: {} } as AttachRequest;
-    const check = checkAddresses({ registry, catalogue, findLoss: (attachment) => lost.find(attachment) }, request);
+    const lostCluster = { findLoss: (attachment: Attachment) => lost.find(attachment) };
+    const check = checkAddresses({ registry, catalogue, cluster: lostCluster }, request);
     await expect(check).rejects.toMatchObject({ code: 104, message: BRIEF });
   });
 });

@@ -22,6 +22,7 @@ import { decodeManifests } from "../../../../host/resources/manifest.ts";
 import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
 import { assembleSnapshot, type Snapshot } from "../../../../host/resources/snapshot.ts";
 import { openCore } from "../../ipam/subjects.ts";
+import { clusterIpam } from "../cluster-ipam.ts";
 import { nicTools } from "../nic-tools.ts";
 import { recordLog } from "../recorded-log.ts";
 
@@ -168,24 +169,24 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
     ...{ onFreed: (space, ip) => poolCache.unmark(space, ip), onDeath: () => {}, faultCounter: createFaultCounter() },
   });
   const door = new Door();
-  const catalogue = new Catalogue(poolCache, registry, snapshot);
+  const catalogue = new Catalogue(poolCache, door.stand(registry), snapshot);
   catalogue.follow(snapshot);
   await catalogue.loaded();
   const { log, lines } = recordLog();
   const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
   const tools = {
-    ...{ ...detection, ...nicTools, catalogue, poolCache, nowMs, sleep: clock.sleep, log },
-    registry: door.stand(registry),
+    detection,
+    networks: nicTools,
+    catalogue,
+    clock: { nowMs, sleep: clock.sleep },
+    log,
     node: { name: "n1", labels: {} },
     identifier: openManifestIdentifier(() => snapshot),
   };
   const identityOf = async (pod: Pod) => ({
     ...identifyPod({ ...pod, uid: ownerOfPod(pod), containerId: "" }, snapshot),
   });
-  const prefetcher = new Prefetcher({
-    ...tools,
-    ...{ nodeName: "n1", nics, ready: mayBegin, identityOf },
-  });
+  const prefetcher = new Prefetcher({ ...tools, prober: detection.prober, identityOf }, { nics, ready: mayBegin });
   const add = async (pod: Pod, ifName = "eth0", options: { signal?: AbortSignal; body?: object } = {}) => {
     const args = `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name};K8S_POD_UID=${ownerOfPod(pod)}`;
     const headers = {
@@ -204,7 +205,11 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
     const request = decodeRequest("berth", headers, JSON.stringify(conf));
     if (request.command !== "ADD") throw new Error("no ADD");
     const signal = options.signal ?? new AbortController().signal;
-    const { result } = await addAddresses({ ...tools, prefetched: prefetcher }, request, signal);
+    const { result } = await addAddresses(
+      { ...tools, cluster: clusterIpam({ prefetched: prefetcher }) },
+      request,
+      signal,
+    );
     return result.ips.map(({ address }) => formatIp(address.ip)).join(" ");
   };
   return {

@@ -1,7 +1,7 @@
 /** Rule 7: the ADD against the claim ahead of it, the pod's end against both, and what an agent leaves to the next one. */
 
 import { describe, expect, it } from "vitest";
-import { PREFETCH_PATIENCE_MS } from "../../../../host/agent/prefetch/claim-ahead.ts";
+import { PREFETCH_PATIENCE_MS } from "../../../../host/agent/add-deadline.ts";
 import { MAX_UNSEEN_PODS } from "../../../../host/agent/prefetch/known-pods.ts";
 import { PREFETCHES_AT_ONCE } from "../../../../host/agent/prefetch/prefetcher.ts";
 import { nic, type PrefetchWorld, podOf, until, type WithWorld, withWorld } from "./prefetch-world.ts";

@@ -34,10 +34,12 @@ async function withServer(test: (world: World) => Promise<void>, beforeAdd = asy
   const waiting = new Map<string, (answer: Dispatched) => void>();
   const server = await listenOnSocket({
     ...{ path, beforeAdd, faults: noFaults, log },
-    dispatch: ({ headers }) => {
-      const containerId = String(headers["cni-containerid"]);
-      asked.push(containerId);
-      return new Promise((resolve) => waiting.set(containerId, resolve));
+    dispatcher: {
+      dispatch: ({ headers }) => {
+        const containerId = String(headers["cni-containerid"]);
+        asked.push(containerId);
+        return new Promise((resolve) => waiting.set(containerId, resolve));
+      },
     },
     inspect: async () => ({ status: 200, body: "{}" }),
   });
@@ -202,7 +204,7 @@ describe("the socket server", () => {
     const listening = listenOnSocket({
       ...options,
       path: join(place, "run", "a.sock"),
-      dispatch: never,
+      dispatcher: { dispatch: never },
       inspect: never,
     });
     await expect(listening).rejects.toThrow(/EEXIST|ENOTDIR/);

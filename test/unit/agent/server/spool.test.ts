@@ -82,13 +82,15 @@ async function withSpool(
 ) {
   const directory = mkdtempSync(join(tmpdir(), "berth-spool-"));
   const asked: string[] = [];
-  const dispatch: Dispatcher = async ({ headers }) => {
-    asked.push(String(headers["cni-containerid"]));
-    return answer(String(headers["cni-containerid"]));
+  const dispatcher: Pick<Dispatcher, "dispatch"> = {
+    dispatch: async ({ headers }) => {
+      asked.push(String(headers["cni-containerid"]));
+      return answer(String(headers["cni-containerid"]));
+    },
   };
   const { log, lines } = recordLog();
   try {
-    const spool = new Spool(directory, dispatch, noFaults, log);
+    const spool = new Spool(directory, dispatcher, noFaults, log);
     const files = () => readdirSync(directory).sort();
     await test({ directory, spool, asked, lines, files });
   } finally {

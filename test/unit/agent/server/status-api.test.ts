@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { openDetection } from "../../../../host/agent/detection/open-detection.ts";
 import { Catalogue, cooldownsOf } from "../../../../host/agent/ipam/catalogue.ts";
 import { openManifestIdentifier } from "../../../../host/agent/ipam/pod-identity.ts";
-import { Spool } from "../../../../host/agent/server/spool.ts";
 import { createStatusApi, MAX_PAGE, type StatusApi } from "../../../../host/agent/server/status-api.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
-import { createFaultCounter, noFaults } from "../../../../host/lib/fault.ts";
+import { createFaultCounter } from "../../../../host/lib/fault.ts";
 import type { Registry } from "../../../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../../../host/registry/sqlite/registry.ts";
 import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
@@ -43,14 +43,22 @@ async function withInspector(test: (world: World) => Promise<void>): Promise<voi
   });
   const catalogue = new Catalogue(poolCache, registry, snapshot);
   const inspect = createStatusApi({
-    ...{ catalogue, registry, log, nowMs: () => 1, sleep: async () => {}, node: { name: "n1", labels: {} } },
-    ...nicTools,
-    identifier: openManifestIdentifier(() => snapshot),
-    mode: "embedded",
-    stats: () => ({ calls: 3 }),
-    live: undefined,
-    readiness: () => ({ ready: true, problems: ["a hint"] }),
-    spool: new Spool(join(directory, "spool"), async () => ({ status: 200, body: "" }), noFaults, log),
+    backend: {
+      mode: "embedded",
+      ipam: {
+        catalogue,
+        identifier: openManifestIdentifier(() => snapshot),
+        networks: nicTools,
+        node: { name: "n1", labels: {} },
+        detection: openDetection({ registry, pools: () => snapshot.pools, nowMs: () => 1, log }),
+        clock: { nowMs: () => 1, sleep: async () => {} },
+        log,
+      },
+      live: undefined,
+      stats: () => ({ calls: 3 }),
+      readiness: () => ({ ready: true, problems: ["a hint"] }),
+    },
+    spool: { count: () => ({ waiting: 0, rejected: 0 }) },
     explainCoordinator: () => [],
     version: "1.2.3",
     socketRestored: () => 2,

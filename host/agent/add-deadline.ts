@@ -1,0 +1,115 @@
+/**
+ * For how long an ADD can wait, and for what. The total is the caller's: its `signal` aborts when it hangs up (the shim after `ADD_LIMIT_MS` of
+ * native/limits.h), and ends every wait. Each wait has a limit of its own, in this order:
+ *
+ * | Wait | Longest | Counted from |
+ * |---|---|---|
+ * | the first complete lists of the API server | SYNC_WAIT_MS | the request |
+ * | a read of the pod, its namespace or its address owner, which the watches lack | POD_READ_PATIENCE_MS | each read |
+ * | a claim in progress that prefetch has begun | PREFETCH_PATIENCE_MS | the begin of that claim |
+ * | a pool that was created just before the ADD | NEW_POOL_WAIT_MS | each selection |
+ * | a generated pool, or an address in it | POOL_WAIT_MS | the first attempt that found none |
+ * | other nodes that publish their cooling addresses | OTHERS_COOLING_WAIT_MS | the begin of the search |
+ * | an address that was released only just now | MIN_COOLING_MS | the end of the wait for other nodes |
+ * | another node that takes the address off its predecessor's NIC | HAND_OVER_WAIT_MS | the first such address of the search |
+ * | an answer of the API server to a claim | CLAIM_PATIENCE_MS (registry/kubernetes) | each claim |
+ * | the Subnet of a pod that is refused | SUBNET_READ_MS | the refusal |
+ *
+ * Conflict detection takes the time of its probes besides (coordinator/probe.ts), for at most MAX_CONFLICT_CANDIDATES addresses.
+ */
+
+/** How long an ADD waits until the watches have read everything once: milliseconds. @limit */
+export const SYNC_WAIT_MS = 20_000;
+
+/** How long an ADD tries to read its pod from the API server, when the watch does not have it: milliseconds. @limit */
+export const POD_READ_PATIENCE_MS = 10_000;
+
+/** How long a claim ahead of its ADD may take, and so how long an ADD waits for it: milliseconds. @limit */
+export const PREFETCH_PATIENCE_MS = 10_000;
+
+/** How long an ADD that no pool can serve waits for one that was created just before it: milliseconds. @limit */
+export const NEW_POOL_WAIT_MS = 300;
+
+/** How long an ADD waits for addresses of a generated pool, from when it found none: milliseconds. Then its pod is refused with the reason, and retried by the kubelet. @limit */
+export const POOL_WAIT_MS = 5_000;
+
+/** How long an ADD that found nothing waits for other nodes to publish their cooling addresses: milliseconds. @limit */
+export const OTHERS_COOLING_WAIT_MS = 2_000;
+
+/** A released address is never handed to another pod sooner than this: milliseconds. @limit */
+export const MIN_COOLING_MS = 2_000;
+
+/** How long an ADD waits for the agent of another node to take the address off the NIC of the same member's earlier pod: milliseconds. @limit */
+export const HAND_OVER_WAIT_MS = 5_000;
+
+/** How long a refused ADD tries to read the Subnet, to say why there is no pool: milliseconds. @limit */
+export const SUBNET_READ_MS = 1_000;
+
+export interface Clock {
+  /** The machine's monotonic clock: milliseconds. */
+  nowMs(): number;
+  /** Rejects with the signal's reason. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+}
+
+/** One wait, from when it began. */
+export class Timeout {
+  readonly #clock: Clock;
+  readonly #endMs: number;
+
+  constructor(clock: Clock, milliseconds: number) {
+    this.#clock = clock;
+    this.#endMs = clock.nowMs() + milliseconds;
+  }
+
+  /** Milliseconds; 0 or less when the time is up. */
+  get leftMs(): number {
+    return this.#endMs - this.#clock.nowMs();
+  }
+
+  get isOver(): boolean {
+    return this.leftMs <= 0;
+  }
+}
+
+export class AddDeadline {
+  readonly #clock: Clock;
+  /** Aborts when the caller hangs up. */
+  readonly signal: AbortSignal;
+
+  constructor(clock: Clock, signal: AbortSignal) {
+    this.#clock = clock;
+    this.signal = signal;
+  }
+
+  nowMs(): number {
+    return this.#clock.nowMs();
+  }
+
+  /** Rejects with the signal's reason. */
+  sleep(milliseconds: number): Promise<void> {
+    return this.#clock.sleep(milliseconds, this.signal);
+  }
+
+  newPool(): Timeout {
+    return new Timeout(this.#clock, NEW_POOL_WAIT_MS);
+  }
+
+  generatedPool(): Timeout {
+    return new Timeout(this.#clock, POOL_WAIT_MS);
+  }
+
+  /** Over from the beginning where there are no other nodes. */
+  othersCooling(hasOthers: boolean): Timeout {
+    return new Timeout(this.#clock, hasOthers ? OTHERS_COOLING_WAIT_MS : 0);
+  }
+
+  /** Until an address that was released just now, here or on another node, has cooled for MIN_COOLING_MS. */
+  cooling(hasOthers: boolean): Timeout {
+    return new Timeout(this.#clock, (hasOthers ? OTHERS_COOLING_WAIT_MS : 0) + MIN_COOLING_MS);
+  }
+
+  handOver(): Timeout {
+    return new Timeout(this.#clock, HAND_OVER_WAIT_MS);
+  }
+}

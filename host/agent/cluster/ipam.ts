@@ -1,0 +1,82 @@
+/**
+ * What the cluster adds to the ADD: addresses of other nodes and of earlier pods, generated pools, prefetched addresses, events of refused pods.
+ */
+import { mayBeShared } from "../../ipam/retention.ts";
+import type { SubnetState } from "../../ipam/subnet-capacity.ts";
+import type { Events } from "../../kubernetes/events.ts";
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
+import type { Allocation, Attachment, Claim } from "../../registry/registry.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import type { Collector } from "../gc/collector.ts";
+import type { LostAddresses } from "../gc/lost-addresses.ts";
+import type { ClusterAddresses, ClusterIpam, PoolChanges } from "../ipam/cluster-ipam.ts";
+import type { PodIdentity } from "../ipam/pod-identity.ts";
+import type { Prefetcher } from "../prefetch/prefetcher.ts";
+import { evictPredecessor } from "./address-owners.ts";
+import type { ClusterIdentifier } from "./identity.ts";
+import { refusalEvent } from "./refusal-event.ts";
+import type { ClusterResources } from "./resources.ts";
+import { readSubnetState } from "./subnet-state.ts";
+
+export interface KubernetesIpamDeps {
+  readonly api: KubeApi;
+  readonly resources: ClusterResources;
+  readonly registry: KubernetesRegistry;
+  readonly collector: Collector;
+  readonly identifier: ClusterIdentifier;
+  readonly events: Events;
+  readonly lost: LostAddresses;
+}
+
+export class KubernetesIpam implements ClusterIpam {
+  readonly prefetched: Prefetcher;
+  readonly poolChanges: PoolChanges;
+  readonly #deps: KubernetesIpamDeps;
+
+  constructor(deps: KubernetesIpamDeps, openPrefetcher: (addresses: ClusterAddresses) => Prefetcher) {
+    this.#deps = deps;
+    this.poolChanges = deps.resources;
+    this.prefetched = openPrefetcher(this);
+  }
+
+  releaseRetained(retained: readonly Allocation[]): Promise<void> {
+    return this.#deps.registry.releaseRetained(retained);
+  }
+
+  evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined> {
+    const { registry, collector } = this.#deps;
+    const isPodGone = (row: Allocation): Promise<boolean> => collector.isPodGone(row);
+    const endOrphan = (row: Allocation): Promise<Allocation | undefined> => collector.endOrphan(row);
+    return evictPredecessor({ registry, isPodGone, endOrphan }, former, claimant);
+  }
+
+  awaitChange(holder: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
+    return this.#deps.registry.awaitChange(holder, withinMs, signal);
+  }
+
+  async isShared(row: Allocation, signal: AbortSignal): Promise<boolean> {
+    return mayBeShared(row.workload) && (await this.#deps.registry.isShared(row, signal));
+  }
+
+  readSubnet(
+    { name, namespace }: { readonly name: string; readonly namespace: string },
+    signal: AbortSignal,
+  ): Promise<SubnetState> {
+    const { api, resources } = this.#deps;
+    const labels = resources.state.snapshot.namespaces.get(namespace)?.labels ?? {};
+    return readSubnetState(api, { name, namespace, labels }, signal);
+  }
+
+  forgetPoolOwner(owner: PoolOwner): void {
+    this.#deps.identifier.forget(owner);
+  }
+
+  reportRefusal(pod: PodIdentity, error: unknown): void {
+    this.#deps.events.emit(refusalEvent(pod, error));
+  }
+
+  findLoss(attachment: Attachment): string | undefined {
+    return this.#deps.lost.find(attachment);
+  }
+}

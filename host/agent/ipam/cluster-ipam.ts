@@ -1,0 +1,48 @@
+/**
+ * What a cluster adds to the ADD. In the embedded mode there is none of it; the implementation is ../cluster/ipam.ts.
+ */
+import type { SubnetState } from "../../ipam/subnet-capacity.ts";
+import type { Allocation, Attachment, Claim } from "../../registry/registry.ts";
+import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import type { PodIdentity } from "./pod-identity.ts";
+import type { Prefetched } from "./prefetched.ts";
+
+/** Addresses that other nodes and other pods of the same member have. */
+export interface ClusterAddresses {
+  /** Releases retained addresses that their member can no longer get. */
+  releaseRetained(retained: readonly Allocation[]): Promise<void>;
+  /**
+   * Takes the address from the member's earlier pod on this node, which the kubelet has not detached. Returns the cooling allocation; undefined if
+   * it has changed meanwhile. Rejects with CniError 11 if that pod is alive.
+   */
+  evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined>;
+  /** Waits until another node's allocation changes. Returns whether it did within so many milliseconds. */
+  awaitChange(holder: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean>;
+}
+
+/** Changes of pools and settings, and addresses that become free on this node. */
+export interface PoolChanges {
+  /** How many there were. */
+  readonly changeCount: number;
+  /** Resolves when there were more than `since`; false when none came within so many milliseconds. Rejects with the signal's reason. */
+  changed(signal: AbortSignal, wait: { readonly since: number; readonly withinMs: number }): Promise<boolean>;
+}
+
+/** Pools that the controller generates out of Subnets. */
+export interface GeneratedPools {
+  readonly poolChanges: PoolChanges;
+  /** The state of a Subnet for a workload of the namespace. Never rejects. */
+  readSubnet(of: { readonly name: string; readonly namespace: string }, signal: AbortSignal): Promise<SubnetState>;
+  /** The pods of this workload found no pool: their controllers are looked up anew. */
+  forgetPoolOwner(owner: PoolOwner): void;
+}
+
+export interface ClusterIpam extends ClusterAddresses, GeneratedPools {
+  readonly prefetched: Prefetched;
+  /** Whether another pod has the address as well, as while a machine migrates. */
+  isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
+  /** Reports the refused ADD of a known pod. */
+  reportRefusal(pod: PodIdentity, error: unknown): void;
+  /** Why an address of the attachment belongs to another pod in the API server; undefined if none does. */
+  findLoss(attachment: Attachment): string | undefined;
+}

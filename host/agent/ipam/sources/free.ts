@@ -1,0 +1,85 @@
+/**
+ * Free addresses of the selected pools, as the pool cache knows them. When the cache is wrong, or finds none, it is refreshed first: addresses
+ * whose cooldown is over are freed, and the live usage of the pools is read.
+ */
+import type { NicDemand } from "../../../ipam/model.ts";
+import { cancelReservations, hashText, type Pick, type Picked, pickAddresses } from "../../../ipam/pick.ts";
+import { poolsExhausted } from "../../../ipam/refusal.ts";
+import type { ClaimOutcome } from "../../../registry/registry.ts";
+import { memberKey } from "../../../resources/ip-allocation.ts";
+import { LIVE_USAGE_MISSES, LiveUsage } from "../live-usage.ts";
+import type { AddressDemand, AddressSource, Search, Setback } from "./source.ts";
+
+export class FreeAddresses implements AddressSource {
+  readonly #search: Search;
+  readonly #usage: LiveUsage;
+  /** Reserved in the cache by the claim in progress. */
+  #reserved: Picked[] = [];
+  #hasExpired = false;
+
+  constructor(search: Search) {
+    this.#search = search;
+    this.#usage = new LiveUsage(search);
+  }
+
+  /** Completes the assigned addresses with free ones, and reserves all of them in the cache until {@link cancel}. */
+  pick(nics: readonly NicDemand[]): Pick {
+    const { poolCache, demand, assignments } = this.#search;
+    const assigned = assignments.all;
+    const isSpread = this.#isSpread;
+    const seedText = isSpread ? `${demand.seedText}#${this.#usage.misses}` : demand.seedText;
+    this.#reserved = assigned.filter(({ pool, ip }) => poolCache.takeExactly(pool, ip) === "claimed");
+    const pick = pickAddresses(poolCache, {
+      nics,
+      seedOf: (ifName, family) => hashText(`${seedTextOf(demand, ifName, seedText)}/${family}`),
+      assigned,
+      randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
+    });
+    if (pick.kind === "picked") this.#reserved.push(...pick.picked.filter((each) => !assigned.includes(each)));
+    return pick;
+  }
+
+  /** Records the registry's answer in the cache: addresses in use are marked, reservations that came to nothing are cancelled. */
+  learn(outcome: ClaimOutcome): void {
+    const inUse = outcome.kind === "bound" ? outcome.created : outcome.kind === "taken" ? outcome.by : [];
+    for (const { space, ip } of inUse) this.#search.poolCache.mark(space, ip);
+    this.cancel();
+  }
+
+  /** Cancels the reservations that have not become allocations. */
+  cancel(): void {
+    cancelReservations(this.#search.poolCache, this.#reserved, []);
+    this.#reserved = [];
+  }
+
+  /** Throws PoolShortage for a generated pool that is full and will be waited for. */
+  async next(setback: Setback): Promise<boolean> {
+    if (setback.kind === "cooling") return false;
+    if (setback.kind === "taken") {
+      if (setback.by.some(({ version }) => version < 0)) await this.#usage.miss(setback.picked);
+      return true;
+    }
+    const { shortage, pools } = setback;
+    const { demand, registry } = this.#search;
+    if (shortage.demand.generated !== undefined && demand.skipIfFull?.(shortage.demand) === true) {
+      throw poolsExhausted(demand.nics, shortage.nic, shortage.demand, shortage.reasons);
+    }
+    if (!this.#hasExpired) {
+      this.#hasExpired = true;
+      await registry.expire();
+      return true;
+    }
+    return this.#usage.refresh(pools);
+  }
+
+  /** Nodes that look for free addresses from one place would meet again and again. */
+  get #isSpread(): boolean {
+    return this.#usage.misses >= LIVE_USAGE_MISSES;
+  }
+}
+
+/** Where the search for a NIC's addresses starts; a NIC with an address owner of its own starts at a place of its own (retention). */
+function seedTextOf({ workloads }: AddressDemand, ifName: string, seedText: string): string {
+  const own = workloads?.get(ifName);
+  return `${own === undefined ? seedText : memberKey(own)}/${ifName}`;
+}

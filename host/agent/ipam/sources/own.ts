@@ -1,0 +1,62 @@
+/**
+ * The pod's own addresses: those that are bound to its NICs need no claim, and those that still cool are its own again.
+ */
+import type { NicDemand } from "../../../ipam/model.ts";
+import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
+import { equalIp, type Family } from "../../../net/ip.ts";
+import { isOfOtherNetwork } from "../../../registry/nic.ts";
+import type { Allocation } from "../../../registry/registry.ts";
+import { type AddressSource, isAt, type Search, type Setback } from "./source.ts";
+
+export class OwnAddresses implements AddressSource {
+  readonly #search: Search;
+  /** They were assigned, or lie outside the selected pools: the registry no longer reports them. */
+  skipCooling = false;
+
+  constructor(search: Search) {
+    this.#search = search;
+  }
+
+  async next(setback: Setback): Promise<boolean> {
+    if (setback.kind !== "cooling") return false;
+    this.#assignCooling(setback.own);
+    return true;
+  }
+
+  /** Returns the demand without what the pod has already: the full pool of another NIC is no obstacle to this one. */
+  async findMissing(isPartial: boolean): Promise<readonly NicDemand[]> {
+    const { registry, demand } = this.#search;
+    const { nics, claimant } = demand;
+    if (nics.length < 2 && !isPartial) return nics;
+    const rows = await registry.findOwner(claimant.owner);
+    const own = rows.filter((each) => !isOfOtherNetwork(each, claimant) || each.state === "Cooling");
+    if (!this.skipCooling) this.#assignCooling(own.filter(({ state }) => state === "Cooling"));
+    const bound = own.filter((each) => each.state === "Bound" && !this.#isUnwanted(each));
+    const has = (ifName: string, family: Family): boolean =>
+      bound.some((each) => each.ifName === ifName && each.ip.family === family);
+    return nics.map((nic) => ({ ...nic, families: nic.families.filter(({ family }) => !has(nic.ifName, family)) }));
+  }
+
+  /** It was never on a NIC, and its NIC now requests another one. */
+  #isUnwanted({ containerId, ifName, ip }: Allocation): boolean {
+    const { requested, claimant } = this.#search.demand;
+    if (containerId !== "" || ifName !== claimant.ifName) return false;
+    return requested.some((request) => request.ip.family === ip.family && !equalIp(request.ip, ip));
+  }
+
+  /** The newest of each NIC and family, if the selected pools contain it. */
+  #assignCooling(own: readonly Allocation[]): void {
+    const { poolCache, demand, assignments } = this.#search;
+    const newestFirst = [...own].sort((a, b) => b.sinceMs - a.sinceMs);
+    this.skipCooling = true;
+    for (const { space, ip, ifName, version } of newestFirst) {
+      const nic = demand.nics.find((each) => each.ifName === ifName);
+      const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, ip);
+      if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;
+      const assigned = assignments.find({ ifName, ip });
+      if (assigned !== undefined && !isAt(assigned, { space, ip })) continue;
+      if (assignments.all.some((other) => other.ifName !== ifName && isAt(other, { space, ip }))) continue;
+      assignments.assign([{ ...assigned, ifName, pool: found.pool, ip, replaces: version }]);
+    }
+  }
+}

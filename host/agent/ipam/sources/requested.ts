@@ -1,0 +1,69 @@
+/**
+ * Addresses that the runtime, the pod or its IPAMClaim requests: honoured or refused, never replaced by others.
+ */
+import { ErrorCode } from "../../../cni/error.ts";
+import type { NicDemand } from "../../../ipam/model.ts";
+import { assignRequested, refuseRequested } from "../../../ipam/requested-ips.ts";
+import { equalIp, formatIp } from "../../../net/ip.ts";
+import type { Allocation } from "../../../registry/registry.ts";
+import { MIN_COOLING_MS } from "../../add-deadline.ts";
+import type { CoolingAddresses } from "./cooling.ts";
+import type { AddressSource, Search } from "./source.ts";
+
+export class RequestedAddresses implements AddressSource {
+  readonly #search: Search;
+  readonly #cooling: CoolingAddresses;
+
+  constructor(search: Search, cooling: CoolingAddresses) {
+    this.#search = search;
+    this.#cooling = cooling;
+  }
+
+  /** Assigns all of them to the NIC of the request. Throws CniError 100 or 7 when one cannot be had, PoolShortage when its pool has yet to be generated. */
+  assign(nic: NicDemand): void {
+    const { poolCache, demand, assignments } = this.#search;
+    assignments.assign(assignRequested(poolCache, nic, demand.requested));
+  }
+
+  /** They were assigned before the first claim. */
+  async next(): Promise<boolean> {
+    return false;
+  }
+
+  /**
+   * Another owner has an assigned address. Returns false if the pod does not request it; else waits until it has cooled, and throws CniError 101
+   * or 11 when it is not to be had.
+   */
+  async replace(holder: Allocation): Promise<boolean> {
+    const { demand, assignments } = this.#search;
+    const assigned = assignments.at(holder);
+    if (assigned?.requested !== true) return false;
+    const request = demand.requested.find(({ ip }) => equalIp(ip, holder.ip));
+    if (request === undefined) return false;
+    const { source } = request;
+    const address = formatIp(holder.ip);
+    if (holder.state !== "Cooling") {
+      const { text, forLog } = describeHolder(holder, demand.claimant.namespace);
+      throw refuseRequested(ErrorCode.PoolExhausted, source, `${address}: ${text}`, `${address}: ${forLog}`);
+    }
+    await this.#cooling.waitFor(holder);
+    if (this.#cooling.ageOf(holder) < MIN_COOLING_MS) {
+      throw refuseRequested(ErrorCode.TryAgainLater, source, `${address} was released only just now`);
+    }
+    assignments.assign([{ ...assigned, replaces: holder.version }]);
+    return true;
+  }
+}
+
+/** Which owner has an address that a pod of `namespace` requests; a holder in another namespace is not named in `text`. */
+function describeHolder(holder: Allocation, namespace: string): { readonly text: string; readonly forLog: string } {
+  const { state, pod, containerId, ifName, quarantine } = holder;
+  if (state === "Quarantined") {
+    const text = `it is quarantined, because ${quarantine?.mac ?? "another machine"} answers for it`;
+    return { text, forLog: text };
+  }
+  const whose = pod === "" ? `container ${containerId}` : `pod ${holder.namespace}/${pod}`;
+  const forLog = `it is ${state} to ${whose}, interface ${ifName}`;
+  const isForeign = pod !== "" && holder.namespace !== namespace;
+  return { text: isForeign ? `it is ${state} to a pod of another namespace` : forLog, forLog };
+}

@@ -1,0 +1,134 @@
+/**
+ * What one search for addresses consists of: what is demanded, what is assigned so far, and the sources that may assign more.
+ */
+import type { RequestedIp } from "../../../cni/request.ts";
+import type { FamilyDemand, NicDemand } from "../../../ipam/model.ts";
+import { type Picked, poolsOf, type Shortage } from "../../../ipam/pick.ts";
+import type { PoolCache } from "../../../ipam/pool-cache.ts";
+import { equalIp } from "../../../net/ip.ts";
+import type { AddressSpan, Allocation, Claim, ClaimOutcome, Registry } from "../../../registry/registry.ts";
+import type { Workload } from "../../../resources/ip-allocation.ts";
+import type { IpPool } from "../../../resources/ip-pool.ts";
+import type { AddDeadline } from "../../add-deadline.ts";
+import type { ClusterAddresses } from "../cluster-ipam.ts";
+import type { TenantLimits } from "../tenant-limits.ts";
+
+export interface AddressDemand {
+  readonly nics: readonly NicDemand[];
+  readonly requested: readonly RequestedIp[];
+  readonly claimant: Omit<Claim, "proposals" | "skipOwnCooling">;
+  /** The owners of retained addresses of single NICs, in place of the claimant's. */
+  readonly workloads?: ReadonlyMap<string, Workload> | undefined;
+  /** Whether the pod has no NIC beside those of the demand: then retained addresses that fit none of them are released. Absent: unknown. */
+  readonly coversPod?: boolean | undefined;
+  /** Absent: none. */
+  readonly limits?: TenantLimits | undefined;
+  /** Pods of the same name start their search at the same place. */
+  readonly seedText: string;
+  /** Whether the pool's order does not matter now, by name: one machine answers for its first addresses. Absent: it does. */
+  readonly randomize?: (pool: string) => boolean;
+  /** Whether a generated pool that is full according to the cache is refused at once, because the ADD will wait for its addresses. Absent: it is searched. */
+  readonly skipIfFull?: (demand: FamilyDemand) => boolean;
+  /** Whether addresses can be probed on the NIC now; if not, none is taken out of quarantine. Absent: they cannot. */
+  readonly canProbe?: () => boolean;
+  readonly deadline: AddDeadline;
+}
+
+export interface AllocateDeps {
+  readonly registry: Registry;
+  readonly poolCache: PoolCache;
+  /** Absent: there are no other nodes. */
+  readonly cluster?: ClusterAddresses | undefined;
+}
+
+export interface Search extends AllocateDeps {
+  readonly demand: AddressDemand;
+  readonly assignments: Assignments;
+}
+
+export type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
+
+/** Why a claim did not give the pod all its addresses. */
+export type Setback =
+  /** The pod's own addresses are cooling. */
+  | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
+  /** Other owners have some of the picked addresses. */
+  | {
+      readonly kind: "taken";
+      readonly by: readonly Allocation[];
+      readonly picked: readonly Picked[];
+      readonly nics: readonly NicDemand[];
+    }
+  /** No pool has a free address for one of the demands, as far as the cache knows. */
+  | {
+      readonly kind: "short";
+      readonly nics: readonly NicDemand[];
+      readonly shortage: Shortage;
+      /** Those of the short demand that can hand out addresses at all. */
+      readonly pools: readonly IpPool[];
+    };
+
+export interface AddressSource {
+  /** Assigns an address, waits for one, or corrects the pool cache. Returns whether to claim again; false leaves the setback to the next source. */
+  next(setback: Setback): Promise<boolean>;
+}
+
+/** The addresses that the next claim proposes whatever the pools have free: at most one for each NIC and family. */
+export class Assignments {
+  #all: readonly Picked[] = [];
+
+  get all(): readonly Picked[] {
+    return this.#all;
+  }
+
+  /** Replaces what is assigned to the same NICs and families. */
+  assign(picked: readonly Picked[]): void {
+    const isReplaced = (old: Picked): boolean => picked.some((each) => isSameNic(each, old));
+    this.#all = [...this.#all.filter((old) => !isReplaced(old)), ...picked];
+  }
+
+  /** Drops what is assigned at the address. */
+  drop(address: Address): void {
+    this.#all = this.#all.filter((each) => !isAt(each, address));
+  }
+
+  find(nic: NicAndFamily): Picked | undefined {
+    return this.#all.find((each) => isSameNic(each, nic));
+  }
+
+  at(address: Address): Picked | undefined {
+    return this.#all.find((each) => isAt(each, address));
+  }
+}
+
+export type Address = Pick<Allocation, "space" | "ip">;
+
+type NicAndFamily = Pick<Picked, "ifName" | "ip">;
+
+export function isAt({ pool, ip }: Picked, address: Address): boolean {
+  return pool.spec.addressSpace === address.space && equalIp(ip, address.ip);
+}
+
+export function isSameAddress(a: Address, b: Address): boolean {
+  return a.space === b.space && equalIp(a.ip, b.ip);
+}
+
+export function isSameNic(a: NicAndFamily, b: NicAndFamily): boolean {
+  return a.ifName === b.ifName && a.ip.family === b.ip.family;
+}
+
+export function workloadOf(
+  { claimant, workloads }: Pick<AddressDemand, "workloads"> & { readonly claimant: Pick<Claim, "workload"> },
+  ifName: string,
+): Workload | undefined {
+  return workloads?.get(ifName) ?? claimant.workload;
+}
+
+/** The pools of the demand that can hand out addresses at all. */
+export function usablePools(poolCache: PoolCache, demand: FamilyDemand): IpPool[] {
+  return poolsOf(demand).filter(({ name }) => (poolCache.counts(name)?.total ?? 0n) > 0n);
+}
+
+export function spansOf({ spec: { addressSpace: space, family, ranges } }: IpPool): AddressSpan[] {
+  return ranges.map(({ first, last }) => ({ space, family, first: first.value, last: last.value }));
+}

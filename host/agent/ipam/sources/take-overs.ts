@@ -1,0 +1,44 @@
+/**
+ * Which recorded addresses one search may take over, and which it has chosen: other ADDs of this node skip those until {@link TakeOvers.end}.
+ */
+import { hashText } from "../../../ipam/pick.ts";
+import type { Allocation } from "../../../registry/registry.ts";
+import type { IpPool } from "../../../resources/ip-pool.ts";
+import type { Search } from "./source.ts";
+
+/** Among how many of the longest released addresses a take-over chooses. @limit */
+export const TAKE_OVER_CHOICES = 8;
+
+export class TakeOvers {
+  readonly #search: Search;
+  readonly #chosen: number[] = [];
+
+  constructor(search: Search) {
+    this.#search = search;
+  }
+
+  /** Those that the pool can hand out and that neither this search nor another ADD has chosen. */
+  usable(found: readonly Allocation[], pool: IpPool): Allocation[] {
+    const { poolCache, assignments } = this.#search;
+    // An address that a workload's pod of this node has just released is about to be retained for the next one.
+    const isRetained = ({ version, workload }: Allocation): boolean => version >= 0 && workload !== undefined;
+    const isChosen = (each: Allocation): boolean =>
+      poolCache.takeOvers.has(each.version) || assignments.at(each) !== undefined;
+    return found.filter((each) => poolCache.contains(pool.name, each.ip) && !isChosen(each) && !isRetained(each));
+  }
+
+  /** Among the first few, so that concurrent searches do not all choose the same. */
+  choose(ripe: readonly Allocation[]): Allocation | undefined {
+    const { poolCache, demand } = this.#search;
+    const choices = ripe.slice(0, TAKE_OVER_CHOICES);
+    const chosen = choices[hashText(demand.claimant.owner) % Math.max(1, choices.length)];
+    if (chosen === undefined) return undefined;
+    this.#chosen.push(chosen.version);
+    poolCache.takeOvers.add(chosen.version);
+    return chosen;
+  }
+
+  end(): void {
+    for (const version of this.#chosen) this.#search.poolCache.takeOvers.delete(version);
+  }
+}
