@@ -329,15 +329,27 @@ export class ObjectSync {
     if (action.kind === "replace") {
       const spec = this.#specOf(row, action.state);
       const holders = [...spec.holders, ...(action.sharers ?? [])];
-      task.object = knownOf(await this.#objects.replace({ ...spec, holders }, before, terms));
+      task.object = await this.#replace({ ...spec, holders }, before, terms);
       task.isTakenOver = before.state === "Cooling";
     } else if (action.kind === "leave") {
       const spec = specWithout(this.#specOf(row, "Bound"), before, action.others);
-      task.object = knownOf(await this.#objects.replace(spec, before, terms));
+      task.object = await this.#replace(spec, before, terms);
     } else {
       const held = await this.#objects.delete(name, before, terms);
       task.object = held === undefined ? "absent" : knownOf(held);
     }
+  }
+
+  /**
+   * Writes the object over the known one. A write that changes nothing leaves the version as it is, and with it an earlier write that is carried out
+   * late would succeed: then it is repeated with another `since`.
+   */
+  async #replace(spec: IpAllocationSpec, before: KnownObject, terms: CallTerms): Promise<KnownObject> {
+    const object = await this.#objects.replace(spec, before, terms);
+    if (object.resourceVersion !== before.resourceVersion) return knownOf(object);
+    const { since: written = new Date().toISOString() } = spec;
+    const since = new Date(Date.parse(written) + 1).toISOString();
+    return knownOf(await this.#objects.replace({ ...spec, since }, before, terms));
   }
 
   /** Executes one call. Returns false if the object in the way cannot be decoded. */

@@ -25,3 +25,11 @@ it.each([0, 0.1, 0.4])(
     }
   },
 );
+
+it.each([
+  [20_391, 0.1],
+  [20_158, 0.4],
+])("seed %d: a write that changes nothing does not let an earlier write succeed late", async (seed, faultShare) => {
+  const { problems, log } = await walk({ seed, steps: STEPS, faultShare });
+  expect(problems, log.slice(-120).join("\n")).toEqual([]);
+});
