@@ -38,7 +38,7 @@ describe("wrong usage ends with 2 and says what is wrong", () => {
   const rows: [program: string, args: string[], said: RegExp][] = [
     ["berth-agent", ["--no-such"], /unknown option '--no-such'/],
     ["berth-agent", ["--config"], /argument missing/],
-    ["berth-agent", ["--config", "a", "--lock-wait", "x"], /want seconds/],
+    ["berth-agent", ["--config", "a", "--lock-wait", "x"], /expected seconds/],
     ["berth-agent", ["--config", "a", "--log-level", "loud"], /Allowed choices/],
     ["berth-agent", ["--config", "a", "stray"], /too many arguments/],
     ["berth-agent", [], /want exactly one of --config/],
