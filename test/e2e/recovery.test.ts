@@ -98,7 +98,9 @@ describe("a registry that was removed while pods live", () => {
       live.delete("c99");
       rmSync(join(place.results, "lab-c99-eth0"));
 
-      expect(await berthctl(world, place, "--dry-run")).toMatch(/99 addresses of live pods are missing.*[\s\S]*Dry run/);
+      expect(await berthctl(world, place, "--dry-run")).toMatch(
+        /99 addresses of live pods are missing.*[\s\S]*Dry run/,
+      );
       expect((await world.refused("ADD", "still")).code).toBe(107);
       const text = await berthctl(world, place);
       expect(text).toContain(
