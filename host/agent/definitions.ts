@@ -1,7 +1,7 @@
 /**
  * The network definitions of this node: what the CNI configuration directory says of each network, its coordinator above all. Read as
  * libcni reads it; of two files with one network the first by name counts, as it does for the runtimes.
- * Called for every ADD, and by cluster/definitions.ts. A change made before the ADD began holds for it, so each turn of the event loop looks at the files' stamps anew.
+ * A change made before an ADD began applies to that ADD, so the files' stamps are read again in each turn of the event loop.
  * A bad file is a problem, keeps what it last said rightly, and stops nothing: the coordinator refuses its own entry.
  * Effects: reads the directory.
  */

@@ -15,11 +15,11 @@ export const RECHECK_MS = 2_000;
 /** How often what has cooled is freed: milliseconds. @limit */
 export const EXPIRE_INTERVAL_MS = 1_000;
 
-export interface Maintenance {
+interface Maintenance {
   close(): void;
 }
 
-export interface MaintenanceOptions {
+interface MaintenanceOptions {
   readonly registry: Registry;
   readonly spool: Pick<Spool, "drain">;
   /** Asks for what is in quarantine and due. */

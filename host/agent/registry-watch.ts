@@ -8,7 +8,7 @@ import type { Registry } from "../registry/registry.ts";
 /** How often the agent looks whether its registry can record what it could not: milliseconds. @limit */
 export const REGISTRY_LOOK_MS = 1_000;
 
-export interface RegistryWatch {
+interface RegistryWatch {
   close(): void;
 }
 

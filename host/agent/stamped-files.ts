@@ -10,7 +10,7 @@ import { readRegular } from "./regular-file.ts";
 /** A definition changed less than this before it was read is read again for the next question: milliseconds. Time stamps of files are coarser than changes. @limit */
 export const STAMP_GRAIN_MS = 100;
 
-export interface StampedFile<T> {
+interface StampedFile<T> {
   /** What the file last said rightly; undefined when it never did. */
   readonly value: T | undefined;
   /** A sentence that names the file; undefined while nothing is wrong. */

@@ -7,7 +7,7 @@ import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 
 /** Exit codes. */
-export const FAILED = 1;
+const FAILED = 1;
 export const WRONG_USAGE = 2;
 
 /** Commander's own exit code of wrong usage is 1. */
@@ -15,7 +15,7 @@ export function endsOnUsage(program: Command): Command {
   return program.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : WRONG_USAGE));
 }
 
-export interface Life {
+interface Life {
   /** Tells the log and ends the process with 1. */
   readonly die: (error: unknown) => never;
   /** From now on SIGTERM and SIGINT end the process with 0 when `stop` has. */

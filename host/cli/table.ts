@@ -8,6 +8,9 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
     rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), title.length),
   );
   const line = (cells: readonly string[]): string =>
-    cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd(); // biome-ignore format: one thought
+    cells
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd();
   return [line(header), ...rows.map(line)].join("\n");
 }

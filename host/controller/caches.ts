@@ -29,7 +29,7 @@ import {
 } from "./objects.ts";
 import type { Cache, Caches } from "./types.ts";
 
-export interface CachesOptions {
+interface CachesOptions {
   readonly api: KubeApi;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;

@@ -14,7 +14,7 @@ import type { ControllerDeps } from "./types.ts";
 /** How long the controllers may take to stop after leading has ended until the process reports itself as stuck, so that it is restarted: milliseconds. @limit */
 export const CLOSE_PATIENCE_MS = 60_000;
 
-export interface ControllerOptions {
+interface ControllerOptions {
   /** Closed by the caller. */
   readonly api: KubeApi;
   /** Returns why the connection may not last, such as credentials that cannot be read again: a sentence without a full stop. */

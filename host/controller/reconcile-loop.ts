@@ -9,7 +9,7 @@ import type { ControllerDeps } from "./types.ts";
 /** How long a controller waits after a failed pass, plus its rest and a random back-off: milliseconds. @limit */
 export const RECONCILE_RETRY_MS = 1_000;
 
-export type ReconcileOptions = Required<Pick<PeriodicOptions, "failure" | "work" | "restMs">>;
+type ReconcileOptions = Required<Pick<PeriodicOptions, "failure" | "work" | "restMs">>;
 
 /** Starts the first pass at once. No pass starts after this process has stopped leading. */
 export function startReconciling(

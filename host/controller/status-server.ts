@@ -13,7 +13,7 @@ export interface StatusServer {
   close(): Promise<void>;
 }
 
-export interface StatusServerOptions {
+interface StatusServerOptions {
   readonly address: ListenAddress;
   readonly controller: Pick<ControllerProcess, "status" | "stuck">;
   readonly version: string;

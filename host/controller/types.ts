@@ -71,12 +71,12 @@ export interface PoolOwners {
 }
 
 /** What addresses and pools belong to. */
-export interface Owners {
+interface Owners {
   readonly addresses: AddressOwners;
   readonly pools: PoolOwners;
 }
 
-export interface ControllerClock {
+interface ControllerClock {
   /** Monotonic: milliseconds. */
   readonly nowMs: () => number;
   /** Wall clock, for timestamps that people read. */

@@ -19,7 +19,7 @@ export const CORE_STATUS = {
   [-12]: "the snapshot is of a pool with other ranges",
 } as const;
 
-export type CoreStatus = keyof typeof CORE_STATUS;
+type CoreStatus = keyof typeof CORE_STATUS;
 
 /** A refusal of the core: which operation, its status code, and what was passed as far as it matters. */
 export class CoreError extends RangeError {

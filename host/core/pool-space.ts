@@ -10,9 +10,6 @@ import { Pool } from "./pool.ts";
 import type { PoolShape } from "./pool-shape.ts";
 import { RangeSet } from "./range-set.ts";
 
-export { Pool } from "./pool.ts";
-export type { PoolCounts, PoolShape } from "./pool-shape.ts";
-
 export class PoolSpace {
   readonly #core: CoreModule;
 

@@ -93,7 +93,7 @@ export const BOND_OPTIONS: Readonly<Record<string, BondOption>> = {
 };
 
 /** Parameters of the driver that are not options of a single bond, and what to write instead. */
-export const OTHER_PARAMETERS: ReadonlyMap<string, string> = new Map([
+const OTHER_PARAMETERS: ReadonlyMap<string, string> = new Map([
   ["mode", 'the mode in "bond.mode"'],
   ["slaves", 'the members in "interfaces"'],
   ["max_bonds", "no max_bonds: each definition creates its own bond"],
@@ -106,7 +106,7 @@ export const OTHER_PARAMETERS: ReadonlyMap<string, string> = new Map([
 export const NEED_MIIMON: readonly BondNumberName[] = ["updelay", "downdelay", "peer_notif_delay"];
 
 /** Modes that enable `miimon` by default, with 100 ms. */
-export const MIIMON_BY_ITSELF: readonly number[] = [LACP, TLB, ALB];
+const MIIMON_BY_ITSELF: readonly number[] = [LACP, TLB, ALB];
 
 /** Returns whether the mode allows the target. */
 export function allowsTarget(mode: number, target: BondTarget): boolean {

@@ -7,7 +7,7 @@ import type { PodAnnotations } from "../config/annotations.ts";
 type Announcement = Pick<PodAnnotations, "networks" | "ippools" | "subnets">;
 
 /** Name of the NIC of the pod's list of networks that has this index; 0 is the first of the list, not of the pod. */
-export function announcedName({ networks }: Pick<Announcement, "networks">, index: number): string {
+function announcedName({ networks }: Pick<Announcement, "networks">, index: number): string {
   return networks?.[index]?.interface ?? `net${index + 1}`;
 }
 

@@ -14,7 +14,7 @@ export const PROXY_ARP_ADDRESSES = 3;
  */
 export type ConflictAction = "quarantined" | "proxyArp" | "superseded";
 
-export interface RefusedAddress {
+interface RefusedAddress {
   readonly ip: Ip;
   readonly pool: string;
   /** Undefined when its answer did not tell. */

@@ -13,7 +13,7 @@ import { familyName, type Labels, type Subject } from "./model.ts";
 export const MAX_SHOWN_NAMES = 8;
 
 /** Why a pool may not serve a NIC. `brief`, where it differs, leaves out the names of nodes, networks, and other namespaces and their objects. */
-export interface Objection {
+interface Objection {
   readonly refusal: string;
   readonly brief?: string;
 }

@@ -28,7 +28,7 @@ export type Belonging =
   | { readonly kind: "application"; readonly application: PoolOwner }
   | { readonly kind: "none"; readonly reason: string };
 
-export interface NamespaceSubject {
+interface NamespaceSubject {
   readonly labels: Labels;
   readonly annotations: FamilyNames;
 }

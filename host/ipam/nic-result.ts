@@ -51,7 +51,7 @@ function withoutReplaced(routes: readonly ResultRoute[], own: readonly Annotated
 }
 
 /** Each route goes to the NIC whose prefix contains its gateway (spec.md, Resolved A). */
-export function routesOfNic(podRoutes: readonly AnnotatedRoute[], addresses: readonly Prefix[]): AnnotatedRoute[] {
+function routesOfNic(podRoutes: readonly AnnotatedRoute[], addresses: readonly Prefix[]): AnnotatedRoute[] {
   return podRoutes.filter(({ gw }) => addresses.some((address) => prefixContains(address, gw)));
 }
 

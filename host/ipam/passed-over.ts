@@ -17,7 +17,7 @@ export const MAX_COUNTED_REASONS = 8;
 export type Reader = "owner" | "administrator";
 
 /** What is said of candidates that the filters let pass. */
-export interface PassedOverTexts {
+interface PassedOverTexts {
   readonly reasonOf: (candidate: Candidate) => string;
   /** Without what only one pool has, so that equal reasons can be counted. */
   readonly shortReasonOf: (candidate: Candidate) => string;

@@ -30,7 +30,7 @@ export type Pick =
   | { readonly kind: "picked"; readonly picked: readonly Picked[] }
   | { readonly kind: "short"; readonly shortage: Shortage };
 
-export interface PickOptions {
+interface PickOptions {
   readonly nics: readonly NicDemand[];
   /** Where the search starts, so that nodes do not meet: a hash of who asks. */
   readonly seedOf: (ifName: string, family: Family) => number;

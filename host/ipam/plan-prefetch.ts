@@ -23,7 +23,7 @@ export interface AnnouncedNic {
   readonly isAsking: boolean;
 }
 
-export type PodVerdict =
+type PodVerdict =
   /** No sandbox yet, and one will come. */
   | { readonly kind: "expected" }
   /** Nothing is claimed; what was claimed stays. */

@@ -2,7 +2,9 @@
  * Which addresses of each pool are in use, as far as this agent knows: one bitmap of the core per pool. A cache: the registry decides, and its
  * answers are recorded here.
  */
-import type { Pool, PoolCounts, PoolShape, PoolSpace } from "../core/pool-space.ts";
+import type { Pool } from "../core/pool.ts";
+import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
+import type { PoolSpace } from "../core/pool-space.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";
 import { rangesOverlap } from "../net/range.ts";

@@ -11,7 +11,7 @@ import { type Picked, poolsOf } from "./pick.ts";
 import type { PoolCache } from "./pool-cache.ts";
 import { noPoolMatches } from "./refusal.ts";
 
-export type RequestedPool =
+type RequestedPool =
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "none"; readonly reason: string; readonly forLog: string };
 

@@ -21,9 +21,9 @@ import { isKubevirt } from "../resources/workloads/virtual-machine.ts";
 import { announcedNics, demandedNics } from "./announced-nics.ts";
 import { controllerOf } from "./owner.ts";
 
-export type RetentionSettings = Pick<VendorConf, "enableStatefulSet" | "enableKubevirt">;
+type RetentionSettings = Pick<VendorConf, "enableStatefulSet" | "enableKubevirt">;
 
-export type AddressOwner =
+type AddressOwner =
   | { readonly kind: "none" }
   | { readonly kind: "workload"; readonly workload: Workload }
   /** One run of a machine; what keeps the machine only the run's object tells. */
@@ -45,7 +45,7 @@ export function findAddressOwner(pod: Pod, { enableStatefulSet, enableKubevirt }
 }
 
 /** The VirtualMachineInstance that runs in the pod; undefined when none does. */
-export function runOf(pod: Pod): OwnerReference | undefined {
+function runOf(pod: Pod): OwnerReference | undefined {
   const owner = controllerOf(pod);
   const isRun = owner?.kind === "VirtualMachineInstance" && isKubevirt(owner.apiVersion);
   return isRun && pod.labels[LAUNCHER.label] === LAUNCHER.value ? owner : undefined;
@@ -115,7 +115,7 @@ export type NodeStatus =
   /** Somebody says that the machine is off. */
   | "off";
 
-export interface HolderQuestion {
+interface HolderQuestion {
   /** The pod that asks. */
   readonly pod: Pod;
   readonly holder: Pick<Holder, "namespace" | "pod" | "podUid">;

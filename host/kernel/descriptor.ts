@@ -16,7 +16,7 @@ const MSG_NOSIGNAL = 0x4000;
  * Writes as much as there is room for and returns the number of bytes. Throws if the descriptor is broken, as a pipe without a
  * reader is.
  */
-export type Send = (bytes: Uint8Array) => number;
+type Send = (bytes: Uint8Array) => number;
 
 export function openSend(fd: number, native: () => Native = loadNative): Send {
   const status = fstatSync(fd);

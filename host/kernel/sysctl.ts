@@ -10,7 +10,7 @@ import { withNetns } from "./netns.ts";
 /**
  * A path below `net`. Its parts are separated by slashes since names of links may contain dots: `ipv4/conf/eth0.100/rp_filter`.
  */
-export type SysctlKey = string;
+type SysctlKey = string;
 
 /** `errno` is the kernel's: ENOENT if the link or the setting does not exist. */
 export class SysctlError extends Error {

@@ -20,12 +20,12 @@ export const CALL_PATIENCE_MS = 15_000;
 /** How long one attempt of a call for a starting pod may take: milliseconds. A dead connection costs this much. @limit */
 export const POD_ATTEMPT_MS = 5_000;
 
-export interface KubeClientOptions extends ExchangeOptions {
+interface KubeClientOptions extends ExchangeOptions {
   /** Returns a number in [0, 1) that spreads the pauses. */
   readonly random: () => number;
 }
 
-export interface KubeStats {
+interface KubeStats {
   /** Since the client was opened. */
   readonly calls: number;
   readonly attempts: number;

@@ -47,7 +47,7 @@ export interface Credentials {
   refresh(used: Access): Promise<Access>;
 }
 
-export interface CredentialsOptions {
+interface CredentialsOptions {
   /** A file. Default: the service account of the pod that this process runs in. */
   readonly kubeconfig?: string | undefined;
   /** Root of the service account's folder; default "/". */

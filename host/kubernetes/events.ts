@@ -49,7 +49,7 @@ export interface KubeEvent {
   readonly action: string;
 }
 
-export interface EventsOptions {
+interface EventsOptions {
   readonly api: KubeApi;
   /** `berth-agent` */
   readonly component: string;

@@ -29,7 +29,7 @@ export function definitionOf(path: string): string | undefined {
   return `${plural}.${group}`;
 }
 
-export interface KindArrivalOptions {
+interface KindArrivalOptions {
   readonly api: KubeApi;
   /** Path of the missing collection. */
   readonly path: string;

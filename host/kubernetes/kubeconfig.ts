@@ -21,7 +21,7 @@ export interface Connection {
   readonly files: readonly NamedFile[];
 }
 
-export interface NamedFile {
+interface NamedFile {
   /** `users[0].user.tokenFile`; "" is the kubeconfig itself. */
   readonly field: string;
   readonly path: string;

@@ -19,7 +19,7 @@ export interface Material {
   readonly servername?: string;
 }
 
-export interface LibraryAnswer {
+interface LibraryAnswer {
   readonly headers: Record<string, string>;
   readonly tls: Material;
 }

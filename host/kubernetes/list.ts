@@ -12,7 +12,7 @@ export interface Page {
   readonly resourceVersion: string;
 }
 
-export type ListCall = Pick<KubeCall, "path" | "query" | "accept" | "lane" | "patienceMs" | "signal">;
+type ListCall = Pick<KubeCall, "path" | "query" | "accept" | "lane" | "patienceMs" | "signal">;
 
 const pageSchema = z.object({
   apiVersion: z.string().catch(""),

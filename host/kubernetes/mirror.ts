@@ -8,7 +8,7 @@ export type Change<T> =
   | { readonly kind: "set"; readonly key: string; readonly value: T; readonly before: T | undefined }
   | { readonly kind: "gone"; readonly key: string; readonly before: T };
 
-export interface MirrorOptions<T> {
+interface MirrorOptions<T> {
   readonly name: string;
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;

@@ -20,17 +20,17 @@ import { livesOn } from "../ipam/predecessor.ts";
 
 import { firstNicOf } from "../ipam/subject.ts";
 
-export interface AddressOwners {
+interface AddressOwners {
   readonly workload: Workload | undefined;
   readonly claims: ReadonlyMap<string, NicClaim> | undefined;
 }
 
-export interface AddressOwnerDeps {
+interface AddressOwnerDeps {
   readonly api: KubeApi;
   readonly snapshot: () => Pick<Snapshot, "vendorConf" | "coordinator">;
 }
 
-export interface AddressOwnerQuery {
+interface AddressOwnerQuery {
   readonly pod: Pod;
   readonly annotations: PodAnnotations;
   /** The NIC whose addresses are wanted, with those of the NICs that are claimed with it. Absent: no NIC's, and no claim is read. */
@@ -110,7 +110,7 @@ export async function evictPredecessor(
   return registry.collect(former);
 }
 
-export interface EvictDeps {
+interface EvictDeps {
   readonly registry: { collect(row: Allocation): Promise<Allocation | undefined> };
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** The row as it cools, if its pod is gone and its NIC has lost the address. */

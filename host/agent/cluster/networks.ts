@@ -24,7 +24,7 @@ export interface Network {
   readonly plugins: readonly PlacedEntry[];
 }
 
-export interface DefinitionSources {
+interface DefinitionSources {
   /** Of the node's CNI directory. */
   readonly node: Pick<Definitions, "networks" | "settingsOf" | "problems">;
   /** By `namespace/name`. */

@@ -20,7 +20,7 @@ import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 /** Most ReplicaSets and Jobs of which an agent remembers what they belong to. @limit */
 export const MAX_KNOWN_OWNERS = 1_024;
 
-export interface PoolOwnersDeps {
+interface PoolOwnersDeps {
   readonly api: KubeApi;
   readonly snapshot: () => Pick<Snapshot, "vendorConf">;
 }

@@ -10,7 +10,7 @@ import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
 import { SUBNET_READ_MS } from "../add-deadline.ts";
 
-export interface SubnetQuestion {
+interface SubnetQuestion {
   readonly name: string;
   /** Of the workload that names it. */
   readonly namespace: string;

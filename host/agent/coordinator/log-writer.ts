@@ -191,7 +191,7 @@ export const MAX_LOG_TEXT = 1024;
 const UNSEEN = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;
 
 /** Returns the line with invisible characters escaped, and with its texts truncated if it is too long. */
-export function cleanLine(line: string): string {
+function cleanLine(line: string): string {
   const whole = line.replace(UNSEEN, escapeUnits);
   return whole.length <= MAX_LOG_LINE ? whole : shortenLine(line);
 }

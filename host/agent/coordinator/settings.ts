@@ -39,7 +39,7 @@ export interface CoordinatorDeps {
 type SettingsTools = Pick<CoordinatorDeps, "snapshot" | "isCluster">;
 
 /** The configuration, and warnings about it. */
-export interface Settings {
+interface Settings {
   readonly conf: CoordinatorConf;
   readonly networks: ClusterNetworks;
   readonly warnings: readonly string[];

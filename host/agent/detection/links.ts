@@ -109,7 +109,7 @@ function isSameNetns(one: string, other: string): boolean {
   return a.device === b.device && a.inode === b.inode;
 }
 
-export interface PoolLinkDeps {
+interface PoolLinkDeps {
   readonly registry: Pick<Registry, "list">;
   /** Returns "" if there is none on the node. Throws NetnsError when the namespace is gone. */
   readonly findParentName: (netns: string, ifName: string) => string;

@@ -48,7 +48,7 @@ export interface QuarantineProberDeps {
   readonly log: Log;
 }
 
-export interface ConflictFound {
+interface ConflictFound {
   readonly allocation: Allocation;
   /** Of the machine that answered; undefined if its answer has none. */
   readonly mac: Mac | undefined;

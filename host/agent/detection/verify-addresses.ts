@@ -37,7 +37,7 @@ export interface EarlyStageDeps {
   readonly random: () => number;
 }
 
-export interface EarlyStageOptions {
+interface EarlyStageOptions {
   readonly netns: string;
   readonly ifName: string;
   readonly settings: CoordinatorConf;

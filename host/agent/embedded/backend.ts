@@ -16,7 +16,7 @@ import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
 import { type RecoverOptions, recover } from "./recovery/recover.ts";
 
-export interface EmbeddedBackendOptions extends BackendOptions {
+interface EmbeddedBackendOptions extends BackendOptions {
   readonly configDirectory: string;
   readonly nodeLabels: Readonly<Record<string, string>>;
 }

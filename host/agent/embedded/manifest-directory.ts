@@ -110,7 +110,9 @@ export class ManifestDirectory implements Resources {
 
   #read(): ResourcesState {
     try {
-      const names = readdirSync(this.#path).filter((name) => MANIFEST_NAME.test(name)).sort(); // biome-ignore format: one thought
+      const names = readdirSync(this.#path)
+        .filter((name) => MANIFEST_NAME.test(name))
+        .sort();
       this.#files = new Map(names.map((name) => [name, this.#readFile(name)]));
     } catch (error) {
       const problem = `Directory ${this.#path} cannot be read: ${messageOf(error)}`;

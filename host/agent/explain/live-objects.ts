@@ -1,6 +1,5 @@
 /**
  * Objects as the API server has them now, for explanations. In the embedded mode there are none.
- * Called by pool-facts.ts; opened by cluster/open-cluster.ts.
  * Effects: one call for each question.
  */
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";

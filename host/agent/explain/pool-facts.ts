@@ -12,7 +12,7 @@ import type { Catalogue } from "../ipam/catalogue.ts";
 import type { LiveObjects, Told } from "./live-objects.ts";
 
 /** What is told of a pool's troubles: `Overlap`, and a sentence. */
-export interface Trouble {
+interface Trouble {
   readonly type: string;
   readonly message: string;
 }

@@ -15,7 +15,7 @@ import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { NO_NAMESPACE } from "../gc/live-status.ts";
 
-export interface OrphanNics {
+interface OrphanNics {
   /** Path of the orphan's network namespace, as its ADD gave it. */
   readonly netns: string;
   readonly ips: readonly Ip[];

@@ -46,14 +46,14 @@ export interface CollectorSettings {
 }
 
 /** The watch of this node's pods: a hint, never a reason to collect an address. */
-export interface WatchedPods {
+interface WatchedPods {
   /** False before the first list and after a long silence; nothing is collected then. */
   readonly isSynced: () => boolean;
   /** Returns the pod by `namespace/name`. */
   readonly find: (key: string) => Pod | undefined;
 }
 
-export interface CollectorDeps {
+interface CollectorDeps {
   readonly api: KubeApi;
   /** This node's name. */
   readonly node: string;
@@ -64,7 +64,7 @@ export interface CollectorDeps {
   readonly log: Log;
 }
 
-export interface CollectorOptions {
+interface CollectorOptions {
   /** Returns the settings that apply now; called at every check. */
   readonly settings: () => CollectorSettings;
   /** The machine's monotonic clock. */
@@ -72,7 +72,7 @@ export interface CollectorOptions {
   readonly random: () => number;
 }
 
-export interface SweepReport {
+interface SweepReport {
   /** How many rows have a pod that the watch does not show alive. */
   readonly suspects: number;
   /** The collected rows, as Cooling. */

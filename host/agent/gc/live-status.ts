@@ -30,7 +30,7 @@ export const MAX_SINGLE_POD_READS = 16;
 export const POD_PAGE = 100;
 
 /** A pod as a row names it. */
-export interface PodName {
+interface PodName {
   readonly namespace: string;
   readonly pod: string;
 }
@@ -120,7 +120,7 @@ export async function readNodeStatus(api: KubeApi, node: string): Promise<NodeSt
 }
 
 /** The NIC that an address was assigned to. */
-export type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
+type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
 
 /**
  * Returns whether the NIC's network namespace still exists and the NIC still has its address. "unknown" for a path below a folder that is missing: the

@@ -7,7 +7,7 @@ import type { Log } from "../../lib/log.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Allocation, Attachment, Registry } from "../../registry/registry.ts";
 
-export interface LostAddressesDeps {
+interface LostAddressesDeps {
   readonly events: Pick<Events, "emit">;
   readonly log: Log;
 }

@@ -16,7 +16,7 @@ import {
   type ReconcilerOptions,
 } from "./reconciler.ts";
 
-export interface OwnAllocationsDeps extends Omit<ReconcilerDeps, "objects" | "registry" | "lost"> {
+interface OwnAllocationsDeps extends Omit<ReconcilerDeps, "objects" | "registry" | "lost"> {
   readonly registry: ReconciledRegistry & { observe(change: ObjectChange): void };
   /** The one that the registry's `onLost` reports to. */
   readonly lost: LostAddresses;

@@ -29,7 +29,7 @@ export type OrphanObjectAction =
   /** The object of a pod of this node, which was taken for lost: `adoption` unless that pod is gone, `ended` if it is. */
   | { readonly kind: "confirm"; readonly adoption: Adoption; readonly ended: Adoption };
 
-export interface OrphanObjectFacts {
+interface OrphanObjectFacts {
   readonly object: IpAllocation;
   readonly node: string;
   /** All rows of the object's holder on this node, of every NIC and state. */
@@ -40,7 +40,7 @@ export interface OrphanObjectFacts {
 const LEAVE = { kind: "leave" } as const;
 
 /** Returns the pod of this node that the object names; undefined if it names none. */
-export function holderOf({ spec }: IpAllocation, node: string): Holder | undefined {
+function holderOf({ spec }: IpAllocation, node: string): Holder | undefined {
   return spec.holders.find((holder) => holder.node === node);
 }
 

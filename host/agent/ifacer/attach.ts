@@ -170,7 +170,7 @@ function aboutMember({ errno }: NetlinkError, link: string, bond: string): [Erro
 }
 
 /** Returns a CniError that explains the kernel's refusal; the error itself if the kernel's message is clear enough. */
-export function explain(error: ApplyError): Error {
+function explain(error: ApplyError): Error {
   const { operation, cause, leftovers } = error;
   if (!(cause instanceof NetlinkError) || leftovers.length > 0) return error;
   const meaning =

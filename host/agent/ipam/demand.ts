@@ -44,7 +44,7 @@ export interface DemandDeps {
   readonly cluster?: { readonly poolChanges: PoolChanges } | undefined;
 }
 
-export interface Prepared {
+interface Prepared {
   readonly subject: Subject;
   readonly selection: Selection;
   readonly demand: AddressDemand & { readonly nic: NicReference };

@@ -23,7 +23,7 @@ export const SMALL_POOL_ADDRESSES = 4_096;
  */
 export const LIVE_USAGE_MISSES_LARGE = 8;
 
-export interface LiveUsageDeps {
+interface LiveUsageDeps {
   readonly registry: Pick<Registry, "listUsed" | "readUsageSummary" | "readUsed">;
   readonly poolCache: PoolCache;
 }

@@ -9,7 +9,7 @@ import type { PodIdentity } from "./pod-identity.ts";
 /** Name of a pod's first NIC when no Coordinator says otherwise (spec.md 2.3, podDefaultCniNic). */
 const FIRST_NIC = "eth0";
 
-export interface SubjectOptions extends Pick<Subject, "ifName" | "network" | "networkNames" | "ipamConf" | "node"> {
+interface SubjectOptions extends Pick<Subject, "ifName" | "network" | "networkNames" | "ipamConf" | "node"> {
   readonly identity: PodIdentity;
 }
 

@@ -30,7 +30,7 @@ export function limitsFor(
   };
 }
 
-export interface LimitedDemand {
+interface LimitedDemand {
   readonly nics: readonly NicDemand[];
   readonly limits?: TenantLimits | undefined;
   readonly claimant: { readonly owner: string; readonly namespace: string; readonly pod: string };

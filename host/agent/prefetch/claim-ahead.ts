@@ -26,7 +26,7 @@ export interface ClaimAheadDeps extends Omit<DemandDeps, "cluster"> {
   readonly prober: Pick<QuarantineProber, "salt" | "hasSuspect">;
 }
 
-export interface ClaimAheadRequest {
+interface ClaimAheadRequest {
   readonly owner: string;
   readonly pod: Pod;
   /** At least one. */
@@ -35,7 +35,7 @@ export interface ClaimAheadRequest {
 
 type RowsByNic = ReadonlyMap<string, readonly Allocation[]>;
 
-export interface ClaimedAhead {
+interface ClaimedAhead {
   readonly claimed: RowsByNic;
   /** Claimed by an agent that ran before this one. */
   readonly found: RowsByNic;

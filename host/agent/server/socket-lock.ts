@@ -16,7 +16,7 @@ export const SOCKET_RETRY_MS = 100;
 /** How long connecting to a socket may take before its process counts as one that serves: milliseconds. @limit */
 export const SOCKET_ANSWER_MS = 1_000;
 
-export interface SocketLockOptions {
+interface SocketLockOptions {
   readonly path: string;
   /** How long to wait for another agent that serves the socket. */
   readonly lockWaitMs: number;

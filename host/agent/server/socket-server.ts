@@ -23,7 +23,7 @@ export const MAX_HEAD_BYTES = 768 * 1024;
 /** How long a stopping agent lets requests finish: milliseconds. @limit */
 export const STOP_GRACE_MS = 5_000;
 
-export interface SocketServerOptions {
+interface SocketServerOptions {
   readonly path: string;
   readonly dispatcher: Pick<Dispatcher, "dispatch">;
   readonly inspect: StatusApi;

@@ -10,7 +10,7 @@ import type { SocketServer } from "./socket-server.ts";
 /** How often the agent checks whether its socket and its lock are still in place: milliseconds. @limit */
 export const SOCKET_RECHECK_MS = 1_000;
 
-export interface SocketWatchOptions {
+interface SocketWatchOptions {
   readonly path: string;
   readonly lock: Pick<SocketLock, "ensure">;
   readonly server: Pick<SocketServer, "findLoss" | "restore">;

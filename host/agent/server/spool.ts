@@ -46,7 +46,9 @@ export class Spool {
   /** Carries out all that waits, oldest first. What fails stays for the next time. */
   async drain(): Promise<void> {
     if (this.#draining !== undefined) return this.#draining;
-    const names = this.#names().filter((name) => SPOOLED.test(name)).sort(); // biome-ignore format: one thought
+    const names = this.#names()
+      .filter((name) => SPOOLED.test(name))
+      .sort();
     if (names.length === 0) return;
     this.#draining = this.#drainAll(names).finally(() => {
       this.#draining = undefined;

@@ -36,7 +36,7 @@ export function absent(type: ConditionType, reason: string): Finding {
   return { type, isTrue: false, reason, message: "" };
 }
 
-export interface ConditionsPlan {
+interface ConditionsPlan {
   /** All conditions of the object as they should be; undefined if nothing has to be written. */
   readonly conditions: readonly Condition[] | undefined;
   /** What was good or unknown, and is bad now. */
@@ -45,7 +45,7 @@ export interface ConditionsPlan {
   readonly dueMs: number | undefined;
 }
 
-export interface ConditionsView {
+interface ConditionsView {
   readonly object: Pick<ControlledMetadata, "conditions" | "generation">;
   readonly findings: readonly Finding[];
   /** RFC 3339 */

@@ -25,7 +25,7 @@ export interface InUse {
   readonly reserved: ReadonlyMap<string, Examples>;
 }
 
-export interface InUseView {
+interface InUseView {
   readonly pools: readonly IpPool[];
   readonly reserved: readonly ReservedIp[];
   readonly allocations: Iterable<IpAllocation>;

@@ -5,7 +5,7 @@ import { prefixesOverlap } from "../../net/prefix.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 
-export interface Outside {
+interface Outside {
   /** Names of the Subnets whose network overlaps the pool's. */
   readonly subnets: readonly string[];
   /** How many addresses of the pool are in none of these Subnets, and how many it has. */

@@ -8,7 +8,7 @@ import type { Assignments, Subnet } from "../../resources/subnet.ts";
 import type { ControlledSubnet } from "../objects.ts";
 import { openCapacities, type SubnetCapacity } from "../subnets/plan/capacity.ts";
 
-export interface SubnetUseView {
+interface SubnetUseView {
   readonly pools: readonly IpPool[];
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ReservedIp[];

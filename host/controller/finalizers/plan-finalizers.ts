@@ -13,7 +13,7 @@ export const POOL_LEAVING_RECHECK_MS = 30_000;
 /** The finalizer of pools and Subnets: the API server keeps the object until it is removed. */
 export const IN_USE_FINALIZER = "ipam.vendor.io/in-use";
 
-export interface FinalizerView {
+interface FinalizerView {
   readonly pools: Iterable<ControlledPool>;
   /** Whether an allocation of the pool is cached. */
   readonly isHeld: (pool: string) => boolean;
@@ -21,7 +21,7 @@ export interface FinalizerView {
   readonly leavingMs: (pool: ControlledPool) => number;
 }
 
-export interface FinalizerPlan {
+interface FinalizerPlan {
   /** Pools without the finalizer that are not in deletion; the API server accepts no new finalizer later. */
   readonly mark: readonly ControlledPool[];
   /** Pools in deletion without a cached allocation: a consistent list decides. */

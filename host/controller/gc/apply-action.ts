@@ -5,7 +5,7 @@ import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import { COLLECTION_PATIENCE_MS } from "./check-allocation.ts";
 import { type Action, type ChangeTerms, changedSpec } from "./plan-collection.ts";
 
-export interface CollectTerms extends ChangeTerms {
+interface CollectTerms extends ChangeTerms {
   readonly signal: AbortSignal;
 }
 

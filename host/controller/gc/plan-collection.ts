@@ -29,7 +29,7 @@ export interface ObservedState {
   readonly prober: ProberStatus;
 }
 
-export interface CollectionCase extends ObservedState {
+interface CollectionCase extends ObservedState {
   /** How long exactly this has been observed, on the observer's monotonic clock: milliseconds; undefined at the first observation. */
   readonly ageMs: number | undefined;
 }
@@ -60,7 +60,7 @@ export type Action =
   | "free";
 
 /** How long the state must have been observed. */
-export type Pause = "none" | "grace" | "settle" | "overdue" | "silence" | "nodeLost" | "turn";
+type Pause = "none" | "grace" | "settle" | "overdue" | "silence" | "nodeLost" | "turn";
 
 export interface CollectionRow {
   readonly state: CollectionState;

@@ -6,7 +6,7 @@ import type { Caches } from "../types.ts";
 import { nodeStatus } from "./read-status.ts";
 
 /** A node as the caches have it. A hint is enough: any candidate that can probe will do. */
-export interface ProberCandidate {
+interface ProberCandidate {
   readonly node: string;
   readonly isReady: boolean;
   /** Bound addresses of the pool on the node. */
@@ -17,7 +17,7 @@ export interface ProberCandidate {
   readonly asked: number;
 }
 
-export interface ProberChoice {
+interface ProberChoice {
   readonly candidates: readonly ProberCandidate[];
   /** The lost node, and nodes that were asked before and did not find the address silent. */
   readonly except: ReadonlySet<string>;

@@ -7,7 +7,7 @@ import type { SourceStates } from "./sources.ts";
 import { joinPrefixes, readStatements } from "./statement.ts";
 
 /** The values of `podCIDRType` without `none`. */
-export type PodNetworkSource = "auto" | "cluster" | "calico" | "cilium";
+type PodNetworkSource = "auto" | "cluster" | "calico" | "cilium";
 
 export function findPodNetworks(source: PodNetworkSource, states: SourceStates): NetworkFinding {
   switch (source) {

@@ -76,7 +76,7 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
   { ...IPAM_CLAIMS, kind: "IPAMClaim", isOptional: true, read: byUid, retains: () => true },
 ];
 
-export interface AddressOwnersOptions {
+interface AddressOwnersOptions {
   readonly api: KubeApi;
   readonly log: Log;
   /** Returns a number in [0, 1). */

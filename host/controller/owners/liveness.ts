@@ -7,7 +7,7 @@ import type { Liveness } from "../types.ts";
 
 const schema = z.object({ metadata: z.object({ uid: z.string().min(1) }) });
 
-export interface LivenessQuery {
+interface LivenessQuery {
   readonly resource: Resource;
   readonly owner: ObjectName & { readonly uid: string };
   /** The media type to ask for. Default: the whole object as JSON. */

@@ -3,7 +3,7 @@ import { FAMILIES, formatIp } from "../../net/ip.ts";
 import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
 import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 
-export interface ClaimStatus {
+interface ClaimStatus {
   /** With the prefix length of the pool's subnet, IPv4 first. */
   readonly ips: readonly string[];
   /** The pod that has the addresses, or the last one that had them. */

@@ -8,7 +8,7 @@ import { findKind } from "./pool-owner-kinds.ts";
 import { compareRanks, type Need, type SubnetTemplate, type TrackedObject } from "./tracked-object.ts";
 
 /** All tracked objects of one workload. */
-export interface Group {
+interface Group {
   /** undefined for a kind that is not followed, and if the current version names no Subnets. */
   readonly own: TrackedObject | undefined;
   /** Its ReplicaSets, Jobs or pods. */
@@ -18,7 +18,7 @@ export interface Group {
 type SubnetRequests = Extract<SubnetTemplate, { kind: "requests" }>;
 
 /** Throws ConfigError. */
-export type PlanNicRequests = (template: SubnetRequests) => readonly NicRequest[];
+type PlanNicRequests = (template: SubnetRequests) => readonly NicRequest[];
 
 /** Members with the same request for one NIC and family. */
 interface MemberSum {

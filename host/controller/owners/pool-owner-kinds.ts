@@ -12,7 +12,7 @@ import { decodeCronJob, decodeJob } from "../../resources/workloads/batch.ts";
 import { type PodTemplate, type WorkloadMetadata, workloadMetadata } from "../../resources/workloads/template.ts";
 import { type Need, namesSubnets, rankOf, readTemplate, type TrackedObject } from "./tracked-object.ts";
 
-export interface PoolOwnerKind {
+interface PoolOwnerKind {
   readonly kind: string;
   readonly apiVersion: "apps/v1" | "batch/v1";
   readonly plural: string;

@@ -14,7 +14,7 @@ import { findKind, LIVE_PODS, POOL_OWNER_KINDS, readPod } from "./pool-owner-kin
 import type { TrackedObject } from "./tracked-object.ts";
 import { TrackedOwners } from "./tracked-owners.ts";
 
-export interface PoolOwnersOptions {
+interface PoolOwnersOptions {
   readonly api: KubeApi;
   readonly log: Log;
   /** Returns a number in [0, 1). */

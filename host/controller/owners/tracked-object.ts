@@ -34,7 +34,7 @@ export type SubnetTemplate =
     };
 
 /** What is counted. */
-export type Unit = "replica" | "node" | "pod" | "parallelism";
+type Unit = "replica" | "node" | "pod" | "parallelism";
 
 export interface Need {
   readonly unit: Unit;
@@ -60,7 +60,7 @@ export interface TrackedObject {
 }
 
 /** Revision, creation time, name. */
-export type Rank = readonly [revision: number, created: string, name: string];
+type Rank = readonly [revision: number, created: string, name: string];
 
 /** Each controller of ReplicaSets counts versions in an annotation of its own: `deployment.kubernetes.io/revision`. */
 const REVISION = /\/revision$/;

@@ -68,7 +68,7 @@ export function entryOf({ name, generated }: PoolTarget, spans: Spans): Assignme
   return { name, spans, application: describePoolOwner(generated.application) };
 }
 
-export interface SubnetStatus {
+interface SubnetStatus {
   readonly total: number;
   readonly assigned: number;
   readonly revision: number;
@@ -112,7 +112,7 @@ function plain(text: string): string {
     .replace(/^-+|-+$/g, "");
 }
 
-export interface PoolKey {
+interface PoolKey {
   readonly application: Pick<PoolOwner, "uid" | "namespace" | "name">;
   readonly ifName: string;
   readonly family: Family;
@@ -129,7 +129,7 @@ export function poolNameOf({ application, ifName, family, subnet }: PoolKey, att
 }
 
 /** Returns the text if it is a valid label value, else its beginning and a hash. */
-export function labelValueOf(text: string): string {
+function labelValueOf(text: string): string {
   if (text.length <= MAX_LENGTH && /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/.test(text)) return text;
   const begin = text.replace(/[^A-Za-z0-9_.-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
   return `${begin.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}-${hashOf(text)}`.replace(/^-/, "");

@@ -23,7 +23,7 @@ export interface Counts {
   readonly used: number;
 }
 
-export interface UsageState {
+interface UsageState {
   readonly now: Counts;
   /** As last written; undefined if there is no object, or one of another pool or other ranges. */
   readonly written: Counts | undefined;

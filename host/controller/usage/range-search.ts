@@ -3,13 +3,13 @@ import type { Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 
 /** Ranges of one family. Those of one entry are disjoint. */
-export interface RangesEntry<T> {
+interface RangesEntry<T> {
   readonly ranges: readonly Range[];
   readonly value: T;
 }
 
 /** Divides the addresses into segments within which the sets do not change. */
-export class RangesIndex<T> {
+class RangesIndex<T> {
   readonly #starts: bigint[] = [];
   readonly #values: (readonly T[])[] = [];
 

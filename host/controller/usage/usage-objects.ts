@@ -15,7 +15,7 @@ export const USAGE_PAGE = 100;
 const USAGES = collectionPath(IP_POOL_USAGES);
 
 /** One object as last written or read. */
-export interface KnownUsage {
+interface KnownUsage {
   readonly uid: string;
   readonly resourceVersion: string;
   /** Of owner and content; "" if it cannot be decoded. */
@@ -23,7 +23,7 @@ export interface KnownUsage {
   readonly counts: Counts | undefined;
 }
 
-export interface PoolName {
+interface PoolName {
   readonly name: string;
   readonly uid: string;
 }

@@ -65,7 +65,7 @@ function nicRule(ip: Ip, table: number): RuleState {
  * Returns the NIC whose default route of the family is kept in, or moved to, the main table: the requested one; otherwise the
  * first NIC if it still has one there, even if other plugins' NICs have put theirs before it; otherwise the one that has it.
  */
-export function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefined {
+function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefined {
   const { pod, nics, ifName, defaultNic } = question;
   const able = nics.filter(({ defaults }) => defaults.some((route) => familyOf(route) === family));
   const wanted = able.find(({ name }) => name === defaultNic);

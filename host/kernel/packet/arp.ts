@@ -16,7 +16,7 @@ const KIND = Uint8Array.of(0, 1, 0x08, 0x00, 6, 4);
 const NO_MAC = "00:00:00:00:00:00" as Mac;
 const NO_IP: Ip = { family: 4, value: 0n };
 
-export const ARP_REQUEST = 1;
+const ARP_REQUEST = 1;
 export const ARP_REPLY = 2;
 
 export interface ArpPacket {

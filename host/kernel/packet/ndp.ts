@@ -28,7 +28,7 @@ const FLAG_ROUTER = 0x80;
 const FLAG_SOLICITED = 0x40;
 const FLAG_OVERRIDE = 0x20;
 
-export const UNSPECIFIED: Ip = { family: 6, value: 0n };
+const UNSPECIFIED: Ip = { family: 6, value: 0n };
 /** ff02::1 */
 export const ALL_NODES: Ip = { family: 6, value: (0xff02n << 112n) | 1n };
 /** ff02::1:ff00:0 */

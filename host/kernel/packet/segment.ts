@@ -23,7 +23,7 @@ interface SegmentListener {
   failure(error: PacketError): void;
 }
 
-export interface SegmentOptions {
+interface SegmentOptions {
   readonly netnsPath: string;
   /** Index of the link in that namespace. */
   readonly link: number;

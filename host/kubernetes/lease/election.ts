@@ -46,7 +46,7 @@ export interface ElectionOptions {
   readonly log: Log;
 }
 
-export interface ElectionState {
+interface ElectionState {
   readonly isLeading: boolean;
   /** The holder of the Lease as far as this process has seen; "" if there is none. */
   readonly holder: string;

@@ -51,7 +51,7 @@ export interface ObservedLease {
   readonly lastDurationMs: number | undefined;
 }
 
-export interface LeaseRead {
+interface LeaseRead {
   readonly record: LeaseRecord | undefined;
   /** When the answer arrived. */
   readonly nowMs: number;
@@ -72,7 +72,7 @@ export function observeLease(
   };
 }
 
-export interface LeasePlanInput {
+interface LeasePlanInput {
   readonly observed: ObservedLease;
   /** Whether the record is the one that this process wrote last, or may have written. */
   readonly isOwn: boolean;
@@ -80,7 +80,7 @@ export interface LeasePlanInput {
   readonly nowMs: number;
 }
 
-export type LeasePlan =
+type LeasePlan =
   /** There is none, and no process can still rely on one. */
   | { readonly kind: "create" }
   /** Write it with its resource version: it is ours or nobody's, or its holder has been silent for too long. */

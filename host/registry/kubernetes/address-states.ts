@@ -14,7 +14,7 @@ export const LATE_WRITE_MS = 5_000;
 export const MAX_ENDED_OBJECTS = 4_096;
 
 /** `isProber`: this node was told to probe the address on behalf of a lost node. Outlives the object, but no restart of the agent. */
-export type ObjectState =
+type ObjectState =
   | { readonly kind: "unknown"; readonly isProber: boolean }
   /** This node has the object, according to an answer or only to an event of the watch. */
   | { readonly kind: "known"; readonly object: KnownObject; readonly source: "answer" | "event" }

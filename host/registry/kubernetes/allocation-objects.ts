@@ -39,12 +39,12 @@ export interface CallTerms {
 }
 
 /** The object that a write expects; the API server compares both. */
-export interface Precondition {
+interface Precondition {
   readonly uid: string;
   readonly resourceVersion: string;
 }
 
-export interface Selector {
+interface Selector {
   readonly fields?: Readonly<Record<string, string>>;
   readonly labels?: Readonly<Record<string, string>>;
 }

@@ -149,7 +149,7 @@ export interface LiveStatus {
 type TakeOverDeps = LiveStatus & { readonly node: string };
 
 /** The object that {@link takeOver} decides on: in full, if it was read. */
-export interface ReadObject {
+interface ReadObject {
   readonly object: KnownObject | "absent" | undefined;
   readonly full: IpAllocation | undefined;
 }

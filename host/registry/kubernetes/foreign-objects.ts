@@ -28,7 +28,7 @@ interface Remembered {
   readonly sinceMs: number;
 }
 
-export interface ForeignObjectsOptions {
+interface ForeignObjectsOptions {
   readonly api: KubeApi;
   readonly node: string;
   readonly nowMs: () => number;

@@ -45,7 +45,7 @@ import type { TightPools } from "./pool-usage.ts";
 /** Most steps of one sync; more are needed only if others keep writing to the same object. @limit */
 export const MAX_STEPS = 12;
 
-export interface ObjectSyncOptions extends LiveStatus {
+interface ObjectSyncOptions extends LiveStatus {
   readonly api: KubeApi;
   readonly node: string;
   readonly journal: Journal;

@@ -34,7 +34,7 @@ export const TIGHT_MS = 600_000;
 
 const USAGES = `${API_PATH}/ippoolusages`;
 
-export interface UsageSummariesOptions {
+interface UsageSummariesOptions {
   readonly api: KubeApi;
   readonly nowMs: () => number;
   readonly log: Log;
@@ -174,7 +174,7 @@ export function packUsed(span: AddressSpan, names: readonly string[], packed: Ui
   return bytes;
 }
 
-export interface TightPoolsOptions {
+interface TightPoolsOptions {
   /** Returns how many addresses the pool has; undefined if there is no such pool. */
   readonly poolSize: (pool: string) => number | undefined;
   /** Returns which share of the pool is in use as far as the node knows, 0 to 1. */

@@ -37,7 +37,7 @@ export interface Failure {
   readonly isDamage: boolean;
 }
 
-export interface BatchParts {
+interface BatchParts {
   /** The database's path, for errors. */
   readonly file: string;
   readonly database: DatabaseSync;

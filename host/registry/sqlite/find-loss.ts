@@ -1,7 +1,7 @@
 /** Decides whether a registry, as it is found at the start, lacks rows of pods that may be alive. */
 import type { RegistryPoint } from "./identity.ts";
 
-export interface FoundRegistry {
+interface FoundRegistry {
   /** Path of the database. */
   readonly file: string;
   /** The file was missing or empty. */

@@ -34,7 +34,7 @@ export interface SessionOptions {
   readonly faultCounter: SharedArrayBuffer;
 }
 
-export interface SessionEvents {
+interface SessionEvents {
   readonly onWaiting: (holder: string) => void;
   /** Reports a loss that is repaired without an administrator. */
   readonly onNotice: (text: string) => void;

@@ -64,7 +64,7 @@ const FOLLOW_POOL = `UPDATE allocation SET free_at = since + ?
 const NO_OWNER = `owner = '', interface = '', container = '', network = '', namespace = '', pod = '', netns = '', mac = '',
   workload = '', free_at = 0`;
 
-export interface StoreOptions {
+interface StoreOptions {
   readonly bootId: string;
   readonly faults: Faults;
   readonly cooldowns: Cooldowns;
@@ -76,7 +76,7 @@ export interface Freed {
   readonly ip: Ip;
 }
 
-export interface QuarantineCall {
+interface QuarantineCall {
   readonly allocation: Allocation;
   readonly quarantine: Quarantine;
   readonly created: readonly Allocation[];

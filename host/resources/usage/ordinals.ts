@@ -6,7 +6,7 @@ import { joinRanges } from "../../core/spans.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 
-export interface Ordinals {
+interface Ordinals {
   readonly family: Family;
   /** Ascending; no two touch. */
   readonly ranges: readonly Range[];

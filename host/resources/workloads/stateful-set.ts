@@ -3,7 +3,7 @@ import { z } from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { metadata } from "../fields/metadata.ts";
 
-export interface StatefulSet {
+interface StatefulSet {
   readonly uid: string;
   /** `spec.ordinals.start` */
   readonly start: number;

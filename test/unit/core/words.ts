@@ -1,5 +1,5 @@
 /** Addresses, ranges and shapes as text, for the tests of the core's door. */
-import type { PoolShape } from "../../../host/core/pool-space.ts";
+import type { PoolShape } from "../../../host/core/pool-shape.ts";
 import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
 import { parsePrefixOrIp } from "../../../host/net/prefix.ts";
 import { parseRange, type Range, rangeOfPrefix } from "../../../host/net/range.ts";

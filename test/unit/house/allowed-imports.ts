@@ -26,12 +26,12 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
 /** The same inside the agent. */
 export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   agent: "",
-  "agent/fencing": "agent",
-  "agent/gc": "agent agent/fencing",
-  "agent/detection": "agent agent/gc",
+  "agent/fencing": "",
+  "agent/gc": "agent/fencing",
+  "agent/detection": "agent/gc",
   "agent/ipam": "agent agent/detection",
-  "agent/prefetch": "agent agent/detection agent/ipam",
-  "agent/explain": "agent agent/ipam",
+  "agent/prefetch": "agent/detection agent/ipam",
+  "agent/explain": "agent/ipam",
   "agent/coordinator": "agent agent/detection agent/ipam",
   "agent/ifacer": "agent",
   "agent/backend.ts": "agent agent/detection agent/explain agent/ipam",
@@ -57,5 +57,5 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/controllers.ts":
     "controller controller/conditions controller/finalizers controller/gc controller/networks controller/owners controller/subnets controller/usage",
   "controller/controller-process.ts": "controller controller/owners",
-  "controller/status-server.ts": "controller controller/controller-process.ts",
+  "controller/status-server.ts": "controller/controller-process.ts",
 };

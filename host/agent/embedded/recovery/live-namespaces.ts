@@ -19,7 +19,7 @@ export interface LiveAddress {
   readonly prefix: Prefix;
 }
 
-export interface LiveNamespaces {
+interface LiveNamespaces {
   readonly addresses: readonly LiveAddress[];
   /** Each a sentence that names the path. */
   readonly problems: readonly string[];

@@ -51,11 +51,16 @@ export function planRecovery(evidence: Evidence): Recovery {
     bound.some((row) => row.space === space && equalIp(row.ip, ip) && !isGone(row));
   const alone = evidence.live.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isTold(find));
   const found = [...new Map([...alone, ...cached].map((find) => [keyOf(find), find])).values()];
-  const isRight = (find: Find): boolean => bound.some((row) => keyOf(row) === keyOf(find) && row.containerId === find.containerId && row.ifName === find.ifName); // biome-ignore format: one thought
+  const isRight = (find: Find): boolean =>
+    bound.some(
+      (row) => keyOf(row) === keyOf(find) && row.containerId === find.containerId && row.ifName === find.ifName,
+    );
   const keys = new Set(found.map(keyOf));
   return {
     found: found.filter((find) => !isRight(find)),
-    kept: bound.filter((row) => (keys.has(keyOf(row)) ? found.some((find) => isRight(find) && keyOf(find) === keyOf(row)) : !isGone(row))), // biome-ignore format: one thought
+    kept: bound.filter((row) =>
+      keys.has(keyOf(row)) ? found.some((find) => isRight(find) && keyOf(find) === keyOf(row)) : !isGone(row),
+    ),
     gone: bound.filter((row) => !keys.has(keyOf(row)) && isGone(row)),
     ignored,
   };

@@ -13,7 +13,7 @@ import { isLiveNetns, readLiveNamespaces } from "./live-namespaces.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
 import { readRuntimeCache } from "./runtime-cache.ts";
 
-export interface RecoverDeps {
+interface RecoverDeps {
   readonly registry: RecoverableRegistry;
   readonly catalogue: Catalogue;
   readonly log: Log;
@@ -46,7 +46,11 @@ export async function recover({ registry, catalogue, log }: RecoverDeps, options
     log.warn({ found: found.length, kept: kept.length, gone: gone.length }, "Recovered the registry");
   }
   const end = options.isDryRun ? "Dry run: nothing was written" : "Recorded; addresses are allocated again";
-  return [...describe(recovery), ...[...cache.problems, ...namespaces.problems, ...ignored].map((text) => `! ${text}`), end]; // biome-ignore format: one thought
+  return [
+    ...describe(recovery),
+    ...[...cache.problems, ...namespaces.problems, ...ignored].map((text) => `! ${text}`),
+    end,
+  ];
 }
 
 function describe({ found, kept, gone }: Recovery): string[] {

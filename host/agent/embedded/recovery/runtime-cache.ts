@@ -27,7 +27,7 @@ export interface CachedAttachment {
   readonly result: CniResult;
 }
 
-export interface RuntimeCache {
+interface RuntimeCache {
   readonly attachments: readonly CachedAttachment[];
   /** Each a sentence that names the file or directory. */
   readonly problems: readonly string[];
@@ -62,7 +62,7 @@ export function readRuntimeCache(directories: readonly string[]): RuntimeCache {
 
 function listFiles(directory: string, problems: string[]): readonly string[] {
   try {
-    return readdirSync(directory).sort(); // biome-ignore format: one thought
+    return readdirSync(directory).sort();
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) {
       problems.push(`${directory} cannot be read: ${messageOf(error)}`);

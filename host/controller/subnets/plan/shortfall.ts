@@ -8,7 +8,7 @@ import { MAX_EXAMPLES } from "../../examples.ts";
 import type { Shortfall, SubnetsView } from "../model.ts";
 import type { SubnetCapacity } from "./capacity.ts";
 
-export interface ShortfallInput {
+interface ShortfallInput {
   readonly demand: PoolDemand;
   readonly capacities: readonly SubnetCapacity[];
   readonly has: number;

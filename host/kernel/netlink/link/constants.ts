@@ -30,7 +30,6 @@ export const IFLA_VLAN_ID = 1;
 export const IFLA_VLAN_PROTOCOL = 5;
 
 export const ETH_P_8021Q = 0x8100;
-export const ETH_P_8021AD = 0x88a8;
 
 /** Omits the counters of the protocols from the answer. */
 export const RTEXT_FILTER_SKIP_STATS = 1 << 3;

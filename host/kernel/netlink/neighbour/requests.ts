@@ -9,7 +9,7 @@ import { NDA_DST, NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEI
 import { decodeNeighbourMessage, encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
 import { encodeNeighbour, formatNeighbour, type Neighbour } from "./neighbour.ts";
 
-export function encodeNeighbourDump(linkIndex?: number): Uint8Array {
+function encodeNeighbourDump(linkIndex?: number): Uint8Array {
   const attributes = present([optional(NDA_IFINDEX, linkIndex, encodeUint32)]);
   return encodeNeighbourMessage({ family: AF_UNSPEC, attributes });
 }
@@ -23,7 +23,7 @@ export function listNeighbours(conversation: Conversation, linkIndex?: number): 
   return messages.filter(({ index }) => linkIndex === undefined || index === linkIndex);
 }
 
-export function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
+function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
   const attributes = [attribute(NDA_DST, encodeIp(ip))];
   return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: linkIndex, attributes });
 }

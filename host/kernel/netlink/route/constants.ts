@@ -38,8 +38,6 @@ export const RTPROT_RA = 9;
 
 export const RT_SCOPE_UNIVERSE = 0;
 export const RT_SCOPE_LINK = 253;
-/** In a deletion: any. */
-export const RT_SCOPE_NOWHERE = 255;
 
 /** The gateway is reached on the link although no connected route covers it. */
 export const RTNH_F_ONLINK = 4;

@@ -26,7 +26,7 @@ interface RouteFilter {
   readonly link?: number | undefined;
 }
 
-export function encodeRouteDump(family: Family, { table, link }: RouteFilter): Uint8Array {
+function encodeRouteDump(family: Family, { table, link }: RouteFilter): Uint8Array {
   const attributes = present([optional(RTA_TABLE, table, encodeUint32), optional(RTA_OIF, link, encodeUint32)]);
   return encodeRouteMessage({ family: encodeFamily(family), attributes });
 }

@@ -9,7 +9,7 @@ import { RTM_DELRULE, RTM_GETRULE, RTM_NEWRULE } from "./constants.ts";
 import { decodeRuleMessage, encodeRuleMessage, type RuleMessage } from "./message.ts";
 import { encodeRule, formatRule, type Rule, ruleOf } from "./rule.ts";
 
-export function encodeRuleDump(family: Family): Uint8Array {
+function encodeRuleDump(family: Family): Uint8Array {
   return encodeRuleMessage({ family: encodeFamily(family), attributes: [] });
 }
 
