@@ -22,7 +22,7 @@ import { type SocketWatch, watchSocket } from "./server/socket-watch.ts";
 import { Spool } from "./server/spool.ts";
 import { createStatusApi } from "./server/status-api.ts";
 
-export interface AgentOptions {
+interface AgentOptions {
   /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */
   readonly configDirectory?: string | undefined;
   readonly cluster?: ClusterAccess | undefined;
@@ -46,7 +46,7 @@ export interface AgentOptions {
   readonly onDeath: (error: Error) => void;
 }
 
-export interface Agent {
+interface Agent {
   /** Waits for requests in progress; what is recorded stays. */
   stop(): Promise<void>;
 }

@@ -7,10 +7,8 @@
 import type { Log } from "../lib/log.ts";
 import type { Registry } from "../registry/registry.ts";
 import { UNATTACHED_MS } from "./prefetch/prefetcher.ts";
+import { RECHECK_MS } from "./resources.ts";
 import type { Spool } from "./server/spool.ts";
-
-/** How often the agent looks whether the watched directory was replaced, and into the spool: milliseconds. @limit */
-export const RECHECK_MS = 2_000;
 
 /** How often what has cooled is freed: milliseconds. @limit */
 export const EXPIRE_INTERVAL_MS = 1_000;

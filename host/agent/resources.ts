@@ -4,6 +4,12 @@
  */
 import type { Snapshot } from "../resources/snapshot.ts";
 
+/** Delay after a change, so that further changes are read together: milliseconds. @limit */
+export const RELOAD_DELAY_MS = 20;
+
+/** Interval at which the agent checks whether the watched directory was replaced, and drains the spool: milliseconds. @limit */
+export const RECHECK_MS = 2_000;
+
 /** A snapshot, and how far it can be trusted. */
 export interface ResourcesState {
   readonly snapshot: Snapshot;

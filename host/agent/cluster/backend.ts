@@ -36,7 +36,7 @@ import { describeNics } from "./nics.ts";
 import { ClusterResources } from "./resources.ts";
 
 /** The backend's own connection to the API server. */
-export interface ClusterConnection {
+interface ClusterConnection {
   readonly server: string;
   /** What is wrong with the credentials, a sentence. */
   readonly problem: string | undefined;

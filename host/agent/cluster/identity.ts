@@ -20,7 +20,7 @@ import { identifyRequest } from "../ipam/pod-identity.ts";
 import { findAddressOwners } from "./address-owners.ts";
 import { PoolOwners } from "./pool-owners.ts";
 
-export interface IdentityDeps {
+interface IdentityDeps {
   readonly api: KubeApi;
   /** The watch's. */
   readonly snapshot: () => Pick<Snapshot, "pods" | "namespaces" | "vendorConf" | "coordinator">;
@@ -84,7 +84,7 @@ export function openClusterIdentifier(tools: IdentityDeps): ClusterIdentifier {
   };
 }
 
-export interface IdentityOptions {
+interface IdentityOptions {
   /** As the runtime gives it; absent: as the kubelet will give it. */
   readonly owner?: string | undefined;
   readonly home?: Namespace | undefined;

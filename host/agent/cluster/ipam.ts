@@ -19,7 +19,7 @@ import { refusalEvent } from "./refusal-event.ts";
 import type { ClusterResources } from "./resources.ts";
 import { readSubnetState } from "./subnet-state.ts";
 
-export interface KubernetesIpamDeps {
+interface KubernetesIpamDeps {
   readonly api: KubeApi;
   readonly resources: ClusterResources;
   readonly registry: KubernetesRegistry;

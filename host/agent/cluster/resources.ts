@@ -1,7 +1,6 @@
 /**
  * The cluster mode's resources: what the watches say, as one snapshot. Pools and settings are put together anew when they change; pods and
  * namespaces are the watches' own maps, so that one of them costs nothing but itself.
- * Opened by open-cluster.ts.
  * Effects: watches of the API server; tells its owner of each new snapshot.
  */
 
@@ -14,12 +13,12 @@ import { checkPools } from "../../resources/check-pools.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { SYNC_WAIT_MS } from "../add-deadline.ts";
-import { RELOAD_DELAY_MS } from "../embedded/manifest-directory.ts";
 import type { PoolChanges } from "../ipam/cluster-ipam.ts";
 import type { Resources, ResourcesState } from "../resources.ts";
+import { RELOAD_DELAY_MS } from "../resources.ts";
 import { type AnyWatch, openWatches, type WatchedPool, type Watches, type WatchesOptions } from "./watches.ts";
 
-export interface ClusterResourcesOptions extends Omit<WatchesOptions, "onSetting"> {
+interface ClusterResourcesOptions extends Omit<WatchesOptions, "onSetting"> {
   /** A new snapshot; not called for pods and namespaces, whose maps change by themselves. */
   readonly onChange: (snapshot: Snapshot) => void;
 }

@@ -10,12 +10,9 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { decodeManifests, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
-import { RECHECK_MS } from "../maintenance.ts";
 import { readRegular } from "../regular-file.ts";
 import type { Resources, ResourcesState } from "../resources.ts";
-
-/** Changes of the directory within this time are read together: milliseconds. @limit */
-export const RELOAD_DELAY_MS = 20;
+import { RECHECK_MS, RELOAD_DELAY_MS } from "../resources.ts";
 
 /** Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes into more files. @limit */
 export const MAX_MANIFEST_BYTES = 1024 * 1024;

@@ -10,7 +10,7 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 
-export interface CheckDeps {
+interface CheckDeps {
   readonly registry: Registry;
   /** The current pools. */
   readonly catalogue: { readonly snapshot: Pick<Snapshot, "pools"> };

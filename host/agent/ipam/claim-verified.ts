@@ -23,7 +23,7 @@ export interface ClaimVerifiedDeps extends AllocateDeps {
   readonly detection: Pick<Detection, keyof EarlyStageDeps | "prober" | "verified">;
 }
 
-export interface VerifiedDemand extends AddressDemand {
+interface VerifiedDemand extends AddressDemand {
   /** The NIC whose definition says whether to probe. Absent: the claimant's, of an unknown pod. */
   readonly nic?: NicReference;
 }

@@ -23,7 +23,7 @@ export interface Question {
   readonly network: string;
 }
 
-export interface ExplainDeps {
+interface ExplainDeps {
   readonly identifier: Identifier;
   readonly networks: NicSettings;
   readonly node: Subject["node"];

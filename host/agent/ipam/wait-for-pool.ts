@@ -10,7 +10,7 @@ import { type AddDeadline, POOL_WAIT_MS, type Timeout } from "../add-deadline.ts
 import type { Catalogue } from "./catalogue.ts";
 import type { GeneratedPools } from "./cluster-ipam.ts";
 
-export interface WaitForPoolDeps {
+interface WaitForPoolDeps {
   readonly catalogue: Catalogue;
   /** Absent: there are no generated pools. */
   readonly cluster?: GeneratedPools | undefined;

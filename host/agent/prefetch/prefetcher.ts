@@ -14,7 +14,7 @@ export const UNATTACHED_MS = 120_000;
 /** Most pods whose addresses are claimed ahead of their ADD at once. A queued claim costs nothing; an ADD that comes first claims by itself. @limit */
 export const PREFETCHES_AT_ONCE = 16;
 
-export interface PrefetcherOptions {
+interface PrefetcherOptions {
   /** Returns all NICs of a pod, of any plugin. Throws ConfigError when an annotation of the pod is wrong. */
   readonly nics: (pod: Pod) => readonly AnnouncedNic[];
   /**

@@ -19,7 +19,7 @@ export const MAX_PAGE = 1_000;
 
 export type StatusApi = (method: string, url: string) => Promise<Answer>;
 
-export interface StatusApiOptions {
+interface StatusApiOptions {
   readonly backend: Pick<Backend, "mode" | "ipam" | "live" | "recover" | "stats" | "readiness">;
   readonly spool: Pick<Spool, "count">;
   readonly version: string;
