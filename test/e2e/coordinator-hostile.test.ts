@@ -61,7 +61,7 @@ describe("a request without what the coordinator stands on is refused", () => {
       "overlay on the first NIC",
       { conf: { mode: "overlay" } },
       ErrorCode.InterfaceRefused,
-      'Interface "eth0" is the pod\'s first NIC, which cannot be overlay for the coordinator: set "mode" of network "lab"',
+      'Interface "eth0" is the pod\'s first NIC, which cannot be overlay: set "mode" of network "lab"',
     ],
     ["a pod that is gone", { netns: "/run/netns/ch-none" }, ErrorCode.InvalidNetns, "/run/netns/ch-none"],
   ];

@@ -209,7 +209,7 @@ describe("a mode that cannot work is refused", () => {
       first: undefined,
       ...{ network: "co-overlay", ifName: "eth0" },
       text:
-        'Interface "eth0" is the pod\'s first NIC, which cannot be overlay for the coordinator: ' +
+        'Interface "eth0" is the pod\'s first NIC, which cannot be overlay: ' +
         'set "mode" of network "co-overlay" to "underlay" or "auto", or remove the coordinator from it',
     },
     {

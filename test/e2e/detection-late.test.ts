@@ -255,7 +255,7 @@ describe("two NICs of one pod on one segment, with another IPAM", () => {
       expect((await attachStatic(segment, pod, "eth0", "10.66.0.1/29")).exitCode).toBe(0);
       const outcome = await attachStatic(segment, pod, "net1", "10.66.0.2/29");
       expect(outcome.stderr).toContain(
-        `Address 10.66.0.2 is in use by ${RIVAL_MAC} on the segment of interface "net1"`,
+        `Address 10.66.0.2 is already in use by ${RIVAL_MAC} on the segment of interface "net1"`,
       );
     }));
 });

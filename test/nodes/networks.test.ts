@@ -96,7 +96,7 @@ test("a tenant's definition with an IPAM of its own does not get the node's traf
   };
   await expect
     .poll(messages, { timeout: 60_000 })
-    .toContain(`Interface "net1" has address ${victim}, which Berth has not allocated to it`);
+    .toContain(`Interface "net1" has address ${victim}, which Berth did not allocate`);
   const way = await runCommand(node.machine.enter(["ip", "route", "get", victim]));
   expect(way.stdout).toContain("dev eth0");
   await cluster.client.delete(`${paths.pods(tenant)}/thief`, { gracePeriodSeconds: 0 });

@@ -87,10 +87,14 @@ describe("a VLAN device", () => {
   });
 
   const others: [what: string, made: string, text: string][] = [
-    ["another parent", "link add link m1 name m0.7 type vlan id 7", 'it is on "m1", want on "m0"'],
-    ["another id", "link add link m0 name m0.7 type vlan id 8", "it is VLAN 8, want VLAN 7"],
-    ["another protocol", "link add link m0 name m0.7 type vlan protocol 802.1ad id 7", "it is 802.1ad, want 802.1Q"],
-    ["another kind", "link add m0.7 type dummy", "it is of kind dummy, want of kind vlan"],
+    ["another parent", "link add link m1 name m0.7 type vlan id 7", 'already exists and is on "m1", want on "m0"'],
+    ["another id", "link add link m0 name m0.7 type vlan id 8", "already exists and is VLAN 8, want VLAN 7"],
+    [
+      "another protocol",
+      "link add link m0 name m0.7 type vlan protocol 802.1ad id 7",
+      "already exists and is 802.1ad, want 802.1Q",
+    ],
+    ["another kind", "link add m0.7 type dummy", "already exists and is of kind dummy, want of kind vlan"],
     ["another name", "link add link m0 name trunk7 type vlan id 7", 'already exists as device "trunk7"'],
   ];
   it.each(others)("with %s is refused and not touched", async (_what, made, text) => {
@@ -218,7 +222,7 @@ describe("a member", () => {
       "has address 10.9.0.1/24 dev m1 and route 10.9.0.0/24",
     ],
     ["with an IPv6 address", ["addr add fd09::1/64 dev m1 nodad"], bondOf(""), "has address fd09::1/64 dev m1"],
-    ["with the default route", ["route add default dev m1"], bondOf(""), "the route default dev m1"],
+    ["with the default route", ["route add default dev m1"], bondOf(""), "route default dev m1"],
     ["that is the loopback", [], { ...bondOf(""), interfaces: ["lo"] }, 'Interface "lo" is the loopback'],
   ];
   it.each(rows)("%s is refused, and nothing is made", async (_what, made, conf, text) => {
@@ -252,7 +256,7 @@ describe("another process creates a device of that name at that moment", () => {
 
   it("another one: it is refused and not touched", async () => {
     const adding = node.add({ interfaces: ["m0"], vlanID: 7 }, meanwhile("link add link m0 name m0.7 type vlan id 8"));
-    await expect(adding).rejects.toThrow("it is VLAN 8, want VLAN 7");
+    await expect(adding).rejects.toThrow("already exists and is VLAN 8, want VLAN 7");
     expect(link("m0.7").flags).not.toContain("UP");
   });
 });

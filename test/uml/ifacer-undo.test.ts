@@ -108,7 +108,7 @@ describe("what the kernel refuses", () => {
       "a VLAN's id that another namespace has",
       ["link add link m1 name foreign netns OTHER type vlan id 7"],
       { interfaces: ["m1"], vlanID: 7 },
-      'or VLAN 7 of "m1" in another network namespace',
+      'or VLAN 7 of "m1" exists in another network namespace',
       106,
     ],
     [
@@ -188,7 +188,7 @@ describe("takeOver", () => {
     [
       "a route",
       ["addr add fd09::1/64 nodad dev m0", "route add default via fd09::fe dev m0 proto ra"],
-      "has the route default via fd09::fe",
+      "has route default via fd09::fe",
     ],
   ];
   it.each(lasting)("does not move %s that is renewed", async (_what, made, text) => {
