@@ -172,7 +172,9 @@ describe("a definition with an IPAM of its own", () => {
       expect(`${refused.exitCode} ${refused.text}${refused.stderr}`).toContain(
         `Interface "eth0" has address ${address}, which Berth did not allocate`,
       );
-      expect(refused.text + refused.stderr).toContain('add the network of the address to "hostRouteCIDR" of vendor-conf');
+      expect(refused.text + refused.stderr).toContain(
+        'add the network of the address to "hostRouteCIDR" of vendor-conf',
+      );
       expect(await wayTo(address)).toBe(before);
       await pod.detach(STATIC);
       expect(await node.dump()).toEqual(start);

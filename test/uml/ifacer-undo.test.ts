@@ -115,14 +115,14 @@ describe("what the kernel refuses", () => {
       "a member that a pod's macvlan is on, before it is set down",
       ["addr add 10.9.0.1/24 dev m1", "link add link m1 name foreign netns OTHER type macvlan mode bridge"],
       { interfaces: members, bond, takeOver: true },
-      'Interface "m1" is in use, by macvlan',
+      'Interface "m1" is in use by macvlan',
       106,
     ],
     [
       "one that a bond lacks, and a pod's ipvlan is on",
       ["link add b0 type bond mode 1", "link add link m1 name foreign netns OTHER type ipvlan"],
       { interfaces: members, bond },
-      'Interface "m1" is in use, by macvlan',
+      'Interface "m1" is in use by macvlan',
       106,
     ],
   ];
