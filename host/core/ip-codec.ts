@@ -11,18 +11,26 @@ export function widthOf(family: Family): 4 | 16 {
   return family === 4 ? 4 : 16;
 }
 
-export function writeIp(view: DataView, offset: number, ip: Ip): void {
-  if (ip.family === 4) {
-    view.setUint32(offset, Number(ip.value));
+export function writeAddress(view: DataView, offset: number, family: Family, value: bigint): void {
+  if (family === 4) {
+    view.setUint32(offset, Number(value));
   } else {
-    view.setBigUint64(offset, ip.value >> 64n);
-    view.setBigUint64(offset + 8, ip.value); // the view keeps the low 64 bits
+    view.setBigUint64(offset, value >> 64n);
+    view.setBigUint64(offset + 8, value); // the view keeps the low 64 bits
   }
 }
 
+export function readAddress(view: DataView, offset: number, family: Family): bigint {
+  if (family === 4) return BigInt(view.getUint32(offset));
+  return (view.getBigUint64(offset) << 64n) | view.getBigUint64(offset + 8);
+}
+
+export function writeIp(view: DataView, offset: number, ip: Ip): void {
+  writeAddress(view, offset, ip.family, ip.value);
+}
+
 export function readIp(view: DataView, offset: number, family: Family): Ip {
-  if (family === 4) return { family, value: BigInt(view.getUint32(offset)) };
-  return { family, value: (view.getBigUint64(offset) << 64n) | view.getBigUint64(offset + 8) };
+  return { family, value: readAddress(view, offset, family) };
 }
 
 /** Writes pairs (first, last) one after another from the start of the view. */

@@ -9,7 +9,7 @@ import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 import type { CoreExports } from "./core-exports.ts";
 import { coreInstance } from "./instance.ts";
-import { widthOf } from "./ip-codec.ts";
+import { readAddress, widthOf, writeAddress } from "./ip-codec.ts";
 
 /** Both ends belong to the span; `first` ≤ `last`. */
 export interface Span {
@@ -38,18 +38,9 @@ function createSet(spans: readonly Span[], family: Family): number {
   const core = coreInstance();
   const width = widthOf(family);
   const view = core.reserve(2 * width * spans.length);
-  let offset = 0;
-  for (const { first, last } of spans) {
-    if (family === 4) {
-      view.setUint32(offset, Number(first));
-      view.setUint32(offset + 4, Number(last));
-    } else {
-      view.setBigUint64(offset, first >> 64n);
-      view.setBigUint64(offset + 8, first); // the view keeps the low 64 bits
-      view.setBigUint64(offset + 16, last >> 64n);
-      view.setBigUint64(offset + 24, last);
-    }
-    offset += 2 * width;
+  for (const [at, { first, last }] of spans.entries()) {
+    writeAddress(view, 2 * at * width, family, first);
+    writeAddress(view, (2 * at + 1) * width, family, last);
   }
   return core.check("set_create", core.exports.set_create(family, spans.length), `${spans.length} spans`);
 }
@@ -59,20 +50,13 @@ function takeSpans(handle: number, family: Family): Spans {
   const core = coreInstance();
   const count = core.check("set_ranges", core.exports.set_ranges(handle));
   const view = core.output();
-  const spans: Span[] = [];
-  for (let at = 0; at < count; at++) {
-    spans.push(
-      family === 4
-        ? { first: BigInt(view.getUint32(8 * at)), last: BigInt(view.getUint32(8 * at + 4)) }
-        : { first: readWide(view, 32 * at), last: readWide(view, 32 * at + 16) },
-    );
-  }
+  const width = widthOf(family);
+  const spans = Array.from({ length: count }, (_, at) => ({
+    first: readAddress(view, 2 * at * width, family),
+    last: readAddress(view, (2 * at + 1) * width, family),
+  }));
   core.exports.drop(handle);
   return spans;
-}
-
-function readWide(view: DataView, offset: number): bigint {
-  return (view.getBigUint64(offset) << 64n) | view.getBigUint64(offset + 8);
 }
 
 interface KeptSet {

@@ -2,10 +2,10 @@
  * Whether generated pools have what is wanted of them, in words and for the decision how to go on (docs/subnets.md).
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
+import { sizeOf, spansOf } from "../core/spans.ts";
 import type { Family } from "../net/ip.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { ordinalsOf } from "../resources/usage/ordinals.ts";
 import { type FamilyDemand, familyName, type GeneratedDemand } from "./model.ts";
 import type { PoolShortage } from "./refusal.ts";
 
@@ -15,7 +15,7 @@ export function describeSupply(pool: IpPool): string | undefined {
   if (generated === undefined) return undefined;
   if (pool.shortfall !== undefined && !isSupplied(pool)) return pool.shortfall;
   const { wanted, reason } = generated;
-  return `has ${sizeOf(pool)} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
+  return `has ${addressCount(pool)} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
 }
 
 /** `no pool has been generated for Deployment shop/web out of Subnet "blue" yet` */
@@ -70,10 +70,10 @@ export function describeObstacle({ family, generated }: FamilyDemand, sight: Sub
 }
 
 function isSupplied(pool: IpPool): boolean {
-  return sizeOf(pool) >= BigInt(pool.spec.generated?.wanted ?? 0);
+  return addressCount(pool) >= BigInt(pool.spec.generated?.wanted ?? 0);
 }
 
-/** Addresses that the pool has, also those that may not be handed out. */
-function sizeOf({ spec: { ranges } }: IpPool): bigint {
-  return ordinalsOf(ranges).size;
+/** All addresses in the pool's ranges, including those that may not be allocated. */
+function addressCount({ spec: { ranges } }: IpPool): bigint {
+  return sizeOf(spansOf(ranges));
 }

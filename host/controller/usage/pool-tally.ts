@@ -4,7 +4,6 @@
  */
 import type { Pool } from "../../core/pool.ts";
 import type { PoolSpace } from "../../core/pool-space.ts";
-import { sizeOf, spansOf } from "../../core/spans.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { PoolShape } from "../../resources/ip-pool-shape.ts";
@@ -26,7 +25,8 @@ export class PoolTally {
   constructor(space: PoolSpace, shape: PoolShape) {
     this.ranges = shape.ranges;
     this.#pool = space.createPool(shape);
-    this.#hasBitmap = sizeOf(spansOf(shape.ranges)) <= BigInt(8 * MAX_USAGE_BITMAP_BYTES);
+    // The window is the number of addresses up to 2^24, which is above this limit.
+    this.#hasBitmap = this.#pool.counts().window <= 8 * MAX_USAGE_BITMAP_BYTES;
   }
 
   /** Counts an address that has an allocation now; `isOwn`: of this pool. Call once for each allocation. Addresses outside the ranges do not count. */
