@@ -32,11 +32,11 @@ export function addressConflicts({ ip, pool, mac, ifName, source, fate }: Refuse
     return new CniError(ErrorCode.TryAgainLater, text);
   }
   const where = `Address ${formatIp(ip)} of pool "${pool}" is in use by ${mac ?? "another machine"}`;
-  const text = `${where} on the segment of interface "${ifName}"; ${describeFate(fate, source)}`;
+  const text = `${where} on the segment of interface "${ifName}"; ${describeOutcome(fate, source)}`;
   return new CniError(ErrorCode.AddressConflict, text);
 }
 
-function describeFate(fate: "quarantined" | "proxyArp", source: string | undefined): string {
+function describeOutcome(fate: "quarantined" | "proxyArp", source: string | undefined): string {
   if (fate === "proxyArp") {
     return "ProxyArpSuspected: that machine answers for addresses of others, so none is quarantined; switch its proxy ARP off";
   }

@@ -50,7 +50,7 @@ function withoutReplaced(routes: readonly ResultRoute[], own: readonly Annotated
   return routes.filter((route) => !isDefault(route) || !replaced.has(route.dst.ip.family));
 }
 
-/** Each route goes to the NIC whose prefix contains its gateway (spec.md, Resolved A). */
+/** Each route goes to the NIC whose prefix contains its gateway. */
 function routesOfNic(podRoutes: readonly AnnotatedRoute[], addresses: readonly Prefix[]): AnnotatedRoute[] {
   return podRoutes.filter(({ gw }) => addresses.some((address) => prefixContains(address, gw)));
 }

@@ -4,7 +4,7 @@
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import { CONFIG_HASH, CONFIG_MIRROR, type Pod } from "../resources/pod.ts";
-import { isStaticOwner } from "./leaks.ts";
+import { isStaticOwner } from "./leak.ts";
 
 /** Most NICs of one pod for which addresses are claimed ahead; a pod that announces more is left to its ADDs. @limit */
 export const MAX_PREFETCHED_NICS = 32;
@@ -23,7 +23,7 @@ export interface AnnouncedNic {
   readonly isAsking: boolean;
 }
 
-type PodVerdict =
+type PodDecision =
   /** No sandbox yet, and one will come. */
   | { readonly kind: "expected" }
   /** Nothing is claimed; what was claimed stays. */
@@ -54,7 +54,7 @@ export function mirroredHashOf({ annotations }: Pick<Pod, "annotations">): strin
   return hash !== undefined && isStaticOwner(hash) && annotations[CONFIG_MIRROR] === hash ? hash : undefined;
 }
 
-export function judgePod(pod: Pod, nodeName: string): PodVerdict {
+export function decidePod(pod: Pod, nodeName: string): PodDecision {
   if (ownerOfPod(pod) === undefined) return { kind: "left", reason: "it has no UID" };
   if (pod.nodeName !== nodeName) return { kind: "left", reason: "it is not bound to this node" };
   if (pod.hostNetwork) return { kind: "left", reason: "it uses the network of the node" };

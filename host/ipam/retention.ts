@@ -71,10 +71,10 @@ export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: 
 }
 
 /** The addresses that the claim stands for: those that it has been given, else those that it asks for; none: any. */
-export function askedByClaim({ namespace, name, given, requested }: IpamClaim): RequestedIp[] {
+export function requestedByClaim({ namespace, name, given, requested }: IpamClaim): RequestedIp[] {
   const field = given.length > 0 ? "status.ips" : "spec.ipRequests";
-  const asked = given.length > 0 ? given : requested;
-  return asked.map(({ ip, length }) => ({
+  const ips = given.length > 0 ? given : requested;
+  return ips.map(({ ip, length }) => ({
     ip,
     // The address alone, as a prefix of its own length.
     length: length === bitsOf(ip.family) ? undefined : length,

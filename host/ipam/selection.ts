@@ -264,7 +264,9 @@ interface NameList {
 function expandNames({ rule, names, family }: NameList, subject: Subject, offer: Offer): readonly Candidate[] {
   const expanded = new Map<string, Candidate>();
   for (const name of names) {
-    const found = isPattern(name) ? matchPools(name, family, subject, offer) : [judge(name, family, subject, offer)];
+    const found = isPattern(name)
+      ? matchPools(name, family, subject, offer)
+      : [evaluatePool(name, family, subject, offer)];
     if (found.length === 0) {
       const text = `Pattern "${name}" in ${rule} matches no ${familyName(family)} pool`;
       throw new CniError(ErrorCode.InvalidAnnotation, text);
@@ -280,7 +282,7 @@ function matchPools(pattern: string, family: Family, subject: Subject, offer: Of
   const known = matches.get(key);
   if (known !== undefined) return known;
   const names = sortedNames(family, offer).filter(compilePattern(pattern));
-  const found = names.map((name): Candidate => ({ ...judge(name, family, subject, offer), isMatched: true }));
+  const found = names.map((name): Candidate => ({ ...evaluatePool(name, family, subject, offer), isMatched: true }));
   matches.set(key, found);
   return found;
 }
@@ -293,7 +295,7 @@ function sortedNames(family: Family, { pools, known }: Offer): readonly string[]
   return names;
 }
 
-function judge(name: string, family: Family, subject: Subject, { pools, refused }: Offer): Candidate {
+function evaluatePool(name: string, family: Family, subject: Subject, { pools, refused }: Offer): Candidate {
   const pool = pools.get(name);
   if (pool !== undefined) return { name, pool, ...refusePool(pool, subject, family) };
   const refusal = refused.get(name);

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
-import { isOwner, podFacts } from "../../ipam/leaks.ts";
+import { isOwner, podFacts } from "../../ipam/leak.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
 import { openEvents } from "../../kubernetes/events.ts";

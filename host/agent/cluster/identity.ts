@@ -1,12 +1,12 @@
 /**
  * Who a request of a cluster's runtime is for. The watch is a cache: what it says of a pod counts only if the UID is that of the request,
- * else the API server is asked (allocation rules 9 and 16).
+ * else the API server is asked (static-pods and leak in docs/allocation.md).
  * Effects: calls of the API server.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { type AnnotationRules, decodePodAnnotations } from "../../config/annotations.ts";
-import { isStaticOwner } from "../../ipam/leaks.ts";
+import { isStaticOwner } from "../../ipam/leak.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";

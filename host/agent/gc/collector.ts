@@ -2,20 +2,20 @@
  * Collects leaked addresses: those of pods that are gone or finished and for which no DEL has come (late-del, static-pods, leak).
  *
  * A sweep goes through this node's journal in pages. Rows whose pod the watch shows alive are skipped. For the others the watch is only a reason to
- * ask the API server; host/ipam/leaks.ts decides on its answer. A pod that the watch reports as finished or deleted is checked without waiting for
+ * ask the API server; host/ipam/leak.ts decides on its answer. A pod that the watch reports as finished or deleted is checked without waiting for
  * the sweep. Other nodes' addresses are never collected (node-lost): the journal has none.
  */
 import {
+  confirmAfterMs,
   decideLeak,
   isFinished,
   isOrphan,
   isOwner,
-  type LeakVerdict,
+  type LeakDecision,
   mayLeak,
   type PodStatus,
   podFacts,
-  settleMs,
-} from "../../ipam/leaks.ts";
+} from "../../ipam/leak.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
@@ -289,10 +289,10 @@ export class Collector {
     return again.kind === "collect" ? this.#collect(row, again.reason) : undefined;
   }
 
-  async #decide(row: PodRow, pod: PodStatus, observedAtMs: number | undefined): Promise<LeakVerdict> {
+  async #decide(row: PodRow, pod: PodStatus, observedAtMs: number | undefined): Promise<LeakDecision> {
     const netns = await readNetnsStatus(row);
     const nowMs = this.#options.nowMs();
-    return decideLeak({ row, pod, netns, observedAtMs, nowMs, settleMs: this.#graceMs(row.pool) });
+    return decideLeak({ row, pod, netns, observedAtMs, nowMs, confirmAfterMs: this.#graceMs(row.pool) });
   }
 
   async #collect(row: Allocation, reason: "finished" | "gone"): Promise<Allocation | undefined> {
@@ -313,7 +313,7 @@ export class Collector {
     return observed?.version === row.version ? observed.sinceMs : undefined;
   }
 
-  #note(row: Allocation, { kind }: LeakVerdict): void {
+  #note(row: Allocation, { kind }: LeakDecision): void {
     if (kind === "wait") return;
     if (kind === "keep") this.#observations.delete(keyOf(row));
     if (kind !== "observe" || this.#observedAtMs(row) !== undefined) return;
@@ -335,7 +335,7 @@ export class Collector {
 
   #graceMs(pool: string): number {
     const { graceMs, cooldowns } = this.#options.settings();
-    return settleMs(graceMs, cooldowns.byPool.get(pool) ?? cooldowns.defaultMs);
+    return confirmAfterMs(graceMs, cooldowns.byPool.get(pool) ?? cooldowns.defaultMs);
   }
 }
 

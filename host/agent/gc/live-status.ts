@@ -4,7 +4,7 @@
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../../config/config-error.ts";
-import { type NetnsStatus, type PodStatus, podFacts } from "../../ipam/leaks.ts";
+import { type NetnsStatus, type PodStatus, podFacts } from "../../ipam/leak.ts";
 import type { NodeStatus } from "../../ipam/retention.ts";
 import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";

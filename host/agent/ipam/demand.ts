@@ -7,7 +7,7 @@ import type { IpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics, claimedWith } from "../../ipam/announced-nics.ts";
 import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
-import { askedByClaim, refuseClaim, workloadOfClaim } from "../../ipam/retention.ts";
+import { refuseClaim, requestedByClaim, workloadOfClaim } from "../../ipam/retention.ts";
 import { selectPools } from "../../ipam/selection.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
@@ -106,12 +106,12 @@ function followClaims(
     if (refusal !== undefined) throw new CniError(ErrorCode.InvalidAnnotation, `${source} cannot serve it: ${refusal}`);
   }
   const claim = claims.get(ifName)?.claim;
-  const byClaim = claim === undefined ? [] : askedByClaim(claim);
+  const byClaim = claim === undefined ? [] : requestedByClaim(claim);
   const isNew = ({ ip }: RequestedIp): boolean => !requested.some((other) => equalIp(other.ip, ip));
   return { workloads, requested: [...requested, ...byClaim.filter(isNew)] };
 }
 
-/** Pods of the same name start at the same place; those of a workload that keeps addresses at a place of the workload's (allocation rule 8). */
+/** Pods of the same name start at the same place; those of a workload that keeps addresses at a place of the workload's (retention in docs/allocation.md). */
 function seedOf({ workload, owner, namespace, name }: PodIdentity): string {
   if (workload !== undefined) return memberKey(workload);
   return name === "" ? owner : `${namespace}/${name}`;

@@ -6,7 +6,7 @@ import type { Subject } from "../../ipam/model.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 
-/** Name of a pod's first NIC when no Coordinator says otherwise (spec.md 2.3, podDefaultCniNic). */
+/** Name of a pod's first NIC when no Coordinator says otherwise (`podDefaultCniNic`). */
 const FIRST_NIC = "eth0";
 
 interface SubjectOptions extends Pick<Subject, "ifName" | "network" | "networkNames" | "ipamConf" | "node"> {

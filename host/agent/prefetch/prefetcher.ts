@@ -2,7 +2,7 @@
  * Claims the addresses of pods that were bound to this node while the runtime still sets up their sandboxes, so that their ADD finds them in the
  * journal (prefetch, docs/prefetch.md). plan-prefetch.ts decides which pods are prefetched. A failed claim never makes a pod fail: its ADD claims.
  */
-import { type AnnouncedNic, judgePod, ownerOfPod, type PrefetchGroup, planGroups } from "../../ipam/plan-prefetch.ts";
+import { type AnnouncedNic, decidePod, ownerOfPod, type PrefetchGroup, planGroups } from "../../ipam/plan-prefetch.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { type ClaimAheadDeps, claimAhead } from "./claim-ahead.ts";
@@ -97,7 +97,7 @@ export class Prefetcher {
     const predecessor = this.#pods.findPredecessor(owner, key);
     if (predecessor !== undefined) this.#remove(predecessor);
     const known = this.#pods.addWatched(owner, key);
-    const verdict = judgePod(pod, this.#deps.node.name);
+    const verdict = decidePod(pod, this.#deps.node.name);
     known.pending = undefined;
     if (verdict.kind === "expected") this.#plan(owner, known, pod);
     else if (verdict.kind === "left") this.#skip(known);

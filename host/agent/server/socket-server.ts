@@ -1,6 +1,6 @@
 /**
  * The agent's unix socket: mode 0600, bound under a temporary name and renamed into place, so that an old process's
- * late close cannot take the new one's socket away (allocation rule 14).
+ * late close cannot take the new one's socket away (single-agent in docs/allocation.md).
  * Effects: listens; removes its socket when it closes; asks itself then.
  */
 

@@ -7,7 +7,7 @@
  */
 
 import { ConfigError } from "../../config/config-error.ts";
-import type { PodFacts } from "../../ipam/leaks.ts";
+import type { PodFacts } from "../../ipam/leak.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";

@@ -1,7 +1,7 @@
 /** The status of nodes and pods for the collection: from the caches, which are hints, and from the API server right before a write (leak). */
 
 import { ConfigError } from "../../config/config-error.ts";
-import { isFinished, isOwner, isStaticOwner, type PodFacts, podFacts } from "../../ipam/leaks.ts";
+import { isFinished, isOwner, isStaticOwner, type PodFacts, podFacts } from "../../ipam/leak.ts";
 import { isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   type AnnouncedNic,
-  judgePod,
+  decidePod,
   MAX_PREFETCHED_NICS,
   ownerOfPod,
   planGroups,
@@ -46,7 +46,7 @@ describe("prefetch: a pod is prefetched when it has no sandbox yet and will get 
     ["that succeeded", { status: { phase: "Succeeded" } }, "over: it is finished"],
     ["that was evicted", { status: { phase: "Failed", reason: "Evicted" } }, "over: it is finished"],
   ])("one %s", (_, parts, wanted) => {
-    const verdict = judgePod(podOf(parts), "n1");
+    const verdict = decidePod(podOf(parts), "n1");
     expect(verdict.kind === "expected" ? verdict.kind : `${verdict.kind}: ${verdict.reason}`).toBe(wanted);
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { decodePodAnnotations } from "../../../host/config/annotations.ts";
 import {
-  askedByClaim,
   claimsOf,
   decideHolder,
   findAddressOwner,
   mayBeShared,
   refuseClaim,
+  requestedByClaim,
   workloadOfClaim,
   workloadOfRun,
 } from "../../../host/ipam/retention.ts";
@@ -196,7 +196,7 @@ describe("an IPAMClaim", () => {
   it("asks for what it has been given, before that for what its spec requests", () => {
     const requested = { ...WIDE, ipRequests: ["10.6.0.7/24", "fd00::7/128"] };
     const asked = (claim: ReturnType<typeof claimOf>) =>
-      askedByClaim(claim).map(({ ip, length, source }) => `${formatIp(ip)} ${length} ${source}`);
+      requestedByClaim(claim).map(({ ip, length, source }) => `${formatIp(ip)} ${length} ${source}`);
     expect(asked(claimOf(WIDE))).toEqual([]);
     expect(asked(claimOf(requested))).toEqual([
       '10.6.0.7 24 IPAMClaim "shop/c", spec.ipRequests',

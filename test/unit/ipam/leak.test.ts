@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 import {
+  confirmAfterMs,
   decideLeak,
   isOrphan,
+  type LeakDecision,
   type LeakQuestion,
   type LeakRow,
-  type LeakVerdict,
   type NetnsStatus,
   type PodFacts,
   type PodStatus,
-  settleMs,
-} from "../../../host/ipam/leaks.ts";
+} from "../../../host/ipam/leak.ts";
 
 const UID = "5f0c2c1e-0000-4000-8000-000000000001";
 const HASH = "0123456789abcdef0123456789abcdef";
-const SETTLE_MS = 60_000;
+const CONFIRM_MS = 60_000;
 
 function row(changes: Partial<LeakRow> = {}): LeakRow {
   return { state: "Bound", owner: UID, containerId: "c1", namespace: "shop", pod: "web-0", ...changes };
@@ -39,13 +39,13 @@ interface Case {
 function check({ row: changes, pod, netns = "unknown", observedMs, verdict }: Case) {
   const nowMs = 1_000_000;
   const question: LeakQuestion = {
-    ...{ row: row(changes), pod, netns, nowMs, settleMs: SETTLE_MS },
+    ...{ row: row(changes), pod, netns, nowMs, confirmAfterMs: CONFIRM_MS },
     observedAtMs: observedMs === undefined ? undefined : nowMs - observedMs,
   };
-  expect(describeVerdict(decideLeak(question))).toBe(verdict);
+  expect(describeDecision(decideLeak(question))).toBe(verdict);
 }
 
-function describeVerdict(verdict: LeakVerdict): string {
+function describeDecision(verdict: LeakDecision): string {
   return verdict.kind === "collect" ? `collect: ${verdict.reason}` : verdict.kind;
 }
 
@@ -54,23 +54,25 @@ describe("leak: two observations", () => {
     { what: "a pod that lives is kept", pod: seen(), verdict: "keep" },
     { what: "a pod that lives is kept, whatever was observed", pod: seen(), observedMs: 1e9, verdict: "keep" },
     { what: "an absent pod is observed", pod: ABSENT, verdict: "observe" },
-    { what: "too early for the second one", pod: ABSENT, observedMs: SETTLE_MS - 1, verdict: "observe" },
-    { what: "the grace counts once (trap 9)", pod: ABSENT, observedMs: SETTLE_MS, verdict: "collect: gone" },
+    { what: "too early for the second one", pod: ABSENT, observedMs: CONFIRM_MS - 1, verdict: "observe" },
+    { what: "the grace counts once (trap 9)", pod: ABSENT, observedMs: CONFIRM_MS, verdict: "collect: gone" },
     { what: "a clock that went back is no second one", pod: ABSENT, observedMs: -86_400_000, verdict: "observe" },
     { what: "another UID under the name is observed (trap 3)", pod: seen({ uid: "other" }), verdict: "observe" },
     {
       what: "another UID under the name is collected, not dropped (trap 3)",
-      ...{ pod: seen({ uid: "other" }), observedMs: SETTLE_MS, verdict: "collect: gone" },
+      ...{ pod: seen({ uid: "other" }), observedMs: CONFIRM_MS, verdict: "collect: gone" },
     },
     { what: "an absent pod is none with an empty UID", row: { owner: "" }, pod: seen({ uid: "" }), verdict: "observe" },
     { what: "what cannot be read is left", pod: UNKNOWN, verdict: "wait" },
     { what: "what cannot be read is left, whatever was observed", pod: UNKNOWN, observedMs: 1e9, verdict: "wait" },
-    { what: "an adopted address is collected like any", row: { containerId: "-" }, pod: ABSENT, observedMs: SETTLE_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+    { what: "an adopted address is collected like any", row: { containerId: "-" }, pod: ABSENT, observedMs: CONFIRM_MS, verdict: "collect: gone" }, // biome-ignore format: a row
   ];
   it.each(cases)("$what", check);
 
   it("are as far apart as the longer of grace and cooldown", () => {
-    expect([settleMs(60_000, 30_000), settleMs(10_000, 30_000), settleMs(0, 0)]).toEqual([60_000, 30_000, 0]);
+    expect([confirmAfterMs(60_000, 30_000), confirmAfterMs(10_000, 30_000), confirmAfterMs(0, 0)]).toEqual([
+      60_000, 30_000, 0,
+    ]);
   });
 });
 
@@ -82,7 +84,7 @@ describe("leak: finished pods (trap 9)", () => {
     { what: "finished and terminating", pod: seen({ phase: "Failed", deleting: true }), verdict: "observe" },
     {
       what: "finished, and a finalizer holds it",
-      ...{ pod: seen({ phase: "Failed", deleting: true }), observedMs: SETTLE_MS, verdict: "collect: finished" },
+      ...{ pod: seen({ phase: "Failed", deleting: true }), observedMs: CONFIRM_MS, verdict: "collect: finished" },
     },
     { what: "terminating", pod: seen({ deleting: true }), observedMs: 1e9, verdict: "keep" },
     { what: "without a phase", pod: seen({ phase: undefined }), observedMs: 1e9, verdict: "keep" },
@@ -114,11 +116,11 @@ describe("static-pods: static pods", () => {
     { what: "no mirror pod, namespace there", row: owner, pod: ABSENT, netns: "there", observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
     { what: "no mirror pod, namespace unknown", row: owner, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
     { what: "no mirror pod, namespace gone", row: owner, pod: ABSENT, netns: "gone", verdict: "observe" },
-    { what: "no mirror pod, namespace gone, twice", row: owner, pod: ABSENT, netns: "gone", observedMs: SETTLE_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+    { what: "no mirror pod, namespace gone, twice", row: owner, pod: ABSENT, netns: "gone", observedMs: CONFIRM_MS, verdict: "collect: gone" }, // biome-ignore format: a row
     { what: "another mirror pod, namespace there", row: owner, pod: otherMirror, netns: "there", observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
-    { what: "another mirror pod, namespace unknown", row: owner, pod: otherMirror, observedMs: SETTLE_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+    { what: "another mirror pod, namespace unknown", row: owner, pod: otherMirror, observedMs: CONFIRM_MS, verdict: "collect: gone" }, // biome-ignore format: a row
     { what: "an ordinary pod took the name, namespace unknown", row: owner, pod: seen({ uid: "x" }), observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
-    { what: "a namespace that is there keeps no ordinary pod", pod: ABSENT, netns: "there", observedMs: SETTLE_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+    { what: "a namespace that is there keeps no ordinary pod", pod: ABSENT, netns: "there", observedMs: CONFIRM_MS, verdict: "collect: gone" }, // biome-ignore format: a row
   ];
   it.each(cases)("$what", check);
 });

@@ -1,19 +1,19 @@
 /**
- * Whether a recorded address has leaked: its pod is gone, or finished, and no DEL has come for it (leak).
+ * Decides whether an address has leaked: its pod is gone or finished, and no DEL has come (leak in docs/allocation.md).
  *
  *   pod under the row's name          first time   max(grace, cooldown) later
  *   absent, or has another UID        observe      collect
  *   the owner, finished               collect
  *   the owner, finished, terminating  observe      collect
- *   the owner                         keep: what was observed before is forgotten
- *   cannot be read                    wait: what was observed before stands
- *   any but that, and the NIC that the address was given to still has it: keep, whatever the API server says
- *   of a workload that keeps addresses, absent or of another UID: it is fenced first ({@link isOrphan}), and collected at once
+ *   the owner                         keep; the first observation is discarded
+ *   cannot be read                    wait; the first observation stays
+ *   any other, while the NIC still has the address: keep, whatever the API server says
+ *   absent or another UID, and the address is retained: fenced first ({@link isOrphan}), then collected at once
  */
 import type { AllocationState } from "../resources/ip-allocation.ts";
 import { CONFIG_HASH, type Pod } from "../resources/pod.ts";
 
-/** A recorded address, as far as it matters here. */
+/** The fields of a row that matter here. */
 export interface LeakRow {
   readonly state: AllocationState;
   readonly owner: string;
@@ -22,44 +22,44 @@ export interface LeakRow {
   readonly pod: string;
 }
 
-/** Who is known under the namespace and name of a pod. */
+/** The pod that exists under a namespace and name. */
 export interface PodFacts {
   readonly uid: string | undefined;
-  /** Of the annotation `kubernetes.io/config.hash`; undefined unless a file of the node made the pod. */
+  /** The annotation `kubernetes.io/config.hash`; undefined unless it is a static pod. */
   readonly configHash: string | undefined;
   /** `status.phase` */
   readonly phase?: string | undefined;
   readonly deleting: boolean;
 }
 
-/** The pod of a row's name, as the API server has just said it. */
+/** The pod with the row's name, just read from the API server. */
 export type PodStatus =
   | { readonly kind: "unknown" }
   | { readonly kind: "absent" }
   | { readonly kind: "present"; readonly pod: PodFacts };
 
-/** Whether the network namespace of the attachment is still there under its path; `inUse`: and its NIC has the address. */
+/** Whether the attachment's network namespace still exists at its path; `inUse`: its NIC also has the address. */
 export type NetnsStatus = "inUse" | "there" | "gone" | "unknown";
 
 export interface LeakQuestion {
   readonly row: LeakRow;
   readonly pod: PodStatus;
   readonly netns: NetnsStatus;
-  /** When the row, in its present version, was first seen without its pod; undefined when it was not. */
+  /** When this version of the row was first observed without its pod; undefined if it was not. */
   readonly observedAtMs: number | undefined;
-  /** Of the same monotonic clock. */
+  /** On the same monotonic clock. */
   readonly nowMs: number;
-  /** How far two observations must be apart: {@link settleMs}. */
-  readonly settleMs: number;
+  /** Time between the two observations: {@link confirmAfterMs}. */
+  readonly confirmAfterMs: number;
 }
 
-export type LeakVerdict =
+export type LeakDecision =
   | { readonly kind: "keep" }
   | { readonly kind: "wait" }
   | { readonly kind: "observe" }
   | { readonly kind: "collect"; readonly reason: "finished" | "gone" };
 
-const KEEP: LeakVerdict = { kind: "keep" };
+const KEEP: LeakDecision = { kind: "keep" };
 
 export function podFacts({ uid, annotations, phase, deleting }: Pod): PodFacts {
   return { uid, configHash: annotations[CONFIG_HASH], phase, deleting };
@@ -78,27 +78,27 @@ export function isOwner(owner: string, { uid, configHash }: Pick<PodFacts, "uid"
   return owner !== "" && (uid === owner || configHash === owner);
 }
 
-/** None of its containers runs or will run again. */
+/** Returns whether none of the pod's containers runs or will run again. */
 export function isFinished({ phase }: Pick<PodFacts, "phase">): boolean {
   return phase === "Succeeded" || phase === "Failed";
 }
 
-/** The grace counts once, from the first observation to the second. */
-export function settleMs(graceMs: number, cooldownMs: number): number {
+/** Returns the time between the two observations of a leak. The grace counts once. */
+export function confirmAfterMs(graceMs: number, cooldownMs: number): number {
   return Math.max(graceMs, cooldownMs);
 }
 
 /**
- * Kept, Cooling and Quarantined end by other ways, and what was never attached by the rule unattached. A row that names no pod, or whose owner is the
- * container, has no pod that could be missed.
+ * Returns whether the row can leak: it is Bound and attached, and names a pod. Other states end in other ways; for rows that were never attached see
+ * the rule unattached.
  */
 export function mayLeak({ state, owner, containerId, namespace, pod }: LeakRow): boolean {
   return state === "Bound" && containerId !== "" && owner !== containerId && namespace !== "" && pod !== "";
 }
 
 /**
- * Whether the row's pod is an orphan: the API server has no such pod any more, and the workload that keeps the address may have made the next one.
- * Nothing is known of a static pod's object, so it never is one.
+ * Returns whether the row's pod is an orphan: the API server no longer has it, and the owner of the retained address may have created the next one.
+ * Static pods never are, because their objects may be missing.
  */
 export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: PodStatus): boolean {
   if (row.workload === undefined || !mayLeak(row) || isStaticOwner(row.owner)) return false;
@@ -106,22 +106,22 @@ export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: Po
   return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
 }
 
-/** What a sweep does with a row. */
-export function decideLeak(question: LeakQuestion): LeakVerdict {
+/** Decides what a sweep does with a row. */
+export function decideLeak(question: LeakQuestion): LeakDecision {
   const { row, pod, netns } = question;
   if (!mayLeak(row)) return KEEP;
   if (pod.kind === "unknown") return { kind: "wait" };
   // The kubelet may be down: a pod that was deleted by force, or evicted, answers on its address until its sandbox goes.
   if (netns === "inUse") return KEEP;
-  if (pod.kind === "present" && isOwner(row.owner, pod.pod)) return judgeOwner(question, pod.pod);
+  if (pod.kind === "present" && isOwner(row.owner, pod.pod)) return decideOwnersPod(question, pod.pod);
   if (isStaticOwner(row.owner) && !isStaticGone(pod, netns)) return KEEP;
-  return observed(question, "gone");
+  return collectIfConfirmed(question, "gone");
 }
 
-function judgeOwner(question: LeakQuestion, pod: PodFacts): LeakVerdict {
+function decideOwnersPod(question: LeakQuestion, pod: PodFacts): LeakDecision {
   if (!isFinished(pod)) return KEEP;
   // The kubelet is about to send its DEL; a finalizer may hold the object for ever.
-  return pod.deleting ? observed(question, "finished") : { kind: "collect", reason: "finished" };
+  return pod.deleting ? collectIfConfirmed(question, "finished") : { kind: "collect", reason: "finished" };
 }
 
 /**
@@ -133,7 +133,10 @@ function isStaticGone(pod: PodStatus, netns: NetnsStatus): boolean {
   return pod.kind === "present" && pod.pod.configHash !== undefined;
 }
 
-function observed({ observedAtMs, nowMs, settleMs }: LeakQuestion, reason: "finished" | "gone"): LeakVerdict {
-  const isSettled = observedAtMs !== undefined && nowMs - observedAtMs >= settleMs;
-  return isSettled ? { kind: "collect", reason } : { kind: "observe" };
+function collectIfConfirmed(
+  { observedAtMs, nowMs, confirmAfterMs }: LeakQuestion,
+  reason: "finished" | "gone",
+): LeakDecision {
+  const isConfirmed = observedAtMs !== undefined && nowMs - observedAtMs >= confirmAfterMs;
+  return isConfirmed ? { kind: "collect", reason } : { kind: "observe" };
 }
