@@ -1,9 +1,7 @@
 /**
- * The network definitions of this node: what the CNI configuration directory says of each network, its coordinator above all. Read as
- * libcni reads it; of two files with one network the first by name counts, as it does for the runtimes.
- * A change made before an ADD began applies to that ADD, so the files' stamps are read again in each turn of the event loop.
- * A bad file is a problem, keeps what it last said rightly, and stops nothing: the coordinator refuses its own entry.
- * Effects: reads the directory.
+ * The network definitions of this node's CNI configuration directory, above all their coordinators. Read as libcni reads it: of two files with one
+ * network the first by name counts. A change made before an ADD began holds for it, so the files' stamps are checked once per turn of the event loop.
+ * An invalid file is a problem and keeps its last valid content; it stops nothing, because the coordinator refuses its own entry.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +24,7 @@ import { coordinatorLayers } from "../resources/coordinator.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
 import { StampedFiles } from "./stamped-files.ts";
 
-/** Largest file of a network definition, as the shim's stdin: bytes. @limit */
+/** Largest file of a network definition, like the shim's stdin: bytes. @limit */
 export const MAX_DEFINITION_BYTES = 1024 * 1024;
 
 /** Most files of the CNI configuration directory, and of a network's folder in it, that are read. Each costs an ADD microseconds. @limit */
@@ -48,8 +46,8 @@ export interface NodeNetwork {
   readonly path: string;
 }
 
-/** All that one look at the directory found. */
-interface Look {
+/** The content of the directory. */
+interface DirectoryContent {
   readonly found: readonly Found[];
   readonly problems: readonly string[];
 }
@@ -57,7 +55,7 @@ interface Look {
 const NETWORK_NAME = /\.(conflist|conf|json)$/;
 const PLUGIN_NAME = /\.conf$/;
 
-/** Complete settings: a definition's, over those of the resource Coordinator, over the defaults. */
+/** Returns complete settings: a definition's override those of the Coordinator resource, which override the defaults. */
 export function effectiveSettings(
   definition: CoordinatorSettings | undefined,
   { coordinator }: Pick<Snapshot, "coordinator">,
@@ -73,15 +71,15 @@ export class Definitions {
     (text, path) => decodePluginFile(text, sourceOf(path)),
     MAX_DEFINITION_BYTES,
   );
-  #last: Look = { found: [], problems: [] };
-  /** By network. Undefined settings: it has no coordinator, or the coordinator's entry never was right. */
+  #last: DirectoryContent = { found: [], problems: [] };
+  /** By network. Undefined settings: it has no coordinator, or the coordinator's entry was never valid. */
   #settings = new Map<string, CoordinatorSettings | undefined>();
   #problems: readonly string[] = [];
   #networks: readonly NodeNetwork[] = [];
   readonly #later: (forget: () => void) => void;
   #hasLooked = false;
 
-  /** The directory need not be there. Questions share a look until `later` calls back; without it each has its own. */
+  /** The directory may be missing. Callers share one reading until `later` calls back; without it each call reads. */
   constructor(directory: string, log: Log, later: (forget: () => void) => void = (forget) => forget()) {
     this.#directory = directory;
     this.#log = log;
@@ -89,13 +87,13 @@ export class Definitions {
     this.#refresh();
   }
 
-  /** What this node's definition of the network says; undefined without a definition, and when it has no coordinator. */
+  /** Returns the coordinator's settings of a network; undefined without a definition, or if it has no coordinator. */
   settingsOf(network: string): CoordinatorSettings | undefined {
     this.#refresh();
     return this.#settings.get(network);
   }
 
-  /** In the order of the files: the first is the one that the runtimes attach. */
+  /** In the order of the files: the runtimes attach the first. */
   get networks(): readonly NodeNetwork[] {
     this.#refresh();
     return this.#networks;
@@ -113,18 +111,18 @@ export class Definitions {
     this.#later(() => {
       this.#hasLooked = false;
     });
-    const look = this.#look();
-    if (isSameLook(look, this.#last)) return;
+    const content = this.#readDirectory();
+    if (isSameContent(content, this.#last)) return;
     const before = this.#problems;
-    this.#last = look;
-    this.#problems = [...look.problems, ...this.#settle(look.found)];
+    this.#last = content;
+    this.#problems = [...content.problems, ...this.#replaceNetworks(content.found)];
     for (const problem of this.#problems) {
-      if (!before.includes(problem)) this.#log.warn({ problem }, "A network definition is not as it should be");
+      if (!before.includes(problem)) this.#log.warn({ problem }, "A network definition is invalid");
     }
   }
 
-  /** Takes over what was found; gives what is wrong between and inside the networks. */
-  #settle(found: readonly Found[]): string[] {
+  /** Replaces the networks; returns problems between and inside them. */
+  #replaceNetworks(found: readonly Found[]): string[] {
     const problems: string[] = [];
     const before = this.#settings;
     const owners = new Map<string, string>();
@@ -150,34 +148,34 @@ export class Definitions {
     return problems;
   }
 
-  #look(): Look {
+  #readDirectory(): DirectoryContent {
     const problems: string[] = [];
     const names = this.#list(this.#directory, problems);
     if (names === undefined) return { found: this.#last.found, problems };
     const found: Found[] = [];
     for (const path of select(this.#directory, names, NETWORK_NAME, problems)) {
-      const file = this.#networkFiles.look(path);
+      const file = this.#networkFiles.read(path);
       if (file?.problem !== undefined) problems.push(file.problem);
       if (file?.value === undefined) continue;
       const network = file.value;
       const hasFolder = !network.inlinedOnly && names.includes(network.name);
-      found.push({ path, network, added: hasFolder ? this.#lookIntoFolder(network.name, problems) : [] });
+      found.push({ path, network, added: hasFolder ? this.#readFolder(network.name, problems) : [] });
     }
     this.#networkFiles.sweep();
     this.#pluginFiles.sweep();
     return { found, problems };
   }
 
-  #lookIntoFolder(name: string, problems: string[]): PlacedEntry[] {
+  #readFolder(name: string, problems: string[]): PlacedEntry[] {
     const folder = join(this.#directory, name);
     return select(folder, this.#list(folder, problems) ?? [], PLUGIN_NAME, problems).flatMap((path) => {
-      const file = this.#pluginFiles.look(path);
+      const file = this.#pluginFiles.read(path);
       if (file?.problem !== undefined) problems.push(file.problem);
       return file?.value ?? [];
     });
   }
 
-  /** Undefined, and a problem, when the directory is there but cannot be read. */
+  /** Returns undefined, and adds a problem, if the directory exists but cannot be read. */
   #list(directory: string, problems: string[]): string[] | undefined {
     try {
       return readdirSync(directory);
@@ -189,7 +187,7 @@ export class Definitions {
   }
 }
 
-/** As error texts name a file. */
+/** Returns the file as error texts name it. */
 function sourceOf(path: string): string {
   return `File "${path}"`;
 }
@@ -199,7 +197,7 @@ function decodeNetworkFile(text: string, path: string): NetworkDefinition {
   return decode(text, sourceOf(path));
 }
 
-/** Paths in the order of their names. */
+/** Returns paths in the order of their names. */
 function select(directory: string, names: readonly string[], form: RegExp, problems: string[]): string[] {
   const fitting = names.filter((name) => form.test(name)).sort();
   if (fitting.length > MAX_DEFINITION_FILES) {
@@ -210,7 +208,7 @@ function select(directory: string, names: readonly string[], form: RegExp, probl
   return fitting.slice(0, MAX_DEFINITION_FILES).map((name) => join(directory, name));
 }
 
-function isSameLook(a: Look, b: Look): boolean {
+function isSameContent(a: DirectoryContent, b: DirectoryContent): boolean {
   return (
     a.found.length === b.found.length &&
     a.found.every(({ path, network, added }, index) => {

@@ -1,65 +1,52 @@
 /**
- * What has to happen without anybody asking: cooled addresses become free, addresses of NICs that never came go back,
- * quarantined addresses are asked for again, spooled DELs are carried out.
- * Effects: timers; those of the registry, of detection and of the spool.
+ * The agent's periodic work: frees cooled addresses and those of NICs that were never attached, probes quarantined addresses, drains the spool.
  */
-
 import type { Log } from "../lib/log.ts";
+import { PeriodicWorker } from "../lib/periodic.ts";
 import type { Registry } from "../registry/registry.ts";
 import { UNATTACHED_MS } from "./prefetch/prefetcher.ts";
 import { RECHECK_MS } from "./resources.ts";
 import type { Spool } from "./server/spool.ts";
 
-/** How often what has cooled is freed: milliseconds. @limit */
+/** How often the agent drains the spool and checks whether the watched directory was replaced: milliseconds. @limit */
+export const RECHECK_MS = 2_000;
+
+/** How often cooled addresses are freed: milliseconds. @limit */
 export const EXPIRE_INTERVAL_MS = 1_000;
 
-interface Maintenance {
+export interface Maintenance {
+  /** Starts no more work; does not wait for work in progress. */
   close(): void;
 }
 
-interface MaintenanceOptions {
+export interface MaintenanceDeps {
   readonly registry: Registry;
   readonly spool: Pick<Spool, "drain">;
-  /** Asks for what is in quarantine and due. */
+  /** Probes the quarantined addresses that are due. */
   readonly probeQuarantined: () => Promise<void>;
   readonly nowMs: () => number;
   readonly log: Log;
 }
 
-/** One at a time: while the work is under way, calls for it do nothing. */
-function once(work: () => Promise<void>): () => Promise<void> {
-  let underWay = false;
-  return async () => {
-    if (underWay) return;
-    underWay = true;
-    try {
-      await work();
-    } finally {
-      underWay = false;
-    }
-  };
-}
-
-export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceOptions): Maintenance {
-  const every = (intervalMs: number, what: string, work: () => Promise<unknown>): NodeJS.Timeout => {
-    let said = "";
-    // Trouble lasts: it is told once, not every second.
-    const tell = (error: unknown): void => {
-      if (String(error) !== said) log.warn({ err: error }, `${what} failed; it is tried again`);
-      said = String(error);
-    };
-    const done = (): void => {
-      said = "";
-    };
-    return setInterval(() => void work().then(done, tell), intervalMs).unref();
-  };
-  const timers = [
-    every(EXPIRE_INTERVAL_MS, "Freeing what has cooled", () => registry.expire()),
-    every(EXPIRE_INTERVAL_MS, "Freeing what was never attached", () =>
+export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceDeps): Maintenance {
+  const every = (intervalMs: number, failure: string, work: () => Promise<unknown>): PeriodicWorker =>
+    new PeriodicWorker({
+      failure,
+      work: async () => {
+        await work();
+        return intervalMs;
+      },
+      retryMs: () => intervalMs,
+      firstMs: intervalMs,
+      log,
+    });
+  const workers = [
+    every(EXPIRE_INTERVAL_MS, "Freeing cooled addresses failed", () => registry.expire()),
+    every(EXPIRE_INTERVAL_MS, "Releasing addresses of NICs that were never attached failed", () =>
       registry.releaseUnattached(nowMs() - UNATTACHED_MS),
     ),
-    every(EXPIRE_INTERVAL_MS, "Asking for what is in quarantine", once(probeQuarantined)),
-    every(RECHECK_MS, "Draining the spool", () => spool.drain()),
+    every(EXPIRE_INTERVAL_MS, "Probing quarantined addresses failed", probeQuarantined),
+    every(RECHECK_MS, "Draining the spool failed", () => spool.drain()),
   ];
-  return { close: () => timers.forEach(clearInterval) };
+  return { close: () => workers.forEach((worker) => void worker.close()) };
 }

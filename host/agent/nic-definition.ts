@@ -1,5 +1,5 @@
 /**
- * What is known of the network behind one NIC beside the request itself: which names it goes by, and what its coordinator is told.
+ * The network of one NIC as its definition describes it: its names, and the settings of its coordinator.
  */
 import type { CoordinatorConf } from "../config/coordinator-settings.ts";
 import type { PodSubject } from "../ipam/model.ts";
@@ -9,14 +9,14 @@ export interface NicReference {
   readonly ifName: string;
   /** `name` of the network's configuration. */
   readonly network: string;
-  /** Undefined when nothing is known of the pod. */
+  /** Undefined if the pod is unknown. */
   readonly pod: PodSubject | undefined;
 }
 
 export interface NicSettings {
-  /** By which `multusName` of a pool may mean the NIC's network; undefined: what the pod's annotations make of the name. */
+  /** The names by which `multusName` of a pool may mean the NIC's network; undefined: those that follow from the pod's annotations. */
   readonly networkNames: (nic: NicReference) => readonly string[] | undefined;
-  /** What holds for the NIC's coordinator. */
+  /** The settings of the NIC's coordinator. */
   readonly settingsFor: (nic: NicReference) => CoordinatorConf;
   /** Whether the definition of the NIC's network has a coordinator. */
   readonly isCoordinated: (nic: NicReference) => boolean;

@@ -1,11 +1,11 @@
 /**
- * Keeps what the agent says of its registry true: STATUS and health tell within a second or two that nothing can be recorded, and that it can again.
- * Effects: a timer; a small write to the registry now and then.
+ * Keeps `trouble` of the registry current: STATUS and health report within a second or two that nothing can be recorded, and that recording works
+ * again.
  */
 import type { Log } from "../lib/log.ts";
 import type { Registry } from "../registry/registry.ts";
 
-/** How often the agent looks whether its registry can record what it could not: milliseconds. @limit */
+/** How often the agent checks whether its registry can record again: milliseconds. @limit */
 export const REGISTRY_LOOK_MS = 1_000;
 
 interface RegistryWatch {
@@ -13,15 +13,15 @@ interface RegistryWatch {
 }
 
 export function watchRegistry(registry: Pick<Registry, "trouble" | "probe">, log: Log): RegistryWatch {
-  let told: string | undefined;
-  const tell = (): void => {
+  let reported: string | undefined;
+  const report = (): void => {
     const { trouble } = registry;
-    if (trouble === told) return;
-    if (trouble === undefined) log.info("The registry records again");
-    else log.error({ trouble }, "The registry records nothing new: ADDs are refused");
-    told = trouble;
+    if (trouble === reported) return;
+    if (trouble === undefined) log.info("The registry can record again");
+    else log.error({ trouble }, "The registry cannot record; ADDs are refused");
+    reported = trouble;
   };
-  tell();
-  const timer = setInterval(() => void registry.probe().then(tell), REGISTRY_LOOK_MS).unref();
+  report();
+  const timer = setInterval(() => void registry.probe().then(report), REGISTRY_LOOK_MS).unref();
   return { close: () => clearInterval(timer) };
 }

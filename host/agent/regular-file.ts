@@ -1,15 +1,14 @@
 /**
- * Reading a file that somebody else may have put there: a pipe, a device or an endless file must not hold the agent.
- * Effects: reads files.
+ * Reads files that another program may have put there: a pipe, a device or an endless file must not block the agent.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
-/** What kind of file it is, or how large, forbids reading it: a later attempt finds the same. */
+/** The file's type or size forbids reading it; retrying does not help. */
 export class UnreadableFile extends Error {
   override readonly name = "UnreadableFile";
 }
 
-/** The file's bytes, and its stamp from before they were read. Throws UnreadableFile, or the error of the system call. */
+/** Returns the file's bytes, and its stamp from before they were read. Throws UnreadableFile, or the error of the system call. */
 export function readRegular(path: string, maxBytes: number): { bytes: Buffer; stats: BigIntStats } {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {

@@ -1,27 +1,20 @@
 /**
- * What the agent knows of pools, pods, namespaces and settings, and how far it can be trusted. A port: embedded/manifest-directory.ts reads
- * files, cluster/resources.ts watches the API server.
+ * Pools, pods, namespaces and settings as the agent knows them. A port: embedded/manifest-directory.ts reads files, cluster/resources.ts watches the
+ * API server.
  */
 import type { Snapshot } from "../resources/snapshot.ts";
 
-/** Delay after a change, so that further changes are read together: milliseconds. @limit */
-export const RELOAD_DELAY_MS = 20;
-
-/** Interval at which the agent checks whether the watched directory was replaced, and drains the spool: milliseconds. @limit */
-export const RECHECK_MS = 2_000;
-
-/** A snapshot, and how far it can be trusted. */
 export interface ResourcesState {
   readonly snapshot: Snapshot;
-  /** Of single sources: a file, a watch; those between resources are in the snapshot. */
+  /** Problems of single sources, a file or a watch; those between resources are in the snapshot. */
   readonly problems: readonly string[];
-  /** False while something that was never read rightly may hold what others must not be given. */
+  /** False while a source that was never valid may reserve addresses that must not be handed out. */
   readonly complete: boolean;
 }
 
 export interface Resources {
   readonly state: ResourcesState;
-  /** Reads at once what is known to have changed, instead of a moment later. */
+  /** Applies pending changes at once instead of after the delay. */
   flush(): void;
   close(): Promise<void> | void;
 }

@@ -1,24 +1,23 @@
 /**
- * Files that are decoded again only when their stamp says that they changed; a bad one keeps what it last said rightly.
- * Called by definitions.ts. Nothing is watched: who asks sees every change that was made before.
- * Effects: reads files.
+ * Files that are decoded again only when their stamp has changed; an invalid one keeps its last valid content. Nothing is watched: each read sees all
+ * changes made before it.
  */
 import { type BigIntStats, lstatSync, statSync } from "node:fs";
 import { messageOf } from "../lib/describe.ts";
 import { readRegular } from "./regular-file.ts";
 
-/** A definition changed less than this before it was read is read again for the next question: milliseconds. Time stamps of files are coarser than changes. @limit */
+/** A file that was changed less than this before it was read is read again next time: milliseconds. Time stamps of files are coarser than changes. @limit */
 export const STAMP_GRAIN_MS = 100;
 
-interface StampedFile<T> {
-  /** What the file last said rightly; undefined when it never did. */
+export interface StampedFile<T> {
+  /** The file's last valid content; undefined if it was never valid. */
   readonly value: T | undefined;
-  /** A sentence that names the file; undefined while nothing is wrong. */
+  /** A sentence that names the file; undefined while the file is valid. */
   readonly problem: string | undefined;
 }
 
 interface Known<T> extends StampedFile<T> {
-  /** Undefined when a later change might leave the same stamp. */
+  /** Undefined if a later change could leave the same stamp. */
   readonly stamp: BigIntStats | undefined;
 }
 
@@ -34,25 +33,25 @@ export class StampedFiles<T> {
     this.#maxBytes = maxBytes;
   }
 
-  /** Undefined when there is no such file, or it is a directory. */
-  look(path: string): StampedFile<T> | undefined {
-    const file = this.#lookAt(path, this.#known.get(path));
+  /** Returns undefined if there is no such file, or it is a directory. */
+  read(path: string): StampedFile<T> | undefined {
+    const file = this.#readAt(path, this.#known.get(path));
     if (file !== undefined) this.#asked.set(path, file);
     return file;
   }
 
-  /** Forgets the files at which nobody has looked since the last call. */
+  /** Forgets the files that were not read since the last call. */
   sweep(): void {
     this.#known = this.#asked;
     this.#asked = new Map();
   }
 
-  #lookAt(path: string, known: Known<T> | undefined): Known<T> | undefined {
+  #readAt(path: string, known: Known<T> | undefined): Known<T> | undefined {
     try {
       const stamp = statSync(path, { bigint: true, throwIfNoEntry: false });
       if (stamp === undefined) {
         if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
-        throw new Error("it is a symbolic link to nothing");
+        throw new Error("it is a dangling symbolic link");
       }
       if (stamp.isDirectory()) return undefined;
       return known?.stamp !== undefined && isSame(stamp, known.stamp) ? known : this.#read(path, known);

@@ -1,25 +1,24 @@
 /**
- * Chooses an address for every family of every demanded NIC, from the pool cache, all or nothing. A guess: only the
- * registry can say that the addresses were free.
- * Effects: marks what it picks in the pool cache that it is given; gives it back when the pick is not whole.
+ * Picks an address for each family of each demanded NIC from the pool cache, all or nothing, and reserves it there. A guess: only the registry
+ * decides whether the addresses are free.
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
 import type { PoolCache } from "./pool-cache.ts";
 
-/** An address out of a pool for a NIC. `replaces` is the version of the Cooling record to take over; `asked`: by name. */
+/** An address of a pool for a NIC. `replaces` is the version of the allocation to take over; `requested`: by name. */
 export interface Picked {
   readonly ifName: string;
   readonly pool: IpPool;
   readonly ip: Ip;
   readonly replaces?: number;
   readonly requested?: boolean;
-  /** A node that is lost may still answer for it: to be asked before it is used. */
+  /** A lost node may still answer for it: it is probed before it is used. */
   readonly needsProbe?: boolean;
 }
 
-/** A family of a NIC for which no pool had an address, with each pool's reason. */
+/** A family of a NIC for which no pool has a free address, with the reason by pool name. */
 export interface Shortage {
   readonly nic: NicDemand;
   readonly demand: FamilyDemand;
@@ -32,15 +31,15 @@ export type Pick =
 
 interface PickOptions {
   readonly nics: readonly NicDemand[];
-  /** Where the search starts, so that nodes do not meet: a hash of who asks. */
+  /** Where the search in a pool starts: a hash of the pod, so that nodes do not collide. */
   readonly seedOf: (ifName: string, family: Family) => number;
-  /** Addresses that are settled already: asked for by the caller, or to be taken over. Not looked for again. */
+  /** Addresses that are chosen already: requested, or to be taken over. */
   readonly assigned: readonly Picked[];
   /** Whether the pool's order does not matter now, by name. Absent: it does. */
   readonly randomize?: ((pool: string) => boolean) | undefined;
 }
 
-/** Picks; a `settled` address stands for its NIC and family. */
+/** An `assigned` address stands for its NIC and family. */
 export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, randomize }: PickOptions): Pick {
   const picked: Picked[] = [];
   for (const nic of nics) {
@@ -58,10 +57,10 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
   return { kind: "picked", picked };
 }
 
-/** Gives back what was picked and not settled before. */
-export function cancelReservations(poolCache: PoolCache, picked: readonly Picked[], settled: readonly Picked[]): void {
+/** Cancels the reservations of the picked addresses that were not assigned before. */
+export function cancelReservations(poolCache: PoolCache, picked: readonly Picked[], assigned: readonly Picked[]): void {
   for (const each of picked) {
-    if (!settled.includes(each)) poolCache.cancel(each.pool.spec.addressSpace, each.ip);
+    if (!assigned.includes(each)) poolCache.cancel(each.pool.spec.addressSpace, each.ip);
   }
 }
 
@@ -78,7 +77,7 @@ function pickOne(
   return undefined;
 }
 
-/** The pools that may serve, in order. */
+/** Returns the pools that were not passed over, in order. */
 export function poolsOf(demand: FamilyDemand): IpPool[] {
   return demand.candidates.flatMap((candidate) => (candidate.refusal === undefined ? [candidate.pool] : []));
 }

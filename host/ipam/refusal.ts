@@ -1,19 +1,19 @@
 /**
- * The text of a refusal: the candidate pools with the reasons why they were passed over. The pod's owner reads counts and reasons, the node's log
- * some more with all names, `berthctl explain` shows every candidate (passed-over.ts).
+ * The text of a refusal: the candidate pools with the reasons why they were passed over. The pod's owner sees counts and reasons, the node's log
+ * names more of them, and `berthctl explain` shows every candidate (passed-over.ts).
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { type Candidate, type FamilyDemand, familyName, type NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
 import { describeAbsence, describeSupply } from "./subnet-capacity.ts";
 
-/** Most lines of a refusal's `details`; with the number of those left out. @limit */
+/** Most lines of a refusal's `details`; a last line counts those left out. @limit */
 export const MAX_DETAIL_LINES = 40;
 
-/** Reasons that only the search for an address could find, by pool name. */
-type Shortages = ReadonlyMap<string, string>;
+/** Reasons that only the search for an address finds, by pool name. */
+export type Shortages = ReadonlyMap<string, string>;
 
-/** No pool has an address for one demand. A refusal as it is; with generated pools one that may pass. */
+/** No pool has an address for one demand. With generated pools this may be temporary. */
 export class PoolShortage extends CniError {
   readonly ifName: string;
   readonly demand: FamilyDemand;
@@ -45,7 +45,7 @@ export function describeDemand(nic: NicDemand, shortages: Shortages): string {
   return [`${nic.ifName}: by ${nic.rule}`, ...lines].join("\n");
 }
 
-/** Demands that no pool may serve at all. */
+/** Returns the first demand whose candidates were all passed over. */
 export function findUnservable(nics: readonly NicDemand[]): { nic: NicDemand; demand: FamilyDemand } | undefined {
   for (const nic of nics) {
     const demand = nic.families.find(({ candidates }) => candidates.every(({ refusal }) => refusal !== undefined));
@@ -60,12 +60,12 @@ function supplyOf({ pool, refusal }: Candidate): string {
   return supply === undefined ? "" : `, ${supply}`;
 }
 
-/** Code 100: each candidate of one family was passed over before any address was looked for. */
+/** Code 100: every candidate of one family was passed over. */
 export function noPoolMatches(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDemand): PoolShortage {
   return refuse(ErrorCode.NoPoolMatches, "No pool may serve", nics, nic, demand, new Map());
 }
 
-/** Code 101: pools were left, but none of them has an address. */
+/** Code 101: none of the remaining pools has a free address. */
 export function poolsExhausted(
   nics: readonly NicDemand[],
   nic: NicDemand,
@@ -110,7 +110,7 @@ function describeReasons({ candidates, generated }: FamilyDemand, wording: Wordi
   });
 }
 
-/** The lines of one NIC, for the pod's owner. */
+/** Returns the lines of one NIC, for the pod's owner. */
 function detailsOf(nic: NicDemand, shortages: Shortages): string[] {
   const lines = nic.families.flatMap((demand) => {
     const reasons = describeReasons(demand, { shortages, reader: "owner", separator: ": " });

@@ -1,5 +1,5 @@
 /**
- * Addresses that a person or the runtime asked for by name: honoured or refused, never replaced.
+ * Addresses that an annotation, an IPAMClaim or the runtime requests by name: honoured or refused, never replaced.
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { RequestedIp } from "../cni/request.ts";
@@ -15,7 +15,7 @@ type RequestedPool =
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "none"; readonly reason: string; readonly forLog: string };
 
-/** The candidate that may hand out an address that somebody asked for by name. */
+/** Returns the candidate pool that can hand out a requested address. */
 export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip): RequestedPool {
   const demand = nic.families.find(({ family }) => family === ip.family);
   if (demand === undefined) {
@@ -30,7 +30,10 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
   return { kind: "none", reason: textFor("owner"), forLog: textFor("administrator") };
 }
 
-/** The pools of all addresses asked for. Throws CniError 100 or 7 when one cannot be had, whoever holds it; PoolShortage when its pool has yet to be generated. */
+/**
+ * Returns all requested addresses with their pools. Throws CniError 100 or 7 when no pool can hand one out, PoolShortage when its pool has yet to be
+ * generated.
+ */
 export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Picked[] {
   return requested.map(({ ip, length, source }, index) => {
     const first = requested.findIndex((other) => other.ip.family === ip.family);
@@ -57,6 +60,6 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested:
 
 /** `text` says which address, and why not; `forLog` the same with all names. */
 export function refuseRequested(code: ErrorCode, source: string, text: string, forLog?: string): CniError {
-  const head = `The address asked for by ${source} is refused`;
+  const head = `The address requested by ${source} is refused`;
   return new CniError(code, `${head}: ${text}`, { forLog: forLog && `${head}: ${forLog}` });
 }

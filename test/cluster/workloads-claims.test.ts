@@ -102,10 +102,10 @@ describe("an IPAMClaim", () => {
       ["absent", 'IPAMClaim "shop/absent" of interface "net1" does not exist'],
       ["elsewhere", 'cannot serve it: it is for network "wan", and interface "net1" is of network "lan"'],
       ["other-nic", 'cannot serve it: it is for interface "net2", not for "net1"'],
-      ["outside", 'asked for by IPAMClaim "shop/outside", spec.ipRequests is refused: 10.9.0.1'],
+      ["outside", 'requested by IPAMClaim "shop/outside", spec.ipRequests is refused: 10.9.0.1'],
       ["length", '10.6.0.9/16: the subnet of pool "blue" has length 24'],
       ["used", "10.6.0.80: it is Bound to pod shop/holder"],
-      ["taken", 'Address 10.6.0.80 is kept for IPAMClaim "shop/taken", and pod shop/holder of it still has it'],
+      ["taken", 'Address 10.6.0.80 is retained for IPAMClaim "shop/taken", and its pod shop/holder still has it'],
     ];
     for (const [reference, refusal] of rows) {
       const pod = await podOf(`of-${reference}`, "n1", reference);

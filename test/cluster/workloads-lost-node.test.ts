@@ -42,7 +42,7 @@ describe("a StatefulSet pod", () => {
     const refusal = world.add(after);
     await expect(refusal).rejects.toMatchObject({ code: 11 });
     await expect(refusal).rejects.toThrow(
-      `Address ${ip} is kept for StatefulSet "shop/web", and its earlier pod shop/web-0, which is deleted, still has it on node "n1"`,
+      `Address ${ip} is retained for StatefulSet "shop/web", and its earlier pod shop/web-0, which is deleted, still has it on node "n1"`,
     );
     await switchOff("n1");
     expect(await world.add(after)).toEqual([ip]);

@@ -81,7 +81,7 @@ describe("a machine", () => {
     for (const node of ["n1", "n2"]) {
       const next = await launcher(`launcher-${node}`, node, runUid);
       await expect(world.add(next)).rejects.toThrow(
-        `Address ${ip} is kept for VirtualMachine "shop/db", and pod shop/launcher-a of it still has it`,
+        `Address ${ip} is retained for VirtualMachine "shop/db", and its pod shop/launcher-a still has it`,
       );
       await lab.deletePod(world.client, next);
     }
@@ -162,7 +162,7 @@ describe("a migration", () => {
   it("rule 8: whose source was forgotten is taken over by the next; two that live leave no room for a third", async () => {
     const { source, target, ip, runUid } = await begin();
     const third = await launcher("launcher-c", "n3", runUid);
-    await expect(world.add(third)).rejects.toThrow(`Address ${ip} is kept for VirtualMachine "shop/db"`);
+    await expect(world.add(third)).rejects.toThrow(`Address ${ip} is retained for VirtualMachine "shop/db"`);
     await lab.deletePod(world.client, source);
     expect(await world.add(third)).toEqual([ip]);
     await world.see(`${ip} Bound n3 launcher-b@n2 launcher-c@n3`);

@@ -16,7 +16,7 @@ describe("addresses that were asked for", () => {
       const { code, msg } = await world.refused("ADD", "c2", options);
       expect(code).toBe(101);
       expect(msg).toBe(
-        `The address asked for by ${source} is refused: 10.6.0.77: it is Bound to container c1, interface eth0`,
+        `The address requested by ${source} is refused: 10.6.0.77: it is Bound to container c1, interface eth0`,
       );
     }),
   );

@@ -130,7 +130,7 @@ describe("a refusal", () => {
       await world.add("c1", { pod: "bank/vault/u1", conf });
       const foreign = await world.refused("ADD", "c2", { pod: "shop/plain/u2", conf });
       const own = await world.refused("ADD", "c3", { pod: "bank/other/u3", conf });
-      const head = "The address asked for by args.cni.ips is refused: 10.9.0.7: it is Bound to";
+      const head = "The address requested by args.cni.ips is refused: 10.9.0.7: it is Bound to";
       expect([foreign.msg, own.msg]).toEqual([
         `${head} a pod of another namespace`,
         `${head} pod bank/vault, interface eth0`,

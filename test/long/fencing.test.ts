@@ -33,7 +33,7 @@ async function untilRefused(scene: OrphanScene, text: string): Promise<void> {
 }
 
 const awaited = ({ address, node }: OrphanScene): string =>
-  `Address ${address} is kept for StatefulSet "${NAMESPACE}/orphan", and its earlier pod ${NAMESPACE}/orphan-0, which is deleted, still has it on node "${node.name}"`;
+  `Address ${address} is retained for StatefulSet "${NAMESPACE}/orphan", and its earlier pod ${NAMESPACE}/orphan-0, which is deleted, still has it on node "${node.name}"`;
 const answered = ({ node }: OrphanScene): string => `was on node "${node.name}", which is lost, and `;
 
 /** Between the node and the API server nothing passes while there are black holes; the pods' NICs are on the wire as before. */

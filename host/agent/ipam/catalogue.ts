@@ -27,7 +27,7 @@ export class Catalogue {
     return this.#snapshot;
   }
 
-  /** Follows the snapshot at once; {@link loaded} waits until the pool cache knows what is used in its pools. */
+  /** Applies the snapshot at once; {@link loaded} waits until the used addresses of its pools are in the cache. */
   follow(snapshot: Snapshot): void {
     this.#snapshot = snapshot;
     const cooldowns = cooldownsOf(snapshot);
@@ -39,12 +39,12 @@ export class Catalogue {
     }
   }
 
-  /** The registry has rows that the pool cache has not heard of: {@link loaded} waits until it has. */
+  /** The registry has rows that the cache lacks: {@link loaded} waits until they are read. */
   reread(): void {
     for (const pool of this.#snapshot.pools.values()) this.#unread.set(pool.name, pool);
   }
 
-  /** The current snapshot, once the pool cache agrees with it. What could not be read is tried again by the next caller. */
+  /** Returns the current snapshot, once the pool cache agrees with it. A failed read is retried by the next caller. */
   async loaded(): Promise<Snapshot> {
     while (this.#unread.size > 0) {
       this.#reading ??= this.#readAll().finally(() => {
@@ -69,7 +69,7 @@ export class Catalogue {
   }
 }
 
-/** How long addresses cool, as the resources say it. */
+/** Returns how long released addresses cool, by default and by pool. */
 export function cooldownsOf({ pools, vendorConf }: Snapshot): Cooldowns {
   const own = [...pools.values()].flatMap(({ name, spec }): [string, number][] =>
     spec.cooldownMs === undefined ? [] : [[name, spec.cooldownMs]],

@@ -136,7 +136,7 @@ async function requireHeld(registry: Registry, held: readonly Allocation[]): Pro
     now.some((other) => other.state === "Bound" && isSameAddress(each, other));
   const lost = held.find((each) => !isBound(each));
   if (lost === undefined) return;
-  const text = `Address ${formatIp(lost.ip)} of pool "${lost.pool}" was released while interface "${lost.ifName}" asked for it; try again`;
+  const text = `Address ${formatIp(lost.ip)} of pool "${lost.pool}" was released while it was probed on interface "${lost.ifName}"; try again`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 

@@ -22,14 +22,14 @@ import type { AddressDemand } from "./sources/source.ts";
 import { describeSubject } from "./subject.ts";
 import { limitsFor } from "./tenant-limits.ts";
 
-/** A NIC for which addresses are wanted, now or soon. */
+/** A NIC for which addresses are demanded, by its ADD or ahead of it. */
 export interface WantingNic {
   readonly identity: PodIdentity;
   readonly ifName: string;
   /** `name` of the network's configuration. */
   readonly network: string;
   readonly ipamConf: IpamConf;
-  /** "": ahead of the NIC's ADD. */
+  /** "" ahead of the NIC's ADD. */
   readonly containerId: string;
   readonly netns?: string | undefined;
   readonly requested: readonly RequestedIp[];
@@ -59,7 +59,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const nics = selection.nics.filter((each) => isClaimed(each.ifName));
   const { workloads, requested } = followClaims(deps, nic, nics);
   const { owner, namespace, name, workload } = identity;
-  // Two families for each NIC that it announces, and what is wanted now.
+  // Two families for each NIC that it announces, and what is demanded now.
   const most =
     2 * announcedNics(annotations, subject.firstNic).length + nics.flatMap(({ families }) => families).length;
   const limits = limitsFor(deps.catalogue.snapshot, namespace, most);
@@ -83,8 +83,8 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
 }
 
 /**
- * The IPAMClaims of the NICs that are claimed keep their addresses, and may ask for some. Throws CniError 11 when one is not there, and 102 when one is
- * for another NIC than refers to it.
+ * The IPAMClaims of the demanded NICs retain their addresses, and may request some. Throws CniError 11 when one does not exist, and 102 when one is for
+ * another NIC than refers to it.
  */
 function followClaims(
   deps: DemandDeps,
@@ -111,7 +111,7 @@ function followClaims(
   return { workloads, requested: [...requested, ...byClaim.filter(isNew)] };
 }
 
-/** Pods of the same name start at the same place; those of a workload that keeps addresses at a place of the workload's (retention in docs/allocation.md). */
+/** Pods of the same name start at the same place; those whose addresses are retained at a place of their address owner's member (retention). */
 function seedOf({ workload, owner, namespace, name }: PodIdentity): string {
   if (workload !== undefined) return memberKey(workload);
   return name === "" ? owner : `${namespace}/${name}`;
@@ -147,7 +147,7 @@ function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selec
   return { subject, selection: selectPools(subject, snapshot.pools, snapshot.refused) };
 }
 
-/** For pools that are generated the ADD waits longer, once it knows that the NIC has no address yet (generated/supply-wait.ts). */
+/** For generated pools the ADD waits longer, once it knows that the NIC has no address yet (wait-for-pool.ts). */
 function isServable(nics: readonly NicDemand[]): boolean {
   const unservable = findUnservable(nics);
   return unservable === undefined || unservable.demand.generated !== undefined;

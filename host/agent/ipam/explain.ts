@@ -38,7 +38,11 @@ export async function explainPod(deps: ExplainDeps, question: Question): Promise
   const identity = await deps.identifier.find(namespace, name);
   const networkNames = deps.networks.networkNames({ ifName, network, pod: identity.subject });
   const subject: Subject = describeSubject(snapshot, {
-    ...{ identity, ifName, network, networkNames, node: deps.node },
+    identity,
+    ifName,
+    network,
+    networkNames,
+    node: deps.node,
     ipamConf: { type: "berth" },
   });
   const selection = selectPools(subject, snapshot.pools, snapshot.refused);

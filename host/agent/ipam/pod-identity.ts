@@ -1,6 +1,6 @@
 /**
- * Who a request is for: the key under which its addresses are kept, and what is known of the pod. The port of both modes, and the
- * embedded mode's implementation, which believes the runtime and the manifests; the cluster's is ../cluster/identity.ts.
+ * The pod of a request: the owner of its addresses, and what is known of it. The port of both modes, and the embedded mode's implementation, which
+ * trusts the runtime and the manifests; the cluster's is ../cluster/identity.ts.
  */
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { decodePodAnnotations } from "../../config/annotations.ts";
@@ -13,36 +13,36 @@ import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 export interface PodIdentity {
   /** Pod UID, else the container ID (unknown-container). */
   readonly owner: string;
-  /** Empty when nothing is known. */
+  /** Empty if unknown. */
   readonly namespace: string;
   readonly name: string;
   readonly subject: PodSubject | undefined;
-  /** What keeps the pod's addresses when it goes; undefined when nothing does. */
+  /** The owner of the pod's addresses after it is deleted; undefined: they are not retained. */
   readonly workload?: Workload | undefined;
-  /** The IPAMClaims that its NICs refer to, by interface: they keep the addresses of these NICs. */
+  /** The IPAMClaims that its NICs refer to, by interface: they retain the addresses of these NICs. */
   readonly claims?: ReadonlyMap<string, NicClaim> | undefined;
-  /** The pod's namespace where the snapshot may not have it yet. */
+  /** The pod's namespace, where the snapshot may lack it. */
   readonly home?: Namespace | undefined;
 }
 
-/** Undefined `claim`: there is none of this name. */
+/** Undefined `claim`: no IPAMClaim has this name. */
 export interface NicClaim {
   readonly namespace: string;
   readonly name: string;
   readonly claim: IpamClaim | undefined;
 }
 
-/** Both reject with CniError 103 when there is no such pod, and with ConfigError when an annotation of it is wrong. */
+/** Its methods reject with CniError 103 when there is no such pod, and with ConfigError when one of its annotations is invalid. */
 export interface Identifier {
-  /** The pod of an ADD. `signal` ends the wait for an API server. */
+  /** Returns the pod of an ADD. `signal` ends the wait for an API server. */
   identify(request: AttachRequest, signal: AbortSignal): Promise<PodIdentity>;
-  /** The same without what keeps the pod's addresses and what it belongs to, which may be asked of the API server. */
+  /** The same without the owners of its addresses and pools, which may have to be read from the API server. */
   recognize(request: AttachRequest, signal: AbortSignal): Promise<PodIdentity>;
-  /** The pod of a question; its owner is "" when nothing is known of it. */
+  /** Returns a pod by name; its owner is "" if it is unknown. */
   find(namespace: string, name: string): Promise<PodIdentity>;
 }
 
-/** Of the embedded mode. */
+/** For the embedded mode. */
 export function openManifestIdentifier(snapshot: () => Snapshot): Identifier {
   return {
     identify: async (request) => identifyRequest(request, snapshot()),
@@ -53,24 +53,24 @@ export function openManifestIdentifier(snapshot: () => Snapshot): Identifier {
 
 type Known = Pick<Snapshot, "pods" | "vendorConf">;
 
-/** What is known without a manifest of the pod. */
+/** What a request says about the pod. */
 export interface PodHints {
   readonly namespace: string;
   readonly name: string;
   readonly uid?: string | undefined;
   readonly containerId: string;
-  /** From the runtime; a manifest's win. */
+  /** From the runtime; those of a manifest take precedence. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Throws ConfigError when an annotation of the pod is wrong. */
+/** Throws ConfigError when an annotation of the pod is invalid. */
 export function identifyRequest(request: AttachRequest, snapshot: Known): PodIdentity {
   const { namespace = "", name = "", uid } = decodePodArgs(request.args);
   const annotations = request.netConf.runtimeConfig.podAnnotations;
   return identifyPod({ namespace, name, uid, annotations, containerId: request.containerId }, snapshot);
 }
 
-/** Throws ConfigError when an annotation of the pod is wrong. */
+/** Throws ConfigError when an annotation of the pod is invalid. */
 export function identifyPod(hints: PodHints, snapshot: Known): PodIdentity {
   const { namespace, name } = hints;
   const known = namespace === "" || name === "" ? undefined : snapshot.pods.get(`${namespace}/${name}`);
@@ -83,7 +83,10 @@ export function identifyPod(hints: PodHints, snapshot: Known): PodIdentity {
     subject: isUnknown
       ? undefined
       : {
-          ...{ namespace, name, labels: known?.labels ?? {}, labelCount: known?.labelCount },
+          namespace,
+          name,
+          labels: known?.labels ?? {},
+          labelCount: known?.labelCount,
           annotations: decodePodAnnotations(annotations ?? {}, snapshot.vendorConf),
         },
   };

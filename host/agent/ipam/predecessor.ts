@@ -9,16 +9,16 @@ import type { Workload } from "../../resources/ip-allocation.ts";
 
 /** For a pod whose address is still on the NIC of an earlier, deleted pod of the same member, on another node. */
 export function awaitsNode({ ip, namespace, pod, workload, predecessorNode }: Allocation): CniError {
-  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, and its earlier pod ${namespace}/${pod}, which is deleted, still has it on node "${predecessorNode}"; try again when the agent of that node has taken it off the pod's NIC, or the pod's sandbox has ended`;
+  const text = `Address ${formatIp(ip)} is retained for ${describeWorkload(workload, namespace)}, and its earlier pod ${namespace}/${pod}, which is deleted, still has it on node "${predecessorNode}"; try again when the agent of that node has removed it from the NIC, or the sandbox of the pod has ended`;
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 
-/** For a pod whose address may still be on the NIC of an earlier pod of the same member, on a node that is lost: somebody answers for it. */
+/** For a pod whose address may still be on the NIC of an earlier pod of the same member, on a node that is lost: a machine answers for it. */
 export function awaitsLostNode(
   { ip, namespace, pod, workload, predecessorNode }: Allocation,
   mac: Mac | undefined,
 ): CniError {
-  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, whose earlier pod of the name ${namespace}/${pod} was on node "${predecessorNode}", which is lost, and ${mac ?? "a machine"} still answers for it; try again when that node is back or switched off`;
+  const text = `Address ${formatIp(ip)} is retained for ${describeWorkload(workload, namespace)}, whose earlier pod ${namespace}/${pod} was on node "${predecessorNode}", which is lost, and ${mac ?? "a machine"} still answers for it; try again when that node is back or switched off`;
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 
@@ -28,6 +28,6 @@ function describeWorkload(workload: Workload | undefined, namespace: string): st
 
 /** For a pod whose address another pod of the same member still has. */
 export function livesOn({ ip, namespace, pod, workload }: Allocation): CniError {
-  const text = `Address ${formatIp(ip)} is kept for ${describeWorkload(workload, namespace)}, and pod ${namespace}/${pod} of it still has it; try again when that pod has ended`;
+  const text = `Address ${formatIp(ip)} is retained for ${describeWorkload(workload, namespace)}, and its pod ${namespace}/${pod} still has it; try again when that pod has ended`;
   return new CniError(ErrorCode.TryAgainLater, text);
 }

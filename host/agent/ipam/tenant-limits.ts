@@ -1,7 +1,6 @@
 /**
- * What one pod and one namespace may hold (`maxAddressesPerPod`, `maxAddressesPerNamespace` of vendor-conf), before addresses are claimed for a NIC. The pod's addresses are
- * all on this node, and are counted here; those of a namespace are counted by the controller, which tells agents of namespaces that have their share.
- * Effects: reads the registry.
+ * How many addresses one pod and one namespace may have (`maxAddressesPerPod`, `maxAddressesPerNamespace` of vendor-conf). A pod's addresses are all
+ * on this node and are counted here; the controller counts those of a namespace and reports the namespaces that have reached their limit.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { VendorConf } from "../../config/vendor-conf.ts";
@@ -10,13 +9,13 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 
 export interface TenantLimits {
-  /** Undefined: the pod cannot come to it, with all NICs that it announces. */
+  /** Undefined: the pod cannot reach the limit with all NICs that it announces. */
   readonly perPod: number | undefined;
-  /** The pod's namespace has at least `limit` addresses; undefined: as far as is known it has fewer. */
+  /** The pod's namespace has at least `limit` addresses; undefined: it has fewer, as far as is known. */
   readonly full: { readonly namespace: string; readonly addresses: number; readonly limit: number } | undefined;
 }
 
-/** `most`: of addresses that the pod can have with all NICs that it announces and that are wanted now. */
+/** `most`: how many addresses the pod can have with all NICs that it announces or demands now. */
 export function limitsFor(
   { vendorConf, coordinator }: Pick<Snapshot, "vendorConf" | "coordinator">,
   namespace: string,
@@ -37,13 +36,13 @@ interface LimitedDemand {
 }
 
 /**
- * Throws CniError 101 when the pod is to have more than it may. What it has already it keeps; `keeps`: something may be kept for it, which counts among its namespace's
- * already.
+ * Throws CniError 101 when the pod would exceed a limit. It does not lose what it has; `mayHaveRetained`: an address may be retained for it, which its
+ * namespace's count includes already.
  */
 export async function requireWithinLimits(
   registry: Pick<Registry, "findOwner">,
   { nics, limits, claimant }: LimitedDemand,
-  keeps: boolean,
+  mayHaveRetained: boolean,
 ): Promise<void> {
   const { perPod, full } = limits ?? {};
   if (perPod === undefined && full === undefined) return;
@@ -56,10 +55,10 @@ export async function requireWithinLimits(
     const text = `Pod ${claimant.namespace}/${claimant.pod} has ${own.length} addresses and wants ${missing} more, and may have ${perPod} (maxAddressesPerPod of vendor-conf)`;
     throw new CniError(ErrorCode.PoolExhausted, text);
   }
-  if (full !== undefined && !keeps) throw namespaceFull(full);
+  if (full !== undefined && !mayHaveRetained) throw namespaceFull(full);
 }
 
-/** Of addresses that were just claimed and that nobody had. Throws CniError 101 when the namespace has its share. */
+/** Returns CniError 101 if there are fresh addresses, which had no owner before, and the namespace has reached its limit. */
 export function refuseFresh(
   { limits }: Pick<LimitedDemand, "limits">,
   fresh: readonly Allocation[] = [],

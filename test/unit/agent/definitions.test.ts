@@ -206,7 +206,7 @@ describe("a bad file is a problem that names it, keeps what it said, and goes wh
     ["a switch", (path) => writeFileSync(path, listText("x", {}, { loadOnlyInlinedPlugins: 1 })), "true or false"],
     ["a FIFO", (path) => execFileSync("mkfifo", [path]), 'x.conflist" cannot be read: it is not a regular file'],
     ["a link to a device", (path) => symlinkSync("/dev/zero", path), "cannot be read: it is not a regular file"],
-    ["a link to nothing", (path) => symlinkSync("nothing", path), "cannot be read: it is a symbolic link to nothing"],
+    ["a link to nothing", (path) => symlinkSync("nothing", path), "cannot be read: it is a dangling symbolic link"],
     ["a link to itself", (path) => symlinkSync("x.conflist", path), "cannot be read: ELOOP"],
     [
       "a file that is too large",
@@ -236,7 +236,7 @@ describe("a bad file is a problem that names it, keeps what it said, and goes wh
           expect(definitions.problems.join()).toContain(text);
         }
         expect([table("lan"), table("other")]).toEqual([501, 502]);
-        expect(lines).toEqual(["warn A network definition is not as it should be"]);
+        expect(lines).toEqual(["warn A network definition is invalid"]);
         rmSync(place(path));
         put("x.conflist", listText("lan", { hostRuleTable: 503 }));
         expect([table("lan"), definitions.problems]).toEqual([503, []]);

@@ -9,7 +9,7 @@ import { recordLog } from "./recorded-log.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Starts a janitor whose work fails with these errors, one after the other; "" is success. */
+/** Starts maintenance whose work fails with these errors, one after the other; "" is success. */
 function start(failures: string[] = [], probe = async (begin: () => void): Promise<void> => begin()) {
   const calls: string[] = [];
   const work = async (what: string): Promise<never> => {
@@ -24,27 +24,27 @@ function start(failures: string[] = [], probe = async (begin: () => void): Promi
   };
   const spool: Pick<Spool, "drain"> = { drain: () => work("drain") };
   const { log, lines } = recordLog();
-  const janitor = startMaintenance({
+  const maintenance = startMaintenance({
     ...{ registry: registry as Registry, spool: spool as Spool, nowMs: () => UNATTACHED_MS + 7, log },
     probeQuarantined: () => probe(() => calls.push("probe")),
   });
-  return { janitor, calls, lines };
+  return { maintenance, calls, lines };
 }
 
-describe("the janitor", () => {
+describe("maintenance", () => {
   it("frees, takes back and drains, until it is closed", async () => {
-    const { janitor, calls } = start();
+    const { maintenance, calls } = start();
     await vi.advanceTimersByTimeAsync(RECHECK_MS);
     const second = ["expire", "unattached before 7", "probe"];
     expect(calls.toSorted()).toEqual([...second, ...second, "drain"].toSorted());
-    janitor.close();
+    maintenance.close();
     await vi.advanceTimersByTimeAsync(10 * RECHECK_MS);
     expect(calls).toHaveLength(7);
   });
 
   it("asks for what is in quarantine again only when it is through, whether that went well or not", async () => {
     const ends: { resolve: () => void; reject: (error: Error) => void }[] = [];
-    const { janitor, calls, lines } = start([], (begin) => {
+    const { maintenance, calls, lines } = start([], (begin) => {
       begin();
       return new Promise((resolve, reject) => ends.push({ resolve, reject }));
     });
@@ -56,14 +56,14 @@ describe("the janitor", () => {
     expect(probes()).toBe(2);
     ends[1]?.resolve();
     await vi.advanceTimersByTimeAsync(EXPIRE_INTERVAL_MS);
-    expect([probes(), lines]).toEqual([3, ["warn Asking for what is in quarantine failed; it is tried again"]]);
-    janitor.close();
+    expect([probes(), lines]).toEqual([3, ["warn Probing quarantined addresses failed; retrying"]]);
+    maintenance.close();
   });
 
   it("tells a failure that lasts once, another one, and the same one after a success", async () => {
-    const { janitor, lines } = start(["full", "full", "full", "broken", "", "broken"]);
+    const { maintenance, lines } = start(["full", "full", "full", "broken", "", "broken"]);
     await vi.advanceTimersByTimeAsync(7 * EXPIRE_INTERVAL_MS);
-    expect(lines).toEqual(Array.from({ length: 3 }, () => "warn Freeing what has cooled failed; it is tried again"));
-    janitor.close();
+    expect(lines).toEqual(Array.from({ length: 3 }, () => "warn Freeing cooled addresses failed; retrying"));
+    maintenance.close();
   });
 });

@@ -229,7 +229,7 @@ function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocat
 function mayHave({ canProbe }: AddressDemand, { ip, workload, quarantine }: Allocation): boolean {
   if (quarantine === undefined) return true;
   if (canProbe !== undefined) return canProbe();
-  const text = `Address ${formatIp(ip)} is kept for "${workload?.member}", whose node is lost, and must be asked for before it is used; its ADD will`;
+  const text = `Address ${formatIp(ip)} is retained for "${workload?.member}", whose node is lost, and must be probed before it is used; its ADD will do so`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 

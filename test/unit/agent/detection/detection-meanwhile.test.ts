@@ -28,7 +28,9 @@ describe("while the NIC is asking", () => {
       once(world, () => release(world));
       await expect(world.add("a", BOTH)).rejects.toMatchObject({
         code: 11,
-        message: expect.stringContaining('Address 10.6.0.1 of pool "blue" was released while interface "eth0" asked'),
+        message: expect.stringContaining(
+          'Address 10.6.0.1 of pool "blue" was released while it was probed on interface "eth0"',
+        ),
       });
       expect([await world.states(), world.verified.size]).toEqual([{ Cooling: ["10.6.0.1", "fd00:6::1"] }, 0]);
     }),
